@@ -1,1 +1,3 @@
-
+pub mod committee;
+pub mod domain;
+pub mod llm;

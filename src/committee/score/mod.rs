@@ -1,0 +1,1 @@
+//! The scoring engine: deterministic, no I/O. See SPEC 5 and 13.1.

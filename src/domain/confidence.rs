@@ -1,0 +1,78 @@
+//! c_final and the gate (SPEC 6).
+
+use serde::{Deserialize, Serialize};
+
+/// One term of c_final as three parties see it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Terms {
+    /// What the master estimated; `None` when no synthesis was bought.
+    pub estimated: Option<f64>,
+    /// What the service itself measured from disagreements and coverage.
+    pub measured: f64,
+    /// What went into c_final, after clamping.
+    pub applied: f64,
+}
+
+/// How c_final came about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Confidence {
+    /// Weighted mean of Cred over VALID agents; 0 with none.
+    pub base_score: f64,
+    pub conflict_penalty: Terms,
+    pub coverage_bonus: Terms,
+    /// clamp(base_score - conflict_penalty.applied + coverage_bonus.applied, 0, 1), unrounded.
+    pub c_final: f64,
+    pub threshold: f64,
+}
+
+/// What the gate decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    /// Ship the answer and ask nothing.
+    Ship,
+    /// Ask exactly one question, then stop.
+    Ask,
+}
+
+impl Confidence {
+    /// `c_final = clamp(base - penalty + bonus, 0, 1)`.
+    pub fn new(base_score: f64, conflict_penalty: Terms, coverage_bonus: Terms, threshold: f64) -> Self {
+        let c_final = (base_score - conflict_penalty.applied + coverage_bonus.applied).clamp(0.0, 1.0);
+        Self { base_score, conflict_penalty, coverage_bonus, c_final, threshold }
+    }
+
+    /// No agent ran, so nothing was earned.
+    pub fn none(threshold: f64) -> Self {
+        Self::new(0.0, Terms::default(), Terms::default(), threshold)
+    }
+
+    /// The one place where c_final meets the threshold, on the unrounded number.
+    pub fn gate(&self) -> Gate {
+        if self.c_final >= self.threshold { Gate::Ship } else { Gate::Ask }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn confidence(base: f64) -> Confidence {
+        Confidence::new(base, Terms::default(), Terms::default(), 0.70)
+    }
+
+    #[test]
+    fn the_gate_compares_the_unrounded_number() {
+        assert_eq!(confidence(0.70).gate(), Gate::Ship);
+        assert_eq!(confidence(0.699_999).gate(), Gate::Ask);
+        assert_eq!(Confidence::none(0.70).gate(), Gate::Ask);
+    }
+
+    #[test]
+    fn c_final_stays_within_zero_and_one() {
+        let term = |applied| Terms { applied, ..Terms::default() };
+        assert_eq!(Confidence::new(0.1, term(0.3), term(0.0), 0.7).c_final, 0.0);
+        assert_eq!(Confidence::new(1.0, term(0.0), term(0.1), 0.7).c_final, 1.0);
+    }
+}

@@ -1,0 +1,28 @@
+//! The words of the product: pure types and rules, no async, no I/O. Everything else may know this folder; it knows
+//! nothing of the others.
+
+mod budget;
+mod clarification;
+mod confidence;
+mod estimate;
+mod ids;
+mod money;
+mod panel;
+mod plan;
+mod question;
+mod reply;
+mod report;
+mod score;
+
+pub use budget::{Ledger, Refused, Reservation};
+pub use clarification::{Clarification, OPTION_LETTERS};
+pub use confidence::{Confidence, Gate, Terms};
+pub use estimate::{Estimate, EstimateStep, Pert, Unit as TimeUnit};
+pub use ids::{RunId, fingerprint};
+pub use money::Usd;
+pub use panel::{Agent, CORE_AGENTS, Role};
+pub use plan::{Plan, TaskType};
+pub use question::{Attachment, Context, Mode, Question, Source, User};
+pub use reply::{BudgetMeta, Invalidation, Meta, Outcome, Reply};
+pub use report::{AgentReport, Assumption, AssumptionKind, Obtained, Unit};
+pub use score::{Axes, Axis, AxisScore, Disagreement, Feature, Position, Score, Status, Thresholds};

@@ -1,0 +1,99 @@
+//! Who sits on the committee.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A member of the committee that answers the question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Agent {
+    Solver,
+    Critic,
+    Verifier,
+    Editor,
+    Implementer,
+    Visual,
+}
+
+/// The agents that always run.
+pub const CORE_AGENTS: [Agent; 3] = [Agent::Solver, Agent::Critic, Agent::Verifier];
+
+impl Agent {
+    pub const ALL: [Agent; 6] =
+        [Agent::Solver, Agent::Critic, Agent::Verifier, Agent::Editor, Agent::Implementer, Agent::Visual];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Agent::Solver => "solver",
+            Agent::Critic => "critic",
+            Agent::Verifier => "verifier",
+            Agent::Editor => "editor",
+            Agent::Implementer => "implementer",
+            Agent::Visual => "visual",
+        }
+    }
+
+    pub fn is_core(self) -> bool {
+        CORE_AGENTS.contains(&self)
+    }
+}
+
+impl fmt::Display for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Agent {
+    type Err = ();
+
+    fn from_str(s: &str) -> Result<Self, ()> {
+        Agent::ALL.into_iter().find(|agent| agent.as_str() == s).ok_or(())
+    }
+}
+
+/// Whoever is given a model in the config: the master, or one of the agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    Master,
+    Agent(Agent),
+}
+
+impl Role {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Master => "master",
+            Role::Agent(agent) => agent.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Role {
+    type Err = ();
+
+    fn from_str(s: &str) -> Result<Self, ()> {
+        if s == "master" { Ok(Role::Master) } else { s.parse().map(Role::Agent) }
+    }
+}
+
+impl Serialize for Role {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Role {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.parse().map_err(|()| serde::de::Error::custom(format!("unknown role {name:?}")))
+    }
+}

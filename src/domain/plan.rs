@@ -1,0 +1,43 @@
+//! What the master decided to do.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Agent, Clarification, Mode};
+
+/// The kind of work that a question asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum TaskType {
+    PromptEngineering,
+    VerbalReasoning,
+    TechnicalExecution,
+    VisualAnalysis,
+    Mixed,
+}
+
+impl TaskType {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TaskType::PromptEngineering => "PROMPT_ENGINEERING",
+            TaskType::VerbalReasoning => "VERBAL_REASONING",
+            TaskType::TechnicalExecution => "TECHNICAL_EXECUTION",
+            TaskType::VisualAnalysis => "VISUAL_ANALYSIS",
+            TaskType::Mixed => "MIXED",
+        }
+    }
+}
+
+/// The orchestration plan after the service has bounded it: agents in their canonical order without repeats, the core
+/// among them, rounds within the mode.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    pub task_type: TaskType,
+    pub agents_to_run: Vec<Agent>,
+    pub rounds: u8,
+    pub needs_clarification: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clarification_question: Option<Clarification>,
+    pub output_shape: Mode,
+}

@@ -1,0 +1,129 @@
+//! What was asked.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How thorough the committee is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    Ask,
+    Audit,
+    Deep,
+}
+
+impl Mode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Ask => "ask",
+            Mode::Audit => "audit",
+            Mode::Deep => "deep",
+        }
+    }
+
+    /// The most rounds a plan of this mode may have.
+    pub fn max_rounds(self) -> u8 {
+        match self {
+            Mode::Ask => 1,
+            Mode::Audit => 2,
+            Mode::Deep => 3,
+        }
+    }
+
+    /// Whether the reply carries the audit appendix.
+    pub fn has_audit(self) -> bool {
+        self != Mode::Ask
+    }
+}
+
+/// Where a question came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    Discord,
+    Cli,
+    Http,
+}
+
+impl Source {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Source::Discord => "discord",
+            Source::Cli => "cli",
+            Source::Http => "http",
+        }
+    }
+}
+
+/// Who asks, as the client knows him.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    pub id: String,
+    pub name: String,
+}
+
+/// Where in the client the question was asked; each part is the client's own id.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Context {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guild_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+}
+
+/// A file that the question refers to, by URL.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attachment {
+    pub filename: String,
+    pub url: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+}
+
+impl Attachment {
+    /// The image type that the declared content type or else the file's name tells, if it is an image that models see.
+    pub fn image_type(&self) -> Option<&'static str> {
+        let declared = self.content_type.as_deref().map(|t| t.split(';').next().unwrap_or("").trim().to_lowercase());
+        let by_type = |t: &str| match t {
+            "image/png" => Some("image/png"),
+            "image/jpeg" | "image/jpg" => Some("image/jpeg"),
+            "image/gif" => Some("image/gif"),
+            "image/webp" => Some("image/webp"),
+            _ => None,
+        };
+        match declared {
+            Some(declared) => by_type(&declared),
+            None => match self.filename.rsplit('.').next().map(str::to_lowercase).as_deref() {
+                Some("png") => Some("image/png"),
+                Some("jpg" | "jpeg") => Some("image/jpeg"),
+                Some("gif") => Some("image/gif"),
+                Some("webp") => Some("image/webp"),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// A question to the committee, already checked: the message is trimmed and within its limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Question {
+    pub source: Source,
+    pub mode: Mode,
+    pub user: User,
+    #[serde(default)]
+    pub context: Context,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+}
+
+impl Question {
+    pub fn has_image(&self) -> bool {
+        self.attachments.iter().any(|a| a.image_type().is_some())
+    }
+}

@@ -1,0 +1,129 @@
+//! What an agent said.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Agent;
+
+/// One claim that stands by itself, so that claims of several agents can be aligned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Unit {
+    /// Short id, unique within the report, such as "u1".
+    pub id: String,
+    /// What the claim is about, in one to four words; the same topic has the same words in every unit.
+    pub topic: String,
+    /// The claim itself, one or two sentences.
+    pub text: String,
+    /// Free labels such as "fact", "figure", "command", "risk".
+    pub tags: Vec<String>,
+}
+
+/// An agent's report: strict JSON on the wire (SPEC 3, 4). The doc comments go into the schema that the model sees.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AgentReport {
+    /// Your role's name, exactly as given to you.
+    pub agent: String,
+    /// One to five sentences that answer the question by themselves, the final answer first.
+    pub answer_summary: Vec<String>,
+    /// What you took for granted, one per entry; empty if nothing.
+    pub assumptions: Vec<String>,
+    /// How you got there: steps, calculations and checks that a reader can redo.
+    pub reasoning: String,
+    /// Ordered steps or deliverables, if the question asks for something to be done; else empty.
+    pub steps_or_deliverables: Vec<String>,
+    /// What could make this answer wrong or break, and how one would notice.
+    pub failure_modes: Vec<String>,
+    /// Your claims, one by one.
+    pub units: Vec<Unit>,
+    /// How sure you are, 0 to 1.
+    pub self_confidence: f64,
+}
+
+impl AgentReport {
+    /// A report with nothing in it.
+    pub fn empty(agent: Agent) -> Self {
+        Self {
+            agent: agent.as_str().to_owned(),
+            answer_summary: vec![],
+            assumptions: vec![],
+            reasoning: String::new(),
+            steps_or_deliverables: vec![],
+            failure_modes: vec![],
+            units: vec![],
+            self_confidence: 0.0,
+        }
+    }
+
+    /// Every text of the report, in reading order.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.answer_summary
+            .iter()
+            .chain(&self.assumptions)
+            .map(String::as_str)
+            .chain(std::iter::once(self.reasoning.as_str()))
+            .chain(self.steps_or_deliverables.iter().chain(&self.failure_modes).map(String::as_str))
+            .chain(self.units.iter().map(|unit| unit.text.as_str()))
+    }
+}
+
+/// How a typed value was got out of what a model wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Obtained {
+    /// Valid as it came.
+    Clean,
+    /// Valid after defensive extraction: fences, prose around it, trailing commas, a cut end, coerced types.
+    Extracted,
+    /// Valid after one repair call.
+    Repaired,
+    /// Plain text turned into a report by fixed rules, as the role's config asks.
+    Text,
+}
+
+impl Obtained {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Obtained::Clean => "clean",
+            Obtained::Extracted => "extracted",
+            Obtained::Repaired => "repaired",
+            Obtained::Text => "text",
+        }
+    }
+}
+
+/// Where an assumption comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AssumptionKind {
+    /// The request or the user's answer says so.
+    Given,
+    /// Taken from a named source.
+    LookedUp,
+    /// Follows from what was given.
+    Derived,
+    Guess,
+}
+
+impl AssumptionKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AssumptionKind::Given => "given",
+            AssumptionKind::LookedUp => "looked up",
+            AssumptionKind::Derived => "derived",
+            AssumptionKind::Guess => "guess",
+        }
+    }
+}
+
+/// An entry of the assumptions ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assumption {
+    /// "A1", "A2", ...
+    pub handle: String,
+    pub text: String,
+    pub kind: AssumptionKind,
+    /// Who made it; empty when only the master or the user did.
+    pub agents: Vec<Agent>,
+}

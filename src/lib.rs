@@ -1,3 +1,6 @@
+pub mod clock;
 pub mod committee;
+pub mod config;
 pub mod domain;
+pub mod journal;
 pub mod llm;

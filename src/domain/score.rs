@@ -152,3 +152,31 @@ pub struct Disagreement {
     pub severity: f64,
     pub positions: Vec<Position>,
 }
+
+/// Agents that gave the same final answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AnswerGroup {
+    /// The answer in its normal form.
+    pub answer: String,
+    pub agents: Vec<String>,
+}
+
+/// What the engine says of a panel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Judgement {
+    /// In the order of the outputs.
+    pub scores: Vec<Score>,
+    pub disagreements: Vec<Disagreement>,
+    pub answer_groups: Vec<AnswerGroup>,
+    /// Weighted mean of Cred over the VALID outputs, 0 with none.
+    pub base_score: f64,
+    /// Measured from the disagreements, 0 to the policy's most.
+    pub conflict_penalty: f64,
+    /// Measured from the share of the request's parts that VALID outputs cover, 0 to the policy's most.
+    pub coverage_bonus: f64,
+    /// The parts of the request, and for each whether it is covered.
+    pub parts: Vec<String>,
+    pub covered: Vec<bool>,
+}

@@ -1,0 +1,204 @@
+//! What a call may cost at worst, and how a plan is made to fit under the cap.
+
+use crate::config::{Price, ProviderKind, RoleModel};
+use crate::domain::{Agent, Reservation, Role, Usd};
+use crate::journal::{Tokens, Trimmed};
+
+/// Bytes per token of our own prompts and schemas, at the least: they are English prose and JSON keys, for which every
+/// common tokenizer needs more than three bytes a token.
+const TRUSTED_BYTES_PER_TOKEN: f64 = 2.5;
+
+/// How many more tokens another vendor's tokenizer may make of a text than the one that reported its length.
+const TOKENIZER_SPREAD: f64 = 1.5;
+
+/// What a vendor adds around a request: roles, separators, tool preambles.
+const OVERHEAD_TOKENS: u64 = 400;
+
+/// The most that any vendor counts for one image.
+const IMAGE_TOKENS: u64 = 5000;
+
+/// Below this many output tokens a call is not worth making.
+pub const LEAST_OUTPUT_TOKENS: u32 = 256;
+
+/// A text inside a prompt that a model wrote: its own token count bounds it better than its bytes do.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ModelText {
+    pub bytes: usize,
+    pub tokens: u64,
+}
+
+/// An upper bound of a request's input tokens: what is our own at its measured density, what models wrote by the tokens
+/// that they were billed for, and all else, written by users and so perhaps hostile, at one token a byte, which no
+/// byte-level tokenizer exceeds.
+pub fn input_bound(trusted_bytes: usize, user_bytes: usize, model_texts: &[ModelText], images: usize) -> u64 {
+    let trusted = (trusted_bytes as f64 / TRUSTED_BYTES_PER_TOKEN).ceil() as u64;
+    let (written, bounded) = model_texts.iter().fold((0usize, 0u64), |(bytes, tokens), text| {
+        let by_tokens = (text.tokens as f64 * TOKENIZER_SPREAD).ceil() as u64;
+        (bytes + text.bytes, tokens + by_tokens.min(text.bytes as u64))
+    });
+    trusted + user_bytes.saturating_sub(written) as u64 + bounded + IMAGE_TOKENS * images as u64 + OVERHEAD_TOKENS
+}
+
+/// The worst case of a call; `None` for the in-process model, which costs nothing.
+pub fn worst_case(model: &RoleModel, input_tokens: u64, max_tokens: u32) -> Option<Reservation> {
+    let price = model.price?;
+    let output_tokens = u64::from(max_tokens);
+    let dearest_input = price.input.max(cache_write(model.kind, price));
+    let amount = Usd::for_tokens(input_tokens, dearest_input) + Usd::for_tokens(output_tokens, price.output);
+    Some(Reservation { input_tokens, output_tokens, amount })
+}
+
+/// What the reported usage costs.
+pub fn cost(model: &RoleModel, usage: &Tokens) -> Usd {
+    let Some(price) = model.price else { return Usd::ZERO };
+    Usd::for_tokens(usage.input, price.input)
+        + Usd::for_tokens(usage.cache_read, price.cache_read.unwrap_or(price.input))
+        + Usd::for_tokens(usage.cache_write, cache_write(model.kind, price))
+        + Usd::for_tokens(usage.output, price.output)
+}
+
+fn cache_write(kind: ProviderKind, price: Price) -> f64 {
+    price.cache_write.unwrap_or(match kind {
+        ProviderKind::Anthropic => 1.25 * price.input,
+        ProviderKind::Openai | ProviderKind::Local => price.input,
+    })
+}
+
+/// A call of the plan as the fitting sees it.
+#[derive(Debug, Clone)]
+pub struct Wanted<'a> {
+    pub role: Role,
+    pub model: &'a RoleModel,
+    /// Upper bound of its input, without what other agents will have written.
+    pub input_tokens: u64,
+}
+
+/// What fits: agents in order, with the output tokens that each may use, and the money set aside for the synthesis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fitted {
+    pub trimmed: Trimmed,
+    pub synthesis: Usd,
+}
+
+/// Fits one round and the synthesis into `left`. First everybody's output is shrunk, down to half; then optional agents
+/// go, the last named first, then the critic, then the verifier. `None` when not even the solver and the synthesis fit.
+pub fn fit(agents: &[Wanted<'_>], synthesis: &Wanted<'_>, left: Usd) -> Option<Fitted> {
+    let mut kept: Vec<&Wanted<'_>> = agents.iter().collect();
+    let mut left_out = vec![];
+    loop {
+        for share in [1.0, 0.85, 0.7, 0.6, 0.5] {
+            if let Some((max_tokens, held)) = try_fit(&kept, synthesis, share, left) {
+                if share < 1.0 {
+                    left_out.push(format!("outputs were limited to {:.0} % of their usual length", share * 100.0));
+                }
+                let agents = kept.iter().filter_map(|w| agent_of(w.role)).collect();
+                return Some(Fitted { trimmed: Trimmed { agents, max_tokens, left_out }, synthesis: held });
+            }
+        }
+        let drop_order = [Agent::Critic, Agent::Verifier];
+        let optional = kept.iter().rposition(|w| agent_of(w.role).is_some_and(|a| !a.is_core()));
+        let next = optional.or_else(|| {
+            drop_order.iter().find_map(|a| kept.iter().position(|w| w.role == Role::Agent(*a)))
+        });
+        let dropped = kept.remove(next?);
+        left_out.push(format!("{} did not run: the cap has no room for it", dropped.role));
+    }
+}
+
+fn agent_of(role: Role) -> Option<Agent> {
+    match role {
+        Role::Agent(agent) => Some(agent),
+        Role::Master => None,
+    }
+}
+
+fn try_fit(agents: &[&Wanted<'_>], synthesis: &Wanted<'_>, share: f64, left: Usd) -> Option<(Vec<(Role, u32)>, Usd)> {
+    let shrunk = |wanted: &Wanted<'_>| {
+        let usual = wanted.model.max_tokens;
+        ((f64::from(usual) * share) as u32).max(LEAST_OUTPUT_TOKENS.min(usual))
+    };
+    let mut max_tokens = vec![];
+    let mut total = Usd::ZERO;
+    let mut reports = 0.0;
+    for wanted in agents {
+        let tokens = shrunk(wanted);
+        total += worst_case(wanted.model, wanted.input_tokens, tokens).map_or(Usd::ZERO, |r| r.amount);
+        reports += f64::from(tokens) * TOKENIZER_SPREAD;
+        max_tokens.push((wanted.role, tokens));
+    }
+    let tokens = shrunk(synthesis);
+    let input = synthesis.input_tokens + reports.ceil() as u64;
+    let held = worst_case(synthesis.model, input, tokens).map_or(Usd::ZERO, |r| r.amount);
+    max_tokens.push((synthesis.role, tokens));
+    (total + held <= left).then_some((max_tokens, held))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{OutputForm, PromptSet};
+
+    fn model(max_tokens: u32, price: Option<Price>) -> RoleModel {
+        RoleModel {
+            provider: "p".into(),
+            kind: if price.is_some() { ProviderKind::Openai } else { ProviderKind::Local },
+            model: "m".into(),
+            max_tokens,
+            temperature: None,
+            output: OutputForm::Json,
+            prompts: PromptSet::Full,
+            price,
+            fallback: None,
+        }
+    }
+
+    fn fitted(cap: f64, roles: &[Agent]) -> Option<Fitted> {
+        let price = Price { input: 0.0, output: 10.0, cache_read: None, cache_write: None };
+        let model = model(1000, Some(price));
+        let agents: Vec<Wanted<'_>> =
+            roles.iter().map(|a| Wanted { role: Role::Agent(*a), model: &model, input_tokens: 100 }).collect();
+        let synthesis = Wanted { role: Role::Master, model: &model, input_tokens: 100 };
+        fit(&agents, &synthesis, Usd::from_dollars(cap))
+    }
+
+    #[test]
+    fn what_fits_is_left_alone() {
+        use Agent::{Critic, Solver, Verifier};
+        let fitted = fitted(0.04, &[Solver, Critic, Verifier]).unwrap();
+        assert_eq!(fitted.trimmed.left_out, Vec::<String>::new());
+        assert_eq!(fitted.synthesis, Usd::from_dollars(0.01));
+    }
+
+    #[test]
+    fn outputs_shrink_first_then_optional_agents_go_then_the_critic() {
+        use Agent::{Critic, Editor, Implementer, Solver, Verifier};
+        let all = [Solver, Critic, Verifier, Editor, Implementer];
+        assert_eq!(fitted(0.05, &all).unwrap().trimmed.agents, all);
+        assert_eq!(fitted(0.025, &all).unwrap().trimmed.agents, [Solver, Critic, Verifier, Editor]);
+        assert_eq!(fitted(0.02, &all).unwrap().trimmed.agents, [Solver, Critic, Verifier]);
+        assert_eq!(fitted(0.015, &all).unwrap().trimmed.agents, [Solver, Verifier]);
+        assert_eq!(fitted(0.01, &all).unwrap().trimmed.agents, [Solver]);
+        assert_eq!(fitted(0.009, &all), None);
+    }
+
+    #[test]
+    fn the_in_process_model_costs_nothing() {
+        assert_eq!(worst_case(&model(100, None), 1_000_000, 100), None);
+    }
+
+    #[test]
+    fn user_text_counts_a_token_a_byte_and_model_text_by_its_own_count() {
+        let texts = [ModelText { bytes: 4000, tokens: 1000 }];
+        assert_eq!(input_bound(0, 4100, &texts, 0), 100 + 1500 + OVERHEAD_TOKENS);
+        assert_eq!(input_bound(2500, 0, &[], 1), 1000 + IMAGE_TOKENS + OVERHEAD_TOKENS);
+    }
+
+    #[test]
+    fn cache_writes_are_in_the_worst_case() {
+        let price = Price { input: 1.0, output: 0.0, cache_read: Some(0.1), cache_write: None };
+        let claude = RoleModel { kind: ProviderKind::Anthropic, ..model(0, Some(price)) };
+        assert_eq!(worst_case(&claude, 1000, 0).unwrap().amount, Usd::for_tokens(1000, 1.25));
+        let usage = Tokens { input: 10, cache_read: 100, cache_write: 20, output: 0 };
+        assert_eq!(cost(&claude, &usage), Usd::from_nanos(10_000 + 10_000 + 25_000));
+    }
+}

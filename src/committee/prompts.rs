@@ -1,0 +1,216 @@
+//! The prompts: files compiled in, overridable by a directory, rendered by a template library.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use minijinja::{Environment, UndefinedBehavior};
+use serde::Serialize;
+
+use crate::config::PromptSet;
+use crate::domain::fingerprint;
+
+macro_rules! file {
+    ($path:literal) => {
+        ($path, include_str!(concat!("../../prompts/", $path)))
+    };
+}
+
+const FILES: [(&str, &str); 41] = [
+    file!("compact/critic.md"),
+    file!("compact/editor.md"),
+    file!("compact/estimate.md"),
+    file!("compact/implementer.md"),
+    file!("compact/plan.md"),
+    file!("compact/question.md"),
+    file!("compact/repair.md"),
+    file!("compact/solver.md"),
+    file!("compact/synthesis.md"),
+    file!("compact/verifier.md"),
+    file!("compact/visual.md"),
+    file!("critic.md"),
+    file!("editor.md"),
+    file!("estimate.md"),
+    file!("implementer.md"),
+    file!("parts/agent_output.md"),
+    file!("parts/agent_output_compact.md"),
+    file!("parts/fencing.md"),
+    file!("parts/fencing_compact.md"),
+    file!("parts/outputs.md"),
+    file!("parts/question.md"),
+    file!("parts/round.md"),
+    file!("parts/text_question.md"),
+    file!("plan.md"),
+    file!("question.md"),
+    file!("repair.md"),
+    file!("solver.md"),
+    file!("synthesis.md"),
+    file!("text/critic.md"),
+    file!("text/editor.md"),
+    file!("text/estimate.md"),
+    file!("text/implementer.md"),
+    file!("text/plan.md"),
+    file!("text/question.md"),
+    file!("text/repair.md"),
+    file!("text/solver.md"),
+    file!("text/synthesis.md"),
+    file!("text/verifier.md"),
+    file!("text/visual.md"),
+    file!("verifier.md"),
+    file!("visual.md"),
+];
+
+/// Parts the system text from the user text of a prompt file.
+const SEPARATOR: &str = "=== user ===";
+
+/// A prompt ready to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// The stable prefix: the same for every run of the role.
+    pub system: String,
+    pub user: String,
+}
+
+/// A prompt file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("prompt {file}: {detail}")]
+pub struct Error {
+    pub file: String,
+    pub detail: String,
+}
+
+/// All prompts, compiled.
+pub struct Prompts {
+    environment: Environment<'static>,
+    hash: String,
+}
+
+impl Prompts {
+    /// The compiled-in prompts, with the files of `directory` in the place of those of the same path.
+    ///
+    /// # Errors
+    /// [`Error`] for an override that cannot be read or does not parse.
+    pub fn load(directory: Option<&Path>) -> Result<Self, Error> {
+        let mut texts: BTreeMap<&str, String> = FILES.iter().map(|(path, text)| (*path, (*text).to_owned())).collect();
+        if let Some(directory) = directory {
+            for (path, text) in &mut texts {
+                let file = directory.join(path);
+                if file.is_file() {
+                    *text = std::fs::read_to_string(&file)
+                        .map_err(|e| Error { file: (*path).to_owned(), detail: e.kind().to_string() })?;
+                }
+            }
+        }
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+        let mut hashed: Vec<&[u8]> = vec![];
+        for (path, text) in &texts {
+            let halves = text.split_once(SEPARATOR);
+            let sources = match halves {
+                Some((system, user)) => {
+                    vec![(format!("{path}#system"), system.to_owned()), (format!("{path}#user"), user.to_owned())]
+                }
+                None => vec![((*path).to_owned(), text.clone())],
+            };
+            for (name, source) in sources {
+                environment
+                    .add_template_owned(name, source)
+                    .map_err(|e| Error { file: (*path).to_owned(), detail: e.to_string() })?;
+            }
+            hashed.push(path.as_bytes());
+            hashed.push(text.as_bytes());
+        }
+        let hash = fingerprint(&hashed);
+        Ok(Self { environment, hash })
+    }
+
+    /// Fingerprint of every file in use.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// Renders the prompt `name` of a set.
+    ///
+    /// # Errors
+    /// [`Error`] when a template uses what it is not given.
+    pub fn render(&self, set: PromptSet, name: &str, values: impl Serialize) -> Result<Rendered, Error> {
+        let path = path_of(set, name);
+        let values = minijinja::Value::from_serialize(values);
+        let half = |half: &str| -> Result<String, Error> {
+            let template = self.environment.get_template(&format!("{path}#{half}"));
+            let text = template.and_then(|t| if half == "system" { t.render(()) } else { t.render(&values) });
+            text.map(|t| t.trim().to_owned()).map_err(|e| Error { file: path.clone(), detail: format!("{e:#}") })
+        };
+        Ok(Rendered { system: half("system")?, user: half("user")? })
+    }
+
+    /// The user turn that asks for a repaired output.
+    ///
+    /// # Errors
+    /// As [`Prompts::render`].
+    pub fn repair(&self, set: PromptSet, values: impl Serialize) -> Result<String, Error> {
+        let path = path_of(set, "repair");
+        let text = self.environment.get_template(&path).and_then(|t| t.render(minijinja::Value::from_serialize(values)));
+        text.map(|t| t.trim().to_owned()).map_err(|e| Error { file: path, detail: format!("{e:#}") })
+    }
+}
+
+fn path_of(set: PromptSet, name: &str) -> String {
+    match set {
+        PromptSet::Full => format!("{name}.md"),
+        PromptSet::Compact => format!("compact/{name}.md"),
+        PromptSet::Text => format!("text/{name}.md"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Agent;
+    use serde_json::json;
+
+    fn everything() -> serde_json::Value {
+        json!({
+            "fence": "7f3a", "question": "Why?", "mode": "deep", "task_type": "MIXED", "hints": ["code"],
+            "attachments": [{ "filename": "a.png", "contentType": "image/png" }], "images": 1,
+            "answers": [{ "question": "Which?", "chosen": "B" }],
+            "corrections": [{ "assumption": "x", "correction": "y" }],
+            "round": 2, "peers": [{ "label": "Member 1", "units": [{ "topic": "t", "text": "u" }] }],
+            "disagreements": [{ "topic": "t", "positions": ["p", "q"] }], "own_report": "{}",
+            "outputs": [{ "agent": "solver", "status": "VALID", "cred": "0.80", "axes": "", "report_json": "{}" }],
+            "missing": ["critic: timed out"], "max_words": 250, "drafts": ["d"], "steps": ["s"],
+        })
+    }
+
+    #[test]
+    fn every_prompt_of_every_set_renders_and_its_system_part_is_stable() {
+        let prompts = Prompts::load(None).unwrap();
+        let names = Agent::ALL.map(Agent::as_str).into_iter().chain(["plan", "synthesis", "question", "estimate"]);
+        for name in names {
+            for set in [PromptSet::Full, PromptSet::Compact, PromptSet::Text] {
+                let rendered = prompts.render(set, name, everything()).unwrap();
+                assert!(rendered.user.contains("Why?") && !rendered.system.contains("{{"), "{name} {set:?}");
+                assert!(!rendered.system.contains("7f3a"), "{name} {set:?} has the run's fence in its stable part");
+            }
+        }
+        let problems = json!({ "problems": [{ "pointer": "/units", "detail": "is missing" }] });
+        assert!(prompts.repair(PromptSet::Full, &problems).unwrap().contains("/units"));
+    }
+
+    #[test]
+    fn an_override_replaces_one_file_and_changes_the_hash() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("solver.md"), "Be brief.\n=== user ===\n{{ question }}").unwrap();
+        let prompts = Prompts::load(Some(folder.path())).unwrap();
+        let rendered = prompts.render(PromptSet::Full, "solver", everything()).unwrap();
+        assert_eq!(rendered, Rendered { system: "Be brief.".into(), user: "Why?".into() });
+        assert_ne!(prompts.hash(), Prompts::load(None).unwrap().hash());
+    }
+
+    #[test]
+    fn a_broken_override_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("critic.md"), "{% if %}\n=== user ===\n").unwrap();
+        assert_eq!(Prompts::load(Some(folder.path())).err().map(|e| e.file), Some("critic.md".to_owned()));
+    }
+}

@@ -1,0 +1,236 @@
+//! The config file as it is written: every field optional, so that one mistake does not hide the others.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `llm.config.json`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct File {
+    /// The schema that editors complete from.
+    #[serde(rename = "$schema")]
+    #[allow(dead_code, reason = "for editors")]
+    pub schema: Option<String>,
+    /// LLM providers by name. The names `anthropic`, `openai`, `xai` and `local` know their kind and address.
+    pub providers: BTreeMap<String, ProviderFile>,
+    pub models: Models,
+    /// Prices by model id, in US dollars per million tokens.
+    pub pricing: BTreeMap<String, Price>,
+    pub policy: PolicyFile,
+}
+
+/// What speaks on the other side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderKind {
+    /// The Anthropic Messages API.
+    Anthropic,
+    /// Chat Completions, as OpenAI, xAI, Ollama, llama.cpp, vLLM and OpenRouter speak it.
+    Openai,
+    /// A GGUF model inside this process.
+    Local,
+}
+
+/// How a model is made to write JSON.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StructuredOutput {
+    /// The provider's own schema constraint, in the form that the model is known to take.
+    #[default]
+    Auto,
+    /// Always the provider's schema constraint.
+    Native,
+    /// Anthropic: a forced tool call.
+    Tool,
+    /// Chat Completions: `json_object` mode, the schema in the prompt only.
+    JsonObject,
+    /// Only the prompt asks for JSON.
+    None,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct ProviderFile {
+    pub enabled: Option<bool>,
+    pub kind: Option<ProviderKind>,
+    /// `<NAME>_BASE_URL` in the environment overrides it.
+    pub base_url: Option<String>,
+    /// Name of the environment variable that holds the key; default `<NAME>_API_KEY`.
+    pub api_key_env: Option<String>,
+    /// Whether calls need a key; default true. A server of your own usually needs none.
+    pub key_required: Option<bool>,
+    /// Calls under way at once; default 16, for the in-process model 4.
+    #[schemars(range(min = 1, max = 4096))]
+    pub max_concurrent: Option<usize>,
+    pub structured_output: StructuredOutput,
+    /// In-process model only: CPU threads; default the number of cores less one.
+    #[schemars(range(min = 1, max = 256))]
+    pub threads: Option<usize>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Models {
+    /// master, solver, critic, verifier; optionally editor, implementer, visual.
+    pub roles: BTreeMap<String, RoleFile>,
+}
+
+/// Whether a role is asked for JSON or for prose.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputForm {
+    #[default]
+    Json,
+    /// For models that cannot hold a schema: the model writes prose, fixed rules make the report.
+    Text,
+}
+
+/// Which set of prompts a role is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptSet {
+    Full,
+    /// For a small context window.
+    Compact,
+    Text,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct RoleFile {
+    pub provider: Option<String>,
+    /// Name of the environment variable that holds the model id.
+    pub model: Option<String>,
+    #[schemars(range(min = 16, max = 200_000))]
+    pub max_tokens: Option<u32>,
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub temperature: Option<f32>,
+    pub output: OutputForm,
+    pub prompts: Option<PromptSet>,
+    /// The model to ask when this one's provider is in trouble.
+    pub fallback: Option<Box<RoleFile>>,
+}
+
+/// A model's price in US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Price {
+    #[schemars(range(min = 0.0))]
+    pub input: f64,
+    #[schemars(range(min = 0.0))]
+    pub output: f64,
+    /// Default: as input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<f64>,
+    /// Default: 1.25 times input, the dearest that is common.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct PolicyFile {
+    /// Cap of a run in ask and audit, in US dollars; default 0.10. `NORMAL_MAX_USD` overrides it.
+    #[schemars(range(min = 0.0))]
+    pub normal_max_usd: Option<f64>,
+    /// Cap of a run in deep, in US dollars; default 0.50. `DEEP_MAX_USD` overrides it.
+    #[schemars(range(min = 0.0))]
+    pub deep_max_usd: Option<f64>,
+    /// Below this c_final the committee asks instead of answering; default 0.70.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub ask_user_threshold: Option<f64>,
+    /// Cred below it: DISCARD; default 0.35.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub tau_hard: Option<f64>,
+    /// Cred below it: QUARANTINE; default 0.55.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub tau_soft: Option<f64>,
+    /// The most that a model may say of its own confidence; default 0.8.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub llm_confidence_ceiling: Option<f64>,
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub max_conflict_penalty: Option<f64>,
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub max_coverage_bonus: Option<f64>,
+    /// How much an agent's Cred counts in the BaseScore; default 1.
+    pub role_weights: BTreeMap<String, f64>,
+    /// Optional agents that never run.
+    pub disabled_agents: Vec<String>,
+    pub limits: Limits,
+    pub deadlines: Deadlines,
+    pub retry: RetryFile,
+    /// How long a question waits for its answer, in minutes; default 30.
+    #[schemars(range(min = 1, max = 10_080))]
+    pub clarification_minutes: Option<u64>,
+    /// How long a process may be silent before its runs are taken over, in seconds; default 30.
+    #[schemars(range(min = 2, max = 3600))]
+    pub lease_seconds: Option<u64>,
+}
+
+/// Bounds on what comes in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Limits {
+    /// Runs in flight at once before 503.
+    #[schemars(range(min = 1))]
+    pub max_in_flight: usize,
+    /// Bytes of a request body before 413.
+    #[schemars(range(min = 1024))]
+    pub body_bytes: usize,
+    /// Characters of a message.
+    #[schemars(range(min = 1))]
+    pub message_chars: usize,
+    pub attachments: usize,
+    /// Bytes of one fetched attachment.
+    pub attachment_bytes: usize,
+    #[schemars(range(min = 1))]
+    pub attachment_seconds: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_in_flight: 2048,
+            body_bytes: 256 * 1024,
+            message_chars: 32_000,
+            attachments: 10,
+            attachment_bytes: 5 * 1024 * 1024,
+            attachment_seconds: 10,
+        }
+    }
+}
+
+/// In seconds. A call's is less than any run's.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Deadlines {
+    #[schemars(range(min = 1))]
+    pub connect: Option<u64>,
+    #[schemars(range(min = 1))]
+    pub call: Option<u64>,
+    #[schemars(range(min = 1))]
+    pub ask: Option<u64>,
+    #[schemars(range(min = 1))]
+    pub audit: Option<u64>,
+    #[schemars(range(min = 1))]
+    pub deep: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct RetryFile {
+    /// Attempts at one call, the first included; default 3.
+    #[schemars(range(min = 1, max = 10))]
+    pub attempts: Option<u32>,
+    /// The first delay in milliseconds, doubled each time with jitter; default 500.
+    pub base_ms: Option<u64>,
+    /// The longest delay in milliseconds; default 8000.
+    pub max_ms: Option<u64>,
+}
+
+/// The published schema of the config file.
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(File).to_value()
+}

@@ -1,0 +1,134 @@
+//! The configuration: parsed once, checked whole, all problems reported at once, each with its place.
+//!
+//! [`load`] reads the environment (with `.env`) and the config file and gives a [`Config`] in which every role has a
+//! provider that is enabled, a model id, and a price unless it is local.
+
+mod check;
+pub mod env;
+mod file;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use url::Url;
+
+use crate::domain::{Agent, Mode, Role, Thresholds, Usd};
+
+pub use check::{from_text, load};
+pub use env::Env;
+pub use file::{Limits, OutputForm, Price, PromptSet, ProviderKind, StructuredOutput, json_schema};
+
+/// One mistake in the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// Where: a JSON pointer into the file, or the name of an environment variable.
+    pub place: String,
+    pub detail: String,
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.place, self.detail)
+    }
+}
+
+/// Every mistake found.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", render(.0))]
+pub struct Problems(pub Vec<Problem>);
+
+fn render(problems: &[Problem]) -> String {
+    let plural = if problems.len() == 1 { "problem" } else { "problems" };
+    let lines: String = problems.iter().map(|p| format!("\n  - {p}")).collect();
+    format!("{} {plural} in the configuration:{lines}", problems.len())
+}
+
+/// The whole configuration, resolved.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub bind: SocketAddr,
+    pub database_url: String,
+    pub token: Option<SecretString>,
+    pub prompts_dir: Option<PathBuf>,
+    pub attachment_hosts: BTreeSet<String>,
+    /// The enabled providers that some role uses.
+    pub providers: BTreeMap<String, Provider>,
+    pub roles: BTreeMap<Role, RoleModel>,
+    pub policy: Policy,
+    /// Fingerprint of the config file and of the resolved model ids; no secret goes into it.
+    pub hash: String,
+}
+
+/// A provider as the config names it.
+#[derive(Debug, Clone)]
+pub struct Provider {
+    pub kind: ProviderKind,
+    /// `None` for the in-process model.
+    pub base_url: Option<Url>,
+    pub api_key: Option<SecretString>,
+    pub max_concurrent: usize,
+    pub structured_output: StructuredOutput,
+    /// In-process model only: how many threads it may use.
+    pub threads: Option<usize>,
+}
+
+/// The model that a role speaks with.
+#[derive(Debug, Clone)]
+pub struct RoleModel {
+    pub provider: String,
+    pub kind: ProviderKind,
+    /// The provider's model id; for the in-process model the path of its weights.
+    pub model: String,
+    pub max_tokens: u32,
+    pub temperature: Option<f32>,
+    pub output: OutputForm,
+    pub prompts: PromptSet,
+    /// `None` exactly for the in-process model, which costs nothing.
+    pub price: Option<Price>,
+    pub fallback: Option<Box<RoleModel>>,
+}
+
+/// Caps, thresholds, weights, limits and deadlines.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    pub normal_max: Usd,
+    pub deep_max: Usd,
+    pub ask_user_threshold: f64,
+    pub thresholds: Thresholds,
+    pub llm_confidence_ceiling: f64,
+    pub max_conflict_penalty: f64,
+    pub max_coverage_bonus: f64,
+    pub role_weights: BTreeMap<Agent, f64>,
+    pub disabled_agents: BTreeSet<Agent>,
+    pub limits: Limits,
+    pub call_timeout: Duration,
+    pub connect_timeout: Duration,
+    pub ask_deadline: Duration,
+    pub audit_deadline: Duration,
+    pub deep_deadline: Duration,
+    pub retry_attempts: u32,
+    pub retry_base: Duration,
+    pub retry_max: Duration,
+    pub clarification_window: Duration,
+    pub lease: Duration,
+}
+
+impl Policy {
+    pub fn cap(&self, mode: Mode) -> Usd {
+        match mode {
+            Mode::Ask | Mode::Audit => self.normal_max,
+            Mode::Deep => self.deep_max,
+        }
+    }
+
+    pub fn deadline(&self, mode: Mode) -> Duration {
+        match mode {
+            Mode::Ask => self.ask_deadline,
+            Mode::Audit => self.audit_deadline,
+            Mode::Deep => self.deep_deadline,
+        }
+    }
+}

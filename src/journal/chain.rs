@@ -1,0 +1,52 @@
+//! The hash chain over a run's entries.
+
+use super::Entry;
+use crate::domain::{RunId, fingerprint};
+
+/// What the first entry of a run points back to.
+pub(super) const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// SHA-256 over the previous hash and everything the entry says.
+pub(super) fn link(run: RunId, seq: i64, at_ms: i64, key: &str, body: &str, prev: &str) -> String {
+    fingerprint(&[
+        prev.as_bytes(),
+        run.to_string().as_bytes(),
+        &seq.to_be_bytes(),
+        &at_ms.to_be_bytes(),
+        key.as_bytes(),
+        body.as_bytes(),
+    ])
+}
+
+/// Where a chain does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    #[error("entry {seq} is missing")]
+    Missing { seq: i64 },
+    #[error("entry {seq} ({key}) was altered")]
+    Altered { seq: i64, key: String },
+    #[error("entries were cut off after {seq}: the run's record of its last hash does not match")]
+    Cut { seq: i64 },
+}
+
+/// Recomputes the chain of a run's entries, given in order from the first, and compares its end with `head`, the last
+/// hash as the run's own row has it.
+///
+/// # Errors
+/// The first place where it does not hold.
+pub fn verify(run: RunId, entries: &[Entry], head: &str) -> Result<(), Broken> {
+    let mut prev = GENESIS.to_owned();
+    let mut seq = 0;
+    for entry in entries {
+        seq += 1;
+        if entry.seq != seq {
+            return Err(Broken::Missing { seq });
+        }
+        let hash = link(run, seq, entry.at.as_millisecond(), &entry.key, &entry.body, &prev);
+        if entry.prev != prev || entry.hash != hash {
+            return Err(Broken::Altered { seq, key: entry.key.clone() });
+        }
+        prev = hash;
+    }
+    if prev == head { Ok(()) } else { Err(Broken::Cut { seq }) }
+}

@@ -1,0 +1,253 @@
+//! The one door through which a run has its effects.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::broadcast;
+use tokio::time::Instant;
+
+use super::event::settled_key;
+use super::{Accepted, CallResult, CallSent, CallSettled, Ending, Entry, Error, Event, Finished, Lease, Store, Tokens};
+use crate::clock::Clock;
+use crate::domain::{Ledger, Refused, RunId, Usd};
+
+/// Tells readers of journals that a run has new entries. A hint only: readers poll as well.
+#[derive(Debug, Clone)]
+pub struct Wake(broadcast::Sender<RunId>);
+
+impl Default for Wake {
+    fn default() -> Self {
+        Self(broadcast::Sender::new(1024))
+    }
+}
+
+impl Wake {
+    pub fn up(&self, run: RunId) {
+        let _ = self.0.send(run);
+    }
+
+    pub fn listen(&self) -> broadcast::Receiver<RunId> {
+        self.0.subscribe()
+    }
+}
+
+/// Why a run must stop where it is, without an ending of its own making.
+#[derive(Debug, thiserror::Error)]
+pub enum Stop {
+    /// Another process has the run now.
+    #[error("the run was taken over by another process")]
+    Lost,
+    #[error("the run is being cancelled")]
+    Cancelled,
+    #[error(transparent)]
+    Store(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::LeaseLost => Stop::Lost,
+            Error::CancelRequested => Stop::Cancelled,
+            other => Stop::Store(other),
+        }
+    }
+}
+
+/// What a call gave, for [`RunContext::call`] to write down.
+pub struct Call {
+    pub result: CallResult,
+    pub usage: Option<Tokens>,
+    /// `None` when nobody knows: then the call is settled at its reserved maximum.
+    pub cost: Option<Usd>,
+}
+
+/// A run under way: its journal so far, its money, and the lease that lets this process write.
+pub struct RunContext {
+    store: Arc<dyn Store>,
+    lease: Lease,
+    clock: Clock,
+    wake: Wake,
+    accepted: Accepted,
+    state: Mutex<State>,
+}
+
+struct State {
+    seen: BTreeMap<String, Event>,
+    ledger: Ledger,
+}
+
+impl RunContext {
+    /// Reads the run's journal and settles what was in flight when an earlier process died: at its reserved maximum,
+    /// since it may have been billed.
+    ///
+    /// # Errors
+    /// [`Stop`], when the database refuses or the lease is gone.
+    pub async fn open(store: Arc<dyn Store>, lease: Lease, clock: Clock, wake: Wake) -> Result<Self, Stop> {
+        let entries = store.entries(lease.run, 0).await?;
+        let accepted = entries.iter().find_map(|entry| match &entry.event {
+            Event::Accepted(accepted) => Some(Accepted::clone(accepted)),
+            _ => None,
+        });
+        let Some(accepted) = accepted else {
+            return Err(Stop::Store(Error::Corrupt { table: "entries", column: "body", id: lease.run.to_string() }));
+        };
+        let state = State { ledger: ledger_of(accepted.cap, &entries), seen: by_key(entries) };
+        let context = Self { store, lease, clock, wake, accepted, state: Mutex::new(state) };
+        context.settle_open().await?;
+        Ok(context)
+    }
+
+    pub fn id(&self) -> RunId {
+        self.lease.run
+    }
+
+    pub fn accepted(&self) -> &Accepted {
+        &self.accepted
+    }
+
+    /// The journal of another run, such as the one that this continues.
+    ///
+    /// # Errors
+    /// [`Stop`], when the database refuses.
+    pub async fn other(&self, run: RunId) -> Result<Vec<Entry>, Stop> {
+        Ok(self.store.entries(run, 0).await?)
+    }
+
+    /// What the journal has under a key.
+    pub fn recall(&self, key: &str) -> Option<Event> {
+        self.state().seen.get(key).cloned()
+    }
+
+    /// A copy of the money as it stands.
+    pub fn ledger(&self) -> Ledger {
+        self.state().ledger.clone()
+    }
+
+    /// Sets money aside for the synthesis.
+    pub fn hold(&self, amount: Usd) {
+        self.state().ledger.hold(amount);
+    }
+
+    /// Writes a decision down once. If the journal already has it, what the journal has is returned, and counts.
+    ///
+    /// # Errors
+    /// [`Stop`], when the database refuses or the lease is gone.
+    pub async fn record(&self, event: Event) -> Result<Event, Stop> {
+        let key = event.key();
+        if let Some(known) = self.recall(&key) {
+            return Ok(known);
+        }
+        self.append(std::slice::from_ref(&event)).await?;
+        Ok(event)
+    }
+
+    /// Makes a call once. A call that the journal has as settled is returned as it was. Otherwise its worst case is
+    /// reserved, the intent written, the effect performed, and its end written.
+    ///
+    /// # Errors
+    /// The outer error is a [`Stop`]; the inner one says that the cap has no room, and then nothing was written.
+    pub async fn call<F>(&self, sent: CallSent, effect: F) -> Result<Result<CallSettled, Refused>, Stop>
+    where
+        F: Future<Output = Call>,
+    {
+        if let Some(Event::CallSettled(settled)) = self.recall(&settled_key(&sent.call)) {
+            return Ok(Ok(settled));
+        }
+        let key = sent.call.clone();
+        let reserved = sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount);
+        if let Err(refused) = self.state().ledger.reserve(&key, reserved) {
+            return Ok(Err(refused));
+        }
+        if let Err(stop) = self.append(&[Event::CallSent(sent)]).await {
+            self.state().ledger.settle(&key, Usd::ZERO);
+            return Err(stop);
+        }
+        let started = Instant::now();
+        let call = effect.await;
+        let settled = CallSettled {
+            call: key,
+            result: call.result,
+            cost: call.cost.unwrap_or(reserved),
+            latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            usage: call.usage,
+        };
+        self.state().ledger.settle(&settled.call, settled.cost);
+        self.append(&[Event::CallSettled(settled.clone())]).await?;
+        Ok(Ok(settled))
+    }
+
+    /// Writes the run's terminal state; what is still in flight is settled at its reserved maximum first.
+    ///
+    /// # Errors
+    /// [`Stop`], when the database refuses or the lease is gone.
+    pub async fn finish(&self, ending: Ending) -> Result<(), Stop> {
+        self.settle_open().await?;
+        let spent = self.state().ledger.spent();
+        self.append(&[Event::Finished(Box::new(Finished { ending, spent }))]).await
+    }
+
+    async fn settle_open(&self) -> Result<(), Stop> {
+        let open: Vec<Event> = {
+            let state = self.state();
+            let is_open = |sent: &&CallSent| !state.seen.contains_key(&settled_key(&sent.call));
+            let sent = state.seen.values().filter_map(|event| match event {
+                Event::CallSent(sent) => Some(sent),
+                _ => None,
+            });
+            sent.filter(is_open)
+                .map(|sent| {
+                    Event::CallSettled(CallSettled {
+                        call: sent.call.clone(),
+                        result: CallResult::InDoubt,
+                        cost: sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount),
+                        latency_ms: 0,
+                        usage: None,
+                    })
+                })
+                .collect()
+        };
+        if open.is_empty() {
+            return Ok(());
+        }
+        for event in &open {
+            if let Event::CallSettled(settled) = event {
+                self.state().ledger.settle(&settled.call, settled.cost);
+            }
+        }
+        self.append(&open).await
+    }
+
+    async fn append(&self, events: &[Event]) -> Result<(), Stop> {
+        self.store.append(&self.lease, self.clock.now(), events).await?;
+        {
+            let mut state = self.state();
+            for event in events {
+                state.seen.entry(event.key()).or_insert_with(|| event.clone());
+            }
+        }
+        self.wake.up(self.lease.run);
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn by_key(entries: Vec<Entry>) -> BTreeMap<String, Event> {
+    entries.into_iter().map(|entry| (entry.key, entry.event)).collect()
+}
+
+fn ledger_of(cap: Usd, entries: &[Entry]) -> Ledger {
+    let mut ledger = Ledger::new(cap);
+    for entry in entries {
+        match &entry.event {
+            Event::CallSent(sent) => {
+                ledger.restore(&sent.call, sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount));
+            }
+            Event::CallSettled(settled) => ledger.settle(&settled.call, settled.cost),
+            _ => {}
+        }
+    }
+    ledger
+}

@@ -1,0 +1,365 @@
+//! What can be written into a journal: tagged, versioned, append-only.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::{
+    Agent, AgentReport, Assumption, Clarification, Confidence, Estimate, Gate, Judgement, Mode, Obtained, Plan,
+    Question, Reply, Reservation, Role, RunId, TaskType, Usd,
+};
+
+/// The version of the event format. Readers take every version up to this one.
+pub const VERSION: u32 = 1;
+
+/// One thing that happened in a run. Each has a key under which it happens at most once ([`Event::key`]).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "data", rename_all = "snake_case")]
+pub enum Event {
+    Accepted(Box<Accepted>),
+    Claimed(Claimed),
+    Hinted(Hinted),
+    Planned(Planned),
+    Trimmed(Trimmed),
+    RoundStarted(RoundStarted),
+    RoundSkipped(RoundSkipped),
+    CallSent(CallSent),
+    CallSettled(CallSettled),
+    AgentFinished(Box<AgentFinished>),
+    Scored(Box<Scored>),
+    Synthesized(Box<Synthesized>),
+    Gated(Gated),
+    Finished(Box<Finished>),
+}
+
+impl Event {
+    /// The event's place in its run: two events with one key are the same event.
+    pub fn key(&self) -> String {
+        match self {
+            Event::Accepted(_) => "accepted".into(),
+            Event::Claimed(e) => format!("claimed/{}", e.epoch),
+            Event::Hinted(_) => "hints".into(),
+            Event::Planned(_) => "plan".into(),
+            Event::Trimmed(_) => "trimmed".into(),
+            Event::RoundStarted(e) => format!("r{}/started", e.round),
+            Event::RoundSkipped(e) => format!("r{}/skipped", e.round),
+            Event::CallSent(e) => sent_key(&e.call),
+            Event::CallSettled(e) => settled_key(&e.call),
+            Event::AgentFinished(e) => agent_key(e.round, e.agent),
+            Event::Scored(e) => scored_key(e.round),
+            Event::Synthesized(_) => "synthesis".into(),
+            Event::Gated(_) => "gate".into(),
+            Event::Finished(_) => "finished".into(),
+        }
+    }
+}
+
+pub fn sent_key(call: &str) -> String {
+    format!("sent:{call}")
+}
+
+pub fn settled_key(call: &str) -> String {
+    format!("settled:{call}")
+}
+
+pub fn agent_key(round: u8, agent: Agent) -> String {
+    format!("r{round}/{agent}/finished")
+}
+
+pub fn scored_key(round: u8) -> String {
+    format!("r{round}/scored")
+}
+
+/// The run was taken on. Written before anything else happens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Accepted {
+    pub question: Question,
+    /// What this run continues, and how.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<Continues>,
+    /// The client's own id of the request, if it sent a well-formed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<String>,
+    pub cap: Usd,
+    /// Seeds every random choice of the run.
+    pub seed: u64,
+    pub config_hash: String,
+    pub prompts_hash: String,
+    pub version: String,
+}
+
+/// A run that goes on from an earlier one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Continues {
+    pub parent: RunId,
+    pub by: Continuation,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Continuation {
+    /// The user answered the parent's question.
+    Answer { question: String, answer: String, option: Option<char> },
+    /// The user corrected a numbered assumption of the parent.
+    Correction { handle: String, wrong: String, correction: String },
+}
+
+/// A process took the run's lease.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Claimed {
+    pub epoch: i64,
+    pub owner: String,
+}
+
+/// What cheap deterministic rules guess of the question. Not binding.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hinted {
+    pub task_types: Vec<TaskType>,
+    pub signals: Vec<String>,
+}
+
+/// The master's plan after the service has bounded it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    pub plan: Plan,
+    /// How the plan was got: the way of its JSON, or "reused", or "by hints" when the master's could not be read.
+    pub obtained: String,
+    /// What the service changed, one sentence each.
+    pub corrections: Vec<String>,
+}
+
+/// What the cap left out, or made smaller.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Trimmed {
+    pub agents: Vec<Agent>,
+    /// Output tokens that each agent and the synthesis may use.
+    pub max_tokens: Vec<(Role, u32)>,
+    /// One sentence each; empty when everything fits.
+    pub left_out: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RoundStarted {
+    pub round: u8,
+    pub agents: Vec<Agent>,
+    pub why: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RoundSkipped {
+    pub round: u8,
+    pub why: String,
+}
+
+/// The intent to make a call, with what is set aside for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallSent {
+    /// The step, such as "r1/solver" or "synthesis/repair#2".
+    pub call: String,
+    pub role: Role,
+    pub provider: String,
+    pub model: String,
+    /// `None` for the in-process model, which costs nothing.
+    pub reserved: Option<Reservation>,
+    pub max_tokens: u32,
+    pub prompt_hash: String,
+}
+
+/// A call's end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallSettled {
+    pub call: String,
+    pub result: CallResult,
+    /// What it is taken to have cost.
+    pub cost: Usd,
+    pub latency_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Tokens>,
+}
+
+/// Billed tokens by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tokens {
+    pub input: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+    pub output: u64,
+}
+
+impl Tokens {
+    pub fn all_input(&self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum CallResult {
+    Answered {
+        text: String,
+        stop: CallStop,
+    },
+    Failed {
+        cause: String,
+        detail: String,
+        retry: Retryable,
+    },
+    /// The process died while the call was under way: it may have been billed.
+    InDoubt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStop {
+    End,
+    MaxTokens,
+    Refusal,
+    Other,
+}
+
+/// Whether another attempt makes sense, and after how long at the least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Retryable {
+    No,
+    AfterMs(u64),
+}
+
+/// An agent's part in a round, done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentFinished {
+    pub round: u8,
+    pub agent: Agent,
+    pub outcome: AgentOutcome,
+    /// The run whose stored output this is, when nothing was bought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reused_from: Option<RunId>,
+}
+
+/// A failed agent is data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum AgentOutcome {
+    Answered {
+        report: AgentReport,
+        obtained: Obtained,
+        /// The output was cut at its token limit.
+        truncated: bool,
+        /// What extraction had to change.
+        notes: Vec<String>,
+        /// Output tokens of the call that gave the report.
+        tokens: u64,
+    },
+    Failed {
+        /// Short and bounded: "timed out", "malformed output", "refused", ...
+        cause: String,
+        detail: String,
+    },
+}
+
+/// The panel, judged after a round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scored {
+    pub round: u8,
+    pub judgement: Judgement,
+}
+
+/// What the master wrote, after the service has checked and completed it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Synthesized {
+    /// `None` when only the question was bought.
+    pub draft: Option<Draft>,
+    /// The question to ask if the gate asks.
+    pub question: Clarification,
+    pub obtained: String,
+    pub corrections: Vec<String>,
+}
+
+/// The parts of an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Draft {
+    pub task_type: TaskType,
+    pub tldr: Vec<String>,
+    pub main: String,
+    pub acceptance_tests: Vec<String>,
+    pub assumptions: Vec<Assumption>,
+    pub estimate: Option<Estimate>,
+    /// The units relied on, as "agent:unit id".
+    pub units_used: Vec<String>,
+    pub disagreements: Vec<DisagreementNote>,
+    pub quarantine_justifications: Vec<Justification>,
+    /// The master's own estimates of the two terms; `None` where it gave none.
+    pub conflict_penalty: Option<f64>,
+    pub coverage_bonus: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DisagreementNote {
+    pub topic: String,
+    pub summary: String,
+}
+
+/// Why quarantined material was used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Justification {
+    pub agent: Agent,
+    pub why: String,
+}
+
+/// The gate's decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Gated {
+    pub confidence: Confidence,
+    pub gate: Gate,
+    pub mode: Mode,
+}
+
+/// The run's terminal state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    pub ending: Ending,
+    /// Everything settled.
+    pub spent: Usd,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Ending {
+    Replied { reply: Reply },
+    Failed { cause: Cause, detail: String },
+    Cancelled,
+}
+
+/// Why a run failed: what the client is told by a status code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Every core agent failed, or the master did.
+    Provider,
+    /// The run's own deadline passed.
+    Deadline,
+    /// The cap has no room for even one agent and the synthesis.
+    Budget,
+    /// The service broke its own rules; a defect.
+    Internal,
+}
+
+impl Cause {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Cause::Provider => "provider",
+            Cause::Deadline => "deadline",
+            Cause::Budget => "budget",
+            Cause::Internal => "internal",
+        }
+    }
+}

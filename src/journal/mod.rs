@@ -1,0 +1,20 @@
+//! The journal: everything a run does, appended to one hash-chained record. The reply, the audit, the progress stream
+//! and crash recovery are views of it.
+//!
+//! In reading order: [`Event`] is what can be written; [`Store`] keeps it; [`RunContext`] is the one door through
+//! which a run has its effects; `chain` proves that nothing was altered.
+
+mod chain;
+mod context;
+mod event;
+mod sqlite;
+mod store;
+pub mod views;
+
+pub use chain::{Broken, verify};
+pub use context::{Call, RunContext, Stop, Wake};
+pub use event::*;
+pub use sqlite::SqliteStore;
+pub use store::{
+    Acceptance, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, RunFilter, RunRow, RunState, Store,
+};

@@ -1,0 +1,223 @@
+//! Where journals are kept: the seam between the house and its database.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Event;
+use crate::domain::{Mode, RunId, Source, Usd};
+
+/// A line of a run's journal as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// From 1, without gaps.
+    pub seq: i64,
+    /// Millisecond precision.
+    pub at: Timestamp,
+    pub key: String,
+    /// The event as JSON text; exactly these bytes are in the hash.
+    pub body: String,
+    pub prev: String,
+    pub hash: String,
+    pub event: Event,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    Queued,
+    Running,
+    Answered,
+    Clarification,
+    Failed,
+    Cancelled,
+}
+
+impl RunState {
+    pub const ALL: [RunState; 6] = [
+        RunState::Queued,
+        RunState::Running,
+        RunState::Answered,
+        RunState::Clarification,
+        RunState::Failed,
+        RunState::Cancelled,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunState::Queued => "queued",
+            RunState::Running => "running",
+            RunState::Answered => "answered",
+            RunState::Clarification => "clarification",
+            RunState::Failed => "failed",
+            RunState::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn is_terminal(self) -> bool {
+        !matches!(self, RunState::Queued | RunState::Running)
+    }
+}
+
+/// The projection of a run's journal that lists and look-ups need.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRow {
+    pub id: RunId,
+    pub state: RunState,
+    pub mode: Mode,
+    pub source: Source,
+    pub user_id: String,
+    pub message: String,
+    pub parent: Option<RunId>,
+    /// Why it failed.
+    pub cause: Option<String>,
+    pub c_final: Option<f64>,
+    pub cap: Usd,
+    pub spent: Usd,
+    pub accepted_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+    pub cancel_requested: bool,
+    pub head_seq: i64,
+    pub head_hash: String,
+}
+
+/// A run to be taken on.
+#[derive(Debug, Clone)]
+pub struct NewRun {
+    pub id: RunId,
+    pub at: Timestamp,
+    /// Always [`Event::Accepted`].
+    pub accepted: super::Accepted,
+    /// Equal keys join; scoped by the caller.
+    pub idempotency_key: Option<String>,
+    /// Fingerprint of the request's meaning, to tell a repetition from a misuse of the key.
+    pub body_hash: String,
+}
+
+/// What became of a run that was handed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acceptance {
+    New,
+    /// A run with the same key and body exists.
+    Joined(RunId),
+    /// The key was used with another body.
+    KeyReused(RunId),
+}
+
+/// Which run to claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// The oldest that nobody works on.
+    Oldest,
+    Run(RunId),
+}
+
+/// The right to work on a run, as long as it is renewed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    pub run: RunId,
+    pub owner: String,
+    pub epoch: i64,
+}
+
+/// What a renewal found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    Yes,
+    /// The user wants the run to stop.
+    CancelRequested,
+    /// Another process has it, or it is finished.
+    Lost,
+}
+
+/// What a cancellation did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelOutcome {
+    Requested,
+    AlreadyFinished(RunState),
+    Unknown,
+}
+
+/// Who asks where: the scope of a pending question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asker {
+    pub source: Source,
+    pub user_id: String,
+    pub guild_id: Option<String>,
+    pub channel_id: Option<String>,
+}
+
+/// Which runs to list, newest first.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    pub mode: Option<Mode>,
+    pub user_id: Option<String>,
+    pub state: Option<RunState>,
+    /// Accepted at or after.
+    pub since: Option<Timestamp>,
+    /// Only runs older than this one.
+    pub before: Option<RunId>,
+    /// At most this many.
+    pub limit: u32,
+}
+
+/// Why the store could not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database cannot be reached, is locked, or its disk is full.
+    #[error("the database is not available: {0}")]
+    Unavailable(String),
+    /// A row that cannot be.
+    #[error("corrupt data in {table}.{column} of {id}")]
+    Corrupt { table: &'static str, column: &'static str, id: String },
+    #[error("the run was taken over by another process")]
+    LeaseLost,
+    #[error("the run is being cancelled")]
+    CancelRequested,
+    #[error("{0}")]
+    Migration(String),
+}
+
+/// The database behind the journal: one of the three dyn seams of the house.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Writes the run's row and its first entry in one transaction, before anything else of the run happens.
+    async fn accept(&self, run: NewRun) -> Result<Acceptance, Error>;
+
+    /// Takes the lease of a run that is queued, or whose owner has let its lease run out; raises its epoch.
+    async fn claim(&self, which: Claim, owner: &str, lease: Duration, now: Timestamp) -> Result<Option<Lease>, Error>;
+
+    /// Prolongs a lease.
+    async fn renew(&self, lease: &Lease, duration: Duration, now: Timestamp) -> Result<Held, Error>;
+
+    /// Appends events in one transaction with the fence: the lease must still be held. An event whose key the run
+    /// already has is left out. An intent to call is refused when the run is being cancelled. Returns the last seq.
+    ///
+    /// # Errors
+    /// [`Error::LeaseLost`] and [`Error::CancelRequested`], beside the database's own.
+    async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error>;
+
+    /// The entries of a run after `after` (0: all), in order.
+    async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error>;
+
+    async fn run(&self, id: RunId) -> Result<Option<RunRow>, Error>;
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error>;
+
+    /// How many runs are queued or running.
+    async fn in_flight(&self) -> Result<u64, Error>;
+
+    async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error>;
+
+    /// The asker's last run, if it finished at or after `since` with a reply.
+    async fn last_reply(&self, asker: &Asker, since: Timestamp) -> Result<Option<RunRow>, Error>;
+
+    /// Lets go of what dead processes on this machine still hold. Called once at start.
+    async fn release_dead(&self) -> Result<(), Error>;
+
+    /// Whether the database answers and its schema is the current one.
+    async fn ready(&self) -> Result<(), Error>;
+}

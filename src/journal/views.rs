@@ -1,0 +1,103 @@
+//! What a journal says, for those who read it: calls, money, outcomes. Pure functions over entries.
+
+use serde::Serialize;
+
+use super::{Accepted, AgentFinished, CallResult, CallSent, CallSettled, Entry, Event, Finished};
+use crate::domain::{Usd, fingerprint};
+
+/// One call with its intent and, once it ended, its end.
+#[derive(Debug, Clone, Copy)]
+pub struct CallView<'a> {
+    pub sent: &'a CallSent,
+    pub settled: Option<&'a CallSettled>,
+}
+
+impl CallView<'_> {
+    /// "answered", "failed: cause", "in doubt" or "in flight".
+    pub fn state(&self) -> String {
+        match self.settled.map(|s| &s.result) {
+            None => "in flight".into(),
+            Some(CallResult::InDoubt) => "in doubt".into(),
+            Some(CallResult::Failed { cause, .. }) => format!("failed: {cause}"),
+            Some(CallResult::Answered { .. }) => "answered".into(),
+        }
+    }
+}
+
+/// All calls, in the order of their intents.
+pub fn calls<'a>(events: impl Iterator<Item = &'a Event> + Clone) -> Vec<CallView<'a>> {
+    let sent = events.clone().filter_map(|event| match event {
+        Event::CallSent(sent) => Some(sent),
+        _ => None,
+    });
+    sent.map(|sent| CallView {
+        sent,
+        settled: events.clone().find_map(|event| match event {
+            Event::CallSettled(settled) if settled.call == sent.call => Some(settled),
+            _ => None,
+        }),
+    })
+    .collect()
+}
+
+/// Sums over calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Totals {
+    pub calls: usize,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub latency_ms: u64,
+    #[serde(skip)]
+    pub cost: Usd,
+}
+
+/// Sums over the calls whose step is `step` or below it (`step#2`, `step/repair`).
+pub fn totals(calls: &[CallView<'_>], step: &str) -> Totals {
+    let belongs =
+        |call: &str| call.strip_prefix(step).is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']));
+    let mut totals = Totals::default();
+    for view in calls.iter().filter(|view| belongs(&view.sent.call)) {
+        totals.calls += 1;
+        if let Some(settled) = view.settled {
+            totals.latency_ms += settled.latency_ms;
+            totals.cost += settled.cost;
+            if let Some(usage) = settled.usage {
+                totals.input_tokens += usage.all_input();
+                totals.output_tokens += usage.output;
+            }
+        }
+    }
+    totals
+}
+
+pub fn accepted(entries: &[Entry]) -> Option<&Accepted> {
+    entries.iter().find_map(|entry| match &entry.event {
+        Event::Accepted(accepted) => Some(&**accepted),
+        _ => None,
+    })
+}
+
+pub fn finished(entries: &[Entry]) -> Option<&Finished> {
+    entries.iter().find_map(|entry| match &entry.event {
+        Event::Finished(finished) => Some(&**finished),
+        _ => None,
+    })
+}
+
+/// Each agent's last outcome.
+pub fn last_outcomes(entries: &[Entry]) -> Vec<&AgentFinished> {
+    let mut last: Vec<&AgentFinished> = vec![];
+    for entry in entries {
+        if let Event::AgentFinished(finished) = &entry.event {
+            last.retain(|known| known.agent != finished.agent);
+            last.push(finished);
+        }
+    }
+    last
+}
+
+/// Fingerprint of a prompt as it was sent.
+pub fn prompt_hash(system: &str, user: &str) -> String {
+    fingerprint(&[system.as_bytes(), user.as_bytes()])
+}

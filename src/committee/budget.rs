@@ -119,18 +119,28 @@ fn try_fit(agents: &[&Wanted<'_>], synthesis: &Wanted<'_>, share: f64, left: Usd
     };
     let mut max_tokens = vec![];
     let mut total = Usd::ZERO;
-    let mut reports = 0.0;
     for wanted in agents {
         let tokens = shrunk(wanted);
         total += worst_case(wanted.model, wanted.input_tokens, tokens).map_or(Usd::ZERO, |r| r.amount);
-        reports += f64::from(tokens) * TOKENIZER_SPREAD;
         max_tokens.push((wanted.role, tokens));
     }
-    let tokens = shrunk(synthesis);
-    let input = synthesis.input_tokens + reports.ceil() as u64;
-    let held = worst_case(synthesis.model, input, tokens).map_or(Usd::ZERO, |r| r.amount);
-    max_tokens.push((synthesis.role, tokens));
+    max_tokens.push((synthesis.role, shrunk(synthesis)));
+    let held = synthesis_hold(&max_tokens, synthesis);
     (total + held <= left).then_some((max_tokens, held))
+}
+
+/// What the synthesis may cost when every agent writes as much as it may.
+pub fn synthesis_hold(max_tokens: &[(Role, u32)], synthesis: &Wanted<'_>) -> Usd {
+    let (mut read, mut written) = (0.0, synthesis.model.max_tokens);
+    for (role, tokens) in max_tokens {
+        if *role == synthesis.role {
+            written = *tokens;
+        } else {
+            read += f64::from(*tokens) * TOKENIZER_SPREAD;
+        }
+    }
+    let input = synthesis.input_tokens + read.ceil() as u64;
+    worst_case(synthesis.model, input, written).map_or(Usd::ZERO, |r| r.amount)
 }
 
 #[cfg(test)]

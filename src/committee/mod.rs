@@ -1,1 +1,255 @@
+//! The committee: from a question to a reply whose confidence is earned.
+//!
+//! [`convene`] is a run as a function over its journal: it reads like the list of its stages, in the order of the files
+//! named here. It may be called again with the same journal at any time; what is settled is not bought again.
+
+mod assumptions;
+mod audit;
+mod budget;
+mod call;
+mod case;
+mod confidence;
+mod deliberate;
+mod estimate;
+mod hints;
+pub mod invariants;
+mod plan;
+mod prompts;
+mod question;
+mod reply;
+mod reuse;
 pub mod score;
+mod sections;
+mod steps;
+mod synthesize;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::attachments::Fetcher;
+use crate::config::{OutputForm, Policy, PromptSet, RoleModel};
+use crate::domain::{
+    Agent, BudgetMeta, Confidence, Gate, Invalidation, Meta, Outcome, Reply, Role, Status, Usd,
+};
+use crate::journal::{AgentOutcome, Cause, Event, Gated, RunContext, Stop};
+use crate::llm::Registry;
+use case::Case;
+use deliberate::Deliberation;
+use synthesize::Desk;
+
+pub use audit::{markdown as audit_markdown, view as audit_view};
+pub use plan::OrchestrationPlan;
+pub use prompts::{Error as PromptError, Prompts};
+pub use synthesize::FinalSynthesis;
+
+/// Everything a committee needs that is not the question: models, prompts, policy.
+pub struct Committee {
+    pub policy: Policy,
+    pub roles: BTreeMap<Role, RoleModel>,
+    pub models: Registry,
+    pub prompts: Prompts,
+    pub attachments: Fetcher,
+    /// What must never stand in a reply.
+    pub secrets: Vec<SecretString>,
+}
+
+/// Why a run has no reply.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The run cannot go on in this process; its journal says nothing final.
+    #[error(transparent)]
+    Stopped(#[from] Stop),
+    #[error("{detail}")]
+    Failed { cause: Cause, detail: String },
+}
+
+/// Answers the run's question.
+///
+/// # Errors
+/// [`Failure`]; a failed agent is none, as long as one of the core has answered.
+pub async fn convene(run: &RunContext, house: &Committee) -> Result<Reply, Failure> {
+    let case = case::open(run, house).await?;
+    let hints = hint(run, &case).await?;
+    let planned = plan::make(run, house, &case, &hints).await?;
+    if let Some(question) = &planned.plan.clarification_question {
+        run.record(Event::Synthesized(Box::new(question::of_plan(question)))).await?;
+        let confidence = gate(run, house, &case, Confidence::none(house.policy.ask_user_threshold)).await?;
+        return conclude(run, house, &case, planned.plan.task_type, None, &confidence).await;
+    }
+    let deliberation = deliberate::rounds(run, house, &case, &planned.plan).await?;
+    let desk = Desk { run, house, case: &case, plan: &planned.plan, deliberation: &deliberation };
+    let synthesized = if confidence::out_of_reach(house, &deliberation.judgement) {
+        question::ask_only(&desk).await?
+    } else {
+        synthesize::write(&desk).await?
+    };
+    let confidence = confidence::settle(house, &deliberation.judgement, synthesized.draft.as_ref());
+    let confidence = gate(run, house, &case, confidence).await?;
+    let task_type = synthesized.draft.as_ref().map_or(planned.plan.task_type, |draft| draft.task_type);
+    conclude(run, house, &case, task_type, Some(&deliberation), &confidence).await
+}
+
+async fn hint(run: &RunContext, case: &Case) -> Result<crate::journal::Hinted, Failure> {
+    match run.record(Event::Hinted(hints::hints_of(&case.question))).await? {
+        Event::Hinted(hinted) => Ok(hinted),
+        _ => Err(Failure::internal("the journal has something else in the place of the hints")),
+    }
+}
+
+async fn gate(run: &RunContext, house: &Committee, case: &Case, confidence: Confidence) -> Result<Confidence, Failure> {
+    debug_assert!((confidence.threshold - house.policy.ask_user_threshold).abs() < f64::EPSILON);
+    let gated = Gated { gate: confidence.gate(), confidence, mode: case.question.mode };
+    match run.record(Event::Gated(gated)).await? {
+        Event::Gated(gated) => Ok(gated.confidence),
+        _ => Err(Failure::internal("the journal has something else in the place of the gate")),
+    }
+}
+
+/// Renders the reply from the journal and holds it against the invariants.
+async fn conclude(
+    run: &RunContext,
+    house: &Committee,
+    case: &Case,
+    task_type: crate::domain::TaskType,
+    deliberation: Option<&Deliberation>,
+    confidence: &Confidence,
+) -> Result<Reply, Failure> {
+    let events = run.events();
+    let synthesized = events.iter().find_map(|e| if let Event::Synthesized(s) = e { Some(s) } else { None });
+    let Some(synthesized) = synthesized else { return Err(Failure::internal("there is nothing to reply with")) };
+    let audit = if case.question.mode.has_audit() { audit::view(run.id(), &events) } else { None };
+    let (outcome, text) = match (confidence.gate(), &synthesized.draft) {
+        (Gate::Ship, Some(draft)) => {
+            let mut notes = deliberation.map(reply::panel_notes).unwrap_or_default();
+            notes.extend(case.unseen.iter().cloned());
+            let mut text = reply::answer(draft, confidence, &notes);
+            if let Some(audit) = &audit {
+                text = format!("{text}\n{}", audit::markdown(audit));
+            }
+            (Outcome::Answered, text)
+        }
+        (Gate::Ask, _) => (Outcome::Clarification, reply::clarification(&synthesized.question)),
+        (Gate::Ship, None) => return Err(Failure::internal("the gate ships what nobody wrote")),
+    };
+    let ledger = run.ledger();
+    let meta = Meta {
+        task_type,
+        c_final: confidence.c_final,
+        budget: BudgetMeta { cap: ledger.cap(), spent: ledger.spent(), exceeded: ledger.exceeded() },
+        used_agents: deliberation.map(|d| d.panel.iter().map(|(agent, _)| *agent).collect()).unwrap_or_default(),
+        invalidation: deliberation.map(invalidation).unwrap_or_default(),
+    };
+    let reply = Reply { outcome, text, meta, audit };
+    let secrets: Vec<&str> = house.secrets.iter().map(ExposeSecret::expose_secret).collect();
+    let violations = invariants::check(&invariants::Exhibit {
+        reply: &reply,
+        mode: case.question.mode,
+        events: &events,
+        chain: run.verify().await?,
+        threshold: house.policy.ask_user_threshold,
+        secrets: &secrets,
+    });
+    if violations.is_empty() {
+        return Ok(reply);
+    }
+    let broken = violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    Err(Failure::internal(&format!("the reply breaks a rule of the service: {broken}")))
+}
+
+fn invalidation(deliberation: &Deliberation) -> Invalidation {
+    let mut discarded: Vec<Agent> = deliberation.failed().map(|(agent, ..)| agent).collect();
+    discarded.extend(deliberation.with_status(Status::Discard));
+    discarded.sort();
+    Invalidation {
+        discarded,
+        quarantined: deliberation.with_status(Status::Quarantine),
+        valid: deliberation.with_status(Status::Valid),
+    }
+}
+
+impl Committee {
+    pub fn role(&self, role: Role) -> Option<&RoleModel> {
+        self.roles.get(&role)
+    }
+
+    fn scoring(&self) -> score::Policy {
+        score::Policy {
+            thresholds: self.policy.thresholds,
+            weights: self.policy.role_weights.iter().map(|(a, w)| (a.as_str().to_owned(), *w)).collect(),
+            max_conflict_penalty: self.policy.max_conflict_penalty,
+            max_coverage_bonus: self.policy.max_coverage_bonus,
+        }
+    }
+
+    /// A stage's time: a share of the run's deadline.
+    fn stage_time(&self, mode: crate::domain::Mode, share: f64) -> Duration {
+        self.policy.deadline(mode).mul_f64(share)
+    }
+
+    /// Bytes of a role's own prompt text, the scaffolding of its user part and its schema included.
+    fn prompt_bytes(&self, role: Role) -> usize {
+        let name = match role {
+            Role::Master => "synthesis",
+            Role::Agent(agent) => agent.as_str(),
+        };
+        let Some(model) = self.role(role) else { return 0 };
+        let schema = match (model.output, role) {
+            (OutputForm::Text, _) => 0,
+            (OutputForm::Json, Role::Master) => 2 * schemars::schema_for!(FinalSynthesis).to_value().to_string().len(),
+            (OutputForm::Json, Role::Agent(_)) => {
+                2 * schemars::schema_for!(crate::domain::AgentReport).to_value().to_string().len()
+            }
+        };
+        let scaffolding = if model.prompts == PromptSet::Text { 300 } else { 2000 };
+        self.prompts.system_bytes(model.prompts, name) + schema + scaffolding
+    }
+
+    /// The pause before attempt `tries + 1`: exponential with jitter, not shorter than the provider asked for.
+    fn backoff(&self, tries: u32, least_ms: u64, seed: u64) -> Duration {
+        let factor = 1u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX);
+        let pause = self.policy.retry_base.saturating_mul(factor).min(self.policy.retry_max);
+        // Half fixed, half spread by the run's own seed, so that runs do not come back together.
+        let spread = (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(tries) >> 40) as f64 / f64::from(1u32 << 24);
+        pause.mul_f64(0.5 + 0.5 * spread).max(Duration::from_millis(least_ms))
+    }
+}
+
+impl Failure {
+    fn internal(detail: &str) -> Self {
+        Self::Failed { cause: Cause::Internal, detail: detail.to_owned() }
+    }
+
+    fn master(stage: &str, unbought: &call::Unbought) -> Self {
+        Self::master_detail(stage, &unbought.cause, &unbought.detail)
+    }
+
+    fn master_detail(stage: &str, cause: &str, detail: &str) -> Self {
+        let kind = if cause == "out of budget" { Cause::Budget } else { Cause::Provider };
+        Self::Failed { cause: kind, detail: format!("the master gave no {stage}: {cause} ({detail})") }
+    }
+
+    fn no_core_output(panel: &BTreeMap<Agent, AgentOutcome>) -> Self {
+        let causes: Vec<String> = panel
+            .iter()
+            .filter_map(|(agent, outcome)| match outcome {
+                AgentOutcome::Failed { cause, .. } => Some(format!("{agent}: {cause}")),
+                AgentOutcome::Answered { .. } => None,
+            })
+            .collect();
+        let detail = format!("no core agent gave any output ({})", causes.join(", "));
+        Self::Failed { cause: Cause::Provider, detail }
+    }
+
+    fn no_room(left: Usd) -> Self {
+        let detail = format!("the cap has no room for one agent and the synthesis: {left} is left");
+        Self::Failed { cause: Cause::Budget, detail }
+    }
+}
+
+impl From<PromptError> for Failure {
+    fn from(error: PromptError) -> Self {
+        Self::internal(&error.to_string())
+    }
+}

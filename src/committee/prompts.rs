@@ -129,6 +129,12 @@ impl Prompts {
         &self.hash
     }
 
+    /// Bytes of a prompt's stable part.
+    pub fn system_bytes(&self, set: PromptSet, name: &str) -> usize {
+        let template = self.environment.get_template(&format!("{}#system", path_of(set, name)));
+        template.and_then(|t| t.render(())).map_or(0, |text| text.len())
+    }
+
     /// Renders the prompt `name` of a set.
     ///
     /// # Errors

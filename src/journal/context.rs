@@ -7,7 +7,7 @@ use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 use super::event::settled_key;
-use super::{Accepted, CallResult, CallSent, CallSettled, Ending, Entry, Error, Event, Finished, Lease, Store, Tokens};
+use super::{Accepted, Broken, CallResult, CallSent, CallSettled, Ending, Entry, Error, Event, Finished, Lease, Store, Tokens, verify};
 use crate::clock::Clock;
 use crate::domain::{Ledger, Refused, RunId, Usd};
 
@@ -73,6 +73,8 @@ pub struct RunContext {
 
 struct State {
     seen: BTreeMap<String, Event>,
+    /// The keys in the order of the journal.
+    order: Vec<String>,
     ledger: Ledger,
 }
 
@@ -91,7 +93,10 @@ impl RunContext {
         let Some(accepted) = accepted else {
             return Err(Stop::Store(Error::Corrupt { table: "entries", column: "body", id: lease.run.to_string() }));
         };
-        let state = State { ledger: ledger_of(accepted.cap, &entries), seen: by_key(entries) };
+        let ledger = ledger_of(accepted.cap, &entries);
+        let order = entries.iter().map(|entry| entry.key.clone()).collect();
+        let seen = entries.into_iter().map(|entry| (entry.key, entry.event)).collect();
+        let state = State { seen, order, ledger };
         let context = Self { store, lease, clock, wake, accepted, state: Mutex::new(state) };
         context.settle_open().await?;
         Ok(context)
@@ -116,6 +121,25 @@ impl RunContext {
     /// What the journal has under a key.
     pub fn recall(&self, key: &str) -> Option<Event> {
         self.state().seen.get(key).cloned()
+    }
+
+    /// The run's own journal so far, in order.
+    pub fn events(&self) -> Vec<Event> {
+        let state = self.state();
+        state.order.iter().filter_map(|key| state.seen.get(key)).cloned().collect()
+    }
+
+    /// Reads the run's journal back and proves its chain.
+    ///
+    /// # Errors
+    /// [`Stop`], when the database refuses; the inner error is where the chain does not hold.
+    pub async fn verify(&self) -> Result<Result<(), Broken>, Stop> {
+        let Some(row) = self.store.run(self.lease.run).await? else {
+            return Ok(Err(Broken::Missing { seq: 1 }));
+        };
+        let mut entries = self.store.entries(self.lease.run, 0).await?;
+        entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
+        Ok(verify(self.lease.run, &entries, &row.head_hash))
     }
 
     /// A copy of the money as it stands.
@@ -222,7 +246,10 @@ impl RunContext {
         {
             let mut state = self.state();
             for event in events {
-                state.seen.entry(event.key()).or_insert_with(|| event.clone());
+                let key = event.key();
+                if state.seen.insert(key.clone(), event.clone()).is_none() {
+                    state.order.push(key);
+                }
             }
         }
         self.wake.up(self.lease.run);
@@ -232,10 +259,6 @@ impl RunContext {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn by_key(entries: Vec<Entry>) -> BTreeMap<String, Event> {
-    entries.into_iter().map(|entry| (entry.key, entry.event)).collect()
 }
 
 fn ledger_of(cap: Usd, entries: &[Entry]) -> Ledger {

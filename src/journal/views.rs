@@ -25,7 +25,7 @@ impl CallView<'_> {
 }
 
 /// All calls, in the order of their intents.
-pub fn calls<'a>(events: impl Iterator<Item = &'a Event> + Clone) -> Vec<CallView<'a>> {
+pub fn calls<'a>(events: &(impl Iterator<Item = &'a Event> + Clone)) -> Vec<CallView<'a>> {
     let sent = events.clone().filter_map(|event| match event {
         Event::CallSent(sent) => Some(sent),
         _ => None,

@@ -1,0 +1,383 @@
+//! The audit appendix (SPEC 7): a view of the journal, as data and as Markdown.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::reply::{AUDIT, figure};
+use crate::domain::{Judgement, RunId};
+use crate::journal::views::{self, CallView};
+use crate::journal::{Accepted, AgentFinished, AgentOutcome, Event, Gated, Planned, Synthesized, Trimmed};
+
+/// What the appendix is made from.
+struct Facts<'a> {
+    events: &'a [Event],
+    accepted: &'a Accepted,
+    calls: Vec<CallView<'a>>,
+}
+
+impl<'a> Facts<'a> {
+    fn find<T>(&self, pick: impl Fn(&'a Event) -> Option<T>) -> Option<T> {
+        self.events.iter().rev().find_map(pick)
+    }
+
+    fn planned(&self) -> Option<&'a Planned> {
+        self.find(|e| if let Event::Planned(p) = e { Some(p) } else { None })
+    }
+
+    fn trimmed(&self) -> Option<&'a Trimmed> {
+        self.find(|e| if let Event::Trimmed(t) = e { Some(t) } else { None })
+    }
+
+    fn synthesized(&self) -> Option<&'a Synthesized> {
+        self.find(|e| if let Event::Synthesized(s) = e { Some(&**s) } else { None })
+    }
+
+    fn judgement(&self) -> Option<&'a Judgement> {
+        self.find(|e| if let Event::Scored(s) = e { Some(&s.judgement) } else { None })
+    }
+
+    fn gated(&self) -> Option<&'a Gated> {
+        self.find(|e| if let Event::Gated(g) = e { Some(g) } else { None })
+    }
+
+    /// Each agent's last outcome that counts, by agent.
+    fn agents(&self) -> Vec<&'a AgentFinished> {
+        let mut last: Vec<&AgentFinished> = vec![];
+        for event in self.events {
+            let Event::AgentFinished(finished) = event else { continue };
+            let improves = matches!(finished.outcome, AgentOutcome::Answered { .. })
+                || !last.iter().any(|k| k.agent == finished.agent && matches!(k.outcome, AgentOutcome::Answered { .. }));
+            if improves {
+                last.retain(|known| known.agent != finished.agent);
+                last.push(finished);
+            }
+        }
+        last.sort_by_key(|finished| finished.agent);
+        last
+    }
+}
+
+/// The appendix as data.
+pub fn view(run: RunId, events: &[Event]) -> Option<Value> {
+    let accepted = events.iter().find_map(|e| if let Event::Accepted(a) = e { Some(&**a) } else { None })?;
+    let facts = Facts { events, accepted, calls: views::calls(&events.iter()) };
+    let planned = facts.planned();
+    let synthesized = facts.synthesized();
+    let draft = synthesized.and_then(|s| s.draft.as_ref());
+    Some(json!({
+        "runId": run.to_string(),
+        "continues": accepted.continues,
+        "version": accepted.version,
+        "configHash": accepted.config_hash,
+        "promptsHash": accepted.prompts_hash,
+        "hints": facts.find(|e| if let Event::Hinted(h) = e { Some(json!(h)) } else { None }),
+        "plan": planned.map(|p| json!(p.plan)),
+        "planObtained": planned.map(|p| p.obtained.clone()),
+        "planCorrections": planned.map(|p| p.corrections.clone()).unwrap_or_default(),
+        "leftOut": facts.trimmed().map(|t| t.left_out.clone()).unwrap_or_default(),
+        "agents": agents(&facts),
+        "rounds": rounds(&facts),
+        "answerGroups": facts.judgement().map(|j| json!(j.answer_groups)),
+        "disagreements": {
+            "detected": facts.judgement().map(|j| json!(j.disagreements)),
+            "summary": draft.map(|d| json!(d.disagreements)),
+        },
+        "coverage": facts.judgement().map(|j| json!({ "parts": j.parts, "covered": j.covered })),
+        "confidence": facts.gated().map(|g| json!(g.confidence)),
+        "gate": facts.gated().map(|g| json!(g.gate)),
+        "synthesis": synthesized.map(|s| json!({
+            "obtained": s.obtained,
+            "corrections": s.corrections,
+            "unitsUsed": s.draft.as_ref().map(|d| d.units_used.clone()).unwrap_or_default(),
+        })),
+        "quarantineJustifications": draft.map(|d| json!(d.quarantine_justifications)).unwrap_or_else(|| json!([])),
+        "executionEstimate": draft.and_then(|d| d.estimate.as_ref()).map(|e| {
+            let mut value = json!(e);
+            if let Value::Object(map) = &mut value {
+                map.insert("total".into(), json!(e.total()));
+            }
+            value
+        }),
+        "budget": budget(&facts),
+    }))
+}
+
+fn agents(facts: &Facts<'_>) -> Vec<Value> {
+    let rows = facts.agents();
+    rows.iter().map(|finished| agent(facts, finished)).collect()
+}
+
+fn agent(facts: &Facts<'_>, finished: &AgentFinished) -> Value {
+    let name = finished.agent.as_str();
+    let calls: Vec<&CallView<'_>> = facts.calls.iter().filter(|c| c.sent.role.as_str() == name).collect();
+    let totals = calls.iter().fold(views::Totals::default(), |mut sum, call| {
+        let one = views::totals(&[**call], &call.sent.call);
+        sum.calls += one.calls;
+        sum.input_tokens += one.input_tokens;
+        sum.output_tokens += one.output_tokens;
+        sum.latency_ms += one.latency_ms;
+        sum.cost += one.cost;
+        sum
+    });
+    let score = facts.judgement().and_then(|j| j.scores.iter().find(|s| s.agent == name));
+    let (outcome, obtained, cause, truncated) = match &finished.outcome {
+        AgentOutcome::Answered { obtained, truncated, .. } => ("answered", Some(obtained.as_str()), None, *truncated),
+        AgentOutcome::Failed { cause, detail } => ("failed", None, Some(format!("{cause}: {detail}")), false),
+    };
+    json!({
+        "agent": name,
+        "outcome": outcome,
+        "cause": cause,
+        "round": finished.round,
+        "provider": calls.last().map(|c| c.sent.provider.clone()),
+        "model": calls.last().map(|c| c.sent.model.clone()),
+        "attempts": totals.calls,
+        "latencyMs": totals.latency_ms,
+        "inputTokens": totals.input_tokens,
+        "outputTokens": totals.output_tokens,
+        "costUsd": totals.cost.dollars(),
+        "obtained": obtained,
+        "truncated": truncated,
+        "reusedFrom": finished.reused_from.map(|id| id.to_string()),
+        "status": score.map_or("DISCARD", |s| s.status.as_str()),
+        "cred": score.map(|s| s.cred),
+        "axes": score.map(|s| json!(s.axes)),
+    })
+}
+
+fn rounds(facts: &Facts<'_>) -> Vec<Value> {
+    let round = |event: &Event| match event {
+        Event::RoundStarted(r) => Some(json!({ "round": r.round, "state": "run", "agents": r.agents, "why": r.why })),
+        Event::RoundSkipped(r) => Some(json!({ "round": r.round, "state": "skipped", "why": r.why })),
+        _ => None,
+    };
+    facts.events.iter().filter_map(round).collect()
+}
+
+fn budget(facts: &Facts<'_>) -> Value {
+    let calls: Vec<Value> = facts
+        .calls
+        .iter()
+        .map(|call| {
+            let settled = call.settled;
+            let usage = settled.and_then(|s| s.usage);
+            json!({
+                "call": call.sent.call,
+                "role": call.sent.role,
+                "provider": call.sent.provider,
+                "model": call.sent.model,
+                "state": call.state(),
+                "reservedUsd": call.sent.reserved.as_ref().map(|r| r.amount.dollars()),
+                "reservedInputTokens": call.sent.reserved.as_ref().map(|r| r.input_tokens),
+                "maxTokens": call.sent.max_tokens,
+                "costUsd": settled.map(|s| s.cost.dollars()),
+                "inputTokens": usage.map(|u| u.all_input()),
+                "outputTokens": usage.map(|u| u.output),
+                "latencyMs": settled.map(|s| s.latency_ms),
+                "promptHash": call.sent.prompt_hash,
+            })
+        })
+        .collect();
+    let spent: crate::domain::Usd = facts.calls.iter().filter_map(|c| c.settled).map(|s| s.cost).sum();
+    let exceeded = facts.calls.iter().any(|c| {
+        let reserved = c.sent.reserved.as_ref().map_or(crate::domain::Usd::ZERO, |r| r.amount);
+        c.settled.is_some_and(|s| s.cost > reserved)
+    });
+    json!({
+        "capUsd": facts.accepted.cap.dollars(),
+        "spentUsd": spent.dollars(),
+        "modeCapExceeded": exceeded,
+        "calls": calls,
+    })
+}
+
+/// The appendix as Markdown, from the same data.
+pub fn markdown(audit: &Value) -> String {
+    let mut text = format!("{AUDIT}\n\n");
+    let _ = writeln!(text, "- Run: {}", plain(&audit["runId"]));
+    if let Some(parent) = audit["continues"]["parent"].as_str() {
+        let _ = writeln!(text, "- Continues: {parent}");
+    }
+    let _ = writeln!(text, "- Config: {}; prompts: {}", short(&audit["configHash"]), short(&audit["promptsHash"]));
+    let _ = write!(text, "\n### Plan\n\n```json\n{}\n```\n\n", pretty(&audit["plan"]));
+    let _ = writeln!(text, "- Obtained: {}", plain(&audit["planObtained"]));
+    list(&mut text, "Corrected", &audit["planCorrections"]);
+    list(&mut text, "Left out", &audit["leftOut"]);
+    if let Some(agents) = audit["agents"].as_array().filter(|a| !a.is_empty()) {
+        agents_section(&mut text, agents);
+    }
+    if let Some(rounds) = audit["rounds"].as_array().filter(|r| !r.is_empty()) {
+        text.push_str("\n### Rounds\n\n");
+        for round in rounds {
+            let _ = writeln!(text, "- Round {}: {}. {}", round["round"], plain(&round["state"]), plain(&round["why"]));
+        }
+    }
+    disagreements_section(&mut text, &audit["disagreements"]);
+    confidence_section(&mut text, &audit["confidence"]);
+    if !audit["synthesis"].is_null() {
+        text.push_str("\n### Synthesis\n\n");
+        let _ = writeln!(text, "- Obtained: {}", plain(&audit["synthesis"]["obtained"]));
+        list(&mut text, "Units used", &audit["synthesis"]["unitsUsed"]);
+        list(&mut text, "Corrected", &audit["synthesis"]["corrections"]);
+    }
+    if let Some(justified) = audit["quarantineJustifications"].as_array().filter(|j| !j.is_empty()) {
+        text.push_str("\n### Why quarantined material was used\n\n");
+        for j in justified {
+            let _ = writeln!(text, "- {}: {}", plain(&j["agent"]), plain(&j["why"]));
+        }
+    }
+    if !audit["executionEstimate"].is_null() {
+        let _ = write!(text, "\n### Estimate object\n\n```json\n{}\n```\n", pretty(&audit["executionEstimate"]));
+    }
+    budget_section(&mut text, &audit["budget"]);
+    text
+}
+
+fn agents_section(text: &mut String, agents: &[Value]) {
+    text.push_str("\n### Agents\n\n| agent | status | Cred | model | latency | tokens in/out | cost USD | attempts | JSON |\n");
+    text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    for a in agents {
+        let json = match (a["obtained"].as_str(), a["reusedFrom"].as_str()) {
+            (Some(obtained), Some(_)) => format!("{obtained}, reused"),
+            (Some(obtained), None) => obtained.to_owned(),
+            (None, _) => format!("failed ({})", cell(&a["cause"])),
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} ms | {}/{} | {:.5} | {} | {json} |",
+            plain(&a["agent"]),
+            plain(&a["status"]),
+            a["cred"].as_f64().map_or("none".into(), |c| format!("{c:.3}")),
+            cell(&a["model"]),
+            a["latencyMs"],
+            a["inputTokens"],
+            a["outputTokens"],
+            a["costUsd"].as_f64().unwrap_or(0.0),
+            a["attempts"],
+        );
+    }
+    text.push_str("\n### Scores\n\n");
+    for a in agents {
+        let Some(axes) = a["axes"].as_object() else { continue };
+        let _ = writeln!(text, "- {} ({}):", plain(&a["agent"]), plain(&a["status"]));
+        for (name, axis) in axes {
+            let features: Vec<String> = axis["features"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|f| {
+                    let name = plain(&f["name"]);
+                    let name = name.rsplit('.').next().unwrap_or_default().to_owned();
+                    format!("{name} {} ({:+.1})", figure(number(&f["value"])), number(&f["points"]))
+                })
+                .collect();
+            let _ = writeln!(
+                text,
+                "  - {name} {:.1}/25, {:.1} from code: {}",
+                number(&axis["points"]),
+                number(&axis["fromCode"]),
+                features.join(", ")
+            );
+        }
+    }
+}
+
+fn disagreements_section(text: &mut String, disagreements: &Value) {
+    text.push_str("\n### Disagreements\n\n");
+    let detected = disagreements["detected"].as_array().cloned().unwrap_or_default();
+    if detected.is_empty() {
+        text.push_str("- none detected\n");
+    }
+    for d in &detected {
+        let positions: Vec<String> = d["positions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|p| format!("\"{}\" ({})", plain(&p["text"]), join(&p["agents"])))
+            .collect();
+        let _ = writeln!(text, "- {}: {}", plain(&d["topic"]), positions.join(" against "));
+    }
+    for d in disagreements["summary"].as_array().into_iter().flatten() {
+        let _ = writeln!(text, "- As the master saw it, {}: {}", plain(&d["topic"]), plain(&d["summary"]));
+    }
+}
+
+fn confidence_section(text: &mut String, c: &Value) {
+    if c.is_null() {
+        return;
+    }
+    text.push_str("\n### Confidence\n\n");
+    let term = |t: &Value| {
+        let estimated = t["estimated"].as_f64().map_or("not estimated".into(), |e| format!("estimated {e:.3}"));
+        format!("{:.3} ({estimated}, measured {:.3})", number(&t["applied"]), number(&t["measured"]))
+    };
+    let _ = writeln!(text, "- BaseScore: {:.3}", number(&c["baseScore"]));
+    let _ = writeln!(text, "- Conflict penalty: {}", term(&c["conflictPenalty"]));
+    let _ = writeln!(text, "- Coverage bonus: {}", term(&c["coverageBonus"]));
+    let _ = writeln!(text, "- c_final: {:.4}; threshold {:.2}", number(&c["cFinal"]), number(&c["threshold"]));
+}
+
+fn budget_section(text: &mut String, budget: &Value) {
+    text.push_str("\n### Budget\n\n| call | model | state | reserved USD | cost USD | tokens in/out | latency | prompt |\n");
+    text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    for call in budget["calls"].as_array().into_iter().flatten() {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {}/{} | {} ms | {} |",
+            plain(&call["call"]),
+            cell(&call["model"]),
+            cell(&call["state"]),
+            dollars(&call["reservedUsd"]),
+            dollars(&call["costUsd"]),
+            call["inputTokens"],
+            call["outputTokens"],
+            call["latencyMs"],
+            short(&call["promptHash"])
+        );
+    }
+    let exceeded = if budget["modeCapExceeded"] == true { "; A PROVIDER BILLED MORE THAN WAS RESERVED" } else { "" };
+    let _ = writeln!(
+        text,
+        "\nSpent {:.5} of {:.2} USD{exceeded}.",
+        number(&budget["spentUsd"]),
+        number(&budget["capUsd"])
+    );
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), |s| s.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// For a table: at most 60 characters, without the sign that ends a cell.
+fn cell(value: &Value) -> String {
+    let text = plain(value).replace('|', "/");
+    let text = text.rsplit('/').next().filter(|_| text.contains(".gguf")).unwrap_or(&text);
+    super::sections::excerpt(text, 60)
+}
+
+fn short(value: &Value) -> String {
+    plain(value).chars().take(12).collect()
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(0.0)
+}
+
+fn dollars(value: &Value) -> String {
+    value.as_f64().map_or("free".into(), |d| format!("{d:.5}"))
+}
+
+fn join(values: &Value) -> String {
+    values.as_array().into_iter().flatten().map(plain).collect::<Vec<_>>().join(", ")
+}
+
+fn list(text: &mut String, title: &str, values: &Value) {
+    for value in values.as_array().into_iter().flatten() {
+        let _ = writeln!(text, "- {title}: {}", plain(value));
+    }
+}

@@ -1,0 +1,363 @@
+//! Buying one output from a model: reserve, call, retry, fall back, parse, and repair once.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::budget::{self, LEAST_OUTPUT_TOKENS, ModelText};
+use super::prompts::Rendered;
+use super::{Committee, Failure};
+use crate::config::RoleModel;
+use crate::domain::{Obtained, Role};
+use crate::journal::{Call, CallResult, CallSent, CallSettled, CallStop, Retryable, RunContext, Tokens, views};
+use crate::llm::{self, Author, ChatReply, ChatRequest, Image, Message, Part, Schema, structured};
+
+/// An attempt that would get less time than this is not made.
+const LEAST_TIME: Duration = Duration::from_millis(200);
+
+/// What is to be bought.
+pub struct Ask<'a> {
+    /// The step, such as "r1/solver".
+    pub step: String,
+    pub role: Role,
+    pub prompt: Rendered,
+    pub images: &'a [Image],
+    /// What models wrote inside the prompt.
+    pub model_texts: Vec<ModelText>,
+    pub max_tokens: u32,
+    /// When the stage must be over, retries and repair included.
+    pub until: Instant,
+}
+
+/// A typed output.
+#[derive(Debug, Clone)]
+pub struct Typed<T> {
+    pub value: T,
+    pub obtained: Obtained,
+    pub truncated: bool,
+    pub notes: Vec<String>,
+    /// Output tokens of the call that gave it.
+    pub tokens: u64,
+}
+
+/// Why there is no output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unbought {
+    /// Short and bounded, such as "timed out".
+    pub cause: String,
+    pub detail: String,
+}
+
+impl Unbought {
+    fn new(cause: &str, detail: impl Into<String>) -> Self {
+        Self { cause: cause.to_owned(), detail: detail.into() }
+    }
+}
+
+struct Answer {
+    text: String,
+    stop: CallStop,
+    tokens: u64,
+}
+
+/// Buys a JSON value of type `T`: checked against its schema, extracted defensively, repaired by one further call.
+///
+/// # Errors
+/// The outer error stops the run; the inner one says why there is no output.
+pub async fn buy_json<T>(run: &RunContext, house: &Committee, ask: Ask<'_>) -> Result<Result<Typed<T>, Unbought>, Failure>
+where
+    T: DeserializeOwned + JsonSchema,
+{
+    buy_checked(run, house, ask, |_: &T| vec![]).await
+}
+
+/// As [`buy_json`], with a further check whose problems are put to the model in the same repair call. Problems that
+/// are left after it do not stop the value: the caller deals with them.
+pub async fn buy_checked<T>(
+    run: &RunContext,
+    house: &Committee,
+    ask: Ask<'_>,
+    check: impl Fn(&T) -> Vec<structured::Problem>,
+) -> Result<Result<Typed<T>, Unbought>, Failure>
+where
+    T: DeserializeOwned + JsonSchema,
+{
+    let schema = schemars::schema_for!(T).to_value();
+    let first = match buy(run, house, &ask, Some(&schema), None).await? {
+        Ok(answer) => answer,
+        Err(unbought) => return Ok(Err(unbought)),
+    };
+    let parsed = structured::parse::<T>(&first.text, &schema);
+    let problems = match &parsed {
+        Ok(parsed) => check(&parsed.value),
+        Err(problems) => problems.clone(),
+    };
+    if problems.is_empty()
+        && let Ok(parsed) = parsed
+    {
+        let obtained = if parsed.clean { Obtained::Clean } else { Obtained::Extracted };
+        let truncated = first.stop == CallStop::MaxTokens;
+        return Ok(Ok(Typed { value: parsed.value, obtained, truncated, notes: parsed.notes, tokens: first.tokens }));
+    }
+    let second = buy(run, house, &ask, Some(&schema), Some((&first, &problems))).await?;
+    let repaired = second.ok().and_then(|answer| {
+        let parsed = structured::parse::<T>(&answer.text, &schema).ok()?;
+        Some((parsed, answer.stop == CallStop::MaxTokens, answer.tokens))
+    });
+    match (repaired, parsed) {
+        (Some((value, truncated, tokens)), _) => Ok(Ok(Typed {
+            value: value.value,
+            obtained: Obtained::Repaired,
+            truncated,
+            notes: problems.iter().map(ToString::to_string).collect(),
+            tokens,
+        })),
+        // The repair gave nothing better: what was only imperfect is kept, with its problems as notes.
+        (None, Ok(parsed)) => Ok(Ok(Typed {
+            value: parsed.value,
+            obtained: Obtained::Extracted,
+            truncated: first.stop == CallStop::MaxTokens,
+            notes: parsed.notes.into_iter().chain(problems.iter().map(ToString::to_string)).collect(),
+            tokens: first.tokens,
+        })),
+        (None, Err(_)) => {
+            let cut = if first.stop == CallStop::MaxTokens { "cut off" } else { "malformed output" };
+            let detail = problems.iter().take(3).map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            Ok(Err(Unbought::new(cut, detail)))
+        }
+    }
+}
+
+/// Buys plain text.
+///
+/// # Errors
+/// As [`buy_json`].
+pub async fn buy_text(run: &RunContext, house: &Committee, ask: Ask<'_>) -> Result<Result<Typed<String>, Unbought>, Failure> {
+    let answer = match buy(run, house, &ask, None, None).await? {
+        Ok(answer) => answer,
+        Err(unbought) => return Ok(Err(unbought)),
+    };
+    Ok(Ok(Typed {
+        value: answer.text,
+        obtained: Obtained::Text,
+        truncated: answer.stop == CallStop::MaxTokens,
+        notes: vec![],
+        tokens: answer.tokens,
+    }))
+}
+
+type Repair<'a> = (&'a Answer, &'a [structured::Problem]);
+
+/// One output: the role's model with retries, then its fallbacks.
+async fn buy(
+    run: &RunContext,
+    house: &Committee,
+    ask: &Ask<'_>,
+    schema: Option<&Value>,
+    repair: Option<Repair<'_>>,
+) -> Result<Result<Answer, Unbought>, Failure> {
+    let step = if repair.is_some() { format!("{}/repair", ask.step) } else { ask.step.clone() };
+    let Some(first) = house.role(ask.role) else {
+        return Ok(Err(Unbought::new("not configured", format!("no model is configured for {}", ask.role))));
+    };
+    let mut last = Unbought::new("timed out", "no time was left for the call");
+    let mut number = 0u32;
+    for model in std::iter::successors(Some(first), |model| model.fallback.as_deref()) {
+        let mut tries = 0;
+        while tries < house.policy.retry_attempts {
+            number += 1;
+            let call = if number == 1 { step.clone() } else { format!("{step}#{number}") };
+            let settled = match attempt(run, house, ask, model, &call, schema, repair).await? {
+                Ok(settled) => settled,
+                Err(unbought) => {
+                    // Out of time or of money: an earlier failure says more about why.
+                    return Ok(Err(if number == 1 { unbought } else { last }));
+                }
+            };
+            tries += 1;
+            match settled.result {
+                CallResult::Answered { text, stop, .. } => {
+                    return Ok(accepted(text, stop, settled.usage));
+                }
+                // It died with its process, which says nothing against the model.
+                CallResult::InDoubt => tries -= 1,
+                CallResult::Failed { cause, detail, retry } => {
+                    last = Unbought { cause, detail };
+                    let Retryable::AfterMs(least) = retry else { break };
+                    let pause = house.backoff(tries, least, run.accepted().seed);
+                    let patience = house.policy.retry_max.saturating_mul(4);
+                    if tries >= house.policy.retry_attempts || pause > patience || Instant::now() + pause > ask.until {
+                        break;
+                    }
+                    if settled.fresh {
+                        tokio::time::sleep(pause).await;
+                    }
+                }
+            }
+        }
+    }
+    Ok(Err(last))
+}
+
+fn accepted(text: String, stop: CallStop, usage: Option<Tokens>) -> Result<Answer, Unbought> {
+    if stop == CallStop::Refusal {
+        return Err(Unbought::new("refused", "the model declined to answer"));
+    }
+    if text.trim().is_empty() {
+        return Err(Unbought::new("empty output", "the model wrote nothing"));
+    }
+    let tokens = usage.map_or(text.len() as u64, |usage| usage.output.min(text.len() as u64));
+    Ok(Answer { text, stop, tokens })
+}
+
+struct Settled {
+    result: CallResult,
+    usage: Option<Tokens>,
+    /// Made by this process just now, not read from the journal.
+    fresh: bool,
+}
+
+async fn attempt(
+    run: &RunContext,
+    house: &Committee,
+    ask: &Ask<'_>,
+    model: &RoleModel,
+    call: &str,
+    schema: Option<&Value>,
+    repair: Option<Repair<'_>>,
+) -> Result<Result<Settled, Unbought>, Failure> {
+    let known = run.recall(&crate::journal::settled_key(call)).is_some();
+    let time = ask.until.saturating_duration_since(Instant::now());
+    if !known && time < LEAST_TIME {
+        return Ok(Err(Unbought::new("timed out", "no time was left for the call")));
+    }
+    let messages = messages(house, ask, model, repair)?;
+    let bound = input_bound(ask, &messages, schema, repair);
+    let max_tokens = match affordable(run, model, bound, ask.max_tokens) {
+        Some(max_tokens) => max_tokens,
+        None if known => ask.max_tokens,
+        None => return Ok(Err(Unbought::new("out of budget", "the cap has no room for the call"))),
+    };
+    let user = messages.iter().flat_map(|m| &m.parts).filter_map(text_of).collect::<Vec<_>>().join("\n");
+    let sent = CallSent {
+        call: call.to_owned(),
+        role: ask.role,
+        provider: model.provider.clone(),
+        model: model.model.clone(),
+        reserved: budget::worst_case(model, bound, max_tokens),
+        max_tokens,
+        prompt_hash: views::prompt_hash(&ask.prompt.system, &user),
+    };
+    let request = ChatRequest {
+        key: format!("{}/{call}", run.id()),
+        model: model.model.clone(),
+        system: ask.prompt.system.clone(),
+        messages,
+        schema: schema.map(|value| Schema { name: schema_name(&ask.step), value: value.clone() }),
+        max_tokens,
+        temperature: model.temperature,
+        seed: run.accepted().seed,
+        timeout: time.min(house.policy.call_timeout),
+    };
+    let outcome = run.call(sent, perform(house, model, &request)).await?;
+    Ok(match outcome {
+        Ok(CallSettled { result, usage, .. }) => Ok(Settled { result, usage, fresh: !known }),
+        Err(refused) => Err(Unbought::new("out of budget", refused.to_string())),
+    })
+}
+
+/// The effect itself, in the journal's terms.
+async fn perform(house: &Committee, model: &RoleModel, request: &ChatRequest) -> Call {
+    let reply = match house.models.model(&model.provider) {
+        Some(chat) => chat.chat(request).await,
+        None => Err(llm::Error::Unfit { provider: model.provider.clone(), detail: "it is not running".into() }),
+    };
+    match reply {
+        Ok(ChatReply { text, stop, usage, .. }) => {
+            let stop = match stop {
+                llm::Stop::End => CallStop::End,
+                llm::Stop::MaxTokens => CallStop::MaxTokens,
+                llm::Stop::Refusal => CallStop::Refusal,
+                llm::Stop::Other => CallStop::Other,
+            };
+            let usage = usage.map(|u| Tokens {
+                input: u.input,
+                cache_read: u.cache_read,
+                cache_write: u.cache_write,
+                output: u.output,
+            });
+            let cost = usage.as_ref().map(|usage| budget::cost(model, usage));
+            Call { result: CallResult::Answered { text, stop }, usage, cost }
+        }
+        Err(error) => {
+            let retry = match error.retry() {
+                llm::Retry::Never => Retryable::No,
+                llm::Retry::After(least) => {
+                    Retryable::AfterMs(least.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)))
+                }
+            };
+            let cost = if error.may_be_billed() { None } else { Some(crate::domain::Usd::ZERO) };
+            let cause = error.cause().to_owned();
+            Call { result: CallResult::Failed { cause, detail: error.to_string(), retry }, usage: None, cost }
+        }
+    }
+}
+
+/// The most output tokens, up to `wanted`, whose worst case the money that is left carries.
+fn affordable(run: &RunContext, model: &RoleModel, input_tokens: u64, wanted: u32) -> Option<u32> {
+    let left = run.ledger().left();
+    let fits = |tokens: u32| budget::worst_case(model, input_tokens, tokens).is_none_or(|r| r.amount <= left);
+    let mut tokens = wanted;
+    while !fits(tokens) {
+        if tokens <= LEAST_OUTPUT_TOKENS {
+            return None;
+        }
+        tokens = (tokens / 4 * 3).max(LEAST_OUTPUT_TOKENS);
+    }
+    Some(tokens)
+}
+
+fn messages(house: &Committee, ask: &Ask<'_>, model: &RoleModel, repair: Option<Repair<'_>>) -> Result<Vec<Message>, Failure> {
+    let mut parts: Vec<Part> = ask.images.iter().cloned().map(Part::Image).collect();
+    parts.push(Part::Text(ask.prompt.user.clone()));
+    let mut messages = vec![Message { author: Author::User, parts }];
+    if let Some((answer, problems)) = repair {
+        let list: Vec<Value> = problems.iter().map(|p| json!({ "pointer": p.pointer, "detail": p.detail })).collect();
+        let text = house.prompts.repair(model.prompts, json!({ "problems": list }))?;
+        messages.push(Message { author: Author::Assistant, parts: vec![Part::Text(answer.text.clone())] });
+        messages.push(Message { author: Author::User, parts: vec![Part::Text(text)] });
+    }
+    Ok(messages)
+}
+
+fn input_bound(ask: &Ask<'_>, messages: &[Message], schema: Option<&Value>, repair: Option<Repair<'_>>) -> u64 {
+    // A schema may stand in the request twice: as a constraint, and as text where the model has none.
+    let schema_bytes = schema.map_or(0, |s| 2 * s.to_string().len());
+    let user_bytes = messages.iter().flat_map(|m| &m.parts).filter_map(text_of).map(str::len).sum();
+    let mut texts = ask.model_texts.clone();
+    texts.extend(repair.map(|(answer, _)| ModelText { bytes: answer.text.len(), tokens: answer.tokens }));
+    budget::input_bound(ask.prompt.system.len() + schema_bytes, user_bytes, &texts, ask.images.len())
+}
+
+fn text_of(part: &Part) -> Option<&str> {
+    match part {
+        Part::Text(text) => Some(text),
+        Part::Image(_) => None,
+    }
+}
+
+/// The schema's name on the wire: letters, digits and underscores.
+fn schema_name(step: &str) -> String {
+    let last = step.rsplit('/').next().unwrap_or(step);
+    let name = match last {
+        "plan" => "orchestration_plan",
+        "synthesis" => "final_synthesis",
+        "question" => "clarification_question",
+        "estimate" => "execution_estimate",
+        _ => "agent_report",
+    };
+    name.to_owned()
+}

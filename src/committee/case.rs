@@ -1,0 +1,183 @@
+//! The case: the question with everything that goes on from an earlier run.
+
+use std::collections::BTreeMap;
+
+use rand::rngs::ChaCha12Rng;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+
+use super::{Committee, Failure};
+use crate::domain::{Agent, AgentReport, Assumption, Obtained, Question, RunId};
+use crate::journal::{
+    Accepted, AgentOutcome, Continuation, Entry, Event, Planned, RunContext, Scored, Synthesized, views,
+};
+use crate::llm::Image;
+
+/// What the committee works on.
+pub struct Case {
+    /// The original question; its mode, user and context are those of the newest request.
+    pub question: Question,
+    /// Questions that the user has answered, oldest first.
+    pub answers: Vec<Answered>,
+    pub corrections: Vec<Corrected>,
+    pub parent: Option<Parent>,
+    pub images: Vec<Image>,
+    /// What could not be fetched, one sentence each.
+    pub unseen: Vec<String>,
+    /// Fences untrusted text in prompts; new in every run, and not in any of the run's own texts.
+    pub fence: String,
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    pub question: String,
+    pub answer: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Corrected {
+    pub handle: String,
+    pub wrong: String,
+    pub correction: String,
+}
+
+/// What an earlier run left to be reused.
+pub struct Parent {
+    pub run: RunId,
+    pub planned: Option<Planned>,
+    /// Each agent's last report.
+    pub reports: BTreeMap<Agent, Inherited>,
+    pub scored: Option<Scored>,
+    pub assumptions: Vec<Assumption>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Inherited {
+    pub report: AgentReport,
+    pub obtained: Obtained,
+    pub truncated: bool,
+    pub tokens: u64,
+}
+
+/// Puts the case together from the run's own journal and those of the runs that it continues.
+///
+/// # Errors
+/// When the database refuses.
+pub async fn open(run: &RunContext, house: &Committee) -> Result<Case, Failure> {
+    let mut newest: Accepted = run.accepted().clone();
+    let mut question = newest.question.clone();
+    let mut answers = vec![];
+    let mut corrections = vec![];
+    let mut parent = None;
+    // Runs continue each other in a line; its length is bounded so that a damaged journal cannot make a circle.
+    for _ in 0..32 {
+        let Some(continues) = newest.continues.take() else { break };
+        match continues.by {
+            Continuation::Answer { question, answer, .. } => answers.push(Answered { question, answer }),
+            Continuation::Correction { handle, wrong, correction } => {
+                corrections.push(Corrected { handle, wrong, correction });
+            }
+        }
+        let entries = run.other(continues.parent).await?;
+        let Some(accepted) = views::accepted(&entries) else { break };
+        question.message.clone_from(&accepted.question.message);
+        question.attachments.clone_from(&accepted.question.attachments);
+        newest = accepted.clone();
+        parent.get_or_insert_with(|| inherit(continues.parent, &entries));
+    }
+    answers.reverse();
+    corrections.reverse();
+    let seed = run.accepted().seed;
+    let (images, unseen) = house.attachments.images(&question.attachments).await;
+    let mut case = Case { question, answers, corrections, parent, images, unseen, fence: String::new(), seed };
+    case.fence = fence(&case);
+    Ok(case)
+}
+
+fn inherit(run: RunId, entries: &[Entry]) -> Parent {
+    let mut parent = Parent { run, planned: None, reports: BTreeMap::new(), scored: None, assumptions: vec![] };
+    for entry in entries {
+        match &entry.event {
+            Event::Planned(planned) => parent.planned = Some(planned.clone()),
+            Event::Scored(scored) => parent.scored = Some(Scored::clone(scored)),
+            Event::Synthesized(synthesized) => {
+                if let Synthesized { draft: Some(draft), .. } = &**synthesized {
+                    parent.assumptions.clone_from(&draft.assumptions);
+                }
+            }
+            Event::AgentFinished(finished) => match &finished.outcome {
+                AgentOutcome::Answered { report, obtained, truncated, tokens, .. } => {
+                    let inherited = Inherited {
+                        report: report.clone(),
+                        obtained: *obtained,
+                        truncated: *truncated,
+                        tokens: *tokens,
+                    };
+                    parent.reports.insert(finished.agent, inherited);
+                }
+                AgentOutcome::Failed { .. } => {}
+            },
+            _ => {}
+        }
+    }
+    parent
+}
+
+/// A random tag that stands in none of the texts that it will fence.
+fn fence(case: &Case) -> String {
+    let mut random = ChaCha12Rng::seed_from_u64(case.seed);
+    loop {
+        let tag = format!("{:016x}", random.next_u64());
+        let texts = std::iter::once(case.question.message.as_str())
+            .chain(case.answers.iter().map(|a| a.answer.as_str()))
+            .chain(case.corrections.iter().map(|c| c.correction.as_str()));
+        if !texts.into_iter().any(|text| text.contains(&tag)) {
+            return tag;
+        }
+    }
+}
+
+impl Case {
+    /// What every prompt is given.
+    pub fn values(&self, task_type: Option<&str>, hints: &[String]) -> Value {
+        let attachments: Vec<Value> = self
+            .question
+            .attachments
+            .iter()
+            .map(|a| json!({ "filename": a.filename, "contentType": a.content_type }))
+            .collect();
+        let answers: Vec<Value> =
+            self.answers.iter().map(|a| json!({ "question": a.question, "chosen": a.answer })).collect();
+        let corrections: Vec<Value> =
+            self.corrections.iter().map(|c| json!({ "assumption": c.wrong, "correction": c.correction })).collect();
+        json!({
+            "fence": self.fence,
+            "question": self.question.message,
+            "mode": self.question.mode.as_str(),
+            "task_type": task_type,
+            "hints": hints,
+            "attachments": attachments,
+            "images": self.images.len(),
+            "answers": answers,
+            "corrections": corrections,
+        })
+    }
+
+    /// The request as the engine judges against it: the question with what the user has settled since.
+    pub fn full_text(&self) -> String {
+        let mut text = self.question.message.clone();
+        for answered in &self.answers {
+            text.push_str(&format!("\n{} {}", answered.question, answered.answer));
+        }
+        for corrected in &self.corrections {
+            text.push_str(&format!("\n{}", corrected.correction));
+        }
+        text
+    }
+
+    /// A generator for one purpose, the same in every replay of the run.
+    pub fn random(&self, purpose: u64) -> ChaCha12Rng {
+        ChaCha12Rng::seed_from_u64(self.seed.wrapping_add(purpose))
+    }
+}

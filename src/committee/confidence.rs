@@ -1,0 +1,35 @@
+//! c_final: what the engine measured, what the master estimates of it, and what is applied.
+
+use super::Committee;
+use crate::domain::{Confidence, Judgement, Terms};
+use crate::journal::Draft;
+
+/// Whether the threshold is out of reach even with the largest bonus: then no synthesis is bought (SPEC 6).
+pub fn out_of_reach(house: &Committee, judgement: &Judgement) -> bool {
+    judgement.base_score + house.policy.max_coverage_bonus < house.policy.ask_user_threshold
+}
+
+/// c_final. The master's estimates are clamped to the policy's bounds, and then held against the service's own
+/// measurements: a conflict that was detected counts at least as measured, and coverage at most as measured, so that
+/// confidence is never higher than what was earned.
+pub fn settle(house: &Committee, judgement: &Judgement, draft: Option<&Draft>) -> Confidence {
+    let policy = &house.policy;
+    let estimated = |f: fn(&Draft) -> Option<f64>| draft.and_then(f).filter(|x| x.is_finite());
+    let penalty = estimated(|d| d.conflict_penalty);
+    let bonus = estimated(|d| d.coverage_bonus);
+    let most_penalty = policy.max_conflict_penalty;
+    let most_bonus = policy.max_coverage_bonus;
+    let measured_penalty = judgement.conflict_penalty.clamp(0.0, most_penalty);
+    let measured_bonus = judgement.coverage_bonus.clamp(0.0, most_bonus);
+    let conflict_penalty = Terms {
+        estimated: penalty,
+        measured: measured_penalty,
+        applied: penalty.map_or(measured_penalty, |p| p.clamp(0.0, most_penalty).max(measured_penalty)),
+    };
+    let coverage_bonus = Terms {
+        estimated: bonus,
+        measured: measured_bonus,
+        applied: bonus.map_or(measured_bonus, |b| b.clamp(0.0, most_bonus).min(measured_bonus)),
+    };
+    Confidence::new(judgement.base_score, conflict_penalty, coverage_bonus, policy.ask_user_threshold)
+}

@@ -1,0 +1,402 @@
+//! The rounds: agents answer concurrently, are judged, and settle what is contested.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+use rand::seq::SliceRandom;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::budget::{self, ModelText, Wanted};
+use super::call::{Ask, Typed, Unbought, buy_json, buy_text};
+use super::case::{Case, Inherited};
+use super::{Committee, Failure, reuse, score};
+use crate::config::OutputForm;
+use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Obtained, Plan, Role, Status, Usd};
+use crate::journal::{
+    AgentFinished, AgentOutcome, Event, RoundSkipped, RoundStarted, RunContext, Scored, Trimmed, agent_key, scored_key,
+};
+
+/// What the rounds left.
+pub struct Deliberation {
+    /// Each agent of the panel with its last outcome, in the panel's order.
+    pub panel: Vec<(Agent, AgentOutcome)>,
+    pub judgement: Judgement,
+    pub trimmed: Trimmed,
+}
+
+impl Deliberation {
+    /// The agents that answered, with report and score, in the panel's order.
+    pub fn answered(&self) -> impl Iterator<Item = (Agent, &AgentReport, &crate::domain::Score, u64)> {
+        self.panel.iter().filter_map(|(agent, outcome)| {
+            let AgentOutcome::Answered { report, tokens, .. } = outcome else { return None };
+            let score = self.judgement.scores.iter().find(|s| s.agent == agent.as_str())?;
+            Some((*agent, report, score, *tokens))
+        })
+    }
+
+    pub fn with_status(&self, status: Status) -> Vec<Agent> {
+        self.answered().filter(|(_, _, score, _)| score.status == status).map(|(agent, ..)| agent).collect()
+    }
+
+    pub fn failed(&self) -> impl Iterator<Item = (Agent, &str, &str)> {
+        self.panel.iter().filter_map(|(agent, outcome)| match outcome {
+            AgentOutcome::Failed { cause, detail } => Some((*agent, cause.as_str(), detail.as_str())),
+            AgentOutcome::Answered { .. } => None,
+        })
+    }
+}
+
+/// Runs the rounds of the plan.
+///
+/// # Errors
+/// When no core agent gave any output, when the cap has no room for even one agent, or when the database refuses.
+pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Plan) -> Result<Deliberation, Failure> {
+    let trimmed = trim(run, house, case, plan).await?;
+    let until = Instant::now() + house.stage_time(case.question.mode, 0.5);
+    let first = reuse::split(case, &trimmed.agents);
+    let why = if first.reused.is_empty() {
+        "every agent answers independently".to_owned()
+    } else {
+        let names = first.asked.iter().map(|a| a.as_str()).collect::<Vec<_>>().join(", ");
+        format!("the user's answer touches {}; the rest is reused", if names.is_empty() { "none" } else { &names })
+    };
+    let started = RoundStarted { round: 1, agents: first.asked.clone(), why };
+    run.record(Event::RoundStarted(started)).await?;
+    let mut latest: BTreeMap<Agent, AgentOutcome> = BTreeMap::new();
+    if let Some(parent) = &case.parent {
+        for (agent, inherited) in &first.reused {
+            latest.insert(*agent, take_over(run, *agent, inherited, parent.run).await?);
+        }
+    }
+    let table = Table { run, house, case, plan, trimmed: &trimmed, until };
+    for (agent, outcome) in table.round(1, &first.asked, &BTreeMap::new(), None).await? {
+        latest.insert(agent, outcome);
+    }
+    if !latest.iter().any(|(agent, outcome)| agent.is_core() && matches!(outcome, AgentOutcome::Answered { .. })) {
+        return Err(Failure::no_core_output(&latest));
+    }
+    let mut judgement = judge(run, house, case, plan, &trimmed.agents, &latest, 1).await?;
+    for round in 2..=plan.rounds {
+        let open = contested(&judgement, &latest, &trimmed.agents);
+        let why = skip_reason(&open, &judgement, until).or_else(|| table.unaffordable(&open));
+        if let Some(why) = why {
+            run.record(Event::RoundSkipped(RoundSkipped { round, why })).await?;
+            break;
+        }
+        let topics = judgement.disagreements.iter().map(|d| d.topic.as_str()).collect::<Vec<_>>().join(", ");
+        let why = if topics.is_empty() { "some core outputs are not VALID".into() } else { format!("contested: {topics}") };
+        run.record(Event::RoundStarted(RoundStarted { round, agents: open.clone(), why })).await?;
+        for (agent, outcome) in table.round(round, &open, &latest, Some(&judgement)).await? {
+            // A later round only replaces what it improves on: a failure leaves the earlier report standing.
+            let answered = matches!(outcome, AgentOutcome::Answered { .. });
+            if answered || !matches!(latest.get(&agent), Some(AgentOutcome::Answered { .. })) {
+                latest.insert(agent, outcome);
+            }
+        }
+        judgement = judge(run, house, case, plan, &trimmed.agents, &latest, round).await?;
+    }
+    let panel = trimmed.agents.iter().filter_map(|a| latest.get(a).map(|o| (*a, o.clone()))).collect();
+    Ok(Deliberation { panel, judgement, trimmed })
+}
+
+/// Fits the plan under the cap and sets the money for the synthesis aside.
+async fn trim(run: &RunContext, house: &Committee, case: &Case, plan: &Plan) -> Result<Trimmed, Failure> {
+    let question_bytes = case.full_text().len() + 600;
+    let wanted = |role: Role| -> Option<Wanted<'_>> {
+        let model = house.role(role)?;
+        let images = if role == Role::Agent(Agent::Visual) { case.images.len() } else { 0 };
+        let input_tokens = budget::input_bound(house.prompt_bytes(role), question_bytes, &[], images);
+        Some(Wanted { role, model, input_tokens })
+    };
+    let split = reuse::split(case, &plan.agents_to_run);
+    let agents: Vec<Wanted<'_>> = split.asked.iter().filter_map(|a| wanted(Role::Agent(*a))).collect();
+    let Some(mut synthesis) = wanted(Role::Master) else { return Err(Failure::internal("no master is configured")) };
+    let reused = split.reused;
+    let stored: Vec<ModelText> =
+        reused.values().map(|i| ModelText { bytes: usize::MAX / 64, tokens: i.tokens }).collect();
+    synthesis.input_tokens += budget::input_bound(0, 0, &stored, 0);
+    if let Some(Event::Trimmed(trimmed)) = run.recall("trimmed") {
+        // A resumed run: what was decided stands.
+        run.hold(budget::synthesis_hold(&trimmed.max_tokens, &synthesis));
+        return Ok(trimmed);
+    }
+    let Some(mut fitted) = budget::fit(&agents, &synthesis, run.ledger().left()) else {
+        return Err(Failure::no_room(run.ledger().left()));
+    };
+    run.hold(fitted.synthesis);
+    fitted.trimmed.agents.extend(reused.keys());
+    fitted.trimmed.agents.sort();
+    match run.record(Event::Trimmed(fitted.trimmed)).await? {
+        Event::Trimmed(trimmed) => Ok(trimmed),
+        _ => Err(Failure::internal("the journal has something else in the place of the trimming")),
+    }
+}
+
+async fn take_over(
+    run: &RunContext,
+    agent: Agent,
+    inherited: &Inherited,
+    parent: crate::domain::RunId,
+) -> Result<AgentOutcome, Failure> {
+    let outcome = AgentOutcome::Answered {
+        report: inherited.report.clone(),
+        obtained: inherited.obtained,
+        truncated: inherited.truncated,
+        notes: vec![],
+        tokens: inherited.tokens,
+    };
+    finished(run, AgentFinished { round: 1, agent, outcome, reused_from: Some(parent) }).await
+}
+
+async fn finished(run: &RunContext, finished: AgentFinished) -> Result<AgentOutcome, Failure> {
+    match run.record(Event::AgentFinished(Box::new(finished))).await? {
+        Event::AgentFinished(finished) => Ok(finished.outcome),
+        _ => Err(Failure::internal("the journal has something else in the place of an agent's outcome")),
+    }
+}
+
+/// The agents whose word is needed again: who holds a position in a disagreement, or is not VALID.
+fn contested(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>, panel: &[Agent]) -> Vec<Agent> {
+    let holds = |agent: Agent| {
+        let name = agent.as_str();
+        judgement.disagreements.iter().flat_map(|d| &d.positions).any(|p| p.agents.iter().any(|a| a == name))
+    };
+    let valid =
+        |agent: Agent| judgement.scores.iter().any(|s| s.agent == agent.as_str() && s.status == Status::Valid);
+    let stumbled = |agent: Agent| !matches!(latest.get(&agent), Some(AgentOutcome::Answered { .. })) || !valid(agent);
+    panel.iter().copied().filter(|a| holds(*a) || (a.is_core() && stumbled(*a))).collect()
+}
+
+fn skip_reason(open: &[Agent], judgement: &Judgement, until: Instant) -> Option<String> {
+    if open.is_empty() {
+        debug_assert!(judgement.disagreements.is_empty());
+        return Some("nothing is left to settle: no disagreement, and every core output is VALID".into());
+    }
+    if until.saturating_duration_since(Instant::now()).is_zero() {
+        return Some("no time is left for it".into());
+    }
+    None
+}
+
+async fn judge(
+    run: &RunContext,
+    house: &Committee,
+    case: &Case,
+    plan: &Plan,
+    panel: &[Agent],
+    latest: &BTreeMap<Agent, AgentOutcome>,
+    round: u8,
+) -> Result<Judgement, Failure> {
+    if let Some(Event::Scored(scored)) = run.recall(&scored_key(round)) {
+        return Ok(scored.judgement);
+    }
+    let outputs = panel
+        .iter()
+        .filter_map(|agent| match latest.get(agent) {
+            Some(AgentOutcome::Answered { report, obtained, truncated, .. }) => Some(score::Output {
+                agent: agent.as_str(),
+                report,
+                obtained: *obtained,
+                truncated: *truncated,
+                role_matches: report.agent == agent.as_str(),
+            }),
+            _ => None,
+        })
+        .collect();
+    let message = case.full_text();
+    let panel = score::Panel { message: &message, task_type: Some(plan.task_type), outputs };
+    let judgement = score::judge(&panel, &house.scoring());
+    match run.record(Event::Scored(Box::new(Scored { round, judgement }))).await? {
+        Event::Scored(scored) => Ok(scored.judgement),
+        _ => Err(Failure::internal("the journal has something else in the place of the scores")),
+    }
+}
+
+/// What every agent of a run has in front of it.
+struct Table<'a> {
+    run: &'a RunContext,
+    house: &'a Committee,
+    case: &'a Case,
+    plan: &'a Plan,
+    trimmed: &'a Trimmed,
+    until: Instant,
+}
+
+impl Table<'_> {
+    /// Why a further round of these agents cannot be paid, if it cannot: the money for the synthesis is set aside, and
+    /// each agent would read what all of them wrote.
+    fn unaffordable(&self, agents: &[Agent]) -> Option<String> {
+        let written: u64 = self.trimmed.max_tokens.iter().map(|(_, tokens)| u64::from(*tokens)).sum();
+        let read = [ModelText { bytes: usize::MAX / 64, tokens: written }];
+        let worst: Usd = agents
+            .iter()
+            .filter_map(|agent| {
+                let model = self.house.role(Role::Agent(*agent))?;
+                let system = self.house.prompt_bytes(Role::Agent(*agent));
+                let input = budget::input_bound(system, self.case.full_text().len() + 600, &read, 0);
+                budget::worst_case(model, input, budget::LEAST_OUTPUT_TOKENS.max(model.max_tokens / 2))
+            })
+            .map(|reservation| reservation.amount)
+            .sum();
+        let left = self.run.ledger().left();
+        (worst > left).then(|| format!("the cap cannot carry it: it may cost {worst}, and {left} is left"))
+    }
+
+    /// One round: all agents at once; outcomes in the order of the agents, whoever finishes first.
+    async fn round(
+        &self,
+        round: u8,
+        agents: &[Agent],
+        latest: &BTreeMap<Agent, AgentOutcome>,
+        judged: Option<&Judgement>,
+    ) -> Result<Vec<(Agent, AgentOutcome)>, Failure> {
+        let turns = agents.iter().map(|agent| self.turn(round, *agent, latest, judged));
+        let outcomes: Vec<Result<AgentOutcome, Failure>> = join_all(turns).await;
+        agents.iter().zip(outcomes).map(|(agent, outcome)| Ok((*agent, outcome?))).collect()
+    }
+
+    async fn turn(
+        &self,
+        round: u8,
+        agent: Agent,
+        latest: &BTreeMap<Agent, AgentOutcome>,
+        judged: Option<&Judgement>,
+    ) -> Result<AgentOutcome, Failure> {
+        if let Some(Event::AgentFinished(finished)) = self.run.recall(&agent_key(round, agent)) {
+            return Ok(finished.outcome);
+        }
+        let role = Role::Agent(agent);
+        let Some(model) = self.house.role(role) else {
+            return Err(Failure::internal("an agent without a model is on the panel"));
+        };
+        let mut values = self.case.values(Some(self.plan.task_type.as_str()), &[]);
+        let mut texts = vec![];
+        set(&mut values, "round", json!(round));
+        if let Some(judgement) = judged {
+            let view = peers(self.case, round, agent, latest, judgement, self.house.policy.llm_confidence_ceiling);
+            set(&mut values, "peers", view.peers);
+            set(&mut values, "disagreements", disagreements(&judgement.disagreements));
+            set(&mut values, "own_report", view.own);
+            texts = view.texts;
+        }
+        let images: &[_] = if agent == Agent::Visual { &self.case.images } else { &[] };
+        set(&mut values, "images", json!(images.len()));
+        let ask = Ask {
+            step: format!("r{round}/{agent}"),
+            role,
+            prompt: self.house.prompts.render(model.prompts, agent.as_str(), values)?,
+            images,
+            model_texts: texts,
+            max_tokens: self.trimmed.max_tokens.iter().find(|(r, _)| *r == role).map_or(model.max_tokens, |(_, t)| *t),
+            until: self.until,
+        };
+        let bought = match model.output {
+            OutputForm::Json => buy_json::<AgentReport>(self.run, self.house, ask).await?,
+            OutputForm::Text => buy_text(self.run, self.house, ask).await?.map(|typed| Typed {
+                value: score::report_from_text(agent.as_str(), &typed.value),
+                obtained: Obtained::Text,
+                truncated: typed.truncated,
+                notes: typed.notes,
+                tokens: typed.tokens,
+            }),
+        };
+        let outcome = match bought {
+            Ok(typed) => AgentOutcome::Answered {
+                report: clean(typed.value, self.house.policy.llm_confidence_ceiling),
+                obtained: typed.obtained,
+                truncated: typed.truncated,
+                notes: typed.notes,
+                tokens: typed.tokens,
+            },
+            Err(Unbought { cause, detail }) => AgentOutcome::Failed { cause, detail },
+        };
+        finished(self.run, AgentFinished { round, agent, outcome, reused_from: None }).await
+    }
+}
+
+/// A report in the service's terms: confidence capped, unit ids short, unique and without the signs that qualify them.
+fn clean(mut report: AgentReport, ceiling: f64) -> AgentReport {
+    report.self_confidence =
+        if report.self_confidence.is_finite() { report.self_confidence.clamp(0.0, ceiling) } else { 0.0 };
+    let mut seen = std::collections::BTreeSet::new();
+    for (i, unit) in report.units.iter_mut().enumerate() {
+        let bare = unit.id.rsplit(':').next().unwrap_or("");
+        let id: String = bare.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(16).collect();
+        unit.id = if id.is_empty() || seen.contains(&id) { format!("u{}", i + 1) } else { id };
+        while !seen.insert(unit.id.clone()) {
+            unit.id.push('x');
+        }
+    }
+    report
+}
+
+struct PeerView {
+    peers: Value,
+    own: Value,
+    texts: Vec<ModelText>,
+}
+
+/// The others' units without names and scores, in seeded random order; discarded outputs are not shown.
+fn peers(
+    case: &Case,
+    round: u8,
+    agent: Agent,
+    latest: &BTreeMap<Agent, AgentOutcome>,
+    judgement: &Judgement,
+    ceiling: f64,
+) -> PeerView {
+    let discarded = |name: &str| judgement.scores.iter().any(|s| s.agent == name && s.status == Status::Discard);
+    let mut others: Vec<(&AgentReport, u64)> = vec![];
+    let mut own = Value::Null;
+    let mut texts = vec![];
+    for (other, outcome) in latest {
+        let AgentOutcome::Answered { report, tokens, .. } = outcome else { continue };
+        if *other == agent {
+            let text = json!(clean(report.clone(), ceiling)).to_string();
+            texts.push(ModelText { bytes: text.len(), tokens: *tokens });
+            own = Value::String(text);
+        } else if !discarded(other.as_str()) {
+            others.push((report, *tokens));
+        }
+    }
+    others.shuffle(&mut case.random(u64::from(round) * 100 + agent as u64));
+    let list: Vec<Value> = others
+        .iter()
+        .enumerate()
+        .map(|(i, (report, _))| {
+            let units: Vec<Value> =
+                report.units.iter().map(|u| json!({ "topic": u.topic, "text": u.text })).collect();
+            json!({ "label": format!("MEMBER {}", i + 1), "units": units })
+        })
+        .collect();
+    texts.extend(others.iter().map(|(report, tokens)| ModelText {
+        bytes: report.units.iter().map(|u| u.topic.len() + u.text.len()).sum(),
+        tokens: *tokens,
+    }));
+    PeerView { peers: json!(list), own, texts }
+}
+
+/// Disagreements as the prompts show them to agents: without who says what.
+fn disagreements(list: &[Disagreement]) -> Value {
+    let shown = list.iter().map(|d| {
+        let positions: Vec<&str> = d.positions.iter().map(|p| p.text.as_str()).collect();
+        json!({ "topic": d.topic, "positions": positions })
+    });
+    Value::Array(shown.collect())
+}
+
+pub(super) fn set(values: &mut Value, key: &str, value: Value) {
+    if let Value::Object(map) = values {
+        map.insert(key.to_owned(), value);
+    }
+}
+
+/// The report's own text for a prompt of the master: without what the model thinks of itself.
+pub(super) fn without_self_confidence(report: &AgentReport) -> String {
+    let mut value = json!(report);
+    if let Value::Object(map) = &mut value {
+        map.remove("selfConfidence");
+    }
+    value.to_string()
+}

@@ -1,0 +1,209 @@
+//! Phase A: the master's orchestration plan, bounded by the service.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::call::{Ask, Typed, buy_json};
+use super::case::Case;
+use super::hints::task_type_of;
+use super::{Committee, Failure};
+use crate::config::OutputForm;
+use crate::domain::{Agent, CORE_AGENTS, Clarification, Mode, Plan, Role, TaskType};
+use crate::journal::{Event, Hinted, Planned, RunContext};
+
+/// The plan as the master writes it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OrchestrationPlan {
+    /// The kind of work that the question asks for.
+    pub task_type: TaskType,
+    /// The agents to wake, by name. solver, critic and verifier always run.
+    pub agents_to_run: Vec<String>,
+    /// Rounds of deliberation, 1 to 3.
+    #[schemars(range(min = 1, max = 3))]
+    pub rounds: u8,
+    /// True only if no useful answer is possible under any stated assumption.
+    pub needs_clarification: bool,
+    /// The question to ask if needsClarification is true, else null.
+    #[serde(default)]
+    pub clarification_question: Option<QuestionOut>,
+    /// ask, audit or deep: the form of the reply.
+    pub output_shape: Mode,
+}
+
+/// A question with three options as the master writes it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QuestionOut {
+    /// One question.
+    pub question: String,
+    /// Three options that lead to materially different answers, beginning with "A ", "B ", "C ", each saying what it
+    /// would change.
+    #[schemars(length(min = 3, max = 3))]
+    pub options: Vec<String>,
+}
+
+/// The choice that a model which cannot hold a schema by itself is asked for.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanChoice {
+    pub task_type: TaskType,
+    #[schemars(range(min = 1, max = 2))]
+    pub rounds: u8,
+}
+
+/// The plan of this run: the parent's if it continues one, else the master's.
+///
+/// # Errors
+/// When the master's provider fails.
+pub async fn make(run: &RunContext, house: &Committee, case: &Case, hints: &Hinted) -> Result<Planned, Failure> {
+    if let Some(Event::Planned(planned)) = run.recall("plan") {
+        return Ok(planned);
+    }
+    let planned = match case.parent.as_ref().and_then(|parent| parent.planned.clone()) {
+        Some(planned) => reuse(planned, house, case),
+        None => ask_master(run, house, case, hints).await?,
+    };
+    match run.record(Event::Planned(planned)).await? {
+        Event::Planned(planned) => Ok(planned),
+        _ => Err(Failure::internal("the journal has something else in the place of the plan")),
+    }
+}
+
+/// The parent's plan, without the question that the user has answered.
+fn reuse(planned: Planned, house: &Committee, case: &Case) -> Planned {
+    let raw = OrchestrationPlan {
+        task_type: planned.plan.task_type,
+        agents_to_run: planned.plan.agents_to_run.iter().map(|a| a.as_str().to_owned()).collect(),
+        rounds: planned.plan.rounds,
+        needs_clarification: false,
+        clarification_question: None,
+        output_shape: case.question.mode,
+    };
+    let (plan, corrections) = bound(raw, house, case);
+    Planned { plan, obtained: "reused".into(), corrections }
+}
+
+async fn ask_master(run: &RunContext, house: &Committee, case: &Case, hints: &Hinted) -> Result<Planned, Failure> {
+    let Some(master) = house.role(Role::Master) else { return Err(Failure::internal("no master is configured")) };
+    let signals: Vec<String> =
+        hints.task_types.iter().map(|t| t.as_str().to_owned()).chain(hints.signals.iter().cloned()).collect();
+    let prompt = house.prompts.render(master.prompts, "plan", case.values(None, &signals))?;
+    let ask = Ask {
+        step: "plan".into(),
+        role: Role::Master,
+        prompt,
+        images: &[],
+        model_texts: vec![],
+        max_tokens: master.max_tokens.min(700),
+        until: Instant::now() + house.stage_time(case.question.mode, 0.25),
+    };
+    let bought = match master.output {
+        OutputForm::Json => buy_json::<OrchestrationPlan>(run, house, ask).await?,
+        OutputForm::Text => buy_json::<PlanChoice>(run, house, ask).await?.map(|typed| from_choice(typed, case, hints)),
+    };
+    Ok(match bought {
+        Ok(typed) => {
+            let (plan, mut corrections) = bound(typed.value, house, case);
+            corrections.extend(typed.notes.into_iter().map(|note| format!("the plan's JSON: {note}")));
+            Planned { plan, obtained: typed.obtained.as_str().into(), corrections }
+        }
+        Err(unbought) if matches!(unbought.cause.as_str(), "malformed output" | "cut off" | "empty output") => {
+            let (plan, mut corrections) = bound(by_hints(case, hints), house, case);
+            corrections.push(format!("the master's plan could not be read ({}): hints decided", unbought.cause));
+            Planned { plan, obtained: "by hints".into(), corrections }
+        }
+        Err(unbought) => return Err(Failure::master("plan", &unbought)),
+    })
+}
+
+fn from_choice(typed: Typed<PlanChoice>, case: &Case, hints: &Hinted) -> Typed<OrchestrationPlan> {
+    let mut plan = by_hints(case, hints);
+    // The hints see more than a tiny model does; where they are silent, its choice stands.
+    if hints.task_types.is_empty() {
+        plan.task_type = typed.value.task_type;
+    }
+    plan.rounds = typed.value.rounds;
+    Typed {
+        value: plan,
+        obtained: typed.obtained,
+        truncated: typed.truncated,
+        notes: typed.notes,
+        tokens: typed.tokens,
+    }
+}
+
+fn by_hints(case: &Case, hints: &Hinted) -> OrchestrationPlan {
+    let task_type = task_type_of(hints);
+    let mut agents: Vec<String> = CORE_AGENTS.map(|a| a.as_str().to_owned()).to_vec();
+    if task_type == TaskType::TechnicalExecution && case.question.mode != Mode::Ask {
+        agents.push(Agent::Implementer.as_str().into());
+    }
+    if case.question.has_image() {
+        agents.push(Agent::Visual.as_str().into());
+    }
+    OrchestrationPlan {
+        task_type,
+        agents_to_run: agents,
+        rounds: 1,
+        needs_clarification: false,
+        clarification_question: None,
+        output_shape: case.question.mode,
+    }
+}
+
+/// What a plan may be: every correction is told.
+fn bound(raw: OrchestrationPlan, house: &Committee, case: &Case) -> (Plan, Vec<String>) {
+    let mut corrections = vec![];
+    let mut agents: BTreeSet<Agent> = BTreeSet::new();
+    for name in &raw.agents_to_run {
+        let refused = match name.trim().to_lowercase().parse::<Agent>() {
+            Err(()) => Some("there is no such agent"),
+            Ok(agent) if house.role(Role::Agent(agent)).is_none() => Some("it has no model in the config"),
+            Ok(agent) if house.policy.disabled_agents.contains(&agent) => Some("it is disabled"),
+            Ok(Agent::Visual) if !case.question.has_image() => Some("there is no image"),
+            Ok(agent) => {
+                agents.insert(agent);
+                None
+            }
+        };
+        if let Some(why) = refused {
+            corrections.push(format!("agent {:?} was taken out: {why}", shorten(name)));
+        }
+    }
+    for core in CORE_AGENTS {
+        if agents.insert(core) {
+            corrections.push(format!("{core} was added: the core always runs"));
+        }
+    }
+    let mode = case.question.mode;
+    let rounds = raw.rounds.clamp(1, mode.max_rounds());
+    if rounds != raw.rounds {
+        corrections.push(format!("rounds were set from {} to {rounds}: {} allows it", raw.rounds, mode.as_str()));
+    }
+    if raw.output_shape != mode {
+        corrections.push(format!("outputShape was set to {}, the mode of the request", mode.as_str()));
+    }
+    let question =
+        raw.clarification_question.as_ref().and_then(|q| Clarification::new(&q.question, &q.options));
+    let asks = raw.needs_clarification && question.is_some();
+    if raw.needs_clarification && !asks {
+        corrections.push("needsClarification was dropped: its question is not one with three different options".into());
+    }
+    let plan = Plan {
+        task_type: raw.task_type,
+        agents_to_run: agents.into_iter().collect(),
+        rounds,
+        needs_clarification: asks,
+        clarification_question: if asks { question } else { None },
+        output_shape: mode,
+    };
+    (plan, corrections)
+}
+
+fn shorten(name: &str) -> String {
+    name.chars().take(40).collect()
+}

@@ -1,0 +1,106 @@
+//! The question that the gate asks when confidence is too low and no synthesis was bought, or it gave no usable one.
+
+use super::Failure;
+use super::call::{buy_json, buy_text};
+use super::plan::QuestionOut;
+use super::sections;
+use super::synthesize::{Desk, question_of};
+use crate::config::OutputForm;
+use crate::domain::{Clarification, Role};
+use crate::journal::{Event, Synthesized};
+
+/// Buys the question alone.
+///
+/// # Errors
+/// When the master's provider fails.
+pub async fn ask_only(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
+    if let Some(Event::Synthesized(synthesized)) = desk.run.recall("synthesis") {
+        return Ok(*synthesized);
+    }
+    let form = desk.house.role(Role::Master).map_or(OutputForm::Json, |master| master.output);
+    let (values, texts) = desk.values();
+    let mut ask = desk.ask("question", values, texts)?;
+    ask.max_tokens = ask.max_tokens.min(500);
+    desk.run.hold(crate::domain::Usd::ZERO);
+    let mut corrections = vec!["no synthesis was bought: even the largest bonus could not reach the threshold".to_owned()];
+    let bought = match form {
+        OutputForm::Json => buy_json::<QuestionOut>(desk.run, desk.house, ask).await?,
+        OutputForm::Text => buy_text(desk.run, desk.house, ask).await?.map(|typed| super::call::Typed {
+            value: of_text(desk, &typed.value),
+            obtained: typed.obtained,
+            truncated: typed.truncated,
+            notes: typed.notes,
+            tokens: typed.tokens,
+        }),
+    };
+    let (question, obtained) = match bought {
+        Ok(typed) => (question_of(&typed.value), typed.obtained.as_str().to_owned()),
+        Err(unbought) if matches!(unbought.cause.as_str(), "malformed output" | "cut off" | "empty output") => {
+            (None, unbought.cause)
+        }
+        Err(unbought) => return Err(Failure::master("question", &unbought)),
+    };
+    let question = question.unwrap_or_else(|| {
+        corrections.push("the master's question is not one with three different options: rules made it".into());
+        by_rule(desk)
+    });
+    let synthesized = Synthesized { draft: None, question, obtained, corrections };
+    match desk.run.record(Event::Synthesized(Box::new(synthesized))).await? {
+        Event::Synthesized(synthesized) => Ok(*synthesized),
+        _ => Err(Failure::internal("the journal has something else in the place of the question")),
+    }
+}
+
+/// A plain-text master gives the question's words; rules give the options.
+fn of_text(desk: &Desk<'_>, text: &str) -> QuestionOut {
+    let ruled = by_rule(desk);
+    let words = text.split_inclusive('?').next().map(str::trim).filter(|q| q.ends_with('?'));
+    let words = words.filter(|q| q.chars().count() <= 200 && groups(desk).len() < 2);
+    QuestionOut { question: words.unwrap_or(&ruled.question).to_owned(), options: ruled.options.to_vec() }
+}
+
+/// A question made by fixed rules: between the answers that the agents gave, or else about how to go on.
+pub fn by_rule(desk: &Desk<'_>) -> Clarification {
+    let groups = groups(desk);
+    let options = match groups.as_slice() {
+        [first, second, ..] => [
+            format!("It is \"{first}\": the reply will explain that result and check it"),
+            format!("It is \"{second}\": the reply will explain that result and check it"),
+            "Neither, or unknown: every agent works it out anew from the beginning".to_owned(),
+        ],
+        _ => [
+            "The short version: only what the agents agree on, everything doubtful left out".to_owned(),
+            "The long version: each doubtful point worked out step by step and checked".to_owned(),
+            "Another angle: say in your own words what matters most, and the committee starts from that".to_owned(),
+        ],
+    };
+    let question = match groups.len() {
+        0 | 1 => "The committee is not sure enough of its answer: how should it go on".to_owned(),
+        _ => "The committee's members came to different results: which of them fits what you know".to_owned(),
+    };
+    Clarification::new(&question, &options).unwrap_or_else(|| Clarification {
+        question: format!("{question}?"),
+        options: ["Go on with the first reading", "Go on with the second reading", "Start anew"].map(str::to_owned),
+    })
+}
+
+/// The different final answers of the outputs that are not discarded, one line each, the most supported first.
+fn groups(desk: &Desk<'_>) -> Vec<String> {
+    let usable: Vec<&str> = desk.usable().iter().map(|(agent, ..)| agent.as_str()).collect();
+    let mut groups: Vec<(usize, String)> = desk
+        .deliberation
+        .judgement
+        .answer_groups
+        .iter()
+        .map(|g| (g.agents.iter().filter(|a| usable.contains(&a.as_str())).count(), sections::excerpt(&g.answer, 60)))
+        .filter(|(support, answer)| *support > 0 && !answer.is_empty())
+        .collect();
+    groups.sort_by_key(|(support, _)| std::cmp::Reverse(*support));
+    groups.into_iter().map(|(_, answer)| answer).collect()
+}
+
+/// A plan's own question, for a run in which no agent was asked.
+pub fn of_plan(question: &Clarification) -> Synthesized {
+    let corrections = vec!["the master asked before waking any agent".to_owned()];
+    Synthesized { draft: None, question: question.clone(), obtained: "plan".into(), corrections }
+}

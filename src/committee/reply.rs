@@ -1,0 +1,118 @@
+//! The reply's text (SPEC 2), in its fixed order.
+
+use std::fmt::Write as _;
+
+use super::deliberate::Deliberation;
+use crate::domain::{Assumption, Clarification, Confidence, Estimate, OPTION_LETTERS, Status};
+use crate::journal::Draft;
+
+pub const TLDR: &str = "## TL;DR";
+pub const ACCEPTANCE: &str = "## Acceptance tests";
+pub const ASSUMPTIONS: &str = "## Assumptions";
+pub const CONFIDENCE: &str = "## Confidence";
+pub const ESTIMATE: &str = "## Execution time estimate";
+pub const AUDIT: &str = "## Audit appendix";
+
+/// The answer without its audit appendix.
+pub fn answer(draft: &Draft, confidence: &Confidence, notes: &[String]) -> String {
+    let mut text = format!("{TLDR}\n\n{}\n\n{}\n", draft.tldr.join("\n"), draft.main.trim());
+    if !draft.acceptance_tests.is_empty() {
+        let _ = write!(text, "\n{ACCEPTANCE}\n\n{}", bullets(&draft.acceptance_tests));
+    }
+    let _ = write!(text, "\n{ASSUMPTIONS}\n\n");
+    if draft.assumptions.is_empty() {
+        text.push_str("none\n");
+    }
+    for assumption in &draft.assumptions {
+        let _ = writeln!(text, "- {}", assumption_line(assumption));
+    }
+    let _ = write!(text, "\n{CONFIDENCE}\n\n{:.2}\n", confidence.c_final);
+    if !notes.is_empty() {
+        let _ = write!(text, "\n{}", bullets(notes));
+    }
+    if let Some(estimate) = &draft.estimate {
+        let _ = write!(text, "\n{}", estimate_section(estimate));
+    }
+    text
+}
+
+/// The gate's question: one question, three options, nothing after them.
+pub fn clarification(question: &Clarification) -> String {
+    let mut text = format!("{}\n", question.question);
+    for (letter, option) in OPTION_LETTERS.iter().zip(&question.options) {
+        let _ = write!(text, "\n{letter}) {option}");
+    }
+    text
+}
+
+/// What the Confidence section owns up to: who is missing and why, what the cap left out, how few remained.
+pub fn panel_notes(deliberation: &Deliberation) -> Vec<String> {
+    let mut notes: Vec<String> =
+        deliberation.failed().map(|(agent, cause, _)| format!("{agent}: no usable output ({cause})")).collect();
+    let discarded = deliberation.with_status(Status::Discard);
+    if !discarded.is_empty() {
+        let names = discarded.iter().map(|a| a.as_str()).collect::<Vec<_>>().join(", ");
+        notes.push(format!("left out for too low a score: {names}"));
+    }
+    notes.extend(deliberation.trimmed.left_out.iter().map(|l| format!("to stay under the cap, {l}")));
+    let usable: Vec<_> =
+        deliberation.answered().filter(|(_, _, score, _)| score.status != Status::Discard).map(|(a, ..)| a).collect();
+    if let [only] = usable.as_slice() {
+        notes.push(format!("this rests on the {only} alone: it is one view, not a synthesis of several"));
+    }
+    notes
+}
+
+fn assumption_line(assumption: &Assumption) -> String {
+    let agents = assumption.agents.iter().map(|a| a.as_str()).collect::<Vec<_>>().join(", ");
+    let by = if agents.is_empty() { String::new() } else { format!("; {agents}") };
+    format!("{} ({}{by}): {}", assumption.handle, assumption.kind.as_str(), assumption.text)
+}
+
+fn estimate_section(estimate: &Estimate) -> String {
+    let mut text = format!("{ESTIMATE}\n\n- Unit: {}\n- Per step, E = (O + 4M + P) / 6:\n", estimate.unit.as_str());
+    for (i, step) in estimate.steps.iter().enumerate() {
+        let t = step.time;
+        let _ = writeln!(
+            text,
+            "  - Step {}: O={}, M={}, P={}, E={} ({})",
+            i + 1,
+            figure(t.optimistic),
+            figure(t.likely),
+            figure(t.pessimistic),
+            figure(t.expected),
+            step.step
+        );
+    }
+    let t = estimate.total();
+    let _ = writeln!(
+        text,
+        "- Total: O_total={}, M_total={}, P_total={}, E_total={}",
+        figure(t.optimistic),
+        figure(t.likely),
+        figure(t.pessimistic),
+        figure(t.expected)
+    );
+    let or_none = |lines: &[String]| -> String {
+        let lines: Vec<String> =
+            if lines.is_empty() { vec!["none stated".to_owned()] } else { lines.to_vec() };
+        lines.iter().fold(String::new(), |all, line| format!("{all}  - {line}\n"))
+    };
+    let _ = write!(text, "- Assumptions:\n{}", or_none(&estimate.assumptions));
+    let _ = write!(text, "- Risks that push to P:\n{}", or_none(&estimate.risks));
+    let _ = writeln!(text, "- Confidence in estimate: {:.2}", estimate.confidence);
+    if estimate.by_rule {
+        text.push_str("- The figures are a rule of thumb: no model gave any.\n");
+    }
+    text
+}
+
+/// Two decimals, without those that say nothing.
+pub(super) fn figure(x: f64) -> String {
+    let text = format!("{x:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn bullets(lines: &[String]) -> String {
+    lines.iter().fold(String::new(), |all, line| format!("{all}- {line}\n"))
+}

@@ -1,0 +1,97 @@
+//! What of an earlier run still holds after the user's answer or correction.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::case::{Case, Inherited, Parent};
+use crate::domain::{Agent, AgentReport, Status};
+
+/// Agents that must be asked, and those whose stored output is reused.
+pub struct Split {
+    pub asked: Vec<Agent>,
+    pub reused: BTreeMap<Agent, Inherited>,
+}
+
+/// Share of a text's own words that must occur in the user's point for the text to be about it.
+const TOUCHED: f64 = 0.5;
+
+/// Splits the panel. An agent is asked again when it has no stored output that is any good (it failed, or was
+/// discarded), when a claim or an assumption of its own is about the point that the user has settled, or when it made
+/// the assumption that he corrected. If that touches nobody, the solver is asked: the answer must come from somewhere.
+pub fn split(case: &Case, panel: &[Agent]) -> Split {
+    let Some(parent) = &case.parent else {
+        return Split { asked: panel.to_vec(), reused: BTreeMap::new() };
+    };
+    let corrected: BTreeSet<Agent> = case
+        .corrections
+        .iter()
+        .filter_map(|c| parent.assumptions.iter().find(|a| a.handle == c.handle))
+        .flat_map(|a| a.agents.iter().copied())
+        .collect();
+    let point = point(case);
+    let touched = |agent: Agent, report: &AgentReport| {
+        let discarded = status_of(parent, agent).is_none_or(|s| s == Status::Discard);
+        discarded || corrected.contains(&agent) || is_about(report, &point)
+    };
+    let mut split = Split { asked: vec![], reused: BTreeMap::new() };
+    for agent in panel {
+        match parent.reports.get(agent) {
+            Some(inherited) if !touched(*agent, &inherited.report) => {
+                split.reused.insert(*agent, inherited.clone());
+            }
+            _ => split.asked.push(*agent),
+        }
+    }
+    if split.asked.is_empty() && panel.contains(&Agent::Solver) {
+        split.reused.remove(&Agent::Solver);
+        split.asked.push(Agent::Solver);
+    }
+    split
+}
+
+fn status_of(parent: &Parent, agent: Agent) -> Option<Status> {
+    let scores = &parent.scored.as_ref()?.judgement.scores;
+    scores.iter().find(|s| s.agent == agent.as_str()).map(|s| s.status)
+}
+
+/// The content words of what the user has settled last, less those of the original question, which every report shares.
+fn point(case: &Case) -> BTreeSet<String> {
+    let mut settled = BTreeSet::new();
+    if let Some(answered) = case.answers.last() {
+        settled.extend(words(&answered.question));
+        settled.extend(words(&answered.answer));
+    }
+    if let Some(corrected) = case.corrections.last() {
+        settled.extend(words(&corrected.wrong));
+        settled.extend(words(&corrected.correction));
+    }
+    let shared: BTreeSet<String> = words(&case.question.message).collect();
+    settled.difference(&shared).cloned().collect()
+}
+
+fn is_about(report: &AgentReport, point: &BTreeSet<String>) -> bool {
+    if point.is_empty() {
+        return false;
+    }
+    let claims = report.units.iter().map(|u| format!("{} {}", u.topic, u.text));
+    let assumptions = report.assumptions.iter().cloned();
+    claims.chain(assumptions).any(|text| {
+        let own: BTreeSet<String> = words(&text).collect();
+        let common = own.intersection(point).count();
+        let least = own.len().min(point.len()).max(1);
+        common >= 2 && common as f64 / least as f64 >= TOUCHED
+    })
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    const EMPTY: [&str; 40] = [
+        "the", "and", "for", "with", "that", "this", "you", "your", "are", "was", "were", "what", "which", "should",
+        "would", "will", "can", "could", "not", "from", "have", "has", "had", "does", "did", "use", "using", "than",
+        "then", "when", "where", "how", "who", "its", "their", "they", "but", "into", "only", "answer",
+    ];
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|w| w.chars().count() >= 3 || w.chars().any(|c| c.is_ascii_digit()))
+        .map(str::to_lowercase)
+        .filter(|w| !EMPTY.contains(&w.as_str()))
+        .collect::<Vec<_>>()
+        .into_iter()
+}

@@ -1,0 +1,207 @@
+//! Whether a text has a plan: ordered steps, a roadmap, a runbook. Read from the Markdown, as a second look beside the
+//! structured draft.
+
+use std::sync::LazyLock;
+
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use regex::Regex;
+
+/// First words of a step that someone is to carry out.
+const ACTIONS: &str = "access add adjust allow analyze analyse apply approve arrange ask assemble assess assign attach \
+    back backup bake begin boil book build buy calculate call change check choose clean clear click clone close collect \
+    combine compare compile complete compute configure confirm connect consider contact convert cook copy create cut \
+    define delete deploy design determine develop disable disconnect divide document download draft draw drive edit \
+    enable ensure enter establish evaluate examine execute expose extract fetch fill find finish fix follow format \
+    gather generate get give go grant heat hire identify implement import improve include initialize insert inspect \
+    install integrate invite issue join keep label launch learn leave let list load locate log look maintain make map \
+    mark measure merge migrate mix modify monitor mount move multiply navigate note notify obtain open order organize \
+    pack pay perform pick place plan plug point pour practice prepare press print prune publish pull purchase push put \
+    read reboot rebuild receive record reduce refactor register release reload remove rename repeat replace report \
+    request reset resolve restart restore review rewrite roll rotate run save schedule scp search secure select send \
+    set share ship sign simplify solve sort specify spread ssh start stop store subtract submit switch take talk tag \
+    tell test track train transfer try turn type uninstall unpack unplug update upgrade upload use validate verify \
+    visit wait wash watch wipe write";
+
+/// Words that may stand before the action.
+const LEADS: [&str; 14] = [
+    "first", "second", "third", "then", "next", "finally", "now", "lastly", "please", "afterwards", "also", "and",
+    "you", "to",
+];
+
+static PLAN_HEADING: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(plan|steps?|roadmap|run ?book|procedure|implementation|migration|how to|instructions|milestones?|phases?|rollout|schritte|ablauf|étapes|pasos)\b").ok()
+});
+
+static STEP_LINE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?im)^\s*(?:[-*]\s*)?(?:\*\*|#+\s*)?(?:step|phase)\s+\d+\b[:.)\s*-]*(.*)$").ok());
+
+/// The steps of the plan in a Markdown text, in order; empty if it has none.
+///
+/// It has one if an ordered list of three or more items mostly begins with actions or shows commands, if a plan-like
+/// heading stands over a list of two or more items, or if two or more lines begin with "Step N". In a text that is not
+/// English any ordered list of three or more counts: no list of verbs covers every language, and an estimate too many
+/// harms less than one that is missing.
+pub fn plan_steps(markdown: &str) -> Vec<String> {
+    let lists = lists(markdown);
+    let english = whatlang::detect(markdown).is_none_or(|d| d.lang() == whatlang::Lang::Eng || !d.is_reliable());
+    for list in &lists {
+        let actions = list.items.iter().filter(|item| item.has_command || begins_with_action(&item.text)).count();
+        let ordered_plan = list.ordered && list.items.len() >= 3 && (!english || actions * 2 >= list.items.len());
+        let headed_plan = list.under_plan_heading && list.items.len() >= 2 && (list.ordered || actions * 2 >= list.items.len());
+        if ordered_plan || headed_plan {
+            return list.items.iter().map(|item| label(&item.text)).collect();
+        }
+    }
+    let lines: Vec<String> = STEP_LINE
+        .as_ref()
+        .map(|re| re.captures_iter(markdown).filter_map(|c| c.get(1)).map(|m| label(m.as_str())).collect())
+        .unwrap_or_default();
+    if lines.len() >= 2 { lines } else { vec![] }
+}
+
+struct List {
+    ordered: bool,
+    under_plan_heading: bool,
+    items: Vec<Item>,
+}
+
+#[derive(Default)]
+struct Item {
+    text: String,
+    has_command: bool,
+}
+
+/// The outermost lists, with the heading (or the bold line) that they stand under. Ordered lists that other blocks
+/// interrupt (a code block between two steps) are one list.
+fn lists(markdown: &str) -> Vec<List> {
+    let mut lists: Vec<List> = vec![];
+    let mut depth = 0usize;
+    let mut heading: Option<String> = None;
+    let mut plan_heading = false;
+    let mut code = false;
+    for event in Parser::new_ext(markdown, Options::empty()) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::End(TagEnd::Heading(level)) => {
+                let text = heading.take().unwrap_or_default();
+                let plan = PLAN_HEADING.as_ref().is_some_and(|re| re.is_match(&text));
+                // A smaller heading inside a plan's section does not end it.
+                plan_heading = plan || (plan_heading && level > HeadingLevel::H3);
+            }
+            Event::Start(Tag::List(start)) => {
+                depth += 1;
+                if depth == 1 {
+                    let continues = start.is_some_and(|n| n > 1)
+                        && lists.last().is_some_and(|l| l.ordered && start == Some(l.items.len() as u64 + 1));
+                    if !continues {
+                        lists.push(List { ordered: start.is_some(), under_plan_heading: plan_heading, items: vec![] });
+                    }
+                }
+            }
+            Event::End(TagEnd::List(_)) => depth = depth.saturating_sub(1),
+            Event::Start(Tag::Item) if depth == 1 => {
+                if let Some(list) = lists.last_mut() {
+                    list.items.push(Item::default());
+                }
+            }
+            Event::Start(Tag::CodeBlock(_)) => {
+                code = true;
+                if depth > 0 && let Some(item) = lists.last_mut().and_then(|l| l.items.last_mut()) {
+                    item.has_command = true;
+                }
+            }
+            Event::End(TagEnd::CodeBlock) => code = false,
+            Event::Text(text) if !code => match &mut heading {
+                Some(heading) => heading.push_str(&text),
+                None if depth >= 1 => {
+                    if let Some(item) = lists.last_mut().and_then(|l| l.items.last_mut()) {
+                        item.text.push_str(&text);
+                    }
+                }
+                None => {}
+            },
+            Event::Code(text) if depth >= 1 => {
+                if let Some(item) = lists.last_mut().and_then(|l| l.items.last_mut()) {
+                    item.has_command |= text.contains(' ');
+                    item.text.push_str(&text);
+                }
+            }
+            Event::SoftBreak | Event::HardBreak if depth >= 1 => {
+                if let Some(item) = lists.last_mut().and_then(|l| l.items.last_mut()) {
+                    item.text.push(' ');
+                }
+            }
+            _ => {}
+        }
+    }
+    lists
+}
+
+fn begins_with_action(item: &str) -> bool {
+    let words = item.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase);
+    let mut words = words.skip_while(|w| LEADS.contains(&w.as_str()));
+    let Some(first) = words.next() else { return false };
+    ACTIONS.split_whitespace().any(|action| {
+        let plain = first == action;
+        let gerund = first.strip_suffix("ing").is_some_and(|stem| {
+            stem == action || Some(stem) == action.strip_suffix('e') || is_doubled(stem, action)
+        });
+        plain || gerund
+    })
+}
+
+/// "runn" of "run".
+fn is_doubled(stem: &str, action: &str) -> bool {
+    stem.strip_prefix(action).is_some_and(|rest| action.ends_with(rest) && rest.len() == 1)
+}
+
+/// A step's name: its first sentence, at most 80 characters.
+pub(super) fn label(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = line.trim_matches(['*', ':', ' ', '#']);
+    let sentence = line.split_once(". ").map_or(line, |(first, _)| first);
+    let sentence = sentence.trim_end_matches(['.', ':', ';']);
+    if sentence.chars().count() <= 80 {
+        return sentence.to_owned();
+    }
+    let cut: String = sentence.chars().take(79).collect();
+    format!("{}…", cut.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordered_actions_are_a_plan_and_ordered_facts_are_not() {
+        let plan = "Do this:\n\n1. Install Docker.\n2. First, copy the image over. It is large.\n3. `docker run -d app`\n";
+        assert_eq!(plan_steps(plan), ["Install Docker", "First, copy the image over", "docker run -d app"]);
+        let facts = "The largest planets:\n\n1. Jupiter\n2. Saturn\n3. Uranus\n";
+        assert_eq!(plan_steps(facts), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_plan_heading_makes_a_plan_of_a_short_list() {
+        assert_eq!(plan_steps("## Rollout plan\n\n1. Canary\n2. Everyone\n").len(), 2);
+        assert_eq!(plan_steps("## Notes\n\n- Canary\n- Everyone\n").len(), 0);
+    }
+
+    #[test]
+    fn steps_between_code_blocks_are_one_list() {
+        let text = "1. Build it:\n\n```sh\nmake\n```\n\n2. Test it\n\n```sh\nmake test\n```\n\n3. Ship it\n";
+        assert_eq!(plan_steps(text), ["Build it", "Test it", "Ship it"]);
+    }
+
+    #[test]
+    fn lines_that_say_step_are_steps() {
+        assert_eq!(plan_steps("**Step 1:** Boil water\n\n**Step 2:** Add tea\n"), ["Boil water", "Add tea"]);
+    }
+
+    #[test]
+    fn other_languages_need_no_verbs() {
+        let text = "So geht es mit dem Server und der Datenbank in der richtigen Reihenfolge weiter:\n\n\
+            1. Zuerst die Datenbank sichern und das Ergebnis überprüfen.\n2. Danach den Dienst anhalten und neu bauen.\n\
+            3. Am Ende alles wieder einschalten und beobachten.\n";
+        assert_eq!(plan_steps(text).len(), 3);
+    }
+}

@@ -1,0 +1,385 @@
+//! Phase B: the master writes the answer; the service checks it and completes what is computable.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::assumptions::{self, one_line};
+use super::budget::ModelText;
+use super::call::{Ask, Typed, buy_checked, buy_text};
+use super::case::Case;
+use super::deliberate::{Deliberation, set, without_self_confidence};
+use super::plan::QuestionOut;
+use super::{Committee, Failure, estimate, question, sections};
+use crate::config::OutputForm;
+use crate::domain::{
+    Agent, AgentReport, AssumptionKind, Clarification, Mode, Plan, Role, Status, TaskType, TimeUnit,
+};
+use crate::journal::{DisagreementNote, Draft, Event, Justification, RunContext, Synthesized};
+use crate::llm::structured::Problem;
+
+/// About how long the main answer of `ask` may be, in words.
+const ASK_WORDS: u32 = 250;
+
+/// The final synthesis as the master writes it: exactly these three keys.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FinalSynthesis {
+    /// The main answer in Markdown, and nothing that the service adds itself.
+    pub reply_markdown: String,
+    pub meta: SynthesisMeta,
+    pub audit: SynthesisAudit,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SynthesisMeta {
+    pub task_type: TaskType,
+    /// One to three lines.
+    #[schemars(length(min = 1, max = 3))]
+    pub tldr: Vec<String>,
+    pub assumptions: Vec<AssumptionOut>,
+    /// How one would see that the result works, if the task is buildable; else empty.
+    pub acceptance_tests: Vec<String>,
+    /// One unit for the whole estimate.
+    pub plan_unit: TimeUnit,
+    /// One entry per step of the plan in the answer, in order; empty if it has none.
+    pub plan_steps: Vec<PlanStepOut>,
+    pub plan_assumptions: Vec<String>,
+    /// What would push the work towards the pessimistic figures.
+    pub plan_risks: Vec<String>,
+    /// Confidence in the estimate, 0 to 1.
+    pub plan_confidence: f64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AssumptionOut {
+    pub text: String,
+    pub kind: AssumptionKind,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanStepOut {
+    pub step: String,
+    /// Optimistic.
+    pub o: f64,
+    /// Most likely.
+    pub m: f64,
+    /// Pessimistic.
+    pub p: f64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SynthesisAudit {
+    /// The ids of the units relied on, such as "solver:u1".
+    pub units_used: Vec<String>,
+    pub disagreements: Vec<DisagreementOut>,
+    /// 0 to 0.30: how much unresolved conflict lowers confidence.
+    pub conflict_penalty: f64,
+    /// 0 to 0.10: how completely the answer covers the question.
+    pub coverage_bonus: f64,
+    pub quarantine_justifications: Vec<JustificationOut>,
+    /// The question to ask if confidence turns out too low.
+    pub fallback_question: QuestionOut,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DisagreementOut {
+    pub topic: String,
+    pub summary: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JustificationOut {
+    pub agent: String,
+    pub why: String,
+}
+
+/// What the master is to work from.
+pub struct Desk<'a> {
+    pub run: &'a RunContext,
+    pub house: &'a Committee,
+    pub case: &'a Case,
+    pub plan: &'a Plan,
+    pub deliberation: &'a Deliberation,
+}
+
+/// Writes the answer and the question to fall back on.
+///
+/// # Errors
+/// When the master fails: then there is nobody to write the reply.
+pub async fn write(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
+    if let Some(Event::Synthesized(synthesized)) = desk.run.recall("synthesis") {
+        return Ok(*synthesized);
+    }
+    let Some(master) = desk.house.role(Role::Master) else {
+        return Err(Failure::internal("no master is configured"));
+    };
+    let synthesized = match master.output {
+        OutputForm::Json => write_json(desk).await?,
+        OutputForm::Text => write_text(desk).await?,
+    };
+    match desk.run.record(Event::Synthesized(Box::new(synthesized))).await? {
+        Event::Synthesized(synthesized) => Ok(*synthesized),
+        _ => Err(Failure::internal("the journal has something else in the place of the synthesis")),
+    }
+}
+
+async fn write_json(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
+    let (mut values, texts) = desk.values();
+    let max_words = if desk.case.question.mode == Mode::Ask { Some(ASK_WORDS) } else { None };
+    set(&mut values, "max_words", json!(max_words));
+    let ask = desk.ask("synthesis", values, texts)?;
+    desk.run.hold(crate::domain::Usd::ZERO);
+    let check = |synthesis: &FinalSynthesis| desk.problems(synthesis);
+    match buy_checked::<FinalSynthesis>(desk.run, desk.house, ask, check).await? {
+        Ok(typed) => complete(desk, typed).await,
+        Err(unbought) => Err(Failure::master("synthesis", &unbought)),
+    }
+}
+
+/// Plain text from the master: it is the main answer, and fixed rules make the rest.
+async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
+    let mut values = desk.case.values(Some(desk.plan.task_type.as_str()), &[]);
+    let drafts: Vec<String> = desk.usable().iter().map(|(_, report, ..)| gist(report)).collect();
+    let texts = desk.usable().iter().map(|(.., tokens)| ModelText { bytes: usize::MAX / 64, tokens: *tokens }).collect();
+    set(&mut values, "drafts", json!(drafts));
+    let ask = desk.ask("synthesis", values, texts)?;
+    desk.run.hold(crate::domain::Usd::ZERO);
+    let typed = match buy_text(desk.run, desk.house, ask).await? {
+        Ok(typed) => typed,
+        Err(unbought) => return Err(Failure::master("synthesis", &unbought)),
+    };
+    let reports: Vec<(Agent, &AgentReport)> = desk.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
+    let mut corrections = vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
+    let main = sections::main_answer(&typed.value, &desk.deliberation.with_status(Status::Discard), &mut corrections);
+    let estimate = estimate::of_text(desk, &main, &mut corrections).await?;
+    let draft = Draft {
+        task_type: desk.plan.task_type,
+        tldr: vec![sections::first_sentence(&main)],
+        acceptance_tests: vec![],
+        assumptions: assumptions::ledger(&assumptions::of_reports(&reports), &reports, desk.case),
+        estimate,
+        // The master was given every draft, and plain text does not say what it took from which.
+        units_used: vec![],
+        disagreements: desk.detected(),
+        quarantine_justifications: desk.shown_quarantine(),
+        conflict_penalty: None,
+        coverage_bonus: None,
+        main,
+    };
+    let question = question::by_rule(desk);
+    Ok(Synthesized { draft: Some(draft), question, obtained: typed.obtained.as_str().into(), corrections })
+}
+
+async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synthesized, Failure> {
+    let FinalSynthesis { reply_markdown, meta, audit } = typed.value;
+    let mut corrections: Vec<String> = typed.notes.iter().map(|n| format!("the synthesis's JSON: {n}")).collect();
+    let main = sections::main_answer(&reply_markdown, &desk.deliberation.with_status(Status::Discard), &mut corrections);
+    if main.trim().is_empty() {
+        return Err(Failure::master_detail("synthesis", "malformed output", "the main answer is empty"));
+    }
+    let reports: Vec<(Agent, &AgentReport)> = desk.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
+    let stated: Vec<(String, AssumptionKind)> = meta.assumptions.iter().map(|a| (a.text.clone(), a.kind)).collect();
+    let justifications: Vec<Justification> = audit
+        .quarantine_justifications
+        .iter()
+        .filter_map(|j| {
+            let agent = j.agent.trim().to_lowercase().parse::<Agent>().ok()?;
+            (!j.why.trim().is_empty()).then(|| Justification { agent, why: one_line(&j.why) })
+        })
+        .filter(|j| desk.deliberation.with_status(Status::Quarantine).contains(&j.agent))
+        .collect();
+    let units_used = desk.known_units(&audit.units_used, &justifications, &mut corrections);
+    let estimate = estimate::of_synthesis(desk, &meta, &main, &mut corrections).await?;
+    let tldr: Vec<String> = meta.tldr.iter().map(|l| one_line(l)).filter(|l| !l.is_empty()).take(3).collect();
+    let tldr = if tldr.is_empty() { vec![sections::first_sentence(&main)] } else { tldr };
+    let question = question_of(&audit.fallback_question).unwrap_or_else(|| {
+        corrections.push("the fallback question is not one with three different options: rules made another".into());
+        question::by_rule(desk)
+    });
+    let mut disagreements: Vec<DisagreementNote> = audit
+        .disagreements
+        .iter()
+        .map(|d| DisagreementNote { topic: one_line(&d.topic), summary: one_line(&d.summary) })
+        .collect();
+    if disagreements.is_empty() {
+        disagreements = desk.detected();
+    }
+    let draft = Draft {
+        task_type: meta.task_type,
+        tldr,
+        main,
+        acceptance_tests: meta.acceptance_tests.iter().map(|t| one_line(t)).filter(|t| !t.is_empty()).collect(),
+        assumptions: assumptions::ledger(&stated, &reports, desk.case),
+        estimate,
+        units_used,
+        disagreements,
+        quarantine_justifications: justifications,
+        conflict_penalty: Some(audit.conflict_penalty),
+        coverage_bonus: Some(audit.coverage_bonus),
+    };
+    Ok(Synthesized { draft: Some(draft), question, obtained: typed.obtained.as_str().into(), corrections })
+}
+
+pub(super) fn question_of(out: &QuestionOut) -> Option<Clarification> {
+    Clarification::new(&out.question, &out.options)
+}
+
+/// An agent's answer in its own words: what a master that writes plain text is given as a draft.
+fn gist(report: &AgentReport) -> String {
+    let summary = report.answer_summary.join(" ");
+    let steps: String =
+        report.steps_or_deliverables.iter().enumerate().map(|(i, s)| format!("\n{}. {s}", i + 1)).collect();
+    let text = if summary.is_empty() { report.reasoning.clone() } else { format!("{summary}{steps}") };
+    text.chars().take(1200).collect()
+}
+
+impl<'a> Desk<'a> {
+    /// The outputs that are not discarded: agent, report, score, tokens; the best first.
+    pub fn usable(&self) -> Vec<(Agent, &'a AgentReport, &'a crate::domain::Score, u64)> {
+        let mut usable: Vec<_> =
+            self.deliberation.answered().filter(|(_, _, score, _)| score.status != Status::Discard).collect();
+        usable.sort_by(|a, b| b.2.cred.total_cmp(&a.2.cred));
+        usable
+    }
+
+    /// The values of the master's prompts, and what of them models wrote.
+    pub fn values(&self) -> (Value, Vec<ModelText>) {
+        let mut values = self.case.values(Some(self.plan.task_type.as_str()), &[]);
+        let mut texts = vec![];
+        let outputs: Vec<Value> = self
+            .usable()
+            .into_iter()
+            .map(|(agent, report, score, tokens)| {
+                let report_json = without_self_confidence(&qualified(agent, report));
+                texts.push(ModelText { bytes: report_json.len(), tokens });
+                let axes: Vec<String> =
+                    score.axes.iter().map(|(axis, s)| format!("{} {:.0}", axis.as_str(), s.points)).collect();
+                json!({
+                    "agent": agent.as_str(),
+                    "status": score.status.as_str(),
+                    "cred": format!("{:.2}", score.cred),
+                    "axes": axes.join(", "),
+                    "report_json": report_json,
+                })
+            })
+            .collect();
+        set(&mut values, "outputs", json!(outputs));
+        let disagreements: Vec<Value> = self
+            .visible_disagreements()
+            .map(|(topic, positions)| json!({ "topic": topic, "positions": positions }))
+            .collect();
+        set(&mut values, "disagreements", json!(disagreements));
+        let missing: Vec<String> =
+            self.deliberation.failed().map(|(agent, cause, _)| format!("{agent}: {cause}")).collect();
+        set(&mut values, "missing", json!(missing));
+        (values, texts)
+    }
+
+    /// Disagreements between outputs that are not discarded, with the units that state each position.
+    fn visible_disagreements(&self) -> impl Iterator<Item = (&'a str, Vec<String>)> {
+        let discarded = self.deliberation.with_status(Status::Discard);
+        let deliberation = self.deliberation;
+        deliberation.judgement.disagreements.iter().filter_map(move |d| {
+            let visible = |name: &String| !discarded.iter().any(|a| a.as_str() == name);
+            let positions: Vec<String> = d
+                .positions
+                .iter()
+                .filter(|p| p.agents.iter().any(visible))
+                .map(|p| format!("{} ({})", p.text, p.units.join(", ")))
+                .collect();
+            (positions.len() >= 2).then_some((d.topic.as_str(), positions))
+        })
+    }
+
+    pub fn ask(&self, step: &str, values: Value, model_texts: Vec<ModelText>) -> Result<Ask<'static>, Failure> {
+        let Some(master) = self.house.role(Role::Master) else {
+            return Err(Failure::internal("no master is configured"));
+        };
+        let planned = self.deliberation.trimmed.max_tokens.iter().find(|(role, _)| *role == Role::Master);
+        Ok(Ask {
+            step: step.to_owned(),
+            role: Role::Master,
+            prompt: self.house.prompts.render(master.prompts, step, values)?,
+            images: &[],
+            model_texts,
+            max_tokens: planned.map_or(master.max_tokens, |(_, tokens)| *tokens),
+            until: Instant::now() + self.house.stage_time(self.case.question.mode, 0.4),
+        })
+    }
+
+    /// The detected disagreements as notes.
+    pub fn detected(&self) -> Vec<DisagreementNote> {
+        self.visible_disagreements()
+            .map(|(topic, positions)| DisagreementNote { topic: topic.to_owned(), summary: positions.join(" / ") })
+            .collect()
+    }
+
+    /// What else the synthesis must hold, beyond its schema.
+    fn problems(&self, synthesis: &FinalSynthesis) -> Vec<Problem> {
+        let mut problems = vec![];
+        if synthesis.reply_markdown.trim().is_empty() {
+            problems.push(Problem { pointer: "/replyMarkdown".into(), detail: "the main answer is empty".into() });
+        }
+        for agent in self.deliberation.with_status(Status::Quarantine) {
+            let prefix = format!("{agent}:");
+            let used = synthesis.audit.units_used.iter().any(|id| id.trim().starts_with(&prefix));
+            let justified = synthesis.audit.quarantine_justifications.iter().any(|j| {
+                j.agent.trim().eq_ignore_ascii_case(agent.as_str()) && !j.why.trim().is_empty()
+            });
+            if used && !justified {
+                problems.push(Problem {
+                    pointer: "/audit/quarantineJustifications".into(),
+                    detail: format!("units of {agent}, whose output is QUARANTINE, are used without a justification"),
+                });
+            }
+        }
+        problems
+    }
+
+    /// The cited units that exist, in outputs that may be used, once each.
+    fn known_units(&self, cited: &[String], justified: &[Justification], corrections: &mut Vec<String>) -> Vec<String> {
+        let mut known = vec![];
+        for id in cited.iter().map(|id| id.trim()) {
+            let (agent, unit) = id.split_once(':').unwrap_or(("", id));
+            let found = self.usable().into_iter().find(|(a, ..)| a.as_str() == agent);
+            let exists = found.is_some_and(|(_, report, ..)| report.units.iter().any(|u| u.id == unit));
+            let quarantined = found.is_some_and(|(.., score, _)| score.status == Status::Quarantine);
+            let allowed = !quarantined || justified.iter().any(|j| j.agent.as_str() == agent);
+            if exists && allowed {
+                if !known.iter().any(|k| k == id) {
+                    known.push(id.to_owned());
+                }
+            } else if exists {
+                corrections.push(format!("unit {id} is quarantined and unjustified: it does not count as a source"));
+            } else {
+                corrections.push("a cited unit was dropped: no usable output has it".into());
+            }
+        }
+        known
+    }
+
+    /// Plain text does not say what it used: every quarantined draft that was shown is taken as used, and the reason
+    /// is the rule by which it was shown.
+    fn shown_quarantine(&self) -> Vec<Justification> {
+        let why = "a plain-text master is shown every draft that is not discarded, ranked by Cred";
+        let quarantined = self.deliberation.with_status(Status::Quarantine);
+        quarantined.into_iter().map(|agent| Justification { agent, why: why.to_owned() }).collect()
+    }
+}
+
+/// The report with unit ids that say whose they are.
+fn qualified(agent: Agent, report: &AgentReport) -> AgentReport {
+    let mut report = report.clone();
+    for unit in &mut report.units {
+        unit.id = format!("{agent}:{}", unit.id);
+    }
+    report
+}

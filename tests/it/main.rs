@@ -1,1 +1,12 @@
+//! The integration tests, one binary.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "test code: a panic is a failed test"
+)]
 
+mod provider_selftest;
+mod support;

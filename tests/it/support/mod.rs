@@ -1,0 +1,63 @@
+//! What the integration tests share. Nothing here knows more of Conclave than its domain words.
+#![allow(dead_code, unused_imports, reason = "shared by many tests, of which each uses a part")]
+
+mod dialect;
+mod panels;
+pub mod provider;
+mod quarrels;
+mod record;
+pub mod replies;
+pub mod script;
+mod wire;
+
+pub use provider::MockProvider;
+pub use record::{Call, Ended};
+pub use replies::{ReportBuilder, Scenario, report};
+pub use script::{Fault, StepKey};
+
+use reqwest::{Method, RequestBuilder, Url};
+
+/// The HTTP client of the tests. It refuses every host but loopback.
+#[derive(Debug, Clone)]
+pub struct LoopbackClient(reqwest::Client);
+
+/// A client for servers that the test itself has started. No proxy, no redirects, no timeout of its own.
+#[allow(clippy::disallowed_methods, reason = "the one client of the tests, and it leaves loopback never")]
+pub fn client() -> LoopbackClient {
+    // A second installation fails, and that is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let inner = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build();
+    LoopbackClient(inner.expect("an HTTP client"))
+}
+
+impl LoopbackClient {
+    pub fn get(&self, url: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::GET, url)
+    }
+
+    pub fn post(&self, url: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::POST, url)
+    }
+
+    pub fn delete(&self, url: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::DELETE, url)
+    }
+
+    /// # Panics
+    /// When the URL's host is not loopback.
+    pub fn request(&self, method: Method, url: impl AsRef<str>) -> RequestBuilder {
+        let url = Url::parse(url.as_ref()).expect("a URL");
+        assert!(is_loopback(&url), "tests talk to loopback only, not to {url}");
+        self.0.request(method, url)
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => {
+            host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        }
+        None => false,
+    }
+}

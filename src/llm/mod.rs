@@ -10,6 +10,7 @@ mod openai;
 mod registry;
 mod rejection;
 pub mod strict;
+pub mod structured;
 mod usage;
 
 use std::time::Duration;

@@ -56,6 +56,8 @@ impl Door {
     /// cannot stand in a header).
     pub fn open(settings: Settings) -> Result<Door, Error> {
         let Settings { provider, base_url, connect_timeout, api_key, key_header, other_headers } = settings;
+        // A variable that is set to nothing is no key.
+        let api_key = api_key.filter(|key| !key.expose_secret().trim().is_empty());
         let fault = |detail: String| Error::Connect { provider: provider.clone(), detail };
         // Fails only when a provider is installed already, which is just as well.
         let _ = rustls::crypto::ring::default_provider().install_default();

@@ -76,10 +76,10 @@ async fn anthropic_answers() {
 
 #[tokio::test]
 async fn openai_answers_with_and_without_a_key() {
-    for key in [Some(KEY), None] {
+    for key in [Some(KEY), None, Some(" ")] {
         let server = MockServer::start().await;
         let cassette = include_str!("../../tests/cassettes/openai_structured.json");
-        let expected = key.map(|key| format!("Bearer {key}"));
+        let expected = (key == Some(KEY)).then(|| format!("Bearer {KEY}"));
         Mock::given(method("POST"))
             .and(path("/v1/chat/completions"))
             .and(move |request: &Request| {

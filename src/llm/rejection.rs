@@ -103,7 +103,7 @@ static KEY: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"(?x)
           (?i:bearer)\s+[^\s,;]+
-        | \b(?:sk|pk|xai|gsk|key|AIza)[-_A-Za-z0-9]*[-_*.A-Za-z0-9]{8,}
+        | \b(?:(?:sk|pk|xai|gsk|key)[-_]|AIza)[-_*.A-Za-z0-9]{8,}
         | \b[A-Za-z0-9_]{32,}\b",
     )
     .ok()
@@ -183,6 +183,7 @@ mod tests {
             ("bad zz-private-0123456789 key", "bad [key] key"),
             ("bad zz-private-01... key", "bad [key] key"),
             ("Authorization: Bearer abc.def is wrong", "Authorization: [key] is wrong"),
+            ("skyscrapers and keyboards stay", "skyscrapers and keyboards stay"),
             ("no model claude-sonnet-4-5-20250929\nhere", "no model claude-sonnet-4-5-20250929 here"),
         ];
         for (text, expected) in cases {

@@ -43,7 +43,16 @@ fn text(message: Reply) -> String {
         Value::String(text) => text,
         value => value.to_string(),
     });
-    arguments.or(message.content.filter(|content| !content.is_empty())).or(message.refusal).unwrap_or_default()
+    arguments.or_else(|| content(message.content)).or(message.refusal).unwrap_or_default()
+}
+
+fn content(content: Value) -> Option<String> {
+    let text = match content {
+        Value::String(text) => text,
+        Value::Array(parts) => parts.iter().filter_map(|part| part.get("text")?.as_str()).collect(),
+        _ => return None,
+    };
+    Some(text).filter(|text| !text.is_empty())
 }
 
 /// `prompt_tokens` includes what was cached. Reasoning is part of `completion_tokens` with OpenAI but comes on top with
@@ -101,6 +110,14 @@ mod tests {
         let reply = read(include_str!("../../../tests/cassettes/openai_tool_calls.json")).unwrap();
         assert_eq!((reply.text.as_str(), reply.stop), (r#"{"answer":"42","confidence":0.7}"#, Stop::End));
         assert_eq!(reply.usage, None, "a local server that reports none");
+    }
+
+    #[test]
+    fn content_in_parts_is_joined() {
+        let parts =
+            json!([{"type": "thinking", "thinking": []}, {"type": "text", "text": "4"}, {"type": "text", "text": "2"}]);
+        assert_eq!(content(parts), Some("42".into()));
+        assert_eq!(content(json!("")), None);
     }
 
     #[test]

@@ -112,8 +112,9 @@ pub(super) struct Choice {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Reply {
+    /// Text; some compatible servers send a list of parts.
     #[serde(default)]
-    pub content: Option<String>,
+    pub content: Value,
     #[serde(default)]
     pub refusal: Option<String>,
     #[serde(default)]

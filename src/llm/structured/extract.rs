@@ -12,7 +12,7 @@ pub(super) struct Found {
     pub length: usize,
 }
 
-/// What was found, and whether something nested too deep was passed over.
+/// What was found, and whether the search ended at something nested too deep.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Search {
     pub found: Vec<Found>,
@@ -60,7 +60,7 @@ pub(super) fn search(text: &str, places: Places, last_number: LastNumber) -> Sea
             Err(GaveUp::NotJson) => at += 1,
             Err(GaveUp::TooDeep) => {
                 search.too_deep = true;
-                at += 1;
+                break;
             }
             Err(GaveUp::OutOfFuel) => break,
         }

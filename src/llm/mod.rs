@@ -4,11 +4,22 @@
 //! every attempt can be journaled with its own usage and cost. Providers are adapters: a pure function from a
 //! [`ChatRequest`] to the wire, and a pure function back, around the one HTTP client in `http`.
 
+mod anthropic;
+mod http;
+mod openai;
+mod registry;
+mod rejection;
+pub mod strict;
+pub mod structured;
+mod usage;
+
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use registry::{ProviderKind, ProviderSpec, Registry, Seeding, StructuredOutput};
 
 /// One call to a model, in no provider's terms.
 #[derive(Debug, Clone, PartialEq)]
@@ -152,9 +163,7 @@ impl Error {
             Error::Connect { .. } | Error::Broken { .. } | Error::Timeout { .. } | Error::Saturated { .. } => {
                 Retry::After(None)
             }
-            Error::Status { status, retry_after, .. } if matches!(status, 408 | 409 | 429 | 500..=599) => {
-                Retry::After(*retry_after)
-            }
+            Error::Status { status: 408 | 409 | 429 | 500..=599, retry_after, .. } => Retry::After(*retry_after),
             Error::Status { .. } | Error::Unreadable { .. } | Error::Unfit { .. } | Error::Cancelled => Retry::Never,
         }
     }

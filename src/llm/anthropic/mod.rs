@@ -1,0 +1,74 @@
+//! Anthropic's Messages API.
+
+mod request;
+mod response;
+mod wire;
+
+use async_trait::async_trait;
+use reqwest::header::{HeaderName, HeaderValue};
+use url::Url;
+
+use super::http::{Call, Door, Settings};
+use super::registry::{ProviderSpec, StructuredOutput};
+use super::{ChatModel, ChatReply, ChatRequest, Error};
+
+/// Every model of one Anthropic-compatible server.
+pub(super) struct Anthropic {
+    door: Door,
+    url: Url,
+    structured_output: StructuredOutput,
+}
+
+impl Anthropic {
+    /// # Errors
+    /// As [`Door::open`].
+    pub fn new(spec: &ProviderSpec) -> Result<Anthropic, Error> {
+        let door = Door::open(Settings {
+            provider: spec.name.clone(),
+            base_url: spec.base_url.clone(),
+            connect_timeout: spec.connect_timeout,
+            api_key: spec.api_key.clone(),
+            key_header: (HeaderName::from_static("x-api-key"), ""),
+            other_headers: vec![(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"))],
+        })?;
+        Ok(Anthropic { door, url: endpoint(&spec.base_url), structured_output: spec.structured_output })
+    }
+}
+
+#[async_trait]
+impl ChatModel for Anthropic {
+    async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+        let body = request::to_wire(request, self.structured_output);
+        let call = Call { url: &self.url, key: &request.key, body: &body, timeout: request.timeout };
+        let answer = self.door.post_json(call).await?;
+        let request_id = answer.headers.get("request-id").and_then(|value| value.to_str().ok()).map(str::to_owned);
+        Ok(response::from_wire(answer.body, request_id))
+    }
+}
+
+/// `{base}/v1/messages`, whether or not the base already ends in `/v1`.
+fn endpoint(base: &Url) -> Url {
+    let path = base.path().trim_end_matches('/');
+    let path = if path.ends_with("/v1") { format!("{path}/messages") } else { format!("{path}/v1/messages") };
+    let mut url = base.clone();
+    url.set_path(&path);
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_endpoint_does_not_depend_on_how_the_base_is_written() {
+        for (base, expected) in [
+            ("https://api.anthropic.com", "https://api.anthropic.com/v1/messages"),
+            ("https://api.anthropic.com/", "https://api.anthropic.com/v1/messages"),
+            ("https://api.anthropic.com/v1", "https://api.anthropic.com/v1/messages"),
+            ("http://127.0.0.1:9/proxy/v1/", "http://127.0.0.1:9/proxy/v1/messages"),
+            ("http://127.0.0.1:9/anthropic", "http://127.0.0.1:9/anthropic/v1/messages"),
+        ] {
+            assert_eq!(endpoint(&base.parse().unwrap()).as_str(), expected);
+        }
+    }
+}

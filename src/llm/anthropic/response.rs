@@ -1,0 +1,101 @@
+//! From the Messages API to a [`ChatReply`].
+
+use serde_json::Value;
+
+use super::wire::{Content, Response};
+use crate::llm::{ChatReply, Stop, Usage, usage};
+
+/// The reply; pure. `request_id` is the `request-id` header.
+pub(super) fn from_wire(response: Response, request_id: Option<String>) -> ChatReply {
+    let input = response.content.iter().find_map(|block| match block {
+        Content::ToolUse { input } => Some(input.to_string()),
+        Content::Text { .. } | Content::Other => None,
+    });
+    let text = || {
+        response.content.iter().filter_map(|block| match block {
+            Content::Text { text } => Some(text.as_str()),
+            Content::ToolUse { .. } | Content::Other => None,
+        })
+    };
+    ChatReply {
+        text: input.unwrap_or_else(|| text().collect()),
+        stop: match response.stop_reason.as_deref() {
+            Some("end_turn" | "stop_sequence" | "tool_use") => Stop::End,
+            Some("max_tokens" | "model_context_window_exceeded") => Stop::MaxTokens,
+            Some("refusal") => Stop::Refusal,
+            _ => Stop::Other,
+        },
+        usage: read_usage(&response.usage),
+        model: response.model,
+        provider_request_id: request_id.or(response.id),
+    }
+}
+
+/// `input_tokens` counts neither cache reads nor cache writes, just as [`Usage`] wants it.
+fn read_usage(value: &Value) -> Option<Usage> {
+    Some(Usage {
+        input: usage::required(value, "input_tokens")?,
+        cache_read: usage::optional(value, "cache_read_input_tokens")?,
+        cache_write: usage::optional(value, "cache_creation_input_tokens")?,
+        output: usage::required(value, "output_tokens")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(cassette: &str) -> ChatReply {
+        from_wire(serde_json::from_str(cassette).unwrap(), Some("req_1".into()))
+    }
+
+    #[test]
+    fn a_structured_reply_is_its_text() {
+        assert_eq!(
+            read(include_str!("../../../tests/cassettes/anthropic_structured.json")),
+            ChatReply {
+                text: r#"{"answer":"42","confidence":0.7}"#.into(),
+                stop: Stop::End,
+                usage: Some(Usage { input: 412, cache_read: 1536, cache_write: 0, output: 57 }),
+                model: Some("claude-sonnet-4-5-20250929".into()),
+                provider_request_id: Some("req_1".into()),
+            }
+        );
+    }
+
+    #[test]
+    fn the_input_of_a_forced_tool_is_the_text() {
+        let reply = read(include_str!("../../../tests/cassettes/anthropic_tool_use.json"));
+        assert_eq!((reply.text.as_str(), reply.stop), (r#"{"answer":"42","confidence":0.7}"#, Stop::End));
+        assert_eq!(reply.usage, Some(Usage { input: 391, cache_read: 0, cache_write: 2051, output: 64 }));
+    }
+
+    #[test]
+    fn refusals_and_cuts_are_told_apart() {
+        let reply = read(include_str!("../../../tests/cassettes/anthropic_refusal.json"));
+        assert_eq!((reply.text.as_str(), reply.stop), ("", Stop::Refusal));
+        let reply = read(include_str!("../../../tests/cassettes/anthropic_max_tokens.json"));
+        assert_eq!((reply.text.as_str(), reply.stop), (r#"{"answer":"The first of the"#, Stop::MaxTokens));
+    }
+
+    #[test]
+    fn usage_that_makes_no_sense_is_unknown_not_zero() {
+        for usage in [
+            json!(null),
+            json!({}),
+            json!({"input_tokens": -1, "output_tokens": 2}),
+            json!({"input_tokens": 1.5, "output_tokens": 2}),
+            json!({"input_tokens": "7", "output_tokens": 2}),
+            json!({"input_tokens": 7}),
+            json!({"input_tokens": 7, "output_tokens": 1e30}),
+            json!({"input_tokens": 7, "output_tokens": 2, "cache_read_input_tokens": -3}),
+            json!({"input_tokens": 7, "output_tokens": 18_446_744_073_709_551_615_u64}),
+        ] {
+            assert_eq!(read_usage(&usage), None, "{usage}");
+        }
+        let bare = json!({"input_tokens": 7, "output_tokens": 2, "cache_read_input_tokens": null});
+        assert_eq!(read_usage(&bare), Some(Usage { input: 7, output: 2, ..Usage::default() }));
+    }
+}

@@ -1,0 +1,104 @@
+//! The Messages API as it travels: only the fields that are used.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Request<'a> {
+    pub model: &'a str,
+    pub max_tokens: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub system: Vec<SystemBlock>,
+    pub messages: Vec<Message<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_config: Option<OutputConfig>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct SystemBlock {
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub text: String,
+    pub cache_control: CacheControl,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct CacheControl {
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Message<'a> {
+    pub role: &'static str,
+    pub content: Vec<Block<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Block<'a> {
+    Text { text: &'a str },
+    Image { source: Source<'a> },
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Source<'a> {
+    Base64 { media_type: &'a str, data: &'a str },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct OutputConfig {
+    pub format: Format,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Format {
+    JsonSchema { schema: Value },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Tool<'a> {
+    pub name: &'a str,
+    pub description: &'static str,
+    pub input_schema: Value,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ToolChoice<'a> {
+    Tool { name: &'a str },
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Response {
+    #[serde(default)]
+    pub id: Option<String>,
+    #[serde(default)]
+    pub model: Option<String>,
+    pub content: Vec<Content>,
+    pub stop_reason: Option<String>,
+    #[serde(default)]
+    pub usage: Value,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Content {
+    Text {
+        text: String,
+    },
+    ToolUse {
+        input: Value,
+    },
+    /// Thinking and whatever comes next.
+    #[serde(other)]
+    Other,
+}

@@ -1,0 +1,237 @@
+//! Both providers over real HTTP, against a server on loopback.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use wiremock::matchers::{body_partial_json, header, method, path};
+use wiremock::{Mock, MockServer, Request, ResponseTemplate};
+
+use crate::llm::{
+    Author, ChatModel, ChatReply, ChatRequest, Error, Message, Part, ProviderKind, ProviderSpec, Registry, Retry,
+    Seeding, Stop, StructuredOutput, Usage,
+};
+
+const KEY: &str = "sk-test-0123456789abcdef";
+
+fn model(base: &str, kind: ProviderKind, api_key: Option<&str>) -> Arc<dyn ChatModel> {
+    let spec = ProviderSpec {
+        name: "upstream".into(),
+        kind,
+        base_url: base.parse().unwrap(),
+        api_key: api_key.map(Into::into),
+        max_concurrent: 2,
+        connect_timeout: Duration::from_secs(2),
+        structured_output: StructuredOutput::Auto,
+        seeding: Seeding::Omit,
+    };
+    Registry::new([spec]).unwrap().model("upstream").unwrap()
+}
+
+fn request() -> ChatRequest {
+    ChatRequest {
+        key: "run/solver/1".into(),
+        model: "claude-sonnet-4-5".into(),
+        system: "You solve.".into(),
+        messages: vec![Message { author: Author::User, parts: vec![Part::Text("Six times seven?".into())] }],
+        schema: None,
+        max_tokens: 64,
+        temperature: None,
+        seed: 0,
+        timeout: Duration::from_secs(5),
+    }
+}
+
+/// What a call to an Anthropic-like upstream that always answers thus comes to.
+async fn answered(template: ResponseTemplate) -> Result<ChatReply, Error> {
+    let server = MockServer::start().await;
+    Mock::given(method("POST")).respond_with(template).mount(&server).await;
+    model(&server.uri(), ProviderKind::Anthropic, Some(KEY)).chat(&request()).await
+}
+
+#[tokio::test]
+async fn anthropic_answers() {
+    let server = MockServer::start().await;
+    Mock::given(method("POST"))
+        .and(path("/v1/messages"))
+        .and(header("x-api-key", KEY))
+        .and(header("anthropic-version", "2023-06-01"))
+        .and(header("idempotency-key", "run/solver/1"))
+        .and(header("content-type", "application/json"))
+        .and(body_partial_json(json!({"model": "claude-sonnet-4-5", "max_tokens": 64})))
+        .respond_with(
+            ResponseTemplate::new(200)
+                .insert_header("request-id", "req_1")
+                .set_body_raw(include_str!("../../tests/cassettes/anthropic_structured.json"), "application/json"),
+        )
+        .expect(1)
+        .mount(&server)
+        .await;
+    let reply = model(&server.uri(), ProviderKind::Anthropic, Some(KEY)).chat(&request()).await.unwrap();
+    assert_eq!((reply.stop, reply.provider_request_id.as_deref()), (Stop::End, Some("req_1")));
+    assert_eq!(reply.usage, Some(Usage { input: 412, cache_read: 1536, cache_write: 0, output: 57 }));
+}
+
+#[tokio::test]
+async fn openai_answers_with_and_without_a_key() {
+    for key in [Some(KEY), None, Some(" ")] {
+        let server = MockServer::start().await;
+        let cassette = include_str!("../../tests/cassettes/openai_structured.json");
+        let expected = (key == Some(KEY)).then(|| format!("Bearer {KEY}"));
+        Mock::given(method("POST"))
+            .and(path("/v1/chat/completions"))
+            .and(move |request: &Request| {
+                request.headers.get("authorization").and_then(|value| value.to_str().ok()) == expected.as_deref()
+            })
+            .respond_with(ResponseTemplate::new(200).set_body_raw(cassette, "application/json"))
+            .expect(1)
+            .mount(&server)
+            .await;
+        let reply = model(&server.uri(), ProviderKind::OpenAi, key).chat(&request()).await.unwrap();
+        assert_eq!(reply.text, r#"{"answer":"42","confidence":0.7}"#);
+    }
+}
+
+#[tokio::test]
+async fn a_rate_limit_says_when_to_come_back() {
+    let body =
+        json!({"type": "error", "error": {"type": "rate_limit_error", "message": "Slow down."}, "request_id": "req_2"});
+    let error = answered(ResponseTemplate::new(429).insert_header("retry-after", "7").set_body_json(body)).await;
+    let error = error.unwrap_err();
+    assert_eq!(
+        error,
+        Error::Status {
+            provider: "upstream".into(),
+            status: 429,
+            detail: "rate_limit_error: Slow down.".into(),
+            retry_after: Some(Duration::from_secs(7)),
+        }
+    );
+    assert_eq!(error.retry(), Retry::After(Some(Duration::from_secs(7))));
+}
+
+#[tokio::test]
+async fn overload_and_failure_are_worth_another_attempt() {
+    for status in [500, 502, 529] {
+        let body = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+        let error = answered(ResponseTemplate::new(status).set_body_json(body)).await.unwrap_err();
+        assert!(matches!(error, Error::Status { status: found, .. } if found == status), "{error:?}");
+        assert_eq!(error.retry(), Retry::After(None));
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let error = answered(ResponseTemplate::new(307).insert_header("location", "/elsewhere")).await.unwrap_err();
+    assert!(matches!(error, Error::Status { status: 307, .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn no_answer_in_time_is_a_timeout() {
+    let server = MockServer::start().await;
+    let late = ResponseTemplate::new(200).set_delay(Duration::from_secs(30));
+    Mock::given(method("POST")).respond_with(late).mount(&server).await;
+    let after = Duration::from_millis(150);
+    let request = ChatRequest { timeout: after, ..request() };
+    let error = model(&server.uri(), ProviderKind::OpenAi, None).chat(&request).await.unwrap_err();
+    assert_eq!(error, Error::Timeout { provider: "upstream".into(), after });
+}
+
+/// The base URL of a server that answers one call with these bytes and hangs up, or keeps the line open.
+fn raw(bytes: &'static [u8], then: Then) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 8192]);
+        stream.write_all(bytes).unwrap();
+        if then == Then::KeepOpen {
+            // Until the client gives up.
+            let _ = stream.read(&mut [0; 1]);
+        }
+    });
+    format!("http://{address}")
+}
+
+#[derive(PartialEq)]
+enum Then {
+    HangUp,
+    KeepOpen,
+}
+
+#[tokio::test]
+async fn a_cut_body_is_a_broken_connection() {
+    for bytes in [
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{\"id\":".as_slice(),
+        b"".as_slice(),
+        b"HTTP/1.1 200".as_slice(),
+    ] {
+        let base = raw(bytes, Then::HangUp);
+        let error = model(&base, ProviderKind::Anthropic, Some(KEY)).chat(&request()).await.unwrap_err();
+        assert!(matches!(error, Error::Broken { .. }), "{error:?}");
+        assert!(error.may_be_billed());
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_never_ends_is_a_timeout() {
+    let base = raw(b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{", Then::KeepOpen);
+    let request = ChatRequest { timeout: Duration::from_millis(200), ..request() };
+    let error = model(&base, ProviderKind::Anthropic, Some(KEY)).chat(&request).await.unwrap_err();
+    assert!(matches!(error, Error::Timeout { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn nobody_at_home_is_unreachable() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let base = format!("http://127.0.0.1:{port}");
+    let error = model(&base, ProviderKind::OpenAi, None).chat(&request()).await.unwrap_err();
+    assert!(matches!(error, Error::Connect { .. }) && !error.may_be_billed(), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_200_that_is_not_the_api_is_unreadable_and_not_quoted() {
+    for template in [
+        ResponseTemplate::new(200).set_body_raw("<html>private words</html>", "text/html"),
+        ResponseTemplate::new(200).set_body_json(json!({"hello": "private words"})),
+        ResponseTemplate::new(200),
+        ResponseTemplate::new(200).set_body_string(" ".repeat(9 * 1024 * 1024)),
+    ] {
+        let error = answered(template).await.unwrap_err();
+        assert!(matches!(error, Error::Unreadable { .. }), "{error:?}");
+        assert!(!error.to_string().contains("private"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn the_key_is_in_no_error() {
+    let echo = |text: String| json!({"error": {"type": "authentication_error", "message": text}});
+    for body in [
+        echo(format!("invalid x-api-key {KEY}")),
+        echo(format!("invalid x-api-key {}...", KEY.get(..14).unwrap())),
+        echo(format!("header was 'Bearer {KEY}'")),
+        Value::String(KEY.into()),
+    ] {
+        let error = answered(ResponseTemplate::new(401).set_body_json(body)).await.unwrap_err();
+        let text = format!("{error} {error:?}");
+        assert!(!text.contains("0123"), "{text}");
+        assert_eq!(error.cause(), "not authorized");
+    }
+}
+
+#[test]
+fn the_key_is_not_in_the_debug_form_of_a_provider() {
+    let spec = ProviderSpec {
+        name: "p".into(),
+        kind: ProviderKind::OpenAi,
+        base_url: "http://127.0.0.1".parse().unwrap(),
+        api_key: Some(KEY.into()),
+        max_concurrent: 1,
+        connect_timeout: Duration::from_secs(1),
+        structured_output: StructuredOutput::Auto,
+        seeding: Seeding::Omit,
+    };
+    assert!(!format!("{spec:?}").contains(KEY));
+}

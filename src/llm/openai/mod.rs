@@ -1,0 +1,80 @@
+//! Chat Completions, as OpenAI defined it and xAI, Ollama, llama.cpp, vLLM and OpenRouter speak it.
+
+mod request;
+mod response;
+mod wire;
+
+use async_trait::async_trait;
+use reqwest::header::AUTHORIZATION;
+use url::Url;
+
+use super::http::{Call, Door, Settings};
+use super::registry::ProviderSpec;
+use super::{ChatModel, ChatReply, ChatRequest, Error};
+
+/// Every model of one OpenAI-compatible server.
+pub(super) struct OpenAi {
+    door: Door,
+    url: Url,
+    dialect: request::Dialect,
+}
+
+impl OpenAi {
+    /// # Errors
+    /// As [`Door::open`].
+    pub fn new(spec: &ProviderSpec) -> Result<OpenAi, Error> {
+        let door = Door::open(Settings {
+            provider: spec.name.clone(),
+            base_url: spec.base_url.clone(),
+            connect_timeout: spec.connect_timeout,
+            api_key: spec.api_key.clone(),
+            key_header: (AUTHORIZATION, "Bearer "),
+            other_headers: vec![],
+        })?;
+        Ok(OpenAi { door, url: endpoint(&spec.base_url), dialect: request::Dialect::of(spec) })
+    }
+}
+
+#[async_trait]
+impl ChatModel for OpenAi {
+    async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+        let body = request::to_wire(request, self.dialect);
+        let call = Call { url: &self.url, key: &request.key, body: &body, timeout: request.timeout };
+        let answer = self.door.post_json(call).await?;
+        let request_id = answer.headers.get("x-request-id").and_then(|value| value.to_str().ok()).map(str::to_owned);
+        response::from_wire(answer.body, request_id).map_err(|fault| match fault {
+            response::Fault::Rejected(rejection) => {
+                rejection.into_error(self.door.provider(), |text| self.door.clean(text))
+            }
+            response::Fault::NoChoice => self.door.unreadable("no choices in the reply"),
+        })
+    }
+}
+
+/// `{base}/chat/completions`; a base without a path gets `/v1`.
+fn endpoint(base: &Url) -> Url {
+    let path = match base.path().trim_end_matches('/') {
+        "" => "/v1",
+        path => path,
+    };
+    let mut url = base.clone();
+    url.set_path(&format!("{path}/chat/completions"));
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_endpoint_does_not_depend_on_how_the_base_is_written() {
+        for (base, expected) in [
+            ("https://api.openai.com", "https://api.openai.com/v1/chat/completions"),
+            ("https://api.openai.com/v1/", "https://api.openai.com/v1/chat/completions"),
+            ("https://openrouter.ai/api/v1", "https://openrouter.ai/api/v1/chat/completions"),
+            ("http://127.0.0.1:11434", "http://127.0.0.1:11434/v1/chat/completions"),
+        ] {
+            assert_eq!(endpoint(&base.parse().unwrap()).as_str(), expected);
+        }
+    }
+}

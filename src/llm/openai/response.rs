@@ -1,0 +1,143 @@
+//! From Chat Completions to a [`ChatReply`].
+
+use serde_json::{Value, json};
+
+use super::wire::{Reply, Response};
+use crate::llm::rejection::{self, Rejection};
+use crate::llm::{ChatReply, Stop, Usage, usage};
+
+/// A 200 that carries no reply.
+#[derive(Debug, PartialEq)]
+pub(super) enum Fault {
+    /// An error of the upstream, wrapped into a 200.
+    Rejected(Rejection),
+    NoChoice,
+}
+
+/// The reply; pure. `request_id` is the `x-request-id` header.
+pub(super) fn from_wire(response: Response, request_id: Option<String>) -> Result<ChatReply, Fault> {
+    let Some(choice) = response.choices.into_iter().next() else {
+        let code = response.error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+        let wrapped = json!({ "error": response.error });
+        return Err(rejection::from_body(code.unwrap_or(502), &wrapped).map_or(Fault::NoChoice, Fault::Rejected));
+    };
+    let refused = choice.message.refusal.as_deref().is_some_and(|refusal| !refusal.is_empty());
+    let stop = match choice.finish_reason.as_deref() {
+        _ if refused => Stop::Refusal,
+        Some("stop" | "tool_calls" | "function_call") => Stop::End,
+        Some("length") => Stop::MaxTokens,
+        Some("content_filter") => Stop::Refusal,
+        _ => Stop::Other,
+    };
+    Ok(ChatReply {
+        text: text(choice.message),
+        stop,
+        usage: read_usage(&response.usage),
+        model: response.model,
+        provider_request_id: request_id.or(response.id),
+    })
+}
+
+fn text(message: Reply) -> String {
+    let arguments = message.tool_calls.into_iter().flatten().next().map(|call| match call.function.arguments {
+        Value::String(text) => text,
+        value => value.to_string(),
+    });
+    arguments.or_else(|| content(message.content)).or(message.refusal).unwrap_or_default()
+}
+
+fn content(content: Value) -> Option<String> {
+    let text = match content {
+        Value::String(text) => text,
+        Value::Array(parts) => parts.iter().filter_map(|part| part.get("text")?.as_str()).collect(),
+        _ => return None,
+    };
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// `prompt_tokens` includes what was cached. Reasoning is part of `completion_tokens` with OpenAI but comes on top with
+/// xAI; the total tells, so what exceeds the prompt was output.
+fn read_usage(value: &Value) -> Option<Usage> {
+    let prompt = usage::required(value, "prompt_tokens")?;
+    let completion = usage::required(value, "completion_tokens")?;
+    let total = usage::optional(value, "total_tokens")?;
+    let cache_read = match value.get("prompt_tokens_details") {
+        None | Some(Value::Null) => 0,
+        Some(details) => usage::optional(details, "cached_tokens")?,
+    };
+    Some(Usage {
+        input: prompt.checked_sub(cache_read)?,
+        cache_read,
+        cache_write: 0,
+        output: completion.max(total.saturating_sub(prompt)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(cassette: &str) -> Result<ChatReply, Fault> {
+        from_wire(serde_json::from_str(cassette).unwrap(), None)
+    }
+
+    #[test]
+    fn a_structured_reply_is_its_content() {
+        assert_eq!(
+            read(include_str!("../../../tests/cassettes/openai_structured.json")),
+            Ok(ChatReply {
+                text: r#"{"answer":"42","confidence":0.7}"#.into(),
+                stop: Stop::End,
+                usage: Some(Usage { input: 198, cache_read: 1024, cache_write: 0, output: 341 }),
+                model: Some("gpt-5-mini-2025-08-07".into()),
+                provider_request_id: Some("chatcmpl-CBx3mQp1uVb0r6dXn4fWk2Zt9aEyL".into()),
+            })
+        );
+    }
+
+    #[test]
+    fn refusals_cuts_and_filters_are_told_apart() {
+        let reply = read(include_str!("../../../tests/cassettes/openai_refusal.json")).unwrap();
+        assert_eq!((reply.text.as_str(), reply.stop), ("I'm sorry, I can't assist with that.", Stop::Refusal));
+        let reply = read(include_str!("../../../tests/cassettes/openai_length.json")).unwrap();
+        assert_eq!((reply.text.as_str(), reply.stop), (r#"{"answer":"The fir"#, Stop::MaxTokens));
+        let reply = read(include_str!("../../../tests/cassettes/openai_content_filter.json")).unwrap();
+        assert_eq!((reply.text.as_str(), reply.stop), ("", Stop::Refusal));
+    }
+
+    #[test]
+    fn the_arguments_of_a_forced_tool_are_the_text() {
+        let reply = read(include_str!("../../../tests/cassettes/openai_tool_calls.json")).unwrap();
+        assert_eq!((reply.text.as_str(), reply.stop), (r#"{"answer":"42","confidence":0.7}"#, Stop::End));
+        assert_eq!(reply.usage, None, "a local server that reports none");
+    }
+
+    #[test]
+    fn content_in_parts_is_joined() {
+        let parts =
+            json!([{"type": "thinking", "thinking": []}, {"type": "text", "text": "4"}, {"type": "text", "text": "2"}]);
+        assert_eq!(content(parts), Some("42".into()));
+        assert_eq!(content(json!("")), None);
+    }
+
+    #[test]
+    fn reasoning_that_is_not_in_the_completion_is_counted_all_the_same() {
+        let reply = read(include_str!("../../../tests/cassettes/xai_reasoning.json")).unwrap();
+        assert_eq!(reply.usage, Some(Usage { input: 30, cache_read: 2, cache_write: 0, output: 320 }));
+    }
+
+    #[test]
+    fn an_error_inside_a_200_is_a_status() {
+        let fault = read(include_str!("../../../tests/cassettes/openrouter_error.json")).unwrap_err();
+        let Fault::Rejected(rejection) = fault else { panic!("{fault:?}") };
+        let error = rejection.into_error("openrouter", str::to_owned);
+        assert!(matches!(error, crate::llm::Error::Status { status: 429, .. }), "{error:?}");
+        assert_eq!(read("{}"), Err(Fault::NoChoice));
+    }
+
+    #[test]
+    fn more_cached_than_prompted_is_unknown_usage() {
+        let usage = json!({"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}});
+        assert_eq!(read_usage(&usage), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! Chat Completions as it travels: only the fields that are used.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Request<'a> {
+    pub model: &'a str,
+    pub messages: Vec<Message<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_format: Option<ResponseFormat<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Message<'a> {
+    pub role: &'static str,
+    pub content: Content<'a>,
+}
+
+/// Plain text stays a string: some compatible servers know nothing else.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Content<'a> {
+    Text(String),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Part<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: ImageUrl },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ImageUrl {
+    pub url: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ResponseFormat<'a> {
+    JsonObject,
+    JsonSchema { json_schema: JsonSchema<'a> },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct JsonSchema<'a> {
+    pub name: &'a str,
+    pub strict: bool,
+    pub schema: Value,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Tool<'a> {
+    Function { function: Function<'a> },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Function<'a> {
+    pub name: &'a str,
+    pub description: &'static str,
+    pub strict: bool,
+    pub parameters: Value,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ToolChoice<'a> {
+    Function { function: FunctionName<'a> },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct FunctionName<'a> {
+    pub name: &'a str,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Response {
+    #[serde(default)]
+    pub id: Option<String>,
+    #[serde(default)]
+    pub model: Option<String>,
+    #[serde(default)]
+    pub choices: Vec<Choice>,
+    #[serde(default)]
+    pub usage: Value,
+    /// OpenRouter reports an upstream's error inside a 200.
+    #[serde(default)]
+    pub error: Value,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Choice {
+    pub message: Reply,
+    #[serde(default)]
+    pub finish_reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Reply {
+    /// Text; some compatible servers send a list of parts.
+    #[serde(default)]
+    pub content: Value,
+    #[serde(default)]
+    pub refusal: Option<String>,
+    #[serde(default)]
+    pub tool_calls: Option<Vec<ToolCall>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ToolCall {
+    pub function: Called,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Called {
+    /// JSON as text; some compatible servers send it as an object.
+    #[serde(default)]
+    pub arguments: Value,
+}

@@ -1,0 +1,215 @@
+use proptest::prelude::*;
+use schemars::{JsonSchema, schema_for};
+use serde::Deserialize;
+
+use super::*;
+
+#[derive(JsonSchema, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code)]
+struct Report {
+    /// What was found.
+    #[schemars(length(max = 5))]
+    summary: Vec<String>,
+    kind: Kind,
+    #[schemars(range(min = 0.0, max = 1.0))]
+    confidence: f64,
+    note: Option<String>,
+    units: Vec<Unit>,
+    question: Option<Question>,
+    rounds: u8,
+}
+
+#[derive(JsonSchema, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code)]
+struct Unit {
+    #[schemars(length(min = 1, max = 8), regex(pattern = "^u[0-9]+$"))]
+    id: String,
+    origin: Origin,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+#[derive(JsonSchema, Deserialize)]
+#[allow(dead_code)]
+struct Origin {
+    source: String,
+}
+
+#[derive(JsonSchema, Deserialize)]
+#[allow(dead_code)]
+struct Question {
+    text: String,
+}
+
+#[derive(JsonSchema, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[allow(dead_code)]
+enum Kind {
+    /// Words about pictures.
+    VisualAnalysis,
+    /// Everything else.
+    General,
+    Other,
+}
+
+#[derive(JsonSchema, Deserialize)]
+#[allow(dead_code)]
+struct Tree {
+    branches: Vec<Tree>,
+}
+
+fn report() -> Value {
+    schema_for!(Report).to_value()
+}
+
+#[test]
+fn a_rust_type_becomes_what_both_vendors_take() {
+    assert_eq!(
+        for_vendor(&report()),
+        json!({
+            "type": "object",
+            "properties": {
+                "summary": {"type": "array", "items": {"type": "string"}, "description": "What was found. At most 5 items."},
+                "kind": {
+                    "type": "string",
+                    "enum": ["OTHER", "VISUAL_ANALYSIS", "GENERAL"],
+                    "description": "VISUAL_ANALYSIS: Words about pictures.; GENERAL: Everything else.",
+                },
+                "confidence": {"type": "number", "description": "0.0 to 1.0."},
+                "note": {"type": ["string", "null"]},
+                "units": {"type": "array", "items": {
+                    "type": "object",
+                    "properties": {
+                        "id": {"type": "string", "description": "1 to 8 characters, matching the pattern \"^u[0-9]+$\"."},
+                        "origin": {
+                            "type": "object",
+                            "properties": {"source": {"type": "string"}},
+                            "required": ["source"],
+                            "additionalProperties": false,
+                        },
+                        "tags": {"type": ["array", "null"], "items": {"type": "string"}},
+                    },
+                    "required": ["id", "origin", "tags"],
+                    "additionalProperties": false,
+                }},
+                "question": {"anyOf": [
+                    {
+                        "type": "object",
+                        "properties": {"text": {"type": "string"}},
+                        "required": ["text"],
+                        "additionalProperties": false,
+                    },
+                    {"type": "null"},
+                ]},
+                "rounds": {"type": "integer", "description": "0 to 255."},
+            },
+            "required": ["summary", "kind", "confidence", "note", "units", "question", "rounds"],
+            "additionalProperties": false,
+        })
+    );
+}
+
+#[test]
+fn inlining_keeps_the_bounds_and_drops_the_references() {
+    let schema = inlined(&report());
+    let text = schema.to_string();
+    assert!(!text.contains("$ref") && !text.contains("$defs"), "{text}");
+    assert_eq!(schema.pointer("/properties/units/items/properties/id/maxLength"), Some(&json!(8)));
+    assert_eq!(schema.pointer("/properties/confidence/maximum"), Some(&json!(1.0)));
+}
+
+#[test]
+fn three_levels_are_three_levels() {
+    assert_eq!(depth(&report()), 3);
+    assert_eq!(depth(&for_vendor(&report())), 3);
+    assert_eq!(depth(&json!({"type": "array", "items": {"type": "string"}})), 0);
+}
+
+#[test]
+fn a_recursive_type_ends() {
+    let schema = schema_for!(Tree).to_value();
+    assert!(depth(&schema) <= 3);
+    assert!(!for_vendor(&schema).to_string().contains("$ref"));
+}
+
+#[test]
+fn folded_parts_and_unions_of_objects_survive() {
+    let schema = json!({
+        "allOf": [{"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"]}],
+        "properties": {"b": {"oneOf": [{"type": "string"}, {"type": "integer", "multipleOf": 2}]}},
+        "required": ["b"],
+    });
+    assert_eq!(
+        for_vendor(&schema),
+        json!({
+            "properties": {
+                "b": {"anyOf": [{"type": "string"}, {"type": "integer", "description": "A multiple of 2."}]},
+                "a": {"enum": [1]},
+            },
+            "type": "object",
+            "required": ["b", "a"],
+            "additionalProperties": false,
+        })
+    );
+}
+
+#[test]
+fn a_property_may_be_named_like_a_keyword() {
+    let schema = json!({
+        "$defs": {"Text": {"type": "string"}},
+        "type": "object",
+        "properties": {"title": {"$ref": "#/$defs/Text"}, "definitions": {"$ref": "#/$defs/Text"}},
+        "required": ["title", "definitions"],
+    });
+    assert_eq!(
+        for_vendor(&schema)["properties"],
+        json!({"title": {"type": "string"}, "definitions": {"type": "string"}})
+    );
+}
+
+#[test]
+fn it_is_idempotent() {
+    let once = for_vendor(&report());
+    assert_eq!(for_vendor(&once), once);
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let keys = [
+        "type",
+        "properties",
+        "items",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "enum",
+        "const",
+        "$ref",
+        "$defs",
+        "required",
+        "minimum",
+        "a",
+    ];
+    let leaf = prop_oneof![
+        Just(json!(null)),
+        Just(json!("object")),
+        Just(json!("#/$defs/a")),
+        any::<i32>().prop_map(Value::from)
+    ];
+    leaf.prop_recursive(5, 40, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+            prop::collection::vec((prop::sample::select(keys.to_vec()), inner), 0..4).prop_map(|pairs| Value::Object(
+                pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+            )),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_schema_makes_it_panic(schema in any_json()) {
+        let _ = (for_vendor(&schema), depth(&schema));
+    }
+}

@@ -1,0 +1,131 @@
+//! Where the JSON is in a text that is more than JSON.
+
+use std::cell::Cell;
+
+use super::lenient::{self, GaveUp, LastNumber, Reading};
+
+/// A value found in a text.
+#[derive(Debug, PartialEq)]
+pub(super) struct Found {
+    pub reading: Reading,
+    /// How much of the text it takes.
+    pub length: usize,
+}
+
+/// What was found, and whether the search ended at something nested too deep.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Search {
+    pub found: Vec<Found>,
+    pub too_deep: bool,
+}
+
+/// Which places are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Places {
+    /// Every outermost object or list.
+    Outermost,
+    /// Every object, also within what was read already: for when a stray bracket in prose swallowed the reply.
+    EveryObject,
+}
+
+/// Looks at each character this many times at most.
+const LOOKS: usize = 16;
+/// More values than any reply has.
+const MAX_FOUND: usize = 200;
+
+/// All objects and lists in the text, in order.
+pub(super) fn search(text: &str, places: Places, last_number: LastNumber) -> Search {
+    let chars: Vec<char> = text.chars().collect();
+    let fuel = Cell::new(LOOKS * chars.len() + 1000);
+    let mut search = Search::default();
+    let mut at = 0;
+    while let Some(c) = chars.get(at) {
+        let opens = match places {
+            Places::Outermost => matches!(c, '{' | '['),
+            Places::EveryObject => *c == '{',
+        };
+        if !opens {
+            at += 1;
+            continue;
+        }
+        match lenient::read(&chars, at, last_number, &fuel) {
+            Ok(reading) => {
+                let next = match places {
+                    Places::Outermost => reading.end,
+                    Places::EveryObject => at + 1,
+                };
+                search.found.push(Found { length: reading.end - at, reading });
+                at = next.max(at + 1);
+            }
+            Err(GaveUp::NotJson) => at += 1,
+            Err(GaveUp::TooDeep) => {
+                search.too_deep = true;
+                break;
+            }
+            Err(GaveUp::OutOfFuel) => break,
+        }
+        if search.found.len() >= MAX_FOUND {
+            break;
+        }
+    }
+    search
+}
+
+/// The text without the model's thinking in front of it; empty if it never stopped thinking.
+pub(super) fn without_thinking(text: &str) -> &str {
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    for (open, close) in [
+        ("<think>", "</think>"),
+        ("<thinking>", "</thinking>"),
+        ("<reasoning>", "</reasoning>"),
+        ("<|think|>", "<|/think|>"),
+    ] {
+        if let Some(rest) = text.strip_prefix(open) {
+            return rest.split_once(close).map_or("", |(_, answer)| answer);
+        }
+        // Some templates put the opening tag into the prompt.
+        if let Some((thoughts, answer)) = text.split_once(close)
+            && !thoughts.trim_start().starts_with(['{', '[', '"', '`'])
+            && !thoughts.contains(open)
+        {
+            return answer;
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn values(text: &str) -> Vec<Value> {
+        let search = search(text, Places::Outermost, LastNumber::Drop);
+        search.found.into_iter().map(|found| found.reading.value).collect()
+    }
+
+    #[test]
+    fn values_are_found_among_words() {
+        assert_eq!(values("see [1] and {\"a\": \"}{\"}, {not exact}"), [json!([1]), json!({"a": "}{"})]);
+        assert_eq!(values("nothing here"), [] as [Value; 0]);
+    }
+
+    #[test]
+    fn thinking_is_not_the_answer() {
+        assert_eq!(without_thinking("\n<think>{\"a\": 1}</think>\n{}"), "\n{}");
+        assert_eq!(without_thinking("so {\"a\": 1}</think>{}"), "{}");
+        assert_eq!(without_thinking("<think>still at it {}"), "");
+        assert_eq!(without_thinking("{\"text\": \"</think>\"}"), "{\"text\": \"</think>\"}");
+    }
+
+    #[test]
+    fn hostile_text_takes_bounded_work() {
+        let started = std::time::Instant::now();
+        for unit in ["{", "[{", "\",'a'/*", "{\"a\":\"", "{a ", "[1,", "{\"a\":[", "'\"", "/*", "{\"", "``` {", "\\u"] {
+            search(&format!("{{{}", unit.repeat(10_000)), Places::Outermost, LastNumber::Drop);
+            search(&format!("{{{}", unit.repeat(10_000)), Places::EveryObject, LastNumber::Drop);
+        }
+        assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
+    }
+}

@@ -39,11 +39,27 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     report("synthesis", synthesis.elapsed(), &[last]);
     println!("committee  {:6.2} s", started.elapsed().as_secs_f64());
 
-    for written in [1, 200] {
-        let alone = Instant::now();
-        let reply = model.complete(agent("solver", written)).await?;
-        report(if written == 1 { "prefill" } else { "one alone" }, alone.elapsed(), &[reply]);
+    let started = Instant::now();
+    let prompt = model.complete(agent("solver", 1)).await?;
+    report("prefill", started.elapsed(), &[prompt]);
+    for width in 1..=4 {
+        let started = Instant::now();
+        let writers = (0..width).map(|_| {
+            let model = model.clone();
+            tokio::spawn(async move {
+                let user = Message::new(Role::User, "Write a long essay on how to plan a city park.");
+                model.complete(Request::new(vec![user], 200)).await
+            })
+        });
+        let writers: Vec<_> = writers.collect();
+        let mut replies = Vec::new();
+        for writer in writers {
+            replies.push(writer.await??);
+        }
+        report(&format!("{width} writers"), started.elapsed(), &replies);
     }
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    println!("memory     {}", status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("unknown"));
     Ok(())
 }
 

@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_processor_without_avx2_is_named() {
-        assert_eq!(missing(u32::MAX, u32::MAX & !(1 << 5)), vec!["avx2"]);
+        assert_eq!(missing(u32::MAX, !(1 << 5)), vec!["avx2"]);
     }
 
     #[test]

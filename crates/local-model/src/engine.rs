@@ -15,11 +15,9 @@ use crate::queue::{Job, Next, Queue};
 use crate::sequence::Sequence;
 use crate::{Error, Options, StopReason, native};
 
-/// Most tokens decoded in one step.
-const BATCH_TOKENS: u32 = 512;
-/// Most prompt tokens per step, so that a cancellation is seen soon.
-const PROMPT_TOKENS: usize = 256;
-/// The same while other requests are writing, so that they keep going.
+/// Most tokens decoded in one step: more would not make prompts faster, and a cancellation is seen between steps.
+const BATCH_TOKENS: u32 = 256;
+/// Most prompt tokens in a step while other requests are writing, so that they keep going.
 const PROMPT_TOKENS_BESIDE_WRITERS: usize = 64;
 
 /// The running requests and their cache.
@@ -43,11 +41,10 @@ impl<'model> Engine<'model> {
     ) -> Result<Self, Error> {
         let sequences = options.sequences();
         let threads = i32::try_from(options.thread_count()).unwrap_or(1);
-        let batch_tokens = BATCH_TOKENS.min(options.context_tokens.max(64));
         let params = LlamaContextParams::default()
-            .with_n_ctx(NonZeroU32::new(options.context_tokens.max(64)))
-            .with_n_batch(batch_tokens)
-            .with_n_ubatch(batch_tokens)
+            .with_n_ctx(NonZeroU32::new(options.context_tokens.max(BATCH_TOKENS)))
+            .with_n_batch(BATCH_TOKENS)
+            .with_n_ubatch(BATCH_TOKENS)
             .with_n_seq_max(u32::try_from(sequences).unwrap_or(1))
             // One pool of cells for all: otherwise each sequence has only its share of the context.
             .with_kv_unified(true)
@@ -57,7 +54,7 @@ impl<'model> Engine<'model> {
             path: options.model_path.clone(),
             reason: native::last_error(&error.to_string()),
         })?;
-        let batch = LlamaBatch::new(batch_tokens as usize, 1);
+        let batch = LlamaBatch::new(BATCH_TOKENS as usize, 1);
         let free_slots = (0..i32::try_from(sequences).unwrap_or(1)).rev().collect();
         Ok(Self { model, context, batch, queue, running: Vec::new(), free_slots })
     }
@@ -132,12 +129,12 @@ impl<'model> Engine<'model> {
             sequence.in_batch = false;
             sequence.row = None;
         }
-        let size = usize::try_from(self.context.n_batch()).unwrap_or(1);
+        let size = BATCH_TOKENS as usize;
         let mut used = 0;
         for sequence in self.running.iter_mut().filter(|sequence| sequence.is_writing()) {
             used += sequence.add_to(&mut self.batch, size - used)?;
         }
-        let share = if used == 0 { PROMPT_TOKENS } else { PROMPT_TOKENS_BESIDE_WRITERS };
+        let share = if used == 0 { size } else { PROMPT_TOKENS_BESIDE_WRITERS };
         let mut room = share.min(size - used);
         for sequence in self.running.iter_mut().filter(|sequence| !sequence.in_batch && !sequence.is_writing()) {
             room -= sequence.add_to(&mut self.batch, room)?;

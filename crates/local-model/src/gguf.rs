@@ -6,6 +6,8 @@ use std::ptr::NonNull;
 
 use llama_cpp_sys_2 as sys;
 
+use crate::native;
+
 /// What is in the header of a GGUF file, without its weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
@@ -17,6 +19,7 @@ pub(crate) struct Header {
 
 /// Reads the header; `None` if the file is missing or is not a GGUF file.
 pub(crate) fn read(path: &Path) -> Option<Header> {
+    native::redirect_log();
     let path = CString::new(path.to_str()?).ok()?;
     let file = File::open(&path)?;
     Some(Header { file_type: file.u32(c"general.file_type"), expected_bytes: file.expected_bytes()? })
@@ -49,7 +52,9 @@ impl File {
         unsafe {
             let context = self.0.as_ptr();
             let end = (0..sys::gguf_get_n_tensors(context))
-                .map(|id| sys::gguf_get_tensor_offset(context, id).saturating_add(sys::gguf_get_tensor_size(context, id)))
+                .map(|id| {
+                    sys::gguf_get_tensor_offset(context, id).saturating_add(sys::gguf_get_tensor_size(context, id))
+                })
                 .max()
                 .unwrap_or(0);
             u64::try_from(sys::gguf_get_data_offset(context).saturating_add(end)).ok()

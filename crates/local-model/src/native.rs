@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_sys_2::{
@@ -17,16 +17,20 @@ thread_local! {
 /// The started library, or `None` if something else in the process has started it.
 pub(crate) fn backend() -> Option<&'static LlamaBackend> {
     static BACKEND: OnceLock<Option<LlamaBackend>> = OnceLock::new();
-    BACKEND
-        .get_or_init(|| {
-            // SAFETY: `forward_log` is a plain function that lives as long as the process and ignores its data pointer.
-            unsafe {
-                llama_log_set(Some(forward_log), std::ptr::null_mut());
-                ggml_log_set(Some(forward_log), std::ptr::null_mut());
-            }
-            LlamaBackend::init().ok()
-        })
-        .as_ref()
+    redirect_log();
+    BACKEND.get_or_init(|| LlamaBackend::init().ok()).as_ref()
+}
+
+/// Keeps llama.cpp from writing to standard error.
+pub(crate) fn redirect_log() {
+    static REDIRECTED: Once = Once::new();
+    REDIRECTED.call_once(|| {
+        // SAFETY: `forward_log` is a plain function that lives as long as the process and ignores its data pointer.
+        unsafe {
+            llama_log_set(Some(forward_log), std::ptr::null_mut());
+            ggml_log_set(Some(forward_log), std::ptr::null_mut());
+        }
+    });
 }
 
 /// The last error that llama.cpp logged on this thread, taken, or `otherwise`.

@@ -142,6 +142,12 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_that_cannot_be_written_is_a_reason_not_a_panic() {
+        let refused = write_copy(Path::new("model.gguf"), Path::new("/absent/model.q8_0.gguf"), 1);
+        assert!(refused.is_err_and(|reason| reason.contains("/absent/model.q8_0.gguf")));
+    }
+
+    #[test]
     fn a_copy_that_is_not_a_model_is_not_usable() -> std::io::Result<()> {
         let folder = tempfile::tempdir()?;
         let copy = folder.path().join("model.q8_0.gguf");

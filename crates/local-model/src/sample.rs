@@ -24,7 +24,12 @@ pub(crate) struct Sampler {
 impl Sampler {
     /// `temperature` 0 or below, or not a number, is greedy.
     pub(crate) fn new(temperature: f32, seed: u64) -> Self {
-        Self { temperature, random: Random(seed), recent: VecDeque::with_capacity(REPEAT_WINDOW), candidates: Vec::new() }
+        Self {
+            temperature,
+            random: Random(seed),
+            recent: VecDeque::with_capacity(REPEAT_WINDOW),
+            candidates: Vec::new(),
+        }
     }
 
     /// Notes a token of the reply, so that it is penalised for a while.

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::context::params::LlamaContextParams;
@@ -11,6 +12,7 @@ use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::model::LlamaModel;
 
+use crate::pace::Pace;
 use crate::queue::{Job, Next, Queue};
 use crate::sequence::Sequence;
 use crate::{Error, Options, StopReason, native};
@@ -29,6 +31,9 @@ pub(crate) struct Engine<'model> {
     /// In order of admission.
     running: Vec<Sequence>,
     free_slots: Vec<i32>,
+    pace: Pace,
+    /// Whose turn it is when requests are decoded one after the other.
+    turn: usize,
 }
 
 impl<'model> Engine<'model> {
@@ -56,7 +61,7 @@ impl<'model> Engine<'model> {
         })?;
         let batch = LlamaBatch::new(BATCH_TOKENS as usize, 1);
         let free_slots = (0..i32::try_from(sequences).unwrap_or(1)).rev().collect();
-        Ok(Self { model, context, batch, queue, running: Vec::new(), free_slots })
+        Ok(Self { model, context, batch, queue, running: Vec::new(), free_slots, pace: Pace::default(), turn: 0 })
     }
 
     /// Cells of the key-value cache.
@@ -105,30 +110,52 @@ impl<'model> Engine<'model> {
         }
     }
 
-    /// One batch for all running requests.
+    /// One batch for all running requests, or for one of them if that is the faster way.
     fn step(&mut self) {
         self.fail(&Error::Cancelled, Sequence::is_gone);
-        if let Err(error) = self.fill_batch() {
+        let is_paced = self.running.iter().all(Sequence::needs_one_token);
+        let filled = if is_paced && !self.pace.is_together(self.running.len()) {
+            self.turn = self.turn.wrapping_add(1);
+            self.fill_with_one()
+        } else {
+            self.fill_with_all()
+        };
+        if let Err(error) = filled {
             return self.fail(&error, |sequence| sequence.in_batch);
         }
         if self.batch.n_tokens() == 0 {
             return;
         }
+        let started = Instant::now();
         if let Err(error) = self.context.decode(&mut self.batch) {
             let reason = native::last_error(&error.to_string());
             tracing::error!(%reason, "a decode step of the local model failed");
             return self.fail(&Error::Decode { reason }, |sequence| sequence.in_batch);
         }
+        if is_paced {
+            self.pace.record(usize::try_from(self.batch.n_tokens()).unwrap_or(0), started.elapsed());
+        }
         self.choose_tokens();
     }
 
-    /// Those that write come first: they need one token, or a few that a schema forced. Prompts share the rest.
-    fn fill_batch(&mut self) -> Result<(), Error> {
+    fn clear_batch(&mut self) {
         self.batch.clear();
         for sequence in &mut self.running {
             sequence.in_batch = false;
             sequence.row = None;
         }
+    }
+
+    fn fill_with_one(&mut self) -> Result<(), Error> {
+        self.clear_batch();
+        let at = self.turn.checked_rem(self.running.len()).unwrap_or(0);
+        let Some(sequence) = self.running.get_mut(at) else { return Ok(()) };
+        sequence.add_to(&mut self.batch, 1).map(|_| ())
+    }
+
+    /// Those that write come first: they need one token, or a few that a schema forced. Prompts share the rest.
+    fn fill_with_all(&mut self) -> Result<(), Error> {
+        self.clear_batch();
         let size = BATCH_TOKENS as usize;
         let mut used = 0;
         for sequence in self.running.iter_mut().filter(|sequence| sequence.is_writing()) {

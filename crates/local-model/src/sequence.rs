@@ -63,6 +63,11 @@ impl Sequence {
         self.position.cast_unsigned() >= self.input_tokens
     }
 
+    /// Whether it writes and nothing but its last token is to be decoded.
+    pub(crate) fn needs_one_token(&self) -> bool {
+        self.is_writing() && self.feed.len() == 1
+    }
+
     pub(crate) fn is_gone(&self) -> bool {
         self.caller.is_gone()
     }

@@ -184,7 +184,7 @@ async fn a_request_waits_for_cells_and_a_cancelled_one_frees_them() {
     assert_eq!(hog, Err(Error::Cancelled));
     assert_eq!(refused, Err(Error::QueueFull { waiting: 1 }));
     let waiting = waiting.unwrap();
-    assert!(waiting.text.contains("Paris") && waiting.queued >= Duration::from_millis(300), "{waiting:?}");
+    assert!(waiting.text.contains("Paris") && waiting.queued >= Duration::from_millis(100), "{waiting:?}");
 }
 
 #[tokio::test]

@@ -1,0 +1,206 @@
+//! The loop of the thread that owns the key-value cache: admit, fill a batch, decode it, choose tokens.
+
+use std::any::Any;
+use std::num::NonZeroU32;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::context::params::LlamaContextParams;
+use llama_cpp_2::llama_backend::LlamaBackend;
+use llama_cpp_2::llama_batch::LlamaBatch;
+use llama_cpp_2::model::LlamaModel;
+
+use crate::pace::Pace;
+use crate::queue::{Job, Next, Queue};
+use crate::sequence::Sequence;
+use crate::{Error, Options, StopReason, native};
+
+/// Most tokens decoded in one step: more would not make prompts faster, and a cancellation is seen between steps.
+const BATCH_TOKENS: u32 = 256;
+/// Most prompt tokens in a step while other requests are writing, so that they keep going.
+const PROMPT_TOKENS_BESIDE_WRITERS: usize = 64;
+
+/// The running requests and their cache.
+pub(crate) struct Engine<'model> {
+    model: &'model LlamaModel,
+    context: LlamaContext<'model>,
+    batch: LlamaBatch<'static>,
+    queue: Arc<Queue>,
+    /// In order of admission.
+    running: Vec<Sequence>,
+    free_slots: Vec<i32>,
+    pace: Pace,
+    /// Whose turn it is when requests are decoded one after the other.
+    turn: usize,
+}
+
+impl<'model> Engine<'model> {
+    /// Allocates the cache. One context per model: llama.cpp may touch the model while it makes one.
+    pub(crate) fn new(
+        backend: &LlamaBackend,
+        model: &'model LlamaModel,
+        options: &Options,
+        queue: Arc<Queue>,
+    ) -> Result<Self, Error> {
+        let sequences = options.sequences();
+        let threads = i32::try_from(options.thread_count()).unwrap_or(1);
+        let params = LlamaContextParams::default()
+            .with_n_ctx(NonZeroU32::new(options.context_tokens.max(BATCH_TOKENS)))
+            .with_n_batch(BATCH_TOKENS)
+            .with_n_ubatch(BATCH_TOKENS)
+            .with_n_seq_max(u32::try_from(sequences).unwrap_or(1))
+            // One pool of cells for all: otherwise each sequence has only its share of the context.
+            .with_kv_unified(true)
+            .with_n_threads(threads)
+            .with_n_threads_batch(threads);
+        let context = model.new_context(backend, params).map_err(|error| Error::Load {
+            path: options.model_path.clone(),
+            reason: native::last_error(&error.to_string()),
+        })?;
+        let batch = LlamaBatch::new(BATCH_TOKENS as usize, 1);
+        let free_slots = (0..i32::try_from(sequences).unwrap_or(1)).rev().collect();
+        Ok(Self { model, context, batch, queue, running: Vec::new(), free_slots, pace: Pace::default(), turn: 0 })
+    }
+
+    /// Cells of the key-value cache.
+    pub(crate) fn cells(&self) -> u32 {
+        self.context.n_ctx()
+    }
+
+    /// Serves the queue until it is closed.
+    pub(crate) fn run(mut self) {
+        while self.admit() {
+            // A defect in one step must not leave callers waiting. llama.cpp and llguidance hold no locks of ours, and
+            // everything that the step touched is thrown away.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.step())) {
+                let reason = panic_text(panic.as_ref());
+                tracing::error!(%reason, "a decode step of the local model panicked");
+                self.fail(&Error::Decode { reason }, |_| true);
+                self.context.clear_kv_cache();
+            }
+        }
+        self.fail(&Error::Closed, |_| true);
+    }
+
+    /// Lets waiting requests in, in order, as long as there are slots and cells. `false` when the queue is closed.
+    fn admit(&mut self) -> bool {
+        loop {
+            let taken: u32 = self.running.iter().map(|sequence| sequence.cells).sum();
+            let left = self.cells().saturating_sub(taken);
+            let slot = self.free_slots.last().copied();
+            match self.queue.next(self.running.is_empty(), |job| slot.is_some() && job.cells() <= left) {
+                Next::Job(job) => self.start(*job),
+                Next::Nothing => return true,
+                Next::Closed => return false,
+            }
+        }
+    }
+
+    fn start(&mut self, job: Job) {
+        let Some(slot) = self.free_slots.pop() else {
+            return job.caller.answer(Err(Error::Decode { reason: "no free sequence".to_owned() }));
+        };
+        let mut sequence = Sequence::new(job, slot);
+        let outcome = sequence.begin(&self.model.vocab()).transpose();
+        self.running.push(sequence);
+        if let Some(outcome) = outcome {
+            self.end(slot, outcome);
+        }
+    }
+
+    /// One batch for all running requests, or for one of them if that is the faster way.
+    fn step(&mut self) {
+        self.fail(&Error::Cancelled, Sequence::is_gone);
+        let is_paced = self.running.iter().all(Sequence::needs_one_token);
+        let filled = if is_paced && !self.pace.is_together(self.running.len()) {
+            self.turn = self.turn.wrapping_add(1);
+            self.fill_with_one()
+        } else {
+            self.fill_with_all()
+        };
+        if let Err(error) = filled {
+            return self.fail(&error, |sequence| sequence.in_batch);
+        }
+        if self.batch.n_tokens() == 0 {
+            return;
+        }
+        let started = Instant::now();
+        if let Err(error) = self.context.decode(&mut self.batch) {
+            let reason = native::last_error(&error.to_string());
+            tracing::error!(%reason, "a decode step of the local model failed");
+            return self.fail(&Error::Decode { reason }, |sequence| sequence.in_batch);
+        }
+        if is_paced {
+            self.pace.record(usize::try_from(self.batch.n_tokens()).unwrap_or(0), started.elapsed());
+        }
+        self.choose_tokens();
+    }
+
+    fn clear_batch(&mut self) {
+        self.batch.clear();
+        for sequence in &mut self.running {
+            sequence.in_batch = false;
+            sequence.row = None;
+        }
+    }
+
+    fn fill_with_one(&mut self) -> Result<(), Error> {
+        self.clear_batch();
+        let at = self.turn.checked_rem(self.running.len()).unwrap_or(0);
+        let Some(sequence) = self.running.get_mut(at) else { return Ok(()) };
+        sequence.add_to(&mut self.batch, 1).map(|_| ())
+    }
+
+    /// Those that write come first: they need one token, or a few that a schema forced. Prompts share the rest.
+    fn fill_with_all(&mut self) -> Result<(), Error> {
+        self.clear_batch();
+        let size = BATCH_TOKENS as usize;
+        let mut used = 0;
+        for sequence in self.running.iter_mut().filter(|sequence| sequence.is_writing()) {
+            used += sequence.add_to(&mut self.batch, size - used)?;
+        }
+        let share = if used == 0 { size } else { PROMPT_TOKENS_BESIDE_WRITERS };
+        let mut room = share.min(size - used);
+        for sequence in self.running.iter_mut().filter(|sequence| !sequence.in_batch && !sequence.is_writing()) {
+            room -= sequence.add_to(&mut self.batch, room)?;
+        }
+        Ok(())
+    }
+
+    fn choose_tokens(&mut self) {
+        let vocabulary = self.model.vocab();
+        let mut ended = Vec::new();
+        for sequence in &mut self.running {
+            if let Some(row) = sequence.row.take() {
+                let outcome = sequence.advance(&vocabulary, self.context.get_logits_ith(row)).transpose();
+                ended.extend(outcome.map(|outcome| (sequence.slot, outcome)));
+            }
+        }
+        ended.into_iter().for_each(|(slot, outcome)| self.end(slot, outcome));
+    }
+
+    /// Ends those that match with an error.
+    fn fail(&mut self, error: &Error, which: impl Fn(&Sequence) -> bool) {
+        let slots: Vec<i32> =
+            self.running.iter().filter(|sequence| which(sequence)).map(|sequence| sequence.slot).collect();
+        slots.into_iter().for_each(|slot| self.end(slot, Err(error.clone())));
+    }
+
+    /// Frees the cells, then answers.
+    fn end(&mut self, slot: i32, outcome: Result<StopReason, Error>) {
+        let Some(at) = self.running.iter().position(|sequence| sequence.slot == slot) else { return };
+        let sequence = self.running.remove(at);
+        if let Err(error) = self.context.clear_kv_cache_seq(u32::try_from(slot).ok(), None, None) {
+            tracing::error!(%error, slot, "cells of the key-value cache were not freed");
+        }
+        self.free_slots.push(slot);
+        sequence.finish(outcome);
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panic without a message".to_owned())
+}

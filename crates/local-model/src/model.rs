@@ -1,0 +1,181 @@
+//! The handle that callers hold.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use llama_cpp_2::llama_backend::LlamaBackend;
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_2::model::params::LlamaModelParams;
+use tokio::sync::oneshot;
+
+use crate::constrain::Grammars;
+use crate::engine::Engine;
+use crate::prompt::Prompter;
+use crate::queue::{Caller, Job, Queue};
+use crate::sample::Sampler;
+use crate::{Completion, Error, Message, Options, Request, cpu, native, quantize};
+
+/// A loaded model. Clones share it; when the last one is dropped, its thread ends after the step it is in.
+#[derive(Clone)]
+pub struct LocalModel(Arc<Shared>);
+
+struct Shared {
+    name: String,
+    context_tokens: u32,
+    prompter: Prompter,
+    grammars: Grammars,
+    queue: Arc<Queue>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl LocalModel {
+    /// Loads the weights, allocates the key-value cache and starts the thread. Blocks for about half a second with a
+    /// model of 150 MB, and some seconds more the first time if the model has to be requantized.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ModelMissing`], [`Error::Cpu`], [`Error::Load`].
+    pub fn load(options: Options) -> Result<Self, Error> {
+        cpu::check()?;
+        let path = options.model_path.clone();
+        if !path.is_file() {
+            return Err(Error::ModelMissing { path });
+        }
+        let load_error = |reason: String| Error::Load { path: path.clone(), reason };
+        let backend =
+            native::backend().ok_or_else(|| load_error("llama.cpp was started by something else".to_owned()))?;
+        let started = Instant::now();
+        let threads = options.thread_count();
+        let file = quantize::fast_version(&path, threads);
+        let model = LlamaModel::load_from_file(backend, &file, &LlamaModelParams::default())
+            .map_err(|error| load_error(native::last_error(&error.to_string())))?;
+        let model = Arc::new(model);
+        let prompter = Prompter::new(&model).map_err(|error| load_error(error.to_string()))?;
+        let grammars = Grammars::new(&model).map_err(|error| load_error(error.to_string()))?;
+        let name = name(&model, &path);
+        let trained_for = model.n_ctx_train();
+        let queue = Arc::new(Queue::new(options.queue));
+        let (thread, cells) = start_thread(backend, model, options, &queue)?;
+        let context_tokens = cells.min(if trained_for == 0 { cells } else { trained_for });
+        tracing::info!(model = %name, file = %file.display(), threads, context_tokens,
+            took_ms = started.elapsed().as_millis(), "local model is loaded");
+        let thread = Mutex::new(Some(thread));
+        Ok(Self(Arc::new(Shared { name, context_tokens, prompter, grammars, queue, thread })))
+    }
+
+    /// Waits for a place, then for the reply. Tokenizing the prompt and compiling the schema happen before the first
+    /// await, a few milliseconds at most. Dropping the future ends the request.
+    ///
+    /// # Errors
+    ///
+    /// At once: [`Error::TooLong`], [`Error::Schema`], [`Error::QueueFull`]. Later: [`Error::Cancelled`],
+    /// [`Error::Decode`], and [`Error::Schema`] if the schema proves too complex on the way. [`Error::Closed`] when the
+    /// thread has ended.
+    pub async fn complete(&self, request: Request) -> Result<Completion, Error> {
+        let outcome = self.submit(request)?;
+        // The thread drops what it can no longer answer.
+        outcome.await.unwrap_or(Err(Error::Closed))
+    }
+
+    fn submit(&self, request: Request) -> Result<oneshot::Receiver<Result<Completion, Error>>, Error> {
+        let since = Instant::now();
+        if request.cancel.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let limit = self.context_tokens();
+        let max_tokens = request.max_tokens.max(1);
+        let too_long = |prompt: u32| Error::TooLong { tokens: prompt.saturating_add(max_tokens), limit };
+        let prompt = self.0.prompter.tokens(&request.messages, limit).map_err(too_long)?;
+        let prompt_tokens = count(prompt.len());
+        if prompt_tokens.saturating_add(max_tokens) > limit {
+            return Err(too_long(prompt_tokens));
+        }
+        let constraint = request.schema.map(|schema| self.0.grammars.compile(schema)).transpose()?;
+        let sampler = Sampler::new(request.temperature, request.seed);
+        let (reply, outcome) = oneshot::channel();
+        let caller = Caller { cancel: request.cancel, reply };
+        self.0.queue.push(Job { prompt, max_tokens, sampler, constraint, stop: request.stop, since, caller })?;
+        Ok(outcome)
+    }
+
+    /// Tokens of the prompt that these messages become, the template's own included.
+    #[must_use]
+    pub fn count_tokens(&self, messages: &[Message]) -> u32 {
+        count(self.0.prompter.all_tokens(messages).len())
+    }
+
+    /// The most tokens that one request may use, prompt and `max_tokens` together.
+    #[must_use]
+    pub fn context_tokens(&self) -> u32 {
+        self.0.context_tokens
+    }
+
+    /// `general.name` of the GGUF file, or else the name of the file without its extension.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+}
+
+impl std::fmt::Debug for LocalModel {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("LocalModel").field("name", &self.0.name).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.queue.close();
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // A process must not exit while the thread is inside llama.cpp. No caller is left, so that it ends at once.
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread of the local model panicked");
+        }
+    }
+}
+
+/// Starts the thread and waits until it has its cache; returns the cells of that.
+fn start_thread(
+    backend: &'static LlamaBackend,
+    model: Arc<LlamaModel>,
+    options: Options,
+    queue: &Arc<Queue>,
+) -> Result<(JoinHandle<()>, u32), Error> {
+    let path = options.model_path.clone();
+    let (ready, started) = mpsc::sync_channel(1);
+    let close_at_end = Queue::close_at_end(queue);
+    let queue = Arc::clone(queue);
+    let run = move || {
+        let _close_at_end = close_at_end;
+        match Engine::new(backend, &model, &options, queue) {
+            Ok(engine) => {
+                if ready.send(Ok(engine.cells())).is_ok() {
+                    engine.run();
+                }
+            }
+            Err(error) => {
+                // The one who loads is gone only if it panicked.
+                let _ = ready.send(Err(error));
+            }
+        }
+    };
+    let load_error = |reason: String| Error::Load { path: path.clone(), reason };
+    let thread = thread::Builder::new()
+        .name("local-model".to_owned())
+        .stack_size(8 << 20)
+        .spawn(run)
+        .map_err(|error| load_error(error.to_string()))?;
+    let cells = started.recv().map_err(|_| load_error("its thread ended while it started".to_owned()))??;
+    Ok((thread, cells))
+}
+
+fn name(model: &LlamaModel, path: &Path) -> String {
+    let own = model.meta_val_str("general.name").ok().filter(|name| !name.trim().is_empty());
+    own.unwrap_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into_owned())
+}
+
+fn count(tokens: usize) -> u32 {
+    u32::try_from(tokens).unwrap_or(u32::MAX)
+}

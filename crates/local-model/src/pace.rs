@@ -1,0 +1,95 @@
+//! Whether requests that write are decoded in one batch or one after the other, by what was measured.
+//!
+//! One batch reads the weights once for all and should win. But llama.cpp's kernels for two to four columns can be
+//! slower than its kernel for one: on an AVX2 machine with one thread, a step took 9 ms for one request, 34 for two,
+//! 42 for three and 40 for four. With more threads, or other processors, the batch wins.
+
+use std::time::Duration;
+
+/// Every so many decisions the slower way is tried, since the other load of the machine changes.
+const PROBE_EVERY: u32 = 64;
+/// How much the newest step counts in the average.
+const NEWEST: f64 = 0.2;
+
+/// Average times of a step, by the number of tokens in it (one per request).
+#[derive(Default)]
+pub(crate) struct Pace {
+    /// At `n - 1`, seconds for a step of `n` tokens.
+    seconds: Vec<Option<f64>>,
+    decisions: u32,
+}
+
+impl Pace {
+    /// Whether `writers` requests should share the next step.
+    pub(crate) fn is_together(&mut self, writers: usize) -> bool {
+        if writers < 2 {
+            return true;
+        }
+        let (Some(together), Some(alone)) = (self.average(writers), self.average(1)) else {
+            return self.average(writers).is_none();
+        };
+        self.decisions = self.decisions.wrapping_add(1);
+        let is_probe = self.decisions.is_multiple_of(PROBE_EVERY);
+        (together <= alone * writers as f64) != is_probe
+    }
+
+    /// Notes how long a step took that had one token for each of `writers` requests and nothing else.
+    pub(crate) fn record(&mut self, writers: usize, took: Duration) {
+        let Some(at) = writers.checked_sub(1) else { return };
+        if self.seconds.len() <= at {
+            self.seconds.resize(writers, None);
+        }
+        if let Some(average) = self.seconds.get_mut(at) {
+            let newest = took.as_secs_f64();
+            *average = Some(average.map_or(newest, |average| average + NEWEST * (newest - average)));
+        }
+    }
+
+    fn average(&self, writers: usize) -> Option<f64> {
+        writers.checked_sub(1).and_then(|at| self.seconds.get(at).copied().flatten())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(alone_ms: u64, three_ms: u64) -> Pace {
+        let mut pace = Pace::default();
+        pace.record(1, Duration::from_millis(alone_ms));
+        pace.record(3, Duration::from_millis(three_ms));
+        pace
+    }
+
+    #[test]
+    fn both_ways_are_measured_before_one_is_preferred() {
+        let mut pace = Pace::default();
+        assert!(pace.is_together(3));
+        pace.record(3, Duration::from_millis(42));
+        assert!(!pace.is_together(3));
+        pace.record(1, Duration::from_millis(9));
+        assert!(!pace.is_together(3));
+        assert!(pace.is_together(2), "two are not measured yet");
+    }
+
+    #[test]
+    fn the_faster_way_wins() {
+        assert!(measured(9, 15).is_together(3));
+        assert!(!measured(9, 42).is_together(3));
+        assert!(measured(9, 42).is_together(1));
+    }
+
+    #[test]
+    fn the_slower_way_is_probed_now_and_then() {
+        let mut pace = measured(9, 42);
+        let together = (0..2 * PROBE_EVERY).filter(|_| pace.is_together(3)).count();
+        assert_eq!(together, 2);
+    }
+
+    #[test]
+    fn a_slow_step_is_forgotten_after_some_fast_ones() {
+        let mut pace = measured(9, 900);
+        (0..20).for_each(|_| pace.record(3, Duration::from_millis(15)));
+        assert!(pace.is_together(3));
+    }
+}

@@ -1,0 +1,169 @@
+//! From messages to tokens: the model's chat template and its tokenizer.
+
+use std::sync::Arc;
+
+use llama_cpp_2::model::{LlamaChatMessage, LlamaChatTemplate, LlamaModel};
+use llama_cpp_2::token::LlamaToken;
+
+use crate::{Error, Message, Role};
+
+/// Longer runs without (or of) white space are tokenized in parts: some pre-tokenizers recurse once per character.
+const LONGEST_RUN: usize = 1024;
+
+/// Renders and tokenizes prompts for one model.
+pub(crate) struct Prompter {
+    model: Arc<LlamaModel>,
+    template: LlamaChatTemplate,
+    /// Spellings of control tokens.
+    controls: Vec<String>,
+    /// Bytes of the longest token.
+    longest_token: usize,
+}
+
+impl Prompter {
+    /// Takes the template from the model; one that llama.cpp does not know is replaced by ChatML.
+    pub(crate) fn new(model: &Arc<LlamaModel>) -> Result<Self, Error> {
+        let vocabulary = model.vocab();
+        let mut controls = Vec::new();
+        let mut longest_token = 1;
+        for token in vocabulary.tokens() {
+            let text = vocabulary.token_to_piece(token, true, None);
+            longest_token = longest_token.max(text.len());
+            if vocabulary.is_control(token) || vocabulary.is_eog(token) {
+                // A spelling of one character cannot be broken up and is no control syntax.
+                controls.extend(String::from_utf8(text).ok().filter(|text| text.chars().count() > 1));
+            }
+        }
+        let chatml = LlamaChatTemplate::new("chatml").map_err(decode_error)?;
+        let probe = [Message::new(Role::User, "x")];
+        let template = model.chat_template(None).ok().filter(|template| render(model, template, &probe).is_ok());
+        let template = template.unwrap_or_else(|| {
+            tracing::warn!("the model's chat template is missing or not known, ChatML is used");
+            chatml
+        });
+        Ok(Self { model: Arc::clone(model), template, controls, longest_token })
+    }
+
+    /// The tokens of the conversation up to where the assistant speaks. Refuses at once what must be longer than
+    /// `most` tokens, with the least number that it can be.
+    pub(crate) fn tokens(&self, messages: &[Message], most: u32) -> Result<Vec<LlamaToken>, u32> {
+        let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
+        let least = u32::try_from(bytes / self.longest_token).unwrap_or(u32::MAX);
+        if least > most {
+            return Err(least);
+        }
+        Ok(self.all_tokens(messages))
+    }
+
+    /// The tokens of the conversation, however many.
+    pub(crate) fn all_tokens(&self, messages: &[Message]) -> Vec<LlamaToken> {
+        let clean: Vec<Message> =
+            messages.iter().map(|message| Message::new(message.role, self.neutral(&message.content))).collect();
+        let text = render(&self.model, &self.template, &clean).unwrap_or_else(|error| {
+            // Seen only with a template that refuses this order of roles.
+            tracing::debug!(%error, "chat template failed, the messages are joined plainly");
+            clean.iter().map(|message| format!("{}: {}\n", message.role.name(), message.content)).collect::<String>()
+                + "assistant: "
+        });
+        let mut tokens = Vec::new();
+        let mut is_start = true;
+        for part in parts(&text) {
+            tokens.append(&mut self.model.vocab().tokenize(part.as_bytes(), is_start, true));
+            is_start = false;
+        }
+        tokens
+    }
+
+    /// Breaks up spelled-out control tokens, so that a message cannot end its own turn.
+    fn neutral(&self, content: &str) -> String {
+        neutralise(content, &self.controls)
+    }
+}
+
+fn decode_error(error: impl std::fmt::Display) -> Error {
+    Error::Decode { reason: error.to_string() }
+}
+
+fn render(model: &LlamaModel, template: &LlamaChatTemplate, messages: &[Message]) -> Result<String, Error> {
+    let chat: Result<Vec<_>, _> = messages
+        .iter()
+        .map(|message| LlamaChatMessage::new(message.role.name().to_owned(), message.content.clone()))
+        .collect();
+    model.apply_chat_template(template, &chat.map_err(decode_error)?, true).map_err(decode_error)
+}
+
+/// Puts a space after the first character of every control spelling, and replaces NUL, which C strings cannot hold.
+fn neutralise(content: &str, controls: &[String]) -> String {
+    let mut text = content.replace('\0', "\u{FFFD}");
+    for control in controls {
+        if text.contains(control.as_str()) {
+            let mut rest = control.chars();
+            let broken: String = rest.next().into_iter().chain([' ']).chain(rest).collect();
+            text = text.replace(control.as_str(), &broken);
+        }
+    }
+    text
+}
+
+/// The text in parts of which none has a run of more than [`LONGEST_RUN`] characters that all are, or all are not,
+/// white space. Ordinary text is one part.
+fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(at) = long_run(rest) {
+        let Some((part, after)) = rest.split_at_checked(at) else { break };
+        parts.push(part);
+        rest = after;
+    }
+    if !rest.is_empty() {
+        parts.push(rest);
+    }
+    parts
+}
+
+/// Where the first run of more than [`LONGEST_RUN`] characters reaches that length.
+fn long_run(text: &str) -> Option<usize> {
+    let mut run = 0;
+    let mut in_space = false;
+    for (at, character) in text.char_indices() {
+        if character.is_whitespace() == in_space {
+            run += 1;
+        } else {
+            run = 1;
+            in_space = !in_space;
+        }
+        if run > LONGEST_RUN {
+            return Some(at);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spelled_out_control_tokens_are_broken_up() {
+        let controls = ["<|im_end|>".to_owned(), "<|im_start|>".to_owned()];
+        assert_eq!(neutralise("a<|im_end|>\n<|im_start|>b", &controls), "a< |im_end|>\n< |im_start|>b");
+        assert_eq!(neutralise("a < b | c", &controls), "a < b | c");
+        assert_eq!(neutralise("a\0b", &controls), "a\u{FFFD}b");
+    }
+
+    #[test]
+    fn ordinary_text_is_one_part() {
+        let text = "The capital of France. ".repeat(500);
+        assert_eq!(parts(&text), vec![text.as_str()]);
+        assert_eq!(parts(""), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn long_runs_are_cut_between_characters_and_nothing_is_lost() {
+        let text = format!("{} {}{}", "é".repeat(3000), " ".repeat(1500), "x".repeat(1025));
+        let cut = parts(&text);
+        assert_eq!(cut.concat(), text);
+        assert!(cut.iter().all(|part| long_run(part).is_none()));
+        assert_eq!(cut.len(), 5);
+    }
+}

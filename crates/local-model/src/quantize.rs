@@ -1,0 +1,159 @@
+//! Small models in a quantization that is slow on CPUs are rewritten once to Q8_0, which needs several times less
+//! time for a prompt, and kept beside the original.
+
+use std::ffi::CString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use llama_cpp_sys_2 as sys;
+
+use crate::{gguf, native};
+
+/// Only a model below this many bytes is rewritten: the copy is up to twice as large.
+const SMALL_BYTES: u64 = 1 << 30;
+
+/// `general.file_type` values without a fast kernel: Q4_0, Q4_1, Q5_0, Q5_1, Q5_K_S, Q5_K_M.
+const SLOW_FILE_TYPES: [u32; 6] = [
+    sys::LLAMA_FTYPE_MOSTLY_Q4_0,
+    sys::LLAMA_FTYPE_MOSTLY_Q4_1,
+    sys::LLAMA_FTYPE_MOSTLY_Q5_0,
+    sys::LLAMA_FTYPE_MOSTLY_Q5_1,
+    sys::LLAMA_FTYPE_MOSTLY_Q5_K_S,
+    sys::LLAMA_FTYPE_MOSTLY_Q5_K_M,
+];
+
+/// Leftovers of a process that was killed while it wrote are removed when they are older than this.
+const ABANDONED: Duration = Duration::from_secs(600);
+
+/// The file to load for `source`: itself, or its Q8_0 copy, which is made if there is none. Never fails: without a
+/// copy the original serves, only more slowly.
+pub(crate) fn fast_version(source: &Path, threads: usize) -> PathBuf {
+    let (Ok(about), Some(header)) = (fs::metadata(source), gguf::read(source)) else {
+        return source.to_owned();
+    };
+    if !is_slow(header.file_type) || about.len() >= SMALL_BYTES {
+        return source.to_owned();
+    }
+    let copy = copy_path(source);
+    if is_usable(&copy, about.modified().ok()) {
+        return copy;
+    }
+    let started = Instant::now();
+    match write_copy(source, &copy, threads) {
+        Ok(()) => {
+            tracing::info!(copy = %copy.display(), took_ms = started.elapsed().as_millis(), "requantized the model to Q8_0");
+            copy
+        }
+        Err(reason) => {
+            tracing::warn!(model = %source.display(), %reason, "the model stays in its slow quantization");
+            source.to_owned()
+        }
+    }
+}
+
+fn is_slow(file_type: Option<u32>) -> bool {
+    file_type.is_some_and(|file_type| SLOW_FILE_TYPES.contains(&file_type))
+}
+
+/// `<folder>/<stem>.q8_0.gguf`.
+fn copy_path(source: &Path) -> PathBuf {
+    let mut name = source.file_stem().unwrap_or_default().to_owned();
+    name.push(".q8_0.gguf");
+    source.with_file_name(name)
+}
+
+/// A copy counts if it is whole, is Q8_0, and is not older than its source.
+fn is_usable(copy: &Path, source_modified: Option<SystemTime>) -> bool {
+    let (Ok(about), Some(header)) = (fs::metadata(copy), gguf::read(copy)) else {
+        return false;
+    };
+    let whole = about.len() >= header.expected_bytes;
+    let is_q8 = header.file_type == Some(sys::LLAMA_FTYPE_MOSTLY_Q8_0);
+    let fresh = matches!((about.modified(), source_modified), (Ok(copy), Some(source)) if copy >= source);
+    whole && is_q8 && fresh
+}
+
+/// Writes beside `copy` and renames, so that no reader ever sees half a file and two writers do no harm.
+fn write_copy(source: &Path, copy: &Path, threads: usize) -> Result<(), String> {
+    static WRITERS: AtomicU32 = AtomicU32::new(0);
+    remove_abandoned(copy);
+    let writer = WRITERS.fetch_add(1, Ordering::Relaxed);
+    let partial = copy.with_extension(format!("gguf.{}-{writer}.partial", std::process::id()));
+    let written = quantize(source, &partial, threads).and_then(|()| {
+        let sync = fs::File::open(&partial).and_then(|file| file.sync_all());
+        sync.and_then(|()| fs::rename(&partial, copy)).map_err(|error| error.to_string())
+    });
+    if written.is_err() {
+        // The reason for the failure matters, not whether a partial file was there to remove.
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}
+
+fn quantize(source: &Path, target: &Path, threads: usize) -> Result<(), String> {
+    // llama.cpp says only "failed to open" about a folder that cannot be written; the system says why.
+    fs::File::create(target).map_err(|error| format!("{}: {error}", target.display()))?;
+    let c_path = |path: &Path| path.to_str().and_then(|path| CString::new(path).ok()).ok_or("path is not valid text");
+    let (source, target) = (c_path(source)?, c_path(target)?);
+    // SAFETY: a function without arguments that returns a value.
+    let mut params = unsafe { sys::llama_model_quantize_default_params() };
+    params.ftype = sys::LLAMA_FTYPE_MOSTLY_Q8_0;
+    params.allow_requantize = true;
+    params.nthread = i32::try_from(threads).unwrap_or(1);
+    // SAFETY: both paths are NUL-terminated and outlive the call; the parameters hold no other pointers. llama.cpp
+    // catches its own exceptions.
+    let status = unsafe { sys::llama_model_quantize(source.as_ptr(), target.as_ptr(), &raw const params) };
+    if status == 0 { Ok(()) } else { Err(native::last_error("llama.cpp gave no reason")) }
+}
+
+fn remove_abandoned(copy: &Path) {
+    let (Some(folder), Some(name)) = (copy.parent(), copy.file_name().and_then(|name| name.to_str())) else {
+        return;
+    };
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let is_partial =
+            entry.file_name().to_str().is_some_and(|file| file.starts_with(name) && file.ends_with(".partial"));
+        let age = entry.metadata().ok().and_then(|about| about.modified().ok()).and_then(|time| time.elapsed().ok());
+        if is_partial && age.is_some_and(|age| age > ABANDONED) {
+            // Another process may have removed it first.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_copy_lies_beside_its_source() {
+        assert_eq!(copy_path(Path::new("/m/Tiny-1.5B.Q4_1.gguf")), Path::new("/m/Tiny-1.5B.Q4_1.q8_0.gguf"));
+    }
+
+    #[test]
+    fn only_slow_quantizations_are_rewritten() {
+        assert!(is_slow(Some(sys::LLAMA_FTYPE_MOSTLY_Q4_1)));
+        assert!(!is_slow(Some(sys::LLAMA_FTYPE_MOSTLY_Q8_0)));
+        assert!(!is_slow(Some(sys::LLAMA_FTYPE_MOSTLY_F16)));
+        assert!(!is_slow(None));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_a_reason_not_a_panic() {
+        let refused = write_copy(Path::new("model.gguf"), Path::new("/absent/model.q8_0.gguf"), 1);
+        assert!(refused.is_err_and(|reason| reason.contains("/absent/model.q8_0.gguf")));
+    }
+
+    #[test]
+    fn a_copy_that_is_not_a_model_is_not_usable() -> std::io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let copy = folder.path().join("model.q8_0.gguf");
+        assert!(!is_usable(&copy, Some(SystemTime::UNIX_EPOCH)));
+        fs::write(&copy, b"GGUF")?;
+        assert!(!is_usable(&copy, Some(SystemTime::UNIX_EPOCH)));
+        Ok(())
+    }
+}

@@ -1,0 +1,220 @@
+//! The bounded queue between callers and the model's thread.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use llama_cpp_2::token::LlamaToken;
+use tokio::sync::oneshot;
+
+use crate::constrain::Constraint;
+use crate::sample::Sampler;
+use crate::{Cancel, Completion, Error};
+
+/// A request that is ready to be decoded.
+pub(crate) struct Job {
+    pub prompt: Vec<LlamaToken>,
+    pub max_tokens: u32,
+    pub sampler: Sampler,
+    pub constraint: Option<Constraint>,
+    pub stop: Vec<String>,
+    pub since: Instant,
+    pub caller: Caller,
+}
+
+impl Job {
+    /// Cells of the key-value cache that it may come to need.
+    pub(crate) fn cells(&self) -> u32 {
+        u32::try_from(self.prompt.len()).unwrap_or(u32::MAX).saturating_add(self.max_tokens)
+    }
+}
+
+/// The one who waits for the outcome.
+pub(crate) struct Caller {
+    pub cancel: Cancel,
+    pub reply: oneshot::Sender<Result<Completion, Error>>,
+}
+
+impl Caller {
+    /// Whether it cancelled, or dropped its future.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.cancel.is_cancelled() || self.reply.is_closed()
+    }
+
+    pub(crate) fn answer(self, outcome: Result<Completion, Error>) {
+        // A caller that dropped its future wants no answer.
+        let _ = self.reply.send(outcome);
+    }
+}
+
+/// What the thread finds when it looks for work.
+pub(crate) enum Next {
+    Job(Box<Job>),
+    /// Nothing that can start now.
+    Nothing,
+    Closed,
+}
+
+/// First in, first out: a large request at the head is not overtaken by small ones, so that it is served at last.
+pub(crate) struct Queue {
+    most: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    closed: bool,
+}
+
+impl Queue {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most: most.max(1), state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Adds a job, unless the queue is full or closed.
+    pub(crate) fn push(&self, job: Job) -> Result<(), Error> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(Error::Closed);
+        }
+        state.jobs.retain(|job| !job.caller.reply.is_closed());
+        if state.jobs.len() >= self.most {
+            return Err(Error::QueueFull { waiting: state.jobs.len() });
+        }
+        state.jobs.push_back(job);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Takes the first job if it `fits`; with nothing waiting, returns at once or, if `idle`, when something comes.
+    pub(crate) fn next(&self, idle: bool, fits: impl Fn(&Job) -> bool) -> Next {
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return Next::Closed;
+            }
+            dismiss_gone(&mut state.jobs);
+            if state.jobs.front().is_some_and(&fits) {
+                return state.jobs.pop_front().map_or(Next::Nothing, |job| Next::Job(Box::new(job)));
+            }
+            if !idle || !state.jobs.is_empty() {
+                return Next::Nothing;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Refuses new jobs and drops those that wait: their callers see [`Error::Closed`].
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.jobs.clear();
+        self.changed.notify_all();
+    }
+
+    /// A guard that closes the queue however the thread ends.
+    pub(crate) fn close_at_end(queue: &Arc<Self>) -> CloseAtEnd {
+        CloseAtEnd(Arc::clone(queue))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that can panic leaves the state half changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes the queue when dropped.
+pub(crate) struct CloseAtEnd(Arc<Queue>);
+
+impl Drop for CloseAtEnd {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+fn dismiss_gone(jobs: &mut VecDeque<Job>) {
+    if jobs.iter().any(|job| job.caller.is_gone()) {
+        let (gone, waiting): (VecDeque<_>, VecDeque<_>) = jobs.drain(..).partition(|job| job.caller.is_gone());
+        *jobs = waiting;
+        gone.into_iter().for_each(|job| job.caller.answer(Err(Error::Cancelled)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Outcome = oneshot::Receiver<Result<Completion, Error>>;
+
+    fn job(max_tokens: u32) -> (Job, Cancel, Outcome) {
+        let (reply, outcome) = oneshot::channel();
+        let cancel = Cancel::default();
+        let caller = Caller { cancel: cancel.clone(), reply };
+        let sampler = Sampler::new(0.0, 0);
+        let job = Job {
+            prompt: vec![LlamaToken(1)],
+            max_tokens,
+            sampler,
+            constraint: None,
+            stop: Vec::new(),
+            since: Instant::now(),
+            caller,
+        };
+        (job, cancel, outcome)
+    }
+
+    fn cells(next: Next) -> Option<u32> {
+        match next {
+            Next::Job(job) => Some(job.cells()),
+            Next::Nothing | Next::Closed => None,
+        }
+    }
+
+    #[test]
+    fn a_full_queue_refuses_and_says_how_many_wait() {
+        let queue = Queue::new(1);
+        let (first, _, _outcome) = job(1);
+        assert_eq!(queue.push(first), Ok(()));
+        assert_eq!(queue.push(job(1).0), Err(Error::QueueFull { waiting: 1 }));
+    }
+
+    #[test]
+    fn a_caller_that_went_away_makes_room() {
+        let queue = Queue::new(1);
+        assert_eq!(queue.push(job(1).0), Ok(()));
+        assert_eq!(queue.push(job(1).0), Ok(()));
+    }
+
+    #[test]
+    fn jobs_start_in_order_and_a_large_one_is_not_overtaken() {
+        let queue = Queue::new(8);
+        let ((large, _, _a), (small, _, _b)) = (job(99), job(4));
+        assert_eq!((queue.push(large), queue.push(small)), (Ok(()), Ok(())));
+        assert_eq!(cells(queue.next(false, |job| job.cells() <= 50)), None);
+        assert_eq!(cells(queue.next(false, |_| true)), Some(100));
+        assert_eq!(cells(queue.next(false, |_| true)), Some(5));
+    }
+
+    #[test]
+    fn a_waiting_job_that_is_cancelled_is_answered_and_skipped() {
+        let queue = Queue::new(8);
+        let ((first, cancel, mut outcome), (second, _, _b)) = (job(1), job(2));
+        assert_eq!((queue.push(first), queue.push(second)), (Ok(()), Ok(())));
+        cancel.cancel();
+        assert_eq!(cells(queue.next(false, |_| true)), Some(3));
+        assert_eq!(outcome.try_recv(), Ok(Err(Error::Cancelled)));
+    }
+
+    #[test]
+    fn closing_drops_what_waits_and_refuses_the_rest() {
+        let queue = Queue::new(8);
+        let (first, _, mut outcome) = job(1);
+        assert_eq!(queue.push(first), Ok(()));
+        queue.close();
+        assert_eq!(outcome.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+        assert_eq!(queue.push(job(1).0), Err(Error::Closed));
+        assert!(matches!(queue.next(true, |_| true), Next::Closed));
+    }
+}

@@ -1,0 +1,59 @@
+//! The one-time rewrite to Q8_0. One test, so that nothing else competes for the cores.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use conclave_local_model::{LocalModel, Options};
+
+fn weights() -> PathBuf {
+    let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/models/SmolLM2-135M-Instruct.Q4_1.gguf");
+    let path = std::env::var_os("LOCAL_MODEL_PATH").map_or(fetched, PathBuf::from);
+    assert!(
+        path.is_file(),
+        "the weights are not at {}: run `make model`, or set LOCAL_MODEL_PATH to a GGUF file",
+        path.display()
+    );
+    path
+}
+
+fn load(path: &Path) {
+    LocalModel::load(Options { context_tokens: 256, ..Options::new(path) }).unwrap();
+}
+
+fn modified(path: &Path) -> SystemTime {
+    fs::metadata(path).unwrap().modified().unwrap()
+}
+
+#[test]
+fn a_slow_model_is_rewritten_once_and_a_stale_or_truncated_copy_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("tiny.gguf");
+    fs::copy(weights(), &source).unwrap();
+    let copy = folder.path().join("tiny.q8_0.gguf");
+
+    std::thread::scope(|scope| {
+        scope.spawn(|| load(&source));
+        scope.spawn(|| load(&source));
+    });
+    let whole = fs::metadata(&copy).unwrap().len();
+    let made = modified(&copy);
+    load(&source);
+    assert_eq!(modified(&copy), made, "a good copy is used again");
+
+    let file = fs::OpenOptions::new().write(true).open(&copy).unwrap();
+    file.set_len(whole / 2).unwrap();
+    drop(file);
+    load(&source);
+    assert_eq!(fs::metadata(&copy).unwrap().len(), whole, "a truncated copy is replaced");
+
+    let made = modified(&copy);
+    fs::OpenOptions::new().write(true).open(&source).unwrap().set_modified(SystemTime::now()).unwrap();
+    load(&source);
+    assert!(modified(&copy) > made, "a copy older than its source is replaced");
+
+    let mut names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["tiny.gguf", "tiny.q8_0.gguf"], "nothing is left over");
+}

@@ -1,0 +1,164 @@
+//! Verifiability: can a reader check what the output says, and does what can be checked by machine hold?
+//!
+//! | feature | value | points |
+//! | --- | --- | --- |
+//! | `base` | | 10 |
+//! | `figures` | distinct numbers | +0.75 each, at most +3 |
+//! | `names` | distinct names of things | +0.75 each, at most +2.5 |
+//! | `reasoning` | sentences that show how (because, so, first, =) or explain further | +1 each, at most +3 |
+//! | `arithmetic_right` | equations that hold | +1.5 each, at most +4 |
+//! | `arithmetic_wrong` | equations that do not | -6 each, at most -12 |
+//! | `code_sound`, `code_broken` | code blocks that parse or pair their brackets, or do not | +3 at most, -5 each |
+//! | `commands` | inline code and commands | +0.75 each, at most +2 |
+//! | `dangerous_command` | shell lines that destroy data | -4 each, at most -8 |
+//! | `sources` | links, documents, "according to NAME" | +1.5 each, at most +3 |
+//! | `assumptions`, `failure_modes` | stated ones | +1 each, at most +2 each |
+//! | `tests` | ways to test or check the result | +1 each, at most +2 |
+//! | `sweeping` | unconditional certainty per sentence | 0 to -6 |
+//! | `vague_source` | "studies show", "experts say" | -1.5 each, at most -4 |
+//! | `bad_date` | dates that no calendar has | -3 each, at most -6 |
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::markdown::{Soundness, dangerous_commands, soundness};
+use super::pattern::pattern;
+use super::reading::Reading;
+use super::tally::{Tally, ramp};
+use super::text::{is_content, ratio};
+use crate::domain::Axis;
+
+pub(super) fn measure(reading: &Reading<'_>) -> Tally {
+    let mut tally = Tally::new(Axis::Verifiability, 10.0);
+    let prose = &reading.markdown.prose;
+    let report = reading.output.report;
+    let mut up_to = |name: &str, count: usize, each: f64, most: f64| {
+        let points = if each < 0.0 { (each * count as f64).max(most) } else { (each * count as f64).min(most) };
+        tally.add(name, count as f64, points);
+    };
+    let counted = |regex: &Regex| regex.find_iter(prose).count();
+    let figures: BTreeSet<&str> = reading
+        .words
+        .iter()
+        .map(|w| w.lower.as_str())
+        .filter(|w| w.starts_with(|c: char| c.is_ascii_digit()))
+        .collect();
+    up_to("figures", figures.len(), 0.75, 3.0);
+    up_to("names", names(reading), 0.75, 2.5);
+    up_to("reasoning", explanations(reading), 1.0, 3.0);
+    up_to("arithmetic_right", reading.right_equations(), 1.5, 4.0);
+    up_to("arithmetic_wrong", reading.wrong_equations(), -6.0, -12.0);
+    let checks: Vec<Soundness> = reading.markdown.blocks.iter().map(soundness).collect();
+    let found = |wanted| checks.iter().filter(|check| **check == wanted).count();
+    up_to("code_sound", found(Soundness::Sound), 3.0, 3.0);
+    up_to("code_broken", found(Soundness::Broken), -5.0, -10.0);
+    up_to("commands", reading.markdown.inline_code, 0.75, 2.0);
+    up_to("dangerous_command", reading.markdown.blocks.iter().map(dangerous_commands).sum(), -4.0, -8.0);
+    up_to("sources", counted(&SOURCE) + reading.markdown.links, 1.5, 3.0);
+    up_to("assumptions", telling(&report.assumptions), 1.0, 2.0);
+    up_to("failure_modes", telling(&report.failure_modes), 1.0, 2.0);
+    up_to("tests", counted(&TEST), 1.0, 2.0);
+    up_to("vague_source", counted(&VAGUE), -1.5, -4.0);
+    up_to("bad_date", bad_dates(prose), -3.0, -6.0);
+    let sweeping = ratio(counted(&SWEEPING), reading.sentences.len().max(3));
+    tally.add("sweeping", sweeping, -6.0 * ramp(sweeping, 0.0, 0.6));
+    tally
+}
+
+static SOURCE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"https?://\S+|\b(?:RFC|ISO|IEEE|CVE|SPEC|POSIX)[- ]?\d+|\b[Aa]ccording to (?:the )?[A-Z]\w+|\b(?:the )?(?:official )?(?:documentation|man page|changelog|release notes)\b|\btheorem\b|\bformula\b",
+    )
+});
+static TEST: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:to (?:verify|check|confirm|test)|unit tests?|acceptance tests?|assert(?:s|ion)?|smoke test|can be (?:verified|checked|tested)|verify (?:that|by|with)|double-check|check(?:ing)?:)\b",
+    )
+});
+static VAGUE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:(?:many|some|most|several) (?:experts|people|studies|researchers|scientists)|studies (?:show|have shown|suggest)|research (?:shows|suggests)|it is (?:widely|well|generally) (?:known|believed|accepted)|experts (?:say|agree))\b",
+    )
+});
+static SWEEPING: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:definitely|undoubtedly|without (?:a |any )?doubt|guaranteed|absolutely|certainly|obviously|clearly the best|always works|never fails|everyone knows|100% (?:sure|certain|correct|safe)|trust me|there is no way|the best in the world|of course|impossible to fail)\b",
+    )
+});
+
+/// Distinct capitalised words that do not merely begin a sentence, or that come up within one too.
+fn names(reading: &Reading<'_>) -> usize {
+    let starts: BTreeSet<&str> = reading.sentences.iter().filter_map(|s| s.split_whitespace().next()).collect();
+    let found: BTreeSet<&str> = reading
+        .words
+        .iter()
+        .filter(|word| word.capital && is_content(&word.lower) && word.lower.len() > 1)
+        .filter(|word| !starts.iter().any(|start| start.to_lowercase().starts_with(&word.lower)))
+        .map(|word| word.lower.as_str())
+        .collect();
+    found.len()
+}
+
+/// Sentences that say why or how; half of the others count too as soon as there is more than one.
+fn explanations(reading: &Reading<'_>) -> usize {
+    static HOW: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)\b(?:because|since|therefore|thus|hence|so that|which means|due to|first|then|next|for example|such as|in order to|step|consists|based on|is called|defined as)\b|[=≈→]",
+        )
+    });
+    let how = reading.sentences.iter().filter(|s| HOW.is_match(s)).count();
+    how + (reading.sentences.len() - how) / 2
+}
+
+/// Entries with three words or more, other than "none".
+fn telling(entries: &[String]) -> usize {
+    entries.iter().filter(|entry| entry.split_whitespace().count() >= 3).count()
+}
+
+/// Dates such as 2024-13-01 or "February 30".
+fn bad_dates(text: &str) -> usize {
+    static ISO: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b([12]\d{3})-(\d{2})-(\d{2})\b"));
+    static DAY: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"\b(January|February|March|April|May|June|July|August|September|October|November|December) (\d{1,2})(?:st|nd|rd|th)?\b(?:, (\d{4}))?",
+        )
+    });
+    const MONTHS: [(&str, i8); 12] = [
+        ("January", 31),
+        ("February", 29),
+        ("March", 31),
+        ("April", 30),
+        ("May", 31),
+        ("June", 30),
+        ("July", 31),
+        ("August", 31),
+        ("September", 30),
+        ("October", 31),
+        ("November", 30),
+        ("December", 31),
+    ];
+    let iso = ISO.captures_iter(text).filter(|found| {
+        let part = |n: usize| found.get(n).and_then(|m| m.as_str().parse::<i16>().ok()).unwrap_or_default();
+        jiff::civil::Date::new(part(1), part(2) as i8, part(3) as i8).is_err()
+    });
+    let day = DAY.captures_iter(text).filter(|found| {
+        let number = found.get(2).and_then(|m| m.as_str().parse::<i8>().ok()).unwrap_or(99);
+        MONTHS
+            .iter()
+            .any(|(name, days)| found.get(1).is_some_and(|m| m.as_str() == *name) && (number == 0 || number > *days))
+    });
+    iso.count() + day.count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_checked_against_the_calendar() {
+        assert_eq!(bad_dates("On 2023-02-29 and February 30 and 2024-13-01."), 3);
+        assert_eq!(bad_dates("On 2024-02-29, March 31 and May 5, 2020."), 0);
+    }
+}

@@ -1,3 +1,5 @@
+pub mod app;
+pub mod attachments;
 pub mod clock;
 pub mod committee;
 pub mod config;

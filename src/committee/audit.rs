@@ -47,7 +47,9 @@ impl<'a> Facts<'a> {
         for event in self.events {
             let Event::AgentFinished(finished) = event else { continue };
             let improves = matches!(finished.outcome, AgentOutcome::Answered { .. })
-                || !last.iter().any(|k| k.agent == finished.agent && matches!(k.outcome, AgentOutcome::Answered { .. }));
+                || !last
+                    .iter()
+                    .any(|k| k.agent == finished.agent && matches!(k.outcome, AgentOutcome::Answered { .. }));
             if improves {
                 last.retain(|known| known.agent != finished.agent);
                 last.push(finished);
@@ -196,7 +198,7 @@ fn budget(facts: &Facts<'_>) -> Value {
 pub fn markdown(audit: &Value) -> String {
     let mut text = format!("{AUDIT}\n\n");
     let _ = writeln!(text, "- Run: {}", plain(&audit["runId"]));
-    if let Some(parent) = audit["continues"]["parent"].as_str() {
+    if let Some(parent) = audit.pointer("/continues/parent").and_then(Value::as_str) {
         let _ = writeln!(text, "- Continues: {parent}");
     }
     let _ = writeln!(text, "- Config: {}; prompts: {}", short(&audit["configHash"]), short(&audit["promptsHash"]));
@@ -215,11 +217,12 @@ pub fn markdown(audit: &Value) -> String {
     }
     disagreements_section(&mut text, &audit["disagreements"]);
     confidence_section(&mut text, &audit["confidence"]);
-    if !audit["synthesis"].is_null() {
+    let synthesis = &audit["synthesis"];
+    if !synthesis.is_null() {
         text.push_str("\n### Synthesis\n\n");
-        let _ = writeln!(text, "- Obtained: {}", plain(&audit["synthesis"]["obtained"]));
-        list(&mut text, "Units used", &audit["synthesis"]["unitsUsed"]);
-        list(&mut text, "Corrected", &audit["synthesis"]["corrections"]);
+        let _ = writeln!(text, "- Obtained: {}", plain(&synthesis["obtained"]));
+        list(&mut text, "Units used", &synthesis["unitsUsed"]);
+        list(&mut text, "Corrected", &synthesis["corrections"]);
     }
     if let Some(justified) = audit["quarantineJustifications"].as_array().filter(|j| !j.is_empty()) {
         text.push_str("\n### Why quarantined material was used\n\n");
@@ -235,7 +238,9 @@ pub fn markdown(audit: &Value) -> String {
 }
 
 fn agents_section(text: &mut String, agents: &[Value]) {
-    text.push_str("\n### Agents\n\n| agent | status | Cred | model | latency | tokens in/out | cost USD | attempts | JSON |\n");
+    text.push_str(
+        "\n### Agents\n\n| agent | status | Cred | model | latency | tokens in/out | cost USD | attempts | JSON |\n",
+    );
     text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for a in agents {
         let json = match (a["obtained"].as_str(), a["reusedFrom"].as_str()) {
@@ -319,7 +324,9 @@ fn confidence_section(text: &mut String, c: &Value) {
 }
 
 fn budget_section(text: &mut String, budget: &Value) {
-    text.push_str("\n### Budget\n\n| call | model | state | reserved USD | cost USD | tokens in/out | latency | prompt |\n");
+    text.push_str(
+        "\n### Budget\n\n| call | model | state | reserved USD | cost USD | tokens in/out | latency | prompt |\n",
+    );
     text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for call in budget["calls"].as_array().into_iter().flatten() {
         let _ = writeln!(
@@ -337,12 +344,8 @@ fn budget_section(text: &mut String, budget: &Value) {
         );
     }
     let exceeded = if budget["modeCapExceeded"] == true { "; A PROVIDER BILLED MORE THAN WAS RESERVED" } else { "" };
-    let _ = writeln!(
-        text,
-        "\nSpent {:.5} of {:.2} USD{exceeded}.",
-        number(&budget["spentUsd"]),
-        number(&budget["capUsd"])
-    );
+    let _ =
+        writeln!(text, "\nSpent {:.5} of {:.2} USD{exceeded}.", number(&budget["spentUsd"]), number(&budget["capUsd"]));
 }
 
 fn plain(value: &Value) -> String {

@@ -97,9 +97,8 @@ pub fn fit(agents: &[Wanted<'_>], synthesis: &Wanted<'_>, left: Usd) -> Option<F
         }
         let drop_order = [Agent::Critic, Agent::Verifier];
         let optional = kept.iter().rposition(|w| agent_of(w.role).is_some_and(|a| !a.is_core()));
-        let next = optional.or_else(|| {
-            drop_order.iter().find_map(|a| kept.iter().position(|w| w.role == Role::Agent(*a)))
-        });
+        let next =
+            optional.or_else(|| drop_order.iter().find_map(|a| kept.iter().position(|w| w.role == Role::Agent(*a))));
         let dropped = kept.remove(next?);
         left_out.push(format!("{} did not run: the cap has no room for it", dropped.role));
     }

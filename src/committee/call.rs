@@ -67,7 +67,11 @@ struct Answer {
 ///
 /// # Errors
 /// The outer error stops the run; the inner one says why there is no output.
-pub async fn buy_json<T>(run: &RunContext, house: &Committee, ask: Ask<'_>) -> Result<Result<Typed<T>, Unbought>, Failure>
+pub async fn buy_json<T>(
+    run: &RunContext,
+    house: &Committee,
+    ask: Ask<'_>,
+) -> Result<Result<Typed<T>, Unbought>, Failure>
 where
     T: DeserializeOwned + JsonSchema,
 {
@@ -135,7 +139,11 @@ where
 ///
 /// # Errors
 /// As [`buy_json`].
-pub async fn buy_text(run: &RunContext, house: &Committee, ask: Ask<'_>) -> Result<Result<Typed<String>, Unbought>, Failure> {
+pub async fn buy_text(
+    run: &RunContext,
+    house: &Committee,
+    ask: Ask<'_>,
+) -> Result<Result<Typed<String>, Unbought>, Failure> {
     let answer = match buy(run, house, &ask, None, None).await? {
         Ok(answer) => answer,
         Err(unbought) => return Ok(Err(unbought)),
@@ -320,7 +328,12 @@ fn affordable(run: &RunContext, model: &RoleModel, input_tokens: u64, wanted: u3
     Some(tokens)
 }
 
-fn messages(house: &Committee, ask: &Ask<'_>, model: &RoleModel, repair: Option<Repair<'_>>) -> Result<Vec<Message>, Failure> {
+fn messages(
+    house: &Committee,
+    ask: &Ask<'_>,
+    model: &RoleModel,
+    repair: Option<Repair<'_>>,
+) -> Result<Vec<Message>, Failure> {
     let mut parts: Vec<Part> = ask.images.iter().cloned().map(Part::Image).collect();
     parts.push(Part::Text(ask.prompt.user.clone()));
     let mut messages = vec![Message { author: Author::User, parts }];

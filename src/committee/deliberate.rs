@@ -85,7 +85,8 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
             break;
         }
         let topics = judgement.disagreements.iter().map(|d| d.topic.as_str()).collect::<Vec<_>>().join(", ");
-        let why = if topics.is_empty() { "some core outputs are not VALID".into() } else { format!("contested: {topics}") };
+        let why =
+            if topics.is_empty() { "some core outputs are not VALID".into() } else { format!("contested: {topics}") };
         run.record(Event::RoundStarted(RoundStarted { round, agents: open.clone(), why })).await?;
         for (agent, outcome) in table.round(round, &open, &latest, Some(&judgement)).await? {
             // A later round only replaces what it improves on: a failure leaves the earlier report standing.
@@ -162,8 +163,7 @@ fn contested(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>, pane
         let name = agent.as_str();
         judgement.disagreements.iter().flat_map(|d| &d.positions).any(|p| p.agents.iter().any(|a| a == name))
     };
-    let valid =
-        |agent: Agent| judgement.scores.iter().any(|s| s.agent == agent.as_str() && s.status == Status::Valid);
+    let valid = |agent: Agent| judgement.scores.iter().any(|s| s.agent == agent.as_str() && s.status == Status::Valid);
     let stumbled = |agent: Agent| !matches!(latest.get(&agent), Some(AgentOutcome::Answered { .. })) || !valid(agent);
     panel.iter().copied().filter(|a| holds(*a) || (a.is_core() && stumbled(*a))).collect()
 }
@@ -365,8 +365,7 @@ fn peers(
         .iter()
         .enumerate()
         .map(|(i, (report, _))| {
-            let units: Vec<Value> =
-                report.units.iter().map(|u| json!({ "topic": u.topic, "text": u.text })).collect();
+            let units: Vec<Value> = report.units.iter().map(|u| json!({ "topic": u.topic, "text": u.text })).collect();
             json!({ "label": format!("MEMBER {}", i + 1), "units": units })
         })
         .collect();

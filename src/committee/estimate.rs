@@ -65,7 +65,7 @@ pub async fn of_synthesis(
             plan_risks: meta.plan_risks.clone(),
             plan_confidence: meta.plan_confidence,
         };
-        return Ok(Some(estimate(out, corrections)));
+        return Ok(Some(estimate(&out, corrections)));
     }
     of_text(desk, main, corrections).await
 }
@@ -118,7 +118,7 @@ pub async fn of_text(desk: &Desk<'_>, main: &str, corrections: &mut Vec<String>)
     }))
 }
 
-fn estimate(out: EstimateOut, corrections: &mut Vec<String>) -> Estimate {
+fn estimate(out: &EstimateOut, corrections: &mut Vec<String>) -> Estimate {
     let steps = out
         .plan_steps
         .iter()

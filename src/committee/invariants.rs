@@ -137,7 +137,7 @@ impl Findings {
         let body = x.reply.text.split(AUDIT).next().unwrap_or("").to_lowercase();
         let others: String = kept_texts(x.events).join("\n").to_lowercase();
         for agent in &x.reply.meta.invalidation.discarded {
-            for report in reports(x.events).filter(|(name, _)| name == agent.as_str()).map(|(_, report)| report) {
+            for report in reports(x.events).filter(|(name, _)| *name == agent.as_str()).map(|(_, report)| report) {
                 for unit in &report.units {
                     if body.contains(&format!("{agent}:{}", unit.id).to_lowercase()) {
                         self.add("DISCARD is never referenced", format!("unit {agent}:{}", unit.id));

@@ -30,9 +30,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::attachments::Fetcher;
 use crate::config::{OutputForm, Policy, PromptSet, RoleModel};
-use crate::domain::{
-    Agent, BudgetMeta, Confidence, Gate, Invalidation, Meta, Outcome, Reply, Role, Status, Usd,
-};
+use crate::domain::{Agent, BudgetMeta, Confidence, Gate, Invalidation, Meta, Outcome, Reply, Role, Status, Usd};
 use crate::journal::{AgentOutcome, Cause, Event, Gated, RunContext, Stop};
 use crate::llm::Registry;
 use case::Case;

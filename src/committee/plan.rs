@@ -63,7 +63,7 @@ pub async fn make(run: &RunContext, house: &Committee, case: &Case, hints: &Hint
     if let Some(Event::Planned(planned)) = run.recall("plan") {
         return Ok(planned);
     }
-    let planned = match case.parent.as_ref().and_then(|parent| parent.planned.clone()) {
+    let planned = match case.parent.as_ref().and_then(|parent| parent.planned.as_ref()) {
         Some(planned) => reuse(planned, house, case),
         None => ask_master(run, house, case, hints).await?,
     };
@@ -74,7 +74,7 @@ pub async fn make(run: &RunContext, house: &Committee, case: &Case, hints: &Hint
 }
 
 /// The parent's plan, without the question that the user has answered.
-fn reuse(planned: Planned, house: &Committee, case: &Case) -> Planned {
+fn reuse(planned: &Planned, house: &Committee, case: &Case) -> Planned {
     let raw = OrchestrationPlan {
         task_type: planned.plan.task_type,
         agents_to_run: planned.plan.agents_to_run.iter().map(|a| a.as_str().to_owned()).collect(),
@@ -83,7 +83,7 @@ fn reuse(planned: Planned, house: &Committee, case: &Case) -> Planned {
         clarification_question: None,
         output_shape: case.question.mode,
     };
-    let (plan, corrections) = bound(raw, house, case);
+    let (plan, corrections) = bound(&raw, house, case);
     Planned { plan, obtained: "reused".into(), corrections }
 }
 
@@ -107,12 +107,12 @@ async fn ask_master(run: &RunContext, house: &Committee, case: &Case, hints: &Hi
     };
     Ok(match bought {
         Ok(typed) => {
-            let (plan, mut corrections) = bound(typed.value, house, case);
+            let (plan, mut corrections) = bound(&typed.value, house, case);
             corrections.extend(typed.notes.into_iter().map(|note| format!("the plan's JSON: {note}")));
             Planned { plan, obtained: typed.obtained.as_str().into(), corrections }
         }
         Err(unbought) if matches!(unbought.cause.as_str(), "malformed output" | "cut off" | "empty output") => {
-            let (plan, mut corrections) = bound(by_hints(case, hints), house, case);
+            let (plan, mut corrections) = bound(&by_hints(case, hints), house, case);
             corrections.push(format!("the master's plan could not be read ({}): hints decided", unbought.cause));
             Planned { plan, obtained: "by hints".into(), corrections }
         }
@@ -156,7 +156,7 @@ fn by_hints(case: &Case, hints: &Hinted) -> OrchestrationPlan {
 }
 
 /// What a plan may be: every correction is told.
-fn bound(raw: OrchestrationPlan, house: &Committee, case: &Case) -> (Plan, Vec<String>) {
+fn bound(raw: &OrchestrationPlan, house: &Committee, case: &Case) -> (Plan, Vec<String>) {
     let mut corrections = vec![];
     let mut agents: BTreeSet<Agent> = BTreeSet::new();
     for name in &raw.agents_to_run {
@@ -187,8 +187,7 @@ fn bound(raw: OrchestrationPlan, house: &Committee, case: &Case) -> (Plan, Vec<S
     if raw.output_shape != mode {
         corrections.push(format!("outputShape was set to {}, the mode of the request", mode.as_str()));
     }
-    let question =
-        raw.clarification_question.as_ref().and_then(|q| Clarification::new(&q.question, &q.options));
+    let question = raw.clarification_question.as_ref().and_then(|q| Clarification::new(&q.question, &q.options));
     let asks = raw.needs_clarification && question.is_some();
     if raw.needs_clarification && !asks {
         corrections.push("needsClarification was dropped: its question is not one with three different options".into());

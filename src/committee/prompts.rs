@@ -141,7 +141,7 @@ impl Prompts {
     /// [`Error`] when a template uses what it is not given.
     pub fn render(&self, set: PromptSet, name: &str, values: impl Serialize) -> Result<Rendered, Error> {
         let path = path_of(set, name);
-        let values = minijinja::Value::from_serialize(values);
+        let values = minijinja::Value::from(minijinja::value::Serde(values));
         let half = |half: &str| -> Result<String, Error> {
             let template = self.environment.get_template(&format!("{path}#{half}"));
             let text = template.and_then(|t| if half == "system" { t.render(()) } else { t.render(&values) });
@@ -156,7 +156,10 @@ impl Prompts {
     /// As [`Prompts::render`].
     pub fn repair(&self, set: PromptSet, values: impl Serialize) -> Result<String, Error> {
         let path = path_of(set, "repair");
-        let text = self.environment.get_template(&path).and_then(|t| t.render(minijinja::Value::from_serialize(values)));
+        let text = self
+            .environment
+            .get_template(&path)
+            .and_then(|t| t.render(minijinja::Value::from(minijinja::value::Serde(values))));
         text.map(|t| t.trim().to_owned()).map_err(|e| Error { file: path, detail: format!("{e:#}") })
     }
 }

@@ -22,7 +22,8 @@ pub async fn ask_only(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     let mut ask = desk.ask("question", values, texts)?;
     ask.max_tokens = ask.max_tokens.min(500);
     desk.run.hold(crate::domain::Usd::ZERO);
-    let mut corrections = vec!["no synthesis was bought: even the largest bonus could not reach the threshold".to_owned()];
+    let mut corrections =
+        vec!["no synthesis was bought: even the largest bonus could not reach the threshold".to_owned()];
     let bought = match form {
         OutputForm::Json => buy_json::<QuestionOut>(desk.run, desk.house, ask).await?,
         OutputForm::Text => buy_text(desk.run, desk.house, ask).await?.map(|typed| super::call::Typed {

@@ -94,8 +94,7 @@ fn estimate_section(estimate: &Estimate) -> String {
         figure(t.expected)
     );
     let or_none = |lines: &[String]| -> String {
-        let lines: Vec<String> =
-            if lines.is_empty() { vec!["none stated".to_owned()] } else { lines.to_vec() };
+        let lines: Vec<String> = if lines.is_empty() { vec!["none stated".to_owned()] } else { lines.to_vec() };
         lines.iter().fold(String::new(), |all, line| format!("{all}  - {line}\n"))
     };
     let _ = write!(text, "- Assumptions:\n{}", or_none(&estimate.assumptions));

@@ -35,7 +35,8 @@ pub fn main_answer(markdown: &str, discarded: &[Agent], corrections: &mut Vec<St
         if fence.is_none() && toggles.is_none() {
             if let Some((level, name)) = own_heading(line) {
                 skipping = Some(level);
-                corrections.push(format!("the section \"{name}\" was cut from the main answer: the service renders it"));
+                corrections
+                    .push(format!("the section \"{name}\" was cut from the main answer: the service renders it"));
                 continue;
             }
             if let (Some(level), Some(heading)) = (skipping, heading_level(line))
@@ -76,7 +77,8 @@ fn own_heading(line: &str) -> Option<(usize, String)> {
     let name = captures.get(2)?.as_str();
     let colon = line.contains(':') || rest.is_empty();
     let shouted = name.to_lowercase().starts_with("tl");
-    if (bare && !(rest.is_empty() || (colon && shouted))) || (!bare && !(rest.is_empty() || colon)) {
+    let heads = rest.is_empty() || (colon && (shouted || !bare));
+    if !heads {
         return None;
     }
     Some((if hashes == 0 { 6 } else { hashes }, name.to_owned()))
@@ -125,7 +127,8 @@ mod tests {
     #[test]
     fn the_services_own_sections_are_cut_with_all_they_hold() {
         let mut told = vec![];
-        let text = "Use Docker.\n\n## Execution time estimate\n- Total: E_total=99\n\n### Confidence\n0.99\n\n## Next\nMore.";
+        let text =
+            "Use Docker.\n\n## Execution time estimate\n- Total: E_total=99\n\n### Confidence\n0.99\n\n## Next\nMore.";
         assert_eq!(main_answer(text, &[], &mut told), "Use Docker.\n\n## Next\nMore.");
         assert_eq!(told.len(), 2);
     }
@@ -139,7 +142,10 @@ mod tests {
     #[test]
     fn references_to_discarded_units_are_cut() {
         let mut told = vec![];
-        assert_eq!(main_answer("It is 4 [critic:u1], see solver:u2.", &[Agent::Critic], &mut told), "It is 4, see solver:u2.");
+        assert_eq!(
+            main_answer("It is 4 [critic:u1], see solver:u2.", &[Agent::Critic], &mut told),
+            "It is 4, see solver:u2."
+        );
         assert_eq!(told.len(), 1);
     }
 

@@ -24,8 +24,20 @@ const ACTIONS: &str = "access add adjust allow analyze analyse apply approve arr
 
 /// Words that may stand before the action.
 const LEADS: [&str; 14] = [
-    "first", "second", "third", "then", "next", "finally", "now", "lastly", "please", "afterwards", "also", "and",
-    "you", "to",
+    "first",
+    "second",
+    "third",
+    "then",
+    "next",
+    "finally",
+    "now",
+    "lastly",
+    "please",
+    "afterwards",
+    "also",
+    "and",
+    "you",
+    "to",
 ];
 
 static PLAN_HEADING: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -47,7 +59,8 @@ pub fn plan_steps(markdown: &str) -> Vec<String> {
     for list in &lists {
         let actions = list.items.iter().filter(|item| item.has_command || begins_with_action(&item.text)).count();
         let ordered_plan = list.ordered && list.items.len() >= 3 && (!english || actions * 2 >= list.items.len());
-        let headed_plan = list.under_plan_heading && list.items.len() >= 2 && (list.ordered || actions * 2 >= list.items.len());
+        let headed_plan =
+            list.under_plan_heading && list.items.len() >= 2 && (list.ordered || actions * 2 >= list.items.len());
         if ordered_plan || headed_plan {
             return list.items.iter().map(|item| label(&item.text)).collect();
         }
@@ -106,7 +119,9 @@ fn lists(markdown: &str) -> Vec<List> {
             }
             Event::Start(Tag::CodeBlock(_)) => {
                 code = true;
-                if depth > 0 && let Some(item) = lists.last_mut().and_then(|l| l.items.last_mut()) {
+                if depth > 0
+                    && let Some(item) = lists.last_mut().and_then(|l| l.items.last_mut())
+                {
                     item.has_command = true;
                 }
             }
@@ -143,9 +158,9 @@ fn begins_with_action(item: &str) -> bool {
     let Some(first) = words.next() else { return false };
     ACTIONS.split_whitespace().any(|action| {
         let plain = first == action;
-        let gerund = first.strip_suffix("ing").is_some_and(|stem| {
-            stem == action || Some(stem) == action.strip_suffix('e') || is_doubled(stem, action)
-        });
+        let gerund = first
+            .strip_suffix("ing")
+            .is_some_and(|stem| stem == action || Some(stem) == action.strip_suffix('e') || is_doubled(stem, action));
         plain || gerund
     })
 }
@@ -174,7 +189,8 @@ mod tests {
 
     #[test]
     fn ordered_actions_are_a_plan_and_ordered_facts_are_not() {
-        let plan = "Do this:\n\n1. Install Docker.\n2. First, copy the image over. It is large.\n3. `docker run -d app`\n";
+        let plan =
+            "Do this:\n\n1. Install Docker.\n2. First, copy the image over. It is large.\n3. `docker run -d app`\n";
         assert_eq!(plan_steps(plan), ["Install Docker", "First, copy the image over", "docker run -d app"]);
         let facts = "The largest planets:\n\n1. Jupiter\n2. Saturn\n3. Uranus\n";
         assert_eq!(plan_steps(facts), Vec::<String>::new());

@@ -13,9 +13,7 @@ use super::deliberate::{Deliberation, set, without_self_confidence};
 use super::plan::QuestionOut;
 use super::{Committee, Failure, estimate, question, sections};
 use crate::config::OutputForm;
-use crate::domain::{
-    Agent, AgentReport, AssumptionKind, Clarification, Mode, Plan, Role, Status, TaskType, TimeUnit,
-};
+use crate::domain::{Agent, AgentReport, AssumptionKind, Clarification, Mode, Plan, Role, Status, TaskType, TimeUnit};
 use crate::journal::{DisagreementNote, Draft, Event, Justification, RunContext, Synthesized};
 use crate::llm::structured::Problem;
 
@@ -148,7 +146,8 @@ async fn write_json(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
 async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     let mut values = desk.case.values(Some(desk.plan.task_type.as_str()), &[]);
     let drafts: Vec<String> = desk.usable().iter().map(|(_, report, ..)| gist(report)).collect();
-    let texts = desk.usable().iter().map(|(.., tokens)| ModelText { bytes: usize::MAX / 64, tokens: *tokens }).collect();
+    let texts =
+        desk.usable().iter().map(|(.., tokens)| ModelText { bytes: usize::MAX / 64, tokens: *tokens }).collect();
     set(&mut values, "drafts", json!(drafts));
     let ask = desk.ask("synthesis", values, texts)?;
     desk.run.hold(crate::domain::Usd::ZERO);
@@ -181,7 +180,8 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
 async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synthesized, Failure> {
     let FinalSynthesis { reply_markdown, meta, audit } = typed.value;
     let mut corrections: Vec<String> = typed.notes.iter().map(|n| format!("the synthesis's JSON: {n}")).collect();
-    let main = sections::main_answer(&reply_markdown, &desk.deliberation.with_status(Status::Discard), &mut corrections);
+    let main =
+        sections::main_answer(&reply_markdown, &desk.deliberation.with_status(Status::Discard), &mut corrections);
     if main.trim().is_empty() {
         return Err(Failure::master_detail("synthesis", "malformed output", "the main answer is empty"));
     }
@@ -331,9 +331,11 @@ impl<'a> Desk<'a> {
         for agent in self.deliberation.with_status(Status::Quarantine) {
             let prefix = format!("{agent}:");
             let used = synthesis.audit.units_used.iter().any(|id| id.trim().starts_with(&prefix));
-            let justified = synthesis.audit.quarantine_justifications.iter().any(|j| {
-                j.agent.trim().eq_ignore_ascii_case(agent.as_str()) && !j.why.trim().is_empty()
-            });
+            let justified = synthesis
+                .audit
+                .quarantine_justifications
+                .iter()
+                .any(|j| j.agent.trim().eq_ignore_ascii_case(agent.as_str()) && !j.why.trim().is_empty());
             if used && !justified {
                 problems.push(Problem {
                     pointer: "/audit/quarantineJustifications".into(),

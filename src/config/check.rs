@@ -318,9 +318,7 @@ impl Check<'_> {
                 Ok(agent) if !agent.is_core() => {
                     disabled_agents.insert(agent);
                 }
-                Ok(_) => {
-                    self.add(format!("/policy/disabledAgents/{i}"), format!("{name} is of the core and always runs"))
-                }
+                Ok(_) => self.add(format!("/policy/disabledAgents/{i}"), "an agent of the core always runs"),
                 Err(()) => self.add(format!("/policy/disabledAgents/{i}"), format!("there is no agent {name:?}")),
             }
         }

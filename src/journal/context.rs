@@ -7,7 +7,10 @@ use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 use super::event::settled_key;
-use super::{Accepted, Broken, CallResult, CallSent, CallSettled, Ending, Entry, Error, Event, Finished, Lease, Store, Tokens, verify};
+use super::{
+    Accepted, Broken, CallResult, CallSent, CallSettled, Ending, Entry, Error, Event, Finished, Lease, Store, Tokens,
+    verify,
+};
 use crate::clock::Clock;
 use crate::domain::{Ledger, Refused, RunId, Usd};
 

@@ -334,7 +334,7 @@ pub struct Finished {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Ending {
-    Replied { reply: Reply },
+    Replied { reply: Box<Reply> },
     Failed { cause: Cause, detail: String },
     Cancelled,
 }

@@ -187,6 +187,9 @@ pub trait Store: Send + Sync {
     /// Writes the run's row and its first entry in one transaction, before anything else of the run happens.
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error>;
 
+    /// The run that has an idempotency key, with the fingerprint of its request.
+    async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error>;
+
     /// Takes the lease of a run that is queued, or whose owner has let its lease run out; raises its epoch.
     async fn claim(&self, which: Claim, owner: &str, lease: Duration, now: Timestamp) -> Result<Option<Lease>, Error>;
 

@@ -6,6 +6,8 @@
 
 mod anthropic;
 mod http;
+#[cfg(feature = "local")]
+pub mod local;
 mod openai;
 mod registry;
 mod rejection;

@@ -32,10 +32,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::domain::{AnswerGroup, Judgement};
 pub use from_text::report_from_text;
 pub use screen::{Flag, FlagKind, Screening, screen};
 
-use crate::domain::{AgentReport, Axes, Disagreement, Obtained, Score, Status, TaskType, Thresholds};
+use crate::domain::{AgentReport, Axes, Obtained, Score, Status, TaskType, Thresholds};
 use disagree::Comparison;
 use reading::Reading;
 use request::Request;
@@ -87,37 +88,6 @@ impl Policy {
     pub fn weight(&self, agent: &str) -> f64 {
         self.weights.get(agent).copied().filter(|weight| weight.is_finite() && *weight >= 0.0).unwrap_or(1.0)
     }
-}
-
-/// Agents that gave the same final answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AnswerGroup {
-    /// In normal form, such as "1200 km", "yes" or "paris".
-    pub answer: String,
-    pub agents: Vec<String>,
-}
-
-/// What the engine found out about a panel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Judgement {
-    /// In the order of the outputs.
-    pub scores: Vec<Score>,
-    /// On the final answer first, then by severity.
-    pub disagreements: Vec<Disagreement>,
-    /// The heaviest group first; empty where no short final answer was found.
-    pub answer_groups: Vec<AnswerGroup>,
-    /// Weighted mean of Cred over VALID outputs, 0 to 1.
-    pub base_score: f64,
-    /// 0 to `max_conflict_penalty`.
-    pub conflict_penalty: f64,
-    /// 0 to `max_coverage_bonus`.
-    pub coverage_bonus: f64,
-    /// What the request asks, one by one.
-    pub parts: Vec<String>,
-    /// For each part, whether a VALID output covers it.
-    pub covered: Vec<bool>,
 }
 
 /// Scores every output of a panel and measures the terms of c_final. The same panel and policy give the same judgement.

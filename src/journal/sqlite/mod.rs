@@ -16,7 +16,7 @@ use super::store::{
     Acceptance, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, RunFilter, RunRow, RunState, Store,
 };
 use super::{CallResult, Ending, Event, VERSION, chain};
-use crate::domain::{Outcome, RunId};
+use crate::domain::{Mode, Outcome, RunId};
 use owners::Owners;
 
 /// Every schema change, in order. A released migration is never edited.
@@ -130,6 +130,15 @@ impl Store for SqliteStore {
         Ok(Acceptance::New)
     }
 
+    async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error> {
+        let found: Option<(String, String)> =
+            sqlx::query_as("SELECT id, body_hash FROM runs WHERE idempotency_key = ?")
+                .bind(key)
+                .fetch_optional(&self.readers)
+                .await?;
+        found.map(|(id, body_hash)| Ok((rows::run_id(&id)?, body_hash))).transpose()
+    }
+
     async fn claim(&self, which: Claim, owner: &str, lease: Duration, now: Timestamp) -> Result<Option<Lease>, Error> {
         let one = match which {
             Claim::Oldest => None,
@@ -222,10 +231,10 @@ impl Store for SqliteStore {
                AND (?4 IS NULL OR accepted_ms >= ?4) AND (?5 IS NULL OR id < ?5)
              ORDER BY id DESC LIMIT ?6",
         )
-        .bind(filter.mode.map(|m| m.as_str()))
+        .bind(filter.mode.map(Mode::as_str))
         .bind(&filter.user_id)
         .bind(filter.state.map(RunState::as_str))
-        .bind(filter.since.map(|t| t.as_millisecond()))
+        .bind(filter.since.map(Timestamp::as_millisecond))
         .bind(filter.before.map(|id| id.to_string()))
         .bind(i64::from(filter.limit))
         .fetch_all(&self.readers)

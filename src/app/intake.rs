@@ -1,0 +1,202 @@
+//! Taking a question in: its rules, its idempotency key, and what it continues.
+
+use std::sync::LazyLock;
+
+use jiff::{SignedDuration, Timestamp};
+use regex::Regex;
+
+use crate::config::{Limits, Policy};
+use crate::domain::{Clarification, OPTION_LETTERS, Question};
+use crate::journal::{Asker, Continuation, Continues, Error, Event, RunState, Store};
+
+/// A question as it is handed in.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    pub question: Question,
+    pub idempotency_key: Option<String>,
+    pub correlation_id: Option<String>,
+}
+
+/// A field that breaks a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldProblem {
+    /// JSON pointer into the request.
+    pub pointer: String,
+    pub detail: String,
+}
+
+/// Trims the message and returns every rule that the question breaks.
+pub fn check(question: &mut Question, limits: &Limits) -> Vec<FieldProblem> {
+    let mut problems = vec![];
+    let mut add = |pointer: &str, detail: String| problems.push(FieldProblem { pointer: pointer.into(), detail });
+    question.message = question.message.trim().to_owned();
+    let chars = question.message.chars().count();
+    if chars == 0 {
+        add("/message", "must not be empty".into());
+    } else if chars > limits.message_chars {
+        add("/message", format!("has {chars} characters; at most {} are allowed", limits.message_chars));
+    }
+    let ids = [
+        ("/user/id", Some(&question.user.id), true),
+        ("/user/name", Some(&question.user.name), false),
+        ("/context/channelId", question.context.channel_id.as_ref(), true),
+        ("/context/guildId", question.context.guild_id.as_ref(), true),
+        ("/context/messageId", question.context.message_id.as_ref(), true),
+    ];
+    for (pointer, value, needed) in ids {
+        let Some(value) = value else { continue };
+        if needed && value.trim().is_empty() {
+            add(pointer, "must not be empty".into());
+        } else if value.chars().count() > 200 {
+            add(pointer, "has more than 200 characters".into());
+        } else if value.chars().any(char::is_control) {
+            add(pointer, "has control characters".into());
+        }
+    }
+    if question.attachments.len() > limits.attachments {
+        let count = question.attachments.len();
+        add("/attachments", format!("has {count} entries; at most {} are allowed", limits.attachments));
+    }
+    for (i, attachment) in question.attachments.iter().enumerate() {
+        if attachment.filename.trim().is_empty() || attachment.filename.chars().count() > 255 {
+            add(&format!("/attachments/{i}/filename"), "must have 1 to 255 characters".into());
+        }
+        let data = attachment.url.starts_with("data:");
+        if !data && url::Url::parse(&attachment.url).is_ok_and(|url| url.scheme() != "https") {
+            add(&format!("/attachments/{i}/url"), "must be an https address".into());
+        } else if !data && url::Url::parse(&attachment.url).is_err() {
+            add(&format!("/attachments/{i}/url"), "is not an address".into());
+        }
+    }
+    problems
+}
+
+/// The key under which repetitions join: the client's own, or that of its message.
+pub(super) fn idempotency_key(question: &Question, header: Option<&str>) -> Option<String> {
+    match (header, &question.context.message_id) {
+        (Some(key), _) => Some(format!("key:{key}")),
+        (None, Some(message)) => Some(format!("message:{}:{message}", question.source.as_str())),
+        (None, None) => None,
+    }
+}
+
+static CORRECTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?is)^\s*(?:assumption\s+)?(A\d{1,2})\s+(?:is|was|'s)\s*(?:wrong|false|not\s+(?:true|right|correct)|incorrect|untrue)\s*[:,.;\-–—]*\s*(.*)$",
+    )
+    .ok()
+});
+
+static LETTER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?is)^\s*(?:(?:option|answer|choice)\s+)?[(\[*]*([abc])[)\]*.:]*(?:\s*[,;:\-–—]\s*(.*)|[)\]*.:]+\s+(.*)|\s*)$")
+        .ok()
+});
+
+/// What the question continues: the asker's pending question in the same place, or a numbered assumption of his last
+/// answer there. The prefix `new:` forces a new request; it is cut off.
+pub(super) async fn continuation(
+    store: &dyn Store,
+    policy: &Policy,
+    question: &mut Question,
+    now: Timestamp,
+) -> Result<Option<Continues>, Error> {
+    let lower = question.message.to_lowercase();
+    if lower.starts_with("new:") {
+        let rest = question.message.get(4..).unwrap_or("").trim().to_owned();
+        if !rest.is_empty() {
+            question.message = rest;
+        }
+        return Ok(None);
+    }
+    let asker = Asker {
+        source: question.source,
+        user_id: question.user.id.clone(),
+        guild_id: question.context.guild_id.clone(),
+        channel_id: question.context.channel_id.clone(),
+    };
+    let window = SignedDuration::try_from(policy.clarification_window).unwrap_or(SignedDuration::from_mins(30));
+    let since = now.saturating_sub(window).unwrap_or(now);
+    let Some(last) = store.last_reply(&asker, since).await? else { return Ok(None) };
+    let correction = CORRECTION.as_ref().and_then(|re| re.captures(&question.message));
+    if last.state != RunState::Clarification && correction.is_none() {
+        return Ok(None);
+    }
+    let entries = store.entries(last.id, 0).await?;
+    let synthesized = entries.iter().find_map(|e| if let Event::Synthesized(s) = &e.event { Some(s) } else { None });
+    let Some(synthesized) = synthesized else { return Ok(None) };
+    let by = match (last.state, correction) {
+        (RunState::Clarification, _) => Some(answer(&synthesized.question, &question.message)),
+        (_, Some(captures)) => {
+            let handle = captures.get(1).map_or("", |m| m.as_str()).to_uppercase();
+            let said = captures.get(2).map_or("", |m| m.as_str().trim());
+            let assumption =
+                synthesized.draft.as_ref().and_then(|draft| draft.assumptions.iter().find(|a| a.handle == handle));
+            assumption.map(|assumption| Continuation::Correction {
+                handle,
+                wrong: assumption.text.clone(),
+                correction: if said.is_empty() {
+                    format!("It is not so: {}", assumption.text)
+                } else {
+                    said.to_owned()
+                },
+            })
+        }
+        _ => None,
+    };
+    Ok(by.map(|by| Continues { parent: last.id, by }))
+}
+
+/// Reads an answer to a question with three options: a letter, an option's text, or free text.
+fn answer(asked: &Clarification, message: &str) -> Continuation {
+    let question = asked.question.clone();
+    let letter = LETTER.as_ref().and_then(|re| re.captures(message)).and_then(|captures| {
+        let letter = captures.get(1)?.as_str().chars().next()?.to_ascii_uppercase();
+        let more = captures.get(2).or(captures.get(3)).map_or("", |m| m.as_str().trim()).to_owned();
+        Some((letter, more))
+    });
+    let plain = |text: &str| text.trim().trim_end_matches('.').to_lowercase();
+    for (own, option) in OPTION_LETTERS.into_iter().zip(&asked.options) {
+        if let Some((letter, more)) = &letter
+            && *letter == own
+        {
+            let repeats = more.is_empty() || plain(more) == plain(option);
+            let answer = if repeats { option.clone() } else { format!("{option} ({more})") };
+            return Continuation::Answer { question, answer, option: Some(own) };
+        }
+        if plain(message) == plain(option) {
+            return Continuation::Answer { question, answer: option.clone(), option: Some(own) };
+        }
+    }
+    Continuation::Answer { question, answer: message.to_owned(), option: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(message: &str) -> (String, Option<char>) {
+        let options = ["Docker on one host", "Kubernetes", "Bare metal"].map(str::to_owned);
+        let asked = Clarification { question: "Where does it run?".into(), options };
+        match answer(&asked, message) {
+            Continuation::Answer { answer, option, .. } => (answer, option),
+            Continuation::Correction { .. } => (String::new(), None),
+        }
+    }
+
+    #[test]
+    fn an_answer_may_be_a_letter_an_options_text_or_free_text() {
+        for message in ["B", "b)", "(b)", "option b", "Option B.", "kubernetes", "B: Kubernetes", "b) kubernetes."] {
+            assert_eq!(read(message), ("Kubernetes".into(), Some('B')), "{message}");
+        }
+        assert_eq!(read("C, but only two machines"), ("Bare metal (but only two machines)".into(), Some('C')));
+        assert_eq!(read("A Raspberry Pi"), ("A Raspberry Pi".into(), None));
+        assert_eq!(read("because of cost"), ("because of cost".into(), None));
+    }
+
+    #[test]
+    fn a_correction_names_its_assumption() {
+        let captures = CORRECTION.as_ref().and_then(|re| re.captures("A2 is wrong: we run Kubernetes")).unwrap();
+        assert_eq!((&captures[1], &captures[2]), ("A2", "we run Kubernetes"));
+        assert!(CORRECTION.as_ref().unwrap().captures("A2 paper is wrong").is_none());
+    }
+}

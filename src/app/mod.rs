@@ -1,0 +1,343 @@
+//! The composition root: the only place that names implementations, and what the doors (HTTP, CLI) call.
+
+mod intake;
+mod runner;
+mod telemetry;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use secrecy::SecretString;
+use tokio_stream::wrappers::ReceiverStream;
+
+use crate::attachments::{Bounds, Fetcher};
+use crate::clock::Clock;
+use crate::committee::{Committee, PromptError, Prompts};
+use crate::config::{self, Config, ProviderKind};
+use crate::domain::{RunId, fingerprint};
+use crate::journal::{
+    self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, RunFilter, RunRow, SqliteStore, Store,
+    Wake,
+};
+use crate::llm::{self, ProviderSpec, Registry, Seeding, StructuredOutput};
+use runner::Runner;
+
+pub use intake::{FieldProblem, Submission, check};
+pub use telemetry::init as init_telemetry;
+
+/// The running service.
+pub struct App {
+    pub config: Config,
+    pub clock: Clock,
+    store: Arc<dyn Store>,
+    wake: Wake,
+    committee: Arc<Committee>,
+    runner: Runner,
+}
+
+/// Why the service cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
+    #[error(transparent)]
+    Prompts(#[from] PromptError),
+    #[error(transparent)]
+    Llm(#[from] llm::Error),
+    #[error("{0}")]
+    Database(String),
+}
+
+/// Why a question was not taken on.
+#[derive(Debug, thiserror::Error)]
+pub enum Rejected {
+    #[error("the request breaks {} rules", .0.len())]
+    Invalid(Vec<FieldProblem>),
+    #[error("the idempotency key was used with another body")]
+    KeyReused { run: RunId },
+    #[error("too many runs are in flight")]
+    Busy,
+    #[error("the service is shutting down")]
+    Draining,
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
+}
+
+/// A question that was taken on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Submitted {
+    pub run: RunId,
+    /// An earlier request with the same key and body has this run.
+    pub joined: bool,
+}
+
+/// Opens the database that a URL names.
+///
+/// # Errors
+/// [`StartError::Database`] for a URL of a kind that this build has no store for.
+pub async fn open_store(database_url: &str, owner: &str) -> Result<Arc<dyn Store>, StartError> {
+    match database_url.split_once(':') {
+        Some(("sqlite", rest)) => {
+            let path = rest.trim_start_matches("//").split('?').next().unwrap_or("");
+            if path.is_empty() {
+                return Err(StartError::Database("DATABASE_URL names no file: sqlite://data/conclave.db".into()));
+            }
+            Ok(Arc::new(SqliteStore::open(&PathBuf::from(path), owner).await?))
+        }
+        _ => Err(StartError::Database("DATABASE_URL must begin with sqlite://".into())),
+    }
+}
+
+impl App {
+    /// Opens the journal, the prompts and the models.
+    ///
+    /// # Errors
+    /// [`StartError`]: what cannot be opened, and why.
+    pub async fn start(config: Config, clock: Clock) -> Result<Arc<App>, StartError> {
+        let owner = clock.new_id().to_string();
+        let store = open_store(&config.database_url, &owner).await?;
+        let models = models(&config).await?;
+        Self::assemble(config, clock, store, models, owner)
+    }
+
+    /// As [`App::start`], with a store and models of the caller's choice.
+    ///
+    /// # Errors
+    /// [`StartError::Prompts`].
+    pub fn assemble(
+        config: Config,
+        clock: Clock,
+        store: Arc<dyn Store>,
+        models: Registry,
+        owner: String,
+    ) -> Result<Arc<App>, StartError> {
+        let prompts = Prompts::load(config.prompts_dir.as_deref())?;
+        let attachments = Fetcher::new(Bounds {
+            hosts: config.attachment_hosts.clone(),
+            most_bytes: config.policy.limits.attachment_bytes,
+            timeout: std::time::Duration::from_secs(config.policy.limits.attachment_seconds),
+        });
+        let committee = Arc::new(Committee {
+            policy: config.policy.clone(),
+            roles: config.roles.clone(),
+            models,
+            prompts,
+            attachments,
+            secrets: secrets(&config),
+        });
+        let wake = Wake::default();
+        let runner = Runner::new(Arc::clone(&store), Arc::clone(&committee), clock.clone(), wake.clone(), owner);
+        Ok(Arc::new(Self { config, clock, store, wake, committee, runner }))
+    }
+
+    /// Takes a question on and starts to work on it. The run is in the journal when this returns.
+    ///
+    /// # Errors
+    /// [`Rejected`].
+    pub async fn submit(&self, submission: Submission) -> Result<Submitted, Rejected> {
+        let Submission { mut question, idempotency_key, correlation_id } = submission;
+        let problems = check(&mut question, &self.config.policy.limits);
+        if !problems.is_empty() {
+            return Err(Rejected::Invalid(problems));
+        }
+        if self.runner.is_draining() {
+            return Err(Rejected::Draining);
+        }
+        let now = self.clock.now();
+        let body = serde_json::to_string(&question).unwrap_or_default();
+        let body_hash = fingerprint(&[body.as_bytes()]);
+        let key = intake::idempotency_key(&question, idempotency_key.as_deref());
+        let continues = intake::continuation(&*self.store, &self.config.policy, &mut question, now).await?;
+        let slot = self.runner.slot();
+        let id = RunId::from_uuid(self.clock.new_id());
+        let accepted = Accepted {
+            cap: self.config.policy.cap(question.mode),
+            question,
+            continues,
+            correlation_id,
+            seed: self.clock.new_seed(),
+            config_hash: self.config.hash.clone(),
+            prompts_hash: self.committee.prompts.hash().to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let Some(slot) = slot else {
+            // A repetition costs nothing and is answered even when the house is full.
+            return match self.known(key.as_deref(), &body_hash).await? {
+                Some(known) => known,
+                None => Err(Rejected::Busy),
+            };
+        };
+        let new = NewRun { id, at: now, accepted, idempotency_key: key, body_hash };
+        match self.store.accept(new).await? {
+            Acceptance::New => {
+                self.runner.drive(id, slot);
+                Ok(Submitted { run: id, joined: false })
+            }
+            Acceptance::Joined(run) => Ok(Submitted { run, joined: true }),
+            Acceptance::KeyReused(run) => Err(Rejected::KeyReused { run }),
+        }
+    }
+
+    async fn known(&self, key: Option<&str>, body_hash: &str) -> Result<Option<Result<Submitted, Rejected>>, Rejected> {
+        let Some(key) = key else { return Ok(None) };
+        Ok(self.store.by_key(key).await?.map(|(run, known_hash)| {
+            if known_hash == body_hash { Ok(Submitted { run, joined: true }) } else { Err(Rejected::KeyReused { run }) }
+        }))
+    }
+
+    /// Waits for a run's end, whoever works on it.
+    ///
+    /// # Errors
+    /// When the database refuses; `None` when there is no such run.
+    pub async fn finished(&self, run: RunId) -> Result<Option<Finished>, journal::Error> {
+        let mut wake = self.wake.listen();
+        loop {
+            let Some(row) = self.store.run(run).await? else { return Ok(None) };
+            if row.state.is_terminal() {
+                let entries = self.store.entries(run, 0).await?;
+                return Ok(journal::views::finished(&entries).cloned());
+            }
+            runner::woken(&mut wake, run).await;
+        }
+    }
+
+    /// The run's entries after `after`, and then those to come, until its end.
+    pub fn follow(self: &Arc<Self>, run: RunId, after: i64) -> ReceiverStream<Result<Entry, journal::Error>> {
+        let (sender, receiver) = tokio::sync::mpsc::channel(64);
+        let (store, wake) = (Arc::clone(&self.store), self.wake.clone());
+        self.runner.spawn_reader(async move {
+            let mut wake = wake.listen();
+            let mut after = after;
+            loop {
+                let entries = match store.entries(run, after).await {
+                    Ok(entries) => entries,
+                    Err(error) => {
+                        let _ = sender.send(Err(error)).await;
+                        return;
+                    }
+                };
+                for entry in entries {
+                    after = entry.seq;
+                    let last = matches!(entry.event, Event::Finished(_));
+                    if sender.send(Ok(entry)).await.is_err() || last {
+                        return;
+                    }
+                }
+                tokio::select! {
+                    () = sender.closed() => return,
+                    () = runner::woken(&mut wake, run) => {}
+                }
+            }
+        });
+        ReceiverStream::new(receiver)
+    }
+
+    pub async fn run(&self, id: RunId) -> Result<Option<RunRow>, journal::Error> {
+        self.store.run(id).await
+    }
+
+    pub async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, journal::Error> {
+        self.store.runs(filter).await
+    }
+
+    pub async fn entries(&self, run: RunId) -> Result<Vec<Entry>, journal::Error> {
+        self.store.entries(run, 0).await
+    }
+
+    /// Asks a run to stop; one of this process stops at once.
+    pub async fn cancel(&self, run: RunId) -> Result<CancelOutcome, journal::Error> {
+        let outcome = self.store.cancel(run).await?;
+        if outcome == CancelOutcome::Requested {
+            self.runner.cancel(run);
+        }
+        Ok(outcome)
+    }
+
+    /// Whether a run could be taken on and finished: the database answers, and every enabled role has a model.
+    pub async fn ready(&self) -> Result<(), String> {
+        self.store.ready().await.map_err(|error| error.to_string())?;
+        let missing: Vec<String> = self
+            .committee
+            .roles
+            .iter()
+            .filter(|(_, model)| self.committee.models.model(&model.provider).is_none())
+            .map(|(role, model)| format!("{role} has no provider {}", model.provider))
+            .collect();
+        if self.runner.is_draining() {
+            return Err("shutting down".into());
+        }
+        if missing.is_empty() { Ok(()) } else { Err(missing.join("; ")) }
+    }
+
+    /// Takes over what dead or silent processes left, now and from then on, until the service drains.
+    pub fn keep_recovering(&self) {
+        self.runner.keep_recovering();
+    }
+
+    /// Stops taking runs on and waits for those in flight, at most for `patience`. What is left is taken over later.
+    pub async fn drain(&self, patience: std::time::Duration) {
+        self.runner.drain(patience).await;
+    }
+
+    pub fn committee(&self) -> &Committee {
+        &self.committee
+    }
+}
+
+fn secrets(config: &Config) -> Vec<SecretString> {
+    config.providers.values().filter_map(|p| p.api_key.clone()).chain(config.token.clone()).collect()
+}
+
+/// Opens every provider that the roles use.
+async fn models(config: &Config) -> Result<Registry, llm::Error> {
+    let specs = config.providers.iter().filter_map(|(name, provider)| {
+        let kind = match provider.kind {
+            ProviderKind::Anthropic => llm::ProviderKind::Anthropic,
+            ProviderKind::Openai => llm::ProviderKind::OpenAi,
+            ProviderKind::Local => return None,
+        };
+        Some(ProviderSpec {
+            name: name.clone(),
+            kind,
+            base_url: provider.base_url.clone()?,
+            api_key: provider.api_key.clone(),
+            max_concurrent: provider.max_concurrent,
+            connect_timeout: config.policy.connect_timeout,
+            structured_output: match provider.structured_output {
+                config::StructuredOutput::Auto => StructuredOutput::Auto,
+                config::StructuredOutput::Native => StructuredOutput::JsonSchema,
+                config::StructuredOutput::Tool => StructuredOutput::Tool,
+                config::StructuredOutput::JsonObject => StructuredOutput::JsonObject,
+                config::StructuredOutput::None => StructuredOutput::None,
+            },
+            seeding: Seeding::Omit,
+        })
+    });
+    let mut registry = Registry::new(specs)?;
+    load_local(config, &mut registry).await?;
+    Ok(registry)
+}
+
+#[cfg(feature = "local")]
+async fn load_local(config: &Config, registry: &mut Registry) -> Result<(), llm::Error> {
+    for (name, provider) in config.providers.iter().filter(|(_, p)| p.kind == ProviderKind::Local) {
+        let paths: BTreeSet<&str> =
+            config.roles.values().filter(|r| r.provider == *name).map(|r| r.model.as_str()).collect();
+        let Some(path) = paths.first().map(PathBuf::from) else { continue };
+        let (owned, threads, parallel) = (name.clone(), provider.threads, provider.max_concurrent);
+        tracing::info!(path = %path.display(), "loading the in-process model");
+        let loaded = tokio::task::spawn_blocking(move || llm::local::Local::load(&owned, &path, threads, parallel));
+        let failed = |detail: String| llm::Error::Unfit { provider: name.clone(), detail };
+        let model = loaded.await.map_err(|error| failed(error.to_string()))??;
+        registry.insert(name.clone(), Arc::new(model), provider.max_concurrent.max(64));
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "local"))]
+#[allow(clippy::unused_async, reason = "as its twin with the in-process model")]
+async fn load_local(_: &Config, _: &mut Registry) -> Result<(), llm::Error> {
+    let _: BTreeSet<()> = BTreeSet::new();
+    Ok(())
+}

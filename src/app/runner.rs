@@ -1,0 +1,246 @@
+//! Who works on runs: every task of the service has its owner here, a deadline, and a way to be cancelled.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
+
+use crate::clock::Clock;
+use crate::committee::{Committee, Failure, convene};
+use crate::domain::RunId;
+use crate::journal::{Cause, Claim, Ending, Held, Lease, RunContext, Stop, Store, Wake};
+
+/// How often a process looks for runs that nobody works on.
+const POLL: Duration = Duration::from_secs(1);
+
+/// The right to have one more run in flight.
+pub(super) type Slot = OwnedSemaphorePermit;
+
+#[derive(Clone)]
+pub(super) struct Runner(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn Store>,
+    committee: Arc<Committee>,
+    clock: Clock,
+    wake: Wake,
+    owner: String,
+    slots: Arc<Semaphore>,
+    tasks: TaskTracker,
+    readers: TaskTracker,
+    draining: CancellationToken,
+    cancels: Mutex<HashMap<RunId, CancellationToken>>,
+}
+
+impl Runner {
+    pub fn new(store: Arc<dyn Store>, committee: Arc<Committee>, clock: Clock, wake: Wake, owner: String) -> Self {
+        let slots = Arc::new(Semaphore::new(committee.policy.limits.max_in_flight));
+        Self(Arc::new(Inner {
+            store,
+            committee,
+            clock,
+            wake,
+            owner,
+            slots,
+            tasks: TaskTracker::new(),
+            readers: TaskTracker::new(),
+            draining: CancellationToken::new(),
+            cancels: Mutex::default(),
+        }))
+    }
+
+    pub fn slot(&self) -> Option<Slot> {
+        Arc::clone(&self.0.slots).try_acquire_owned().ok()
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.0.draining.is_cancelled()
+    }
+
+    /// Works on a run in the background, to its end.
+    pub fn drive(&self, run: RunId, slot: Slot) {
+        let runner = self.clone();
+        let span = tracing::info_span!("run", requestId = %run);
+        self.0.tasks.spawn(
+            async move {
+                match runner.0.store.claim(Claim::Run(run), &runner.0.owner, runner.lease(), runner.0.clock.now()).await
+                {
+                    Ok(Some(lease)) => runner.work(lease).await,
+                    Ok(None) => {}
+                    Err(error) => tracing::error!(%error, "the run cannot be claimed yet"),
+                }
+                drop(slot);
+            }
+            .instrument(span),
+        );
+    }
+
+    pub fn spawn_reader(&self, reader: impl Future<Output = ()> + Send + 'static) {
+        self.0.readers.spawn(reader);
+    }
+
+    pub fn cancel(&self, run: RunId) {
+        if let Some(token) = self.cancels().get(&run) {
+            token.cancel();
+        }
+    }
+
+    pub fn keep_recovering(&self) {
+        let runner = self.clone();
+        self.0.readers.spawn(async move {
+            let mut look_for_dead = Instant::now();
+            while !runner.is_draining() {
+                if Instant::now() >= look_for_dead {
+                    if let Err(error) = runner.0.store.release_dead().await {
+                        tracing::warn!(%error, "cannot look for dead processes");
+                    }
+                    look_for_dead = Instant::now() + runner.lease();
+                }
+                runner.take_over().await;
+                tokio::select! {
+                    () = runner.0.draining.cancelled() => return,
+                    () = tokio::time::sleep(POLL) => {}
+                }
+            }
+        });
+    }
+
+    /// Claims every run that nobody works on, as long as there is room.
+    async fn take_over(&self) {
+        while let Some(slot) = self.slot() {
+            let claimed = self.0.store.claim(Claim::Oldest, &self.0.owner, self.lease(), self.0.clock.now()).await;
+            match claimed {
+                Ok(Some(lease)) => {
+                    tracing::info!(requestId = %lease.run, epoch = lease.epoch, "a run is taken over");
+                    let runner = self.clone();
+                    let span = tracing::info_span!("run", requestId = %lease.run);
+                    self.0.tasks.spawn(
+                        async move {
+                            runner.work(lease).await;
+                            drop(slot);
+                        }
+                        .instrument(span),
+                    );
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot look for runs to take over");
+                    return;
+                }
+            }
+        }
+    }
+
+    pub async fn drain(&self, patience: Duration) {
+        self.0.draining.cancel();
+        self.0.tasks.close();
+        if tokio::time::timeout(patience, self.0.tasks.wait()).await.is_err() {
+            tracing::warn!(runs = self.0.tasks.len(), "shutting down with runs in flight: they are taken over later");
+        }
+    }
+
+    /// From a claimed run to its terminal state, or to the loss of its lease.
+    async fn work(&self, lease: Lease) {
+        let run = lease.run;
+        let token = self.cancels().entry(run).or_default().clone();
+        if let Err(stop) = self.conduct(lease, &token).await {
+            match stop {
+                Stop::Lost => tracing::warn!("another process has the run now"),
+                Stop::Cancelled => tracing::warn!("the run was cancelled while it ended"),
+                Stop::Store(error) => tracing::error!(%error, "the run is left for later"),
+            }
+        }
+        self.cancels().remove(&run);
+        self.0.wake.up(run);
+    }
+
+    async fn conduct(&self, lease: Lease, token: &CancellationToken) -> Result<(), Stop> {
+        let inner = &self.0;
+        let context =
+            RunContext::open(Arc::clone(&inner.store), lease.clone(), inner.clock.clone(), inner.wake.clone()).await?;
+        let mode = context.accepted().question.mode;
+        let started = Instant::now();
+        tracing::info!(mode = mode.as_str(), epoch = lease.epoch, "the committee convenes");
+        let deadline = inner.committee.policy.deadline(mode);
+        let ending = {
+            let work = AssertUnwindSafe(convene(&context, &inner.committee)).catch_unwind();
+            tokio::select! {
+                biased;
+                () = token.cancelled() => Ending::Cancelled,
+                held = self.hold(&lease) => match held {
+                    Held::CancelRequested => Ending::Cancelled,
+                    Held::Lost | Held::Yes => return Err(Stop::Lost),
+                },
+                result = tokio::time::timeout(deadline, work) => match result {
+                    Err(_) => Ending::Failed {
+                        cause: Cause::Deadline,
+                        detail: format!("the run did not end within {} s", deadline.as_secs()),
+                    },
+                    Ok(Err(_panic)) => Ending::Failed { cause: Cause::Internal, detail: "a stage panicked".into() },
+                    Ok(Ok(Ok(reply))) => Ending::Replied { reply: Box::new(reply) },
+                    Ok(Ok(Err(Failure::Failed { cause, detail }))) => Ending::Failed { cause, detail },
+                    Ok(Ok(Err(Failure::Stopped(Stop::Cancelled)))) => Ending::Cancelled,
+                    Ok(Ok(Err(Failure::Stopped(stop)))) => return Err(stop),
+                },
+            }
+        };
+        let took_ms = started.elapsed().as_millis();
+        let spent = context.ledger().spent();
+        match &ending {
+            Ending::Replied { reply } => {
+                let outcome = reply.outcome.as_str();
+                tracing::info!(outcome, c_final = reply.meta.c_final, %spent, took_ms, "the run has its reply");
+            }
+            Ending::Failed { cause, detail } => {
+                tracing::warn!(cause = cause.as_str(), detail, %spent, took_ms, "the run failed");
+            }
+            Ending::Cancelled => tracing::info!(%spent, took_ms, "the run was cancelled"),
+        }
+        context.finish(ending).await
+    }
+
+    /// Renews the lease until that fails or the user wants the run to stop.
+    async fn hold(&self, lease: &Lease) -> Held {
+        let duration = self.lease();
+        let mut valid_until = Instant::now() + duration;
+        loop {
+            tokio::time::sleep(duration / 3).await;
+            match self.0.store.renew(lease, duration, self.0.clock.now()).await {
+                Ok(Held::Yes) => valid_until = Instant::now() + duration,
+                Ok(held) => return held,
+                Err(error) if Instant::now() < valid_until => tracing::warn!(%error, "the lease is not renewed yet"),
+                Err(_) => return Held::Lost,
+            }
+        }
+    }
+
+    fn lease(&self) -> Duration {
+        self.0.committee.policy.lease
+    }
+
+    fn cancels(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, CancellationToken>> {
+        self.0.cancels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns when the run may have news: at a wake-up, or after a second in any case.
+pub(super) async fn woken(wake: &mut broadcast::Receiver<RunId>, run: RunId) {
+    let news = async {
+        loop {
+            match wake.recv().await {
+                Ok(id) if id != run => {}
+                Ok(_) | Err(RecvError::Lagged(_)) => return,
+                Err(RecvError::Closed) => return std::future::pending().await,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(POLL, news).await;
+}

@@ -1,0 +1,95 @@
+//! The in-process model behind the common seam.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use conclave_local_model as engine;
+
+use super::{Author, ChatModel, ChatReply, ChatRequest, Error, Message, Part, Stop, Usage, strict};
+
+/// A GGUF model in this process. Loaded once; all roles share it.
+pub struct Local {
+    name: String,
+    model: engine::LocalModel,
+}
+
+impl Local {
+    /// Loads the weights. Blocks for about a second; the first time it also writes a faster copy beside them.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] when the file is missing or is no model that the engine takes.
+    pub fn load(provider: &str, path: &Path, threads: Option<usize>, parallel: usize) -> Result<Self, Error> {
+        let options = engine::Options { threads, max_parallel: parallel, ..engine::Options::new(path.to_path_buf()) };
+        let model = engine::LocalModel::load(options)
+            .map_err(|error| Error::Unfit { provider: provider.to_owned(), detail: error.to_string() })?;
+        Ok(Self { name: provider.to_owned(), model })
+    }
+}
+
+#[async_trait]
+impl ChatModel for Local {
+    async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+        let mut messages = vec![engine::Message::new(engine::Role::System, request.system.clone())];
+        messages.extend(request.messages.iter().map(message));
+        let wanted = engine::Request {
+            temperature: request.temperature.unwrap_or(0.0),
+            seed: request.seed,
+            schema: request.schema.as_ref().map(|schema| strict::inlined(&schema.value)),
+            ..engine::Request::new(messages, request.max_tokens)
+        };
+        let timeout = Error::Timeout { provider: self.name.clone(), after: request.timeout };
+        let completion = match tokio::time::timeout(request.timeout, self.model.complete(wanted)).await {
+            Err(_) => return Err(timeout),
+            Ok(Err(error)) => return Err(self.error(&error)),
+            Ok(Ok(completion)) => completion,
+        };
+        Ok(ChatReply {
+            text: completion.text,
+            stop: match completion.stop {
+                engine::StopReason::End | engine::StopReason::StopString => Stop::End,
+                engine::StopReason::MaxTokens => Stop::MaxTokens,
+            },
+            usage: Some(Usage {
+                input: completion.input_tokens.into(),
+                output: completion.output_tokens.into(),
+                ..Usage::default()
+            }),
+            model: Some(self.model.name().to_owned()),
+            provider_request_id: None,
+        })
+    }
+}
+
+impl Local {
+    fn error(&self, error: &engine::Error) -> Error {
+        let provider = self.name.clone();
+        let detail = error.to_string();
+        match error {
+            engine::Error::QueueFull { .. } => Error::Saturated { provider },
+            engine::Error::Cancelled => Error::Cancelled,
+            engine::Error::TooLong { .. } | engine::Error::Schema { .. } => Error::Unfit { provider, detail },
+            engine::Error::ModelMissing { .. }
+            | engine::Error::Cpu { .. }
+            | engine::Error::Load { .. }
+            | engine::Error::Closed
+            | engine::Error::Decode { .. } => Error::Unreadable { provider, detail },
+        }
+    }
+}
+
+/// Images cannot be seen by a text model: its prompt says which files it was not shown.
+fn message(message: &Message) -> engine::Message {
+    let role = match message.author {
+        Author::User => engine::Role::User,
+        Author::Assistant => engine::Role::Assistant,
+    };
+    let texts: Vec<&str> = message
+        .parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            Part::Image(_) => None,
+        })
+        .collect();
+    engine::Message::new(role, texts.join("\n\n"))
+}

@@ -8,5 +8,6 @@
     reason = "test code: a panic is a failed test"
 )]
 
+mod architecture;
 mod provider_selftest;
 mod support;

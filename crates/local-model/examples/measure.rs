@@ -46,6 +46,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let started = Instant::now();
         let writers = (0..width).map(|_| {
             let model = model.clone();
+            #[allow(clippy::disallowed_methods, reason = "the writers are all awaited below")]
             tokio::spawn(async move {
                 let user = Message::new(Role::User, "Write a long essay on how to plan a city park.");
                 model.complete(Request::new(vec![user], 200)).await

@@ -1,0 +1,53 @@
+# `make` lists the targets. Each is a thin door to cargo or to a script in scripts/.
+
+MODEL := data/models/SmolLM2-135M-Instruct.Q4_1.gguf
+
+# The question of `make demo`, with any characters: make demo Q='Is 91 prime?'
+Q ?= What is the capital of France?
+# Handed over in the environment as it was typed: neither make nor the shell reads what is in it.
+override Q := $(value Q)
+export Q
+
+.DEFAULT_GOAL := help
+.PHONY: help setup model demo test check audit bench run docker clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install the system packages that are missing (compiler, cmake, libclang, python3)
+	@scripts/setup.sh
+
+model: ## Fetch the weights of the in-process demonstration model (93 MB)
+	@scripts/fetch-model.sh
+
+demo: setup model ## Ask the committee a question without any key: make demo Q='...'
+	@echo "demo: building; the first time this compiles llama.cpp too and takes some minutes"
+	@cargo build --locked --bin conclave
+	@rm -f data/demo.db data/demo.db-wal data/demo.db-shm
+	@echo "demo: the answer is by a weak 135M model inside this process: it shows how the committee works, not how well"
+	@CONCLAVE_CONFIG=llm.config.local.json DATABASE_URL=sqlite://data/demo.db LOCAL_MODEL_PATH=$(MODEL) \
+		cargo run --locked --quiet --bin conclave -- audit -- "$$Q"
+
+test: ## Run everything that CI runs
+	@scripts/test.sh
+
+check: ## Check formatting and lints only
+	@scripts/test.sh check
+
+audit: ## Check the dependencies against the advisory database (needs the network)
+	@tool=$$(scripts/tool.sh cargo-deny 0.20.2) && "$$tool" --locked check advisories
+
+bench: model ## Time the in-process model on this machine
+	@if [ -x scripts/bench.sh ]; then exec scripts/bench.sh; fi; \
+		cargo run --locked --release -p conclave-local-model --example measure -- $(MODEL) && \
+		echo "bench: only the in-process model is measured so far; throughput and overhead of the service come later"
+
+run: ## Start the service with the settings in .env
+	@cargo run --locked --release --bin conclave -- serve
+
+docker: ## Build the container image conclave:latest
+	@docker build --tag conclave:latest .
+
+clean: ## Remove what was built and the demo's database; data/ stays otherwise
+	@cargo clean
+	@rm -f data/demo.db data/demo.db-wal data/demo.db-shm

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Everything that CI runs, in one target folder. Each step is timed; a failed check does not keep the next from running.
+# scripts/test.sh check: formatting and lints only.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+# The least versions; a newer one on the PATH is taken.
+nextest=0.9.143
+deny=0.20.2
+
+failed=()
+times=()
+
+step() {
+    local name=$1 start=$SECONDS result=ok
+    shift
+    printf '\n== %s\n' "$name"
+    "$@" || { result=FAILED && failed+=("$name"); }
+    times+=("$(printf '%5d s  %-6s  %s' $((SECONDS - start)) "$result" "$name")")
+    [ "$result" = ok ]
+}
+
+lints() { cargo clippy --locked --workspace --all-targets -- -D warnings; }
+
+# The library without the in-process model and its C++.
+lints_without_model() { cargo clippy --locked -p conclave --no-default-features --lib -- -D warnings; }
+
+dependencies() {
+    local tool
+    tool=$(scripts/tool.sh cargo-deny "$deny") && "$tool" --locked check bans licenses sources
+}
+
+docs() { RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps; }
+
+summary=$(mktemp)
+trap 'rm -f "$summary"' EXIT
+
+tests() {
+    local tool
+    tool=$(scripts/tool.sh cargo-nextest "$nextest") || return 1
+    "$tool" nextest run --locked --workspace --no-fail-fast 2>&1 | tee "$summary"
+}
+
+# `N passed, N failed` from nextest's closing line: `Summary [ 1.2s] 9 tests run: 7 passed (1 slow), 1 failed, 1 timed out`.
+count() {
+    sed 's/\x1b\[[0-9;]*m//g' "$summary" | awk '
+        /^ *Summary \[/ {
+            passed = failed = 0
+            for (i = 2; i <= NF; i++) {
+                if ($i ~ /^passed/) passed = $(i - 1)
+                if ($i ~ /^failed/ && $(i - 1) ~ /^[0-9]+$/) failed += $(i - 1)
+                # "1 exec failed", "1 timed out"
+                if (($i == "exec" || $i == "timed") && $(i - 1) ~ /^[0-9]+$/) failed += $(i - 1)
+            }
+        }
+        END { printf "%d passed, %d failed\n", passed, failed }'
+}
+
+close() {
+    printf '\n== Steps\n'
+    printf '%s\n' "${times[@]}"
+    if [ "${#failed[@]}" -gt 0 ]; then
+        printf 'FAILED: %s\n' "$(IFS=,; echo "${failed[*]}" | sed 's/,/, /g')"
+    fi
+    [ "${1:-}" = quiet ] || count
+    [ "${#failed[@]}" -eq 0 ]
+    exit
+}
+
+if [ "${1:-}" = check ]; then
+    step "formatting" cargo fmt --check
+    step "lints" lints
+    close quiet
+fi
+
+# Without these two nothing that follows can say anything.
+step "system packages" scripts/setup.sh || close
+step "model weights" scripts/fetch-model.sh || close
+step "formatting" cargo fmt --check
+step "lints" lints
+step "lints without the in-process model" lints_without_model
+step "bans, licences, sources" dependencies
+step "documentation" docs
+# A PostgreSQL for the storage tests is started here once there is a store for it.
+step "tests" tests
+close

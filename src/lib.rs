@@ -4,5 +4,6 @@ pub mod clock;
 pub mod committee;
 pub mod config;
 pub mod domain;
+pub mod http;
 pub mod journal;
 pub mod llm;

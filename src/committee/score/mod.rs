@@ -1,10 +1,10 @@
 //! The scoring engine (SPEC 5, 6, 13.1): deterministic, no I/O, no model.
 //!
-//! In reading order: [`request`](request) reads what is asked; [`reading`] reads each output once, with the help of
-//! [`text`], [`markdown`], [`arithmetic`], [`answer`] and [`screen`]; [`disagree`] compares the outputs by their
-//! answers and [`claims`]; one file per axis turns that into named features with points;
-//! [`limit`] keeps refusals, attacks and the like out of reach of VALID; [`judge`] puts it together.
-//! Hostile input is bounded: texts are cut at [`text::MAX_BYTES`], claims and equations are capped in number.
+//! In reading order: `request` reads what is asked; `reading` reads each output once, with the help of
+//! `text`, `markdown`, `arithmetic`, `answer` and `screen`; `disagree` compares the outputs by their
+//! answers and `claims`; one file per axis turns that into named features with points;
+//! `limit` keeps refusals, attacks and the like out of reach of VALID; `judge` puts it together.
+//! Hostile input is bounded: texts are cut at `text::MAX_BYTES`, claims and equations are capped in number.
 //!
 //! Scores say how far an output can be relied on. They do not say which words to use, and never assemble an answer.
 
@@ -30,6 +30,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod text;
+mod tokens;
 mod verifiability;
 
 use std::collections::BTreeMap;

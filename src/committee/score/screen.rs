@@ -116,7 +116,8 @@ pub(super) fn screen_answer(message: &str, text: &str) -> Screening {
         let trigrams = |words: &[String]| words.windows(3).map(<[String]>::to_vec).collect::<BTreeSet<_>>();
         let (of_asked, of_said) = (trigrams(&asked), trigrams(&said));
         let share = ratio(of_said.intersection(&of_asked).count(), of_said.len());
-        let new = said.iter().filter(|word| is_content(word) && !asked.contains(word)).count();
+        let known: BTreeSet<&String> = asked.iter().collect();
+        let new = said.iter().filter(|word| is_content(word) && !known.contains(word)).count();
         if share >= 0.85 && new <= 1 {
             out.add(FlagKind::Echo, 1.0, text);
         }

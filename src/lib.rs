@@ -1,5 +1,6 @@
 pub mod app;
 pub mod attachments;
+pub mod cli;
 pub mod clock;
 pub mod committee;
 pub mod config;

@@ -6,6 +6,8 @@ mod error;
 mod request_id;
 mod sse;
 
+pub use api::chat::reply_body;
+
 use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;

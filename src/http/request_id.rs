@@ -9,10 +9,6 @@ use crate::clock::Clock;
 
 pub(super) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The id of a request before it has a run.
-#[derive(Debug, Clone)]
-pub(super) struct RequestId(pub String);
-
 /// The client's id, if it is well-formed: 1 to 128 letters, digits, dots, dashes or underscores.
 pub(super) fn correlation_id(headers: &HeaderMap) -> Option<String> {
     let id = headers.get(HEADER)?.to_str().ok()?;
@@ -20,9 +16,9 @@ pub(super) fn correlation_id(headers: &HeaderMap) -> Option<String> {
     ((1..=128).contains(&id.len()) && id.chars().all(fine)).then(|| id.to_owned())
 }
 
-pub(super) async fn assign(mut request: Request, next: Next) -> Response {
+/// Gives every request an id, and every answer a header with it unless the run's own is there.
+pub(super) async fn assign(request: Request, next: Next) -> Response {
     let id = correlation_id(request.headers()).unwrap_or_else(|| Clock::System.new_id().to_string());
-    request.extensions_mut().insert(RequestId(id.clone()));
     let mut response = super::error::REQUEST_ID.scope(id.clone(), next.run(request)).await;
     if !response.headers().contains_key(HEADER)
         && let Ok(value) = HeaderValue::from_str(&id)

@@ -102,7 +102,7 @@ pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request)
 }
 
 /// The response's body: exactly the documented fields.
-pub(in crate::http) fn reply_body(reply: &Reply) -> Value {
+pub fn reply_body(reply: &Reply) -> Value {
     let mut body = json!({ "reply": reply.text, "meta": meta_body(reply) });
     if let (Some(audit), Value::Object(map)) = (&reply.audit, &mut body) {
         map.insert("audit".to_owned(), audit.clone());

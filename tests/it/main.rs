@@ -8,5 +8,8 @@
     reason = "test code: a panic is a failed test"
 )]
 
+mod chat;
+mod faults;
 mod provider_selftest;
+mod runs;
 mod support;

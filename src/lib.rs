@@ -1,8 +1,10 @@
 pub mod app;
 pub mod attachments;
+pub mod cli;
 pub mod clock;
 pub mod committee;
 pub mod config;
 pub mod domain;
+pub mod http;
 pub mod journal;
 pub mod llm;

@@ -320,7 +320,7 @@ fn confidence_section(text: &mut String, c: &Value) {
     let _ = writeln!(text, "- BaseScore: {:.3}", number(&c["baseScore"]));
     let _ = writeln!(text, "- Conflict penalty: {}", term(&c["conflictPenalty"]));
     let _ = writeln!(text, "- Coverage bonus: {}", term(&c["coverageBonus"]));
-    let _ = writeln!(text, "- c_final: {:.4}; threshold {:.2}", number(&c["cFinal"]), number(&c["threshold"]));
+    let _ = writeln!(text, "- c_final: {:.4}; threshold {:.2}", number(&c["c_final"]), number(&c["threshold"]));
 }
 
 fn budget_section(text: &mut String, budget: &Value) {

@@ -33,7 +33,7 @@ pub struct EstimateOut {
 
 /// The same for a model that can give numbers only.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Figures {
     plan_unit: TimeUnit,
     #[schemars(length(min = 1, max = 12))]
@@ -41,6 +41,7 @@ struct Figures {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Figure {
     #[schemars(range(min = 1, max = 600))]
     o: u32,

@@ -48,7 +48,7 @@ pub struct QuestionOut {
 
 /// The choice that a model which cannot hold a schema by itself is asked for.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PlanChoice {
     pub task_type: TaskType,
     #[schemars(range(min = 1, max = 2))]

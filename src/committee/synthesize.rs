@@ -11,6 +11,7 @@ use super::call::{Ask, Typed, buy_checked, buy_text};
 use super::case::Case;
 use super::deliberate::{Deliberation, set, without_self_confidence};
 use super::plan::QuestionOut;
+use super::steps::plan_steps;
 use super::{Committee, Failure, estimate, question, sections};
 use crate::config::OutputForm;
 use crate::domain::{Agent, AgentReport, AssumptionKind, Clarification, Mode, Plan, Role, Status, TaskType, TimeUnit};
@@ -161,7 +162,7 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     let estimate = estimate::of_text(desk, &main, &mut corrections).await?;
     let draft = Draft {
         task_type: desk.plan.task_type,
-        tldr: vec![sections::first_sentence(&main)],
+        tldr: vec![tldr_of(&main)],
         acceptance_tests: vec![],
         assumptions: assumptions::ledger(&assumptions::of_reports(&reports), &reports, desk.case),
         estimate,
@@ -230,6 +231,17 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
 
 pub(super) fn question_of(out: &QuestionOut) -> Option<Clarification> {
     Clarification::new(&out.question, &out.options)
+}
+
+/// What a text says first; of a bare list of steps, how far it goes.
+fn tldr_of(main: &str) -> String {
+    let steps = if main.trim_start().starts_with(|c: char| c.is_ascii_digit()) { plan_steps(main) } else { vec![] };
+    match (steps.first(), steps.last()) {
+        (Some(first), Some(last)) if steps.len() > 1 => {
+            format!("{} steps, from \"{first}\" to \"{last}\".", steps.len())
+        }
+        _ => sections::first_sentence(main),
+    }
 }
 
 /// An agent's answer in its own words: what a master that writes plain text is given as a draft.

@@ -22,6 +22,7 @@ pub struct Confidence {
     pub conflict_penalty: Terms,
     pub coverage_bonus: Terms,
     /// clamp(base_score - conflict_penalty.applied + coverage_bonus.applied, 0, 1), unrounded.
+    #[serde(rename = "c_final")]
     pub c_final: f64,
     pub threshold: f64,
 }

@@ -35,13 +35,14 @@ pub struct Pert {
 
 impl Pert {
     /// Puts three figures in order (what is negative or not a number counts as 0) and computes
-    /// E = (O + 4M + P) / 6 (PERT, Malcolm et al. 1959).
+    /// E = (O + 4M + P) / 6 (PERT, Malcolm et al. 1959). All are kept to hundredths, so that sums of what is shown are
+    /// the sums that are shown.
     pub fn new(o: f64, m: f64, p: f64) -> Self {
         let clean = |x: f64| if x.is_finite() { (x.max(0.0) * 100.0).round() / 100.0 } else { 0.0 };
         let mut sorted = [clean(o), clean(m), clean(p)];
         sorted.sort_by(f64::total_cmp);
         let [o, m, p] = sorted;
-        Self { optimistic: o, likely: m, pessimistic: p, expected: (o + 4.0 * m + p) / 6.0 }
+        Self { optimistic: o, likely: m, pessimistic: p, expected: clean((o + 4.0 * m + p) / 6.0) }
     }
 }
 

@@ -44,6 +44,7 @@ pub struct Feature {
 
 /// An axis with what made it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct AxisScore {
     /// 0 to 25.
     pub points: f64,
@@ -144,6 +145,7 @@ pub struct Position {
 
 /// A topic on which agents say things that cannot both be true. Two positions or more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Disagreement {
     pub topic: String,
     /// Whether it is about the final answer itself rather than about a detail.

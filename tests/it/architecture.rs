@@ -38,7 +38,12 @@ const HOUSE: &[Module] = &[
         may_know: &["app", "attachments", "clock", "committee", "config", "domain", "journal", "llm"],
         doors: &[],
     },
-    Module { name: "cli", may_know: &["app", "clock", "config", "domain", "http", "journal"], doors: &[] },
+    // `doctor` names the requests of llm, `show` the audit view of the committee.
+    Module {
+        name: "cli",
+        may_know: &["app", "clock", "committee", "config", "domain", "http", "journal", "llm"],
+        doors: &[],
+    },
 ];
 
 /// Outside crates that have one home.
@@ -131,6 +136,7 @@ fn strangers(file: &File, insides: &BTreeSet<(String, String)>) -> Vec<String> {
         broken.extend(used.find_iter(&code).map(|found| file.at(&code, found.start(), &rule)));
     }
     broken.extend(climbs(file, &code, module.len()));
+    broken.dedup();
     broken
 }
 

@@ -9,5 +9,8 @@
 )]
 
 mod architecture;
+mod chat;
+mod faults;
 mod provider_selftest;
+mod runs;
 mod support;

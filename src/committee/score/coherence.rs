@@ -7,7 +7,7 @@
 //! | `answer_against_reasoning` | 1 if the summary and the reasoning conclude differently | -6 |
 //! | `answer_follows` | 1 if they conclude alike | +2 |
 //! | `arithmetic_wrong` | wrong equations | -4 each, at most -8 |
-//! | `peer_answer` | weight share of the other agents with an answer who give the same | -9 to +9 |
+//! | `peer_answer` | weight share of the other agents with an answer who give the same | -13 to +9 |
 //! | `peer_no_answer` | weight share of the others who agree on an answer while this output has none | 0 to -6 |
 //! | `peer_claims_agreed` | share of own claims that another agent makes too | 0 to +4 |
 //! | `peer_claims_contested` | share of own claims that another agent contradicts | 0 to -5 |
@@ -68,7 +68,7 @@ fn peers(at: usize, readings: &[Reading<'_>], comparison: &Comparison, tally: &m
         match own {
             Some(group) => {
                 let share = weight(group) / answered;
-                tally.add_from_peers("peer_answer", share, -9.0 + 18.0 * ramp(share, 0.0, 1.0));
+                tally.add_from_peers("peer_answer", share, -13.0 + 22.0 * share);
             }
             None => {
                 let all: f64 =

@@ -113,5 +113,5 @@ fn unlike_prose(reading: &Reading<'_>) -> bool {
     }
     let function = plain.iter().filter(|word| is_function_word(&word.lower)).count();
     ratio(function, plain.len()) < 0.12
-        && super::text::language(&reading.markdown.prose).is_none_or(|language| matches!(language, "eng" | "lat"))
+        && super::text::language(&reading.markdown.prose).is_none_or(|language| language == "lat")
 }

@@ -265,8 +265,20 @@ fn detail(
     })
 }
 
-/// A split of two to one on the final answer takes `SPLIT_WEIGHT * 1/3` of the full penalty; three ways take all of it.
-const SPLIT_WEIGHT: f64 = 1.6;
+/// Whether an answer has no independent support to stand on: at least two other agents answered and none of them says
+/// the same, or two or more agree on one other answer and hold more than half of the others' weight.
+pub(super) fn unsupported(at: usize, readings: &[Reading<'_>], groups: &[Vec<usize>]) -> bool {
+    let Some(own) = groups.iter().find(|group| group.contains(&at)) else { return false };
+    let others = || groups.iter().filter(|group| !group.contains(&at));
+    let answered = others().map(Vec::len).sum::<usize>();
+    let other_weight = weight(readings, own) - readings.get(at).map_or(0.0, |own| own.weight)
+        + others().map(|group| weight(readings, group)).sum::<f64>();
+    (own.len() == 1 && answered >= 2)
+        || others().any(|group| group.len() >= 2 && weight(readings, group) > 0.5 * other_weight)
+}
+
+/// A split of two to one on the final answer takes `SPLIT_WEIGHT * 1/3` of the full penalty, an even split all of it.
+const SPLIT_WEIGHT: f64 = 2.4;
 /// What a detail adds at most, as a share of the full penalty, however many there are.
 const DETAILS_SHARE: f64 = 0.3;
 

@@ -1,9 +1,10 @@
 //! The scoring engine (SPEC 5, 6, 13.1): deterministic, no I/O, no model.
 //!
-//! In reading order: [`request`](request) reads what is asked; [`reading`] reads each output once, with the help of
-//! [`text`], [`markdown`], [`arithmetic`], [`answer`] and [`screen`]; [`disagree`] compares the outputs by their
-//! answers and [`claims`]; one file per axis turns that into named features with points; [`judge`] puts it together.
-//! Hostile input is bounded: texts are cut at [`text::MAX_BYTES`], claims and equations are capped in number.
+//! In reading order: `request` reads what is asked; `reading` reads each output once, with the help of
+//! `text`, `markdown`, `arithmetic`, `answer` and `screen`; `disagree` compares the outputs by their
+//! answers and `claims`; one file per axis turns that into named features with points;
+//! `limit` keeps refusals, attacks and the like out of reach of VALID; `judge` puts it together.
+//! Hostile input is bounded: texts are cut at `text::MAX_BYTES`, claims and equations are capped in number.
 //!
 //! Scores say how far an output can be relied on. They do not say which words to use, and never assemble an answer.
 
@@ -15,7 +16,10 @@ mod coherence;
 mod compliance;
 mod density;
 mod disagree;
+#[cfg(test)]
+mod features_tests;
 mod from_text;
+mod limit;
 mod markdown;
 mod normal;
 mod pattern;
@@ -26,6 +30,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod text;
+mod tokens;
 mod verifiability;
 
 use std::collections::BTreeMap;
@@ -38,6 +43,7 @@ pub use screen::{Flag, FlagKind, Screening, screen};
 
 use crate::domain::{AgentReport, Axes, Obtained, Score, Status, TaskType, Thresholds};
 use disagree::Comparison;
+use limit::Limit;
 use reading::Reading;
 use request::Request;
 
@@ -129,44 +135,22 @@ fn score(
     policy: &Policy,
 ) -> Option<Score> {
     let reading = readings.get(at)?;
-    let ceiling = ceiling(reading, request, task, policy);
     let axes = Axes {
-        coherence: coherence::measure(at, readings, comparison).finish(ceiling),
-        alignment: alignment::measure(reading, request, task).finish(ceiling),
-        verifiability: verifiability::measure(reading).finish(ceiling),
-        signal_density: density::measure(reading).finish(ceiling),
-        compliance: compliance::measure(reading, request).finish(ceiling),
+        coherence: coherence::measure(at, readings, comparison).finish(),
+        alignment: alignment::measure(reading, request, task).finish(),
+        verifiability: verifiability::measure(reading).finish(),
+        signal_density: density::measure(reading).finish(),
+        compliance: compliance::measure(reading, request).finish(),
+    };
+    let unsupported = disagree::unsupported(at, readings, &comparison.groups);
+    let limit = limit::of(reading, request, task)
+        .or_else(|| unsupported.then_some(Limit { reason: "no_support", best: Status::Quarantine }));
+    let axes = match limit {
+        Some(limit) => limit::apply(axes, limit, policy.thresholds),
+        None => axes,
     };
     let cred = axes.cred();
     Some(Score { agent: reading.agent().to_owned(), status: policy.thresholds.status(cred), cred, axes })
-}
-
-/// The most points that each axis may have after screening, and why. Refusals, attacks and degenerate texts cannot
-/// leave DISCARD whatever their merits; a leaked prompt, obeyed injections and unquoted talk of attacks where the task
-/// is to write prompts cannot leave QUARANTINE.
-fn ceiling(
-    reading: &Reading<'_>,
-    request: &Request,
-    task: Option<TaskType>,
-    policy: &Policy,
-) -> Option<(&'static str, f64)> {
-    use screen::FlagKind::{Boilerplate, Echo, Empty, Injection, JudgeAttack, LeakedPrompt, Refusal, Repetition};
-    let points = |tau: f64| (0.9 * tau).clamp(0.0, 1.0) * crate::domain::Axis::MAX;
-    let Thresholds { tau_hard, tau_soft } = policy.thresholds;
-    // A prompt that someone asked for gives orders by nature.
-    if task == Some(TaskType::PromptEngineering)
-        && reading.screening.has(Injection)
-        && !reading.screening.has(JudgeAttack)
-    {
-        return Some((Injection.as_str(), points(tau_soft)));
-    }
-    for kind in [JudgeAttack, Injection, Empty, Repetition, Boilerplate, Echo, Refusal] {
-        if reading.screening.has(kind) {
-            return Some((kind.as_str(), points(tau_hard)));
-        }
-    }
-    let leaks = reading.screening.has(LeakedPrompt) || compliance::obeyed_injection(&request.text, &reading.body);
-    leaks.then(|| (LeakedPrompt.as_str(), points(tau_soft)))
 }
 
 /// For each part of the request, whether a VALID output covers it.

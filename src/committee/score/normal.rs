@@ -171,6 +171,9 @@ pub(super) fn number(text: &str) -> Option<Answer> {
         let unit = found.get(4).and_then(|unit| unit_of(unit.as_str()));
         return value.is_finite().then_some(Answer::Number { value, decimals, percent: found.get(3).is_some(), unit });
     }
+    if let Some(value) = mixed_number(bare) {
+        return Some(Answer::Number { value, decimals: 12, percent: false, unit: None });
+    }
     if bare.chars().any(|c| c.is_ascii_digit())
         && !bare.contains(['=', ','])
         && bare.contains(['/', '\\', '^', '+', '*', '×'])
@@ -179,6 +182,14 @@ pub(super) fn number(text: &str) -> Option<Answer> {
         return Some(Answer::Number { value, decimals: 12, percent: false, unit: None });
     }
     words_for_number(bare).map(|value| Answer::Number { value, decimals: 0, percent: false, unit: None })
+}
+
+/// "30\\frac{1}{2}" is thirty and a half.
+fn mixed_number(text: &str) -> Option<f64> {
+    let (whole, fraction) = text.split_once(r"\frac")?;
+    let whole: f64 = whole.trim().parse().ok()?;
+    let part = arithmetic::evaluate(&format!(r"\frac{fraction}"))?;
+    Some(if whole < 0.0 { whole - part } else { whole + part })
 }
 
 fn scale_of(word: &str) -> f64 {
@@ -311,6 +322,7 @@ mod tests {
             ("3 million", "3,000,000"),
             (r"\text{Paris}", "Paris"),
             ("x = 5", "5"),
+            (r"30\frac{1}{2}", "30.5"),
             (r"2\sqrt{3}", r"2 \sqrt{3}"),
         ] {
             assert!(same(a, b), "{a} and {b}");

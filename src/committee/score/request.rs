@@ -171,7 +171,7 @@ fn expectation(asked: &str, whole: &str, options: &[(char, String)]) -> Expect {
     });
     static VALUE: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"(?i)\bhow (?:many|much|old|far|tall|fast|heavy|deep|high|large|often)\b|\bhow long (?:does|did|will|would|is|was|until)|\b(?:calculate|compute|evaluate|simplify)\b|\b(?:what|find|determine|express|give)\b[^.?!]{0,40}\b(?:sum|product|probability|percentage|percent|average|mean|median|total|number|value|area|perimeter|volume|length|distance|remainder|ratio|cost|price|year|speed|degree measure|measure|greatest|least|smallest|largest integer|integer|fraction|sqrt|square root)\b|\bin (?:what|which) year\b|\bfind \$|\bwhat is \$?[\d(\\-]|\bwhat (?:temperature|time|age|percent|fraction|amount)\b|\bhow do you round\b",
+            r"(?i)\bhow (?:many|much|old|far|tall|fast|heavy|deep|high|large|often)\b|\bhow long (?:does|did|will|would|is|was|until)|\b(?:calculate|compute|evaluate|simplify)\b|\b(?:what|find|determine|express|give)\b[^.?!]{0,40}\b(?:sum|product|probability|percentage|percent|average|mean|median|total|number|value|area|perimeter|volume|length|distance|remainder|ratio|cost|price|year|speed|degree measure|measure|greatest|least|smallest|largest integer|integer|fraction|sqrt|square root)\b|\bin (?:what|which) year\b|\bfind \$|\bwhat is (?:\$|[\d(\\-])|\bwhat (?:temperature|time|age|percent|fraction|amount)\b|\bhow do you round\b",
         )
     });
     static SHORT: LazyLock<Regex> = LazyLock::new(|| {

@@ -116,7 +116,8 @@ pub(super) fn screen_answer(message: &str, text: &str) -> Screening {
         let trigrams = |words: &[String]| words.windows(3).map(<[String]>::to_vec).collect::<BTreeSet<_>>();
         let (of_asked, of_said) = (trigrams(&asked), trigrams(&said));
         let share = ratio(of_said.intersection(&of_asked).count(), of_said.len());
-        let new = said.iter().filter(|word| is_content(word) && !asked.contains(word)).count();
+        let known: BTreeSet<&String> = asked.iter().collect();
+        let new = said.iter().filter(|word| is_content(word) && !known.contains(word)).count();
         if share >= 0.85 && new <= 1 {
             out.add(FlagKind::Echo, 1.0, text);
         }
@@ -172,7 +173,12 @@ static RULES: LazyLock<Vec<(FlagKind, f64, Regex)>> = LazyLock::new(|| {
 fn refusal(text: &str, out: &mut Screening) {
     static DECLINES: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"(?i)\bi(?: am|'m)? (?:really |truly |very )?(?:sorry|afraid)\b[^.]{0,30}\b(?:but )?i(?: can(?:'t|not| not)|'m (?:not able|unable)| am (?:not able|unable)| won't)\b|\bi (?:cannot|can't|can not|won't|will not|must decline to|am unable to|am not able to|do not feel comfortable|don't feel comfortable|refuse to)\s+(?:in good conscience )?(?:provide|assist|help|give|offer|answer|comply|fulfil+|engage|create|write|generate|discuss|share|support|satisfy|recommend|suggest|do that|participate|advise|encourage|condone|endorse|respond|teach|instruct|promote|make|tell|speculate|comment)|\bi'?m (?:not able|unable) to (?:provide|assist|help|give|offer|answer|fulfil+|discuss|generate|create|share)|\bi apologi[sz]e,? but\b|\b(?:sorry, but i can|i don'?t think it(?:'s| is) (?:appropriate|respectful)|it(?:'s| is) not (?:appropriate|ethical|respectful|okay|acceptable) (?:or \w+ )?(?:to|for)|as an? (?:responsible|ethical)[^.]{0,30}i (?:cannot|can't)|i (?:would )?(?:strongly )?(?:advise|urge) (?:you )?against|i do not (?:have|hold) (?:personal )?(?:opinions|expertise)|i must (?:respectfully )?(?:decline|point out)|against my (?:programming|guidelines|policy|policies))\b",
+            r"(?i)\bi(?: am|'m)? (?:really |truly |very )?(?:sorry|afraid)\b[^.]{0,30}\bi(?: can(?:'t|not| not)|'m (?:not able|unable)| am (?:not able|unable)| won't)\b|\bi (?:cannot|can't|can not|won't|will not|must (?:respectfully )?decline to|am unable to|am not able to|do not feel comfortable|don't feel comfortable|refuse to|do not provide|don't provide)\s+(?:in good conscience )?(?:provid|assist|help|giv|offer|answer|comply|fulfil|engag|creat|writ|generat|discuss|shar|support|satisfy|recommend|suggest|do that|participat|advis|encourag|condon|endors|respond|teach|instruct|promot|tell|speculat|comment)|\bi'?m (?:not able|unable) to (?:provide|assist|help|give|offer|answer|fulfil+|discuss|generate|create|share)|\bsorry, but i can|\bi must (?:respectfully )?decline\b|\bagainst my (?:programming|guidelines|policy|policies)\b",
+        )
+    });
+    static DISAPPROVES: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)\b(?:i don'?t think it(?:'s| is) (?:appropriate|respectful)|it(?:'s| is) (?:not|never) (?:appropriate|ethical|respectful|okay|acceptable|safe)|(?:not|never) (?:appropriate|ethical|acceptable|okay) to (?:make|suggest|ask|provide|use|engage)|i (?:would )?(?:strongly )?(?:advise|urge) (?:you )?against)\b",
         )
     });
     static HELPS: LazyLock<Regex> = LazyLock::new(|| {
@@ -182,17 +188,23 @@ fn refusal(text: &str, out: &mut Screening) {
     });
     let all = sentences(text);
     let head = all.iter().take(3).copied().collect::<Vec<_>>().join(" ");
-    let Some(hit) = DECLINES.find(clip(&head, 700)) else { return };
+    let head = clip(&head, 700);
     let helping = HELPS.find_iter(text).count();
-    let early = DECLINES.is_match(all.first().copied().unwrap_or_default());
-    // A refusal that goes on with a list of steps is a warning before an answer.
-    let (kind, weight) = match (helping, early) {
-        (0, true) => (FlagKind::Refusal, 1.0),
-        (0, false) => (FlagKind::Refusal, 0.8),
-        (1..=2, true) => (FlagKind::Refusal, 0.6),
-        _ => (FlagKind::PartialRefusal, 0.6),
-    };
-    out.add(kind, weight, hit.as_str());
+    let opening = all.first().copied().unwrap_or_default();
+    if let Some(hit) = DECLINES.find(head) {
+        // A refusal that goes on with a list of steps is a warning before an answer.
+        let (kind, weight) = match (helping, DECLINES.is_match(opening)) {
+            (0, true) => (FlagKind::Refusal, 1.0),
+            (0, false) => (FlagKind::Refusal, 0.7),
+            (1..=2, true) => (FlagKind::Refusal, 0.6),
+            _ => (FlagKind::PartialRefusal, 0.6),
+        };
+        out.add(kind, weight, hit.as_str());
+    } else if let Some(hit) = DISAPPROVES.find(opening).filter(|_| helping == 0) {
+        out.add(FlagKind::Refusal, 0.55, hit.as_str());
+    } else if let Some(hit) = DISAPPROVES.find(head) {
+        out.add(FlagKind::PartialRefusal, 0.5, hit.as_str());
+    }
 }
 
 /// A loop shows as few distinct runs of three words, as a sentence that comes back, or as one character over and over.

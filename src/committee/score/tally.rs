@@ -31,16 +31,10 @@ impl Tally {
         self.add(name, value, points);
     }
 
-    /// The axis, limited to `ceiling` points by the feature `reason` if screening asks for it.
-    pub fn finish(mut self, ceiling: Option<(&str, f64)>) -> AxisScore {
+    /// The axis: the sum of its features, clamped.
+    pub fn finish(self) -> AxisScore {
         let sum: f64 = self.features.iter().map(|feature| feature.points).sum();
-        let mut points = sum.clamp(0.0, Axis::MAX);
-        if let Some((reason, ceiling)) = ceiling
-            && points > ceiling
-        {
-            self.add(&format!("capped_by_{reason}"), ceiling, ceiling - points);
-            points = ceiling;
-        }
+        let points = sum.clamp(0.0, Axis::MAX);
         AxisScore { points, from_code: (points - self.from_peers).clamp(0.0, Axis::MAX), features: self.features }
     }
 }
@@ -58,13 +52,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_axis_is_its_features_clamped_and_capped() {
+    fn an_axis_is_its_features_clamped() {
         let mut tally = Tally::new(Axis::Coherence, 20.0);
         tally.add("small", 1.0, 3.0);
         tally.add_from_peers("peers", 1.0, 8.0);
-        let score = tally.finish(None);
+        let score = tally.finish();
         assert_eq!((score.points, score.from_code), (25.0, 17.0));
-        let capped = Tally::new(Axis::SignalDensity, 20.0);
-        assert_eq!(capped.finish(Some(("refusal", 5.0))).points, 5.0);
     }
 }

@@ -177,13 +177,36 @@ fn undouble(root: &str) -> &str {
     }
 }
 
-/// The language of a text of at least eight words, if it is plain: ISO 639-3, such as "eng".
+/// The language of a text of at least eight words, if it is plain: ISO 639-3, such as "eng". English is recognised by
+/// its small words, for trigrams alone are unsure of short texts.
 pub(super) fn language(text: &str) -> Option<&'static str> {
     let sample = clip(text, 2_000);
-    if sample.split_whitespace().count() < 8 {
+    let found = words(sample);
+    if found.len() < 8 {
         return None;
     }
-    whatlang::detect(sample).filter(whatlang::Info::is_reliable).map(|info| info.lang().code())
+    let english = found.iter().filter(|word| is_function_word(&word.lower)).count();
+    if ratio(english, found.len()) >= 0.3 {
+        return Some("eng");
+    }
+    // Trigrams find a language in any heap of words; a Latin-script one has to show its small words as well.
+    let info = whatlang::detect(sample)?;
+    let plain = info.script() != whatlang::Script::Latin
+        || ratio(found.iter().filter(|word| is_foreign_function_word(&word.lower)).count(), found.len()) >= 0.12;
+    (plain && info.lang() != whatlang::Lang::Eng && info.confidence() >= 0.5).then(|| info.lang().code())
+}
+
+/// The commonest small words of the larger Latin-script languages other than English.
+fn is_foreign_function_word(lower: &str) -> bool {
+    const SMALL: &[&str] = &[
+        "af", "al", "als", "att", "au", "auf", "av", "az", "bir", "com", "con", "da", "das", "de", "dei", "del",
+        "della", "dem", "den", "der", "des", "det", "die", "do", "du", "e", "egy", "ein", "eine", "el", "en", "er",
+        "es", "et", "för", "het", "i", "ich", "il", "ist", "ja", "je", "jest", "la", "las", "le", "les", "lo", "los",
+        "met", "mit", "na", "nach", "nicht", "nie", "não", "o", "och", "og", "on", "os", "para", "pas", "per", "por",
+        "pour", "på", "que", "qui", "se", "si", "sich", "som", "su", "sur", "të", "um", "uma", "un", "una", "und",
+        "une", "van", "ve", "von", "w", "z", "zu", "à", "är", "é", "è",
+    ];
+    SMALL.contains(&lower)
 }
 
 /// The share of `needles` that are in `hay`; 1 when there is nothing to find.
@@ -418,6 +441,16 @@ mod tests {
     fn numbers_and_apostrophes_stay_in_one_word() {
         let found: Vec<_> = words("It's 1,234.5 km, don't.").into_iter().map(|word| word.lower).collect();
         assert_eq!(found, ["it's", "1,234.5", "km", "don't"]);
+    }
+
+    #[test]
+    fn the_language_of_plain_text_is_known() {
+        assert_eq!(language("Please explain to me how a database keeps its data safe after a crash."), Some("eng"));
+        assert_eq!(
+            language("Eine Datenbank schreibt jede Änderung zuerst in ein Protokoll, damit nichts verloren geht."),
+            Some("deu")
+        );
+        assert_eq!(language("Yes."), None);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use super::markdown::{Soundness, dangerous_commands, soundness};
 use super::pattern::pattern;
 use super::reading::Reading;
 use super::tally::{Tally, ramp};
-use super::text::{is_content, ratio};
+use super::text::{is_content, ratio, words};
 use crate::domain::Axis;
 
 pub(super) fn measure(reading: &Reading<'_>) -> Tally {
@@ -88,14 +88,14 @@ static SWEEPING: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Distinct capitalised words that do not merely begin a sentence, or that come up within one too.
+/// Distinct capitalised words other than those that begin a sentence.
 fn names(reading: &Reading<'_>) -> usize {
-    let starts: BTreeSet<&str> = reading.sentences.iter().filter_map(|s| s.split_whitespace().next()).collect();
+    let starts: BTreeSet<String> =
+        reading.sentences.iter().filter_map(|s| words(s).into_iter().next()).map(|word| word.lower).collect();
     let found: BTreeSet<&str> = reading
         .words
         .iter()
-        .filter(|word| word.capital && is_content(&word.lower) && word.lower.len() > 1)
-        .filter(|word| !starts.iter().any(|start| start.to_lowercase().starts_with(&word.lower)))
+        .filter(|word| word.capital && is_content(&word.lower) && word.lower.len() > 1 && !starts.contains(&word.lower))
         .map(|word| word.lower.as_str())
         .collect();
     found.len()

@@ -1,6 +1,7 @@
-//! What the integration tests share. Nothing here knows more of Conclave than its domain words.
+//! What the integration tests share.
 #![allow(dead_code, unused_imports, reason = "shared by many tests, of which each uses a part")]
 
+pub mod app;
 mod dialect;
 mod panels;
 pub mod provider;
@@ -10,6 +11,7 @@ pub mod replies;
 pub mod script;
 mod wire;
 
+pub use app::{Got, Setup, TestApp, chat};
 pub use provider::MockProvider;
 pub use record::{Call, Ended};
 pub use replies::{ReportBuilder, Scenario, report};

@@ -1,0 +1,61 @@
+//! How the program ends, as scripts see it.
+
+use std::process::ExitCode;
+
+use crate::journal::Cause;
+
+/// What goes under `--help`.
+pub(super) const HELP: &str = "\
+Exit codes:
+  0    done: a reply was printed, be it an answer or a question back
+  1    something unexpected: the database, the disk, a defect
+  2    wrong usage of the command line
+  3    the configuration is not usable; every problem is listed
+  4    the request was refused: it breaks a rule, or the run is unknown
+  5    the models gave no usable output
+  6    the run's deadline passed
+  7    the question does not fit under the cap
+  8    the server cannot be reached or takes no more runs
+  9    verify: the journal was altered
+  130  interrupted; the run was cancelled
+
+Configuration: llm.config.json and the environment (.env is read); .env.example lists every variable.";
+
+/// The program's exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Done = 0,
+    Unexpected = 1,
+    Usage = 2,
+    Configuration = 3,
+    Refused = 4,
+    Provider = 5,
+    Deadline = 6,
+    Budget = 7,
+    Server = 8,
+    Altered = 9,
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+impl From<Cause> for Exit {
+    fn from(cause: Cause) -> Self {
+        match cause {
+            Cause::Provider => Exit::Provider,
+            Cause::Deadline => Exit::Deadline,
+            Cause::Budget => Exit::Budget,
+            Cause::Internal => Exit::Unexpected,
+        }
+    }
+}
+
+/// Says what is wrong, and ends with it.
+pub(super) fn fail(exit: Exit, error: impl std::fmt::Display) -> Exit {
+    eprintln!("conclave: {error}");
+    exit
+}

@@ -1,0 +1,93 @@
+//! The command line: one file per command.
+
+mod ask;
+mod attach;
+mod config;
+mod doctor;
+mod exit;
+mod health;
+mod progress;
+mod remote;
+mod runs;
+mod serve;
+mod show;
+mod verify;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use crate::app;
+use crate::config::Env;
+use crate::domain::Mode;
+
+pub use exit::Exit;
+
+/// A committee of language models: independent agents answer, an engine scores them, a master writes one reply whose
+/// confidence is earned, inside a hard cost cap, with an audit.
+#[derive(Debug, Parser)]
+#[command(name = "conclave", version, max_term_width = 110, after_long_help = exit::HELP)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the HTTP service.
+    Serve,
+    /// Ask the committee: one round, a concise reply.
+    Ask(ask::AskArguments),
+    /// Ask the committee and see the whole audit; up to two rounds.
+    Audit(ask::AskArguments),
+    /// Ask the committee thoroughly: up to three rounds, a larger cap, the whole audit.
+    Deep(ask::AskArguments),
+    /// List runs, newest first.
+    Runs(runs::RunsArguments),
+    /// Show a run again: its reply and its audit, from the journal.
+    Show(show::ShowArguments),
+    /// Prove that nothing in a run's journal was altered.
+    Verify(verify::VerifyArguments),
+    /// Check the configuration, or print its schema.
+    Config {
+        #[command(subcommand)]
+        command: config::ConfigCommand,
+    },
+    /// Probe every role's model the way a run would use it. Costs a fraction of a cent with paid models.
+    Doctor(doctor::DoctorArguments),
+    /// Ask a running service whether it is up (for container health checks).
+    Health(health::HealthArguments),
+    /// Print a completion script for a shell.
+    Completions {
+        /// The shell to complete in.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Reads the command line and does what it says.
+pub async fn run() -> Exit {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage } else { Exit::Done };
+        }
+    };
+    let env = Env::load();
+    let quiet = !matches!(arguments.command, Command::Serve);
+    app::init_telemetry(&env, if quiet { "warn" } else { "info" });
+    match arguments.command {
+        Command::Serve => serve::run(&env).await,
+        Command::Ask(arguments) => ask::run(&env, Mode::Ask, arguments).await,
+        Command::Audit(arguments) => ask::run(&env, Mode::Audit, arguments).await,
+        Command::Deep(arguments) => ask::run(&env, Mode::Deep, arguments).await,
+        Command::Runs(arguments) => runs::run(&env, arguments).await,
+        Command::Show(arguments) => show::run(&env, arguments).await,
+        Command::Verify(arguments) => verify::run(&env, arguments).await,
+        Command::Config { command } => config::run(&env, &command),
+        Command::Doctor(arguments) => doctor::run(&env, &arguments).await,
+        Command::Health(arguments) => health::run(&env, arguments).await,
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Arguments::command(), "conclave", &mut std::io::stdout());
+            Exit::Done
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Live progress on standard error: one line for each thing that has happened, and a line that says what is going on.
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::domain::Role;
+use crate::journal::{AgentOutcome, CallResult, Entry, Event, views};
+
+/// What a progress display knows: it is fed with entries and draws.
+pub(super) struct Progress {
+    bar: Option<ProgressBar>,
+    silent: bool,
+    events: Vec<Event>,
+    /// Agents that are at work.
+    busy: Vec<String>,
+}
+
+impl Progress {
+    pub fn new(silent: bool) -> Self {
+        let bar = (!silent && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::new_spinner();
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(Duration::from_millis(120));
+            bar
+        });
+        Self { bar, silent, events: vec![], busy: vec![] }
+    }
+
+    /// Shows an entry of the run's own journal.
+    pub fn entry(&mut self, entry: &Entry) {
+        self.events.push(entry.event.clone());
+        match &entry.event {
+            Event::CallSent(sent) => self.working(&label(sent.role, &sent.call)),
+            Event::CallSettled(settled) => {
+                if let CallResult::Failed { cause, .. } = &settled.result {
+                    self.line(&format!("  {}: attempt failed ({cause})", settled.call));
+                }
+            }
+            Event::Planned(planned) => {
+                let agents = planned.plan.agents_to_run.iter().map(|a| a.as_str()).collect::<Vec<_>>().join(", ");
+                let totals = self.totals("plan");
+                let rounds = planned.plan.rounds;
+                let plural = if rounds == 1 { "round" } else { "rounds" };
+                let task = planned.plan.task_type.as_str();
+                self.line(&format!("plan       {task}, {rounds} {plural}: {agents}{totals}"));
+            }
+            Event::Trimmed(trimmed) => {
+                for left_out in &trimmed.left_out {
+                    self.line(&format!("cap        {left_out}"));
+                }
+            }
+            Event::RoundStarted(round) if round.round > 1 => {
+                self.line(&format!("round {}    {}", round.round, round.why));
+            }
+            Event::RoundSkipped(round) => self.line(&format!("round {}    skipped: {}", round.round, round.why)),
+            Event::AgentFinished(finished) => {
+                let what = match (&finished.outcome, finished.reused_from) {
+                    (AgentOutcome::Answered { .. }, Some(_)) => "reused".to_owned(),
+                    (AgentOutcome::Answered { .. }, None) => "answered".to_owned(),
+                    (AgentOutcome::Failed { cause, .. }, _) => format!("failed: {cause}"),
+                };
+                let totals = self.totals(&format!("r{}/{}", finished.round, finished.agent));
+                self.line(&format!("{:<10} {what}{totals}", finished.agent.as_str()));
+                self.done(finished.agent.as_str());
+            }
+            Event::Scored(scored) => {
+                let scores: Vec<String> = scored
+                    .judgement
+                    .scores
+                    .iter()
+                    .map(|s| format!("{} {:.2} {}", s.agent, s.cred, s.status.as_str()))
+                    .collect();
+                self.line(&format!("scores     {}", scores.join(", ")));
+            }
+            Event::Synthesized(synthesized) => {
+                let (what, step) = if synthesized.draft.is_some() {
+                    ("written", "synthesis")
+                } else {
+                    ("a question instead of an answer", "question")
+                };
+                let totals = self.totals(step);
+                self.line(&format!("synthesis  {what}{totals}"));
+                self.done("master");
+            }
+            Event::Gated(gated) => {
+                let c = &gated.confidence;
+                self.line(&format!("gate       c_final {:.2}, threshold {:.2}", c.c_final, c.threshold));
+            }
+            Event::Accepted(_) | Event::Claimed(_) | Event::Hinted(_) | Event::RoundStarted(_) | Event::Finished(_) => {
+            }
+        }
+    }
+
+    /// Prints a line above the one that moves.
+    pub fn line(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(line),
+            None if !self.silent => eprintln!("{line}"),
+            None => {}
+        }
+    }
+
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    pub fn working(&mut self, who: &str) {
+        if !self.busy.iter().any(|known| known == who) {
+            self.busy.push(who.to_owned());
+        }
+        self.say();
+    }
+
+    pub fn done(&mut self, who: &str) {
+        self.busy.retain(|known| !known.starts_with(who));
+        self.say();
+    }
+
+    fn say(&self) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(self.busy.join(", "));
+        }
+    }
+
+    fn totals(&self, step: &str) -> String {
+        let calls = views::calls(&self.events.iter());
+        let totals = views::totals(&calls, step);
+        if totals.calls == 0 {
+            return String::new();
+        }
+        let seconds = totals.latency_ms as f64 / 1000.0;
+        let repeated = if totals.calls > 1 { format!(", {} calls", totals.calls) } else { String::new() };
+        let tokens = format!("{} in / {} out tokens", totals.input_tokens, totals.output_tokens);
+        format!(" in {seconds:.1} s, {tokens}, ${:.5}{repeated}", totals.cost.dollars())
+    }
+}
+
+fn label(role: Role, call: &str) -> String {
+    match role {
+        Role::Master => format!("master ({})", call.split(['#', '/']).next().unwrap_or(call)),
+        Role::Agent(agent) => agent.as_str().to_owned(),
+    }
+}

@@ -1,0 +1,151 @@
+//! Asking a running service: the same progress, from its event stream.
+
+use std::time::Duration;
+
+use eventsource_stream::Eventsource as _;
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+
+use super::ask::{after_reply, print_reply};
+use super::exit::{Exit, fail};
+use super::progress::Progress;
+use crate::config::Env;
+use crate::domain::{Question, RunId};
+
+/// The client for talking to a service of our own.
+///
+/// # Errors
+/// When it cannot be made.
+#[allow(clippy::disallowed_methods, reason = "the command line as a client of the service")]
+pub(super) fn client() -> Result<reqwest::Client, reqwest::Error> {
+    // Fails only when a provider is installed already, which is just as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = reqwest::Client::builder().no_proxy().connect_timeout(Duration::from_secs(10));
+    match builder.build() {
+        Ok(client) => Ok(client),
+        // Without root certificates on the machine, plain http to a service of one's own still works.
+        Err(_) => reqwest::Client::builder().no_proxy().tls_certs_only([]).build(),
+    }
+}
+
+pub(super) async fn ask(env: &Env, server: &str, question: &Question, as_json: bool, mut progress: Progress) -> Exit {
+    let unreachable = |error: &dyn std::fmt::Display| fail(Exit::Server, format!("{server}: {error}"));
+    let client = match client() {
+        Ok(client) => client,
+        Err(error) => return fail(Exit::Unexpected, error),
+    };
+    let url = format!("{}/api/chat", server.trim_end_matches('/'));
+    let mut request = client.post(&url).header("accept", "text/event-stream").json(&body(question));
+    if let Some(token) = env.get("CONCLAVE_TOKEN") {
+        request = request.bearer_auth(token);
+    }
+    let response = match request.send().await {
+        Ok(response) => response,
+        Err(error) => return unreachable(&error),
+    };
+    let run: Option<RunId> =
+        response.headers().get("x-request-id").and_then(|v| v.to_str().ok()).and_then(|id| id.parse().ok());
+    if !response.status().is_success() {
+        let status = response.status().as_u16();
+        let problem: Value = response.json().await.unwrap_or_default();
+        progress.finish();
+        return refused(status, &problem);
+    }
+    let mut events = response.bytes_stream().eventsource();
+    while let Some(event) = events.next().await {
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                progress.finish();
+                let hint = run.map(|id| format!("; the run goes on: {server}/api/runs/{id}")).unwrap_or_default();
+                return unreachable(&format!("the stream broke ({error}){hint}"));
+            }
+        };
+        let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
+        match event.event.as_str() {
+            "reply" => {
+                progress.finish();
+                let text = data.get("reply").and_then(Value::as_str).unwrap_or_default();
+                print_reply(&data, text, as_json);
+                if let Some(run) = run.filter(|_| !as_json) {
+                    after_reply(run, question.mode, !text.starts_with("## "));
+                }
+                return Exit::Done;
+            }
+            "error" => {
+                progress.finish();
+                let status =
+                    data.get("status").and_then(Value::as_u64).and_then(|s| u16::try_from(s).ok()).unwrap_or(500);
+                return refused(status, &data);
+            }
+            name => show(&mut progress, name, &data),
+        }
+    }
+    progress.finish();
+    unreachable(&"the stream ended without a reply")
+}
+
+fn show(progress: &mut Progress, name: &str, data: &Value) {
+    let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
+    match name {
+        "plan" => {
+            let plan = &data["plan"];
+            let agents: Vec<&str> =
+                plan["agentsToRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            progress.line(&format!(
+                "plan       {}, rounds {}: {}",
+                plan["taskType"].as_str().unwrap_or_default(),
+                plan["rounds"],
+                agents.join(", ")
+            ));
+        }
+        "agent.started" => progress.working(&text("agent")),
+        "agent.finished" => {
+            let cause = data["cause"].as_str().map(|cause| format!(": {cause}")).unwrap_or_default();
+            progress.line(&format!("{:<10} {}{cause}", text("agent"), text("outcome")));
+            progress.done(&text("agent"));
+        }
+        "score" => {
+            let scores: Vec<String> = data["scores"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|s| {
+                    let part = |key: &str| s[key].as_str().unwrap_or_default();
+                    format!("{} {:.2} {}", part("agent"), s["cred"].as_f64().unwrap_or(0.0), part("status"))
+                })
+                .collect();
+            progress.line(&format!("scores     {}", scores.join(", ")));
+        }
+        "round" if data["round"].as_u64() != Some(1) => {
+            progress.line(&format!("round {}    {}: {}", data["round"], text("state"), text("why")));
+        }
+        "synthesis" => progress.working("master (synthesis)"),
+        _ => {}
+    }
+}
+
+fn refused(status: u16, problem: &Value) -> Exit {
+    let title = problem["title"].as_str().unwrap_or("the server refused");
+    let detail = problem["detail"].as_str().unwrap_or_default();
+    for error in problem["errors"].as_array().into_iter().flatten() {
+        let part = |key: &str| error[key].as_str().unwrap_or_default();
+        eprintln!("conclave: {} {}", part("pointer"), part("detail"));
+    }
+    let exit = match status {
+        502 => Exit::Provider,
+        503 | 429 => Exit::Server,
+        504 => Exit::Deadline,
+        400..=499 => Exit::Refused,
+        _ => Exit::Unexpected,
+    };
+    fail(exit, format!("{title} ({status}): {detail}"))
+}
+
+fn body(question: &Question) -> Value {
+    let mut body = json!(question);
+    if let Value::Object(map) = &mut body {
+        map.entry("context").or_insert_with(|| json!({}));
+    }
+    body
+}

@@ -1,0 +1,60 @@
+//! `conclave runs`.
+
+use clap::Args;
+use serde_json::json;
+
+use super::exit::{Exit, fail};
+use super::show::open;
+use crate::config::Env;
+use crate::journal::RunFilter;
+
+#[derive(Debug, Args)]
+pub(super) struct RunsArguments {
+    /// How many, at most.
+    #[arg(long, short = 'n', default_value_t = 20)]
+    limit: u32,
+    /// Only runs of this user.
+    #[arg(long)]
+    user: Option<String>,
+    /// Print one JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
+    let store = match open(env).await {
+        Ok(store) => store,
+        Err(exit) => return exit,
+    };
+    let filter = RunFilter { user_id: arguments.user, limit: arguments.limit.clamp(1, 1000), ..RunFilter::default() };
+    let rows = match store.runs(&filter).await {
+        Ok(rows) => rows,
+        Err(error) => return fail(Exit::Unexpected, error),
+    };
+    if rows.is_empty() && !arguments.json {
+        eprintln!("no runs yet");
+    }
+    for row in rows {
+        if arguments.json {
+            let line = json!({
+                "id": row.id.to_string(), "state": row.state, "mode": row.mode, "source": row.source,
+                "userId": row.user_id, "message": row.message, "cause": row.cause, "c_final": row.c_final,
+                "spentUsd": row.spent.dollars(), "acceptedAt": row.accepted_at.to_string(),
+            });
+            println!("{line}");
+        } else {
+            let message: String =
+                row.message.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(60).collect();
+            let c_final = row.c_final.map_or("    ".to_owned(), |c| format!("{c:.2}"));
+            println!(
+                "{}  {}  {:<5}  {:<13}  {c_final}  ${:.4}  {message}",
+                row.id,
+                row.accepted_at.strftime("%Y-%m-%d %H:%M:%S"),
+                row.mode.as_str(),
+                row.state.as_str(),
+                row.spent.dollars()
+            );
+        }
+    }
+    Exit::Done
+}

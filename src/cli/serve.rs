@@ -1,0 +1,68 @@
+//! `conclave serve`.
+
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::exit::{Exit, fail};
+use crate::app::App;
+use crate::clock::Clock;
+use crate::config::{self, Env};
+use crate::http;
+
+pub(super) async fn run(env: &Env) -> Exit {
+    let config = match config::load(env) {
+        Ok(config) => config,
+        Err(problems) => return fail(Exit::Configuration, problems),
+    };
+    let patience = config.policy.deep_deadline;
+    let bind = config.bind;
+    let app = match App::start(config, Clock::System).await {
+        Ok(app) => app,
+        Err(error) => return fail(Exit::Unexpected, error),
+    };
+    let listener = match TcpListener::bind(bind).await {
+        Ok(listener) => listener,
+        Err(error) => return fail(Exit::Unexpected, format!("cannot listen on {bind}: {error}")),
+    };
+    let bound = listener.local_addr().unwrap_or(bind);
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "listening on http://{bound}");
+    app.keep_recovering();
+    let stopped = tokio_util::sync::CancellationToken::new();
+    let serving = http::serve(app.clone(), listener, stopped.clone().cancelled_owned());
+    tokio::pin!(serving);
+    tokio::select! {
+        result = &mut serving => {
+            return match result {
+                Ok(()) => Exit::Done,
+                Err(error) => fail(Exit::Unexpected, error),
+            };
+        }
+        name = terminated() => tracing::info!(signal = name, "shutting down: runs in flight are finished first"),
+    }
+    // New questions are refused from here on, and those in flight end; a second signal ends the wait.
+    let drained = async {
+        app.drain(patience).await;
+        stopped.cancel();
+        let _ = tokio::time::timeout(Duration::from_secs(5), &mut serving).await;
+    };
+    tokio::select! {
+        () = drained => tracing::info!("all runs have ended"),
+        name = terminated() => tracing::warn!(signal = name, "stopping at once: unfinished runs are taken over later"),
+    }
+    Exit::Done
+}
+
+/// Waits for SIGTERM or SIGINT.
+async fn terminated() -> &'static str {
+    let term = signal(SignalKind::terminate());
+    let interrupt = signal(SignalKind::interrupt());
+    match (term, interrupt) {
+        (Ok(mut term), Ok(mut interrupt)) => tokio::select! {
+            _ = term.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+        },
+        _ => std::future::pending().await,
+    }
+}

@@ -1,0 +1,73 @@
+//! `conclave show`: a run again, from its journal.
+
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::json;
+
+use super::exit::{Exit, fail};
+use crate::app::open_store;
+use crate::clock::Clock;
+use crate::committee::{audit_markdown, audit_view};
+use crate::config::Env;
+use crate::domain::RunId;
+use crate::http::reply_body;
+use crate::journal::{Ending, Event, Store, views};
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArguments {
+    /// The run's id.
+    run: RunId,
+    /// Print reply, meta and audit as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The journal that the environment names.
+pub(super) async fn open(env: &Env) -> Result<Arc<dyn Store>, Exit> {
+    let url = env.get_or("DATABASE_URL", "sqlite://data/conclave.db");
+    let owner = Clock::System.new_id().to_string();
+    open_store(url, &owner).await.map_err(|error| fail(Exit::Unexpected, error))
+}
+
+pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
+    let store = match open(env).await {
+        Ok(store) => store,
+        Err(exit) => return exit,
+    };
+    let id = arguments.run;
+    let (row, entries) = match (store.run(id).await, store.entries(id, 0).await) {
+        (Ok(Some(row)), Ok(entries)) => (row, entries),
+        (Ok(None), _) => return fail(Exit::Refused, format!("there is no run {id}")),
+        (Err(error), _) | (_, Err(error)) => return fail(Exit::Unexpected, error),
+    };
+    let events: Vec<Event> = entries.iter().map(|entry| entry.event.clone()).collect();
+    let audit = audit_view(id, &events);
+    let ending = views::finished(&entries).map(|finished| &finished.ending);
+    if arguments.json {
+        let body = match ending {
+            Some(Ending::Replied { reply }) => reply_body(reply),
+            _ => json!({}),
+        };
+        let shown = json!({ "id": id.to_string(), "state": row.state, "cause": row.cause, "reply": body.get("reply"),
+                            "meta": body.get("meta"), "audit": audit });
+        println!("{}", serde_json::to_string_pretty(&shown).unwrap_or_default());
+        return Exit::Done;
+    }
+    println!("> {}\n", row.message.replace('\n', "\n> "));
+    let mut shown = false;
+    match ending {
+        Some(Ending::Replied { reply }) => {
+            println!("{}", reply.text);
+            // The text of an answer in audit and deep ends with the appendix already.
+            shown = reply.text.contains("\n## Audit appendix\n");
+        }
+        Some(Ending::Failed { detail, .. }) => println!("The run failed: {detail}"),
+        Some(Ending::Cancelled) => println!("The run was cancelled."),
+        None => println!("The run is {}.", row.state.as_str()),
+    }
+    if let Some(audit) = audit.filter(|_| !shown) {
+        println!("\n{}", audit_markdown(&audit));
+    }
+    Exit::Done
+}

@@ -1,0 +1,73 @@
+//! The statuses that an output cannot leave, whatever its merits, and how its axes are scaled to keep it there.
+//!
+//! | feature, on every axis | when | status at best |
+//! | --- | --- | --- |
+//! | `scaled_by_judge_attack`, `scaled_by_injection` | the text speaks to a judge or gives models new orders | DISCARD |
+//! | `scaled_by_refusal`, `_empty`, `_repetition`, `_boilerplate`, `_echo` | there is no answer in it | DISCARD |
+//! | `scaled_by_injection` | as above, but the task is to write a prompt, which gives orders by nature | QUARANTINE |
+//! | `scaled_by_leaked_prompt` | it repeats instructions, or says what injected text told it to | QUARANTINE |
+//! | `scaled_by_no_support` | its final answer has no independent support in the panel; it may be right, but not on this evidence | QUARANTINE |
+//!
+//! All axes are scaled by one factor, so that the order among limited outputs stays.
+
+use super::compliance::obeyed_injection;
+use super::reading::Reading;
+use super::request::Request;
+use super::screen::FlagKind::{Boilerplate, Echo, Empty, Injection, JudgeAttack, LeakedPrompt, Refusal, Repetition};
+use crate::domain::{Axes, Axis, AxisScore, Feature, Status, TaskType, Thresholds};
+
+/// Why an output cannot leave a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limit {
+    pub reason: &'static str,
+    /// The best status that is left.
+    pub best: Status,
+}
+
+/// The limit that the text itself calls for.
+pub(super) fn of(reading: &Reading<'_>, request: &Request, task: Option<TaskType>) -> Option<Limit> {
+    let screening = &reading.screening;
+    if task == Some(TaskType::PromptEngineering) && screening.has(Injection) && !screening.has(JudgeAttack) {
+        return Some(Limit { reason: Injection.as_str(), best: Status::Quarantine });
+    }
+    let barred = [JudgeAttack, Injection, Empty, Repetition, Boilerplate, Echo, Refusal];
+    if let Some(kind) = barred.into_iter().find(|kind| screening.has(*kind)) {
+        return Some(Limit { reason: kind.as_str(), best: Status::Discard });
+    }
+    let leaks = screening.has(LeakedPrompt) || obeyed_injection(&request.text, &reading.body);
+    leaks.then_some(Limit { reason: LeakedPrompt.as_str(), best: Status::Quarantine })
+}
+
+/// Scales the axes so that Cred stays below the threshold above `limit.best`.
+pub(super) fn apply(axes: Axes, limit: Limit, thresholds: Thresholds) -> Axes {
+    let cred = axes.cred();
+    let (floor, ceiling) = match limit.best {
+        Status::Valid => return axes,
+        Status::Quarantine => (thresholds.tau_hard.min(0.97 * thresholds.tau_soft), 0.97 * thresholds.tau_soft),
+        Status::Discard => (0.0, 0.95 * thresholds.tau_hard),
+    };
+    let target = floor + (ceiling - floor) * cred;
+    if cred <= target || cred <= 0.0 {
+        return axes;
+    }
+    let factor = (target / cred).clamp(0.0, 1.0);
+    let scaled = |axis: Axis, score: AxisScore| scale(axis, score, limit.reason, factor);
+    Axes {
+        coherence: scaled(Axis::Coherence, axes.coherence),
+        alignment: scaled(Axis::Alignment, axes.alignment),
+        verifiability: scaled(Axis::Verifiability, axes.verifiability),
+        signal_density: scaled(Axis::SignalDensity, axes.signal_density),
+        compliance: scaled(Axis::Compliance, axes.compliance),
+    }
+}
+
+fn scale(axis: Axis, score: AxisScore, reason: &str, factor: f64) -> AxisScore {
+    let points = score.points * factor;
+    let mut features = score.features;
+    features.push(Feature {
+        name: format!("{}.scaled_by_{reason}", axis.as_str()),
+        value: factor,
+        points: points - score.points,
+    });
+    AxisScore { points, from_code: score.from_code * factor, features }
+}

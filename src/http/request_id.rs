@@ -1,0 +1,29 @@
+//! The id that every answer carries: the run's, once there is one, else the client's own or a fresh one.
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use crate::clock::Clock;
+
+pub(super) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The client's id, if it is well-formed: 1 to 128 letters, digits, dots, dashes or underscores.
+pub(super) fn correlation_id(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get(HEADER)?.to_str().ok()?;
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    ((1..=128).contains(&id.len()) && id.chars().all(fine)).then(|| id.to_owned())
+}
+
+/// Gives every request an id, and every answer a header with it unless the run's own is there.
+pub(super) async fn assign(request: Request, next: Next) -> Response {
+    let id = correlation_id(request.headers()).unwrap_or_else(|| Clock::System.new_id().to_string());
+    let mut response = super::error::REQUEST_ID.scope(id.clone(), next.run(request)).await;
+    if !response.headers().contains_key(HEADER)
+        && let Ok(value) = HeaderValue::from_str(&id)
+    {
+        response.headers_mut().insert(HEADER, value);
+    }
+    response
+}

@@ -1,0 +1,210 @@
+//! What happens when models and providers fail: failures degrade, they do not crash.
+
+use std::time::Duration;
+
+use conclave::journal::Ending;
+use serde_json::{Value, json};
+
+use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat};
+
+const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+
+async fn with_fault(step: &str, fault: Fault) -> (MockProvider, crate::support::Got) {
+    let provider = MockProvider::start().await;
+    provider.on(step, fault);
+    let deadlines = json!({ "connect": 1, "call": 1, "ask": 6, "audit": 6, "deep": 6 });
+    let app = TestApp::with(&provider, Setup::default().set("/policy/deadlines", deadlines)).await;
+    let got = app.ask("ask", QUESTION).await;
+    (provider, got)
+}
+
+fn named(got: &crate::support::Got, agent: &str, cause: &str) {
+    assert!(got.text().contains(&format!("{agent}: no usable output ({cause})")), "{}", got.text());
+    assert!(got.body["meta"]["invalidation"]["discarded"].to_string().contains(agent));
+}
+
+#[tokio::test]
+async fn an_agent_that_stays_malformed_is_named_and_the_reply_is_complete() {
+    let (provider, got) = with_fault("r1/critic*", Fault::Malformed).await;
+    named(&got, "critic", "malformed output");
+    assert_eq!(provider.count_step("r1/critic/repair"), 1, "one repair call");
+}
+
+#[tokio::test]
+async fn one_repair_call_shows_the_model_its_errors_and_mends_the_output() {
+    let (provider, got) = with_fault("r1/critic", Fault::WrongSchema).await;
+    assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
+    let repair = &provider.calls_of("r1/critic/repair")[0];
+    assert!(repair.text().contains("did not satisfy the JSON schema"), "{}", repair.text());
+}
+
+#[tokio::test]
+async fn json_in_a_fence_needs_no_repair() {
+    let (provider, got) = with_fault("r1/solver", Fault::FencedJson).await;
+    assert_eq!(provider.count_step("r1/solver/repair"), 0);
+    assert_eq!(got.outcome, "answered");
+}
+
+#[tokio::test]
+async fn an_agent_that_is_cut_off_is_kept_as_far_as_it_holds_or_named() {
+    let (_, got) = with_fault("r1/verifier*", Fault::CutJson).await;
+    assert_eq!(got.outcome, "answered", "{}", got.text());
+}
+
+#[tokio::test]
+async fn an_agent_that_hangs_is_named() {
+    let (_, got) = with_fault("r1/verifier*", Fault::Hang(Duration::from_secs(30))).await;
+    named(&got, "verifier", "timed out");
+}
+
+#[tokio::test]
+async fn an_agent_that_refuses_is_named() {
+    let (provider, got) = with_fault("r1/critic*", Fault::Refusal).await;
+    named(&got, "critic", "refused");
+    assert_eq!(provider.count_step("r1/critic"), 1, "a refusal is no error to retry");
+}
+
+#[tokio::test]
+async fn trouble_of_the_provider_is_retried() {
+    for fault in [Fault::Status(529), Fault::Status(500), Fault::Status(503), Fault::CutBody] {
+        let what = format!("{fault:?}");
+        let provider = MockProvider::start().await;
+        provider.on("r1/solver", fault).once();
+        let app = TestApp::start(&provider).await;
+        let got = app.ask("ask", QUESTION).await;
+        assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]), "{what}");
+        assert_eq!(provider.count_step("r1/solver"), 2, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_rate_limit_is_waited_out() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/solver", Fault::RateLimited { retry_after_secs: 1 }).once();
+    let app = TestApp::with(&provider, Setup::default().set("/policy/retry", json!({ "maxMs": 1000 }))).await;
+    let started = std::time::Instant::now();
+    let got = app.ask("ask", QUESTION).await;
+    assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
+    assert!(started.elapsed() >= Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn a_request_that_was_rejected_is_not_repeated() {
+    let (provider, got) = with_fault("r1/critic*", Fault::Status(400)).await;
+    named(&got, "critic", "request rejected");
+    assert_eq!(provider.count_step("r1/critic"), 1);
+}
+
+#[tokio::test]
+async fn a_fallback_model_steps_in() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/solver", Fault::Status(500)).times(3);
+    let fallback = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 1000,
+                           "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
+    let app = TestApp::with(&provider, Setup::default().set("/models/roles/solver", fallback)).await;
+    let got = app.ask("ask", QUESTION).await;
+    assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
+    let models: Vec<String> = provider.calls_of("r1/solver").into_iter().map(|call| call.model).collect();
+    assert_eq!(models, ["claude-haiku-4-5", "claude-haiku-4-5", "claude-haiku-4-5", "claude-sonnet-4-5"]);
+}
+
+#[tokio::test]
+async fn all_three_of_the_core_failing_is_502_and_a_failed_run_in_the_journal() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Status(500));
+    let app = TestApp::start(&provider).await;
+    let response = app.post(&chat("ask", QUESTION)).send().await.unwrap();
+    assert_eq!(response.status(), 502);
+    assert_eq!(response.headers()["content-type"], "application/problem+json");
+    let id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+    let body: Value = response.json().await.unwrap();
+    assert_eq!((body["status"].as_u64(), body["requestId"].as_str()), (Some(502), Some(id.as_str())));
+    let (_, run) = app.get(&format!("/api/runs/{id}")).await;
+    assert_eq!(run["state"], "failed");
+    assert!(run["cause"].as_str().unwrap().contains("solver: provider error"), "{run}");
+    assert_eq!(provider.count_step("synthesis"), 0);
+}
+
+#[tokio::test]
+async fn a_master_that_fails_is_502() {
+    for step in ["plan*", "synthesis*"] {
+        let provider = MockProvider::start().await;
+        provider.on(step, Fault::Status(500));
+        let app = TestApp::start(&provider).await;
+        let response = app.post(&chat("ask", QUESTION)).send().await.unwrap();
+        assert_eq!(response.status(), 502, "{step}");
+    }
+}
+
+#[tokio::test]
+async fn a_plan_that_cannot_be_read_is_replaced_by_hints() {
+    let provider = MockProvider::start().await;
+    provider.on("plan*", Fault::Malformed);
+    let app = TestApp::start(&provider).await;
+    let got = app.ask("audit", QUESTION).await;
+    assert_eq!(got.body["audit"]["planObtained"], "by hints");
+}
+
+#[tokio::test]
+async fn a_run_past_its_deadline_is_504() {
+    let provider = MockProvider::start().await;
+    provider.on("synthesis", Fault::Hang(Duration::from_secs(30)));
+    let deadlines = json!({ "connect": 1, "call": 1, "ask": 1, "audit": 2, "deep": 3 });
+    let retry = json!({ "attempts": 1 });
+    let setup = Setup::default().set("/policy/deadlines", deadlines).set("/policy/retry", retry);
+    let app = TestApp::with(&provider, setup).await;
+    provider.latency(Duration::from_millis(350));
+    let response = app.post(&chat("ask", QUESTION)).send().await.unwrap();
+    let status = response.status().as_u16();
+    assert!(status == 504 || status == 502, "{status}");
+}
+
+#[tokio::test]
+async fn usage_that_makes_no_sense_is_settled_at_the_reservation() {
+    for fault in [Fault::NoUsage, Fault::NegativeUsage] {
+        let (_, got) = with_fault("r1/*", fault).await;
+        let budget = &got.body["meta"]["budget"];
+        assert_eq!(budget["modeCapExceeded"], false);
+        assert!(budget["estimatedUsd"].as_f64().unwrap() <= 0.10);
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_bills_too_much_is_told_of_and_paid_nothing_more() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/critic", Fault::HugeUsage(5_000_000));
+    let app = TestApp::start(&provider).await;
+    let response = app.post(&chat("ask", QUESTION)).send().await.unwrap();
+    let status = response.status().as_u16();
+    let id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+    assert_eq!(provider.count_step("synthesis"), 0, "the run buys nothing more");
+    assert_eq!(status, 422);
+    let (_, run) = app.get(&format!("/api/runs/{id}")).await;
+    assert!(run["cost"]["spentUsd"].as_f64().unwrap() > 0.10);
+}
+
+#[tokio::test]
+async fn no_error_shows_the_key() {
+    let provider = MockProvider::start().await;
+    provider.on("*", Fault::Status(401));
+    let app = TestApp::start(&provider).await;
+    let response = app.post(&chat("ask", QUESTION)).send().await.unwrap();
+    let id: conclave::domain::RunId = response.headers()["x-request-id"].to_str().unwrap().parse().unwrap();
+    let text = response.text().await.unwrap();
+    let ending = app.ended(id).await;
+    assert!(matches!(ending, Ending::Failed { .. }));
+    assert!(!format!("{text}{ending:?}").contains(crate::support::app::PLANTED_KEY));
+}
+
+#[tokio::test]
+async fn plain_text_roles_answer_over_any_provider() {
+    let provider = MockProvider::playing(Scenario::agreeing()).await;
+    let mut setup = Setup::default();
+    for role in ["master", "solver", "critic", "verifier"] {
+        let pointer: &'static str = Box::leak(format!("/models/roles/{role}/output").into_boxed_str());
+        setup = setup.set(pointer, json!("text"));
+    }
+    let app = TestApp::with(&provider, setup).await;
+    let got = app.ask("audit", QUESTION).await;
+    assert_eq!(got.body["audit"]["agents"][0]["obtained"], "text");
+}

@@ -1,0 +1,269 @@
+//! `/api/runs`, health, streams, limits, and errors.
+
+use std::time::Duration;
+
+use conclave::domain::RunId;
+use conclave::journal::Ending;
+use eventsource_stream::Eventsource as _;
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+
+use crate::support::{Fault, MockProvider, Setup, TestApp, chat};
+
+const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+
+async fn events(response: reqwest::Response) -> Vec<(String, i64, Value)> {
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let events: Vec<_> = response.bytes_stream().eventsource().map(Result::unwrap).collect().await;
+    events.into_iter().map(|e| (e.event, e.id.parse().unwrap(), serde_json::from_str(&e.data).unwrap())).collect()
+}
+
+#[tokio::test]
+async fn a_stream_tells_the_progress_and_ends_with_the_reply() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let request = app.post(&chat("audit", QUESTION)).header("accept", "text/event-stream");
+    let response = request.send().await.unwrap();
+    let run: RunId = response.headers()["x-request-id"].to_str().unwrap().parse().unwrap();
+    let events = events(response).await;
+    let names: Vec<&str> = events.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(names[..3], ["run", "plan", "round"]);
+    assert_eq!(names.iter().filter(|n| **n == "agent.started").count(), 3);
+    assert_eq!(names.iter().filter(|n| **n == "agent.finished").count(), 3);
+    assert_eq!(names[names.len() - 3..], ["score", "synthesis", "reply"]);
+    assert!(events.windows(2).all(|pair| pair[0].1 < pair[1].1), "ids rise");
+    let stored = app.entries(run).await;
+    assert_eq!(events.last().unwrap().1, stored.last().unwrap().seq);
+    let body = &events.last().unwrap().2;
+    assert!(body["reply"].as_str().unwrap().contains("## Confidence") && body["audit"].is_object());
+
+    let path = format!("{}/api/runs/{run}/events", app.url);
+    let half = events[4].1.to_string();
+    let resumed = app.client.get(&path).header("last-event-id", half).send().await.unwrap();
+    let resumed = self::events(resumed).await;
+    assert_eq!(resumed, events[5..], "a broken stream goes on where it broke");
+    let over = app.client.get(&path).header("last-event-id", events.last().unwrap().1).send().await.unwrap();
+    assert_eq!(over.status(), 204);
+}
+
+#[tokio::test]
+async fn a_failed_run_ends_its_stream_with_the_problem() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Status(400));
+    let app = TestApp::start(&provider).await;
+    let response = app.post(&chat("ask", QUESTION)).header("accept", "text/event-stream").send().await.unwrap();
+    let (name, _, data) = events(response).await.pop().unwrap();
+    assert_eq!((name.as_str(), data["status"].as_u64()), ("error", Some(502)));
+}
+
+#[tokio::test]
+async fn respond_async_gives_the_place_where_the_run_will_be() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let response = app.post(&chat("ask", QUESTION)).header("prefer", "respond-async").send().await.unwrap();
+    assert_eq!(response.status(), 202);
+    let location = response.headers()["location"].to_str().unwrap().to_owned();
+    let id: RunId = location.rsplit('/').next().unwrap().parse().unwrap();
+    assert!(matches!(app.ended(id).await, Ending::Replied { .. }));
+    let (status, run) = app.get(&location).await;
+    assert_eq!((status, run["state"].as_str()), (200, Some("answered")));
+    assert!(run["reply"].as_str().unwrap().starts_with("## TL;DR"));
+    assert!(run["timings"]["totalMs"].as_i64().is_some());
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_does_not_cancel_its_run() {
+    let provider = MockProvider::start().await;
+    provider.latency(Duration::from_millis(150));
+    let app = TestApp::start(&provider).await;
+    let mut body = chat("ask", QUESTION);
+    body["context"]["messageId"] = json!("m-gone");
+    let gone = app.post(&body).timeout(Duration::from_millis(200)).send().await;
+    assert!(gone.is_err());
+    let got = app.reply(app.post(&body)).await;
+    assert_eq!(provider.count_step("plan"), 1, "the same message joins its run");
+    assert_eq!(got.outcome, "answered");
+}
+
+#[tokio::test]
+async fn the_same_key_joins_and_another_body_is_refused() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let send = |message: &str| app.post(&chat("ask", message)).header("idempotency-key", "k1");
+    let (a, b) = tokio::join!(app.reply(send(QUESTION)), app.reply(send(QUESTION)));
+    assert_eq!((a.run, &a.body), (b.run, &b.body));
+    assert_eq!(provider.calls().len(), 5);
+    let reused = send("Something else").send().await.unwrap();
+    assert_eq!(reused.status(), 422);
+}
+
+#[tokio::test]
+async fn a_run_in_flight_is_cancelled_with_its_calls() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Latency(Duration::from_secs(20)));
+    let app = TestApp::start(&provider).await;
+    let response = app.post(&chat("ask", QUESTION)).header("prefer", "respond-async").send().await.unwrap();
+    let id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+    while provider.in_flight() < 3 {
+        tokio::task::yield_now().await;
+    }
+    let url = format!("{}/api/runs/{id}", app.url);
+    assert_eq!(app.client.delete(&url).send().await.unwrap().status(), 202);
+    assert!(matches!(app.ended(id.parse().unwrap()).await, Ending::Cancelled));
+    while provider.in_flight() > 0 {
+        tokio::task::yield_now().await;
+    }
+    let again = app.client.delete(&url).send().await.unwrap();
+    assert_eq!(again.status(), 200);
+    let (_, run) = app.get(&format!("/api/runs/{id}")).await;
+    assert_eq!(run["state"], "cancelled");
+    assert!(run["cost"]["spentUsd"].as_f64().unwrap() > 0.0, "what was in flight may have been billed");
+}
+
+#[tokio::test]
+async fn a_finished_run_cannot_be_cancelled_and_an_unknown_one_not_found() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let got = app.ask("ask", QUESTION).await;
+    let delete = |id: &str| app.client.delete(format!("{}/api/runs/{id}", app.url)).send();
+    assert_eq!(delete(&got.run.to_string()).await.unwrap().status(), 409);
+    assert_eq!(delete("01890000-0000-7000-8000-000000000000").await.unwrap().status(), 404);
+    assert_eq!(app.get("/api/runs/nonsense").await.0, 404);
+}
+
+#[tokio::test]
+async fn runs_are_listed_newest_first_by_pages_and_filters() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let mut ids = vec![];
+    for mode in ["ask", "audit", "ask"] {
+        ids.push(app.ask(mode, QUESTION).await.run.to_string());
+    }
+    ids.reverse();
+    let list = |body: &Value| -> Vec<String> {
+        body["runs"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let (_, first) = app.get("/api/runs?limit=2").await;
+    assert_eq!(list(&first), ids[..2]);
+    let cursor = first["nextCursor"].as_str().unwrap();
+    let (_, second) = app.get(&format!("/api/runs?limit=2&cursor={cursor}")).await;
+    assert_eq!((list(&second), &second["nextCursor"]), (ids[2..].to_vec(), &Value::Null));
+    assert_eq!(list(&app.get("/api/runs?mode=audit").await.1), ids[1..2]);
+    assert_eq!(list(&app.get("/api/runs?outcome=failed").await.1), Vec::<String>::new());
+    assert_eq!(app.get("/api/runs?mode=nonsense").await.0, 400);
+    assert_eq!(app.get("/api/runs?limit=0").await.0, 400);
+}
+
+#[tokio::test]
+async fn the_journal_is_shown_with_its_proof() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let got = app.ask("ask", QUESTION).await;
+    let (_, journal) = app.get(&format!("/api/runs/{}/journal", got.run)).await;
+    assert_eq!(journal["verified"], true);
+    let entries = journal["entries"].as_array().unwrap();
+    assert_eq!(entries[0]["key"], "accepted");
+    assert_eq!(entries.last().unwrap()["key"], "finished");
+    assert_eq!(entries.last().unwrap()["hash"], journal["head"]);
+}
+
+#[tokio::test]
+async fn health_and_readiness() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let (status, health) = app.get("/health").await;
+    assert_eq!((status, health["version"].as_str()), (200, Some(env!("CARGO_PKG_VERSION"))));
+    assert_eq!(app.get("/ready").await.0, 200);
+    app.app.drain(Duration::from_millis(10)).await;
+    let response = app.client.get(format!("{}/ready", app.url)).send().await.unwrap();
+    assert_eq!(response.status(), 503);
+    let refused = app.post(&chat("ask", QUESTION)).send().await.unwrap();
+    assert_eq!(refused.status(), 503);
+    assert!(refused.headers().contains_key("retry-after"));
+}
+
+#[tokio::test]
+async fn bad_input_gets_a_problem_that_names_the_place() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let url = format!("{}/api/chat", app.url);
+    let send = |content_type: &str, body: String| {
+        app.client.post(&url).header("content-type", content_type.to_owned()).body(body).send()
+    };
+    let mut unknown = chat("ask", "x");
+    unknown["extra"] = json!(1);
+    unknown["user"]["id"] = json!(7);
+    let mut wrong_mode = chat("ask", "x");
+    wrong_mode["mode"] = json!("shout");
+    let mut many = chat("ask", "x");
+    many["attachments"] = json!(vec![json!({ "filename": "a", "url": "https://x/a" }); 11]);
+    let mut missing = chat("ask", "x");
+    missing.as_object_mut().unwrap().remove("user");
+    let cases = [
+        ("text/plain", chat("ask", "x").to_string(), 415, vec![]),
+        ("application/json", "{".to_owned(), 400, vec![]),
+        ("application/json", "[]".to_owned(), 400, vec![""]),
+        ("application/json", unknown.to_string(), 400, vec!["/extra", "/user/id"]),
+        ("application/json", wrong_mode.to_string(), 400, vec!["/mode"]),
+        ("application/json", missing.to_string(), 400, vec!["/user"]),
+        ("application/json", chat("ask", "  ").to_string(), 422, vec!["/message"]),
+        ("application/json", chat("ask", &"x".repeat(32_001)).to_string(), 422, vec!["/message"]),
+        ("application/json", many.to_string(), 422, vec!["/attachments"]),
+        ("application/json", chat("ask", &"x".repeat(300_000)).to_string(), 413, vec![]),
+    ];
+    for (content_type, body, status, pointers) in cases {
+        let response = send(content_type, body.clone()).await.unwrap();
+        assert_eq!(response.status(), status, "{body:.80}");
+        assert_eq!(response.headers()["content-type"], "application/problem+json");
+        let id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+        let problem: Value = response.json().await.unwrap();
+        assert_eq!(problem["requestId"], json!(id));
+        let mut found: Vec<&str> =
+            problem["errors"].as_array().into_iter().flatten().map(|e| e["pointer"].as_str().unwrap()).collect();
+        found.sort_unstable();
+        assert_eq!(found, pointers, "{problem}");
+    }
+    assert_eq!(app.get("/nowhere").await.0, 404);
+    assert_eq!(app.get("/api/chat").await.0, 405);
+    assert_eq!(provider.calls().len(), 0);
+}
+
+#[tokio::test]
+async fn a_token_guards_the_api_and_not_the_health() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::with(&provider, Setup::default().env("CONCLAVE_TOKEN", "correct horse battery")).await;
+    let refused = app.post(&chat("ask", QUESTION)).send().await.unwrap();
+    assert_eq!(refused.status(), 401);
+    assert_eq!(refused.headers()["www-authenticate"], "Bearer");
+    let wrong = app.post(&chat("ask", QUESTION)).bearer_auth("correct horse").send().await.unwrap();
+    assert_eq!(wrong.status(), 401);
+    assert_eq!(
+        app.reply(app.post(&chat("ask", QUESTION)).bearer_auth("correct horse battery")).await.outcome,
+        "answered"
+    );
+    assert_eq!(app.get("/health").await.0, 200);
+}
+
+#[tokio::test]
+async fn a_well_formed_request_id_is_kept_as_a_correlation_id() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let got = app.reply(app.post(&chat("ask", QUESTION)).header("x-request-id", "bot-17.a")).await;
+    let (_, run) = app.get(&format!("/api/runs/{}", got.run)).await;
+    assert_eq!(run["correlationId"], "bot-17.a");
+    let other = app.reply(app.post(&chat("ask", QUESTION)).header("x-request-id", "bad id\t")).await;
+    let (_, run) = app.get(&format!("/api/runs/{}", other.run)).await;
+    assert_eq!(run["correlationId"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_full_house_answers_503_and_says_when_to_come_back() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Latency(Duration::from_secs(20)));
+    let app = TestApp::with(&provider, Setup::default().set("/policy/limits/maxInFlight", json!(1))).await;
+    let first = app.post(&chat("ask", QUESTION)).header("prefer", "respond-async").send().await.unwrap();
+    assert_eq!(first.status(), 202);
+    let second = app.post(&chat("ask", "Another one?")).send().await.unwrap();
+    assert_eq!(second.status(), 503);
+    assert!(second.headers().contains_key("retry-after"));
+}

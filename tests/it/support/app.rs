@@ -1,0 +1,194 @@
+//! The service under test: the real router on a real socket, a journal in a temporary folder, and the shipped config
+//! pointed at the mock provider. Every reply that a test gets goes through the invariants of SPEC 14.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use conclave::app::App;
+use conclave::clock::Clock;
+use conclave::committee::invariants::{self, Exhibit};
+use conclave::config::{self, Config, Env};
+use conclave::domain::{Mode, RunId};
+use conclave::http;
+use conclave::journal::{self, Ending, Entry, Event, views};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+use super::{LoopbackClient, MockProvider, client};
+
+/// Planted: no reply, journal, error or log may ever show it.
+pub const PLANTED_KEY: &str = "sk-planted-8c1f2e9a7b6d";
+
+/// What a test changes in the shipped config and the environment.
+#[derive(Default)]
+pub struct Setup {
+    pub variables: Vec<(&'static str, String)>,
+    /// JSON pointers into the config with their new values.
+    pub config: Vec<(&'static str, Value)>,
+}
+
+impl Setup {
+    pub fn set(mut self, pointer: &'static str, value: Value) -> Self {
+        self.config.push((pointer, value));
+        self
+    }
+
+    pub fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.variables.push((name, value.into()));
+        self
+    }
+}
+
+pub struct TestApp {
+    pub app: Arc<App>,
+    pub url: String,
+    pub client: LoopbackClient,
+    pub folder: Arc<TempDir>,
+    server: tokio::task::JoinHandle<()>,
+}
+
+/// A reply as the client got it, already held against the invariants.
+#[derive(Debug)]
+pub struct Got {
+    pub run: RunId,
+    pub outcome: String,
+    pub body: Value,
+    pub entries: Vec<Entry>,
+}
+
+impl Got {
+    pub fn text(&self) -> &str {
+        self.body["reply"].as_str().unwrap()
+    }
+
+    pub fn c_final(&self) -> f64 {
+        self.body["meta"]["c_final"].as_f64().unwrap()
+    }
+
+    pub fn events(&self) -> impl Iterator<Item = &Event> {
+        self.entries.iter().map(|entry| &entry.event)
+    }
+}
+
+/// The shipped config with a test's changes.
+pub fn config(provider_url: &str, folder: &TempDir, setup: &Setup) -> Config {
+    let mut file: Value = serde_json::from_str(include_str!("../../../llm.config.json")).unwrap();
+    // Short pauses: what is tested is that there are some.
+    file["policy"]["retry"] = json!({ "attempts": 3, "baseMs": 5, "maxMs": 40 });
+    file["policy"]["deadlines"] = json!({ "connect": 2, "call": 5, "ask": 20, "audit": 20, "deep": 20 });
+    for (pointer, value) in &setup.config {
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        file.pointer_mut(parent).unwrap()[key] = value.clone();
+    }
+    let database = folder.path().join("conclave.db");
+    let mut variables = vec![
+        ("ANTHROPIC_API_KEY".to_owned(), PLANTED_KEY.to_owned()),
+        ("ANTHROPIC_BASE_URL".to_owned(), provider_url.to_owned()),
+        ("DATABASE_URL".to_owned(), format!("sqlite://{}", database.display())),
+    ];
+    variables.extend(setup.variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    config::from_text(&file.to_string(), &Env::of(variables)).unwrap()
+}
+
+impl TestApp {
+    pub async fn start(provider: &MockProvider) -> Self {
+        Self::with(provider, Setup::default()).await
+    }
+
+    pub async fn with(provider: &MockProvider, setup: Setup) -> Self {
+        Self::on(provider, setup, Arc::new(TempDir::new().unwrap())).await
+    }
+
+    /// On a folder that may hold the journal of an earlier service.
+    pub async fn on(provider: &MockProvider, setup: Setup, folder: Arc<TempDir>) -> Self {
+        let config = config(&provider.url(), &folder, &setup);
+        let app = App::start(config, Clock::System).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let serving = Arc::clone(&app);
+        #[allow(clippy::disallowed_methods, reason = "the handle is kept, and the task ends with the test")]
+        let server = tokio::spawn(async move {
+            http::serve(serving, listener, std::future::pending()).await.unwrap();
+        });
+        Self { app, url, client: client(), folder, server }
+    }
+
+    pub fn post(&self, body: &Value) -> reqwest::RequestBuilder {
+        self.client.post(format!("{}/api/chat", self.url)).json(body)
+    }
+
+    /// Asks, waits, and holds the reply against the invariants.
+    pub async fn ask(&self, mode: &str, message: &str) -> Got {
+        self.reply(self.post(&chat(mode, message))).await
+    }
+
+    pub async fn reply(&self, request: reqwest::RequestBuilder) -> Got {
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        let header = |name: &str| response.headers().get(name).map(|v| v.to_str().unwrap().to_owned());
+        let (run, outcome) = (header("x-request-id").unwrap(), header("x-conclave-outcome"));
+        let body: Value = response.json().await.unwrap();
+        assert_eq!(status, 200, "{body:#}");
+        let run: RunId = run.parse().unwrap();
+        let got = Got { run, outcome: outcome.unwrap(), entries: self.entries(run).await, body };
+        self.hold(&got);
+        got
+    }
+
+    pub async fn get(&self, path: &str) -> (u16, Value) {
+        let response = self.client.get(format!("{}{path}", self.url)).send().await.unwrap();
+        (response.status().as_u16(), response.json().await.unwrap_or_default())
+    }
+
+    pub async fn entries(&self, run: RunId) -> Vec<Entry> {
+        self.app.entries(run).await.unwrap()
+    }
+
+    /// The invariants of SPEC 14 on a reply, and the shape of the response.
+    fn hold(&self, got: &Got) {
+        let Some(Ending::Replied { reply }) = views::finished(&got.entries).map(|f| &f.ending) else {
+            panic!("a reply without an ending in the journal")
+        };
+        let events: Vec<Event> = got.events().filter(|event| !matches!(event, Event::Finished(_))).cloned().collect();
+        let head = got.entries.last().map(|entry| entry.hash.clone()).unwrap();
+        let mode: Mode = views::accepted(&got.entries).unwrap().question.mode;
+        let violations = invariants::check(&Exhibit {
+            reply,
+            mode,
+            events: &events,
+            chain: journal::verify(got.run, &got.entries, &head),
+            threshold: self.app.config.policy.ask_user_threshold,
+            secrets: &[PLANTED_KEY],
+        });
+        assert_eq!(violations, vec![], "{}", got.text());
+        assert_eq!(got.text(), reply.text);
+        let keys: Vec<&String> = got.body.as_object().unwrap().keys().collect();
+        let expected: &[&str] = if mode.has_audit() { &["reply", "meta", "audit"] } else { &["reply", "meta"] };
+        assert_eq!(keys, expected);
+        let journal: String = got.entries.iter().map(|entry| entry.body.as_str()).collect();
+        assert!(!journal.contains(PLANTED_KEY), "the key is in the journal");
+    }
+
+    /// Waits until a run has ended.
+    pub async fn ended(&self, run: RunId) -> Ending {
+        tokio::time::timeout(Duration::from_secs(30), self.app.finished(run)).await.unwrap().unwrap().unwrap().ending
+    }
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+/// A chat's body.
+pub fn chat(mode: &str, message: &str) -> Value {
+    json!({
+        "source": "http",
+        "mode": mode,
+        "user": { "id": "u1", "name": "Ada" },
+        "context": { "channelId": "c1" },
+        "message": message,
+    })
+}

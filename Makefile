@@ -23,10 +23,11 @@ model: ## Fetch the weights of the in-process demonstration model (93 MB)
 demo: setup model ## Ask the committee a question without any key: make demo Q='...'
 	@echo "demo: building; the first time this compiles llama.cpp too and takes some minutes"
 	@cargo build --locked --bin conclave
-	@rm -f data/demo.db data/demo.db-wal data/demo.db-shm
 	@echo "demo: the answer is by a weak 135M model inside this process: it shows how the committee works, not how well"
-	@CONCLAVE_CONFIG=llm.config.local.json DATABASE_URL=sqlite://data/demo.db LOCAL_MODEL_PATH=$(MODEL) \
-		cargo run --locked --quiet --bin conclave -- audit -- "$$Q"
+	@case "$$Q" in [AaBbCc]) new= ;; *) new=--new ;; esac; \
+		CONCLAVE_CONFIG=llm.config.local.json DATABASE_URL=sqlite://data/demo.db LOCAL_MODEL_PATH=$(MODEL) \
+		cargo run --locked --quiet --bin conclave -- audit $$new -- "$$Q"
+	@echo "demo: if the committee asked a question of its own, answer it with: make demo Q=B"
 
 test: ## Run everything that CI runs
 	@scripts/test.sh

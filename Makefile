@@ -2,6 +2,10 @@
 
 MODEL := data/models/SmolLM2-135M-Instruct.Q4_1.gguf
 
+# The demo's own database, thrown away at the next demo, with what SQLite and the service keep beside it.
+DEMO_DB := data/demo.db
+DEMO_FILES := $(DEMO_DB) $(DEMO_DB)-wal $(DEMO_DB)-shm $(DEMO_DB).owners
+
 # The question of `make demo`, with any characters: make demo Q='Is 91 prime?'
 Q ?= What is the capital of France?
 # Handed over in the environment as it was typed: neither make nor the shell reads what is in it.
@@ -23,10 +27,11 @@ model: ## Fetch the weights of the in-process demonstration model (93 MB)
 demo: setup model ## Ask the committee a question without any key: make demo Q='...'
 	@echo "demo: building; the first time this compiles llama.cpp too and takes some minutes"
 	@cargo build --locked --bin conclave
-	@rm -f data/demo.db data/demo.db-wal data/demo.db-shm
+	@rm -rf $(DEMO_FILES)
 	@echo "demo: the answer is by a weak 135M model inside this process: it shows how the committee works, not how well"
-	@CONCLAVE_CONFIG=llm.config.local.json DATABASE_URL=sqlite://data/demo.db LOCAL_MODEL_PATH=$(MODEL) \
+	@CONCLAVE_CONFIG=llm.config.local.json DATABASE_URL=sqlite://$(DEMO_DB) LOCAL_MODEL_PATH=$(MODEL) \
 		cargo run --locked --quiet --bin conclave -- audit -- "$$Q"
+	@echo "demo: to see it again: DATABASE_URL=sqlite://$(DEMO_DB) cargo run -q -- show RUN"
 
 test: ## Run everything that CI runs
 	@scripts/test.sh
@@ -50,4 +55,4 @@ docker: ## Build the container image conclave:latest
 
 clean: ## Remove what was built and the demo's database; data/ stays otherwise
 	@cargo clean
-	@rm -f data/demo.db data/demo.db-wal data/demo.db-shm
+	@rm -rf $(DEMO_FILES)

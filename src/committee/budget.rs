@@ -9,7 +9,7 @@ use crate::journal::{Tokens, Trimmed};
 const TRUSTED_BYTES_PER_TOKEN: f64 = 2.5;
 
 /// How many more tokens another vendor's tokenizer may make of a text than the one that reported its length.
-const TOKENIZER_SPREAD: f64 = 1.5;
+const TOKENIZER_SPREAD: f64 = 1.3;
 
 /// What a vendor adds around a request: roles, separators, tool preambles.
 const OVERHEAD_TOKENS: u64 = 400;
@@ -20,32 +20,95 @@ const IMAGE_TOKENS: u64 = 5000;
 /// Below this many output tokens a call is not worth making.
 pub const LEAST_OUTPUT_TOKENS: u32 = 256;
 
-/// A text inside a prompt that a model wrote: its own token count bounds it better than its bytes do.
+/// A text inside a prompt that a model wrote: its own token count bounds it better than its characters do.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ModelText {
-    pub bytes: usize,
+    /// [`text_bound`] of it; `None` for one that is not written yet.
+    pub bound: Option<u64>,
     pub tokens: u64,
 }
 
-/// An upper bound of a request's input tokens: what is our own at its measured density, what models wrote by the tokens
-/// that they were billed for, and all else, written by users and so perhaps hostile, at one token a byte, which no
-/// byte-level tokenizer exceeds.
-pub fn input_bound(trusted_bytes: usize, user_bytes: usize, model_texts: &[ModelText], images: usize) -> u64 {
-    let trusted = (trusted_bytes as f64 / TRUSTED_BYTES_PER_TOKEN).ceil() as u64;
-    let (written, bounded) = model_texts.iter().fold((0usize, 0u64), |(bytes, tokens), text| {
-        let by_tokens = (text.tokens as f64 * TOKENIZER_SPREAD).ceil() as u64;
-        (bytes + text.bytes, tokens + by_tokens.min(text.bytes as u64))
-    });
-    trusted + user_bytes.saturating_sub(written) as u64 + bounded + IMAGE_TOKENS * images as u64 + OVERHEAD_TOKENS
+impl ModelText {
+    pub fn of(text: &str, tokens: u64) -> Self {
+        Self { bound: Some(text_bound(text)), tokens }
+    }
+
+    /// A text of at most so many tokens, still to be written.
+    pub fn planned(tokens: u64) -> Self {
+        Self { bound: None, tokens }
+    }
+
+    fn tokens_at_most(self) -> u64 {
+        let by_tokens = (self.tokens as f64 * TOKENIZER_SPREAD).ceil() as u64;
+        self.bound.map_or(by_tokens, |bound| by_tokens.min(bound))
+    }
+}
+
+/// Upper bounds of a request's input tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InputBound {
+    /// The stable prefix, which may be billed as a cache write.
+    pub stable: u64,
+    pub volatile: u64,
+}
+
+impl InputBound {
+    /// `trusted_bytes` of prompts and schemas of our own; user parts by [`text_bound`], of which model texts are taken
+    /// at their own count.
+    pub fn new(trusted_bytes: usize, user_bound: u64, model_texts: &[ModelText], images: usize) -> Self {
+        let stable = (trusted_bytes as f64 / TRUSTED_BYTES_PER_TOKEN).ceil() as u64 + OVERHEAD_TOKENS;
+        let written: u64 = model_texts.iter().filter_map(|text| text.bound).sum();
+        let read: u64 = model_texts.iter().map(|text| text.tokens_at_most()).sum();
+        Self { stable, volatile: user_bound.saturating_sub(written) + read + IMAGE_TOKENS * images as u64 }
+    }
+
+    pub fn total(self) -> u64 {
+        self.stable + self.volatile
+    }
+}
+
+/// The most tokens that a text of unknown origin makes, for byte-pair vocabularies as all vendors have them: a word's
+/// letters two by two (one by one where it is no word: capitals inside, hardly a vowel), digits and signs one by one,
+/// a space with the word behind it, and what is not ASCII byte by byte. English prose makes about half as many.
+pub fn text_bound(text: &str) -> u64 {
+    let mut tokens = 0u64;
+    let mut word: Vec<u8> = vec![];
+    let mut space = false;
+    for byte in text.bytes() {
+        if byte.is_ascii_alphabetic() {
+            word.push(byte);
+            space = false;
+            continue;
+        }
+        tokens += word_bound(&word);
+        word.clear();
+        // A single space goes into the token of the word behind it.
+        tokens += u64::from(byte != b' ' || space);
+        space = byte == b' ';
+    }
+    tokens + word_bound(&word)
+}
+
+fn word_bound(word: &[u8]) -> u64 {
+    let letters = word.len() as u64;
+    let vowels = word.iter().filter(|c| b"aeiouyAEIOUY".contains(c)).count() as u64;
+    let capitals_inside = word.iter().skip(1).any(u8::is_ascii_uppercase) && word.iter().any(u8::is_ascii_lowercase);
+    if letters > 24 || capitals_inside || (letters >= 4 && vowels * 6 < letters) {
+        letters
+    } else {
+        letters.div_ceil(2)
+    }
 }
 
 /// The worst case of a call; `None` for the in-process model, which costs nothing.
-pub fn worst_case(model: &RoleModel, input_tokens: u64, max_tokens: u32) -> Option<Reservation> {
+pub fn worst_case(model: &RoleModel, input: InputBound, max_tokens: u32) -> Option<Reservation> {
     let price = model.price?;
     let output_tokens = u64::from(max_tokens);
-    let dearest_input = price.input.max(cache_write(model.kind, price));
-    let amount = Usd::for_tokens(input_tokens, dearest_input) + Usd::for_tokens(output_tokens, price.output);
-    Some(Reservation { input_tokens, output_tokens, amount })
+    let dearest_stable = price.input.max(cache_write(model.kind, price));
+    let amount = Usd::for_tokens(input.stable, dearest_stable)
+        + Usd::for_tokens(input.volatile, price.input)
+        + Usd::for_tokens(output_tokens, price.output);
+    Some(Reservation { input_tokens: input.total(), output_tokens, amount })
 }
 
 /// What the reported usage costs.
@@ -70,7 +133,7 @@ pub struct Wanted<'a> {
     pub role: Role,
     pub model: &'a RoleModel,
     /// Upper bound of its input, without what other agents will have written.
-    pub input_tokens: u64,
+    pub input: InputBound,
 }
 
 /// What fits: agents in order, with the output tokens that each may use, and the money set aside for the synthesis.
@@ -120,7 +183,7 @@ fn try_fit(agents: &[&Wanted<'_>], synthesis: &Wanted<'_>, share: f64, left: Usd
     let mut total = Usd::ZERO;
     for wanted in agents {
         let tokens = shrunk(wanted);
-        total += worst_case(wanted.model, wanted.input_tokens, tokens).map_or(Usd::ZERO, |r| r.amount);
+        total += worst_case(wanted.model, wanted.input, tokens).map_or(Usd::ZERO, |r| r.amount);
         max_tokens.push((wanted.role, tokens));
     }
     max_tokens.push((synthesis.role, shrunk(synthesis)));
@@ -130,15 +193,14 @@ fn try_fit(agents: &[&Wanted<'_>], synthesis: &Wanted<'_>, share: f64, left: Usd
 
 /// What the synthesis may cost when every agent writes as much as it may.
 pub fn synthesis_hold(max_tokens: &[(Role, u32)], synthesis: &Wanted<'_>) -> Usd {
-    let (mut read, mut written) = (0.0, synthesis.model.max_tokens);
+    let (mut input, mut written) = (synthesis.input, synthesis.model.max_tokens);
     for (role, tokens) in max_tokens {
         if *role == synthesis.role {
             written = *tokens;
         } else {
-            read += f64::from(*tokens) * TOKENIZER_SPREAD;
+            input.volatile += ModelText::planned(u64::from(*tokens)).tokens_at_most();
         }
     }
-    let input = synthesis.input_tokens + read.ceil() as u64;
     worst_case(synthesis.model, input, written).map_or(Usd::ZERO, |r| r.amount)
 }
 
@@ -164,9 +226,10 @@ mod tests {
     fn fitted(cap: f64, roles: &[Agent]) -> Option<Fitted> {
         let price = Price { input: 0.0, output: 10.0, cache_read: None, cache_write: None };
         let model = model(1000, Some(price));
+        let input = InputBound { stable: 100, volatile: 0 };
         let agents: Vec<Wanted<'_>> =
-            roles.iter().map(|a| Wanted { role: Role::Agent(*a), model: &model, input_tokens: 100 }).collect();
-        let synthesis = Wanted { role: Role::Master, model: &model, input_tokens: 100 };
+            roles.iter().map(|a| Wanted { role: Role::Agent(*a), model: &model, input }).collect();
+        let synthesis = Wanted { role: Role::Master, model: &model, input };
         fit(&agents, &synthesis, Usd::from_dollars(cap))
     }
 
@@ -192,21 +255,35 @@ mod tests {
 
     #[test]
     fn the_in_process_model_costs_nothing() {
-        assert_eq!(worst_case(&model(100, None), 1_000_000, 100), None);
+        let input = InputBound { stable: 1_000_000, volatile: 0 };
+        assert_eq!(worst_case(&model(100, None), input, 100), None);
     }
 
     #[test]
-    fn user_text_counts_a_token_a_byte_and_model_text_by_its_own_count() {
-        let texts = [ModelText { bytes: 4000, tokens: 1000 }];
-        assert_eq!(input_bound(0, 4100, &texts, 0), 100 + 1500 + OVERHEAD_TOKENS);
-        assert_eq!(input_bound(2500, 0, &[], 1), 1000 + IMAGE_TOKENS + OVERHEAD_TOKENS);
+    fn words_count_two_letters_a_token_and_noise_one() {
+        assert_eq!(text_bound("the cat"), 2 + 2);
+        assert_eq!(text_bound("qxzvkjwq"), 8);
+        assert_eq!(text_bound("aBcDeF"), 6);
+        assert_eq!(text_bound("3.14"), 4);
+        assert_eq!(text_bound("é"), 2);
+        assert_eq!(text_bound("a   b"), 1 + 2 + 1);
+    }
+
+    #[test]
+    fn model_text_counts_by_its_own_tokens() {
+        let text = "word ".repeat(800);
+        let bound = text_bound(&text);
+        let known = InputBound::new(0, bound + 100, &[ModelText::of(&text, 1000)], 0);
+        assert_eq!(known, InputBound { stable: OVERHEAD_TOKENS, volatile: 100 + 1300 });
+        assert_eq!(InputBound::new(2500, 0, &[], 1).total(), 1000 + IMAGE_TOKENS + OVERHEAD_TOKENS);
     }
 
     #[test]
     fn cache_writes_are_in_the_worst_case() {
         let price = Price { input: 1.0, output: 0.0, cache_read: Some(0.1), cache_write: None };
         let claude = RoleModel { kind: ProviderKind::Anthropic, ..model(0, Some(price)) };
-        assert_eq!(worst_case(&claude, 1000, 0).unwrap().amount, Usd::for_tokens(1000, 1.25));
+        let input = InputBound { stable: 1000, volatile: 1000 };
+        assert_eq!(worst_case(&claude, input, 0).unwrap().amount, Usd::for_tokens(1000, 2.25));
         let usage = Tokens { input: 10, cache_read: 100, cache_write: 20, output: 0 };
         assert_eq!(cost(&claude, &usage), Usd::from_nanos(10_000 + 10_000 + 25_000));
     }

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::budget::{self, LEAST_OUTPUT_TOKENS, ModelText};
+use super::budget::{self, InputBound, LEAST_OUTPUT_TOKENS, ModelText};
 use super::prompts::Rendered;
 use super::{Committee, Failure};
 use crate::config::RoleModel;
@@ -315,9 +315,9 @@ async fn perform(house: &Committee, model: &RoleModel, request: &ChatRequest) ->
 }
 
 /// The most output tokens, up to `wanted`, whose worst case the money that is left carries.
-fn affordable(run: &RunContext, model: &RoleModel, input_tokens: u64, wanted: u32) -> Option<u32> {
+fn affordable(run: &RunContext, model: &RoleModel, input: InputBound, wanted: u32) -> Option<u32> {
     let left = run.ledger().left();
-    let fits = |tokens: u32| budget::worst_case(model, input_tokens, tokens).is_none_or(|r| r.amount <= left);
+    let fits = |tokens: u32| budget::worst_case(model, input, tokens).is_none_or(|r| r.amount <= left);
     let mut tokens = wanted;
     while !fits(tokens) {
         if tokens <= LEAST_OUTPUT_TOKENS {
@@ -346,13 +346,12 @@ fn messages(
     Ok(messages)
 }
 
-fn input_bound(ask: &Ask<'_>, messages: &[Message], schema: Option<&Value>, repair: Option<Repair<'_>>) -> u64 {
-    // A schema may stand in the request twice: as a constraint, and as text where the model has none.
-    let schema_bytes = schema.map_or(0, |s| 2 * s.to_string().len());
-    let user_bytes = messages.iter().flat_map(|m| &m.parts).filter_map(text_of).map(str::len).sum();
+fn input_bound(ask: &Ask<'_>, messages: &[Message], schema: Option<&Value>, repair: Option<Repair<'_>>) -> InputBound {
+    let schema_bytes = schema.map_or(0, |s| s.to_string().len());
+    let user = messages.iter().flat_map(|m| &m.parts).filter_map(text_of).map(budget::text_bound).sum();
     let mut texts = ask.model_texts.clone();
-    texts.extend(repair.map(|(answer, _)| ModelText { bytes: answer.text.len(), tokens: answer.tokens }));
-    budget::input_bound(ask.prompt.system.len() + schema_bytes, user_bytes, &texts, ask.images.len())
+    texts.extend(repair.map(|(answer, _)| ModelText::of(&answer.text, answer.tokens)));
+    InputBound::new(ask.prompt.system.len() + schema_bytes, user, &texts, ask.images.len())
 }
 
 fn text_of(part: &Part) -> Option<&str> {

@@ -7,7 +7,7 @@ use rand::seq::SliceRandom;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::budget::{self, ModelText, Wanted};
+use super::budget::{self, InputBound, ModelText, Wanted};
 use super::call::{Ask, Typed, Unbought, buy_json, buy_text};
 use super::case::{Case, Inherited};
 use super::{Committee, Failure, reuse, score};
@@ -16,6 +16,9 @@ use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Obtained, Plan,
 use crate::journal::{
     AgentFinished, AgentOutcome, Event, RoundSkipped, RoundStarted, RunContext, Scored, Trimmed, agent_key, scored_key,
 };
+
+/// What the user part of a prompt holds beside the question, at most: labels, fences, hints, instructions.
+const SCAFFOLDING_TOKENS: u64 = 700;
 
 /// What the rounds left.
 pub struct Deliberation {
@@ -103,20 +106,19 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
 
 /// Fits the plan under the cap and sets the money for the synthesis aside.
 async fn trim(run: &RunContext, house: &Committee, case: &Case, plan: &Plan) -> Result<Trimmed, Failure> {
-    let question_bytes = case.full_text().len() + 600;
+    let question = budget::text_bound(&case.full_text()) + SCAFFOLDING_TOKENS;
     let wanted = |role: Role| -> Option<Wanted<'_>> {
         let model = house.role(role)?;
         let images = if role == Role::Agent(Agent::Visual) { case.images.len() } else { 0 };
-        let input_tokens = budget::input_bound(house.prompt_bytes(role), question_bytes, &[], images);
-        Some(Wanted { role, model, input_tokens })
+        let input = InputBound::new(house.prompt_bytes(role), question, &[], images);
+        Some(Wanted { role, model, input })
     };
     let split = reuse::split(case, &plan.agents_to_run);
     let agents: Vec<Wanted<'_>> = split.asked.iter().filter_map(|a| wanted(Role::Agent(*a))).collect();
     let Some(mut synthesis) = wanted(Role::Master) else { return Err(Failure::internal("no master is configured")) };
     let reused = split.reused;
-    let stored: Vec<ModelText> =
-        reused.values().map(|i| ModelText { bytes: usize::MAX / 64, tokens: i.tokens }).collect();
-    synthesis.input_tokens += budget::input_bound(0, 0, &stored, 0);
+    let stored: Vec<ModelText> = reused.values().map(|i| ModelText::planned(i.tokens)).collect();
+    synthesis.input.volatile += InputBound::new(0, 0, &stored, 0).volatile;
     if let Some(Event::Trimmed(trimmed)) = run.recall("trimmed") {
         // A resumed run: what was decided stands.
         run.hold(budget::synthesis_hold(&trimmed.max_tokens, &synthesis));
@@ -228,13 +230,14 @@ impl Table<'_> {
     /// each agent would read what all of them wrote.
     fn unaffordable(&self, agents: &[Agent]) -> Option<String> {
         let written: u64 = self.trimmed.max_tokens.iter().map(|(_, tokens)| u64::from(*tokens)).sum();
-        let read = [ModelText { bytes: usize::MAX / 64, tokens: written }];
+        let read = [ModelText::planned(written)];
+        let question = budget::text_bound(&self.case.full_text()) + SCAFFOLDING_TOKENS;
         let worst: Usd = agents
             .iter()
             .filter_map(|agent| {
                 let model = self.house.role(Role::Agent(*agent))?;
                 let system = self.house.prompt_bytes(Role::Agent(*agent));
-                let input = budget::input_bound(system, self.case.full_text().len() + 600, &read, 0);
+                let input = InputBound::new(system, question, &read, 0);
                 budget::worst_case(model, input, budget::LEAST_OUTPUT_TOKENS.max(model.max_tokens / 2))
             })
             .map(|reservation| reservation.amount)
@@ -354,7 +357,7 @@ fn peers(
         let AgentOutcome::Answered { report, tokens, .. } = outcome else { continue };
         if *other == agent {
             let text = json!(clean(report.clone(), ceiling)).to_string();
-            texts.push(ModelText { bytes: text.len(), tokens: *tokens });
+            texts.push(ModelText::of(&text, *tokens));
             own = Value::String(text);
         } else if !discarded(other.as_str()) {
             others.push((report, *tokens));
@@ -369,9 +372,9 @@ fn peers(
             json!({ "label": format!("MEMBER {}", i + 1), "units": units })
         })
         .collect();
-    texts.extend(others.iter().map(|(report, tokens)| ModelText {
-        bytes: report.units.iter().map(|u| u.topic.len() + u.text.len()).sum(),
-        tokens: *tokens,
+    texts.extend(others.iter().map(|(report, tokens)| {
+        let text: String = report.units.iter().map(|u| format!("{} {} ", u.topic, u.text)).collect();
+        ModelText::of(&text, *tokens)
     }));
     PeerView { peers: json!(list), own, texts }
 }

@@ -29,7 +29,7 @@ use std::time::Duration;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::attachments::Fetcher;
-use crate::config::{OutputForm, Policy, PromptSet, RoleModel};
+use crate::config::{OutputForm, Policy, RoleModel};
 use crate::domain::{Agent, BudgetMeta, Confidence, Gate, Invalidation, Meta, Outcome, Reply, Role, Status, Usd};
 use crate::journal::{AgentOutcome, Cause, Event, Gated, RunContext, Stop};
 use crate::llm::Registry;
@@ -186,7 +186,7 @@ impl Committee {
         self.policy.deadline(mode).mul_f64(share)
     }
 
-    /// Bytes of a role's own prompt text, the scaffolding of its user part and its schema included.
+    /// Bytes of a role's stable prompt, its schema included.
     fn prompt_bytes(&self, role: Role) -> usize {
         let name = match role {
             Role::Master => "synthesis",
@@ -195,13 +195,12 @@ impl Committee {
         let Some(model) = self.role(role) else { return 0 };
         let schema = match (model.output, role) {
             (OutputForm::Text, _) => 0,
-            (OutputForm::Json, Role::Master) => 2 * schemars::schema_for!(FinalSynthesis).to_value().to_string().len(),
+            (OutputForm::Json, Role::Master) => schemars::schema_for!(FinalSynthesis).to_value().to_string().len(),
             (OutputForm::Json, Role::Agent(_)) => {
-                2 * schemars::schema_for!(crate::domain::AgentReport).to_value().to_string().len()
+                schemars::schema_for!(crate::domain::AgentReport).to_value().to_string().len()
             }
         };
-        let scaffolding = if model.prompts == PromptSet::Text { 300 } else { 2000 };
-        self.prompts.system_bytes(model.prompts, name) + schema + scaffolding
+        self.prompts.system_bytes(model.prompts, name) + schema
     }
 
     /// The pause before attempt `tries + 1`: exponential with jitter, not shorter than the provider asked for.

@@ -15,8 +15,8 @@ pub struct Split {
 const TOUCHED: f64 = 0.5;
 
 /// Splits the panel. An agent is asked again when it has no stored output that is any good (it failed, or was
-/// discarded), when a claim or an assumption of its own is about the point that the user has settled, or when it made
-/// the assumption that he corrected. If that touches nobody, the solver is asked: the answer must come from somewhere.
+/// discarded), when it holds a position that the user has decided against, when a claim or an assumption of its own is
+/// about the point that he has settled, or when it made the assumption that he corrected. If that touches nobody, the solver is asked: the answer must come from somewhere.
 pub fn split(case: &Case, panel: &[Agent]) -> Split {
     let Some(parent) = &case.parent else {
         return Split { asked: panel.to_vec(), reused: BTreeMap::new() };
@@ -27,10 +27,11 @@ pub fn split(case: &Case, panel: &[Agent]) -> Split {
         .filter_map(|c| parent.assumptions.iter().find(|a| a.handle == c.handle))
         .flat_map(|a| a.agents.iter().copied())
         .collect();
+    let overruled = overruled(case, parent);
     let point = point(case);
     let touched = |agent: Agent, report: &AgentReport| {
         let discarded = status_of(parent, agent).is_none_or(|s| s == Status::Discard);
-        discarded || corrected.contains(&agent) || is_about(report, &point)
+        discarded || corrected.contains(&agent) || overruled.contains(agent.as_str()) || is_about(report, &point)
     };
     let mut split = Split { asked: vec![], reused: BTreeMap::new() };
     for agent in panel {
@@ -51,6 +52,24 @@ pub fn split(case: &Case, panel: &[Agent]) -> Split {
 fn status_of(parent: &Parent, agent: Agent) -> Option<Status> {
     let scores = &parent.scored.as_ref()?.judgement.scores;
     scores.iter().find(|s| s.agent == agent.as_str()).map(|s| s.status)
+}
+
+/// Who holds another position than the one that the user's answer names, in each disagreement in which it names one.
+fn overruled<'a>(case: &Case, parent: &'a Parent) -> BTreeSet<&'a str> {
+    let Some(answered) = case.answers.last() else { return BTreeSet::new() };
+    let Some(scored) = &parent.scored else { return BTreeSet::new() };
+    let said: BTreeSet<String> = words(&answered.answer).collect();
+    let mut overruled = BTreeSet::new();
+    for disagreement in &scored.judgement.disagreements {
+        let (named, others): (Vec<_>, Vec<_>) = disagreement.positions.iter().partition(|position| {
+            let own: BTreeSet<String> = words(&position.text).collect();
+            !own.is_empty() && own.is_subset(&said)
+        });
+        if !named.is_empty() {
+            overruled.extend(others.iter().flat_map(|position| &position.agents).map(String::as_str));
+        }
+    }
+    overruled
 }
 
 /// The content words of what the user has settled last, less those of the original question, which every report shares.

@@ -147,8 +147,7 @@ async fn write_json(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
 async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     let mut values = desk.case.values(Some(desk.plan.task_type.as_str()), &[]);
     let drafts: Vec<String> = desk.usable().iter().map(|(_, report, ..)| gist(report)).collect();
-    let texts =
-        desk.usable().iter().map(|(.., tokens)| ModelText { bytes: usize::MAX / 64, tokens: *tokens }).collect();
+    let texts = drafts.iter().zip(desk.usable()).map(|(draft, (.., tokens))| ModelText::of(draft, tokens)).collect();
     set(&mut values, "drafts", json!(drafts));
     let ask = desk.ask("synthesis", values, texts)?;
     desk.run.hold(crate::domain::Usd::ZERO);
@@ -271,7 +270,7 @@ impl<'a> Desk<'a> {
             .into_iter()
             .map(|(agent, report, score, tokens)| {
                 let report_json = without_self_confidence(&qualified(agent, report));
-                texts.push(ModelText { bytes: report_json.len(), tokens });
+                texts.push(ModelText::of(&report_json, tokens));
                 let axes: Vec<String> =
                     score.axes.iter().map(|(axis, s)| format!("{} {:.0}", axis.as_str(), s.points)).collect();
                 json!({

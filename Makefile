@@ -2,7 +2,8 @@
 
 MODEL := data/models/SmolLM2-135M-Instruct.Q4_1.gguf
 
-# The demo's own database, thrown away at the next demo, with what SQLite and the service keep beside it.
+# The demo's own database, with what SQLite and the service keep beside it. It outlives a demo, so that a question back
+# can be answered; `make clean` throws it away.
 DEMO_DB := data/demo.db
 DEMO_FILES := $(DEMO_DB) $(DEMO_DB)-wal $(DEMO_DB)-shm $(DEMO_DB).owners
 
@@ -27,11 +28,12 @@ model: ## Fetch the weights of the in-process demonstration model (93 MB)
 demo: setup model ## Ask the committee a question without any key: make demo Q='...'
 	@echo "demo: building; the first time this compiles llama.cpp too and takes some minutes"
 	@cargo build --locked --bin conclave
-	@rm -rf $(DEMO_FILES)
 	@echo "demo: the answer is by a weak 135M model inside this process: it shows how the committee works, not how well"
-	@CONCLAVE_CONFIG=llm.config.local.json DATABASE_URL=sqlite://$(DEMO_DB) LOCAL_MODEL_PATH=$(MODEL) \
-		cargo run --locked --quiet --bin conclave -- audit -- "$$Q"
-	@echo "demo: to see it again: DATABASE_URL=sqlite://$(DEMO_DB) cargo run -q -- show RUN"
+	@case "$$Q" in [AaBbCc]) new= ;; *) new=--new ;; esac; \
+		CONCLAVE_CONFIG=llm.config.local.json DATABASE_URL=sqlite://$(DEMO_DB) LOCAL_MODEL_PATH=$(MODEL) \
+		cargo run --locked --quiet --bin conclave -- audit $$new -- "$$Q"
+	@echo "demo: if the committee asked a question of its own, answer it with: make demo Q=B"
+	@echo "demo: to see a run again: DATABASE_URL=sqlite://$(DEMO_DB) cargo run -q -- show RUN"
 
 test: ## Run everything that CI runs
 	@scripts/test.sh

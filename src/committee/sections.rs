@@ -44,7 +44,7 @@ pub fn main_answer(markdown: &str, discarded: &[Agent], corrections: &mut Vec<St
             {
                 skipping = None;
             }
-            if TOTALS.as_ref().is_some_and(|re| re.is_match(line)) {
+            if skipping.is_none() && TOTALS.as_ref().is_some_and(|re| re.is_match(line)) {
                 corrections.push("a line with totals was cut from the main answer: the service computes them".into());
                 continue;
             }

@@ -10,7 +10,10 @@
 
 mod architecture;
 mod chat;
+mod cli;
+mod crash;
 mod faults;
 mod provider_selftest;
+mod real_model;
 mod runs;
 mod support;

@@ -40,6 +40,7 @@ impl Service {
             url = line.split("listening on ").nth(1).and_then(|rest| rest.split_whitespace().next()).map(str::to_owned);
         }
         // Somebody must go on reading, or the process blocks on a full pipe.
+        #[allow(clippy::disallowed_methods, reason = "it ends with the process whose output it reads")]
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         Self { child, url: url.unwrap() }
     }

@@ -65,22 +65,32 @@ impl Runner {
         self.0.draining.is_cancelled()
     }
 
-    /// Works on a run in the background, to its end.
+    /// Works on a run in the background, to its end, be it another process that brings it there.
     pub fn drive(&self, run: RunId, slot: Slot) {
         let runner = self.clone();
         let span = tracing::info_span!("run", requestId = %run);
         self.0.tasks.spawn(
             async move {
-                match runner.0.store.claim(Claim::Run(run), &runner.0.owner, runner.lease(), runner.0.clock.now()).await
-                {
-                    Ok(Some(lease)) => runner.work(lease).await,
-                    Ok(None) => {}
-                    Err(error) => tracing::error!(%error, "the run cannot be claimed yet"),
+                while !runner.advance(run).await && !runner.is_draining() {
+                    tokio::time::sleep(POLL).await;
                 }
                 drop(slot);
             }
             .instrument(span),
         );
+    }
+
+    /// Works on the run if nobody else does. Whether it has ended.
+    async fn advance(&self, run: RunId) -> bool {
+        match self.0.store.claim(Claim::Run(run), &self.0.owner, self.lease(), self.0.clock.now()).await {
+            Ok(Some(lease)) => self.work(lease).await,
+            Ok(None) => {}
+            Err(error) => tracing::error!(%error, "the run cannot be claimed yet"),
+        }
+        match self.0.store.run(run).await {
+            Ok(row) => row.is_none_or(|row| row.state.is_terminal()),
+            Err(_) => false,
+        }
     }
 
     pub fn spawn_reader(&self, reader: impl Future<Output = ()> + Send + 'static) {

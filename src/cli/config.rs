@@ -3,20 +3,48 @@
 use clap::Subcommand;
 
 use super::exit::{Exit, fail};
+use crate::committee::{FinalSynthesis, OrchestrationPlan};
 use crate::config::{self, Env, OutputForm};
+use crate::domain::AgentReport;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
     /// Check the config file and the environment; every problem is reported at once.
     Check,
-    /// Print the JSON schema of the config file.
-    Schema,
+    /// Print a JSON schema: of the config file, or of what the models write.
+    Schema {
+        #[arg(value_enum, default_value_t = Published::Config)]
+        of: Published,
+    },
+}
+
+/// The schemas that are published under `docs/`.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(super) enum Published {
+    Config,
+    /// Phase A: the master's orchestration plan.
+    Plan,
+    /// An agent's report.
+    Report,
+    /// Phase B: the master's final synthesis.
+    Synthesis,
+}
+
+impl Published {
+    fn schema(self) -> serde_json::Value {
+        match self {
+            Published::Config => config::json_schema(),
+            Published::Plan => schemars::schema_for!(OrchestrationPlan).to_value(),
+            Published::Report => schemars::schema_for!(AgentReport).to_value(),
+            Published::Synthesis => schemars::schema_for!(FinalSynthesis).to_value(),
+        }
+    }
 }
 
 pub(super) fn run(env: &Env, command: &ConfigCommand) -> Exit {
     match command {
-        ConfigCommand::Schema => {
-            println!("{}", serde_json::to_string_pretty(&config::json_schema()).unwrap_or_default());
+        ConfigCommand::Schema { of } => {
+            println!("{}", serde_json::to_string_pretty(&of.schema()).unwrap_or_default());
             Exit::Done
         }
         ConfigCommand::Check => match config::load(env) {

@@ -185,6 +185,21 @@ async fn doctor_probes_what_a_run_would_use() {
 }
 
 #[tokio::test]
+async fn the_published_schemas_are_those_in_force() {
+    let folder = TempDir::new().unwrap();
+    let published = [
+        ("plan", include_str!("../../docs/schemas/orchestration-plan.json")),
+        ("report", include_str!("../../docs/schemas/agent-report.json")),
+        ("synthesis", include_str!("../../docs/schemas/final-synthesis.json")),
+        ("config", include_str!("../../docs/llm.config.schema.json")),
+    ];
+    for (name, file) in published {
+        let output = conclave(folder.path(), &["config", "schema", name], &[]).output().await.unwrap();
+        assert_eq!(text(&output.stdout).trim(), file.trim(), "regenerate it: conclave config schema {name}");
+    }
+}
+
+#[tokio::test]
 async fn every_command_has_help() {
     let folder = TempDir::new().unwrap();
     let commands = ["serve", "ask", "audit", "deep", "runs", "show", "verify", "config", "doctor", "health"];

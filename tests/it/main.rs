@@ -17,4 +17,5 @@ mod pipeline;
 mod provider_selftest;
 mod real_model;
 mod runs;
+mod store;
 mod support;

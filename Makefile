@@ -2,6 +2,11 @@
 
 MODEL := data/models/SmolLM2-135M-Instruct.Q4_1.gguf
 
+# The demo's own database, with what SQLite and the service keep beside it. It outlives a demo, so that a question back
+# can be answered; `make clean` throws it away.
+DEMO_DB := data/demo.db
+DEMO_FILES := $(DEMO_DB) $(DEMO_DB)-wal $(DEMO_DB)-shm $(DEMO_DB).owners
+
 # The question of `make demo`, with any characters: make demo Q='Is 91 prime?'
 Q ?= What is the capital of France?
 # Handed over in the environment as it was typed: neither make nor the shell reads what is in it.
@@ -23,10 +28,12 @@ model: ## Fetch the weights of the in-process demonstration model (93 MB)
 demo: setup model ## Ask the committee a question without any key: make demo Q='...'
 	@echo "demo: building; the first time this compiles llama.cpp too and takes some minutes"
 	@cargo build --locked --bin conclave
-	@rm -f data/demo.db data/demo.db-wal data/demo.db-shm
 	@echo "demo: the answer is by a weak 135M model inside this process: it shows how the committee works, not how well"
-	@CONCLAVE_CONFIG=llm.config.local.json DATABASE_URL=sqlite://data/demo.db LOCAL_MODEL_PATH=$(MODEL) \
-		cargo run --locked --quiet --bin conclave -- audit -- "$$Q"
+	@case "$$Q" in [AaBbCc]) new= ;; *) new=--new ;; esac; \
+		CONCLAVE_CONFIG=llm.config.local.json DATABASE_URL=sqlite://$(DEMO_DB) LOCAL_MODEL_PATH=$(MODEL) \
+		cargo run --locked --quiet --bin conclave -- audit $$new -- "$$Q"
+	@echo "demo: if the committee asked a question of its own, answer it with: make demo Q=B"
+	@echo "demo: to see a run again: DATABASE_URL=sqlite://$(DEMO_DB) cargo run -q -- show RUN"
 
 test: ## Run everything that CI runs
 	@scripts/test.sh
@@ -50,4 +57,4 @@ docker: ## Build the container image conclave:latest
 
 clean: ## Remove what was built and the demo's database; data/ stays otherwise
 	@cargo clean
-	@rm -f data/demo.db data/demo.db-wal data/demo.db-shm
+	@rm -rf $(DEMO_FILES)

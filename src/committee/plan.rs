@@ -22,9 +22,8 @@ pub struct OrchestrationPlan {
     pub task_type: TaskType,
     /// The agents to wake, by name. solver, critic and verifier always run.
     pub agents_to_run: Vec<String>,
-    /// Rounds of deliberation, 1 to 3.
-    #[schemars(range(min = 1, max = 3))]
-    pub rounds: u8,
+    /// Rounds of deliberation, 1 to 3. What is out of bounds is brought into them, not refused.
+    pub rounds: i64,
     /// True only if no useful answer is possible under any stated assumption.
     pub needs_clarification: bool,
     /// The question to ask if needsClarification is true, else null.
@@ -42,7 +41,6 @@ pub struct QuestionOut {
     pub question: String,
     /// Three options that lead to materially different answers, beginning with "A ", "B ", "C ", each saying what it
     /// would change.
-    #[schemars(length(min = 3, max = 3))]
     pub options: Vec<String>,
 }
 
@@ -78,7 +76,7 @@ fn reuse(planned: &Planned, house: &Committee, case: &Case) -> Planned {
     let raw = OrchestrationPlan {
         task_type: planned.plan.task_type,
         agents_to_run: planned.plan.agents_to_run.iter().map(|a| a.as_str().to_owned()).collect(),
-        rounds: planned.plan.rounds,
+        rounds: i64::from(planned.plan.rounds),
         needs_clarification: false,
         clarification_question: None,
         output_shape: case.question.mode,
@@ -126,7 +124,7 @@ fn from_choice(typed: Typed<PlanChoice>, case: &Case, hints: &Hinted) -> Typed<O
     if hints.task_types.is_empty() {
         plan.task_type = typed.value.task_type;
     }
-    plan.rounds = typed.value.rounds;
+    plan.rounds = i64::from(typed.value.rounds);
     Typed {
         value: plan,
         obtained: typed.obtained,
@@ -180,8 +178,8 @@ fn bound(raw: &OrchestrationPlan, house: &Committee, case: &Case) -> (Plan, Vec<
         }
     }
     let mode = case.question.mode;
-    let rounds = raw.rounds.clamp(1, mode.max_rounds());
-    if rounds != raw.rounds {
+    let rounds = u8::try_from(raw.rounds.clamp(1, i64::from(mode.max_rounds()))).unwrap_or(1);
+    if i64::from(rounds) != raw.rounds {
         corrections.push(format!("rounds were set from {} to {rounds}: {} allows it", raw.rounds, mode.as_str()));
     }
     if raw.output_shape != mode {

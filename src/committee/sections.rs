@@ -14,7 +14,11 @@ static OWN_SECTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-static TOTALS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)\b[OMPE]_?total\s*[=:]").ok());
+/// A line that states totals of an estimate, in the service's notation or in prose.
+static TOTALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let figure = r"\b[OMPE]\s*[=:]?\s*\d";
+    Regex::new(&format!(r"(?i)\b[OMPE]_?total\s*[=:]|\btotal\b.*{figure}.*{figure}")).ok()
+});
 
 /// What a master wrote as its main answer, less what is not its business; every cut is told.
 pub fn main_answer(markdown: &str, discarded: &[Agent], corrections: &mut Vec<String>) -> String {
@@ -44,7 +48,7 @@ pub fn main_answer(markdown: &str, discarded: &[Agent], corrections: &mut Vec<St
             {
                 skipping = None;
             }
-            if TOTALS.as_ref().is_some_and(|re| re.is_match(line)) {
+            if skipping.is_none() && TOTALS.as_ref().is_some_and(|re| re.is_match(line)) {
                 corrections.push("a line with totals was cut from the main answer: the service computes them".into());
                 continue;
             }

@@ -36,7 +36,6 @@ pub struct FinalSynthesis {
 pub struct SynthesisMeta {
     pub task_type: TaskType,
     /// One to three lines.
-    #[schemars(length(min = 1, max = 3))]
     pub tldr: Vec<String>,
     pub assumptions: Vec<AssumptionOut>,
     /// How one would see that the result works, if the task is buildable; else empty.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use conclave_local_model as engine;
+use serde_json::Value;
 
 use super::{Author, ChatModel, ChatReply, ChatRequest, Error, Message, Part, Stop, Usage, strict};
 
@@ -34,7 +35,7 @@ impl ChatModel for Local {
         let wanted = engine::Request {
             temperature: request.temperature.unwrap_or(0.0),
             seed: request.seed,
-            schema: request.schema.as_ref().map(|schema| strict::inlined(&schema.value)),
+            schema: request.schema.as_ref().map(|schema| bounded(strict::inlined(&schema.value))),
             ..engine::Request::new(messages, request.max_tokens)
         };
         let timeout = Error::Timeout { provider: self.name.clone(), after: request.timeout };
@@ -77,6 +78,38 @@ impl Local {
     }
 }
 
+/// The most characters of a string and items of a list where the schema says nothing: a small model rambles.
+const MOST_CHARS: u64 = 600;
+const MOST_ITEMS: u64 = 8;
+
+/// The schema with an end to every string and list.
+fn bounded(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(map) => {
+            let is = |kind: &str| {
+                map.get("type").is_some_and(|t| t == kind || t.as_array().is_some_and(|a| a.contains(&kind.into())))
+            };
+            let (string, list) = (is("string") && !map.contains_key("enum") && !map.contains_key("const"), is("array"));
+            if string {
+                map.entry("maxLength").or_insert(MOST_CHARS.into());
+            }
+            if list {
+                map.entry("maxItems").or_insert(MOST_ITEMS.into());
+            }
+            for value in map.values_mut() {
+                *value = bounded(value.take());
+            }
+        }
+        Value::Array(values) => {
+            for value in values {
+                *value = bounded(value.take());
+            }
+        }
+        _ => {}
+    }
+    schema
+}
+
 /// Images cannot be seen by a text model: its prompt says which files it was not shown.
 fn message(message: &Message) -> engine::Message {
     let role = match message.author {
@@ -92,4 +125,23 @@ fn message(message: &Message) -> engine::Message {
         })
         .collect();
     engine::Message::new(role, texts.join("\n\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_string_and_list_gets_an_end() {
+        let schema = json!({ "type": "object", "properties": {
+            "a": { "type": "array", "items": { "type": "string" } },
+            "b": { "type": "string", "enum": ["x"] },
+            "c": { "type": ["string", "null"], "maxLength": 5 } } });
+        let expected = json!({ "type": "object", "properties": {
+            "a": { "type": "array", "items": { "type": "string", "maxLength": 600 }, "maxItems": 8 },
+            "b": { "type": "string", "enum": ["x"] },
+            "c": { "type": ["string", "null"], "maxLength": 5 } } });
+        assert_eq!(bounded(schema), expected);
+    }
 }

@@ -10,7 +10,11 @@
 
 mod architecture;
 mod chat;
+mod cli;
+mod crash;
 mod faults;
+mod pipeline;
 mod provider_selftest;
+mod real_model;
 mod runs;
 mod support;

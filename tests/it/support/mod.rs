@@ -9,6 +9,7 @@ mod quarrels;
 mod record;
 pub mod replies;
 pub mod script;
+pub mod scripted;
 mod wire;
 
 pub use app::{Got, Setup, TestApp, chat};

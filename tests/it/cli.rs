@@ -1,0 +1,198 @@
+//! The real binary: its commands, exit codes, and what it prints.
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::support::app::PLANTED_KEY;
+use crate::support::{Fault, MockProvider, Scenario, TestApp};
+
+const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+
+/// The binary in a folder of its own, with no environment but what is given.
+pub fn conclave(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_conclave"));
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.json");
+    command.args(arguments).current_dir(folder).env_clear().env("CONCLAVE_CONFIG", config).env("USER", "ada");
+    command.env("LLVM_PROFILE_FILE", "/dev/null").envs(variables.iter().copied());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+}
+
+async fn run(folder: &TempDir, arguments: &[&str], provider: &MockProvider) -> Output {
+    let url = provider.url();
+    let variables = [("ANTHROPIC_API_KEY", PLANTED_KEY), ("ANTHROPIC_BASE_URL", url.as_str())];
+    let output = conclave(folder.path(), arguments, &variables).output().await.unwrap();
+    let all = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(!all.contains(PLANTED_KEY), "the key is shown: {all}");
+    output
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[tokio::test]
+async fn without_a_key_it_names_the_variable_and_the_way_out_and_stops() {
+    let folder = TempDir::new().unwrap();
+    for arguments in [&["serve"][..], &["ask", "x"][..]] {
+        let output = conclave(folder.path(), arguments, &[]).output().await.unwrap();
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{error}");
+        assert!(error.contains("ANTHROPIC_API_KEY") && error.contains("CONCLAVE_CONFIG=llm.config.local.json"));
+    }
+}
+
+#[tokio::test]
+async fn a_config_with_five_mistakes_reports_five() {
+    let folder = TempDir::new().unwrap();
+    let mut config: Value = serde_json::from_str(include_str!("../../llm.config.json")).unwrap();
+    config["polcy"] = json!({});
+    config["policy"]["tauHard"] = json!("high");
+    config["policy"]["deadlines"]["call"] = json!(500);
+    config["models"]["roles"]["solver"]["provider"] = json!("xai");
+    config["models"]["roles"]["critic"]["model"] = json!("NOT_SET_ANYWHERE");
+    std::fs::write(folder.path().join("bad.json"), config.to_string()).unwrap();
+    let variables = [("CONCLAVE_CONFIG", "bad.json"), ("ANTHROPIC_API_KEY", "k")];
+    let output = conclave(folder.path(), &["config", "check"], &variables).output().await.unwrap();
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(error.contains("5 problems"), "{error}");
+    assert_eq!(error.lines().filter(|line| line.starts_with("  - ")).count(), 5, "{error}");
+}
+
+#[tokio::test]
+async fn an_audit_shows_progress_reply_and_appendix_and_can_be_shown_and_verified_again() {
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    let output = run(&folder, &["audit", QUESTION], &provider).await;
+    let (reply, progress) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{progress}");
+    assert!(reply.starts_with("## TL;DR") && reply.contains("## Audit appendix"));
+    for word in ["plan ", "solver ", "critic ", "verifier ", "synthesis ", "gate "] {
+        assert!(progress.contains(word), "{word} is missing in {progress}");
+    }
+    let runs = text(&run(&folder, &["runs"], &provider).await.stdout);
+    let id = runs.split_whitespace().next().unwrap();
+    let shown = text(&run(&folder, &["show", id], &provider).await.stdout);
+    assert!(shown.contains(&reply), "the reply and its audit are printed again");
+    let proof = run(&folder, &["verify", id], &provider).await;
+    assert!(text(&proof.stdout).contains("the chain holds"));
+}
+
+#[tokio::test]
+async fn an_altered_journal_is_found_out() {
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    run(&folder, &["ask", QUESTION], &provider).await;
+    let runs = text(&run(&folder, &["runs"], &provider).await.stdout);
+    let id = runs.split_whitespace().next().unwrap().to_owned();
+    let path = folder.path().join("data/conclave.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
+    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
+    sqlx::query("UPDATE entries SET body = replace(body, '100', '101') WHERE key = 'synthesis'")
+        .execute(&pool)
+        .await
+        .unwrap();
+    pool.close().await;
+    let proof = run(&folder, &["verify", &id], &provider).await;
+    assert_eq!(proof.status.code(), Some(9));
+    assert!(text(&proof.stderr).contains("was altered"), "{}", text(&proof.stderr));
+}
+
+#[tokio::test]
+async fn json_is_the_reply_as_the_api_gives_it_and_nothing_else() {
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    let output = run(&folder, &["deep", "--json", QUESTION], &provider).await;
+    let body: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(body["reply"].is_string() && body["meta"]["c_final"].is_number() && body["audit"].is_object());
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[tokio::test]
+async fn the_question_may_come_from_standard_input() {
+    use tokio::io::AsyncWriteExt as _;
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    let url = provider.url();
+    let variables = [("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", url.as_str())];
+    let mut child = conclave(folder.path(), &["ask", "-"], &variables).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(QUESTION.as_bytes()).await.unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(provider.calls_of("plan")[0].prompt().contains(QUESTION));
+}
+
+#[tokio::test]
+async fn a_question_of_the_committee_is_shown_with_how_to_answer_it() {
+    let scenario = Scenario::disagreeing();
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    let folder = TempDir::new().unwrap();
+    let asked = run(&folder, &["audit", &message], &provider).await;
+    assert_eq!(asked.status.code(), Some(0));
+    assert!(text(&asked.stdout).contains("\nA) "), "{}", text(&asked.stdout));
+    assert!(text(&asked.stderr).contains("conclave audit \"B\""));
+    let answered = run(&folder, &["audit", "b"], &provider).await;
+    assert!(text(&answered.stderr).contains("continuing run"), "{}", text(&answered.stderr));
+    assert!(text(&answered.stdout).starts_with("## TL;DR"), "{}", text(&answered.stdout));
+}
+
+#[tokio::test]
+async fn a_server_is_asked_with_the_same_progress() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let folder = TempDir::new().unwrap();
+    let output = run(&folder, &["audit", "--server", &app.url, QUESTION], &provider).await;
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("## TL;DR"));
+    assert!(text(&output.stderr).contains("solver     answered"), "{}", text(&output.stderr));
+    let dead = MockProvider::dead_url().await;
+    let output = run(&folder, &["ask", "--server", &dead, QUESTION], &provider).await;
+    assert_eq!(output.status.code(), Some(8));
+}
+
+#[tokio::test]
+async fn failures_have_their_exit_codes() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Status(400));
+    let folder = TempDir::new().unwrap();
+    let failed = run(&folder, &["ask", QUESTION], &provider).await;
+    assert_eq!(failed.status.code(), Some(5), "{}", text(&failed.stderr));
+    assert_eq!(run(&folder, &["ask", " "], &provider).await.status.code(), Some(2));
+    assert_eq!(run(&folder, &["nonsense"], &provider).await.status.code(), Some(2));
+    let unknown = run(&folder, &["show", "01890000-0000-7000-8000-000000000000"], &provider).await;
+    assert_eq!(unknown.status.code(), Some(4));
+}
+
+#[tokio::test]
+async fn doctor_probes_what_a_run_would_use() {
+    let provider = MockProvider::start().await;
+    provider.reply_with("*", json!({ "sum": 5 }));
+    let folder = TempDir::new().unwrap();
+    let output = run(&folder, &["doctor"], &provider).await;
+    let report = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{report}");
+    assert!(report.contains("clean JSON") && report.contains("solver"), "{report}");
+    provider.on("*", Fault::Status(401));
+    let output = run(&folder, &["doctor"], &provider).await;
+    assert_eq!(output.status.code(), Some(5));
+    assert!(text(&output.stdout).contains("FAILED"));
+}
+
+#[tokio::test]
+async fn every_command_has_help() {
+    let folder = TempDir::new().unwrap();
+    let commands = ["serve", "ask", "audit", "deep", "runs", "show", "verify", "config", "doctor", "health"];
+    for command in commands {
+        let output = conclave(folder.path(), &[command, "--help"], &[]).output().await.unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output.stdout).contains("Usage: conclave"), "{command}");
+    }
+    let output = conclave(folder.path(), &["--help"], &[]).output().await.unwrap();
+    assert!(text(&output.stdout).contains("Exit codes:"));
+}

@@ -1,0 +1,86 @@
+//! A model that plays a script in this process: no socket, no waiting.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use conclave::app::{App, Submission};
+use conclave::clock::Clock;
+use conclave::domain::{Context, Mode, Question, RunId, Source, User};
+use conclave::journal::SqliteStore;
+use conclave::llm::{ChatModel, ChatReply, ChatRequest, Error, Registry, Stop, Usage};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::app::config;
+use super::{Scenario, Setup, StepKey};
+
+/// Answers each step as the scenario says, honestly billed; `twist` may change any reply.
+pub struct ScriptedModel {
+    pub scenario: Scenario,
+    pub twist: Twist,
+}
+
+pub type Twist = Arc<dyn Fn(&StepKey, &ChatRequest, ChatReply) -> Result<ChatReply, Error> + Send + Sync>;
+
+pub fn honest() -> Twist {
+    Arc::new(|_, _, reply| Ok(reply))
+}
+
+#[async_trait]
+impl ChatModel for ScriptedModel {
+    async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+        let key = StepKey::parse(&request.key);
+        let step = key.step.trim_end_matches("/repair").to_owned();
+        let value: Value = match step.as_str() {
+            "plan" => self.scenario.plan(),
+            "synthesis" => self.scenario.synthesis(),
+            "question" => self.scenario.question(),
+            "estimate" => self.scenario.estimate(),
+            report => self.scenario.report(report),
+        };
+        let usage = Usage { input: 500, output: 200, ..Usage::default() };
+        let reply = ChatReply {
+            text: value.to_string(),
+            stop: Stop::End,
+            usage: Some(usage),
+            model: None,
+            provider_request_id: None,
+        };
+        (self.twist)(&key, request, reply)
+    }
+}
+
+/// An app on a scripted model, a temporary journal and a fixed clock.
+pub struct Stage {
+    pub app: Arc<App>,
+    _folder: TempDir,
+}
+
+impl Stage {
+    pub async fn set(scenario: Scenario, twist: Twist, setup: &Setup) -> Self {
+        let folder = TempDir::new().unwrap();
+        let config = config("http://127.0.0.1:9", &folder, setup);
+        let clock = Clock::fixed("2026-01-16T12:00:00Z".parse().unwrap());
+        let store = SqliteStore::open(&folder.path().join("conclave.db"), "stage").await.unwrap();
+        let mut models = Registry::default();
+        models.insert("anthropic", Arc::new(ScriptedModel { scenario, twist }), 16);
+        let app = App::assemble(config, clock, Arc::new(store), models, "stage".into()).unwrap();
+        Self { app, _folder: folder }
+    }
+
+    pub async fn ask(&self, mode: Mode, message: &str) -> RunId {
+        let user = User { id: "u1".into(), name: "Ada".into() };
+        let question = Question {
+            source: Source::Http,
+            mode,
+            user,
+            context: Context::default(),
+            message: message.into(),
+            attachments: vec![],
+        };
+        let submission = Submission { question, idempotency_key: None, correlation_id: None };
+        let run = self.app.submit(submission).await.unwrap().run;
+        self.app.finished(run).await.unwrap().unwrap();
+        run
+    }
+}

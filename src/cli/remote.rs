@@ -133,6 +133,7 @@ fn refused(status: u16, problem: &Value) -> Exit {
         eprintln!("conclave: {} {}", part("pointer"), part("detail"));
     }
     let exit = match status {
+        422 if problem.get("type").and_then(Value::as_str) == Some("urn:conclave:problem:over-budget") => Exit::Budget,
         502 => Exit::Provider,
         503 | 429 => Exit::Server,
         504 => Exit::Deadline,

@@ -244,9 +244,10 @@ async fn attempt(
     }
     let messages = messages(house, ask, model, repair)?;
     let bound = input_bound(ask, &messages, schema, repair);
-    let max_tokens = match affordable(run, model, bound, ask.max_tokens) {
+    let wanted = ask.max_tokens.min(model.max_tokens);
+    let max_tokens = match affordable(run, model, bound, wanted) {
         Some(max_tokens) => max_tokens,
-        None if known => ask.max_tokens,
+        None if known => wanted,
         None => return Ok(Err(Unbought::new("out of budget", "the cap has no room for the call"))),
     };
     let user = messages.iter().flat_map(|m| &m.parts).filter_map(text_of).collect::<Vec<_>>().join("\n");
@@ -254,7 +255,7 @@ async fn attempt(
         call: call.to_owned(),
         role: ask.role,
         provider: model.provider.clone(),
-        model: model.model.clone(),
+        model: model.shown(),
         reserved: budget::worst_case(model, bound, max_tokens),
         max_tokens,
         prompt_hash: views::prompt_hash(&ask.prompt.system, &user),

@@ -20,6 +20,8 @@ pub struct Case {
     /// Questions that the user has answered, oldest first.
     pub answers: Vec<Answered>,
     pub corrections: Vec<Corrected>,
+    /// What this very run adds to its parent.
+    pub latest: Option<Continuation>,
     pub parent: Option<Parent>,
     pub images: Vec<Image>,
     /// What could not be fetched, one sentence each.
@@ -70,6 +72,7 @@ pub async fn open(run: &RunContext, house: &Committee) -> Result<Case, Failure> 
     let mut answers = vec![];
     let mut corrections = vec![];
     let mut parent = None;
+    let latest = newest.continues.as_ref().map(|continues| continues.by.clone());
     // Runs continue each other in a line; its length is bounded so that a damaged journal cannot make a circle.
     for _ in 0..32 {
         let Some(continues) = newest.continues.take() else { break };
@@ -90,7 +93,7 @@ pub async fn open(run: &RunContext, house: &Committee) -> Result<Case, Failure> 
     corrections.reverse();
     let seed = run.accepted().seed;
     let (images, unseen) = house.attachments.images(&question.attachments).await;
-    let mut case = Case { question, answers, corrections, parent, images, unseen, fence: String::new(), seed };
+    let mut case = Case { question, answers, corrections, latest, parent, images, unseen, fence: String::new(), seed };
     case.fence = fence(&case);
     Ok(case)
 }

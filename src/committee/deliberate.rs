@@ -56,7 +56,7 @@ impl Deliberation {
 /// When no core agent gave any output, when the cap has no room for even one agent, or when the database refuses.
 pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Plan) -> Result<Deliberation, Failure> {
     let trimmed = trim(run, house, case, plan).await?;
-    let until = Instant::now() + house.stage_time(case.question.mode, 0.5);
+    let until = house.stage_end(run, 0.65);
     let first = reuse::split(case, &trimmed.agents);
     let why = if first.reused.is_empty() {
         "every agent answers independently".to_owned()
@@ -84,7 +84,9 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
         let open = contested(&judgement, &latest, &trimmed.agents);
         let why = skip_reason(&open, &judgement, until).or_else(|| table.unaffordable(&open));
         if let Some(why) = why {
-            run.record(Event::RoundSkipped(RoundSkipped { round, why })).await?;
+            for skipped in round..=plan.rounds {
+                run.record(Event::RoundSkipped(RoundSkipped { round: skipped, why: why.clone() })).await?;
+            }
             break;
         }
         let topics = judgement.disagreements.iter().map(|d| d.topic.as_str()).collect::<Vec<_>>().join(", ");

@@ -27,7 +27,7 @@ static PATTERNS: LazyLock<Option<RegexSet>> = LazyLock::new(|| RegexSet::new(RUL
 
 /// What the question looks like.
 pub fn hints_of(question: &Question) -> Hinted {
-    let mut hints = Hinted { task_types: vec![], signals: vec![] };
+    let mut hints = Hinted { task_types: vec![], signals: vec![], unseen: vec![] };
     let mut add = |task_type, signal: &str| {
         if !hints.task_types.contains(&task_type) {
             hints.task_types.push(task_type);

@@ -73,7 +73,7 @@ pub async fn convene(run: &RunContext, house: &Committee) -> Result<Reply, Failu
     let planned = plan::make(run, house, &case, &hints).await?;
     if let Some(question) = &planned.plan.clarification_question {
         run.record(Event::Synthesized(Box::new(question::of_plan(question)))).await?;
-        let confidence = gate(run, house, &case, Confidence::none(house.policy.ask_user_threshold)).await?;
+        let confidence = gate(run, &case, Confidence::none(house.policy.ask_user_threshold)).await?;
         return conclude(run, house, &case, planned.plan.task_type, None, &confidence).await;
     }
     let deliberation = deliberate::rounds(run, house, &case, &planned.plan).await?;
@@ -84,20 +84,20 @@ pub async fn convene(run: &RunContext, house: &Committee) -> Result<Reply, Failu
         synthesize::write(&desk).await?
     };
     let confidence = confidence::settle(house, &deliberation.judgement, synthesized.draft.as_ref());
-    let confidence = gate(run, house, &case, confidence).await?;
+    let confidence = gate(run, &case, confidence).await?;
     let task_type = synthesized.draft.as_ref().map_or(planned.plan.task_type, |draft| draft.task_type);
     conclude(run, house, &case, task_type, Some(&deliberation), &confidence).await
 }
 
 async fn hint(run: &RunContext, case: &Case) -> Result<crate::journal::Hinted, Failure> {
-    match run.record(Event::Hinted(hints::hints_of(&case.question))).await? {
+    let hints = crate::journal::Hinted { unseen: case.unseen.clone(), ..hints::hints_of(&case.question) };
+    match run.record(Event::Hinted(hints)).await? {
         Event::Hinted(hinted) => Ok(hinted),
         _ => Err(Failure::internal("the journal has something else in the place of the hints")),
     }
 }
 
-async fn gate(run: &RunContext, house: &Committee, case: &Case, confidence: Confidence) -> Result<Confidence, Failure> {
-    debug_assert!((confidence.threshold - house.policy.ask_user_threshold).abs() < f64::EPSILON);
+async fn gate(run: &RunContext, case: &Case, confidence: Confidence) -> Result<Confidence, Failure> {
     let gated = Gated { gate: confidence.gate(), confidence, mode: case.question.mode };
     match run.record(Event::Gated(gated)).await? {
         Event::Gated(gated) => Ok(gated.confidence),
@@ -121,7 +121,13 @@ async fn conclude(
     let (outcome, text) = match (confidence.gate(), &synthesized.draft) {
         (Gate::Ship, Some(draft)) => {
             let mut notes = deliberation.map(reply::panel_notes).unwrap_or_default();
-            notes.extend(case.unseen.iter().cloned());
+            notes.extend(
+                events
+                    .iter()
+                    .filter_map(|e| if let Event::Hinted(h) = e { Some(&h.unseen) } else { None })
+                    .flatten()
+                    .cloned(),
+            );
             let mut text = reply::answer(draft, confidence, &notes);
             if let Some(audit) = &audit {
                 text = format!("{text}\n{}", audit::markdown(audit));
@@ -146,7 +152,7 @@ async fn conclude(
         mode: case.question.mode,
         events: &events,
         chain: run.verify().await?,
-        threshold: house.policy.ask_user_threshold,
+        threshold: confidence.threshold,
         secrets: &secrets,
     });
     if violations.is_empty() {
@@ -181,9 +187,9 @@ impl Committee {
         }
     }
 
-    /// A stage's time: a share of the run's deadline.
-    fn stage_time(&self, mode: crate::domain::Mode, share: f64) -> Duration {
-        self.policy.deadline(mode).mul_f64(share)
+    /// When a stage must be over: at a share of the run's deadline, counted from the run's start in this process.
+    fn stage_end(&self, run: &RunContext, share: f64) -> tokio::time::Instant {
+        run.started() + self.policy.deadline(run.accepted().question.mode).mul_f64(share)
     }
 
     /// Bytes of a role's stable prompt, its schema included.

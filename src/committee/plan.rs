@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
 
 use super::call::{Ask, Typed, buy_json};
 use super::case::Case;
@@ -97,7 +96,7 @@ async fn ask_master(run: &RunContext, house: &Committee, case: &Case, hints: &Hi
         images: &[],
         model_texts: vec![],
         max_tokens: master.max_tokens.min(700),
-        until: Instant::now() + house.stage_time(case.question.mode, 0.25),
+        until: house.stage_end(run, 0.25),
     };
     let bought = match master.output {
         OutputForm::Json => buy_json::<OrchestrationPlan>(run, house, ask).await?,

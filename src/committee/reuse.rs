@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::case::{Case, Inherited, Parent};
 use crate::domain::{Agent, AgentReport, Status};
+use crate::journal::Continuation;
 
 /// Agents that must be asked, and those whose stored output is reused.
 pub struct Split {
@@ -21,12 +22,12 @@ pub fn split(case: &Case, panel: &[Agent]) -> Split {
     let Some(parent) = &case.parent else {
         return Split { asked: panel.to_vec(), reused: BTreeMap::new() };
     };
-    let corrected: BTreeSet<Agent> = case
-        .corrections
-        .iter()
-        .filter_map(|c| parent.assumptions.iter().find(|a| a.handle == c.handle))
-        .flat_map(|a| a.agents.iter().copied())
-        .collect();
+    let corrected: BTreeSet<Agent> = match &case.latest {
+        Some(Continuation::Correction { handle, .. }) => {
+            parent.assumptions.iter().filter(|a| a.handle == *handle).flat_map(|a| a.agents.iter().copied()).collect()
+        }
+        Some(Continuation::Answer { .. }) | None => BTreeSet::new(),
+    };
     let overruled = overruled(case, parent);
     let point = point(case);
     let touched = |agent: Agent, report: &AgentReport| {
@@ -56,9 +57,9 @@ fn status_of(parent: &Parent, agent: Agent) -> Option<Status> {
 
 /// Who holds another position than the one that the user's answer names, in each disagreement in which it names one.
 fn overruled<'a>(case: &Case, parent: &'a Parent) -> BTreeSet<&'a str> {
-    let Some(answered) = case.answers.last() else { return BTreeSet::new() };
+    let Some(Continuation::Answer { answer, .. }) = &case.latest else { return BTreeSet::new() };
     let Some(scored) = &parent.scored else { return BTreeSet::new() };
-    let said: BTreeSet<String> = words(&answered.answer).collect();
+    let said: BTreeSet<String> = words(answer).collect();
     let mut overruled = BTreeSet::new();
     for disagreement in &scored.judgement.disagreements {
         let (named, others): (Vec<_>, Vec<_>) = disagreement.positions.iter().partition(|position| {
@@ -75,13 +76,16 @@ fn overruled<'a>(case: &Case, parent: &'a Parent) -> BTreeSet<&'a str> {
 /// The content words of what the user has settled last, less those of the original question, which every report shares.
 fn point(case: &Case) -> BTreeSet<String> {
     let mut settled = BTreeSet::new();
-    if let Some(answered) = case.answers.last() {
-        settled.extend(words(&answered.question));
-        settled.extend(words(&answered.answer));
-    }
-    if let Some(corrected) = case.corrections.last() {
-        settled.extend(words(&corrected.wrong));
-        settled.extend(words(&corrected.correction));
+    match &case.latest {
+        Some(Continuation::Answer { question, answer, .. }) => {
+            settled.extend(words(question));
+            settled.extend(words(answer));
+        }
+        Some(Continuation::Correction { wrong, correction, .. }) => {
+            settled.extend(words(wrong));
+            settled.extend(words(correction));
+        }
+        None => {}
     }
     let shared: BTreeSet<String> = words(&case.question.message).collect();
     settled.difference(&shared).cloned().collect()

@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::assumptions::{self, one_line};
 use super::budget::ModelText;
@@ -321,7 +320,8 @@ impl<'a> Desk<'a> {
             images: &[],
             model_texts,
             max_tokens: planned.map_or(master.max_tokens, |(_, tokens)| *tokens),
-            until: Instant::now() + self.house.stage_time(self.case.question.mode, 0.4),
+            // The estimate comes after the synthesis, and a little must be left for the end.
+            until: self.house.stage_end(self.run, if step == "estimate" { 0.98 } else { 0.93 }),
         })
     }
 

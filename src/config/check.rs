@@ -199,6 +199,10 @@ impl Check<'_> {
             self.add(format!("{place}/model"), detail);
         }
         let fallback = role.fallback.as_ref().and_then(|f| self.role(file, &format!("{place}/fallback"), f));
+        if role.fallback.as_ref().is_some_and(|f| f.output != role.output || f.prompts != role.prompts) {
+            let detail = "a fallback is given the role's own prompt: output and prompts must be as the role's";
+            self.add(format!("{place}/fallback"), detail);
+        }
         let kind = kind.filter(|_| self.problems.len() == before)?;
         let text = role.output == OutputForm::Text;
         Some(RoleModel {

@@ -109,7 +109,8 @@ pub(super) struct RoleFile {
     pub temperature: Option<f32>,
     pub output: OutputForm,
     pub prompts: Option<PromptSet>,
-    /// The model to ask when this one's provider is in trouble.
+    /// The model to ask when this one's provider is in trouble. It gets the same prompt: `output` and `prompts` are the
+    /// same, and it writes at most as much as the role may.
     pub fallback: Option<Box<RoleFile>>,
 }
 
@@ -124,7 +125,7 @@ pub struct Price {
     /// Default: as input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<f64>,
-    /// Default: 1.25 times input, the dearest that is common.
+    /// Default: with Anthropic 1.25 times input, else as input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
 }

@@ -91,6 +91,18 @@ pub struct RoleModel {
     pub fallback: Option<Box<RoleModel>>,
 }
 
+impl RoleModel {
+    /// The model's name for people: its id, or the file's name where the id is a path.
+    pub fn shown(&self) -> String {
+        match self.kind {
+            ProviderKind::Local => std::path::Path::new(&self.model)
+                .file_stem()
+                .map_or_else(|| self.model.clone(), |stem| stem.to_string_lossy().into_owned()),
+            ProviderKind::Anthropic | ProviderKind::Openai => self.model.clone(),
+        }
+    }
+}
+
 /// Caps, thresholds, weights, limits and deadlines.
 #[derive(Debug, Clone)]
 pub struct Policy {

@@ -71,6 +71,7 @@ pub struct RunContext {
     clock: Clock,
     wake: Wake,
     accepted: Accepted,
+    started: Instant,
     state: Mutex<State>,
 }
 
@@ -100,7 +101,8 @@ impl RunContext {
         let order = entries.iter().map(|entry| entry.key.clone()).collect();
         let seen = entries.into_iter().map(|entry| (entry.key, entry.event)).collect();
         let state = State { seen, order, ledger };
-        let context = Self { store, lease, clock, wake, accepted, state: Mutex::new(state) };
+        let started = Instant::now();
+        let context = Self { store, lease, clock, wake, accepted, started, state: Mutex::new(state) };
         context.settle_open().await?;
         Ok(context)
     }
@@ -111,6 +113,11 @@ impl RunContext {
 
     pub fn accepted(&self) -> &Accepted {
         &self.accepted
+    }
+
+    /// When this process began to work on the run: deadlines count from here.
+    pub fn started(&self) -> Instant {
+        self.started
     }
 
     /// The journal of another run, such as the one that this continues.

@@ -117,6 +117,9 @@ pub struct Claimed {
 pub struct Hinted {
     pub task_types: Vec<TaskType>,
     pub signals: Vec<String>,
+    /// Attachments that could not be seen, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
 }
 
 /// The master's plan after the service has bounded it.

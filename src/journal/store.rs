@@ -215,10 +215,11 @@ pub trait Store: Send + Sync {
 
     async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error>;
 
-    /// The asker's last run, if it finished at or after `since` with a reply.
+    /// The asker's last run, if it finished at or after `since` with a reply. Runs that failed or were cancelled do not
+    /// count: what they tried to continue is still pending.
     async fn last_reply(&self, asker: &Asker, since: Timestamp) -> Result<Option<RunRow>, Error>;
 
-    /// Lets go of what dead processes on this machine still hold. Called once at start.
+    /// Lets go of what dead processes on this machine still hold. Called at start and from time to time.
     async fn release_dead(&self) -> Result<(), Error>;
 
     /// Whether the database answers and its schema is the current one.

@@ -267,6 +267,7 @@ impl Store for SqliteStore {
         let found = sqlx::query(
             "SELECT * FROM runs
              WHERE user_id = ? AND source = ? AND guild_id = ? AND channel_id = ?
+               AND state NOT IN ('failed', 'cancelled')
              ORDER BY accepted_ms DESC, id DESC LIMIT 1",
         )
         .bind(&asker.user_id)

@@ -141,15 +141,12 @@ impl App {
         if !problems.is_empty() {
             return Err(Rejected::Invalid(problems));
         }
-        if self.runner.is_draining() {
-            return Err(Rejected::Draining);
-        }
         let now = self.clock.now();
         let body = serde_json::to_string(&question).unwrap_or_default();
         let body_hash = fingerprint(&[body.as_bytes()]);
         let key = intake::idempotency_key(&question, idempotency_key.as_deref());
         let continues = intake::continuation(&*self.store, &self.config.policy, &mut question, now).await?;
-        let slot = self.runner.slot();
+        let slot = if self.runner.is_draining() { None } else { self.runner.slot() };
         let id = RunId::from_uuid(self.clock.new_id());
         let accepted = Accepted {
             cap: self.config.policy.cap(question.mode),
@@ -165,6 +162,7 @@ impl App {
             // A repetition costs nothing and is answered even when the house is full.
             return match self.known(key.as_deref(), &body_hash).await? {
                 Some(known) => known,
+                None if self.runner.is_draining() => Err(Rejected::Draining),
                 None => Err(Rejected::Busy),
             };
         };
@@ -223,6 +221,13 @@ impl App {
                     if sender.send(Ok(entry)).await.is_err() || last {
                         return;
                     }
+                }
+                match store.run(run).await {
+                    // Nothing can come any more: the caller was at the end already.
+                    Ok(row) if row.as_ref().is_none_or(|row| row.state.is_terminal() && after >= row.head_seq) => {
+                        return;
+                    }
+                    Ok(_) | Err(_) => {}
                 }
                 tokio::select! {
                     () = sender.closed() => return,

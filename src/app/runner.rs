@@ -15,11 +15,14 @@ use tracing::Instrument as _;
 
 use crate::clock::Clock;
 use crate::committee::{Committee, Failure, convene};
-use crate::domain::RunId;
-use crate::journal::{Cause, Claim, Ending, Held, Lease, RunContext, Stop, Store, Wake};
+use crate::domain::{RunId, Usd};
+use crate::journal::{self, Cause, Claim, Ending, Event, Finished, Held, Lease, RunContext, Stop, Store, Wake};
 
 /// How often a process looks for runs that nobody works on.
 const POLL: Duration = Duration::from_secs(1);
+
+/// A run that was begun this often without an end brings its process down: it is given up.
+const MOST_EPOCHS: i64 = 50;
 
 /// The right to have one more run in flight.
 pub(super) type Slot = OwnedSemaphorePermit;
@@ -174,8 +177,17 @@ impl Runner {
 
     async fn conduct(&self, lease: Lease, token: &CancellationToken) -> Result<(), Stop> {
         let inner = &self.0;
-        let context =
-            RunContext::open(Arc::clone(&inner.store), lease.clone(), inner.clock.clone(), inner.wake.clone()).await?;
+        let opened =
+            RunContext::open(Arc::clone(&inner.store), lease.clone(), inner.clock.clone(), inner.wake.clone()).await;
+        let context = match opened {
+            Ok(context) if lease.epoch <= MOST_EPOCHS => context,
+            Ok(_) => return self.give_up(&lease, "it was begun too often without an end").await,
+            Err(Stop::Store(error @ journal::Error::Corrupt { .. })) => {
+                tracing::error!(%error, "the run's journal cannot be read");
+                return self.give_up(&lease, "its journal cannot be read").await;
+            }
+            Err(stop) => return Err(stop),
+        };
         let mode = context.accepted().question.mode;
         let started = Instant::now();
         tracing::info!(mode = mode.as_str(), epoch = lease.epoch, "the committee convenes");
@@ -198,6 +210,9 @@ impl Runner {
                     Ok(Ok(Ok(reply))) => Ending::Replied { reply: Box::new(reply) },
                     Ok(Ok(Err(Failure::Failed { cause, detail }))) => Ending::Failed { cause, detail },
                     Ok(Ok(Err(Failure::Stopped(Stop::Cancelled)))) => Ending::Cancelled,
+                    Ok(Ok(Err(Failure::Stopped(Stop::Store(journal::Error::Unwritable(detail)))))) => {
+                        Ending::Failed { cause: Cause::Internal, detail }
+                    }
                     Ok(Ok(Err(Failure::Stopped(stop)))) => return Err(stop),
                 },
             }
@@ -215,6 +230,14 @@ impl Runner {
             Ending::Cancelled => tracing::info!(%spent, took_ms, "the run was cancelled"),
         }
         context.finish(ending).await
+    }
+
+    /// Ends a run that cannot be worked on, without reading it.
+    async fn give_up(&self, lease: &Lease, why: &str) -> Result<(), Stop> {
+        let ending = Ending::Failed { cause: Cause::Internal, detail: format!("the run was given up: {why}") };
+        let finished = Event::Finished(Box::new(Finished { ending, spent: Usd::ZERO }));
+        self.0.store.append(lease, self.0.clock.now(), &[finished]).await?;
+        Ok(())
     }
 
     /// Renews the lease until that fails or the user wants the run to stop.

@@ -11,6 +11,9 @@ use crate::clock::Clock;
 use crate::config::{self, Env};
 use crate::http;
 
+/// How long open connections may take to read their last answer.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
 pub(super) async fn run(env: &Env) -> Exit {
     let config = match config::load(env) {
         Ok(config) => config,
@@ -41,14 +44,18 @@ pub(super) async fn run(env: &Env) -> Exit {
         }
         name = terminated() => tracing::info!(signal = name, "shutting down: runs in flight are finished first"),
     }
-    // New questions are refused from here on, and those in flight end; a second signal ends the wait.
+    // New questions are refused from here on, with an answer that says so; those in flight end; then the listener closes.
     let drained = async {
         app.drain(patience).await;
         stopped.cancel();
-        let _ = tokio::time::timeout(Duration::from_secs(5), &mut serving).await;
+    };
+    let closed = async {
+        stopped.cancelled().await;
+        tokio::time::sleep(LAST_WORDS).await;
     };
     tokio::select! {
-        () = drained => tracing::info!("all runs have ended"),
+        ((), _) = async { tokio::join!(drained, &mut serving) } => tracing::info!("all runs have ended"),
+        () = closed => tracing::info!("all runs have ended; connections that are still open are cut"),
         name = terminated() => tracing::warn!(signal = name, "stopping at once: unfinished runs are taken over later"),
     }
     Exit::Done

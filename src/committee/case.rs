@@ -85,7 +85,9 @@ pub async fn open(run: &RunContext, house: &Committee) -> Result<Case, Failure> 
         let entries = run.other(continues.parent).await?;
         let Some(accepted) = views::accepted(&entries) else { break };
         question.message.clone_from(&accepted.question.message);
-        question.attachments.clone_from(&accepted.question.attachments);
+        let mut attachments = accepted.question.attachments.clone();
+        attachments.append(&mut question.attachments);
+        question.attachments = attachments;
         newest = accepted.clone();
         parent.get_or_insert_with(|| inherit(continues.parent, &entries));
     }

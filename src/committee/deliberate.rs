@@ -12,13 +12,16 @@ use super::call::{Ask, Typed, Unbought, buy_json, buy_text};
 use super::case::{Case, Inherited};
 use super::{Committee, Failure, reuse, score};
 use crate::config::OutputForm;
-use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Obtained, Plan, Role, Status, Usd};
+use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Obtained, Plan, Position, Role, Status, Usd};
 use crate::journal::{
     AgentFinished, AgentOutcome, Event, RoundSkipped, RoundStarted, RunContext, Scored, Trimmed, agent_key, scored_key,
 };
 
 /// What the user part of a prompt holds beside the question, at most: labels, fences, hints, instructions.
 const SCAFFOLDING_TOKENS: u64 = 700;
+
+/// What the master is shown of scores, disagreements and missing agents, at most.
+const FINDINGS_TOKENS: u64 = 2000;
 
 /// What the rounds left.
 pub struct Deliberation {
@@ -40,6 +43,17 @@ impl Deliberation {
 
     pub fn with_status(&self, status: Status) -> Vec<Agent> {
         self.answered().filter(|(_, _, score, _)| score.status == status).map(|(agent, ..)| agent).collect()
+    }
+
+    /// The disagreements in which two positions or more are held by outputs that are not discarded, with these positions
+    /// as those outputs state them: nothing of a discarded output is in them.
+    pub fn visible_disagreements(&self) -> Vec<(&Disagreement, Vec<Position>)> {
+        let reports: Vec<(&str, &AgentReport)> = self
+            .answered()
+            .filter(|(_, _, score, _)| score.status != Status::Discard)
+            .map(|(agent, report, ..)| (agent.as_str(), report))
+            .collect();
+        visible(&self.judgement.disagreements, &reports)
     }
 
     pub fn failed(&self) -> impl Iterator<Item = (Agent, &str, &str)> {
@@ -82,7 +96,12 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
     let mut judgement = judge(run, house, case, plan, &trimmed.agents, &latest, 1).await?;
     for round in 2..=plan.rounds {
         let open = contested(&judgement, &latest, &trimmed.agents);
-        let why = skip_reason(&open, &judgement, until).or_else(|| table.unaffordable(&open));
+        // What was decided before a crash stands: time and money look different now.
+        let why = match (run.recall(&format!("r{round}/skipped")), run.recall(&format!("r{round}/started"))) {
+            (Some(_), _) => break,
+            (None, Some(_)) => None,
+            (None, None) => skip_reason(&open, &judgement, until).or_else(|| table.unaffordable(&open)),
+        };
         if let Some(why) = why {
             for skipped in round..=plan.rounds {
                 run.record(Event::RoundSkipped(RoundSkipped { round: skipped, why: why.clone() })).await?;
@@ -106,15 +125,37 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
     Ok(Deliberation { panel, judgement, trimmed })
 }
 
+/// A role with what its call reads at least: its own prompt and the question.
+fn wanted<'a>(house: &'a Committee, case: &Case, role: Role) -> Option<Wanted<'a>> {
+    let model = house.role(role)?;
+    let images = if role == Role::Agent(Agent::Visual) { case.images.len() } else { 0 };
+    let findings = if role == Role::Master { FINDINGS_TOKENS } else { 0 };
+    let read = budget::text_bound(&case.full_text()) + SCAFFOLDING_TOKENS + findings;
+    Some(Wanted { role, model, input: InputBound::new(house.prompt_bytes(role), read, &[], images) })
+}
+
+/// Before anything is bought: whether the cap has room for the solver and the synthesis. Sets the money for the
+/// synthesis aside.
+///
+/// # Errors
+/// [`Failure`], when it has none.
+pub fn check_room(run: &RunContext, house: &Committee, case: &Case) -> Result<(), Failure> {
+    let (Some(solver), Some(master)) =
+        (wanted(house, case, Role::Agent(Agent::Solver)), wanted(house, case, Role::Master))
+    else {
+        return Err(Failure::internal("the solver or the master is not configured"));
+    };
+    match budget::fit(&[solver], &master, run.ledger().left()) {
+        Some(fitted) => run.hold(fitted.synthesis),
+        None => return Err(Failure::no_room(run.ledger().left())),
+    }
+    Ok(())
+}
+
 /// Fits the plan under the cap and sets the money for the synthesis aside.
 async fn trim(run: &RunContext, house: &Committee, case: &Case, plan: &Plan) -> Result<Trimmed, Failure> {
-    let question = budget::text_bound(&case.full_text()) + SCAFFOLDING_TOKENS;
-    let wanted = |role: Role| -> Option<Wanted<'_>> {
-        let model = house.role(role)?;
-        let images = if role == Role::Agent(Agent::Visual) { case.images.len() } else { 0 };
-        let input = InputBound::new(house.prompt_bytes(role), question, &[], images);
-        Some(Wanted { role, model, input })
-    };
+    run.hold(Usd::ZERO);
+    let wanted = |role: Role| wanted(house, case, role);
     let split = reuse::split(case, &plan.agents_to_run);
     let agents: Vec<Wanted<'_>> = split.asked.iter().filter_map(|a| wanted(Role::Agent(*a))).collect();
     let Some(mut synthesis) = wanted(Role::Master) else { return Err(Failure::internal("no master is configured")) };
@@ -281,7 +322,7 @@ impl Table<'_> {
         if let Some(judgement) = judged {
             let view = peers(self.case, round, agent, latest, judgement, self.house.policy.llm_confidence_ceiling);
             set(&mut values, "peers", view.peers);
-            set(&mut values, "disagreements", disagreements(&judgement.disagreements));
+            set(&mut values, "disagreements", disagreements(judgement, latest));
             set(&mut values, "own_report", view.own);
             texts = view.texts;
         }
@@ -381,10 +422,43 @@ fn peers(
     PeerView { peers: json!(list), own, texts }
 }
 
-/// Disagreements as the prompts show them to agents: without who says what.
-fn disagreements(list: &[Disagreement]) -> Value {
-    let shown = list.iter().map(|d| {
-        let positions: Vec<&str> = d.positions.iter().map(|p| p.text.as_str()).collect();
+/// Each disagreement with the positions of the given reports, where these hold two or more.
+fn visible<'a>(all: &'a [Disagreement], reports: &[(&str, &AgentReport)]) -> Vec<(&'a Disagreement, Vec<Position>)> {
+    let of_unit = |id: &String| {
+        let (agent, unit) = id.split_once(':')?;
+        let (_, report) = reports.iter().find(|(name, _)| *name == agent)?;
+        report.units.iter().find(|u| u.id == unit)
+    };
+    let position = |p: &Position| {
+        let agents: Vec<String> =
+            p.agents.iter().filter(|a| reports.iter().any(|(name, _)| name == a)).cloned().collect();
+        let units: Vec<String> = p.units.iter().filter(|id| of_unit(id).is_some()).cloned().collect();
+        // A position that a discarded output shares is told in the words of one that is kept.
+        let whole = agents.len() == p.agents.len();
+        let own = units.first().and_then(of_unit).map(|unit| unit.text.clone());
+        let text = if whole { Some(p.text.clone()) } else { own };
+        Some(Position { text: text.filter(|_| !agents.is_empty())?, agents, units })
+    };
+    all.iter()
+        .filter_map(|d| {
+            let positions: Vec<Position> = d.positions.iter().filter_map(position).collect();
+            (positions.len() >= 2).then_some((d, positions))
+        })
+        .collect()
+}
+
+/// Disagreements as the prompts show them to agents: without who says what, and nothing of a discarded output.
+fn disagreements(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>) -> Value {
+    let kept = |name: &str| !judgement.scores.iter().any(|s| s.agent == name && s.status == Status::Discard);
+    let reports: Vec<(&str, &AgentReport)> = latest
+        .iter()
+        .filter_map(|(agent, outcome)| match outcome {
+            AgentOutcome::Answered { report, .. } if kept(agent.as_str()) => Some((agent.as_str(), report)),
+            AgentOutcome::Answered { .. } | AgentOutcome::Failed { .. } => None,
+        })
+        .collect();
+    let shown = visible(&judgement.disagreements, &reports).into_iter().map(|(d, positions)| {
+        let positions: Vec<String> = positions.into_iter().map(|p| p.text).collect();
         json!({ "topic": d.topic, "positions": positions })
     });
     Value::Array(shown.collect())

@@ -20,6 +20,7 @@ mod reply;
 mod reuse;
 pub mod score;
 mod sections;
+mod stand_in;
 mod steps;
 mod synthesize;
 
@@ -73,8 +74,8 @@ pub async fn convene(run: &RunContext, house: &Committee) -> Result<Reply, Failu
     let planned = plan::make(run, house, &case, &hints).await?;
     if let Some(question) = &planned.plan.clarification_question {
         run.record(Event::Synthesized(Box::new(question::of_plan(question)))).await?;
-        let confidence = gate(run, &case, Confidence::none(house.policy.ask_user_threshold)).await?;
-        return conclude(run, house, &case, planned.plan.task_type, None, &confidence).await;
+        let gated = gate(run, &case, Confidence::none(house.policy.ask_user_threshold), Gate::Ask).await?;
+        return conclude(run, house, &case, planned.plan.task_type, None, &gated).await;
     }
     let deliberation = deliberate::rounds(run, house, &case, &planned.plan).await?;
     let desk = Desk { run, house, case: &case, plan: &planned.plan, deliberation: &deliberation };
@@ -84,9 +85,10 @@ pub async fn convene(run: &RunContext, house: &Committee) -> Result<Reply, Failu
         synthesize::write(&desk).await?
     };
     let confidence = confidence::settle(house, &deliberation.judgement, synthesized.draft.as_ref());
-    let confidence = gate(run, &case, confidence).await?;
+    let decision = confidence.gate();
+    let gated = gate(run, &case, confidence, decision).await?;
     let task_type = synthesized.draft.as_ref().map_or(planned.plan.task_type, |draft| draft.task_type);
-    conclude(run, house, &case, task_type, Some(&deliberation), &confidence).await
+    conclude(run, house, &case, task_type, Some(&deliberation), &gated).await
 }
 
 async fn hint(run: &RunContext, case: &Case) -> Result<crate::journal::Hinted, Failure> {
@@ -97,10 +99,10 @@ async fn hint(run: &RunContext, case: &Case) -> Result<crate::journal::Hinted, F
     }
 }
 
-async fn gate(run: &RunContext, case: &Case, confidence: Confidence) -> Result<Confidence, Failure> {
-    let gated = Gated { gate: confidence.gate(), confidence, mode: case.question.mode };
+async fn gate(run: &RunContext, case: &Case, confidence: Confidence, gate: Gate) -> Result<Gated, Failure> {
+    let gated = Gated { gate, confidence, mode: case.question.mode };
     match run.record(Event::Gated(gated)).await? {
-        Event::Gated(gated) => Ok(gated.confidence),
+        Event::Gated(gated) => Ok(gated),
         _ => Err(Failure::internal("the journal has something else in the place of the gate")),
     }
 }
@@ -112,15 +114,19 @@ async fn conclude(
     case: &Case,
     task_type: crate::domain::TaskType,
     deliberation: Option<&Deliberation>,
-    confidence: &Confidence,
+    gated: &Gated,
 ) -> Result<Reply, Failure> {
+    let confidence = &gated.confidence;
     let events = run.events();
     let synthesized = events.iter().find_map(|e| if let Event::Synthesized(s) = e { Some(s) } else { None });
     let Some(synthesized) = synthesized else { return Err(Failure::internal("there is nothing to reply with")) };
     let audit = if case.question.mode.has_audit() { audit::view(run.id(), &events) } else { None };
-    let (outcome, text) = match (confidence.gate(), &synthesized.draft) {
+    let (outcome, text) = match (gated.gate, &synthesized.draft) {
         (Gate::Ship, Some(draft)) => {
             let mut notes = deliberation.map(reply::panel_notes).unwrap_or_default();
+            if synthesized.obtained == stand_in::OBTAINED {
+                notes.insert(0, "no synthesis: this is the best single report, unchanged".to_owned());
+            }
             notes.extend(
                 events
                     .iter()
@@ -242,7 +248,8 @@ impl Failure {
             })
             .collect();
         let detail = format!("no core agent gave any output ({})", causes.join(", "));
-        Self::Failed { cause: Cause::Provider, detail }
+        let poor = !causes.is_empty() && causes.iter().all(|cause| cause.ends_with("out of budget"));
+        Self::Failed { cause: if poor { Cause::Budget } else { Cause::Provider }, detail }
     }
 
     fn no_room(left: Usd) -> Self {

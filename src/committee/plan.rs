@@ -4,14 +4,19 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::call::{Ask, Typed, buy_json};
 use super::case::Case;
 use super::hints::task_type_of;
-use super::{Committee, Failure};
+use super::{Committee, Failure, deliberate};
 use crate::config::OutputForm;
 use crate::domain::{Agent, CORE_AGENTS, Clarification, Mode, Plan, Role, TaskType};
 use crate::journal::{Event, Hinted, Planned, RunContext};
+
+/// How much of a long question the planning master reads.
+const HEAD_CHARS: usize = 3000;
+const TAIL_CHARS: usize = 1000;
 
 /// The plan as the master writes it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -86,9 +91,12 @@ fn reuse(planned: &Planned, house: &Committee, case: &Case) -> Planned {
 
 async fn ask_master(run: &RunContext, house: &Committee, case: &Case, hints: &Hinted) -> Result<Planned, Failure> {
     let Some(master) = house.role(Role::Master) else { return Err(Failure::internal("no master is configured")) };
+    deliberate::check_room(run, house, case)?;
     let signals: Vec<String> =
         hints.task_types.iter().map(|t| t.as_str().to_owned()).chain(hints.signals.iter().cloned()).collect();
-    let prompt = house.prompts.render(master.prompts, "plan", case.values(None, &signals))?;
+    let mut values = case.values(None, &signals);
+    deliberate::set(&mut values, "question", json!(for_planning(&case.question.message)));
+    let prompt = house.prompts.render(master.prompts, "plan", values)?;
     let ask = Ask {
         step: "plan".into(),
         role: Role::Master,
@@ -117,6 +125,18 @@ async fn ask_master(run: &RunContext, house: &Committee, case: &Case, hints: &Hi
     })
 }
 
+/// To plan, the beginning and the end of a long question are enough, and the rest would be paid for.
+fn for_planning(message: &str) -> String {
+    let chars: Vec<char> = message.chars().collect();
+    if chars.len() <= HEAD_CHARS + TAIL_CHARS + 200 {
+        return message.to_owned();
+    }
+    let left_out = chars.len() - HEAD_CHARS - TAIL_CHARS;
+    let head: String = chars.iter().take(HEAD_CHARS).collect();
+    let tail: String = chars.iter().skip(HEAD_CHARS + left_out).collect();
+    format!("{head}\n[... {left_out} characters are left out here, for planning only ...]\n{tail}")
+}
+
 fn from_choice(typed: Typed<PlanChoice>, case: &Case, hints: &Hinted) -> Typed<OrchestrationPlan> {
     let mut plan = by_hints(case, hints);
     // The hints see more than a tiny model does; where they are silent, its choice stands.
@@ -139,7 +159,7 @@ fn by_hints(case: &Case, hints: &Hinted) -> OrchestrationPlan {
     if task_type == TaskType::TechnicalExecution && case.question.mode != Mode::Ask {
         agents.push(Agent::Implementer.as_str().into());
     }
-    if case.question.has_image() {
+    if !case.images.is_empty() {
         agents.push(Agent::Visual.as_str().into());
     }
     OrchestrationPlan {
@@ -161,7 +181,7 @@ fn bound(raw: &OrchestrationPlan, house: &Committee, case: &Case) -> (Plan, Vec<
             Err(()) => Some("there is no such agent"),
             Ok(agent) if house.role(Role::Agent(agent)).is_none() => Some("it has no model in the config"),
             Ok(agent) if house.policy.disabled_agents.contains(&agent) => Some("it is disabled"),
-            Ok(Agent::Visual) if !case.question.has_image() => Some("there is no image"),
+            Ok(Agent::Visual) if case.images.is_empty() => Some("there is no image that could be seen"),
             Ok(agent) => {
                 agents.insert(agent);
                 None

@@ -3,8 +3,8 @@
 use super::Failure;
 use super::call::{buy_json, buy_text};
 use super::plan::QuestionOut;
-use super::sections;
 use super::synthesize::{Desk, question_of};
+use super::{sections, stand_in};
 use crate::config::OutputForm;
 use crate::domain::{Clarification, Role};
 use crate::journal::{Event, Synthesized};
@@ -36,9 +36,7 @@ pub async fn ask_only(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     };
     let (question, obtained) = match bought {
         Ok(typed) => (question_of(&typed.value), typed.obtained.as_str().to_owned()),
-        Err(unbought) if matches!(unbought.cause.as_str(), "malformed output" | "cut off" | "empty output") => {
-            (None, unbought.cause)
-        }
+        Err(unbought) if stand_in::may_stand_in(&unbought) => (None, unbought.cause),
         Err(unbought) => return Err(Failure::master("question", &unbought)),
     };
     let question = question.unwrap_or_else(|| {

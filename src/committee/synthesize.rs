@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::assumptions::{self, one_line};
 use super::budget::ModelText;
-use super::call::{Ask, Typed, buy_checked, buy_text};
+use super::call::{Ask, Typed, Unbought, buy_checked, buy_text};
 use super::case::Case;
 use super::deliberate::{Deliberation, set, without_self_confidence};
 use super::plan::QuestionOut;
 use super::steps::plan_steps;
-use super::{Committee, Failure, estimate, question, sections};
+use super::{Committee, Failure, estimate, question, sections, stand_in};
 use crate::config::OutputForm;
 use crate::domain::{Agent, AgentReport, AssumptionKind, Clarification, Mode, Plan, Role, Status, TaskType, TimeUnit};
 use crate::journal::{DisagreementNote, Draft, Event, Justification, RunContext, Synthesized};
@@ -19,6 +19,9 @@ use crate::llm::structured::Problem;
 
 /// About how long the main answer of `ask` may be, in words.
 const ASK_WORDS: u32 = 250;
+
+/// The most disagreements that the master is shown.
+const MOST_DISAGREEMENTS: usize = 6;
 
 /// The final synthesis as the master writes it: exactly these three keys.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -137,8 +140,14 @@ async fn write_json(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     let check = |synthesis: &FinalSynthesis| desk.problems(synthesis);
     match buy_checked::<FinalSynthesis>(desk.run, desk.house, ask, check).await? {
         Ok(typed) => complete(desk, typed).await,
-        Err(unbought) => Err(Failure::master("synthesis", &unbought)),
+        Err(unbought) => instead(desk, &unbought).await,
     }
+}
+
+/// What is left when the master gave nothing.
+async fn instead(desk: &Desk<'_>, unbought: &Unbought) -> Result<Synthesized, Failure> {
+    let found = if stand_in::may_stand_in(unbought) { stand_in::of(desk, unbought).await? } else { None };
+    found.ok_or_else(|| Failure::master("synthesis", unbought))
 }
 
 /// Plain text from the master: it is the main answer, and fixed rules make the rest.
@@ -151,7 +160,7 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     desk.run.hold(crate::domain::Usd::ZERO);
     let typed = match buy_text(desk.run, desk.house, ask).await? {
         Ok(typed) => typed,
-        Err(unbought) => return Err(Failure::master("synthesis", &unbought)),
+        Err(unbought) => return instead(desk, &unbought).await,
     };
     let reports: Vec<(Agent, &AgentReport)> = desk.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
     let mut corrections = vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
@@ -292,19 +301,15 @@ impl<'a> Desk<'a> {
         (values, texts)
     }
 
-    /// Disagreements between outputs that are not discarded, with the units that state each position.
+    /// Disagreements between outputs that are not discarded, with the units that state each position; the gravest first,
+    /// and as many as the money that is held for the synthesis has room for.
     fn visible_disagreements(&self) -> impl Iterator<Item = (&'a str, Vec<String>)> {
-        let discarded = self.deliberation.with_status(Status::Discard);
-        let deliberation = self.deliberation;
-        deliberation.judgement.disagreements.iter().filter_map(move |d| {
-            let visible = |name: &String| !discarded.iter().any(|a| a.as_str() == name);
-            let positions: Vec<String> = d
-                .positions
-                .iter()
-                .filter(|p| p.agents.iter().any(visible))
-                .map(|p| format!("{} ({})", p.text, p.units.join(", ")))
-                .collect();
-            (positions.len() >= 2).then_some((d.topic.as_str(), positions))
+        self.deliberation.visible_disagreements().into_iter().take(MOST_DISAGREEMENTS).map(|(d, positions)| {
+            let shown = positions.into_iter().map(|p| {
+                let units: Vec<&str> = p.units.iter().take(6).map(String::as_str).collect();
+                format!("{} ({})", sections::excerpt(&p.text, 160), units.join(", "))
+            });
+            (d.topic.as_str(), shown.take(3).collect())
         })
     }
 

@@ -20,6 +20,9 @@ impl Unit {
     }
 }
 
+/// The longest time that a figure may state, in its unit.
+const MOST: f64 = 1e6;
+
 /// A three-point estimate, in the estimate's unit: 0 <= optimistic <= most likely <= pessimistic.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pert {
@@ -34,11 +37,12 @@ pub struct Pert {
 }
 
 impl Pert {
-    /// Puts three figures in order (what is negative or not a number counts as 0) and computes
+    /// Puts three figures in order (what is negative or not a number counts as 0, and more
+    /// than a million as a million) and computes
     /// E = (O + 4M + P) / 6 (PERT, Malcolm et al. 1959). All are kept to hundredths, so that sums of what is shown are
     /// the sums that are shown.
     pub fn new(o: f64, m: f64, p: f64) -> Self {
-        let clean = |x: f64| if x.is_finite() { (x.max(0.0) * 100.0).round() / 100.0 } else { 0.0 };
+        let clean = |x: f64| if x.is_finite() { (x.clamp(0.0, MOST) * 100.0).round() / 100.0 } else { 0.0 };
         let mut sorted = [clean(o), clean(m), clean(p)];
         sorted.sort_by(f64::total_cmp);
         let [o, m, p] = sorted;
@@ -96,6 +100,7 @@ mod tests {
         fn any_three_numbers_come_out_in_order(o in any::<f64>(), m in any::<f64>(), p in any::<f64>()) {
             let t = Pert::new(o, m, p);
             prop_assert!(0.0 <= t.optimistic && t.optimistic <= t.likely && t.likely <= t.pessimistic);
+            prop_assert!(t.expected.is_finite() && t.pessimistic <= MOST);
         }
     }
 }

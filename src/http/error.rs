@@ -173,6 +173,9 @@ impl IntoResponse for Problem {
 impl From<journal::Error> for Problem {
     fn from(error: journal::Error) -> Self {
         tracing::error!(%error, "the journal refused");
+        if matches!(error, journal::Error::Corrupt { .. }) {
+            return Self::internal();
+        }
         let detail = "the journal cannot be reached; nothing was lost";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "no-journal", "The journal is not available", detail).with_retry()
     }

@@ -82,6 +82,15 @@ struct State {
     ledger: Ledger,
 }
 
+impl State {
+    fn of(cap: Usd, entries: Vec<Entry>) -> Self {
+        let ledger = ledger_of(cap, &entries);
+        let order = entries.iter().map(|entry| entry.key.clone()).collect();
+        let seen = entries.into_iter().map(|entry| (entry.key, entry.event)).collect();
+        Self { seen, order, ledger }
+    }
+}
+
 impl RunContext {
     /// Reads the run's journal and settles what was in flight when an earlier process died: at its reserved maximum,
     /// since it may have been billed.
@@ -97,10 +106,7 @@ impl RunContext {
         let Some(accepted) = accepted else {
             return Err(Stop::Store(Error::Corrupt { table: "entries", column: "body", id: lease.run.to_string() }));
         };
-        let ledger = ledger_of(accepted.cap, &entries);
-        let order = entries.iter().map(|entry| entry.key.clone()).collect();
-        let seen = entries.into_iter().map(|entry| (entry.key, entry.event)).collect();
-        let state = State { seen, order, ledger };
+        let state = State::of(accepted.cap, entries);
         let started = Instant::now();
         let context = Self { store, lease, clock, wake, accepted, started, state: Mutex::new(state) };
         context.settle_open().await?;
@@ -205,8 +211,8 @@ impl RunContext {
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             usage: call.usage,
         };
-        self.state().ledger.settle(&settled.call, settled.cost);
         self.append(&[Event::CallSettled(settled.clone())]).await?;
+        self.state().ledger.settle(&settled.call, settled.cost);
         Ok(Ok(settled))
     }
 
@@ -215,6 +221,9 @@ impl RunContext {
     /// # Errors
     /// [`Stop`], when the database refuses or the lease is gone.
     pub async fn finish(&self, ending: Ending) -> Result<(), Stop> {
+        // A stage may have been dropped between the writing of an entry and the noting of it here.
+        let entries = self.store.entries(self.lease.run, 0).await?;
+        *self.state() = State::of(self.accepted.cap, entries);
         self.settle_open().await?;
         let spent = self.state().ledger.spent();
         self.append(&[Event::Finished(Box::new(Finished { ending, spent }))]).await

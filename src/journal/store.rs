@@ -101,7 +101,7 @@ pub struct NewRun {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acceptance {
     New,
-    /// A run with the same key and body exists.
+    /// A run with the same key and body exists, or one in flight that continues the same run in the same way.
     Joined(RunId),
     /// The key was used with another body.
     KeyReused(RunId),
@@ -173,6 +173,9 @@ pub enum Error {
     /// A row that cannot be.
     #[error("corrupt data in {table}.{column} of {id}")]
     Corrupt { table: &'static str, column: &'static str, id: String },
+    /// An event that could not be read back.
+    #[error("an event cannot be written down: {0}")]
+    Unwritable(String),
     #[error("the run was taken over by another process")]
     LeaseLost,
     #[error("the run is being cancelled")]
@@ -215,7 +218,7 @@ pub trait Store: Send + Sync {
 
     async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error>;
 
-    /// The asker's last run, if it finished at or after `since` with a reply. Runs that failed or were cancelled do not
+    /// The asker's run that replied last, if that was at or after `since`. Runs that failed or were cancelled do not
     /// count: what they tried to continue is still pending.
     async fn last_reply(&self, asker: &Asker, since: Timestamp) -> Result<Option<RunRow>, Error>;
 

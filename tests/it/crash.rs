@@ -152,3 +152,24 @@ async fn entries(folder: &TempDir, run: RunId) -> Vec<journal::Entry> {
     let store = SqliteStore::open(&folder.path().join("data/conclave.db"), "reader").await.unwrap();
     store.entries(run, 0).await.unwrap()
 }
+
+#[tokio::test]
+async fn a_service_that_drains_still_answers_and_finishes_its_runs() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Latency(Duration::from_millis(1500)));
+    let folder = TempDir::new().unwrap();
+    let mut service = Service::start(&folder, &provider).await;
+    let run = service.accept(1).await.unwrap();
+    let pid = service.child.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let health = client().get(format!("{}/health", service.url)).send().await.unwrap();
+    assert_eq!(health.status(), 200);
+    let refused = client().post(format!("{}/api/chat", service.url)).json(&chat("ask", "More?")).send().await.unwrap();
+    assert_eq!(refused.status(), 503);
+    assert!(refused.headers().contains_key("retry-after"));
+    let status = tokio::time::timeout(Duration::from_secs(20), service.child.wait()).await.unwrap().unwrap();
+    assert!(status.success());
+    let last = entries(&folder, run).await.pop().unwrap();
+    assert!(matches!(last.event, Event::Finished(_)));
+}

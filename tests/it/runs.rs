@@ -267,3 +267,33 @@ async fn a_full_house_answers_503_and_says_when_to_come_back() {
     assert_eq!(second.status(), 503);
     assert!(second.headers().contains_key("retry-after"));
 }
+
+#[tokio::test]
+async fn the_same_answer_sent_twice_joins_the_run_in_flight() {
+    let scenario = crate::support::Scenario::disagreeing();
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    let app = TestApp::start(&provider).await;
+    app.ask("ask", &message).await;
+    provider.latency(Duration::from_millis(150));
+    let (first, second) = tokio::join!(app.ask("ask", "B"), app.ask("ask", "B"));
+    assert_eq!(first.run, second.run);
+}
+
+#[tokio::test]
+async fn an_answer_whose_run_was_cancelled_can_be_given_again() {
+    let scenario = crate::support::Scenario::disagreeing();
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    let app = TestApp::start(&provider).await;
+    let asked = app.ask("ask", &message).await;
+    provider.on("r1/*", Fault::Latency(Duration::from_secs(20))).times(9);
+    let answer = app.post(&chat("ask", "B")).header("prefer", "respond-async").send().await.unwrap();
+    let id: RunId = answer.headers()["x-request-id"].to_str().unwrap().parse().unwrap();
+    app.app.cancel(id).await.unwrap();
+    app.ended(id).await;
+    provider.heal();
+    let again = app.ask("ask", "B").await;
+    let (_, run) = app.get(&format!("/api/runs/{}", again.run)).await;
+    assert_eq!(run["parent"], asked.run.to_string());
+}

@@ -103,6 +103,11 @@ impl Store for SqliteStore {
                 return Ok(if body_hash == run.body_hash { Acceptance::Joined(id) } else { Acceptance::KeyReused(id) });
             }
         }
+        if let Some(continues) = &run.accepted.continues
+            && let Some(twin) = live_twin(&mut tx, continues).await?
+        {
+            return Ok(Acceptance::Joined(twin));
+        }
         let question = &run.accepted.question;
         let parent = run.accepted.continues.as_ref().map(|c| c.parent.to_string());
         sqlx::query(
@@ -267,20 +272,17 @@ impl Store for SqliteStore {
         let found = sqlx::query(
             "SELECT * FROM runs
              WHERE user_id = ? AND source = ? AND guild_id = ? AND channel_id = ?
-               AND state NOT IN ('failed', 'cancelled')
-             ORDER BY accepted_ms DESC, id DESC LIMIT 1",
+               AND state IN ('answered', 'clarification') AND finished_ms >= ?
+             ORDER BY finished_ms DESC, id DESC LIMIT 1",
         )
         .bind(&asker.user_id)
         .bind(asker.source.as_str())
         .bind(asker.guild_id.as_deref().unwrap_or(""))
         .bind(asker.channel_id.as_deref().unwrap_or(""))
+        .bind(since.as_millisecond())
         .fetch_optional(&self.readers)
         .await?;
-        let row = found.as_ref().map(rows::run).transpose()?;
-        Ok(row.filter(|row| {
-            matches!(row.state, RunState::Answered | RunState::Clarification)
-                && row.finished_at.is_some_and(|at| at >= since)
-        }))
+        found.as_ref().map(rows::run).transpose()
     }
 
     async fn release_dead(&self) -> Result<(), Error> {
@@ -309,6 +311,21 @@ impl Store for SqliteStore {
     }
 }
 
+/// A run in flight that continues the same run in the same way: the same answer, sent twice.
+async fn live_twin(tx: &mut SqliteConnection, continues: &super::Continues) -> Result<Option<RunId>, Error> {
+    let live: Vec<(String, String)> = sqlx::query_as(
+        "SELECT runs.id, entries.body FROM runs JOIN entries ON entries.run = runs.id AND entries.key = 'accepted'
+         WHERE runs.parent = ? AND runs.state IN ('queued', 'running')",
+    )
+    .bind(continues.parent.to_string())
+    .fetch_all(&mut *tx)
+    .await?;
+    let same = live.into_iter().find(|(_, body)| {
+        matches!(serde_json::from_str(body), Ok(Event::Accepted(a)) if a.continues.as_ref() == Some(continues))
+    });
+    same.map(|(id, _)| rows::run_id(&id)).transpose()
+}
+
 fn until(now: Timestamp, lease: Duration) -> i64 {
     now.as_millisecond().saturating_add(i64::try_from(lease.as_millis()).unwrap_or(i64::MAX))
 }
@@ -329,7 +346,7 @@ async fn append(tx: &mut SqliteConnection, run: RunId, at: Timestamp, events: &[
             continue;
         }
         seq += 1;
-        let body = rows::body(event, VERSION);
+        let body = rows::body(event, VERSION)?;
         let hash = chain::link(run, seq, at.as_millisecond(), &key, &body, &prev);
         sqlx::query("INSERT INTO entries (run, seq, at_ms, key, body, prev, hash) VALUES (?, ?, ?, ?, ?, ?, ?)")
             .bind(&id)

@@ -9,13 +9,17 @@ use sqlx::sqlite::SqliteRow;
 use crate::domain::{RunId, Usd};
 use crate::journal::{Entry, Error, Event, RunRow, RunState};
 
-/// The stored form of an event: its tag and data with the format's version.
-pub(super) fn body(event: &Event, version: u32) -> String {
-    let mut value = serde_json::to_value(event).unwrap_or(Value::Null);
+/// The stored form of an event: its tag and data with the format's version. What could not be read back (a number that
+/// JSON has no form for) is refused before it is in the chain.
+pub(super) fn body(event: &Event, version: u32) -> Result<String, Error> {
+    let unwritable = |error: serde_json::Error| Error::Unwritable(format!("{}: {error}", event.key()));
+    let mut value = serde_json::to_value(event).map_err(unwritable)?;
     if let Value::Object(map) = &mut value {
         map.insert("v".to_owned(), json!(version));
     }
-    value.to_string()
+    let body = value.to_string();
+    serde_json::from_str::<Event>(&body).map_err(unwritable)?;
+    Ok(body)
 }
 
 pub(super) fn run_id(text: &str) -> Result<RunId, Error> {

@@ -1,0 +1,60 @@
+//! The answer when money has run out, or the master's synthesis stays unreadable: the best usable report as it is,
+//! named for what it is. A failed master is another matter: then the run fails.
+
+use super::Failure;
+use super::call::Unbought;
+use super::synthesize::Desk;
+use super::{assumptions, estimate, question, sections};
+use crate::domain::{Agent, AgentReport, Status};
+use crate::journal::{Draft, Synthesized};
+
+/// How such a synthesis says that it is none.
+pub const OBTAINED: &str = "no synthesis";
+
+/// Whether the stand-in may be used: the provider answered, or was not asked.
+pub fn may_stand_in(unbought: &Unbought) -> bool {
+    matches!(unbought.cause.as_str(), "out of budget" | "malformed output" | "cut off" | "empty output")
+}
+
+/// The best usable report as the answer. `None` when nothing usable is there.
+///
+/// # Errors
+/// When the database refuses.
+pub async fn of(desk: &Desk<'_>, unbought: &Unbought) -> Result<Option<Synthesized>, Failure> {
+    let usable = desk.usable();
+    let valid = usable.iter().find(|(.., score, _)| score.status == Status::Valid);
+    let Some((agent, report, ..)) = valid else { return Ok(None) };
+    let mut corrections = vec![format!(
+        "the master wrote no synthesis ({}: {}): the answer is the {agent}'s own report",
+        unbought.cause, unbought.detail
+    )];
+    let discarded = desk.deliberation.with_status(Status::Discard);
+    let main = sections::main_answer(&text_of(report), &discarded, &mut corrections);
+    if main.trim().is_empty() {
+        return Ok(None);
+    }
+    let estimate = estimate::of_text(desk, &main, &mut corrections).await?;
+    let own: Vec<(Agent, &AgentReport)> = vec![(*agent, *report)];
+    let draft = Draft {
+        task_type: desk.plan.task_type,
+        tldr: vec![sections::first_sentence(&main)],
+        acceptance_tests: vec![],
+        assumptions: assumptions::ledger(&assumptions::of_reports(&own), &own, desk.case),
+        estimate,
+        units_used: report.units.iter().map(|unit| format!("{agent}:{}", unit.id)).collect(),
+        disagreements: desk.detected(),
+        quarantine_justifications: vec![],
+        conflict_penalty: None,
+        coverage_bonus: None,
+        main,
+    };
+    let question = question::by_rule(desk);
+    Ok(Some(Synthesized { draft: Some(draft), question, obtained: OBTAINED.into(), corrections }))
+}
+
+fn text_of(report: &AgentReport) -> String {
+    let steps: String =
+        report.steps_or_deliverables.iter().enumerate().map(|(i, s)| format!("\n{}. {s}", i + 1)).collect();
+    let gap = if steps.is_empty() { "" } else { "\n" };
+    format!("{}{gap}{steps}\n\n{}", report.answer_summary.join(" "), report.reasoning)
+}

@@ -340,7 +340,7 @@ impl Table<'_> {
         let bought = match model.output {
             OutputForm::Json => buy_json::<AgentReport>(self.run, self.house, ask).await?,
             OutputForm::Text => buy_text(self.run, self.house, ask).await?.map(|typed| Typed {
-                value: score::report_from_text(agent.as_str(), &typed.value),
+                value: score::report_from_text(agent.as_str(), &self.case.unfenced(&typed.value)),
                 obtained: Obtained::Text,
                 truncated: typed.truncated,
                 notes: typed.notes,

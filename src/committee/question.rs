@@ -27,7 +27,7 @@ pub async fn ask_only(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     let bought = match form {
         OutputForm::Json => buy_json::<QuestionOut>(desk.run, desk.house, ask).await?,
         OutputForm::Text => buy_text(desk.run, desk.house, ask).await?.map(|typed| super::call::Typed {
-            value: of_text(desk, &typed.value),
+            value: of_text(desk, &desk.case.unfenced(&typed.value)),
             obtained: typed.obtained,
             truncated: typed.truncated,
             notes: typed.notes,

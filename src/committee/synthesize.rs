@@ -164,7 +164,8 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     };
     let reports: Vec<(Agent, &AgentReport)> = desk.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
     let mut corrections = vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
-    let main = sections::main_answer(&typed.value, &desk.deliberation.with_status(Status::Discard), &mut corrections);
+    let text = desk.case.unfenced(&typed.value);
+    let main = sections::main_answer(&text, &desk.deliberation.with_status(Status::Discard), &mut corrections);
     let estimate = estimate::of_text(desk, &main, &mut corrections).await?;
     let draft = Draft {
         task_type: desk.plan.task_type,

@@ -181,15 +181,6 @@ impl Case {
         text
     }
 
-    /// A text without the fence's marks, which the smallest models repeat.
-    pub fn unfenced(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for mark in [format!("<<<{}", self.fence), format!("{}>>>", self.fence), self.fence.clone()] {
-            text = text.replace(&mark, "");
-        }
-        text.trim().to_owned()
-    }
-
     /// A generator for one purpose, the same in every replay of the run.
     pub fn random(&self, purpose: u64) -> ChaCha12Rng {
         ChaCha12Rng::seed_from_u64(self.seed.wrapping_add(purpose))

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::budget::{self, InputBound, ModelText, Wanted};
 use super::call::{Ask, Typed, Unbought, buy_json, buy_text};
 use super::case::{Case, Inherited};
+use super::prompts::unquoted;
 use super::{Committee, Failure, reuse, score};
 use crate::config::OutputForm;
 use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Obtained, Plan, Position, Role, Status, Usd};
@@ -340,7 +341,7 @@ impl Table<'_> {
         let bought = match model.output {
             OutputForm::Json => buy_json::<AgentReport>(self.run, self.house, ask).await?,
             OutputForm::Text => buy_text(self.run, self.house, ask).await?.map(|typed| Typed {
-                value: score::report_from_text(agent.as_str(), &self.case.unfenced(&typed.value)),
+                value: score::report_from_text(agent.as_str(), &unquoted(&typed.value)),
                 obtained: Obtained::Text,
                 truncated: typed.truncated,
                 notes: typed.notes,

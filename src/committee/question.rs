@@ -3,6 +3,7 @@
 use super::Failure;
 use super::call::{buy_json, buy_text};
 use super::plan::QuestionOut;
+use super::prompts::unquoted;
 use super::synthesize::{Desk, question_of};
 use super::{sections, stand_in};
 use crate::config::OutputForm;
@@ -27,7 +28,7 @@ pub async fn ask_only(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     let bought = match form {
         OutputForm::Json => buy_json::<QuestionOut>(desk.run, desk.house, ask).await?,
         OutputForm::Text => buy_text(desk.run, desk.house, ask).await?.map(|typed| super::call::Typed {
-            value: of_text(desk, &desk.case.unfenced(&typed.value)),
+            value: of_text(desk, &unquoted(&typed.value)),
             obtained: typed.obtained,
             truncated: typed.truncated,
             notes: typed.notes,

@@ -10,6 +10,7 @@ use super::call::{Ask, Typed, Unbought, buy_checked, buy_text};
 use super::case::Case;
 use super::deliberate::{Deliberation, set, without_self_confidence};
 use super::plan::QuestionOut;
+use super::prompts::unquoted;
 use super::steps::plan_steps;
 use super::{Committee, Failure, estimate, question, sections, stand_in};
 use crate::config::OutputForm;
@@ -164,7 +165,7 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     };
     let reports: Vec<(Agent, &AgentReport)> = desk.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
     let mut corrections = vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
-    let text = desk.case.unfenced(&typed.value);
+    let text = unquoted(&typed.value);
     let main = sections::main_answer(&text, &desk.deliberation.with_status(Status::Discard), &mut corrections);
     let estimate = estimate::of_text(desk, &main, &mut corrections).await?;
     let draft = Draft {

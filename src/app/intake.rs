@@ -61,6 +61,12 @@ pub fn check(question: &mut Question, limits: &Limits) -> Vec<FieldProblem> {
         if attachment.filename.trim().is_empty() || attachment.filename.chars().count() > 255 {
             add(&format!("/attachments/{i}/filename"), "must have 1 to 255 characters".into());
         }
+        if let Some(declared) = &attachment.content_type
+            && (declared.len() > 100 || !declared.bytes().all(|b| b == b' ' || b.is_ascii_graphic()))
+        {
+            let detail = "must have at most 100 characters, all of them visible ASCII".into();
+            add(&format!("/attachments/{i}/contentType"), detail);
+        }
         let data = attachment.url.starts_with("data:");
         if !data && url::Url::parse(&attachment.url).is_ok_and(|url| url.scheme() != "https") {
             add(&format!("/attachments/{i}/url"), "must be an https address".into());
@@ -80,17 +86,38 @@ pub(super) fn idempotency_key(question: &Question, header: Option<&str>) -> Opti
     }
 }
 
+/// "A2 is wrong: ...", "A2's not quite right", "assumption A2 isn't true because ...".
 static CORRECTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"(?is)^\s*(?:assumption\s+)?(A\d{1,2})\s+(?:is|was|'s)\s*(?:wrong|false|not\s+(?:true|right|correct)|incorrect|untrue)\s*[:,.;\-–—]*\s*(.*)$",
-    )
+    let right = r"(?:true|right|correct|so|the\s+case)";
+    let wrong = format!(r"(?:wrong|false|incorrect|untrue|(?:not|no\s+longer)\s+(?:\w+\s+)?{right})");
+    let verdict = format!(r"(?:(?:\s+(?:is|was)|\s*['’]s)\s+{wrong}|\s+(?:is|was)n['’]?t\s+(?:\w+\s+)?{right})");
+    Regex::new(&format!(
+        r"(?is)^\s*(?:(?:the\s+|your\s+)?assumption\s+)?(A\d{{1,2}}){verdict}\b\s*[:,.;!\-–—]*\s*(.*)$"
+    ))
     .ok()
 });
 
+const COURTESY: &str = "(?:please|pls|plz|many thanks|thanks|thank you|thx)";
+
+/// A letter, perhaps in quotes or brackets, alone or with a courtesy, or set off from what is added to it. A dash sets
+/// off only with a space beside it: an "A-frame" is no option A.
 static LETTER: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?is)^\s*(?:(?:option|answer|choice)\s+)?[(\[*]*([abc])[)\]*.:]*(?:\s*[,;:\-–—]\s*(.*)|[)\]*.:]+\s+(.*)|\s*)$")
-        .ok()
+    let (open, close) = (r#"[(\[*`"'“”‘’„«]*"#, r#"[)\]*`"'“”‘’».:!…]"#);
+    Regex::new(&format!(
+        r"(?isx) ^ \s* {open} (?:(?:option|answer|choice) \s+ {open})? ([abc]) {close}* (?:
+            \s* [,;:] \s* (?<listed>.*)
+            | (?: \s+ [\-–—]+ \s* | [\-–—]+ \s+ ) (?<dashed>.*)
+            | {close}+ \s+ (?<closed>.*)
+            | \s+ (?<courtesy>{courtesy} (?: \s* [,;:.!…)] .* )?)
+            | \s* [?!.]* {close}* \s*
+        ) $",
+        courtesy = COURTESY.replace(' ', r"\s+"),
+    ))
+    .ok()
 });
+
+static ONLY_COURTESY: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(&format!(r"(?is)^\W*(?:{COURTESY}\W*)*$")).ok());
 
 /// What the question continues: the asker's pending question in the same place, or a numbered assumption of his last
 /// answer there. The prefix `new:` forces a new request; it is cut off.
@@ -151,10 +178,14 @@ fn answer(asked: &Clarification, message: &str) -> Continuation {
     let question = asked.question.clone();
     let letter = LETTER.as_ref().and_then(|re| re.captures(message)).and_then(|captures| {
         let letter = captures.get(1)?.as_str().chars().next()?.to_ascii_uppercase();
-        let more = captures.get(2).or(captures.get(3)).map_or("", |m| m.as_str().trim()).to_owned();
-        Some((letter, more))
+        let more = captures.iter().skip(2).flatten().next().map_or("", |m| m.as_str().trim());
+        let adds = ONLY_COURTESY.as_ref().is_none_or(|re| !re.is_match(more));
+        Some((letter, if adds { more.to_owned() } else { String::new() }))
     });
-    let plain = |text: &str| text.trim().trim_end_matches('.').to_lowercase();
+    let plain = |text: &str| {
+        let quotes = |c: char| c.is_whitespace() || "\"'“”‘’„«»`*.!".contains(c);
+        text.trim_matches(quotes).to_lowercase()
+    };
     for (own, option) in OPTION_LETTERS.into_iter().zip(&asked.options) {
         if let Some((letter, more)) = &letter
             && *letter == own
@@ -167,6 +198,10 @@ fn answer(asked: &Clarification, message: &str) -> Continuation {
             return Continuation::Answer { question, answer: option.clone(), option: Some(own) };
         }
     }
+    // Free text may speak of the options, by letter or otherwise: whoever reads it has to know them.
+    let options: Vec<String> =
+        OPTION_LETTERS.iter().zip(&asked.options).map(|(letter, option)| format!("{letter}: {option}")).collect();
+    let question = format!("{question} ({})", options.join("; "));
     Continuation::Answer { question, answer: message.to_owned(), option: None }
 }
 
@@ -194,9 +229,97 @@ mod tests {
     }
 
     #[test]
+    fn a_letter_may_come_with_quotes_punctuation_and_a_courtesy() {
+        let plain = ["B!", "\"B\"", "“b”", "'B'.", "**B**", "B?", "`b`", "option \"B\"", "\"Kubernetes\"", "B ."];
+        let polite = [
+            "B please",
+            "b, please",
+            "option B please",
+            "B pls!",
+            "B, thanks.",
+            "B. Thank you!",
+            "B - please",
+            "B please, thanks",
+        ];
+        for message in plain.into_iter().chain(polite) {
+            assert_eq!(read(message), ("Kubernetes".into(), Some('B')), "{message}");
+        }
+        let more = "Kubernetes (please use two nodes)";
+        assert_eq!(read("B, please use two nodes"), (more.into(), Some('B')));
+    }
+
+    #[test]
+    fn a_dash_sets_a_letter_off_only_with_a_space_beside_it() {
+        for message in ["C - two machines", "C- two machines", "C – two machines", "C -two machines"] {
+            assert_eq!(read(message), ("Bare metal (two machines)".into(), Some('C')), "{message}");
+        }
+        let free =
+            ["A-frame house on a hill", "B-tree index", "A thanks to Docker", "C++ please", "A.I. decides", "a's"];
+        for message in free {
+            assert_eq!(read(message), (message.into(), None));
+        }
+    }
+
+    #[test]
+    fn free_text_keeps_the_options_that_it_may_speak_of() {
+        let options = ["Docker", "Kubernetes", "bare metal"].map(str::to_owned);
+        let asked = Clarification { question: "Where does it run?".into(), options };
+        let question = |message: &str| match answer(&asked, message) {
+            Continuation::Answer { question, .. } => question,
+            Continuation::Correction { .. } => String::new(),
+        };
+        let with_options = "Where does it run? (A: Docker; B: Kubernetes; C: bare metal)";
+        assert_eq!(question("either B or C will do"), with_options);
+        assert_eq!(question("B"), "Where does it run?");
+    }
+
+    #[test]
     fn a_correction_names_its_assumption() {
-        let captures = CORRECTION.as_ref().and_then(|re| re.captures("A2 is wrong: we run Kubernetes")).unwrap();
-        assert_eq!((&captures[1], &captures[2]), ("A2", "we run Kubernetes"));
-        assert!(CORRECTION.as_ref().unwrap().captures("A2 paper is wrong").is_none());
+        let cases = [
+            ("A2 is wrong: we run Kubernetes", "we run Kubernetes"),
+            ("A2's wrong", ""),
+            ("A2’s wrong: we run Kubernetes", "we run Kubernetes"),
+            ("a2 isn't right", ""),
+            ("A2 isn’t quite right, it is two", "it is two"),
+            ("A2 is not true because we moved", "because we moved"),
+            ("A2 is no longer true.", ""),
+            ("assumption A2 is incorrect, we run Kubernetes", "we run Kubernetes"),
+        ];
+        for (message, said) in cases {
+            let captures = CORRECTION.as_ref().and_then(|re| re.captures(message)).unwrap();
+            assert_eq!((captures[1].to_uppercase().as_str(), &captures[2]), ("A2", said), "{message}");
+        }
+        for other in ["A2 paper is wrong", "A2 is right", "A2 is wrongly sized", "A2s wrong side", "A222 is wrong"] {
+            assert!(CORRECTION.as_ref().unwrap().captures(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_declared_content_type_has_a_bound() {
+        use crate::domain::{Attachment, Context, Mode, Source, User};
+        let pointers = |content_type: &str| {
+            let attachment = Attachment {
+                filename: "a.png".into(),
+                url: "https://cdn.discordapp.com/a.png".into(),
+                content_type: Some(content_type.into()),
+            };
+            let mut question = Question {
+                source: Source::Http,
+                mode: Mode::Ask,
+                user: User { id: "u".into(), name: "u".into() },
+                context: Context::default(),
+                message: "x".into(),
+                attachments: vec![attachment],
+            };
+            check(&mut question, &Limits::default()).into_iter().map(|p| p.pointer).collect::<Vec<_>>()
+        };
+        let longest = "x".repeat(100);
+        for good in ["image/png", "image/svg+xml; charset=utf-8", &longest] {
+            assert_eq!(pointers(good), [""; 0], "{good}");
+        }
+        let too_long = "x".repeat(101);
+        for bad in [&too_long, "image/png\n", "image/\u{e4}", "image/\u{1b}[31m"] {
+            assert_eq!(pointers(bad), ["/attachments/0/contentType"], "{bad:?}");
+        }
     }
 }

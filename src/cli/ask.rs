@@ -1,6 +1,7 @@
 //! `conclave ask`, `audit` and `deep`: in this process, or on a server.
 
 use std::io::{IsTerminal as _, Read as _};
+use std::time::Duration;
 
 use clap::Args;
 use futures_util::StreamExt as _;
@@ -10,12 +11,18 @@ use super::attach::attachment;
 use super::exit::{Exit, fail};
 use super::progress::Progress;
 use super::remote;
+use super::terminal::{fit_for, quoted};
 use crate::app::{App, Rejected, Submission};
 use crate::clock::Clock;
 use crate::config::{self, Env};
 use crate::domain::{Context, Mode, Outcome, Question, RunId, Source, User};
 use crate::http::reply_body;
 use crate::journal::{Ending, Event};
+
+/// How long an interrupted command waits for its run to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const CHANNEL: &str = "terminal";
 
 #[derive(Debug, Args)]
 pub(super) struct AskArguments {
@@ -41,7 +48,7 @@ pub(super) struct AskArguments {
     #[arg(long, value_name = "ID")]
     user: Option<String>,
     /// The channel of the conversation.
-    #[arg(long, value_name = "ID", default_value = "terminal")]
+    #[arg(long, value_name = "ID", default_value = CHANNEL)]
     channel: String,
 }
 
@@ -52,7 +59,10 @@ pub(super) async fn run(env: &Env, mode: Mode, arguments: AskArguments) -> Exit 
     };
     let progress = Progress::new(arguments.json || arguments.quiet);
     match &arguments.server {
-        Some(server) => remote::ask(env, server, &question, arguments.json, progress).await,
+        Some(server) => {
+            let hint = (!arguments.json).then(|| Hint::new(mode, &arguments, "in time".to_owned()));
+            remote::ask(env, server, &question, hint.as_ref(), progress).await
+        }
         None => here(env, question, &arguments, progress).await,
     }
 }
@@ -94,6 +104,7 @@ async fn here(env: &Env, question: Question, arguments: &AskArguments, mut progr
         Ok(config) => config,
         Err(problems) => return fail(Exit::Configuration, problems),
     };
+    let window = config.policy.clarification_window;
     let app = match App::start(config, Clock::System).await {
         Ok(app) => app,
         Err(error) => return fail(Exit::Unexpected, error),
@@ -122,9 +133,11 @@ async fn here(env: &Env, question: Question, arguments: &AskArguments, mut progr
                 None => return fail(Exit::Unexpected, format!("the journal of run {run} ended without an end")),
             },
             _ = tokio::signal::ctrl_c() => {
-                let _ = app.cancel(run).await;
                 progress.finish();
-                return fail(Exit::Interrupted, format!("run {run} was cancelled"));
+                match cancelled(&app, run).await {
+                    Ok(ending) => break ending,
+                    Err(exit) => return exit,
+                }
             }
         }
     };
@@ -134,12 +147,28 @@ async fn here(env: &Env, question: Question, arguments: &AskArguments, mut progr
             let text = reply.text.clone();
             print_reply(&reply_body(&reply), &text, arguments.json);
             if !arguments.json {
-                after_reply(run, mode, reply.outcome == Outcome::Clarification);
+                let hint = Hint::new(mode, arguments, format!("within {}", in_words(window)));
+                after_reply(run, (reply.outcome == Outcome::Clarification).then_some(&hint));
             }
             Exit::Done
         }
         Ending::Failed { cause, detail } => fail(cause.into(), format!("run {run} failed: {detail}")),
         Ending::Cancelled => fail(Exit::Interrupted, format!("run {run} was cancelled")),
+    }
+}
+
+/// Stops a run and waits for its end, which may be another one if that was faster.
+async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
+    if let Err(error) = app.cancel(run).await {
+        return Err(fail(Exit::Unexpected, format!("run {run} could not be cancelled: {error}")));
+    }
+    match tokio::time::timeout(PATIENCE, app.finished(run)).await {
+        Ok(Ok(Some(finished))) => Ok(finished.ending),
+        Ok(Err(error)) => Err(fail(Exit::Unexpected, error)),
+        Ok(Ok(None)) | Err(_) => Err(fail(
+            Exit::Interrupted,
+            format!("run {run} was told to stop and has not ended yet (conclave show {run})"),
+        )),
     }
 }
 
@@ -158,18 +187,62 @@ fn refused(rejected: &Rejected) -> Exit {
 
 pub(super) fn print_reply(body: &Value, text: &str, as_json: bool) {
     if as_json {
-        println!("{}", serde_json::to_string_pretty(&json!(body)).unwrap_or_default());
+        let body = serde_json::to_string_pretty(&json!(body)).unwrap_or_default();
+        println!("{}", fit_for(&std::io::stdout(), &body));
     } else {
-        println!("{text}");
+        println!("{}", fit_for(&std::io::stdout(), text));
     }
 }
 
-/// On standard error, so that what is on standard output is the reply and nothing else.
-pub(super) fn after_reply(run: RunId, mode: Mode, asks: bool) {
-    if asks {
-        let mode = mode.as_str();
-        eprintln!("\nThe committee asks before it answers. Answer within 30 minutes:  conclave {mode} \"B\"");
+/// How a question of the committee is answered: the same command with the same flags, in the time that is left.
+pub(super) struct Hint {
+    command: String,
+    /// "within 30 minutes", "in time".
+    when: String,
+}
+
+impl Hint {
+    fn new(mode: Mode, arguments: &AskArguments, when: String) -> Self {
+        let mut command = format!("conclave {}", mode.as_str());
+        let channel = Some(&arguments.channel).filter(|channel| *channel != CHANNEL);
+        for (flag, value) in
+            [("server", arguments.server.as_ref()), ("channel", channel), ("user", arguments.user.as_ref())]
+        {
+            if let Some(value) = value {
+                command.push_str(&format!(" --{flag} {}", quoted(value)));
+            }
+        }
+        Self { command: format!("{command} \"B\""), when }
+    }
+}
+
+/// On standard error, so that what is on standard output is the reply and nothing else. With a hint when the committee
+/// asks.
+pub(super) fn after_reply(run: RunId, asks: Option<&Hint>) {
+    if let Some(Hint { command, when }) = asks {
+        eprintln!("\nThe committee asks before it answers. Answer {when}:  {command}");
         eprintln!("or in your own words; \"new: ...\" begins something else.");
     }
     eprintln!("\nrun {run}  (conclave show {run})");
+}
+
+fn in_words(time: Duration) -> String {
+    let minutes = time.as_secs() / 60;
+    let (number, unit) = match minutes {
+        m if m >= 2880 && m % 1440 == 0 => (m / 1440, "day"),
+        m if m >= 120 && m % 60 == 0 => (m / 60, "hour"),
+        m => (m, "minute"),
+    };
+    format!("{number} {unit}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_for_an_answer_is_in_words() {
+        let words = [1, 30, 90, 120, 1440, 10_080].map(|minutes| in_words(Duration::from_secs(60 * minutes)));
+        assert_eq!(words, ["1 minute", "30 minutes", "90 minutes", "2 hours", "24 hours", "7 days"]);
+    }
 }

@@ -11,6 +11,7 @@ mod remote;
 mod runs;
 mod serve;
 mod show;
+mod terminal;
 mod verify;
 
 use clap::{CommandFactory as _, Parser, Subcommand};

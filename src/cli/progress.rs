@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::terminal::fit_for;
 use crate::domain::Role;
 use crate::journal::{AgentOutcome, CallResult, Entry, Event, views};
 
@@ -97,6 +98,7 @@ impl Progress {
 
     /// Prints a line above the one that moves.
     pub fn line(&self, line: &str) {
+        let line = fit_for(&std::io::stderr(), line);
         match &self.bar {
             Some(bar) => bar.println(line),
             None if !self.silent => eprintln!("{line}"),
@@ -124,7 +126,7 @@ impl Progress {
 
     fn say(&self) {
         if let Some(bar) = &self.bar {
-            bar.set_message(self.busy.join(", "));
+            bar.set_message(fit_for(&std::io::stderr(), &self.busy.join(", ")).into_owned());
         }
     }
 

@@ -6,9 +6,10 @@ use eventsource_stream::Eventsource as _;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-use super::ask::{after_reply, print_reply};
+use super::ask::{Hint, after_reply, print_reply};
 use super::exit::{Exit, fail};
 use super::progress::Progress;
+use super::terminal::fit_for;
 use crate::config::Env;
 use crate::domain::{Question, RunId};
 
@@ -28,7 +29,13 @@ pub(super) fn client() -> Result<reqwest::Client, reqwest::Error> {
     }
 }
 
-pub(super) async fn ask(env: &Env, server: &str, question: &Question, as_json: bool, mut progress: Progress) -> Exit {
+pub(super) async fn ask(
+    env: &Env,
+    server: &str,
+    question: &Question,
+    hint: Option<&Hint>,
+    mut progress: Progress,
+) -> Exit {
     let unreachable = |error: &dyn std::fmt::Display| fail(Exit::Server, format!("{server}: {error}"));
     let client = match client() {
         Ok(client) => client,
@@ -66,9 +73,9 @@ pub(super) async fn ask(env: &Env, server: &str, question: &Question, as_json: b
             "reply" => {
                 progress.finish();
                 let text = data.get("reply").and_then(Value::as_str).unwrap_or_default();
-                print_reply(&data, text, as_json);
-                if let Some(run) = run.filter(|_| !as_json) {
-                    after_reply(run, question.mode, !text.starts_with("## "));
+                print_reply(&data, text, hint.is_none());
+                if let (Some(run), Some(hint)) = (run, hint) {
+                    after_reply(run, (!text.starts_with("## ")).then_some(hint));
                 }
                 return Exit::Done;
             }
@@ -130,10 +137,14 @@ fn refused(status: u16, problem: &Value) -> Exit {
     let detail = problem["detail"].as_str().unwrap_or_default();
     for error in problem["errors"].as_array().into_iter().flatten() {
         let part = |key: &str| error[key].as_str().unwrap_or_default();
-        eprintln!("conclave: {} {}", part("pointer"), part("detail"));
+        let line = format!("conclave: {} {}", part("pointer"), part("detail"));
+        eprintln!("{}", fit_for(&std::io::stderr(), &line));
     }
+    let is =
+        |slug: &str| problem["type"].as_str().is_some_and(|t| t.strip_prefix("urn:conclave:problem:") == Some(slug));
     let exit = match status {
-        422 if problem.get("type").and_then(Value::as_str) == Some("urn:conclave:problem:over-budget") => Exit::Budget,
+        422 if is("over-budget") => Exit::Budget,
+        409 if is("conflict") && detail.contains("cancelled") => Exit::Interrupted,
         502 => Exit::Provider,
         503 | 429 => Exit::Server,
         504 => Exit::Deadline,
@@ -149,4 +160,20 @@ fn body(question: &Question) -> Value {
         map.entry("context").or_insert_with(|| json!({}));
     }
     body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_have_the_exit_codes_of_a_run_here() {
+        let problem =
+            |slug: &str, detail: &str| json!({ "type": format!("urn:conclave:problem:{slug}"), "detail": detail });
+        assert_eq!(refused(409, &problem("conflict", "the run was cancelled")), Exit::Interrupted);
+        assert_eq!(refused(409, &problem("conflict", "something else")), Exit::Refused);
+        assert_eq!(refused(422, &problem("over-budget", "")), Exit::Budget);
+        assert_eq!(refused(422, &problem("invalid", "")), Exit::Refused);
+        assert_eq!(refused(500, &json!("not a problem")), Exit::Unexpected);
+    }
 }

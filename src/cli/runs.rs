@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::exit::{Exit, fail};
 use super::show::open;
+use super::terminal::fit_for;
 use crate::config::Env;
 use crate::journal::RunFilter;
 
@@ -43,8 +44,13 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
             });
             println!("{line}");
         } else {
-            let message: String =
-                row.message.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(60).collect();
+            let message: String = fit_for(&std::io::stdout(), &row.message)
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+                .chars()
+                .take(60)
+                .collect();
             let c_final = row.c_final.map_or("    ".to_owned(), |c| format!("{c:.2}"));
             println!(
                 "{}  {}  {:<5}  {:<13}  {c_final}  ${:.4}  {message}",

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::exit::{Exit, fail};
+use super::terminal::fit_for;
 use crate::app::open_store;
 use crate::clock::Clock;
 use crate::committee::{audit_markdown, audit_view};
@@ -51,23 +52,27 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
         };
         let shown = json!({ "id": id.to_string(), "state": row.state, "cause": row.cause, "reply": body.get("reply"),
                             "meta": body.get("meta"), "audit": audit });
-        println!("{}", serde_json::to_string_pretty(&shown).unwrap_or_default());
+        print(&serde_json::to_string_pretty(&shown).unwrap_or_default());
         return Exit::Done;
     }
-    println!("> {}\n", row.message.replace('\n', "\n> "));
+    print(&format!("> {}\n", row.message.replace('\n', "\n> ")));
     let mut shown = false;
     match ending {
         Some(Ending::Replied { reply }) => {
-            println!("{}", reply.text);
+            print(&reply.text);
             // The text of an answer in audit and deep ends with the appendix already.
             shown = reply.text.contains("\n## Audit appendix\n");
         }
-        Some(Ending::Failed { detail, .. }) => println!("The run failed: {detail}"),
+        Some(Ending::Failed { detail, .. }) => print(&format!("The run failed: {detail}")),
         Some(Ending::Cancelled) => println!("The run was cancelled."),
         None => println!("The run is {}.", row.state.as_str()),
     }
     if let Some(audit) = audit.filter(|_| !shown) {
-        println!("\n{}", audit_markdown(&audit));
+        print(&format!("\n{}", audit_markdown(&audit)));
     }
     Exit::Done
+}
+
+fn print(text: &str) {
+    println!("{}", fit_for(&std::io::stdout(), text));
 }

@@ -39,7 +39,12 @@ impl Env {
 
     /// The value of a variable; one that is empty or only spaces counts as unset.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+        self.given(name).filter(|value| !value.is_empty())
+    }
+
+    /// The value of a variable as it is set, be it empty: for those where "set to nothing" is a setting.
+    pub fn given(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|value| value.trim())
     }
 
     pub fn get_or<'a>(&'a self, name: &str, default: &'a str) -> &'a str {

@@ -17,7 +17,7 @@ pub(super) struct File {
     pub providers: BTreeMap<String, ProviderFile>,
     pub models: Models,
     /// Prices by model id, in US dollars per million tokens.
-    pub pricing: BTreeMap<String, Price>,
+    pub pricing: BTreeMap<String, PriceFile>,
     pub policy: PolicyFile,
 }
 
@@ -103,6 +103,7 @@ pub(super) struct RoleFile {
     pub provider: Option<String>,
     /// Name of the environment variable that holds the model id.
     pub model: Option<String>,
+    /// Default 1200; of a fallback what its role has.
     #[schemars(range(min = 16, max = 200_000))]
     pub max_tokens: Option<u32>,
     #[schemars(range(min = 0.0, max = 2.0))]
@@ -115,18 +116,20 @@ pub(super) struct RoleFile {
 }
 
 /// A model's price in US dollars per million tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Price {
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct PriceFile {
+    /// Needed.
     #[schemars(range(min = 0.0))]
-    pub input: f64,
+    pub input: Option<f64>,
+    /// Needed.
     #[schemars(range(min = 0.0))]
-    pub output: f64,
-    /// Default: as input.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<f64>,
+    /// At most `input`; default: as input.
+    #[schemars(range(min = 0.0))]
     pub cache_read: Option<f64>,
     /// Default: with Anthropic 1.25 times input, else as input.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
     pub cache_write: Option<f64>,
 }
 
@@ -134,10 +137,10 @@ pub struct Price {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct PolicyFile {
     /// Cap of a run in ask and audit, in US dollars; default 0.10. `NORMAL_MAX_USD` overrides it.
-    #[schemars(range(min = 0.0))]
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub normal_max_usd: Option<f64>,
     /// Cap of a run in deep, in US dollars; default 0.50. `DEEP_MAX_USD` overrides it.
-    #[schemars(range(min = 0.0))]
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub deep_max_usd: Option<f64>,
     /// Below this c_final the committee asks instead of answering; default 0.70.
     #[schemars(range(min = 0.0, max = 1.0))]
@@ -158,7 +161,8 @@ pub(super) struct PolicyFile {
     /// How much an agent's Cred counts in the BaseScore; default 1.
     pub role_weights: BTreeMap<String, f64>,
     /// Optional agents that never run.
-    pub disabled_agents: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub disabled_agents: Vec<Option<String>>,
     pub limits: Limits,
     pub deadlines: Deadlines,
     pub retry: RetryFile,
@@ -203,19 +207,19 @@ impl Default for Limits {
     }
 }
 
-/// In seconds. A call's is less than any run's.
+/// In seconds, at most a day. A call's is not more than any run's.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Deadlines {
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 86_400))]
     pub connect: Option<u64>,
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 86_400))]
     pub call: Option<u64>,
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 86_400))]
     pub ask: Option<u64>,
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 86_400))]
     pub audit: Option<u64>,
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 86_400))]
     pub deep: Option<u64>,
 }
 

@@ -4,8 +4,12 @@
 //! provider that is enabled, a model id, and a price unless it is local.
 
 mod check;
+#[cfg(test)]
+mod check_tests;
 pub mod env;
 mod file;
+mod policy;
+mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -19,7 +23,7 @@ use crate::domain::{Agent, Mode, Role, Thresholds, Usd};
 
 pub use check::{from_text, load};
 pub use env::Env;
-pub use file::{Limits, OutputForm, Price, PromptSet, ProviderKind, StructuredOutput, json_schema};
+pub use file::{Limits, OutputForm, PromptSet, ProviderKind, StructuredOutput, json_schema};
 
 /// One mistake in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +57,7 @@ pub struct Config {
     pub database_url: String,
     pub token: Option<SecretString>,
     pub prompts_dir: Option<PathBuf>,
+    /// Empty: no attachment is fetched.
     pub attachment_hosts: BTreeSet<String>,
     /// The enabled providers that some role uses.
     pub providers: BTreeMap<String, Provider>,
@@ -73,6 +78,17 @@ pub struct Provider {
     pub structured_output: StructuredOutput,
     /// In-process model only: how many threads it may use.
     pub threads: Option<usize>,
+}
+
+/// A model's price in US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Price {
+    pub input: f64,
+    pub output: f64,
+    /// `None`: as input.
+    pub cache_read: Option<f64>,
+    /// `None`: with Anthropic 1.25 times input, else as input.
+    pub cache_write: Option<f64>,
 }
 
 /// The model that a role speaks with.

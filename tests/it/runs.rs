@@ -47,6 +47,22 @@ async fn a_stream_tells_the_progress_and_ends_with_the_reply() {
 }
 
 #[tokio::test]
+async fn a_stream_from_beyond_the_end_of_a_running_run_ends_with_the_run() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Latency(Duration::from_millis(300)));
+    let app = TestApp::start(&provider).await;
+    let response = app.post(&chat("ask", QUESTION)).header("prefer", "respond-async").send().await.unwrap();
+    let id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+    while provider.in_flight() < 3 {
+        tokio::task::yield_now().await;
+    }
+    let stream = app.client.get(format!("{}/api/runs/{id}/events", app.url)).header("last-event-id", "100000");
+    let response = stream.timeout(Duration::from_secs(15)).send().await.unwrap();
+    let (name, ..) = events(response).await.pop().unwrap();
+    assert_eq!(name, "reply");
+}
+
+#[tokio::test]
 async fn a_failed_run_ends_its_stream_with_the_problem() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Status(400));
@@ -149,7 +165,13 @@ async fn runs_are_listed_newest_first_by_pages_and_filters() {
     let (_, second) = app.get(&format!("/api/runs?limit=2&cursor={cursor}")).await;
     assert_eq!((list(&second), &second["nextCursor"]), (ids[2..].to_vec(), &Value::Null));
     assert_eq!(list(&app.get("/api/runs?mode=audit").await.1), ids[1..2]);
-    assert_eq!(list(&app.get("/api/runs?outcome=failed").await.1), Vec::<String>::new());
+    for outcome in ["clarification", "heuristic", "failed", "cancelled", "queued", "running"] {
+        let (status, body) = app.get(&format!("/api/runs?outcome={outcome}")).await;
+        assert_eq!((status, list(&body)), (200, vec![]), "{outcome}");
+    }
+    assert_eq!(list(&app.get("/api/runs?outcome=answered").await.1), ids);
+    let (status, problem) = app.get("/api/runs?outcome=nonsense").await;
+    assert_eq!((status, problem["errors"][0]["pointer"].as_str()), (400, Some("/outcome")));
     assert_eq!(app.get("/api/runs?mode=nonsense").await.0, 400);
     assert_eq!(app.get("/api/runs?limit=0").await.0, 400);
 }

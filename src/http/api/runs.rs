@@ -23,10 +23,26 @@ use crate::journal::{CancelOutcome, Ending, RunFilter, RunRow, RunState, verify,
 pub(in crate::http) struct ListQuery {
     mode: Option<Mode>,
     user: Option<String>,
-    outcome: Option<RunState>,
+    outcome: Option<String>,
     since: Option<Timestamp>,
     cursor: Option<String>,
     limit: Option<u32>,
+}
+
+/// What runs can be listed by.
+enum Outcomes {
+    State(RunState),
+    Heuristic,
+}
+
+fn outcome(name: &str) -> Result<Outcomes, Problem> {
+    if name == "heuristic" {
+        return Ok(Outcomes::Heuristic);
+    }
+    RunState::ALL.into_iter().find(|state| state.as_str() == name).map(Outcomes::State).ok_or_else(|| {
+        let detail = "must be answered, clarification, heuristic, failed, cancelled, queued or running";
+        Problem::wrong_parameter("outcome", detail)
+    })
 }
 
 /// Newest first; `nextCursor` is null on the last page.
@@ -41,14 +57,14 @@ pub(in crate::http) async fn list(
     if !(1..=200).contains(&limit) {
         return Err(Problem::wrong_parameter("limit", "must be from 1 to 200"));
     }
-    let filter = RunFilter {
-        mode: query.mode,
-        user_id: query.user,
-        state: query.outcome,
-        since: query.since,
-        before,
-        limit: limit + 1,
+    let state = match query.outcome.as_deref().map(outcome).transpose()? {
+        // No run is answered without the committee yet.
+        Some(Outcomes::Heuristic) => return Ok(Json(json!({ "runs": [], "nextCursor": null }))),
+        Some(Outcomes::State(state)) => Some(state),
+        None => None,
     };
+    let filter =
+        RunFilter { mode: query.mode, user_id: query.user, state, since: query.since, before, limit: limit + 1 };
     let mut rows = app.runs(&filter).await?;
     let more = rows.len() > limit as usize;
     rows.truncate(limit as usize);
@@ -131,7 +147,8 @@ pub(in crate::http) async fn events(
     let row = find(&app, &id).await?;
     let after = match headers.get("last-event-id").map(|v| v.to_str().unwrap_or("").trim().parse::<i64>()) {
         None => 0,
-        Some(Ok(seq)) if seq >= 0 => seq,
+        // An id from beyond the end would let the stream wait for an end that it has passed.
+        Some(Ok(seq)) if seq >= 0 => seq.min(row.head_seq),
         Some(_) => return Err(Problem::wrong_parameter("Last-Event-ID", "is not an id of this stream")),
     };
     if row.state.is_terminal() && after >= row.head_seq {

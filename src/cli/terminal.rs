@@ -1,0 +1,43 @@
+//! Text from outside on its way to a person: a terminal obeys escape sequences, so none of a model's reaches it.
+
+use std::borrow::Cow;
+use std::io::IsTerminal;
+
+/// The text as it may go to a stream: unchanged into files and pipes, without control characters to a terminal.
+pub(super) fn fit_for<'a>(stream: &impl IsTerminal, text: &'a str) -> Cow<'a, str> {
+    if stream.is_terminal() { without_controls(text) } else { Cow::Borrowed(text) }
+}
+
+/// Takes out every control character but newline and tab.
+fn without_controls(text: &str) -> Cow<'_, str> {
+    let harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if text.contains(harmful) { Cow::Owned(text.replace(harmful, "")) } else { Cow::Borrowed(text) }
+}
+
+/// A word of a command line, quoted for a shell where it needs to be.
+pub(super) fn quoted(word: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        Cow::Borrowed(word)
+    } else {
+        Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_lose_what_makes_them_work() {
+        let text = "a\u{1b}[31mred\u{1b}]0;title\u{7} b\u{9b}2J c\rd\u{7f}\n\te\u{e4}";
+        assert_eq!(without_controls(text), "a[31mred]0;title b2J cd\n\te\u{e4}");
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_take_them_apart() {
+        assert_eq!(quoted("http://127.0.0.1:8080"), "http://127.0.0.1:8080");
+        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
+        assert_eq!(quoted(""), "''");
+    }
+}

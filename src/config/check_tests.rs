@@ -1,0 +1,261 @@
+//! Every mistake is one problem, and no mistake hides another.
+
+use serde_json::{Value, json};
+
+use super::file::json_schema;
+use super::*;
+
+const SHIPPED: &str = include_str!("../../llm.config.json");
+const LOCAL: &str = include_str!("../../llm.config.local.json");
+
+fn env(variables: &[(&str, &str)]) -> Env {
+    Env::of(variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())))
+}
+
+fn places(result: Result<Config, Problems>) -> Vec<String> {
+    result.err().map(|p| p.0.into_iter().map(|p| p.place).collect()).unwrap_or_default()
+}
+
+#[test]
+fn the_shipped_config_needs_only_a_key() {
+    assert_eq!(places(from_text(SHIPPED, &env(&[]))), ["ANTHROPIC_API_KEY"]);
+    let config = from_text(SHIPPED, &env(&[("ANTHROPIC_API_KEY", "k")])).unwrap();
+    assert_eq!(config.policy.normal_max, Usd::from_dollars(0.10));
+    assert_eq!(config.roles.len(), 7);
+}
+
+#[test]
+fn the_local_config_needs_nothing() {
+    let config = from_text(LOCAL, &env(&[])).unwrap();
+    assert!(config.roles.values().all(|r| r.price.is_none() && r.output == OutputForm::Text));
+}
+
+#[test]
+fn a_missing_key_is_named_with_the_way_out() {
+    let problems = from_text(SHIPPED, &env(&[])).unwrap_err().to_string();
+    assert!(problems.contains("ANTHROPIC_API_KEY") && problems.contains("CONCLAVE_CONFIG=llm.config.local.json"));
+}
+
+#[test]
+fn five_mistakes_are_five_problems() {
+    let mut value: Value = serde_json::from_str(SHIPPED).unwrap();
+    value["polcy"] = 1.into();
+    value["policy"]["tauHard"] = "high".into();
+    value["policy"]["deadlines"]["call"] = 200.into();
+    value["models"]["roles"]["solver"]["provider"] = "openai".into();
+    value["models"]["roles"]["critic"]["model"] = "NO_SUCH_VARIABLE".into();
+    let problems = places(from_text(&value.to_string(), &env(&[("ANTHROPIC_API_KEY", "k")])));
+    let expected = [
+        "/models/roles/critic/model",
+        "/models/roles/solver/provider",
+        "/policy/deadlines/call",
+        "/policy/tauHard",
+        "/polcy",
+    ];
+    let mut sorted = expected.map(str::to_owned).to_vec();
+    sorted.sort();
+    assert_eq!(problems, sorted);
+}
+
+#[test]
+fn a_model_without_a_price_is_refused() {
+    let variables = env(&[("ANTHROPIC_API_KEY", "k"), ("SOLVER_MODEL", "claude-unknown")]);
+    assert_eq!(places(from_text(SHIPPED, &variables)), ["/models/roles/solver/model"]);
+}
+
+#[test]
+fn outside_addresses_need_a_token() {
+    let open = [("ANTHROPIC_API_KEY", "k"), ("CONCLAVE_BIND", "0.0.0.0:8080")];
+    assert_eq!(places(from_text(SHIPPED, &env(&open))), ["CONCLAVE_BIND"]);
+    let guarded = [open[0], open[1], ("CONCLAVE_TOKEN", "sixteen characte")];
+    assert!(from_text(SHIPPED, &env(&guarded)).is_ok());
+}
+
+#[test]
+fn no_secret_shows_in_debug_output() {
+    let variables = env(&[("ANTHROPIC_API_KEY", "planted-secret"), ("CONCLAVE_TOKEN", "planted-secret-token")]);
+    let config = from_text(SHIPPED, &variables).unwrap();
+    assert!(!format!("{config:?} {variables:?}").contains("planted-secret"));
+}
+
+#[test]
+fn the_published_schema_is_the_one_in_force() {
+    let published: Value = serde_json::from_str(include_str!("../../docs/llm.config.schema.json")).unwrap();
+    assert_eq!(published, json_schema(), "regenerate it: conclave config schema > docs/llm.config.schema.json");
+}
+
+/// The places of the problems of the shipped config with some values set, and with a key.
+fn places_with(changes: &[(&str, Value)], variables: &[(&str, &str)]) -> Vec<String> {
+    let mut value: Value = serde_json::from_str(SHIPPED).unwrap();
+    for (pointer, new) in changes {
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        value.pointer_mut(parent).unwrap()[key] = new.clone();
+    }
+    let variables = [&[("ANTHROPIC_API_KEY", "k")], variables].concat();
+    places(from_text(&value.to_string(), &env(&variables)))
+}
+
+fn details(text: &str, variables: &[(&str, &str)]) -> Vec<String> {
+    from_text(text, &env(variables)).unwrap_err().0.into_iter().map(|p| p.detail).collect()
+}
+
+#[test]
+fn a_mistake_of_any_kind_hides_no_other_and_makes_none() {
+    let mut value: Value = serde_json::from_str(SHIPPED).unwrap();
+    value["policy"]["normalMaxUsd"] = json!("abc");
+    value["pricing"]["claude-haiku-4-5"]["output"] = json!(-1);
+    value["models"]["roles"].as_object_mut().unwrap().remove("verifier");
+    value["providers"]["anthropic"]["maxConcurrent"] = json!(0);
+    value["policy"]["deadlines"] = json!({ "connect": 70, "call": 65, "ask": 60 });
+    let found = places(from_text(&value.to_string(), &env(&[("ANTHROPIC_API_KEY", "k")])));
+    let expected = [
+        "/models/roles/verifier",
+        "/policy/deadlines/call",
+        "/policy/deadlines/connect",
+        "/policy/normalMaxUsd",
+        "/pricing/claude-haiku-4-5/output",
+        "/providers/anthropic/maxConcurrent",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn what_was_taken_out_is_not_missed_as_well() {
+    let whole = ["/models", "/models/roles", "/models/roles/verifier", "/models/roles/solver/provider"];
+    let parts = ["/models/roles/solver/model", "/pricing", "/pricing/claude-haiku-4-5", "/providers"];
+    let more = ["/providers/anthropic", "/policy", "/policy/deadlines", "/policy/deadlines/call"];
+    for place in whole.into_iter().chain(parts).chain(more) {
+        assert_eq!(places_with(&[(place, json!(true))], &[]), [place]);
+    }
+    let sound = [("/policy/tauHard", json!("x")), ("/policy/tauSoft", json!(0.2))];
+    assert_eq!(places_with(&sound, &[]), ["/policy/tauHard"]);
+    assert_eq!(places(from_text("[]", &env(&[]))), ["/"]);
+    assert_eq!(places(from_text("{", &env(&[("CONCLAVE_BIND", "x")]))), ["/", "CONCLAVE_BIND"]);
+    let text = SHIPPED.replace("\"ANTHROPIC_API_KEY\"", "5");
+    assert_eq!(places(from_text(&text, &env(&[]))), ["/providers/anthropic/apiKeyEnv"]);
+}
+
+#[test]
+fn an_entry_of_a_list_keeps_its_place_and_a_whole_number_may_be_too_wide_for_its_type() {
+    let agents = json!([1, "solver", 2, "nobody"]);
+    let expected = ["0", "1", "2", "3"].map(|i| format!("/policy/disabledAgents/{i}"));
+    assert_eq!(places_with(&[("/policy/disabledAgents", agents)], &[]), expected);
+    let numbers = [("/policy/leaseSeconds", json!(30.0)), ("/policy/retry/attempts", json!(11))];
+    assert_eq!(places_with(&numbers, &[]), ["/policy/leaseSeconds", "/policy/retry/attempts"]);
+}
+
+#[test]
+fn a_fallback_is_checked_as_deep_as_its_role() {
+    let fallback = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 1, "modle": "x",
+                           "fallback": { "provider": "openai", "model": "SOLVER_MODEL" } });
+    let at = "/models/roles/solver/fallback";
+    let expected = [format!("{at}/fallback/provider"), format!("{at}/maxTokens"), format!("{at}/modle")];
+    assert_eq!(places_with(&[(at, fallback)], &[]), expected);
+    let other = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "prompts": "compact" });
+    assert_eq!(places_with(&[(at, other)], &[]), [at]);
+}
+
+#[test]
+fn a_fallback_writes_as_much_as_its_role_unless_it_says_less() {
+    let mut value: Value = serde_json::from_str(SHIPPED).unwrap();
+    value["models"]["roles"]["solver"] = json!({
+        "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 3000, "prompts": "full",
+        "fallback": { "provider": "anthropic", "model": "MASTER_MODEL",
+                      "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 500 } } });
+    let config = from_text(&value.to_string(), &env(&[("ANTHROPIC_API_KEY", "k")])).unwrap();
+    let solver = config.roles.get(&"solver".parse().unwrap());
+    let tokens: Vec<u32> =
+        std::iter::successors(solver, |role| role.fallback.as_deref()).map(|role| role.max_tokens).collect();
+    assert_eq!(tokens, [3000, 3000, 500]);
+}
+
+#[test]
+fn a_call_that_fits_into_no_mode_is_one_problem_that_names_them_all() {
+    let text = SHIPPED.replace("\"call\": 60", "\"call\": 250");
+    let expected = "250 s do not fit into a run: not into the 120 s of ask, nor into the 180 s of audit";
+    assert_eq!(details(&text, &[("ANTHROPIC_API_KEY", "k")]), [expected]);
+}
+
+#[test]
+fn a_price_is_whole_and_reading_the_cache_is_not_dearer_than_input() {
+    let prices = [
+        ("/pricing/a~b", json!({ "output": 1 })),
+        ("/pricing/none", json!({})),
+        ("/pricing/read", json!({ "input": 1, "output": 1, "cacheRead": 1.1 })),
+        ("/pricing/minus", json!({ "input": 1, "output": 1, "cacheRead": -1, "cacheWrite": -1 })),
+    ];
+    let expected = [
+        "/pricing/a~0b/input",
+        "/pricing/minus/cacheRead",
+        "/pricing/minus/cacheWrite",
+        "/pricing/none/input",
+        "/pricing/none/output",
+        "/pricing/read/cacheRead",
+    ];
+    assert_eq!(places_with(&prices, &[]), expected);
+}
+
+#[test]
+fn deadlines_end_at_a_day_and_caps_at_a_million_in_file_and_environment() {
+    let day = |seconds: u64| [("/policy/deadlines/deep", json!(seconds))];
+    assert_eq!(places_with(&day(86_400), &[]), [""; 0]);
+    assert_eq!(places_with(&day(86_401), &[]), ["/policy/deadlines/deep"]);
+    let caps = |usd: f64| [("/policy/normalMaxUsd", json!(usd)), ("/policy/deepMaxUsd", json!(usd))];
+    assert_eq!(places_with(&caps(1e6), &[]), [""; 0]);
+    assert_eq!(places_with(&caps(1e6 + 1.0), &[]), ["/policy/deepMaxUsd", "/policy/normalMaxUsd"]);
+    for good in ["0", "0.25", "1000000"] {
+        assert_eq!(places_with(&[], &[("NORMAL_MAX_USD", good)]), [""; 0], "{good}");
+    }
+    for bad in ["ten cents", "$0.10", "-1", "NaN", "inf", "1000001"] {
+        let both = [("NORMAL_MAX_USD", bad), ("DEEP_MAX_USD", bad)];
+        assert_eq!(places_with(&[], &both), ["DEEP_MAX_USD", "NORMAL_MAX_USD"], "{bad}");
+    }
+}
+
+#[test]
+fn a_database_is_a_file_of_sqlite_and_its_address_is_not_shown() {
+    for good in ["sqlite://data/conclave.db", "sqlite:///srv/a.db", "sqlite:a.db?mode=rwc"] {
+        assert_eq!(places_with(&[], &[("DATABASE_URL", good)]), [""; 0], "{good}");
+    }
+    for bad in ["sqlite:", "sqlite://", "sqlite://?mode=rwc", "data/conclave.db", "mysql://x"] {
+        assert_eq!(places_with(&[], &[("DATABASE_URL", bad)]), ["DATABASE_URL"], "{bad}");
+    }
+    let variables = [("ANTHROPIC_API_KEY", "k"), ("DATABASE_URL", "postgres://ada:planted-secret@db/conclave")];
+    let shown = details(SHIPPED, &variables).join("");
+    assert!(shown.contains("sqlite://PATH") && shown.contains("PostgreSQL is for a later version"), "{shown}");
+    assert!(!shown.contains("planted-secret"));
+}
+
+#[test]
+fn a_short_token_is_refused_and_not_shown() {
+    let short = [("ANTHROPIC_API_KEY", "k"), ("CONCLAVE_TOKEN", "fifteen charact")];
+    assert_eq!(details(SHIPPED, &short), ["a token has at least 16 characters: openssl rand -hex 32"]);
+    assert_eq!(places_with(&[], &[("CONCLAVE_TOKEN", "sixteen characte")]), [""; 0]);
+    let open = [short[1], ("CONCLAVE_BIND", "0.0.0.0:8080")];
+    assert_eq!(places_with(&[], &open), ["CONCLAVE_TOKEN"]);
+}
+
+#[test]
+fn attachment_hosts_set_to_nothing_are_none_and_unset_are_the_default() {
+    let hosts = |variables: &[(&str, &str)]| {
+        let variables = [&[("ANTHROPIC_API_KEY", "k")], variables].concat();
+        from_text(SHIPPED, &env(&variables)).unwrap().attachment_hosts.into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(hosts(&[]), ["cdn.discordapp.com", "media.discordapp.net"]);
+    assert_eq!(hosts(&[("ATTACHMENT_HOSTS", "")]), [""; 0]);
+    assert_eq!(hosts(&[("ATTACHMENT_HOSTS", " ")]), [""; 0]);
+    assert_eq!(hosts(&[("ATTACHMENT_HOSTS", "b.example, A.example")]), ["a.example", "b.example"]);
+}
+
+#[test]
+fn every_problem_of_the_environment_is_listed_even_without_a_file() {
+    let variables = env(&[
+        ("CONCLAVE_CONFIG", "no/such.json"),
+        ("CONCLAVE_BIND", "x"),
+        ("NORMAL_MAX_USD", "y"),
+        ("CONCLAVE_PROMPTS_DIR", "no/such/folder"),
+        ("DATABASE_URL", "z"),
+    ]);
+    let expected = ["CONCLAVE_BIND", "CONCLAVE_CONFIG", "CONCLAVE_PROMPTS_DIR", "DATABASE_URL", "NORMAL_MAX_USD"];
+    assert_eq!(places(load(&variables)), expected);
+}

@@ -1,0 +1,130 @@
+//! The policy part of the check: caps, thresholds, weights, limits and deadlines.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::Policy;
+use super::check::Check;
+use super::file::{Deadlines, PolicyFile};
+use super::shape::below;
+use crate::domain::{Agent, Thresholds, Usd};
+
+/// The highest cap of a run, in US dollars.
+const MOST_USD: f64 = 1_000_000.0;
+
+impl Check<'_> {
+    pub(super) fn policy(&mut self, p: &PolicyFile) -> Option<Policy> {
+        let normal_max = self.cap("NORMAL_MAX_USD", p.normal_max_usd.unwrap_or(0.10));
+        let deep_max = self.cap("DEEP_MAX_USD", p.deep_max_usd.unwrap_or(0.50));
+        let thresholds = Thresholds { tau_hard: p.tau_hard.unwrap_or(0.35), tau_soft: p.tau_soft.unwrap_or(0.55) };
+        if thresholds.tau_hard > thresholds.tau_soft && self.are_sound(&["/policy/tauHard", "/policy/tauSoft"]) {
+            let detail = format!("tauHard {} is above tauSoft {}", thresholds.tau_hard, thresholds.tau_soft);
+            self.add("/policy/tauHard", detail);
+        }
+        let seconds = self.deadlines(&p.deadlines);
+        let role_weights = self.role_weights(&p.role_weights);
+        let disabled_agents = self.disabled_agents(&p.disabled_agents);
+        Some(Policy {
+            normal_max: normal_max?,
+            deep_max: deep_max?,
+            ask_user_threshold: p.ask_user_threshold.unwrap_or(0.70),
+            thresholds,
+            llm_confidence_ceiling: p.llm_confidence_ceiling.unwrap_or(0.8),
+            max_conflict_penalty: p.max_conflict_penalty.unwrap_or(0.30),
+            max_coverage_bonus: p.max_coverage_bonus.unwrap_or(0.10),
+            role_weights,
+            disabled_agents,
+            limits: p.limits.clone(),
+            call_timeout: Duration::from_secs(seconds.call),
+            connect_timeout: Duration::from_secs(seconds.connect),
+            ask_deadline: Duration::from_secs(seconds.ask),
+            audit_deadline: Duration::from_secs(seconds.audit),
+            deep_deadline: Duration::from_secs(seconds.deep),
+            retry_attempts: p.retry.attempts.unwrap_or(3),
+            retry_base: Duration::from_millis(p.retry.base_ms.unwrap_or(500)),
+            retry_max: Duration::from_millis(p.retry.max_ms.unwrap_or(8000)),
+            clarification_window: Duration::from_secs(60 * p.clarification_minutes.unwrap_or(30)),
+            lease: Duration::from_secs(p.lease_seconds.unwrap_or(30)),
+        })
+    }
+
+    fn deadlines(&mut self, d: &Deadlines) -> Seconds {
+        let seconds = Seconds {
+            connect: d.connect.unwrap_or(10),
+            call: d.call.unwrap_or(60),
+            ask: d.ask.unwrap_or(120),
+            audit: d.audit.unwrap_or(180),
+            deep: d.deep.unwrap_or(300),
+        };
+        let Seconds { connect, call, .. } = seconds;
+        if connect > call && self.are_sound(&["/policy/deadlines/connect", "/policy/deadlines/call"]) {
+            self.add("/policy/deadlines/connect", format!("{connect} s do not fit into a call's {call} s"));
+        }
+        let modes = [("ask", seconds.ask), ("audit", seconds.audit), ("deep", seconds.deep)];
+        let too_short: Vec<String> = modes
+            .into_iter()
+            .filter(|(mode, run)| call > *run && self.are_sound(&[&below("/policy/deadlines", mode)]))
+            .map(|(mode, run)| format!("the {run} s of {mode}"))
+            .collect();
+        if !too_short.is_empty() && self.are_sound(&["/policy/deadlines/call"]) {
+            let detail = format!("{call} s do not fit into a run: not into {}", too_short.join(", nor into "));
+            self.add("/policy/deadlines/call", detail);
+        }
+        seconds
+    }
+
+    fn cap(&mut self, variable: &str, from_file: f64) -> Option<Usd> {
+        let dollars = match self.env.get(variable) {
+            None => from_file,
+            Some(text) => match text.parse::<f64>() {
+                Ok(dollars) if (0.0..=MOST_USD).contains(&dollars) => dollars,
+                _ => {
+                    let detail = format!("{text:?} is not an amount in US dollars from 0 to 1,000,000, such as 0.10");
+                    self.add(variable, detail);
+                    return None;
+                }
+            },
+        };
+        Some(Usd::from_dollars(dollars))
+    }
+
+    fn role_weights(&mut self, weights: &BTreeMap<String, f64>) -> BTreeMap<Agent, f64> {
+        let mut known = BTreeMap::new();
+        for (name, weight) in weights {
+            let place = below("/policy/roleWeights", name);
+            match name.parse::<Agent>() {
+                Ok(agent) if weight.is_finite() && *weight >= 0.0 => {
+                    known.insert(agent, *weight);
+                }
+                Ok(_) => self.add(place, "a weight is a number from 0 up"),
+                Err(()) => self.add(place, "there is no such agent"),
+            }
+        }
+        known
+    }
+
+    fn disabled_agents(&mut self, names: &[Option<String>]) -> BTreeSet<Agent> {
+        let mut disabled = BTreeSet::new();
+        for (i, name) in names.iter().enumerate() {
+            let Some(name) = name else { continue };
+            let place = format!("/policy/disabledAgents/{i}");
+            match name.parse::<Agent>() {
+                Ok(agent) if !agent.is_core() => {
+                    disabled.insert(agent);
+                }
+                Ok(_) => self.add(place, "an agent of the core always runs"),
+                Err(()) => self.add(place, format!("there is no agent {name:?}")),
+            }
+        }
+        disabled
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Seconds {
+    connect: u64,
+    call: u64,
+    ask: u64,
+    audit: u64,
+    deep: u64,
+}

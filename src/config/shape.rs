@@ -1,0 +1,131 @@
+//! What of a config file has the shape of the schema. The rest is reported and taken out, so that it hides nothing.
+
+use std::collections::BTreeSet;
+
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
+use serde_json::Value;
+
+use super::Problem;
+use super::file::{File, json_schema};
+
+/// A config file as far as its shape is right.
+#[derive(Default)]
+pub(super) struct Shaped {
+    pub file: File,
+    pub problems: Vec<Problem>,
+    /// The places that were taken out; nothing is to be said about what is missing there.
+    broken: BTreeSet<String>,
+}
+
+impl Shaped {
+    /// No file at all: the one problem stands for everything in it.
+    pub fn unreadable(problem: Problem) -> Self {
+        Self { problems: vec![problem], broken: BTreeSet::from([String::new()]), ..Self::default() }
+    }
+
+    /// Whether what stands at a place, and around it, is what the user wrote.
+    pub fn is_sound(&self, place: &str) -> bool {
+        let above = |broken: &String| place.strip_prefix(broken.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        !self.broken.contains(place) && !self.broken.iter().any(above)
+    }
+
+    fn take_out(&mut self, value: &mut Value, place: String, detail: String) {
+        take_out(value, &place);
+        let shown = if place.is_empty() { "/".to_owned() } else { place.clone() };
+        self.problems.push(Problem { place: shown, detail });
+        self.broken.insert(place);
+    }
+}
+
+/// Reads a file's value against the schema.
+pub(super) fn shape(mut value: Value) -> Shaped {
+    let mut shaped = Shaped::default();
+    let Ok(schema) = jsonschema::validator_for(&json_schema()) else {
+        let detail = "the schema of the config is broken".to_owned();
+        return Shaped::unreadable(Problem { place: "/".into(), detail });
+    };
+    let mut found = vec![];
+    for error in schema.iter_errors(&value) {
+        mistakes(&error, &mut found);
+    }
+    for (place, detail) in found {
+        shaped.take_out(&mut value, place, detail);
+    }
+    // The types are narrower than the schema in places: 60.0 is an integer of JSON schema.
+    loop {
+        match serde_path_to_error::deserialize::<_, File>(&value) {
+            Ok(file) => {
+                shaped.file = file;
+                return shaped;
+            }
+            Err(error) => {
+                let place = pointer(error.path());
+                let detail = error.into_inner().to_string();
+                if value.pointer(&place).is_none() || shaped.broken.contains(&place) {
+                    return Shaped::unreadable(Problem { place: "/".into(), detail });
+                }
+                shaped.take_out(&mut value, place, detail);
+            }
+        }
+    }
+}
+
+/// Place and text of a schema error; of an optional part that is there, the errors inside it.
+fn mistakes(error: &ValidationError<'_>, found: &mut Vec<(String, String)>) {
+    let place = error.instance_path().to_string();
+    match error.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            found.extend(unexpected.iter().map(|key| (below(&place, key), "unknown setting".to_owned())));
+        }
+        ValidationErrorKind::AnyOf { context } => {
+            let inside = |errors: &&Vec<ValidationError<'_>>| {
+                let deeper = |e: &ValidationError<'_>| {
+                    e.instance_path().to_string() != place
+                        || matches!(e.kind(), ValidationErrorKind::AdditionalProperties { .. })
+                };
+                !errors.is_empty() && errors.iter().all(deeper)
+            };
+            match context.iter().find(inside) {
+                Some(errors) => errors.iter().for_each(|error| mistakes(error, found)),
+                None => found.push((place, error.to_string())),
+            }
+        }
+        _ => found.push((place, error.to_string())),
+    }
+}
+
+/// The JSON pointer of what is named `key` at a place.
+pub(super) fn below(place: &str, key: &str) -> String {
+    format!("{place}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    path.iter().fold(String::new(), |place, segment| match segment {
+        Segment::Seq { index } => format!("{place}/{index}"),
+        Segment::Map { key } => below(&place, key),
+        Segment::Enum { variant } => below(&place, variant),
+        Segment::Unknown => place,
+    })
+}
+
+/// Removes what stands at a JSON pointer, if it is there. An entry of a list becomes null: the others keep their places.
+fn take_out(value: &mut Value, pointer: &str) {
+    let Some((parent, key)) = pointer.rsplit_once('/') else {
+        *value = Value::Object(serde_json::Map::new());
+        return;
+    };
+    let key = key.replace("~1", "/").replace("~0", "~");
+    match value.pointer_mut(parent) {
+        Some(Value::Object(map)) => {
+            map.remove(&key);
+        }
+        Some(Value::Array(items)) => {
+            if let Some(item) = key.parse::<usize>().ok().and_then(|index| items.get_mut(index)) {
+                *item = Value::Null;
+            }
+        }
+        _ => {}
+    }
+}

@@ -35,7 +35,7 @@ pub async fn ask_only(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
         }),
     };
     let (question, obtained) = match bought {
-        Ok(typed) => (question_of(&typed.value), typed.obtained.as_str().to_owned()),
+        Ok(typed) => (question_of(desk, &typed.value), typed.obtained.as_str().to_owned()),
         Err(unbought) if matches!(unbought.cause.as_str(), "malformed output" | "cut off" | "empty output") => {
             (None, unbought.cause)
         }

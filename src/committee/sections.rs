@@ -56,12 +56,16 @@ pub fn main_answer(markdown: &str, discarded: &Discarded, corrections: &mut Vec<
         text = without_totals(&outline::demoted(markdown, |_| true), &mut told);
     }
     corrections.append(&mut told);
-    let text = renderable(&text);
-    let cleaned = discarded.cut(&text);
-    if cleaned != text {
+    let mut text = renderable(&text);
+    let mut cut = false;
+    while !discarded.mentions(&text).is_empty() {
+        text = renderable(&discarded.cut(&text));
+        cut = true;
+    }
+    if cut {
         corrections.push("a reference to a discarded unit was cut from the main answer".into());
     }
-    cleaned
+    text
 }
 
 /// A main answer that cannot be mistaken for, or swallow, what the service writes around it.

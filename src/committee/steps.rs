@@ -308,6 +308,6 @@ mod tests {
     #[test]
     fn steps_in_code_are_not_the_texts_own() {
         assert_eq!(plan_steps("It prints:\n\n```\nStep 1: a\nStep 2: b\n```\n").len(), 0);
-        assert_eq!(plan_steps("### Step 1\n\nBoil water.\n\n### Step 2\n\nAdd tea.\n"), ["Step 1", "Step 2"]);
+        assert_eq!(plan_steps("### Step 1\n\nBoil water.\n\n### Step 2\n\nAdd tea.\n"), ["Boil water", "Add tea"]);
     }
 }

@@ -184,7 +184,7 @@ fn a_plan_has_as_many_estimated_steps_as_were_asked_for() {
     draft.estimate = Some(estimate_of(5, true));
     assert_eq!(found(&draft, vec![sent("estimate")]), [""; 0]);
     draft.estimate = Some(estimate_of(0, false));
-    assert_eq!(found(&draft, vec![]), ["a plan has an estimate"]);
+    assert!(found(&draft, vec![]).contains(&"a plan has an estimate"));
 }
 
 #[test]

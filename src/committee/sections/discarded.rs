@@ -5,8 +5,12 @@ use std::ops::Range;
 use regex::Regex;
 
 use super::outline::Outline;
+use super::plain_line;
 use crate::domain::AgentReport;
 use crate::journal::{Draft, Synthesized};
+
+/// How often a text is looked over at most.
+const MOST_PASSES: usize = 8;
 
 /// What must not be referred to, by the ids that the discarded reports really have.
 #[derive(Debug, Default)]
@@ -56,9 +60,11 @@ impl Discarded {
         text
     }
 
-    /// Cuts the references from everything but the main answer, which has been cut by itself.
+    /// Brings everything but the main answer, which has been cut by itself, into the form in which it is shown, and cuts
+    /// the references from it.
     pub fn cut_all(&self, synthesized: &mut Synthesized) {
         let Some(draft) = &mut synthesized.draft else { return };
+        Self::default().cut_draft(draft);
         let before = draft.clone();
         self.cut_draft(draft);
         if *draft != before {
@@ -67,15 +73,14 @@ impl Discarded {
     }
 
     fn cut_draft(&self, draft: &mut Draft) {
-        // The lines are shown as one paragraph, in which code may go over a line's end.
-        draft.tldr = self.cut(&draft.tldr.join("\n")).lines().map(|l| l.trim().to_owned()).collect();
-        draft.tldr.retain(|line| !line.is_empty());
+        self.cut_paragraph(&mut draft.tldr);
         if draft.tldr.is_empty() {
-            draft.tldr.push(super::first_sentence(&draft.main));
+            let first = self.cut_line(&super::first_sentence(&draft.main));
+            draft.tldr.push(if first.is_empty() { "See below.".to_owned() } else { first });
         }
         self.cut_lines(&mut draft.acceptance_tests);
         for assumption in &mut draft.assumptions {
-            assumption.text = self.cut(&assumption.text).trim().to_owned();
+            assumption.text = self.cut_line(&assumption.text);
         }
         draft.assumptions.retain(|assumption| !assumption.text.is_empty());
         for (i, assumption) in draft.assumptions.iter_mut().enumerate() {
@@ -83,17 +88,17 @@ impl Discarded {
         }
         if let Some(estimate) = &mut draft.estimate {
             for step in &mut estimate.steps {
-                step.step = self.cut(&step.step).trim().to_owned();
+                step.step = self.cut_line(&step.step);
             }
             self.cut_lines(&mut estimate.assumptions);
             self.cut_lines(&mut estimate.risks);
         }
         for note in &mut draft.disagreements {
-            note.topic = self.cut(&note.topic);
-            note.summary = self.cut(&note.summary);
+            note.topic = self.cut_line(&note.topic);
+            note.summary = self.cut_line(&note.summary);
         }
         for justification in &mut draft.quarantine_justifications {
-            justification.why = self.cut(&justification.why).trim().to_owned();
+            justification.why = self.cut_line(&justification.why);
             if justification.why.is_empty() {
                 "the master's reason named nothing but a discarded unit".clone_into(&mut justification.why);
             }
@@ -102,9 +107,28 @@ impl Discarded {
 
     fn cut_lines(&self, lines: &mut Vec<String>) {
         for line in lines.iter_mut() {
-            *line = self.cut(line).trim().to_owned();
+            *line = self.cut_line(line);
         }
         lines.retain(|line| !line.is_empty());
+    }
+
+    fn cut_line(&self, line: &str) -> String {
+        let mut lines = vec![line.to_owned()];
+        self.cut_paragraph(&mut lines);
+        lines.pop().unwrap_or_default()
+    }
+
+    /// Cuts lines that are shown as one paragraph, in which code may go over a line's end. What a cut leaves may begin
+    /// with a mark, and without the mark something else may be code: so until nothing changes.
+    fn cut_paragraph(&self, lines: &mut Vec<String>) {
+        for _ in 0..MOST_PASSES {
+            let cut = self.cut(&lines.join("\n"));
+            let next: Vec<String> = cut.lines().map(plain_line).filter(|line| !line.is_empty()).collect();
+            if next == *lines {
+                return;
+            }
+            *lines = next;
+        }
     }
 }
 

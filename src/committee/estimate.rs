@@ -14,7 +14,7 @@ use crate::config::OutputForm;
 use crate::domain::{Estimate, EstimateStep, Pert, Role, TimeUnit};
 
 /// The most steps that are estimated one by one.
-const MOST_STEPS: usize = 30;
+pub(super) const MOST_STEPS: usize = 30;
 
 /// Figures when no model gives any: minutes for one step of an unknown task.
 const BY_RULE: (f64, f64, f64) = (5.0, 15.0, 45.0);

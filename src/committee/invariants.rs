@@ -1,19 +1,28 @@
 //! What holds for every reply (SPEC 14): one function, called before a reply leaves and by every test that gets one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
+use super::estimate::MOST_STEPS;
 use super::plan::OrchestrationPlan;
-use super::reply::{ASSUMPTIONS, AUDIT, CONFIDENCE, ESTIMATE, TLDR, figure};
+use super::reply::{ASSUMPTIONS, AUDIT, CONFIDENCE, ESTIMATE, TLDR, figure, title};
+use super::sections::discarded::Discarded;
+use super::sections::outline::Outline;
 use super::steps::plan_steps;
 use crate::domain::{AgentReport, Estimate, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Status, Usd};
-use crate::journal::{AgentOutcome, Broken, Draft, Event, views};
+use crate::journal::{AgentOutcome, Broken, Continuation, Draft, Event, views};
 
-/// A rule that a reply breaks.
+/// A shorter secret may be a word that anyone writes.
+const LEAST_SECRET: usize = 16;
+
+/// A sentence shorter than this may be anyone's.
+const LEAST_SENTENCE: usize = 80;
+
+/// A rule that a reply breaks. It goes to logs: it names the rule and counts, and holds nothing of any text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     pub rule: &'static str,
@@ -42,16 +51,17 @@ pub struct Exhibit<'a> {
 /// Every rule that the reply breaks; empty is as it must be.
 pub fn check(exhibit: &Exhibit<'_>) -> Vec<Violation> {
     let mut found = Findings(vec![]);
+    let frame = Frame::of(&exhibit.reply.text);
     found.gate(exhibit);
     if exhibit.reply.outcome == Outcome::Answered {
-        found.sections(exhibit);
-        found.estimate(exhibit);
+        found.sections(exhibit, &frame);
+        found.estimate(exhibit, &frame);
     }
-    found.discarded(exhibit);
+    found.discarded(exhibit, &frame);
     found.quarantined(exhibit);
     found.money(exhibit);
     found.schemas(exhibit);
-    found.audit(exhibit);
+    found.audit(exhibit, &frame);
     found.secrets(exhibit);
     if let Err(broken) = &exhibit.chain {
         found.add("the journal's chain verifies", broken.to_string());
@@ -69,7 +79,9 @@ impl Findings {
     fn gate(&mut self, x: &Exhibit<'_>) {
         let asks = x.reply.outcome == Outcome::Clarification;
         let below = x.reply.meta.c_final < x.threshold;
-        if asks != below && x.reply.outcome != Outcome::Heuristic {
+        // The master's question before any agent ran is asked whatever the threshold is.
+        let expected = if asked_first(x.events) { asks } else { asks == below };
+        if !expected && x.reply.outcome != Outcome::Heuristic {
             let detail = format!("c_final {} with outcome {}", x.reply.meta.c_final, x.reply.outcome.as_str());
             self.add("c_final below the threshold means a question, else an answer", detail);
         }
@@ -86,38 +98,43 @@ impl Findings {
             && lines.first().is_some_and(|line| line.ends_with('?'))
             && lines.iter().skip(1).zip(OPTION_LETTERS).all(|(line, letter)| line.starts_with(&format!("{letter}) ")));
         if !shaped {
-            self.add("one question, three options, and nothing after them", text.clone());
+            self.add("one question, three options, and nothing after them", format!("{} lines", lines.len()));
         }
     }
 
-    fn sections(&mut self, x: &Exhibit<'_>) {
-        let mut from = 0;
-        for heading in [TLDR, ASSUMPTIONS, CONFIDENCE] {
-            match line_at(&x.reply.text, heading, from) {
-                Some(at) => from = at,
-                None => self.add("TL;DR, assumptions and confidence are present, in order", heading),
+    fn sections(&mut self, x: &Exhibit<'_>, frame: &Frame) {
+        for (heading, at) in [(TLDR, frame.tldr), (ASSUMPTIONS, frame.assumptions), (CONFIDENCE, frame.confidence)] {
+            if at.is_none() {
+                self.add("TL;DR, assumptions and confidence are present, in order", heading);
             }
         }
-        if !x.reply.text.contains(&format!("{CONFIDENCE}\n\n{:.2}\n", x.reply.meta.c_final)) {
+        let shown = frame.confidence.and_then(|at| x.reply.text.get(at..)).unwrap_or("");
+        if !shown.starts_with(&format!("{CONFIDENCE}\n\n{:.2}\n", x.reply.meta.c_final)) {
             self.add("the confidence shown is c_final with two decimals", x.reply.meta.c_final.to_string());
         }
     }
 
-    fn estimate(&mut self, x: &Exhibit<'_>) {
+    fn estimate(&mut self, x: &Exhibit<'_>, frame: &Frame) {
         let Some(draft) = draft(x.events) else { return };
-        let shown = line_at(&x.reply.text, ESTIMATE, 0).is_some();
-        if !plan_steps(&draft.main).is_empty() && draft.estimate.is_none() {
-            self.add("a plan has an estimate", "the main answer has a plan, the draft no estimate");
+        let rule = "a plan has an estimate";
+        let planned = plan_steps(&draft.main).len().min(MOST_STEPS);
+        let estimated = draft.estimate.as_ref().map_or(0, |estimate| estimate.steps.len());
+        if planned > 0 && estimated == 0 {
+            self.add(rule, format!("{planned} steps in the main answer, none estimated"));
         }
-        if shown != draft.estimate.is_some() {
-            self.add("a plan has an estimate", "the estimate of the draft and the reply's section differ");
+        if frame.estimate.is_some() != draft.estimate.is_some() {
+            self.add(rule, "the estimate of the draft and the reply's section differ");
         }
-        if let Some(estimate) = &draft.estimate {
-            self.arithmetic(estimate, &x.reply.text);
+        let Some(estimate) = &draft.estimate else { return };
+        // The master's structured draft may divide the work in its own way; what was asked for step by step may not.
+        if (estimate.by_rule || asked_for_estimate(x.events)) && estimated != planned {
+            self.add(rule, format!("{planned} steps in the main answer, {estimated} estimated"));
         }
+        let section = frame.estimate.and_then(|at| x.reply.text.get(at..)).unwrap_or("");
+        self.arithmetic(estimate, section);
     }
 
-    fn arithmetic(&mut self, estimate: &Estimate, text: &str) {
+    fn arithmetic(&mut self, estimate: &Estimate, section: &str) {
         for (i, step) in estimate.steps.iter().enumerate() {
             let t = step.time;
             if t != Pert::new(t.optimistic, t.likely, t.pessimistic) {
@@ -126,28 +143,30 @@ impl Findings {
         }
         let t = estimate.total();
         let expected = [t.optimistic, t.likely, t.pessimistic, t.expected].map(figure);
-        let shown = totals(text);
-        if shown.as_deref() != Some(expected.as_slice()) {
-            self.add("the totals are the sums of the steps", format!("{shown:?} instead of {expected:?}"));
+        if totals(section).as_deref() != Some(expected.as_slice()) {
+            self.add("the totals are the sums of the steps", format!("{} steps", estimate.steps.len()));
         }
     }
 
     /// Before the appendix, which lists every agent by duty, nothing of a discarded output stands.
-    fn discarded(&mut self, x: &Exhibit<'_>) {
-        let body = x.reply.text.split(AUDIT).next().unwrap_or("").to_lowercase();
-        let others: String = kept_texts(x.events).join("\n").to_lowercase();
-        for agent in &x.reply.meta.invalidation.discarded {
-            for report in reports(x.events).filter(|(name, _)| *name == agent.as_str()).map(|(_, report)| report) {
-                for unit in &report.units {
-                    if body.contains(&format!("{agent}:{}", unit.id).to_lowercase()) {
-                        self.add("DISCARD is never referenced", format!("unit {agent}:{}", unit.id));
-                    }
-                }
-                for sentence in report.texts().filter(|t| t.len() >= 80).map(str::to_lowercase) {
-                    if body.contains(&sentence) && !others.contains(&sentence) {
-                        self.add("DISCARD is never referenced", format!("a sentence of {agent}"));
-                    }
-                }
+    fn discarded(&mut self, x: &Exhibit<'_>, frame: &Frame) {
+        let rule = "DISCARD is never referenced";
+        let body = x.reply.text.get(..frame.audit.unwrap_or(x.reply.text.len())).unwrap_or(&x.reply.text);
+        let discarded = discarded_agents(x);
+        let last: BTreeMap<&str, &AgentReport> =
+            reports(x.events).filter(|(agent, _)| discarded.contains(agent)).collect();
+        let mentions = Discarded::new(last.clone()).mentions(body).len();
+        if mentions > 0 {
+            self.add(rule, format!("{mentions} references to units"));
+        }
+        let body = body.to_lowercase();
+        let others = kept_texts(x.events, &discarded).join("\n").to_lowercase();
+        let quoted = |text: &String| body.contains(text) && !others.contains(text);
+        for (agent, report) in last {
+            let sentences = report.texts().filter(|t| t.len() >= LEAST_SENTENCE).map(str::to_lowercase);
+            let quotes = sentences.filter(quoted).count();
+            if quotes > 0 {
+                self.add(rule, format!("{quotes} texts of {agent}"));
             }
         }
     }
@@ -196,41 +215,51 @@ impl Findings {
 
     fn schema<T: JsonSchema>(&mut self, what: &str, value: &Value) {
         let schema = schemars::schema_for!(T).to_value();
-        if let Err(error) = jsonschema::validate(&schema, value) {
-            self.add("plan and agent JSON are valid against their schemas", format!("{what}: {error}"));
+        if jsonschema::validate(&schema, value).is_err() {
+            self.add("plan and agent JSON are valid against their schemas", what);
         }
     }
 
-    fn audit(&mut self, x: &Exhibit<'_>) {
+    fn audit(&mut self, x: &Exhibit<'_>, frame: &Frame) {
         let rule = "the audit is present exactly in audit and deep";
         if x.reply.audit.is_some() != x.mode.has_audit() {
             self.add(rule, format!("in {}", x.mode.as_str()));
         }
-        let appendix = line_at(&x.reply.text, AUDIT, 0).is_some();
-        if appendix != (x.mode.has_audit() && x.reply.outcome == Outcome::Answered) {
+        if frame.audit.is_some() != (x.mode.has_audit() && x.reply.outcome == Outcome::Answered) {
             self.add(rule, "as Markdown");
         }
     }
 
     fn secrets(&mut self, x: &Exhibit<'_>) {
         let audit = x.reply.audit.as_ref().map(Value::to_string).unwrap_or_default();
-        let leaks = |secret: &&&str| secret.len() >= 6 && (x.reply.text.contains(**secret) || audit.contains(**secret));
-        if x.secrets.iter().any(|secret| leaks(&secret)) {
-            self.add("no secret anywhere", "in the reply or its audit");
+        let stands = |secret: &str| x.reply.text.contains(secret) || audit.contains(secret);
+        let leaks = x.secrets.iter().filter(|s| s.chars().count() >= LEAST_SECRET && stands(s)).count();
+        if leaks > 0 {
+            self.add("no secret anywhere", format!("{leaks} in the reply or its audit"));
         }
     }
 }
 
-/// Where a line that is exactly `heading` begins, at or after `from`.
-fn line_at(text: &str, heading: &str, from: usize) -> Option<usize> {
-    let mut at = 0;
-    for line in text.split('\n') {
-        if at >= from && line.trim_end() == heading {
-            return Some(at);
-        }
-        at += line.len() + 1;
+/// Where the service's own sections begin, in bytes. Each is looked for after the one before it; what follows
+/// Confidence is the service's alone, so no heading of the main answer is taken for one of these.
+struct Frame {
+    tldr: Option<usize>,
+    assumptions: Option<usize>,
+    confidence: Option<usize>,
+    estimate: Option<usize>,
+    audit: Option<usize>,
+}
+
+impl Frame {
+    fn of(text: &str) -> Self {
+        let outline = Outline::of(text);
+        let after = |heading, from: Option<usize>| outline.section(title(heading), from.unwrap_or(0));
+        let tldr = after(TLDR, None);
+        let assumptions = after(ASSUMPTIONS, tldr);
+        let confidence = after(CONFIDENCE, assumptions);
+        let estimate = after(ESTIMATE, confidence);
+        Self { tldr, assumptions, confidence, estimate, audit: after(AUDIT, confidence) }
     }
-    None
 }
 
 static TOTALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -259,22 +288,44 @@ fn reports(events: &[Event]) -> impl Iterator<Item = (&str, &AgentReport)> {
     })
 }
 
-/// The texts that a reply may quote: the question's and those of outputs that were not discarded.
-fn kept_texts(events: &[Event]) -> Vec<String> {
-    let discarded: BTreeSet<&str> = events
-        .iter()
-        .filter_map(|event| match event {
-            Event::Scored(scored) => Some(&scored.judgement.scores),
-            _ => None,
-        })
-        .flatten()
-        .filter(|score| score.status == Status::Discard)
-        .map(|score| score.agent.as_str())
-        .collect();
-    let question = events.iter().filter_map(|event| match event {
-        Event::Accepted(accepted) => Some(accepted.question.message.clone()),
+/// Whether the run is a question of the master's own, asked before any agent ran.
+fn asked_first(events: &[Event]) -> bool {
+    let planned = |e: &Event| matches!(e, Event::Planned(planned) if planned.plan.clarification_question.is_some());
+    events.iter().any(planned) && !events.iter().any(|e| matches!(e, Event::AgentFinished(_)))
+}
+
+/// Whether the master was asked for the figures of a plan by themselves.
+fn asked_for_estimate(events: &[Event]) -> bool {
+    events.iter().any(|event| matches!(event, Event::CallSent(sent) if sent.call.starts_with("estimate")))
+}
+
+/// Whose outputs the last judgement discards, and who failed.
+fn discarded_agents<'a>(x: &'a Exhibit<'_>) -> BTreeSet<&'a str> {
+    let last = x.events.iter().rev().find_map(|event| match event {
+        Event::Scored(scored) => Some(&scored.judgement.scores),
         _ => None,
     });
-    let kept = reports(events).filter(|(agent, _)| !discarded.contains(agent));
-    question.chain(kept.flat_map(|(_, report)| report.texts().map(str::to_owned).collect::<Vec<_>>())).collect()
+    let scored = last.into_iter().flatten().filter(|score| score.status == Status::Discard);
+    let told = x.reply.meta.invalidation.discarded.iter().map(|agent| agent.as_str());
+    scored.map(|score| score.agent.as_str()).chain(told).collect()
 }
+
+/// The texts that a reply may quote: the user's, and those of outputs that were not discarded.
+fn kept_texts<'a>(events: &'a [Event], discarded: &BTreeSet<&str>) -> Vec<&'a str> {
+    let mut texts: Vec<&str> = vec![];
+    for event in events {
+        let Event::Accepted(accepted) = event else { continue };
+        texts.push(&accepted.question.message);
+        match accepted.continues.as_ref().map(|continues| &continues.by) {
+            Some(Continuation::Answer { question, answer, .. }) => texts.extend([question.as_str(), answer]),
+            Some(Continuation::Correction { wrong, correction, .. }) => texts.extend([wrong.as_str(), correction]),
+            None => {}
+        }
+    }
+    texts
+        .extend(reports(events).filter(|(agent, _)| !discarded.contains(agent)).flat_map(|(_, report)| report.texts()));
+    texts
+}
+
+#[cfg(test)]
+mod tests;

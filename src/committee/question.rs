@@ -36,7 +36,7 @@ pub async fn ask_only(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
         }),
     };
     let (question, obtained) = match bought {
-        Ok(typed) => (question_of(&typed.value), typed.obtained.as_str().to_owned()),
+        Ok(typed) => (question_of(desk, &typed.value), typed.obtained.as_str().to_owned()),
         Err(unbought) if stand_in::may_stand_in(&unbought) => (None, unbought.cause),
         Err(unbought) => return Err(Failure::master("question", &unbought)),
     };

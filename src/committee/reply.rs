@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::deliberate::Deliberation;
+use super::sections::{plain_line, renderable};
 use crate::domain::{Assumption, Clarification, Confidence, Estimate, OPTION_LETTERS, Status};
 use crate::journal::Draft;
 
@@ -15,9 +16,11 @@ pub const AUDIT: &str = "## Audit appendix";
 
 /// The answer without its audit appendix.
 pub fn answer(draft: &Draft, confidence: &Confidence, notes: &[String]) -> String {
-    let mut text = format!("{TLDR}\n\n{}\n\n{}\n", draft.tldr.join("\n"), draft.main.trim());
-    if !draft.acceptance_tests.is_empty() {
-        let _ = write!(text, "\n{ACCEPTANCE}\n\n{}", bullets(&draft.acceptance_tests));
+    let tldr = plain_lines(&draft.tldr).join("\n");
+    let mut text = format!("{TLDR}\n\n{tldr}\n\n{}\n", renderable(&draft.main));
+    let tests = bullets(&draft.acceptance_tests);
+    if !tests.is_empty() {
+        let _ = write!(text, "\n{ACCEPTANCE}\n\n{tests}");
     }
     let _ = write!(text, "\n{ASSUMPTIONS}\n\n");
     if draft.assumptions.is_empty() {
@@ -66,22 +69,23 @@ pub fn panel_notes(deliberation: &Deliberation) -> Vec<String> {
 fn assumption_line(assumption: &Assumption) -> String {
     let agents = assumption.agents.iter().map(|a| a.as_str()).collect::<Vec<_>>().join(", ");
     let by = if agents.is_empty() { String::new() } else { format!("; {agents}") };
-    format!("{} ({}{by}): {}", assumption.handle, assumption.kind.as_str(), assumption.text)
+    format!("{} ({}{by}): {}", assumption.handle, assumption.kind.as_str(), plain_line(&assumption.text))
 }
 
 fn estimate_section(estimate: &Estimate) -> String {
     let mut text = format!("{ESTIMATE}\n\n- Unit: {}\n- Per step, E = (O + 4M + P) / 6:\n", estimate.unit.as_str());
     for (i, step) in estimate.steps.iter().enumerate() {
         let t = step.time;
+        let name = plain_line(&step.step);
+        let name = if name.is_empty() { String::new() } else { format!(" ({name})") };
         let _ = writeln!(
             text,
-            "  - Step {}: O={}, M={}, P={}, E={} ({})",
+            "  - Step {}: O={}, M={}, P={}, E={}{name}",
             i + 1,
             figure(t.optimistic),
             figure(t.likely),
             figure(t.pessimistic),
-            figure(t.expected),
-            step.step
+            figure(t.expected)
         );
     }
     let t = estimate.total();
@@ -94,7 +98,8 @@ fn estimate_section(estimate: &Estimate) -> String {
         figure(t.expected)
     );
     let or_none = |lines: &[String]| -> String {
-        let lines: Vec<String> = if lines.is_empty() { vec!["none stated".to_owned()] } else { lines.to_vec() };
+        let lines = plain_lines(lines);
+        let lines = if lines.is_empty() { vec!["none stated".to_owned()] } else { lines };
         lines.iter().fold(String::new(), |all, line| format!("{all}  - {line}\n"))
     };
     let _ = write!(text, "- Assumptions:\n{}", or_none(&estimate.assumptions));
@@ -113,5 +118,14 @@ pub(super) fn figure(x: f64) -> String {
 }
 
 fn bullets(lines: &[String]) -> String {
-    lines.iter().fold(String::new(), |all, line| format!("{all}- {line}\n"))
+    plain_lines(lines).iter().fold(String::new(), |all, line| format!("{all}- {line}\n"))
+}
+
+fn plain_lines(lines: &[String]) -> Vec<String> {
+    lines.iter().map(|line| plain_line(line)).filter(|line| !line.is_empty()).collect()
+}
+
+/// What a heading says: the text of one of the constants above without its mark.
+pub(super) fn title(heading: &'static str) -> &'static str {
+    heading.trim_start_matches(['#', ' '])
 }

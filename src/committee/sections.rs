@@ -1,18 +1,41 @@
 //! The main answer's own text: without the sections that the service renders itself, and without discarded references.
 
+pub mod discarded;
+pub mod outline;
+
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::domain::Agent;
+use discarded::Discarded;
+use outline::{Heading, Outline};
 
-/// Headings of sections that the service renders.
-static OWN_SECTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"(?i)^\s*(?:(#{1,6})\s*|\*\*)?\s*(tl;?\s?dr|assumptions(?: ledger)?|confidence(?: score)?|execution time estimate|acceptance tests|audit(?: appendix)?)\s*(?:\*\*)?\s*:?\s*(?:\*\*)?\s*(.*)$",
-    )
-    .ok()
-});
+/// A section that the service renders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Own {
+    Tldr,
+    Assumptions,
+    Confidence,
+    Estimate,
+    Acceptance,
+    Audit,
+}
+
+/// How the sections are called; a name stands for its section only where nothing else stands beside it.
+const NAMES: &str =
+    r"(tl;? ?dr|assumptions(?: ledger)?|confidence(?: score)?|execution time estimate|acceptance tests|audit appendix)";
+
+/// A heading's text: the name with nothing but a number, signs and a colon beside it.
+static HEADING: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(&format!(r"(?i)^[^\p{{L}}\p{{N}}]*(?:\d+[.)]\s*)?{NAMES}[^\p{{L}}\p{{N}}?]*$")).ok());
+
+/// A line that names a section, in bold or not, with what it says behind the colon.
+static LABEL: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(&format!(r"(?i)^ ?(\*\*|__)?{NAMES}(\*\*|__)?\s*(?:(:)\s*(\*\*|__)?\s*(.*))?$")).ok());
+
+/// What is said of confidence in one line: a figure, or how high it is.
+static DEGREE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)^[~≈*]*(?:\d|(?:very |quite )?(?:high|medium|moderate|low)\b)").ok());
 
 /// A line that states totals of an estimate, in the service's notation or in prose.
 static TOTALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -20,88 +43,285 @@ static TOTALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"(?i)\b[OMPE]_?total\s*[=:]|\btotal\b.*{figure}.*{figure}")).ok()
 });
 
+/// The most lines that a TL;DR or a confidence has: a longer section of that name holds the answer as well.
+const SHORT_SECTION: usize = 6;
+
 /// What a master wrote as its main answer, less what is not its business; every cut is told.
-pub fn main_answer(markdown: &str, discarded: &[Agent], corrections: &mut Vec<String>) -> String {
-    let mut kept: Vec<&str> = vec![];
-    // The level of the own section being skipped.
-    let mut skipping: Option<usize> = None;
-    let mut fence: Option<&str> = None;
-    for line in markdown.lines() {
-        let mark = line.trim_start();
-        let toggles = ["```", "~~~"].into_iter().find(|f| mark.starts_with(f));
-        if let Some(mark) = toggles {
-            fence = match fence {
-                Some(open) if open == mark => None,
-                Some(open) => Some(open),
-                None => Some(mark),
-            };
-        }
-        if fence.is_none() && toggles.is_none() {
-            if let Some((level, name)) = own_heading(line) {
-                skipping = Some(level);
-                corrections
-                    .push(format!("the section \"{name}\" was cut from the main answer: the service renders it"));
-                continue;
-            }
-            if let (Some(level), Some(heading)) = (skipping, heading_level(line))
-                && heading <= level
-            {
-                skipping = None;
-            }
-            if skipping.is_none() && TOTALS.as_ref().is_some_and(|re| re.is_match(line)) {
-                corrections.push("a line with totals was cut from the main answer: the service computes them".into());
-                continue;
-            }
-        }
-        if skipping.is_none() {
-            kept.push(line);
-        }
+pub fn main_answer(markdown: &str, discarded: &Discarded, corrections: &mut Vec<String>) -> String {
+    let mut told = vec![];
+    let mut text = without_totals(&without_own_sections(markdown, &mut told), &mut told);
+    if text.trim().is_empty() && !markdown.trim().is_empty() {
+        told =
+            vec!["the main answer is nothing but sections of the service's own: it was kept as plain text".to_owned()];
+        text = without_totals(&outline::demoted(markdown, |_| true), &mut told);
     }
-    let mut text = kept.join("\n").trim().to_owned();
-    for agent in discarded {
-        if let Ok(reference) = Regex::new(&format!(r"(?i)\s*[\[(]?\b{agent}:[a-z0-9-]+[\])]?")) {
-            let cleaned = reference.replace_all(&text, "").into_owned();
-            if cleaned != text {
-                corrections.push("a reference to a discarded unit was cut from the main answer".into());
-                text = cleaned;
-            }
-        }
+    corrections.append(&mut told);
+    let mut text = renderable(&text);
+    let mut cut = false;
+    while !discarded.mentions(&text).is_empty() {
+        text = renderable(&discarded.cut(&text));
+        cut = true;
+    }
+    if cut {
+        corrections.push("a reference to a discarded unit was cut from the main answer".into());
     }
     text
 }
 
-/// A heading (or a bold line, or a bare "TL;DR:" line) of a section of the service's own, with its level.
-fn own_heading(line: &str) -> Option<(usize, String)> {
-    let captures = OWN_SECTION.as_ref()?.captures(line)?;
-    let hashes = captures.get(1).map_or(0, |m| m.as_str().len());
-    let bold = line.trim_start().starts_with("**");
-    let rest = captures.get(3).map_or("", |m| m.as_str()).trim();
-    let bare = hashes == 0 && !bold;
-    // "Assumptions are the mother of ..." is a sentence, not a heading.
-    let name = captures.get(2)?.as_str();
-    let colon = line.contains(':') || rest.is_empty();
-    let shouted = name.to_lowercase().starts_with("tl");
-    let heads = rest.is_empty() || (colon && (shouted || !bare));
-    if !heads {
-        return None;
-    }
-    Some((if hashes == 0 { 6 } else { hashes }, name.to_owned()))
+/// A main answer that cannot be mistaken for, or swallow, what the service writes around it.
+pub fn renderable(main: &str) -> String {
+    outline::closed(&outline::demoted(main, |heading| own_heading(&heading.text).is_some()))
 }
 
-/// Level of a Markdown heading; a bold line by itself counts as the lowest.
-fn heading_level(line: &str) -> Option<usize> {
-    let line = line.trim();
-    let hashes = line.chars().take_while(|c| *c == '#').count();
-    if (1..=6).contains(&hashes) && line.chars().nth(hashes) == Some(' ') {
-        return Some(hashes);
+struct Line<'a> {
+    text: &'a str,
+    /// In a code block or an HTML block.
+    code: bool,
+    /// Of which heading it is the first line.
+    heading: Option<&'a Heading>,
+    /// Where it begins, in bytes.
+    at: usize,
+}
+
+fn lines<'a>(markdown: &'a str, outline: &'a Outline) -> Vec<Line<'a>> {
+    let mut at = 0;
+    let mut lines = vec![];
+    for whole in markdown.split_inclusive('\n') {
+        let text = whole.trim_end_matches(['\n', '\r']);
+        let code = outline.in_block(at + (text.len() - text.trim_start().len()));
+        let heading = outline.headings.iter().find(|h| (at..at + whole.len()).contains(&h.range.start));
+        lines.push(Line { text, code, heading, at });
+        at += whole.len();
     }
-    (line.len() > 4 && line.starts_with("**") && line.trim_end_matches(':').ends_with("**")).then_some(6)
+    lines
+}
+
+fn without_own_sections(markdown: &str, told: &mut Vec<String>) -> String {
+    let outline = Outline::of(markdown);
+    let lines = lines(markdown, &outline);
+    let mut kept: Vec<&str> = vec![];
+    let mut i = 0;
+    while let Some(line) = lines.get(i) {
+        let Some((name, end)) = own_section(&lines, i) else {
+            kept.push(line.text);
+            i += 1;
+            continue;
+        };
+        told.push(format!("the section \"{name}\" was cut from the main answer: the service renders it"));
+        if kept.last().is_some_and(|last| !last.trim().is_empty()) {
+            kept.push("");
+        }
+        i = end.max(i + 1);
+    }
+    kept.join("\n").trim().to_owned()
+}
+
+fn without_totals(markdown: &str, told: &mut Vec<String>) -> String {
+    let outline = Outline::of(markdown);
+    let mut kept: Vec<&str> = vec![];
+    for line in lines(markdown, &outline) {
+        let found = TOTALS.as_ref().and_then(|re| re.find(line.text));
+        if found.is_some_and(|found| !outline.in_code(line.at + found.start())) {
+            told.push("a line with totals was cut from the main answer: the service computes them".into());
+        } else {
+            kept.push(line.text);
+        }
+    }
+    kept.join("\n").trim().to_owned()
+}
+
+/// The section of the service's own that begins with a line, by its name, and the line at which it is over.
+fn own_section<'a>(lines: &[Line<'a>], i: usize) -> Option<(&'a str, usize)> {
+    let line = lines.get(i)?;
+    if let Some(heading) = line.heading {
+        if let Some(own) = own_heading(&heading.text) {
+            return Some((heading.text.as_str(), end_of_section(lines, i, own, heading)));
+        }
+        // "## Confidence: 0.8" is a heading and a line in one.
+        let (own, _, said) = own_label(&heading.text)?;
+        let stated = own == Own::Tldr || (own == Own::Confidence && is_degree(said));
+        return stated.then_some((heading.text.as_str(), i + 1));
+    }
+    if line.code {
+        return None;
+    }
+    let (own, bold, said) = own_label(line.text)?;
+    let name = line.text.trim();
+    if said.is_empty() {
+        // In the middle of a paragraph it is a word of a sentence.
+        let begins = i.checked_sub(1).and_then(|before| lines.get(before));
+        let begins = begins.is_none_or(|before| before.text.trim().is_empty() || before.heading.is_some());
+        return (begins || bold || name.contains(':')).then(|| (name, end_of_block(lines, i + 1, own)));
+    }
+    let stated = bold || own == Own::Tldr || (own == Own::Confidence && is_degree(said));
+    stated.then(|| (name, end_of_bullets(lines, i + 1)))
+}
+
+/// The section that a heading opens, if it is one of the service's own.
+fn own_heading(text: &str) -> Option<Own> {
+    own_named(HEADING.as_ref()?.captures(text)?.get(1)?.as_str())
+}
+
+/// The section that a line names, whether in bold, and what the line says of it.
+fn own_label(line: &str) -> Option<(Own, bool, &str)> {
+    let captures = LABEL.as_ref()?.captures(line)?;
+    let own = own_named(captures.get(2)?.as_str())?;
+    let said = captures.get(6).map_or("", |m| m.as_str()).trim();
+    let said = if said.chars().all(|c| matches!(c, '*' | '_')) { "" } else { said };
+    Some((own, captures.get(1).is_some(), said))
+}
+
+fn own_named(name: &str) -> Option<Own> {
+    let name = name.to_lowercase();
+    let starts = [
+        ("tl", Own::Tldr),
+        ("assumptions", Own::Assumptions),
+        ("confidence", Own::Confidence),
+        ("execution", Own::Estimate),
+        ("acceptance", Own::Acceptance),
+        ("audit", Own::Audit),
+    ];
+    starts.into_iter().find(|(start, _)| name.starts_with(start)).map(|(_, own)| own)
+}
+
+fn is_degree(said: &str) -> bool {
+    DEGREE.as_ref().is_some_and(|re| re.is_match(said))
+}
+
+/// Where a section under a real heading is over: at the next heading that is not below it; a short section without one
+/// is over where its first block is.
+fn end_of_section(lines: &[Line<'_>], i: usize, own: Own, heading: &Heading) -> usize {
+    let first = (i + 1..lines.len()).find(|n| lines.get(*n).is_some_and(|l| l.at >= heading.range.end));
+    let first = first.unwrap_or(lines.len());
+    let brief = matches!(own, Own::Tldr | Own::Confidence);
+    let next = lines.iter().enumerate().skip(first).find(|(_, line)| {
+        line.heading.is_some_and(|next| brief || next.level <= heading.level || own_heading(&next.text).is_some())
+    });
+    let written = |end: usize| lines.iter().take(end).skip(first).filter(|l| !l.text.trim().is_empty()).count();
+    match next {
+        Some((next, _)) if !brief || written(next) <= SHORT_SECTION => next,
+        None if matches!(own, Own::Estimate | Own::Acceptance | Own::Audit) => lines.len(),
+        _ => end_of_block(lines, first, own),
+    }
+}
+
+/// Where a block of text is over: before a heading, or at the first blank line that a list or a quote does not follow.
+fn end_of_block(lines: &[Line<'_>], from: usize, own: Own) -> usize {
+    let mut end = from;
+    let mut blank = false;
+    let mut last: Option<Kind> = None;
+    for (n, line) in lines.iter().enumerate().skip(from) {
+        if line.heading.is_some() {
+            break;
+        }
+        if line.text.trim().is_empty() && !line.code {
+            blank = true;
+            continue;
+        }
+        let kind = Kind::of(line);
+        // A numbered list after the sentences of a TL;DR is the answer's.
+        let belongs = match kind {
+            Kind::Number => own != Own::Tldr || last == Some(Kind::Number),
+            Kind::Bullet | Kind::Quote => true,
+            Kind::Indented => last != Some(Kind::Text),
+            Kind::Text => false,
+        };
+        if blank && last.is_some() && !belongs {
+            break;
+        }
+        blank = false;
+        end = n + 1;
+        if kind != Kind::Indented || last.is_none() {
+            last = Some(kind);
+        }
+    }
+    end
+}
+
+/// Where the bullets that stand directly under a line are over.
+fn end_of_bullets(lines: &[Line<'_>], from: usize) -> usize {
+    let mut end = from;
+    for line in lines.iter().skip(from) {
+        let kind = Kind::of(line);
+        let belongs = kind == Kind::Bullet || (kind == Kind::Indented && end > from);
+        if !belongs || line.heading.is_some() {
+            break;
+        }
+        end += 1;
+    }
+    end
+}
+
+/// What a line begins as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Bullet,
+    Number,
+    Quote,
+    Indented,
+    Text,
+}
+
+impl Kind {
+    fn of(line: &Line<'_>) -> Self {
+        let text = line.text.trim_start();
+        let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
+        if ["- ", "* ", "+ ", "• "].iter().any(|mark| text.starts_with(mark)) {
+            Kind::Bullet
+        } else if digits.len() < text.len() && (digits.starts_with(". ") || digits.starts_with(") ")) {
+            Kind::Number
+        } else if text.starts_with('>') {
+            Kind::Quote
+        } else if !text.is_empty() && line.text.len() > text.len() + 1 {
+            Kind::Indented
+        } else {
+            Kind::Text
+        }
+    }
+}
+
+/// A text as one line that opens no block of Markdown: without the marks of headings, lists, quotes and code fences.
+pub fn plain_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut rest = line.as_str();
+    while let Some(bare) = without_mark(rest) {
+        rest = bare;
+    }
+    if line.starts_with("```") || line.starts_with("~~~") {
+        rest = rest.trim_end_matches("```").trim_end_matches("~~~");
+    }
+    let is_mark = |c: char| "-=*_+#>`~ ".contains(c);
+    if rest.chars().all(is_mark) {
+        // An answer may well be a sign ("+"); a longer row of signs is a rule or an underline.
+        return if line.is_empty() || line.len() > 2 { String::new() } else { format!("\\{line}") };
+    }
+    if rest.starts_with(['<', '>']) { format!("\\{}", rest.trim_end()) } else { rest.trim_end().to_owned() }
+}
+
+/// The line without the mark that it begins with, if it begins with one.
+fn without_mark(line: &str) -> Option<&str> {
+    let hashes = line.trim_start_matches('#');
+    let level = line.len() - hashes.len();
+    if level > 1 || (level == 1 && (hashes.is_empty() || hashes.starts_with(' '))) {
+        return Some(hashes.trim_start());
+    }
+    if let Some(mark) = ['`', '~'].into_iter().find(|mark| line.starts_with(&mark.to_string().repeat(3))) {
+        return Some(line.trim_start_matches(mark).trim_start());
+    }
+    if let Some(quoted) = line.strip_prefix('>') {
+        // ">= 5" and ">5" are comparisons.
+        let compares = quoted.starts_with(|c: char| c == '=' || c.is_ascii_digit());
+        return (!compares).then(|| quoted.trim_start());
+    }
+    let item = line.strip_prefix(['-', '*', '+', '•'])?;
+    (item.is_empty() || item.starts_with(' ')).then(|| item.trim_start())
 }
 
 /// The first sentence of a text as one line without Markdown signs, at most 240 characters.
 pub fn first_sentence(markdown: &str) -> String {
-    let line = markdown.lines().map(|l| l.trim_start_matches(['#', '-', '*', '>', ' '])).find(|l| !l.trim().is_empty());
-    let line = line.unwrap_or("").replace("**", "");
+    let fenced = |line: &&str| !["```", "~~~"].iter().any(|fence| line.trim_start().starts_with(fence));
+    let line = markdown.lines().filter(fenced).map(plain_line).find(|line| !line.is_empty());
+    let line = line.unwrap_or_default().replace("**", "");
     let mut end = line.len();
     let mut chars = line.char_indices().peekable();
     while let Some((i, c)) = chars.next() {
@@ -125,37 +345,4 @@ pub fn excerpt(text: &str, most: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_services_own_sections_are_cut_with_all_they_hold() {
-        let mut told = vec![];
-        let text =
-            "Use Docker.\n\n## Execution time estimate\n- Total: E_total=99\n\n### Confidence\n0.99\n\n## Next\nMore.";
-        assert_eq!(main_answer(text, &[], &mut told), "Use Docker.\n\n## Next\nMore.");
-        assert_eq!(told.len(), 2);
-    }
-
-    #[test]
-    fn sentences_and_code_that_look_like_headings_stay() {
-        let text = "Assumptions matter here.\n\n```\n# Confidence\n```\nConfidence in the supplier is low.";
-        assert_eq!(main_answer(text, &[], &mut vec![]), text);
-    }
-
-    #[test]
-    fn references_to_discarded_units_are_cut() {
-        let mut told = vec![];
-        assert_eq!(
-            main_answer("It is 4 [critic:u1], see solver:u2.", &[Agent::Critic], &mut told),
-            "It is 4, see solver:u2."
-        );
-        assert_eq!(told.len(), 1);
-    }
-
-    #[test]
-    fn the_first_sentence_is_one_line() {
-        assert_eq!(first_sentence("## It is 3.5 **km**. Next."), "It is 3.5 km.");
-        assert_eq!(first_sentence(""), "");
-    }
-}
+mod tests;

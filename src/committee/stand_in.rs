@@ -28,8 +28,7 @@ pub async fn of(desk: &Desk<'_>, unbought: &Unbought) -> Result<Option<Synthesiz
         "the master wrote no synthesis ({}: {}): the answer is the {agent}'s own report",
         unbought.cause, unbought.detail
     )];
-    let discarded = desk.deliberation.with_status(Status::Discard);
-    let main = sections::main_answer(&text_of(report), &discarded, &mut corrections);
+    let main = sections::main_answer(&text_of(report), &desk.discarded(), &mut corrections);
     if main.trim().is_empty() {
         return Ok(None);
     }

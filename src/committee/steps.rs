@@ -3,8 +3,10 @@
 
 use std::sync::LazyLock;
 
-use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use regex::Regex;
+
+use super::sections::outline::Outline;
 
 /// First words of a step that someone is to carry out.
 const ACTIONS: &str = "access add adjust allow analyze analyse apply approve arrange ask assemble assess assign attach \
@@ -50,27 +52,43 @@ static STEP_LINE: LazyLock<Option<Regex>> =
 /// The steps of the plan in a Markdown text, in order; empty if it has none.
 ///
 /// It has one if an ordered list of three or more items mostly begins with actions or shows commands, if a plan-like
-/// heading stands over a list of two or more items, or if two or more lines begin with "Step N". In a text that is not
-/// English any ordered list of three or more counts: no list of verbs covers every language, and an estimate too many
-/// harms less than one that is missing.
+/// heading (or a paragraph in bold) stands over a list of two or more items, or if two or more lines begin with "Step
+/// N". All such lists make one plan. In a text that is not English any ordered list of three or more counts: no list of
+/// verbs covers every language, and an estimate too many harms less than one that is missing.
 pub fn plan_steps(markdown: &str) -> Vec<String> {
-    let lists = lists(markdown);
     let english = whatlang::detect(markdown).is_none_or(|d| d.lang() == whatlang::Lang::Eng || !d.is_reliable());
-    for list in &lists {
+    let plan = |list: &List| {
         let actions = list.items.iter().filter(|item| item.has_command || begins_with_action(&item.text)).count();
         let ordered_plan = list.ordered && list.items.len() >= 3 && (!english || actions * 2 >= list.items.len());
         let headed_plan =
             list.under_plan_heading && list.items.len() >= 2 && (list.ordered || actions * 2 >= list.items.len());
-        if ordered_plan || headed_plan {
-            return list.items.iter().map(|item| label(&item.text)).collect();
-        }
+        ordered_plan || headed_plan
+    };
+    let listed: Vec<String> =
+        lists(markdown).into_iter().filter(plan).flat_map(|list| list.items).map(|item| label(&item.text)).collect();
+    if !listed.is_empty() {
+        return listed;
     }
-    let lines: Vec<String> = STEP_LINE
-        .as_ref()
-        .map(|re| re.captures_iter(markdown).filter_map(|c| c.get(1)).map(|m| label(m.as_str())).collect())
-        .unwrap_or_default();
+    let lines = step_lines(markdown);
     if lines.len() >= 2 { lines } else { vec![] }
 }
+
+/// What the lines that begin with "Step N" say, outside code; one that says nothing more is named by its number.
+fn step_lines(markdown: &str) -> Vec<String> {
+    let Some(line) = STEP_LINE.as_ref() else { return vec![] };
+    let outline = Outline::of(markdown);
+    let whole = line.captures_iter(markdown).filter_map(|c| Some((c.get(0)?, c.get(1)?)));
+    whole
+        .filter(|(all, said)| !outline.in_code(all.start() + 1) && !outline.in_code(said.start()))
+        .map(|(all, said)| Some(label(said.as_str())).filter(|l| !l.is_empty()).unwrap_or_else(|| label(all.as_str())))
+        .collect()
+}
+
+/// Headings down to this level end a plan's section.
+const LARGE_LEVEL: usize = 3;
+
+/// A bold paragraph is smaller than any heading.
+const BOLD_LEVEL: usize = 7;
 
 struct List {
     ordered: bool,
@@ -90,16 +108,21 @@ fn lists(markdown: &str) -> Vec<List> {
     let mut lists: Vec<List> = vec![];
     let mut depth = 0usize;
     let mut heading: Option<String> = None;
-    let mut plan_heading = false;
+    let mut bold = BoldParagraph::default();
+    // How deep the heading is that a plan stands under.
+    let mut plan_level: Option<usize> = None;
     let mut code = false;
     for event in Parser::new_ext(markdown, Options::empty()) {
+        if depth == 0
+            && let Some(text) = bold.read(&event)
+        {
+            plan_level = under_heading(plan_level, &text, BOLD_LEVEL);
+        }
         match event {
             Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
             Event::End(TagEnd::Heading(level)) => {
                 let text = heading.take().unwrap_or_default();
-                let plan = PLAN_HEADING.as_ref().is_some_and(|re| re.is_match(&text));
-                // A smaller heading inside a plan's section does not end it.
-                plan_heading = plan || (plan_heading && level > HeadingLevel::H3);
+                plan_level = under_heading(plan_level, &text, level as usize);
             }
             Event::Start(Tag::List(start)) => {
                 depth += 1;
@@ -107,7 +130,11 @@ fn lists(markdown: &str) -> Vec<List> {
                     let continues = start.is_some_and(|n| n > 1)
                         && lists.last().is_some_and(|l| l.ordered && start == Some(l.items.len() as u64 + 1));
                     if !continues {
-                        lists.push(List { ordered: start.is_some(), under_plan_heading: plan_heading, items: vec![] });
+                        lists.push(List {
+                            ordered: start.is_some(),
+                            under_plan_heading: plan_level.is_some(),
+                            items: vec![],
+                        });
                     }
                 }
             }
@@ -150,6 +177,43 @@ fn lists(markdown: &str) -> Vec<List> {
         }
     }
     lists
+}
+
+/// The level of the plan's heading after a heading of this text and level.
+fn under_heading(plan: Option<usize>, text: &str, level: usize) -> Option<usize> {
+    if PLAN_HEADING.as_ref().is_some_and(|re| re.is_match(text)) {
+        return Some(level);
+    }
+    // A smaller heading inside a plan's section does not end it.
+    plan.filter(|opened| level > LARGE_LEVEL && level > *opened)
+}
+
+/// A paragraph that is nothing but bold text, with or without a colon: a heading to whoever reads it.
+#[derive(Default)]
+struct BoldParagraph {
+    /// What it says so far; `None` outside a paragraph, and as soon as something else stands in it.
+    text: Option<String>,
+    strong: bool,
+}
+
+impl BoldParagraph {
+    fn read(&mut self, event: &Event<'_>) -> Option<String> {
+        match event {
+            Event::Start(Tag::Paragraph) => self.text = Some(String::new()),
+            Event::End(TagEnd::Paragraph) => return self.text.take().filter(|text| !text.trim().is_empty()),
+            Event::Start(Tag::Strong) => self.strong = true,
+            Event::End(TagEnd::Strong) => self.strong = false,
+            Event::Text(piece) if self.strong => {
+                if let Some(text) = &mut self.text {
+                    text.push_str(piece);
+                }
+            }
+            Event::Text(piece) if piece.trim().trim_end_matches(':').is_empty() => {}
+            Event::Code(_) | Event::Start(Tag::Emphasis) | Event::End(TagEnd::Emphasis) if self.strong => {}
+            _ => self.text = None,
+        }
+        None
+    }
 }
 
 fn begins_with_action(item: &str) -> bool {
@@ -219,5 +283,31 @@ mod tests {
             1. Zuerst die Datenbank sichern und das Ergebnis überprüfen.\n2. Danach den Dienst anhalten und neu bauen.\n\
             3. Am Ende alles wieder einschalten und beobachten.\n";
         assert_eq!(plan_steps(text).len(), 3);
+    }
+
+    #[test]
+    fn the_steps_of_all_phases_are_one_plan() {
+        let text = "## Phase 1\n\n1. Install Docker\n2. Copy the image\n3. Start it\n\n## Phase 2\n\n\
+            1. Add users\n2. Send invitations\n3. Watch the logs\n\n## Planets\n\n1. Jupiter\n2. Saturn\n";
+        let steps = plan_steps(text);
+        assert_eq!(steps.len(), 6);
+        assert_eq!(steps[3], "Add users");
+    }
+
+    #[test]
+    fn a_bold_paragraph_is_a_heading_and_bold_words_are_not() {
+        for heading in ["**Implementation plan**", "**Implementation plan:**", "**Implementation plan**:"] {
+            assert_eq!(plan_steps(&format!("{heading}\n\n1. Canary\n2. Everyone\n")).len(), 2, "{heading}");
+        }
+        assert_eq!(plan_steps("The **implementation plan** has:\n\n1. Canary\n2. Everyone\n").len(), 0);
+        let two = "**Rollout plan**\n\n1. Canary\n2. Everyone\n\n**Risks**\n\n1. Cost\n2. Time\n";
+        assert_eq!(plan_steps(two), ["Canary", "Everyone"]);
+        assert_eq!(plan_steps("## Plan\n\n**Backend**\n\n1. Canary\n2. Everyone\n").len(), 2);
+    }
+
+    #[test]
+    fn steps_in_code_are_not_the_texts_own() {
+        assert_eq!(plan_steps("It prints:\n\n```\nStep 1: a\nStep 2: b\n```\n").len(), 0);
+        assert_eq!(plan_steps("### Step 1\n\nBoil water.\n\n### Step 2\n\nAdd tea.\n"), ["Boil water", "Add tea"]);
     }
 }

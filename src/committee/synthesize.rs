@@ -11,6 +11,7 @@ use super::case::Case;
 use super::deliberate::{Deliberation, set, without_self_confidence};
 use super::plan::QuestionOut;
 use super::prompts::unquoted;
+use super::sections::discarded::Discarded;
 use super::steps::plan_steps;
 use super::{Committee, Failure, estimate, question, sections, stand_in};
 use crate::config::OutputForm;
@@ -122,10 +123,11 @@ pub async fn write(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     let Some(master) = desk.house.role(Role::Master) else {
         return Err(Failure::internal("no master is configured"));
     };
-    let synthesized = match master.output {
+    let mut synthesized = match master.output {
         OutputForm::Json => write_json(desk).await?,
         OutputForm::Text => write_text(desk).await?,
     };
+    desk.discarded().cut_all(&mut synthesized);
     match desk.run.record(Event::Synthesized(Box::new(synthesized))).await? {
         Event::Synthesized(synthesized) => Ok(*synthesized),
         _ => Err(Failure::internal("the journal has something else in the place of the synthesis")),
@@ -166,7 +168,7 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     let reports: Vec<(Agent, &AgentReport)> = desk.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
     let mut corrections = vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
     let text = unquoted(&typed.value);
-    let main = sections::main_answer(&text, &desk.deliberation.with_status(Status::Discard), &mut corrections);
+    let main = sections::main_answer(&text, &desk.discarded(), &mut corrections);
     let estimate = estimate::of_text(desk, &main, &mut corrections).await?;
     let draft = Draft {
         task_type: desk.plan.task_type,
@@ -189,8 +191,7 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
 async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synthesized, Failure> {
     let FinalSynthesis { reply_markdown, meta, audit } = typed.value;
     let mut corrections: Vec<String> = typed.notes.iter().map(|n| format!("the synthesis's JSON: {n}")).collect();
-    let main =
-        sections::main_answer(&reply_markdown, &desk.deliberation.with_status(Status::Discard), &mut corrections);
+    let main = sections::main_answer(&reply_markdown, &desk.discarded(), &mut corrections);
     if main.trim().is_empty() {
         return Err(Failure::master_detail("synthesis", "malformed output", "the main answer is empty"));
     }
@@ -207,9 +208,10 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
         .collect();
     let units_used = desk.known_units(&audit.units_used, &justifications, &mut corrections);
     let estimate = estimate::of_synthesis(desk, &meta, &main, &mut corrections).await?;
-    let tldr: Vec<String> = meta.tldr.iter().map(|l| one_line(l)).filter(|l| !l.is_empty()).take(3).collect();
+    let tldr: Vec<String> =
+        meta.tldr.iter().map(|l| sections::plain_line(l)).filter(|l| !l.is_empty()).take(3).collect();
     let tldr = if tldr.is_empty() { vec![sections::first_sentence(&main)] } else { tldr };
-    let question = question_of(&audit.fallback_question).unwrap_or_else(|| {
+    let question = question_of(desk, &audit.fallback_question).unwrap_or_else(|| {
         corrections.push("the fallback question is not one with three different options: rules made another".into());
         question::by_rule(desk)
     });
@@ -225,7 +227,12 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
         task_type: meta.task_type,
         tldr,
         main,
-        acceptance_tests: meta.acceptance_tests.iter().map(|t| one_line(t)).filter(|t| !t.is_empty()).collect(),
+        acceptance_tests: meta
+            .acceptance_tests
+            .iter()
+            .map(|t| sections::plain_line(t))
+            .filter(|t| !t.is_empty())
+            .collect(),
         assumptions: assumptions::ledger(&stated, &reports, desk.case),
         estimate,
         units_used,
@@ -237,8 +244,10 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
     Ok(Synthesized { draft: Some(draft), question, obtained: typed.obtained.as_str().into(), corrections })
 }
 
-pub(super) fn question_of(out: &QuestionOut) -> Option<Clarification> {
-    Clarification::new(&out.question, &out.options)
+pub(super) fn question_of(desk: &Desk<'_>, out: &QuestionOut) -> Option<Clarification> {
+    let discarded = desk.discarded();
+    let options: Vec<String> = out.options.iter().map(|option| discarded.cut(option)).collect();
+    Clarification::new(&discarded.cut(&out.question), &options)
 }
 
 /// What a text says first; of a bare list of steps, how far it goes.
@@ -268,6 +277,12 @@ impl<'a> Desk<'a> {
             self.deliberation.answered().filter(|(_, _, score, _)| score.status != Status::Discard).collect();
         usable.sort_by(|a, b| b.2.cred.total_cmp(&a.2.cred));
         usable
+    }
+
+    /// What the reply must not refer to.
+    pub fn discarded(&self) -> Discarded {
+        let reports = self.deliberation.answered().filter(|(_, _, score, _)| score.status == Status::Discard);
+        Discarded::new(reports.map(|(agent, report, ..)| (agent.as_str(), report)))
     }
 
     /// The values of the master's prompts, and what of them models wrote.

@@ -1,0 +1,146 @@
+//! What of a Markdown text is a heading and what is code: as a parser sees it, not line by line.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+/// A heading that stands in no list and no quote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heading {
+    /// 1 to 6.
+    pub level: usize,
+    /// Without emphasis; code keeps its backticks.
+    pub text: String,
+    pub range: Range<usize>,
+}
+
+/// The frame of a text. Ranges are in bytes, in order.
+#[derive(Debug, Default)]
+pub struct Outline {
+    pub headings: Vec<Heading>,
+    /// Code blocks and HTML blocks.
+    blocks: Vec<Range<usize>>,
+    /// Code within a line.
+    spans: Vec<Range<usize>>,
+}
+
+impl Outline {
+    pub fn of(markdown: &str) -> Self {
+        let mut outline = Self::default();
+        let mut heading: Option<String> = None;
+        let mut depth = 0usize;
+        for (event, range) in Parser::new_ext(markdown, Options::empty()).into_offset_iter() {
+            match event {
+                Event::Start(Tag::List(_) | Tag::Item | Tag::BlockQuote(_)) => depth += 1,
+                Event::End(TagEnd::List(_) | TagEnd::Item | TagEnd::BlockQuote(_)) => depth = depth.saturating_sub(1),
+                Event::Start(Tag::CodeBlock(_) | Tag::HtmlBlock) => outline.blocks.push(range),
+                Event::Start(Tag::Heading { .. }) if depth == 0 => heading = Some(String::new()),
+                Event::End(TagEnd::Heading(level)) => {
+                    if let Some(text) = heading.take() {
+                        outline.headings.push(Heading { level: level as usize, text: text.trim().to_owned(), range });
+                    }
+                }
+                Event::Code(code) => {
+                    if let Some(text) = &mut heading {
+                        text.push_str(&format!("`{code}`"));
+                    }
+                    outline.spans.push(range);
+                }
+                Event::Text(piece) => {
+                    if let Some(text) = &mut heading {
+                        text.push_str(&piece);
+                    }
+                }
+                Event::SoftBreak | Event::HardBreak => {
+                    if let Some(text) = &mut heading {
+                        text.push(' ');
+                    }
+                }
+                _ => {}
+            }
+        }
+        outline
+    }
+
+    /// Whether the byte at `at` belongs to a code block or an HTML block.
+    pub fn in_block(&self, at: usize) -> bool {
+        self.blocks.iter().any(|block| block.contains(&at))
+    }
+
+    /// Whether the byte at `at` belongs to code of any kind.
+    pub fn in_code(&self, at: usize) -> bool {
+        self.in_block(at) || self.spans.iter().any(|span| span.contains(&at))
+    }
+
+    /// Where the first heading of the second level with exactly this text begins, at or after `from`.
+    pub fn section(&self, text: &str, from: usize) -> Option<usize> {
+        let exact = |h: &&Heading| h.level == 2 && h.text == text && h.range.start >= from;
+        self.headings.iter().find(exact).map(|h| h.range.start)
+    }
+}
+
+/// The text with an end for the block that it leaves open (a code fence, an HTML comment), so that what is put after
+/// it is not swallowed.
+pub fn closed(markdown: &str) -> String {
+    if !is_open(markdown) {
+        return markdown.to_owned();
+    }
+    let fence = Outline::of(markdown).blocks.last().and_then(|block| markdown.get(block.clone())).map_or("", |block| {
+        let block = block.trim_start();
+        let mark = if block.starts_with('~') { '~' } else { '`' };
+        block.get(..block.len() - block.trim_start_matches(mark).len()).unwrap_or("")
+    });
+    let ends = [fence, "-->", "</pre>", "</script>", "</style>", "</textarea>", "?>", "]]>", ">"];
+    let closed = ends.iter().filter(|end| !end.is_empty()).map(|end| format!("{markdown}\n{end}"));
+    closed.into_iter().find(|text| !is_open(text)).unwrap_or_else(|| markdown.replace('<', "\\<"))
+}
+
+fn is_open(markdown: &str) -> bool {
+    let probe = format!("{markdown}\n\n## End\n");
+    Outline::of(&probe).section("End", markdown.len()).is_none()
+}
+
+/// The text with those of its headings that `which` picks as bold lines.
+pub fn demoted(markdown: &str, which: impl Fn(&Heading) -> bool) -> String {
+    let mut text = markdown.to_owned();
+    for heading in Outline::of(markdown).headings.iter().rev().filter(|h| which(h)) {
+        let words = heading.text.replace('*', "");
+        let bold = if words.is_empty() { String::new() } else { format!("**{words}**") };
+        let before = if markdown.get(..heading.range.start).is_none_or(|b| b.trim().is_empty()) { "" } else { "\n" };
+        text.replace_range(heading.range.clone(), &format!("{before}{bold}\n\n"));
+    }
+    text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headings(markdown: &str) -> Vec<String> {
+        Outline::of(markdown).headings.into_iter().map(|h| format!("{} {}", h.level, h.text)).collect()
+    }
+
+    #[test]
+    fn headings_are_what_a_parser_takes_for_headings() {
+        let text = "## A **b** `c` ##\n\nD\n---\n\n```\n## E\n```\n\n    ## F\n\n> ## G\n\n- ## H\n\n#I\n";
+        assert_eq!(headings(text), ["2 A b `c`", "2 D"]);
+    }
+
+    #[test]
+    fn what_is_left_open_is_closed() {
+        for text in ["```sh\nmake", "~~~~\nx\n~~~", "a\n\n<!-- b", "<pre>\nx", "<?php", "<![CDATA[ x", "<!X a"] {
+            let closed = closed(text);
+            assert_ne!(closed, text);
+            assert_eq!(headings(&format!("{closed}\n\n## End\n")), ["2 End"], "{closed}");
+        }
+        for text in ["", "plain", "```\nx\n```", "- ```\n  x"] {
+            assert_eq!(closed(text), text);
+        }
+    }
+
+    #[test]
+    fn demoted_headings_are_bold_lines() {
+        assert_eq!(demoted("# A\nx\n\nB\n---\ny", |_| true), "**A**\n\nx\n\n\n**B**\n\ny");
+        assert_eq!(headings(&demoted("x\n## A\n---", |_| true)), Vec::<String>::new());
+    }
+}

@@ -8,8 +8,8 @@ use super::Failure;
 use super::assumptions::one_line;
 use super::call::buy_json;
 use super::deliberate::set;
+use super::desk::Desk;
 use super::steps::{label, plan_steps};
-use super::synthesize::{Desk, PlanStepOut, SynthesisMeta};
 use crate::config::OutputForm;
 use crate::domain::{Estimate, EstimateStep, Pert, Role, TimeUnit};
 
@@ -18,6 +18,18 @@ pub(super) const MOST_STEPS: usize = 30;
 
 /// Figures when no model gives any: minutes for one step of an unknown task.
 const BY_RULE: (f64, f64, f64) = (5.0, 15.0, 45.0);
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanStepOut {
+    pub step: String,
+    /// Optimistic.
+    pub o: f64,
+    /// Most likely.
+    pub m: f64,
+    /// Pessimistic.
+    pub p: f64,
+}
 
 /// Three-point figures as the master writes them when it is asked for these alone.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -54,19 +66,12 @@ struct Figure {
 /// The estimate of a structured synthesis: its own figures if it gave any, else asked for when the Markdown has a plan.
 pub async fn of_synthesis(
     desk: &Desk<'_>,
-    meta: &SynthesisMeta,
+    given: EstimateOut,
     main: &str,
     corrections: &mut Vec<String>,
 ) -> Result<Option<Estimate>, Failure> {
-    if !meta.plan_steps.is_empty() {
-        let out = EstimateOut {
-            plan_unit: meta.plan_unit,
-            plan_steps: meta.plan_steps.clone(),
-            plan_assumptions: meta.plan_assumptions.clone(),
-            plan_risks: meta.plan_risks.clone(),
-            plan_confidence: meta.plan_confidence,
-        };
-        return Ok(Some(estimate(&out, corrections)));
+    if !given.plan_steps.is_empty() {
+        return Ok(Some(estimate(&given, corrections)));
     }
     of_text(desk, main, corrections).await
 }

@@ -10,6 +10,7 @@ mod call;
 mod case;
 mod confidence;
 mod deliberate;
+mod desk;
 mod estimate;
 mod hints;
 pub mod invariants;
@@ -36,7 +37,7 @@ use crate::journal::{AgentOutcome, Cause, Event, Gated, RunContext, Stop};
 use crate::llm::Registry;
 use case::Case;
 use deliberate::Deliberation;
-use synthesize::Desk;
+use desk::Desk;
 
 pub use audit::{markdown as audit_markdown, view as audit_view};
 pub use plan::OrchestrationPlan;

@@ -2,9 +2,9 @@
 
 use super::Failure;
 use super::call::{buy_json, buy_text};
+use super::desk::Desk;
 use super::plan::QuestionOut;
 use super::prompts::unquoted;
-use super::synthesize::{Desk, question_of};
 use super::{sections, stand_in};
 use crate::config::OutputForm;
 use crate::domain::{Clarification, Role};
@@ -49,6 +49,12 @@ pub async fn ask_only(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
         Event::Synthesized(synthesized) => Ok(*synthesized),
         _ => Err(Failure::internal("the journal has something else in the place of the question")),
     }
+}
+
+pub(super) fn question_of(desk: &Desk<'_>, out: &QuestionOut) -> Option<Clarification> {
+    let discarded = desk.discarded();
+    let options: Vec<String> = out.options.iter().map(|option| discarded.cut(option)).collect();
+    Clarification::new(&discarded.cut(&out.question), &options)
 }
 
 /// A plain-text master gives the question's words; rules give the options.

@@ -3,7 +3,7 @@
 
 use super::Failure;
 use super::call::Unbought;
-use super::synthesize::Desk;
+use super::desk::Desk;
 use super::{assumptions, estimate, question, sections};
 use crate::domain::{Agent, AgentReport, Status};
 use crate::journal::{Draft, Synthesized};

@@ -2,28 +2,25 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::assumptions::{self, one_line};
 use super::budget::ModelText;
-use super::call::{Ask, Typed, Unbought, buy_checked, buy_text};
-use super::case::Case;
-use super::deliberate::{Deliberation, set, without_self_confidence};
+use super::call::{Typed, Unbought, buy_checked, buy_text};
+use super::deliberate::set;
+use super::desk::Desk;
+use super::estimate::{EstimateOut, PlanStepOut};
 use super::plan::QuestionOut;
 use super::prompts::unquoted;
-use super::sections::discarded::Discarded;
 use super::steps::plan_steps;
-use super::{Committee, Failure, estimate, question, sections, stand_in};
+use super::{Failure, estimate, question, sections, stand_in};
 use crate::config::OutputForm;
-use crate::domain::{Agent, AgentReport, AssumptionKind, Clarification, Mode, Plan, Role, Status, TaskType, TimeUnit};
-use crate::journal::{DisagreementNote, Draft, Event, Justification, RunContext, Synthesized};
+use crate::domain::{Agent, AgentReport, AssumptionKind, Mode, Role, Status, TaskType, TimeUnit};
+use crate::journal::{DisagreementNote, Draft, Event, Justification, Synthesized};
 use crate::llm::structured::Problem;
 
 /// About how long the main answer of `ask` may be, in words.
 const ASK_WORDS: u32 = 250;
-
-/// The most disagreements that the master is shown.
-const MOST_DISAGREEMENTS: usize = 6;
 
 /// The final synthesis as the master writes it: exactly these three keys.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -63,18 +60,6 @@ pub struct AssumptionOut {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PlanStepOut {
-    pub step: String,
-    /// Optimistic.
-    pub o: f64,
-    /// Most likely.
-    pub m: f64,
-    /// Pessimistic.
-    pub p: f64,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SynthesisAudit {
     /// The ids of the units relied on, such as "solver:u1".
@@ -101,15 +86,6 @@ pub struct DisagreementOut {
 pub struct JustificationOut {
     pub agent: String,
     pub why: String,
-}
-
-/// What the master is to work from.
-pub struct Desk<'a> {
-    pub run: &'a RunContext,
-    pub house: &'a Committee,
-    pub case: &'a Case,
-    pub plan: &'a Plan,
-    pub deliberation: &'a Deliberation,
 }
 
 /// Writes the answer and the question to fall back on.
@@ -140,7 +116,7 @@ async fn write_json(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     set(&mut values, "max_words", json!(max_words));
     let ask = desk.ask("synthesis", values, texts)?;
     desk.run.hold(crate::domain::Usd::ZERO);
-    let check = |synthesis: &FinalSynthesis| desk.problems(synthesis);
+    let check = |synthesis: &FinalSynthesis| problems(desk, synthesis);
     match buy_checked::<FinalSynthesis>(desk.run, desk.house, ask, check).await? {
         Ok(typed) => complete(desk, typed).await,
         Err(unbought) => instead(desk, &unbought).await,
@@ -179,7 +155,7 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
         // The master was given every draft, and plain text does not say what it took from which.
         units_used: vec![],
         disagreements: desk.detected(),
-        quarantine_justifications: desk.shown_quarantine(),
+        quarantine_justifications: shown_quarantine(desk),
         conflict_penalty: None,
         coverage_bonus: None,
         main,
@@ -206,12 +182,19 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
         })
         .filter(|j| desk.deliberation.with_status(Status::Quarantine).contains(&j.agent))
         .collect();
-    let units_used = desk.known_units(&audit.units_used, &justifications, &mut corrections);
-    let estimate = estimate::of_synthesis(desk, &meta, &main, &mut corrections).await?;
+    let units_used = known_units(desk, &audit.units_used, &justifications, &mut corrections);
+    let given = EstimateOut {
+        plan_unit: meta.plan_unit,
+        plan_steps: meta.plan_steps.clone(),
+        plan_assumptions: meta.plan_assumptions.clone(),
+        plan_risks: meta.plan_risks.clone(),
+        plan_confidence: meta.plan_confidence,
+    };
+    let estimate = estimate::of_synthesis(desk, given, &main, &mut corrections).await?;
     let tldr: Vec<String> =
         meta.tldr.iter().map(|l| sections::plain_line(l)).filter(|l| !l.is_empty()).take(3).collect();
     let tldr = if tldr.is_empty() { vec![sections::first_sentence(&main)] } else { tldr };
-    let question = question_of(desk, &audit.fallback_question).unwrap_or_else(|| {
+    let question = question::question_of(desk, &audit.fallback_question).unwrap_or_else(|| {
         corrections.push("the fallback question is not one with three different options: rules made another".into());
         question::by_rule(desk)
     });
@@ -244,12 +227,6 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
     Ok(Synthesized { draft: Some(draft), question, obtained: typed.obtained.as_str().into(), corrections })
 }
 
-pub(super) fn question_of(desk: &Desk<'_>, out: &QuestionOut) -> Option<Clarification> {
-    let discarded = desk.discarded();
-    let options: Vec<String> = out.options.iter().map(|option| discarded.cut(option)).collect();
-    Clarification::new(&discarded.cut(&out.question), &options)
-}
-
 /// What a text says first; of a bare list of steps, how far it goes.
 fn tldr_of(main: &str) -> String {
     let steps = if main.trim_start().starts_with(|c: char| c.is_ascii_digit()) { plan_steps(main) } else { vec![] };
@@ -270,150 +247,61 @@ fn gist(report: &AgentReport) -> String {
     text.chars().take(1200).collect()
 }
 
-impl<'a> Desk<'a> {
-    /// The outputs that are not discarded: agent, report, score, tokens; the best first.
-    pub fn usable(&self) -> Vec<(Agent, &'a AgentReport, &'a crate::domain::Score, u64)> {
-        let mut usable: Vec<_> =
-            self.deliberation.answered().filter(|(_, _, score, _)| score.status != Status::Discard).collect();
-        usable.sort_by(|a, b| b.2.cred.total_cmp(&a.2.cred));
-        usable
+/// What else the synthesis must hold, beyond its schema.
+fn problems(desk: &Desk<'_>, synthesis: &FinalSynthesis) -> Vec<Problem> {
+    let mut problems = vec![];
+    if synthesis.reply_markdown.trim().is_empty() {
+        problems.push(Problem { pointer: "/replyMarkdown".into(), detail: "the main answer is empty".into() });
     }
-
-    /// What the reply must not refer to.
-    pub fn discarded(&self) -> Discarded {
-        let reports = self.deliberation.answered().filter(|(_, _, score, _)| score.status == Status::Discard);
-        Discarded::new(reports.map(|(agent, report, ..)| (agent.as_str(), report)))
-    }
-
-    /// The values of the master's prompts, and what of them models wrote.
-    pub fn values(&self) -> (Value, Vec<ModelText>) {
-        let mut values = self.case.values(Some(self.plan.task_type.as_str()), &[]);
-        let mut texts = vec![];
-        let outputs: Vec<Value> = self
-            .usable()
-            .into_iter()
-            .map(|(agent, report, score, tokens)| {
-                let report_json = without_self_confidence(&qualified(agent, report));
-                texts.push(ModelText::of(&report_json, tokens));
-                let axes: Vec<String> =
-                    score.axes.iter().map(|(axis, s)| format!("{} {:.0}", axis.as_str(), s.points)).collect();
-                json!({
-                    "agent": agent.as_str(),
-                    "status": score.status.as_str(),
-                    "cred": format!("{:.2}", score.cred),
-                    "axes": axes.join(", "),
-                    "report_json": report_json,
-                })
-            })
-            .collect();
-        set(&mut values, "outputs", json!(outputs));
-        let disagreements: Vec<Value> = self
-            .visible_disagreements()
-            .map(|(topic, positions)| json!({ "topic": topic, "positions": positions }))
-            .collect();
-        set(&mut values, "disagreements", json!(disagreements));
-        let missing: Vec<String> =
-            self.deliberation.failed().map(|(agent, cause, _)| format!("{agent}: {cause}")).collect();
-        set(&mut values, "missing", json!(missing));
-        (values, texts)
-    }
-
-    /// Disagreements between outputs that are not discarded, with the units that state each position; the gravest first,
-    /// and as many as the money that is held for the synthesis has room for.
-    fn visible_disagreements(&self) -> impl Iterator<Item = (&'a str, Vec<String>)> {
-        self.deliberation.visible_disagreements().into_iter().take(MOST_DISAGREEMENTS).map(|(d, positions)| {
-            let shown = positions.into_iter().map(|p| {
-                let units: Vec<&str> = p.units.iter().take(6).map(String::as_str).collect();
-                format!("{} ({})", sections::excerpt(&p.text, 160), units.join(", "))
+    for agent in desk.deliberation.with_status(Status::Quarantine) {
+        let prefix = format!("{agent}:");
+        let used = synthesis.audit.units_used.iter().any(|id| id.trim().starts_with(&prefix));
+        let justified = synthesis
+            .audit
+            .quarantine_justifications
+            .iter()
+            .any(|j| j.agent.trim().eq_ignore_ascii_case(agent.as_str()) && !j.why.trim().is_empty());
+        if used && !justified {
+            problems.push(Problem {
+                pointer: "/audit/quarantineJustifications".into(),
+                detail: format!("units of {agent}, whose output is QUARANTINE, are used without a justification"),
             });
-            (d.topic.as_str(), shown.take(3).collect())
-        })
-    }
-
-    pub fn ask(&self, step: &str, values: Value, model_texts: Vec<ModelText>) -> Result<Ask<'static>, Failure> {
-        let Some(master) = self.house.role(Role::Master) else {
-            return Err(Failure::internal("no master is configured"));
-        };
-        let planned = self.deliberation.trimmed.max_tokens.iter().find(|(role, _)| *role == Role::Master);
-        Ok(Ask {
-            step: step.to_owned(),
-            role: Role::Master,
-            prompt: self.house.prompts.render(master.prompts, step, values)?,
-            images: &[],
-            model_texts,
-            max_tokens: planned.map_or(master.max_tokens, |(_, tokens)| *tokens),
-            // The estimate comes after the synthesis, and a little must be left for the end.
-            until: self.house.stage_end(self.run, if step == "estimate" { 0.98 } else { 0.93 }),
-        })
-    }
-
-    /// The detected disagreements as notes.
-    pub fn detected(&self) -> Vec<DisagreementNote> {
-        self.visible_disagreements()
-            .map(|(topic, positions)| DisagreementNote { topic: topic.to_owned(), summary: positions.join(" / ") })
-            .collect()
-    }
-
-    /// What else the synthesis must hold, beyond its schema.
-    fn problems(&self, synthesis: &FinalSynthesis) -> Vec<Problem> {
-        let mut problems = vec![];
-        if synthesis.reply_markdown.trim().is_empty() {
-            problems.push(Problem { pointer: "/replyMarkdown".into(), detail: "the main answer is empty".into() });
         }
-        for agent in self.deliberation.with_status(Status::Quarantine) {
-            let prefix = format!("{agent}:");
-            let used = synthesis.audit.units_used.iter().any(|id| id.trim().starts_with(&prefix));
-            let justified = synthesis
-                .audit
-                .quarantine_justifications
-                .iter()
-                .any(|j| j.agent.trim().eq_ignore_ascii_case(agent.as_str()) && !j.why.trim().is_empty());
-            if used && !justified {
-                problems.push(Problem {
-                    pointer: "/audit/quarantineJustifications".into(),
-                    detail: format!("units of {agent}, whose output is QUARANTINE, are used without a justification"),
-                });
-            }
-        }
-        problems
     }
-
-    /// The cited units that exist, in outputs that may be used, once each.
-    fn known_units(&self, cited: &[String], justified: &[Justification], corrections: &mut Vec<String>) -> Vec<String> {
-        let mut known = vec![];
-        for id in cited.iter().map(|id| id.trim()) {
-            let (agent, unit) = id.split_once(':').unwrap_or(("", id));
-            let found = self.usable().into_iter().find(|(a, ..)| a.as_str() == agent);
-            let exists = found.is_some_and(|(_, report, ..)| report.units.iter().any(|u| u.id == unit));
-            let quarantined = found.is_some_and(|(.., score, _)| score.status == Status::Quarantine);
-            let allowed = !quarantined || justified.iter().any(|j| j.agent.as_str() == agent);
-            if exists && allowed {
-                if !known.iter().any(|k| k == id) {
-                    known.push(id.to_owned());
-                }
-            } else if exists {
-                corrections.push(format!("unit {id} is quarantined and unjustified: it does not count as a source"));
-            } else {
-                corrections.push("a cited unit was dropped: no usable output has it".into());
-            }
-        }
-        known
-    }
-
-    /// Plain text does not say what it used: every quarantined draft that was shown is taken as used, and the reason
-    /// is the rule by which it was shown.
-    fn shown_quarantine(&self) -> Vec<Justification> {
-        let why = "a plain-text master is shown every draft that is not discarded, ranked by Cred";
-        let quarantined = self.deliberation.with_status(Status::Quarantine);
-        quarantined.into_iter().map(|agent| Justification { agent, why: why.to_owned() }).collect()
-    }
+    problems
 }
 
-/// The report with unit ids that say whose they are.
-fn qualified(agent: Agent, report: &AgentReport) -> AgentReport {
-    let mut report = report.clone();
-    for unit in &mut report.units {
-        unit.id = format!("{agent}:{}", unit.id);
+/// The cited units that exist, in outputs that may be used, once each.
+fn known_units(
+    desk: &Desk<'_>,
+    cited: &[String],
+    justified: &[Justification],
+    corrections: &mut Vec<String>,
+) -> Vec<String> {
+    let mut known = vec![];
+    for id in cited.iter().map(|id| id.trim()) {
+        let (agent, unit) = id.split_once(':').unwrap_or(("", id));
+        let found = desk.usable().into_iter().find(|(a, ..)| a.as_str() == agent);
+        let exists = found.is_some_and(|(_, report, ..)| report.units.iter().any(|u| u.id == unit));
+        let quarantined = found.is_some_and(|(.., score, _)| score.status == Status::Quarantine);
+        let allowed = !quarantined || justified.iter().any(|j| j.agent.as_str() == agent);
+        if exists && allowed {
+            if !known.iter().any(|k| k == id) {
+                known.push(id.to_owned());
+            }
+        } else if exists {
+            corrections.push(format!("unit {id} is quarantined and unjustified: it does not count as a source"));
+        } else {
+            corrections.push("a cited unit was dropped: no usable output has it".into());
+        }
     }
-    report
+    known
+}
+
+/// Plain text does not say what it used: every quarantined draft that was shown is taken as used, and the reason
+/// is the rule by which it was shown.
+fn shown_quarantine(desk: &Desk<'_>) -> Vec<Justification> {
+    let why = "a plain-text master is shown every draft that is not discarded, ranked by Cred";
+    let quarantined = desk.deliberation.with_status(Status::Quarantine);
+    quarantined.into_iter().map(|agent| Justification { agent, why: why.to_owned() }).collect()
 }

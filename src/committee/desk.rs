@@ -1,0 +1,118 @@
+//! The master's desk: everything that it is to work from once the agents are done, and how it is asked.
+
+use serde_json::{Value, json};
+
+use super::budget::ModelText;
+use super::call::Ask;
+use super::case::Case;
+use super::deliberate::{Deliberation, set, without_self_confidence};
+use super::sections::discarded::Discarded;
+use super::{Committee, Failure, sections};
+use crate::domain::{Agent, AgentReport, Plan, Role, Status};
+use crate::journal::{DisagreementNote, RunContext};
+
+/// The most disagreements that the master is shown.
+const MOST_DISAGREEMENTS: usize = 6;
+
+/// What the master is to work from.
+pub struct Desk<'a> {
+    pub run: &'a RunContext,
+    pub house: &'a Committee,
+    pub case: &'a Case,
+    pub plan: &'a Plan,
+    pub deliberation: &'a Deliberation,
+}
+
+impl<'a> Desk<'a> {
+    /// The outputs that are not discarded: agent, report, score, tokens; the best first.
+    pub fn usable(&self) -> Vec<(Agent, &'a AgentReport, &'a crate::domain::Score, u64)> {
+        let mut usable: Vec<_> =
+            self.deliberation.answered().filter(|(_, _, score, _)| score.status != Status::Discard).collect();
+        usable.sort_by(|a, b| b.2.cred.total_cmp(&a.2.cred));
+        usable
+    }
+
+    /// What the reply must not refer to.
+    pub fn discarded(&self) -> Discarded {
+        let reports = self.deliberation.answered().filter(|(_, _, score, _)| score.status == Status::Discard);
+        Discarded::new(reports.map(|(agent, report, ..)| (agent.as_str(), report)))
+    }
+
+    /// The values of the master's prompts, and what of them models wrote.
+    pub fn values(&self) -> (Value, Vec<ModelText>) {
+        let mut values = self.case.values(Some(self.plan.task_type.as_str()), &[]);
+        let mut texts = vec![];
+        let outputs: Vec<Value> = self
+            .usable()
+            .into_iter()
+            .map(|(agent, report, score, tokens)| {
+                let report_json = without_self_confidence(&qualified(agent, report));
+                texts.push(ModelText::of(&report_json, tokens));
+                let axes: Vec<String> =
+                    score.axes.iter().map(|(axis, s)| format!("{} {:.0}", axis.as_str(), s.points)).collect();
+                json!({
+                    "agent": agent.as_str(),
+                    "status": score.status.as_str(),
+                    "cred": format!("{:.2}", score.cred),
+                    "axes": axes.join(", "),
+                    "report_json": report_json,
+                })
+            })
+            .collect();
+        set(&mut values, "outputs", json!(outputs));
+        let disagreements: Vec<Value> = self
+            .visible_disagreements()
+            .map(|(topic, positions)| json!({ "topic": topic, "positions": positions }))
+            .collect();
+        set(&mut values, "disagreements", json!(disagreements));
+        let missing: Vec<String> =
+            self.deliberation.failed().map(|(agent, cause, _)| format!("{agent}: {cause}")).collect();
+        set(&mut values, "missing", json!(missing));
+        (values, texts)
+    }
+
+    /// Disagreements between outputs that are not discarded, with the units that state each position; the gravest first,
+    /// and as many as the money that is held for the synthesis has room for.
+    fn visible_disagreements(&self) -> impl Iterator<Item = (&'a str, Vec<String>)> {
+        self.deliberation.visible_disagreements().into_iter().take(MOST_DISAGREEMENTS).map(|(d, positions)| {
+            let shown = positions.into_iter().map(|p| {
+                let units: Vec<&str> = p.units.iter().take(6).map(String::as_str).collect();
+                format!("{} ({})", sections::excerpt(&p.text, 160), units.join(", "))
+            });
+            (d.topic.as_str(), shown.take(3).collect())
+        })
+    }
+
+    pub fn ask(&self, step: &str, values: Value, model_texts: Vec<ModelText>) -> Result<Ask<'static>, Failure> {
+        let Some(master) = self.house.role(Role::Master) else {
+            return Err(Failure::internal("no master is configured"));
+        };
+        let planned = self.deliberation.trimmed.max_tokens.iter().find(|(role, _)| *role == Role::Master);
+        Ok(Ask {
+            step: step.to_owned(),
+            role: Role::Master,
+            prompt: self.house.prompts.render(master.prompts, step, values)?,
+            images: &[],
+            model_texts,
+            max_tokens: planned.map_or(master.max_tokens, |(_, tokens)| *tokens),
+            // The estimate comes after the synthesis, and a little must be left for the end.
+            until: self.house.stage_end(self.run, if step == "estimate" { 0.98 } else { 0.93 }),
+        })
+    }
+
+    /// The detected disagreements as notes.
+    pub fn detected(&self) -> Vec<DisagreementNote> {
+        self.visible_disagreements()
+            .map(|(topic, positions)| DisagreementNote { topic: topic.to_owned(), summary: positions.join(" / ") })
+            .collect()
+    }
+}
+
+/// The report with unit ids that say whose they are.
+fn qualified(agent: Agent, report: &AgentReport) -> AgentReport {
+    let mut report = report.clone();
+    for unit in &mut report.units {
+        unit.id = format!("{agent}:{}", unit.id);
+    }
+    report
+}

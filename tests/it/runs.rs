@@ -319,3 +319,32 @@ async fn an_answer_whose_run_was_cancelled_can_be_given_again() {
     let (_, run) = app.get(&format!("/api/runs/{}", again.run)).await;
     assert_eq!(run["parent"], asked.run.to_string());
 }
+
+#[tokio::test]
+async fn a_repetition_after_a_restart_gets_the_stored_reply() {
+    let provider = MockProvider::start().await;
+    let first = TestApp::start(&provider).await;
+    let send = |app: &TestApp| app.post(&chat("audit", QUESTION)).header("idempotency-key", "k-restart");
+    let before = first.reply(send(&first)).await;
+    let folder = std::sync::Arc::clone(&first.folder);
+    drop(first);
+    let second = TestApp::on(&provider, Setup::default(), folder).await;
+    let after = second.reply(send(&second)).await;
+    assert_eq!((before.run, before.body), (after.run, after.body));
+    assert_eq!(provider.calls().len(), 5);
+}
+
+#[tokio::test]
+async fn a_threshold_of_zero_never_asks_but_where_the_master_cannot_plan() {
+    let scenario = crate::support::Scenario::disagreeing();
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    let setup = || Setup::default().set("/policy/askUserThreshold", json!(0.0));
+    let app = TestApp::with(&provider, setup()).await;
+    assert_eq!(app.ask("ask", &message).await.outcome, "answered");
+    let vague = crate::support::Scenario::vague();
+    let message = vague.message.clone();
+    let provider = MockProvider::playing(vague).await;
+    let app = TestApp::with(&provider, setup()).await;
+    assert_eq!(app.ask("ask", &message).await.outcome, "clarification");
+}

@@ -13,9 +13,9 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use crate::attachments::{Bounds, Fetcher};
 use crate::clock::Clock;
-use crate::committee::{Committee, PromptError, Prompts};
+use crate::committee::{Committee, PromptError, Prompts, Quote, quote};
 use crate::config::{self, Config, ProviderKind};
-use crate::domain::{RunId, fingerprint};
+use crate::domain::{Question, RunId, fingerprint};
 use crate::journal::{
     self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, RunFilter, RunRow, SqliteStore, Store,
     Wake,
@@ -283,6 +283,11 @@ impl App {
     /// Stops taking runs on and waits for those in flight, at most for `patience`. What is left is taken over later.
     pub async fn drain(&self, patience: std::time::Duration) {
         self.runner.drain(patience).await;
+    }
+
+    /// What a question will cost, before anything is bought.
+    pub fn quote(&self, question: &Question) -> Quote {
+        quote(&self.committee, question)
     }
 
     pub fn committee(&self) -> &Committee {

@@ -7,6 +7,7 @@ mod doctor;
 mod exit;
 mod health;
 mod progress;
+mod quote;
 mod remote;
 mod runs;
 mod serve;
@@ -41,6 +42,8 @@ enum Command {
     Audit(ask::AskArguments),
     /// Ask the committee thoroughly: up to three rounds, a larger cap, the whole audit.
     Deep(ask::AskArguments),
+    /// Quote the price of a question before it is asked; buys nothing.
+    Quote(quote::QuoteArguments),
     /// List runs, newest first.
     Runs(runs::RunsArguments),
     /// Show a run again: its reply and its audit, from the journal.
@@ -80,6 +83,7 @@ pub async fn run() -> Exit {
         Command::Ask(arguments) => ask::run(&env, Mode::Ask, arguments).await,
         Command::Audit(arguments) => ask::run(&env, Mode::Audit, arguments).await,
         Command::Deep(arguments) => ask::run(&env, Mode::Deep, arguments).await,
+        Command::Quote(arguments) => quote::run(&env, arguments).await,
         Command::Runs(arguments) => runs::run(&env, arguments).await,
         Command::Show(arguments) => show::run(&env, arguments).await,
         Command::Verify(arguments) => verify::run(&env, arguments).await,

@@ -15,6 +15,7 @@ mod estimate;
 mod hints;
 pub mod invariants;
 mod plan;
+mod price;
 mod prompts;
 mod question;
 mod reply;
@@ -41,6 +42,7 @@ use desk::Desk;
 
 pub use audit::{markdown as audit_markdown, view as audit_view};
 pub use plan::OrchestrationPlan;
+pub use price::{Quote, quote};
 pub use prompts::{Error as PromptError, Prompts};
 pub use synthesize::FinalSynthesis;
 

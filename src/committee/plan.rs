@@ -14,6 +14,9 @@ use crate::config::OutputForm;
 use crate::domain::{Agent, CORE_AGENTS, Clarification, Mode, Plan, Role, TaskType};
 use crate::journal::{Event, Hinted, Planned, RunContext};
 
+/// The longest plan, in tokens.
+pub const MOST_TOKENS: u32 = 700;
+
 /// How much of a long question the planning master reads.
 const HEAD_CHARS: usize = 3000;
 const TAIL_CHARS: usize = 1000;
@@ -103,7 +106,7 @@ async fn ask_master(run: &RunContext, house: &Committee, case: &Case, hints: &Hi
         prompt,
         images: &[],
         model_texts: vec![],
-        max_tokens: master.max_tokens.min(700),
+        max_tokens: master.max_tokens.min(MOST_TOKENS),
         until: house.stage_end(run, 0.25),
     };
     let bought = match master.output {

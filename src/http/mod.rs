@@ -25,6 +25,7 @@ use crate::app::App;
 pub fn router(app: Arc<App>) -> Router {
     let guarded = Router::new()
         .route("/api/chat", post(api::chat::post))
+        .route("/api/quote", post(api::quote::post))
         .route("/api/runs", get(api::runs::list))
         .route("/api/runs/{id}", get(api::runs::show).delete(api::runs::cancel))
         .route("/api/runs/{id}/journal", get(api::runs::journal))

@@ -348,3 +348,25 @@ async fn a_threshold_of_zero_never_asks_but_where_the_master_cannot_plan() {
     let app = TestApp::with(&provider, setup()).await;
     assert_eq!(app.ask("ask", &message).await.outcome, "clarification");
 }
+
+#[tokio::test]
+async fn a_quote_costs_nothing_and_holds() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let quote = |mode: &'static str| {
+        let request = app.client.post(format!("{}/api/quote", app.url)).json(&chat(mode, QUESTION));
+        async move { request.send().await.unwrap().json::<Value>().await.unwrap() }
+    };
+    let ask = quote("ask").await;
+    let figure = |name: &str| ask[name].as_f64().unwrap();
+    assert_eq!((figure("capUsd"), ask["calls"].as_u64()), (0.10, Some(5)));
+    assert!(figure("expectedUsd") > 0.0 && figure("expectedUsd") < figure("worstUsd"));
+    assert!(figure("worstUsd") <= figure("capUsd"));
+    assert!(quote("deep").await["worstUsd"].as_f64() > ask["worstUsd"].as_f64());
+    assert_eq!(provider.calls().len(), 0);
+    assert_eq!(app.get("/api/runs").await.1["runs"], json!([]));
+    let got = app.ask("ask", QUESTION).await;
+    assert!(got.body["meta"]["budget"]["estimatedUsd"].as_f64().unwrap() <= figure("worstUsd"));
+    let wrong = app.client.post(format!("{}/api/quote", app.url)).json(&chat("ask", " ")).send().await.unwrap();
+    assert_eq!(wrong.status(), 422);
+}

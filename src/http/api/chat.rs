@@ -129,7 +129,7 @@ pub(in crate::http) fn meta_body(reply: &Reply) -> Value {
     })
 }
 
-async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Question, Problem> {
+pub(in crate::http) async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Question, Problem> {
     let content_type = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     let essence = content_type.split(';').next().unwrap_or("").trim();
     if !essence.eq_ignore_ascii_case("application/json") {

@@ -2,4 +2,5 @@
 
 pub(super) mod chat;
 pub(super) mod health;
+pub(super) mod quote;
 pub(super) mod runs;

@@ -1,0 +1,64 @@
+//! `conclave quote`: the price of a question before it is asked.
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::exit::{Exit, fail};
+use crate::app::App;
+use crate::clock::Clock;
+use crate::config::{self, Env};
+use crate::domain::{Context, Mode, Question, Source, User};
+
+#[derive(Debug, Args)]
+pub(super) struct QuoteArguments {
+    /// The question.
+    question: String,
+    #[arg(long, value_enum, default_value_t = QuotedMode::Ask)]
+    mode: QuotedMode,
+    /// Print the quote as JSON, as the API gives it.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum QuotedMode {
+    Ask,
+    Audit,
+    Deep,
+}
+
+pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Exit {
+    let config = match config::load(env) {
+        Ok(config) => config,
+        Err(problems) => return fail(Exit::Configuration, problems),
+    };
+    let app = match App::start(config, Clock::System).await {
+        Ok(app) => app,
+        Err(error) => return fail(Exit::Unexpected, error),
+    };
+    let mode = match arguments.mode {
+        QuotedMode::Ask => Mode::Ask,
+        QuotedMode::Audit => Mode::Audit,
+        QuotedMode::Deep => Mode::Deep,
+    };
+    let user = User { id: "cli".into(), name: "cli".into() };
+    let question = Question {
+        source: Source::Cli,
+        mode,
+        user,
+        context: Context::default(),
+        message: arguments.question.trim().to_owned(),
+        attachments: vec![],
+    };
+    let quote = app.quote(&question);
+    if arguments.json {
+        let body = json!({ "capUsd": quote.cap.dollars(), "expectedUsd": quote.expected.dollars(),
+                           "worstUsd": quote.worst.dollars(), "calls": quote.calls });
+        println!("{body}");
+    } else {
+        println!("expected  {} for {} calls", quote.expected, quote.calls);
+        println!("at worst  {}", quote.worst);
+        println!("cap       {}", quote.cap);
+    }
+    Exit::Done
+}

@@ -1,0 +1,66 @@
+//! What a question will cost, before anything is bought: the same bounds by which calls are reserved.
+
+use serde::Serialize;
+
+use super::Committee;
+use super::budget::{self, InputBound, ModelText};
+use crate::domain::{Agent, CORE_AGENTS, Mode, Question, Role, Usd};
+
+/// Output that a call makes on average, as a share of what it may make.
+const USUAL_SHARE: f64 = 0.45;
+
+/// Input that a request has on average, as a share of its upper bound.
+const USUAL_INPUT: f64 = 0.6;
+
+/// The price of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Quote {
+    pub cap: Usd,
+    /// Plan, core agents in one round, and synthesis, at usual lengths.
+    pub expected: Usd,
+    /// Every agent that may run, in every round that the mode allows, at full length; never more than the cap.
+    pub worst: Usd,
+    /// Calls of the expected run.
+    pub calls: usize,
+}
+
+/// Quotes a question.
+pub fn quote(house: &Committee, question: &Question) -> Quote {
+    let cap = house.policy.cap(question.mode);
+    let read = budget::text_bound(&question.message) + 700;
+    let agents: Vec<Agent> = Agent::ALL
+        .into_iter()
+        .filter(|agent| house.role(Role::Agent(*agent)).is_some() && !house.policy.disabled_agents.contains(agent))
+        .filter(|agent| *agent != Agent::Visual || question.has_image())
+        .collect();
+    let call = |role: Role, written: u64, most: Option<u32>, usual: bool| -> Usd {
+        let Some(model) = house.role(role) else { return Usd::ZERO };
+        let images = if role == Role::Agent(Agent::Visual) { question.attachments.len() } else { 0 };
+        let mut input = InputBound::new(house.prompt_bytes(role), read, &[ModelText::planned(written)], images);
+        let mut output = most.unwrap_or(model.max_tokens).min(model.max_tokens);
+        if usual {
+            input.stable = (input.stable as f64 * USUAL_INPUT) as u64;
+            input.volatile = (input.volatile as f64 * USUAL_INPUT) as u64;
+            output = (f64::from(output) * USUAL_SHARE) as u32;
+        }
+        budget::worst_case(model, input, output).map_or(Usd::ZERO, |reservation| reservation.amount)
+    };
+    let written = |agents: &[Agent]| -> u64 {
+        agents.iter().filter_map(|a| house.role(Role::Agent(*a))).map(|model| u64::from(model.max_tokens)).sum()
+    };
+    let plan = super::plan::MOST_TOKENS;
+    let core = written(&CORE_AGENTS);
+    let expected: Usd = call(Role::Master, 0, Some(plan), true)
+        + CORE_AGENTS.iter().map(|agent| call(Role::Agent(*agent), 0, None, true)).sum()
+        + call(Role::Master, core, None, true);
+    let rounds = u64::from(question.mode.max_rounds());
+    let everybody = written(&agents);
+    let first: Usd = agents.iter().map(|agent| call(Role::Agent(*agent), 0, None, false)).sum();
+    let later: Usd = agents.iter().map(|agent| call(Role::Agent(*agent), everybody, None, false)).sum();
+    let mut worst = call(Role::Master, 0, Some(plan), false) + first + call(Role::Master, everybody, None, false);
+    for _ in 1..rounds {
+        worst += later;
+    }
+    debug_assert!(question.mode != Mode::Ask || rounds == 1);
+    Quote { cap, expected: expected.min(cap), worst: worst.min(cap), calls: 2 + CORE_AGENTS.len() }
+}

@@ -90,9 +90,11 @@ pub(super) fn idempotency_key(question: &Question, header: Option<&str>) -> Opti
 static CORRECTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let right = r"(?:true|right|correct|so|the\s+case)";
     let wrong = format!(r"(?:wrong|false|incorrect|untrue|(?:not|no\s+longer)\s+(?:\w+\s+)?{right})");
-    let verdict = format!(r"(?:(?:\s+(?:is|was)|\s*['’]s)\s+{wrong}|\s+(?:is|was)n['’]?t\s+(?:\w+\s+)?{right})");
+    let verdict = format!(
+        r"(?:(?:\s+(?:is|was)|\s*['’]s)\s+{wrong}|\s+(?:is|was)n['’]?t\s+(?:\w+\s+)?{right}|(?:\s*:)?\s+{wrong})"
+    );
     Regex::new(&format!(
-        r"(?is)^\s*(?:(?:the\s+|your\s+)?assumption\s+)?(A\d{{1,2}}){verdict}\b\s*[:,.;!\-–—]*\s*(.*)$"
+        r"(?is)^\s*(?:(?:no|nope|actually|sorry)\s*[,.;:!]?\s+)?(?:(?:the\s+|your\s+)?assumption\s+)?(A\d{{1,2}}){verdict}\b\s*[:,.;!\-–—]*\s*(.*)$"
     ))
     .ok()
 });
@@ -108,6 +110,7 @@ static LETTER: LazyLock<Option<Regex>> = LazyLock::new(|| {
             \s* [,;:] \s* (?<listed>.*)
             | (?: \s+ [\-–—]+ \s* | [\-–—]+ \s+ ) (?<dashed>.*)
             | {close}+ \s+ (?<closed>.*)
+            | \s+ (?<reason>(?:because|since|but|and\s+also)\b .*)
             | \s+ (?<courtesy>{courtesy} (?: \s* [,;:.!…)] .* )?)
             | \s* [?!.]* {close}* \s*
         ) $",
@@ -194,7 +197,7 @@ fn answer(asked: &Clarification, message: &str) -> Continuation {
             let answer = if repeats { option.clone() } else { format!("{option} ({more})") };
             return Continuation::Answer { question, answer, option: Some(own) };
         }
-        if plain(message) == plain(option) {
+        if plain(message) == plain(option) || plain(message) == plain(&format!("{own} {option}")) {
             return Continuation::Answer { question, answer: option.clone(), option: Some(own) };
         }
     }

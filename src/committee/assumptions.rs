@@ -21,8 +21,9 @@ pub fn ledger(stated: &[(String, AssumptionKind)], reports: &[(Agent, &AgentRepo
         let text = one_line(text);
         let agents = reports.iter().filter(|(_, r)| r.assumptions.iter().any(|a| same(a, &text))).map(|(a, _)| *a);
         let agents: Vec<Agent> = agents.collect();
+        let corrected = case.corrections.iter().any(|c| same(&c.wrong, &text));
         let known = entries.iter().any(|(known, ..)| same(known, &text));
-        if !text.is_empty() && !known && !is_nothing(&text) {
+        if !text.is_empty() && !known && !corrected && !is_nothing(&text) {
             entries.push((text, *kind, agents));
         }
     }

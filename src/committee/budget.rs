@@ -69,22 +69,30 @@ impl InputBound {
 
 /// The most tokens that a text of unknown origin makes, for byte-pair vocabularies as all vendors have them: a word's
 /// letters two by two (one by one where it is no word: capitals inside, hardly a vowel), digits and signs one by one,
-/// a space with the word behind it, and what is not ASCII byte by byte. English prose makes about half as many.
+/// a space with the word behind it, letters of other alphabets one by one, Chinese, Japanese and Korean signs
+/// at two, and all else byte by byte. English prose makes about half as many.
 pub fn text_bound(text: &str) -> u64 {
     let mut tokens = 0u64;
     let mut word: Vec<u8> = vec![];
     let mut space = false;
-    for byte in text.bytes() {
-        if byte.is_ascii_alphabetic() {
-            word.push(byte);
+    for c in text.chars() {
+        if c.is_ascii_alphabetic() {
+            word.extend(u8::try_from(c));
             space = false;
             continue;
         }
         tokens += word_bound(&word);
         word.clear();
-        // A single space goes into the token of the word behind it.
-        tokens += u64::from(byte != b' ' || space);
-        space = byte == b' ';
+        tokens += match c {
+            // A single space goes into the token of the word behind it.
+            ' ' => u64::from(space),
+            _ if c.is_ascii() => 1,
+            // Letters of the alphabets that every vocabulary knows, and the scripts that are written in syllables or signs.
+            '\u{a0}'..='\u{6ff}' => 1,
+            '\u{3000}'..='\u{30ff}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{ff00}'..='\u{ffef}' => 2,
+            _ => c.len_utf8() as u64,
+        };
+        space = c == ' ';
     }
     tokens + word_bound(&word)
 }
@@ -265,7 +273,7 @@ mod tests {
         assert_eq!(text_bound("qxzvkjwq"), 8);
         assert_eq!(text_bound("aBcDeF"), 6);
         assert_eq!(text_bound("3.14"), 4);
-        assert_eq!(text_bound("é"), 2);
+        assert_eq!((text_bound("é"), text_bound("日"), text_bound("🦀")), (1, 2, 4));
         assert_eq!(text_bound("a   b"), 1 + 2 + 1);
     }
 

@@ -49,11 +49,17 @@ pub struct Unbought {
     /// Short and bounded, such as "timed out".
     pub cause: String,
     pub detail: String,
+    /// It was the run's own time that ended the call, not the call's.
+    pub by_deadline: bool,
 }
 
 impl Unbought {
     fn new(cause: &str, detail: impl Into<String>) -> Self {
-        Self { cause: cause.to_owned(), detail: detail.into() }
+        Self { cause: cause.to_owned(), detail: detail.into(), by_deadline: false }
+    }
+
+    fn no_time() -> Self {
+        Self { by_deadline: true, ..Self::new("timed out", "no time was left for the call") }
     }
 }
 
@@ -171,7 +177,7 @@ async fn buy(
     let Some(first) = house.role(ask.role) else {
         return Ok(Err(Unbought::new("not configured", format!("no model is configured for {}", ask.role))));
     };
-    let mut last = Unbought::new("timed out", "no time was left for the call");
+    let mut last = Unbought::no_time();
     let mut number = 0u32;
     for model in std::iter::successors(Some(first), |model| model.fallback.as_deref()) {
         let mut tries = 0;
@@ -193,7 +199,7 @@ async fn buy(
                 // It died with its process, which says nothing against the model.
                 CallResult::InDoubt => tries -= 1,
                 CallResult::Failed { cause, detail, retry } => {
-                    last = Unbought { cause, detail };
+                    last = Unbought { by_deadline: settled.clipped && cause == "timed out", cause, detail };
                     let Retryable::AfterMs(least) = retry else { break };
                     let pause = house.backoff(tries, least, run.accepted().seed);
                     let patience = house.policy.retry_max.saturating_mul(4);
@@ -226,6 +232,8 @@ struct Settled {
     usage: Option<Tokens>,
     /// Made by this process just now, not read from the journal.
     fresh: bool,
+    /// The run's own time left the call less than a call may take.
+    clipped: bool,
 }
 
 async fn attempt(
@@ -240,7 +248,7 @@ async fn attempt(
     let known = run.recall(&crate::journal::settled_key(call)).is_some();
     let time = ask.until.saturating_duration_since(Instant::now());
     if !known && time < LEAST_TIME {
-        return Ok(Err(Unbought::new("timed out", "no time was left for the call")));
+        return Ok(Err(Unbought::no_time()));
     }
     let messages = messages(house, ask, model, repair)?;
     let bound = input_bound(ask, &messages, schema, repair);
@@ -273,7 +281,9 @@ async fn attempt(
     };
     let outcome = run.call(sent, perform(house, model, &request)).await?;
     Ok(match outcome {
-        Ok(CallSettled { result, usage, .. }) => Ok(Settled { result, usage, fresh: !known }),
+        Ok(CallSettled { result, usage, .. }) => {
+            Ok(Settled { result, usage, fresh: !known, clipped: time < house.policy.call_timeout })
+        }
         Err(refused) => Err(Unbought::new("out of budget", refused.to_string())),
     })
 }

@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
 use super::{Committee, Failure};
-use crate::domain::{Agent, AgentReport, Assumption, Obtained, Question, RunId};
+use crate::domain::{Agent, AgentReport, Assumption, Clarification, Obtained, Question, RunId};
 use crate::journal::{
     Accepted, AgentOutcome, Continuation, Entry, Event, Planned, RunContext, Scored, Synthesized, views,
 };
@@ -52,6 +52,8 @@ pub struct Parent {
     pub reports: BTreeMap<Agent, Inherited>,
     pub scored: Option<Scored>,
     pub assumptions: Vec<Assumption>,
+    /// What it asked, if it asked.
+    pub question: Option<Clarification>,
 }
 
 #[derive(Debug, Clone)]
@@ -101,12 +103,14 @@ pub async fn open(run: &RunContext, house: &Committee) -> Result<Case, Failure> 
 }
 
 fn inherit(run: RunId, entries: &[Entry]) -> Parent {
-    let mut parent = Parent { run, planned: None, reports: BTreeMap::new(), scored: None, assumptions: vec![] };
+    let mut parent =
+        Parent { run, planned: None, reports: BTreeMap::new(), scored: None, assumptions: vec![], question: None };
     for entry in entries {
         match &entry.event {
             Event::Planned(planned) => parent.planned = Some(planned.clone()),
             Event::Scored(scored) => parent.scored = Some(Scored::clone(scored)),
             Event::Synthesized(synthesized) => {
+                parent.question = Some(synthesized.question.clone());
                 if let Synthesized { draft: Some(draft), .. } = &**synthesized {
                     parent.assumptions.clone_from(&draft.assumptions);
                 }

@@ -356,7 +356,7 @@ impl Table<'_> {
                 notes: typed.notes,
                 tokens: typed.tokens,
             },
-            Err(Unbought { cause, detail }) => AgentOutcome::Failed { cause, detail },
+            Err(Unbought { cause, detail, .. }) => AgentOutcome::Failed { cause, detail },
         };
         finished(self.run, AgentFinished { round, agent, outcome, reused_from: None }).await
     }

@@ -36,6 +36,7 @@ impl<'a> Desk<'a> {
     pub fn discarded(&self) -> Discarded {
         let reports = self.deliberation.answered().filter(|(_, _, score, _)| score.status == Status::Discard);
         Discarded::new(reports.map(|(agent, report, ..)| (agent.as_str(), report)))
+            .with_labels(&self.case.question.message)
     }
 
     /// The values of the master's prompts, and what of them models wrote.

@@ -14,7 +14,7 @@ use crate::config::OutputForm;
 use crate::domain::{Estimate, EstimateStep, Pert, Role, TimeUnit};
 
 /// The most steps that are estimated one by one.
-pub(super) const MOST_STEPS: usize = 30;
+pub(super) const MOST_STEPS: usize = 100;
 
 /// Figures when no model gives any: minutes for one step of an unknown task.
 const BY_RULE: (f64, f64, f64) = (5.0, 15.0, 45.0);
@@ -70,8 +70,18 @@ pub async fn of_synthesis(
     main: &str,
     corrections: &mut Vec<String>,
 ) -> Result<Option<Estimate>, Failure> {
-    if !given.plan_steps.is_empty() {
+    let steps = plan_steps(main).len();
+    if !given.plan_steps.is_empty() && (steps == 0 || steps == given.plan_steps.len()) {
         return Ok(Some(estimate(&given, corrections)));
+    }
+    if !given.plan_steps.is_empty() {
+        corrections.push(format!("the plan has {steps} steps and the figures {}", given.plan_steps.len()));
+        let asked = of_text(desk, main, corrections).await?;
+        return Ok(match asked {
+            Some(asked) if !asked.by_rule => Some(asked),
+            // Figures for other steps are nearer to the truth than a rule of thumb.
+            Some(_) | None => Some(estimate(&given, corrections)),
+        });
     }
     of_text(desk, main, corrections).await
 }

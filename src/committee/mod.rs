@@ -234,7 +234,11 @@ impl Failure {
     }
 
     fn master(stage: &str, unbought: &call::Unbought) -> Self {
-        Self::master_detail(stage, &unbought.cause, &unbought.detail)
+        let mut failure = Self::master_detail(stage, &unbought.cause, &unbought.detail);
+        if let (Self::Failed { cause, .. }, true) = (&mut failure, unbought.by_deadline) {
+            *cause = Cause::Deadline;
+        }
+        failure
     }
 
     fn master_detail(stage: &str, cause: &str, detail: &str) -> Self {

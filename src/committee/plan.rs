@@ -119,9 +119,11 @@ async fn ask_master(run: &RunContext, house: &Committee, case: &Case, hints: &Hi
             corrections.extend(typed.notes.into_iter().map(|note| format!("the plan's JSON: {note}")));
             Planned { plan, obtained: typed.obtained.as_str().into(), corrections }
         }
-        Err(unbought) if matches!(unbought.cause.as_str(), "malformed output" | "cut off" | "empty output") => {
+        Err(unbought)
+            if matches!(unbought.cause.as_str(), "malformed output" | "cut off" | "empty output" | "out of budget") =>
+        {
             let (plan, mut corrections) = bound(&by_hints(case, hints), house, case);
-            corrections.push(format!("the master's plan could not be read ({}): hints decided", unbought.cause));
+            corrections.push(format!("there is no plan of the master ({}): hints decided", unbought.cause));
             Planned { plan, obtained: "by hints".into(), corrections }
         }
         Err(unbought) => return Err(Failure::master("plan", &unbought)),

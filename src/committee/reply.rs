@@ -54,8 +54,8 @@ pub fn panel_notes(deliberation: &Deliberation) -> Vec<String> {
         deliberation.failed().map(|(agent, cause, _)| format!("{agent}: no usable output ({cause})")).collect();
     let discarded = deliberation.with_status(Status::Discard);
     if !discarded.is_empty() {
-        let names = discarded.iter().map(|a| a.as_str()).collect::<Vec<_>>().join(", ");
-        notes.push(format!("left out for too low a score: {names}"));
+        let plural = if discarded.len() == 1 { "output was" } else { "outputs were" };
+        notes.push(format!("{} {plural} left out for too low a score", discarded.len()));
     }
     notes.extend(deliberation.trimmed.left_out.iter().map(|l| format!("to stay under the cap, {l}")));
     let usable: Vec<_> =

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::case::{Case, Inherited, Parent};
-use crate::domain::{Agent, AgentReport, Status};
+use crate::domain::{Agent, AgentReport, OPTION_LETTERS, Status};
 use crate::journal::Continuation;
 
 /// Agents that must be asked, and those whose stored output is reused.
@@ -32,7 +32,11 @@ pub fn split(case: &Case, panel: &[Agent]) -> Split {
     let point = point(case);
     let touched = |agent: Agent, report: &AgentReport| {
         let discarded = status_of(parent, agent).is_none_or(|s| s == Status::Discard);
-        discarded || corrected.contains(&agent) || overruled.contains(agent.as_str()) || is_about(report, &point)
+        discarded
+            || speaks_for_another(case, parent, report)
+            || corrected.contains(&agent)
+            || overruled.contains(agent.as_str())
+            || is_about(report, &point)
     };
     let mut split = Split { asked: vec![], reused: BTreeMap::new() };
     for agent in panel {
@@ -71,6 +75,22 @@ fn overruled<'a>(case: &Case, parent: &'a Parent) -> BTreeSet<&'a str> {
         }
     }
     overruled
+}
+
+/// Whether a report answers with what tells another option from the chosen one ("100" where the user chose "95").
+fn speaks_for_another(case: &Case, parent: &Parent, report: &AgentReport) -> bool {
+    let Some(Continuation::Answer { option: Some(letter), .. }) = &case.latest else { return false };
+    let Some(question) = &parent.question else { return false };
+    let shared: BTreeSet<String> = words(&case.question.message).collect();
+    let (mut chosen, mut others) = (BTreeSet::new(), BTreeSet::new());
+    for (own, option) in OPTION_LETTERS.iter().zip(&question.options) {
+        let of_option = words(option).filter(|word| !shared.contains(word));
+        if own == letter { chosen.extend(of_option) } else { others.extend(of_option) }
+    }
+    let said: BTreeSet<String> = words(&report.answer_summary.join(" ")).collect();
+    let for_chosen = chosen.difference(&others).any(|word| said.contains(word));
+    let for_another = others.difference(&chosen).any(|word| said.contains(word));
+    for_another && !for_chosen
 }
 
 /// The content words of what the user has settled last, less those of the original question, which every report shares.

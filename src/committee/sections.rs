@@ -70,7 +70,18 @@ pub fn main_answer(markdown: &str, discarded: &Discarded, corrections: &mut Vec<
 
 /// A main answer that cannot be mistaken for, or swallow, what the service writes around it.
 pub fn renderable(main: &str) -> String {
-    outline::closed(&outline::demoted(main, |heading| own_heading(&heading.text).is_some()))
+    let closed = outline::closed(&outline::demoted(main, |heading| own_heading(&heading.text).is_some()));
+    without_open_comment(&closed)
+}
+
+/// A comment that is left open would hide all that follows it.
+fn without_open_comment(text: &str) -> String {
+    let Some(at) = text.rfind("<!--") else { return text.to_owned() };
+    let (before, after) = text.split_at(at);
+    if after.contains("-->") || Outline::of(text).in_code(at) {
+        return text.to_owned();
+    }
+    format!("{before}&lt;!--{}", after.trim_start_matches("<!--"))
 }
 
 struct Line<'a> {

@@ -42,12 +42,36 @@ const LEADS: [&str; 14] = [
     "to",
 ];
 
+/// What an order is often done to.
+const OBJECTS: [&str; 12] = ["the", "a", "an", "your", "all", "each", "every", "it", "them", "both", "any", "ssh"];
+
+/// Words that begin a statement and not an order.
+const OPENERS: [&str; 40] = [
+    "the", "this", "that", "these", "those", "there", "here", "its", "his", "her", "their", "our", "some", "many",
+    "most", "all", "each", "every", "both", "one", "two", "for", "with", "from", "about", "under", "over", "when",
+    "where", "what", "who", "why", "how", "because", "since", "although", "while", "not", "they", "she",
+];
+
+/// Second words after which the first was what a statement is about.
+const STATEMENTS: [&str; 32] = [
+    "is", "are", "was", "were", "has", "have", "had", "can", "could", "will", "would", "may", "might", "must",
+    "should", "does", "do", "did", "of", "or", "and", "in", "means", "needs", "gives", "costs", "takes", "makes",
+    "uses", "per", "than", "at",
+];
+
+/// A heading with a number: the word before it, if it has one of these, and what follows.
+static NUMBERED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)^\s*(?:(step|phase|day|week|month|stage|sprint|milestone|schritt)\s+)?\d+\s*[.):\-–—]\s*(\S.*)$")
+        .ok()
+});
+
 static PLAN_HEADING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)\b(plan|steps?|roadmap|run ?book|procedure|implementation|migration|how to|instructions|milestones?|phases?|rollout|schritte|ablauf|étapes|pasos)\b").ok()
 });
 
-static STEP_LINE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?im)^\s*(?:[-*]\s*)?(?:\*\*|#+\s*)?(?:step|phase)\s+\d+\b[:.)\s*-]*(.*)$").ok());
+static STEP_LINE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?im)^\s*(?:[-*]\s*)?(?:\*\*|#+\s*)?(?:step|phase|day|week|month|stage|sprint|milestone)\s+\d+\b[:.)\s*-]*(.*)$").ok()
+});
 
 /// The steps of the plan in a Markdown text, in order; empty if it has none.
 ///
@@ -64,13 +88,56 @@ pub fn plan_steps(markdown: &str) -> Vec<String> {
             list.under_plan_heading && list.items.len() >= 2 && (list.ordered || actions * 2 >= list.items.len());
         ordered_plan || headed_plan
     };
-    let listed: Vec<String> =
-        lists(markdown).into_iter().filter(plan).flat_map(|list| list.items).map(|item| label(&item.text)).collect();
+    let lists = lists(markdown);
+    // What stands inside a step is part of it.
+    let inside = |list: &List| {
+        std::iter::successors(list.parent.and_then(|i| lists.get(i)), |l| l.parent.and_then(|i| lists.get(i))).any(plan)
+    };
+    let listed: Vec<String> = lists
+        .iter()
+        .filter(|list| plan(list) && !inside(list))
+        .flat_map(|list| &list.items)
+        .map(|item| label(&item.text))
+        .collect();
     if !listed.is_empty() {
         return listed;
     }
+    let headed = numbered_headings(markdown, english);
+    if !headed.is_empty() {
+        return headed;
+    }
     let lines = step_lines(markdown);
     if lines.len() >= 2 { lines } else { vec![] }
+}
+
+/// Headings that count the steps: "Step 2: Pull the image" (two or more), or "2. Pull the image" (three or more, mostly
+/// beginning with actions).
+fn numbered_headings(markdown: &str, english: bool) -> Vec<String> {
+    let Some(numbered) = NUMBERED.as_ref() else { return vec![] };
+    let mut named = 0;
+    let mut steps = vec![];
+    let mut heading: Option<String> = None;
+    for event in Parser::new_ext(markdown, Options::empty()) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::Text(text) | Event::Code(text) => {
+                if let Some(heading) = &mut heading {
+                    heading.push_str(&text);
+                }
+            }
+            Event::End(TagEnd::Heading(_)) => {
+                let text = heading.take().unwrap_or_default();
+                if let Some(captures) = numbered.captures(&text) {
+                    named += usize::from(captures.get(1).is_some());
+                    steps.push(captures.get(2).map_or("", |m| m.as_str()).to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    let actions = steps.iter().filter(|step| begins_with_action(step)).count();
+    let plan = named >= 2 || (steps.len() >= 3 && (!english || actions * 2 >= steps.len()));
+    if plan { steps.iter().map(|step| label(step)).collect() } else { vec![] }
 }
 
 /// What the lines that begin with "Step N" say, outside code; one that says nothing more is named by its number.
@@ -93,6 +160,8 @@ const BOLD_LEVEL: usize = 7;
 struct List {
     ordered: bool,
     under_plan_heading: bool,
+    /// The list in whose item this one stands.
+    parent: Option<usize>,
     items: Vec<Item>,
 }
 
@@ -102,22 +171,24 @@ struct Item {
     has_command: bool,
 }
 
-/// The outermost lists, with the heading (or the bold line) that they stand under. Ordered lists that other blocks
-/// interrupt (a code block between two steps) are one list.
+/// All lists, with the heading (or the bold line) that they stand under; a table under a plan's heading is a list of its
+/// rows. Ordered lists that other blocks interrupt (a code block between two steps) are one list.
 fn lists(markdown: &str) -> Vec<List> {
     let mut lists: Vec<List> = vec![];
-    let mut depth = 0usize;
+    // The lists that are open, the innermost last.
+    let mut open: Vec<usize> = vec![];
     let mut heading: Option<String> = None;
     let mut bold = BoldParagraph::default();
     // How deep the heading is that a plan stands under.
     let mut plan_level: Option<usize> = None;
     let mut code = false;
-    for event in Parser::new_ext(markdown, Options::empty()) {
-        if depth == 0
+    for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
+        if open.is_empty()
             && let Some(text) = bold.read(&event)
         {
             plan_level = under_heading(plan_level, &text, BOLD_LEVEL);
         }
+        let item = open.last().and_then(|at| lists.get_mut(*at)).and_then(|list| list.items.last_mut());
         match event {
             Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
             Event::End(TagEnd::Heading(level)) => {
@@ -125,51 +196,57 @@ fn lists(markdown: &str) -> Vec<List> {
                 plan_level = under_heading(plan_level, &text, level as usize);
             }
             Event::Start(Tag::List(start)) => {
-                depth += 1;
-                if depth == 1 {
-                    let continues = start.is_some_and(|n| n > 1)
-                        && lists.last().is_some_and(|l| l.ordered && start == Some(l.items.len() as u64 + 1));
-                    if !continues {
-                        lists.push(List {
-                            ordered: start.is_some(),
-                            under_plan_heading: plan_level.is_some(),
-                            items: vec![],
-                        });
-                    }
+                let list = |parent| List {
+                    ordered: start.is_some(),
+                    under_plan_heading: plan_level.is_some(),
+                    parent,
+                    items: vec![],
+                };
+                let before = lists.iter().rposition(|l| l.parent.is_none()).filter(|_| open.is_empty());
+                let continued = before.filter(|at| {
+                    let next = lists.get(*at).filter(|l| l.ordered).map(|l| l.items.len() as u64 + 1);
+                    start.is_some_and(|n| n > 1 && Some(n) == next)
+                });
+                if continued.is_none() {
+                    lists.push(list(open.last().copied()));
                 }
+                open.push(continued.unwrap_or(lists.len().saturating_sub(1)));
             }
-            Event::End(TagEnd::List(_)) => depth = depth.saturating_sub(1),
-            Event::Start(Tag::Item) if depth == 1 => {
-                if let Some(list) = lists.last_mut() {
+            Event::Start(Tag::Table(_)) if plan_level.is_some() => {
+                lists.push(List { ordered: true, under_plan_heading: true, parent: None, items: vec![] });
+                open.push(lists.len() - 1);
+            }
+            Event::End(TagEnd::List(_)) => {
+                open.pop();
+            }
+            Event::End(TagEnd::Table) if plan_level.is_some() => {
+                open.pop();
+            }
+            Event::Start(Tag::Item | Tag::TableRow) => {
+                if let Some(list) = open.last().and_then(|at| lists.get_mut(*at)) {
                     list.items.push(Item::default());
                 }
             }
             Event::Start(Tag::CodeBlock(_)) => {
                 code = true;
-                if depth > 0
-                    && let Some(item) = lists.last_mut().and_then(|l| l.items.last_mut())
-                {
+                if let Some(item) = item {
                     item.has_command = true;
                 }
             }
             Event::End(TagEnd::CodeBlock) => code = false,
-            Event::Text(text) if !code => match &mut heading {
-                Some(heading) => heading.push_str(&text),
-                None if depth >= 1 => {
-                    if let Some(item) = lists.last_mut().and_then(|l| l.items.last_mut()) {
-                        item.text.push_str(&text);
-                    }
-                }
-                None => {}
+            Event::Text(text) if !code => match (&mut heading, item) {
+                (Some(heading), _) => heading.push_str(&text),
+                (None, Some(item)) => item.text.push_str(&text),
+                (None, None) => {}
             },
-            Event::Code(text) if depth >= 1 => {
-                if let Some(item) = lists.last_mut().and_then(|l| l.items.last_mut()) {
+            Event::Code(text) => {
+                if let Some(item) = item {
                     item.has_command |= text.contains(' ');
                     item.text.push_str(&text);
                 }
             }
-            Event::SoftBreak | Event::HardBreak if depth >= 1 => {
-                if let Some(item) = lists.last_mut().and_then(|l| l.items.last_mut()) {
+            Event::SoftBreak | Event::HardBreak | Event::End(TagEnd::TableCell) => {
+                if let Some(item) = item {
                     item.text.push(' ');
                 }
             }
@@ -220,13 +297,25 @@ fn begins_with_action(item: &str) -> bool {
     let words = item.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase);
     let mut words = words.skip_while(|w| LEADS.contains(&w.as_str()));
     let Some(first) = words.next() else { return false };
-    ACTIONS.split_whitespace().any(|action| {
+    let known = ACTIONS.split_whitespace().any(|action| {
         let plain = first == action;
         let gerund = first
             .strip_suffix("ing")
             .is_some_and(|stem| stem == action || Some(stem) == action.strip_suffix('e') || is_doubled(stem, action));
         plain || gerund
-    })
+    });
+    known || reads_like_an_order(item)
+}
+
+/// No list has every verb: a sentence that begins with one plain word, followed by what it is done to, is read as an order.
+fn reads_like_an_order(item: &str) -> bool {
+    let words: Vec<&str> = item.split_whitespace().collect();
+    let (Some(first), Some(second), true) = (words.first(), words.get(1), words.len() >= 3) else { return false };
+    let plain = first.chars().all(char::is_alphabetic) && first.len() >= 3;
+    let first = first.to_lowercase();
+    let object = OBJECTS.contains(&second.to_lowercase().as_str())
+        || (second.chars().next().is_some_and(char::is_lowercase) && !second.ends_with([',', ':', '.']));
+    plain && object && !OPENERS.contains(&first.as_str()) && !STATEMENTS.contains(&second.to_lowercase().as_str())
 }
 
 /// "runn" of "run".
@@ -309,5 +398,29 @@ mod tests {
     fn steps_in_code_are_not_the_texts_own() {
         assert_eq!(plan_steps("It prints:\n\n```\nStep 1: a\nStep 2: b\n```\n").len(), 0);
         assert_eq!(plan_steps("### Step 1\n\nBoil water.\n\n### Step 2\n\nAdd tea.\n"), ["Boil water", "Add tea"]);
+    }
+
+    #[test]
+    fn nested_lists_numbered_headings_days_and_tables_are_plans() {
+        let nested = "- Setup\n  1. Install Docker\n  2. Pull the image\n  3. Run it\n";
+        assert_eq!(plan_steps(nested), ["Install Docker", "Pull the image", "Run it"]);
+        let headings = "### 1. Install Docker\nText.\n### 2. Pull the image\nText.\n### 3. Run it\nText.\n";
+        assert_eq!(plan_steps(headings), ["Install Docker", "Pull the image", "Run it"]);
+        assert_eq!(plan_steps("**Day 1:** Install it\n\n**Day 2:** Test it\n").len(), 2);
+        let table = "## Implementation plan\n\n| step | who |\n| --- | --- |\n| Install | ops |\n| Test | dev |\n";
+        assert_eq!(plan_steps(table).len(), 2);
+        let rare =
+            "1. Provision a VM on the provider.\n2. Harden SSH access on it.\n3. Bootstrap the node with cloud-init.\n";
+        assert_eq!(plan_steps(rare).len(), 3);
+    }
+
+    #[test]
+    fn sub_steps_belong_to_their_step_and_statements_are_no_orders() {
+        let steps = "1. Install it\n   - run the script\n   - check the log\n2. Test it\n3. Ship it\n";
+        assert_eq!(plan_steps(steps).len(), 3);
+        let facts = "1. Jupiter is the largest planet.\n2. Saturn has rings that are wide.\n3. Albert Einstein was a physicist.\n";
+        assert_eq!(plan_steps(facts), Vec::<String>::new());
+        let names = "1. Red apples from Chile\n2. The green one\n3. Paris, the capital of France\n";
+        assert_eq!(plan_steps(names), Vec::<String>::new());
     }
 }

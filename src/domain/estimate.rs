@@ -75,7 +75,8 @@ pub struct Estimate {
 impl Estimate {
     /// The totals: O, M, P and E each summed over the steps.
     pub fn total(&self) -> Pert {
-        let sum = |f: fn(&Pert) -> f64| self.steps.iter().map(|s| f(&s.time)).sum();
+        // Every figure is in hundredths, and so is their sum.
+        let sum = |f: fn(&Pert) -> f64| (self.steps.iter().map(|s| f(&s.time)).sum::<f64>() * 100.0).round() / 100.0;
         Pert {
             optimistic: sum(|t| t.optimistic),
             likely: sum(|t| t.likely),

@@ -291,3 +291,72 @@ async fn text_that_imitates_the_fence_stays_data() {
     let other = provider.calls_of("plan")[1].prompt();
     assert!(!other.contains(fence), "another run has another tag");
 }
+
+#[tokio::test]
+async fn figures_for_other_steps_than_the_plans_are_asked_for_again() {
+    let scenario = Scenario::howto();
+    let message = scenario.message.clone();
+    let mut synthesis = scenario.synthesis();
+    synthesis["meta"]["planSteps"] = json!([{ "step": "All of it", "o": 1, "m": 2, "p": 3 }]);
+    let provider = MockProvider::playing(scenario).await;
+    provider.reply_with("synthesis", synthesis);
+    let app = TestApp::start(&provider).await;
+    let got = app.ask("ask", &message).await;
+    assert_eq!(provider.count_step("estimate"), 1);
+    assert!(got.text().contains("Step 4:"), "{}", got.text());
+}
+
+#[tokio::test]
+async fn whoever_answered_for_another_option_is_asked_again() {
+    let scenario = Scenario::agreeing();
+    let message = scenario.message.clone();
+    let mut synthesis = scenario.synthesis();
+    synthesis["audit"]["conflictPenalty"] = json!(0.3);
+    synthesis["audit"]["coverageBonus"] = json!(0);
+    let options =
+        ["A at the shore: the answer is 100", "B in Denver: the answer is 95", "C on Everest: the answer is 71"];
+    synthesis["audit"]["fallbackQuestion"] = json!({ "question": "Which pressure applies?", "options": options });
+    let provider = MockProvider::playing(scenario).await;
+    provider.reply_with("synthesis", synthesis).once();
+    let app = TestApp::start(&provider).await;
+    assert_eq!(app.ask("ask", &message).await.outcome, "clarification");
+    let got = app.ask("ask", "B in Denver: the answer is 95").await;
+    let steps = provider.steps_of(&got.run.to_string());
+    for step in ["r1/solver", "r1/critic", "r1/verifier"] {
+        assert!(steps.contains_key(step), "all three had said 100: {steps:?}");
+    }
+}
+
+#[tokio::test]
+async fn labels_of_the_service_do_not_reach_the_reply() {
+    let scenario = Scenario::agreeing();
+    let message = scenario.message.clone();
+    let mut synthesis = scenario.synthesis();
+    synthesis["meta"]["tldr"] = json!(["It is 100 °C (DISCARD)."]);
+    synthesis["replyMarkdown"] = json!("It is 100 °C. QUARANTINE material was not needed.");
+    let provider = MockProvider::playing(scenario).await;
+    provider.reply_with("synthesis", synthesis);
+    let app = TestApp::start(&provider).await;
+    let got = app.ask("ask", &message).await;
+    assert!(!got.text().contains("DISCARD") && !got.text().contains("QUARANTINE"), "{}", got.text());
+}
+
+#[tokio::test]
+async fn a_plan_that_the_cap_has_no_room_for_is_replaced_by_hints() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.05")).await;
+    let got = app.ask("audit", "What is the boiling point of water at sea level in Celsius?").await;
+    assert_eq!(got.body["audit"]["planObtained"], "by hints");
+    assert_eq!(provider.count_step("plan"), 0);
+}
+
+#[tokio::test]
+async fn a_message_in_another_script_fits_under_the_cap() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    for text in ["日本語の文章です。".repeat(222), "Это предложение на русском языке. ".repeat(60)]
+    {
+        let got = app.ask("ask", &format!("new: {text}")).await;
+        assert!(got.body["meta"]["budget"]["estimatedUsd"].as_f64().unwrap() <= 0.10);
+    }
+}

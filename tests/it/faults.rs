@@ -155,8 +155,7 @@ async fn a_run_past_its_deadline_is_504() {
     let app = TestApp::with(&provider, setup).await;
     provider.latency(Duration::from_millis(350));
     let response = app.post(&chat("ask", QUESTION)).send().await.unwrap();
-    let status = response.status().as_u16();
-    assert!(status == 504 || status == 502, "{status}");
+    assert_eq!(response.status(), 504);
 }
 
 #[tokio::test]

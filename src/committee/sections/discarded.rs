@@ -34,6 +34,16 @@ impl Discarded {
         Self { pattern: Regex::new(&format!("(?i){}", ids.join("|"))).ok() }
     }
 
+    /// Cuts the names of the two labels too, which are the service's own business, unless the question has them.
+    pub fn with_labels(mut self, question: &str) -> Self {
+        let labels = r"DISCARD(?:ED)?|QUARANTINED?";
+        if ["DISCARD", "QUARANTINE"].iter().all(|label| !question.to_uppercase().contains(label)) {
+            let ids = self.pattern.as_ref().map(|ids| format!("{ids}|")).unwrap_or_default();
+            self.pattern = Regex::new(&format!("{ids}(?-i:{labels})")).ok();
+        }
+        self
+    }
+
     /// Where the text refers to a discarded unit; code is not looked at.
     pub fn mentions(&self, text: &str) -> Vec<Range<usize>> {
         let Some(pattern) = &self.pattern else { return vec![] };

@@ -138,3 +138,10 @@ fn the_first_sentence_is_one_line() {
     assert_eq!(first_sentence("```\n-5 is it.\n```"), "-5 is it.");
     assert_eq!(first_sentence(""), "");
 }
+
+#[test]
+fn a_comment_that_is_left_open_hides_nothing() {
+    assert_eq!(renderable("Hello <!-- unclosed"), "Hello &lt;!-- unclosed");
+    assert_eq!(renderable("Hello <!-- a --> b"), "Hello <!-- a --> b");
+    assert_eq!(renderable("Use `<!--` there"), "Use `<!--` there");
+}

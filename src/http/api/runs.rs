@@ -21,12 +21,12 @@ use crate::journal::{CancelOutcome, Ending, RunFilter, RunRow, RunState, verify,
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ListQuery {
-    mode: Option<Mode>,
+    mode: Option<String>,
     user: Option<String>,
     outcome: Option<String>,
-    since: Option<Timestamp>,
+    since: Option<String>,
     cursor: Option<String>,
-    limit: Option<u32>,
+    limit: Option<String>,
 }
 
 /// What runs can be listed by.
@@ -50,21 +50,31 @@ pub(in crate::http) async fn list(
     State(app): State<Arc<App>>,
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<Value>, Problem> {
-    let Query(query) = query.map_err(|error| Problem::wrong_parameter("query", &error.body_text()))?;
+    let Query(query) =
+        query.map_err(|_| Problem::wrong_parameter("query", "has a parameter that is unknown or stands twice"))?;
+    let mode = query.mode.as_deref().map(|name| match name {
+        "ask" => Ok(Mode::Ask),
+        "audit" => Ok(Mode::Audit),
+        "deep" => Ok(Mode::Deep),
+        _ => Err(Problem::wrong_parameter("mode", "must be ask, audit or deep")),
+    });
+    let since = query.since.as_deref().map(|since| {
+        since.parse::<Timestamp>().map_err(|_| Problem::wrong_parameter("since", "is not an RFC 3339 time"))
+    });
+    let (mode, since) = (mode.transpose()?, since.transpose()?);
     let before = query.cursor.as_deref().map(str::parse::<RunId>).transpose();
     let before = before.map_err(|_| Problem::wrong_parameter("cursor", "is not a cursor of this list"))?;
-    let limit = query.limit.unwrap_or(50);
-    if !(1..=200).contains(&limit) {
+    let limit = query.limit.as_deref().map_or(Ok(50), str::parse::<u32>);
+    let Some(limit) = limit.ok().filter(|limit| (1..=200).contains(limit)) else {
         return Err(Problem::wrong_parameter("limit", "must be from 1 to 200"));
-    }
+    };
     let state = match query.outcome.as_deref().map(outcome).transpose()? {
         // No run is answered without the committee yet.
         Some(Outcomes::Heuristic) => return Ok(Json(json!({ "runs": [], "nextCursor": null }))),
         Some(Outcomes::State(state)) => Some(state),
         None => None,
     };
-    let filter =
-        RunFilter { mode: query.mode, user_id: query.user, state, since: query.since, before, limit: limit + 1 };
+    let filter = RunFilter { mode, user_id: query.user, state, since, before, limit: limit + 1 };
     let mut rows = app.runs(&filter).await?;
     let more = rows.len() > limit as usize;
     rows.truncate(limit as usize);

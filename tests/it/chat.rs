@@ -8,7 +8,7 @@ use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat};
 #[tokio::test]
 async fn an_ask_is_answered_by_five_calls() {
     let provider = MockProvider::start().await;
-    provider.latency(std::time::Duration::from_millis(40));
+    provider.latency(std::time::Duration::from_millis(300));
     let app = TestApp::start(&provider).await;
     let got = app.ask("ask", "What is the boiling point of water at sea level in Celsius?").await;
     assert_eq!(got.outcome, "answered");

@@ -370,3 +370,22 @@ async fn a_quote_costs_nothing_and_holds() {
     let wrong = app.client.post(format!("{}/api/quote", app.url)).json(&chat("ask", " ")).send().await.unwrap();
     assert_eq!(wrong.status(), 422);
 }
+
+#[tokio::test]
+async fn a_hundred_repetitions_at_once_make_one_run_and_equal_replies() {
+    let provider = MockProvider::start().await;
+    provider.latency(Duration::from_millis(50));
+    let app = TestApp::start(&provider).await;
+    let mut body = chat("ask", QUESTION);
+    body["context"]["messageId"] = json!("m-100");
+    let sends = (0..100).map(|_| app.post(&body).send());
+    let mut replies = vec![];
+    for response in futures_util::future::join_all(sends).await {
+        let response = response.unwrap();
+        assert_eq!(response.status(), 200);
+        replies.push(response.text().await.unwrap());
+    }
+    replies.dedup();
+    assert_eq!(replies.len(), 1);
+    assert_eq!(provider.calls().len(), 5);
+}

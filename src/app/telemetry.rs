@@ -4,7 +4,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::Env;
 
-/// Sets the process's log up from `RUST_LOG` and `LOG_FORMAT`; `quiet` is the filter when `RUST_LOG` is unset.
+/// Sets the process's log up from `RUST_LOG` and `LOG_FORMAT`; `default_filter` is the filter when `RUST_LOG` is unset.
 pub fn init(env: &Env, default_filter: &str) {
     let filter =
         EnvFilter::try_new(env.get_or("RUST_LOG", default_filter)).unwrap_or_else(|_| EnvFilter::new(default_filter));

@@ -3,6 +3,7 @@
 use clap::Subcommand;
 
 use super::exit::{Exit, fail};
+use super::terminal::say;
 use crate::committee::{FinalSynthesis, OrchestrationPlan};
 use crate::config::{self, Env, OutputForm};
 use crate::domain::AgentReport;
@@ -44,28 +45,28 @@ impl Published {
 pub(super) fn run(env: &Env, command: &ConfigCommand) -> Exit {
     match command {
         ConfigCommand::Schema { of } => {
-            println!("{}", serde_json::to_string_pretty(&of.schema()).unwrap_or_default());
+            say(format_args!("{}", serde_json::to_string_pretty(&of.schema()).unwrap_or_default()));
             Exit::Done
         }
         ConfigCommand::Check => match config::load(env) {
             Err(problems) => fail(Exit::Configuration, problems),
             Ok(config) => {
-                println!("the configuration is good ({})", env.get_or("CONCLAVE_CONFIG", "llm.config.json"));
+                say(format_args!("the configuration is good ({})", env.get_or("CONCLAVE_CONFIG", "llm.config.json")));
                 for (role, model) in &config.roles {
                     let price =
                         model.price.map_or("free".to_owned(), |p| format!("${} in, ${} out", p.input, p.output));
                     let form = if model.output == OutputForm::Text { ", plain text" } else { "" };
                     let tokens = model.max_tokens;
-                    println!(
+                    say(format_args!(
                         "  {role:<11} {} at {} ({price} per million tokens, {tokens} out{form})",
                         model.model, model.provider
-                    );
+                    ));
                 }
-                println!(
+                say(format_args!(
                     "  caps        {} in ask and audit, {} in deep",
                     config.policy.normal_max, config.policy.deep_max
-                );
-                println!("  listens on  {}", config.bind);
+                ));
+                say(format_args!("  listens on  {}", config.bind));
                 Exit::Done
             }
         },

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::exit::{Exit, fail};
+use super::terminal::say;
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{self, Env, OutputForm, RoleModel};
@@ -33,7 +34,7 @@ pub(super) async fn run(env: &Env, arguments: &DoctorArguments) -> Exit {
         Ok(config) => config,
         Err(problems) => return fail(Exit::Configuration, problems),
     };
-    println!("configuration  ok");
+    say(format_args!("configuration  ok"));
     let app = match App::start(config, Clock::System).await {
         Ok(app) => app,
         Err(error) => return fail(Exit::Unexpected, error),
@@ -41,7 +42,7 @@ pub(super) async fn run(env: &Env, arguments: &DoctorArguments) -> Exit {
     if let Err(error) = app.ready().await {
         return fail(Exit::Unexpected, error);
     }
-    println!("database       ok");
+    say(format_args!("database       ok"));
     if arguments.offline {
         return Exit::Done;
     }
@@ -61,10 +62,10 @@ pub(super) async fn run(env: &Env, arguments: &DoctorArguments) -> Exit {
         let ms = started.elapsed().as_millis();
         let roles = roles.join(", ");
         match verdict {
-            Ok(how) => println!("{provider:<14} ok      {id} for {roles}: {how}, {ms} ms"),
+            Ok(how) => say(format_args!("{provider:<14} ok      {id} for {roles}: {how}, {ms} ms")),
             Err(why) => {
                 sick += 1;
-                println!("{provider:<14} FAILED  {id} for {roles}: {why}, {ms} ms");
+                say(format_args!("{provider:<14} FAILED  {id} for {roles}: {why}, {ms} ms"));
             }
         }
     }

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::exit::{Exit, fail};
 use super::remote::client;
+use super::terminal::say;
 use crate::config::Env;
 
 #[derive(Debug, Args)]
@@ -25,7 +26,7 @@ pub(super) async fn run(env: &Env, arguments: HealthArguments) -> Exit {
     };
     match client.get(&url).timeout(Duration::from_secs(5)).send().await {
         Ok(response) if response.status().is_success() => {
-            println!("{}", response.text().await.unwrap_or_default());
+            say(format_args!("{}", response.text().await.unwrap_or_default()));
             Exit::Done
         }
         Ok(response) => fail(Exit::Server, format!("{url} answered {}", response.status())),

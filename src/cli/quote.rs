@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::exit::{Exit, fail};
+use super::terminal::say;
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{self, Env};
@@ -54,11 +55,11 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Exit {
     if arguments.json {
         let body = json!({ "capUsd": quote.cap.dollars(), "expectedUsd": quote.expected.dollars(),
                            "worstUsd": quote.worst.dollars(), "calls": quote.calls });
-        println!("{body}");
+        say(format_args!("{body}"));
     } else {
-        println!("expected  {} for {} calls", quote.expected, quote.calls);
-        println!("at worst  {}", quote.worst);
-        println!("cap       {}", quote.cap);
+        say(format_args!("expected  {} for {} calls", quote.expected, quote.calls));
+        say(format_args!("at worst  {}", quote.worst));
+        say(format_args!("cap       {}", quote.cap));
     }
     Exit::Done
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::exit::{Exit, fail};
 use super::show::open;
 use super::terminal::fit_for;
+use super::terminal::say;
 use crate::config::Env;
 use crate::journal::RunFilter;
 
@@ -42,7 +43,7 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
                 "userId": row.user_id, "message": row.message, "cause": row.cause, "c_final": row.c_final,
                 "spentUsd": row.spent.dollars(), "acceptedAt": row.accepted_at.to_string(),
             });
-            println!("{line}");
+            say(format_args!("{line}"));
         } else {
             let message: String = fit_for(&std::io::stdout(), &row.message)
                 .split_whitespace()
@@ -52,14 +53,14 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
                 .take(60)
                 .collect();
             let c_final = row.c_final.map_or("    ".to_owned(), |c| format!("{c:.2}"));
-            println!(
+            say(format_args!(
                 "{}  {}  {:<5}  {:<13}  {c_final}  ${:.4}  {message}",
                 row.id,
                 row.accepted_at.strftime("%Y-%m-%d %H:%M:%S"),
                 row.mode.as_str(),
                 row.state.as_str(),
                 row.spent.dollars()
-            );
+            ));
         }
     }
     Exit::Done

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::exit::{Exit, fail};
 use super::terminal::fit_for;
+use super::terminal::say;
 use crate::app::open_store;
 use crate::clock::Clock;
 use crate::committee::{audit_markdown, audit_view};
@@ -64,8 +65,8 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
             shown = reply.text.contains("\n## Audit appendix\n");
         }
         Some(Ending::Failed { detail, .. }) => print(&format!("The run failed: {detail}")),
-        Some(Ending::Cancelled) => println!("The run was cancelled."),
-        None => println!("The run is {}.", row.state.as_str()),
+        Some(Ending::Cancelled) => say(format_args!("The run was cancelled.")),
+        None => say(format_args!("The run is {}.", row.state.as_str())),
     }
     if let Some(audit) = audit.filter(|_| !shown) {
         print(&format!("\n{}", audit_markdown(&audit)));
@@ -74,5 +75,5 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
 }
 
 fn print(text: &str) {
-    println!("{}", fit_for(&std::io::stdout(), text));
+    say(format_args!("{}", fit_for(&std::io::stdout(), text)));
 }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::io::IsTerminal;
 
+use super::exit::{Exit, fail};
+
 /// The text as it may go to a stream: unchanged into files and pipes, without control characters to a terminal.
 pub(super) fn fit_for<'a>(stream: &impl IsTerminal, text: &'a str) -> Cow<'a, str> {
     if stream.is_terminal() { without_controls(text) } else { Cow::Borrowed(text) }
@@ -21,6 +23,18 @@ pub(super) fn quoted(word: &str) -> Cow<'_, str> {
         Cow::Borrowed(word)
     } else {
         Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
+    }
+}
+
+/// Prints a line on standard output. A reader that has gone away (`conclave show RUN | head`) ends the program quietly;
+/// an output that cannot be written ends it with an error.
+pub(super) fn say(line: std::fmt::Arguments<'_>) {
+    use std::io::Write as _;
+    if let Err(error) = writeln!(std::io::stdout().lock(), "{line}") {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            std::process::exit(Exit::Done as i32);
+        }
+        std::process::exit(fail(Exit::Unexpected, format!("standard output: {error}")) as i32);
     }
 }
 

@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::exit::{Exit, fail};
 use super::show::open;
+use super::terminal::say;
 use crate::config::Env;
 use crate::domain::RunId;
 use crate::journal::verify;
@@ -36,7 +37,7 @@ pub(super) async fn run(env: &Env, arguments: VerifyArguments) -> Exit {
     }
     match verify(id, &entries, &row.head_hash) {
         Ok(()) => {
-            println!("run {id}: {} entries, the chain holds, head {}", entries.len(), row.head_hash);
+            say(format_args!("run {id}: {} entries, the chain holds, head {}", entries.len(), row.head_hash));
             Exit::Done
         }
         Err(broken) => fail(Exit::Altered, format!("run {id}: {broken}")),

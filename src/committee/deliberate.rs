@@ -101,7 +101,7 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
         let why = match (run.recall(&format!("r{round}/skipped")), run.recall(&format!("r{round}/started"))) {
             (Some(_), _) => break,
             (None, Some(_)) => None,
-            (None, None) => skip_reason(&open, &judgement, until).or_else(|| table.unaffordable(&open)),
+            (None, None) => skip_reason(&open, until).or_else(|| table.unaffordable(&open)),
         };
         if let Some(why) = why {
             for skipped in round..=plan.rounds {
@@ -214,9 +214,8 @@ fn contested(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>, pane
     panel.iter().copied().filter(|a| holds(*a) || (a.is_core() && stumbled(*a))).collect()
 }
 
-fn skip_reason(open: &[Agent], judgement: &Judgement, until: Instant) -> Option<String> {
+fn skip_reason(open: &[Agent], until: Instant) -> Option<String> {
     if open.is_empty() {
-        debug_assert!(judgement.disagreements.is_empty());
         return Some("nothing is left to settle: no disagreement, and every core output is VALID".into());
     }
     if until.saturating_duration_since(Instant::now()).is_zero() {

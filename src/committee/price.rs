@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Committee;
 use super::budget::{self, InputBound, ModelText};
-use crate::domain::{Agent, CORE_AGENTS, Mode, Question, Role, Usd};
+use crate::domain::{Agent, CORE_AGENTS, Question, Role, Usd};
 
 /// Output that a call makes on average, as a share of what it may make.
 const USUAL_SHARE: f64 = 0.45;
@@ -61,6 +61,5 @@ pub fn quote(house: &Committee, question: &Question) -> Quote {
     for _ in 1..rounds {
         worst += later;
     }
-    debug_assert!(question.mode != Mode::Ask || rounds == 1);
     Quote { cap, expected: expected.min(cap), worst: worst.min(cap), calls: 2 + CORE_AGENTS.len() }
 }

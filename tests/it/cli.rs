@@ -272,3 +272,16 @@ async fn every_command_has_help() {
     let output = conclave(folder.path(), &["--help"], &[]).output().await.unwrap();
     assert!(text(&output.stdout).contains("Exit codes:"));
 }
+
+#[tokio::test]
+async fn a_reader_that_goes_away_ends_the_program_quietly() {
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    run(&folder, &["audit", QUESTION], &provider).await;
+    let runs = text(&run(&folder, &["runs"], &provider).await.stdout);
+    let id = runs.split_whitespace().next().unwrap().to_owned();
+    let mut child = conclave(folder.path(), &["show", &id], &[]).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+}

@@ -15,10 +15,10 @@ use crate::attachments::{Bounds, Fetcher};
 use crate::clock::Clock;
 use crate::committee::{Committee, PromptError, Prompts, Quote, quote};
 use crate::config::{self, Config, ProviderKind};
-use crate::domain::{Question, RunId, fingerprint};
+use crate::domain::{Question, RunId, Usd, fingerprint};
 use crate::journal::{
-    self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, RunFilter, RunRow, SqliteStore, Store,
-    Wake,
+    self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, RunFilter, RunRow, SpendingScope,
+    SqliteStore, Store, Wake,
 };
 use crate::llm::{self, ProviderSpec, Registry, Seeding, StructuredOutput};
 use runner::Runner;
@@ -58,6 +58,8 @@ pub enum Rejected {
     KeyReused { run: RunId },
     #[error("too many runs are in flight")]
     Busy,
+    #[error("a spending limit is reached")]
+    Spent { scope: SpendingScope, left: Usd },
     #[error("the service is shutting down")]
     Draining,
     #[error(transparent)]
@@ -166,7 +168,7 @@ impl App {
                 None => Err(Rejected::Busy),
             };
         };
-        let new = NewRun { id, at: now, accepted, idempotency_key: key, body_hash };
+        let new = NewRun { id, at: now, accepted, idempotency_key: key, body_hash, limits: vec![] };
         match self.store.accept(new).await? {
             Acceptance::New => {
                 self.runner.drive(id, slot);
@@ -174,6 +176,7 @@ impl App {
             }
             Acceptance::Joined(run) => Ok(Submitted { run, joined: true }),
             Acceptance::KeyReused(run) => Err(Rejected::KeyReused { run }),
+            Acceptance::OverLimit { scope, left } => Err(Rejected::Spent { scope, left }),
         }
     }
 

@@ -181,7 +181,9 @@ fn refused(rejected: &Rejected) -> Exit {
             }
             Exit::Refused
         }
-        Rejected::KeyReused { .. } | Rejected::Busy | Rejected::Draining => fail(Exit::Refused, rejected),
+        Rejected::KeyReused { .. } | Rejected::Busy | Rejected::Draining | Rejected::Spent { .. } => {
+            fail(Exit::Refused, rejected)
+        }
         Rejected::Journal(error) => fail(Exit::Unexpected, error),
     }
 }

@@ -12,6 +12,7 @@ mod plan;
 mod question;
 mod reply;
 mod report;
+mod scope;
 mod score;
 
 pub use budget::{Ledger, Refused, Reservation};
@@ -25,6 +26,7 @@ pub use plan::{Plan, TaskType};
 pub use question::{Attachment, Context, Mode, Question, Source, User};
 pub use reply::{BudgetMeta, Invalidation, Meta, Outcome, Reply};
 pub use report::{AgentReport, Assumption, AssumptionKind, Obtained, Unit};
+pub use scope::{NoSuchScope, Scope};
 pub use score::{
     AnswerGroup, Axes, Axis, AxisScore, Disagreement, Feature, Judgement, Position, Score, Status, Thresholds,
 };

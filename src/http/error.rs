@@ -200,6 +200,13 @@ impl From<Rejected> for Problem {
                 "The idempotency key was used for another request",
                 format!("run {run} has this key with another body: use a new key for a new request"),
             ),
+            Rejected::Spent { .. } => Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "limit-spent",
+                "A spending limit is reached",
+                rejected.to_string(),
+            )
+            .with_retry(),
             Rejected::Busy => busy("too many runs are in flight"),
             Rejected::Draining => busy("the service is shutting down"),
             Rejected::Journal(error) => error.into(),

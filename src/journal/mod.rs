@@ -4,6 +4,7 @@
 //! In reading order: [`Event`] is what can be written; [`Store`] keeps it; [`RunContext`] is the one door through
 //! which a run has its effects; `chain` proves that nothing was altered.
 
+mod archive;
 mod chain;
 mod context;
 mod event;
@@ -11,10 +12,12 @@ mod sqlite;
 mod store;
 pub mod views;
 
+pub use archive::{Archive, ArchivedEntry};
 pub use chain::{Broken, verify};
 pub use context::{Call, RunContext, Stop, Wake};
 pub use event::*;
 pub use sqlite::SqliteStore;
 pub use store::{
-    Acceptance, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, RunFilter, RunRow, RunState, Store,
+    Acceptance, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow, RunState,
+    SpendingLimit, SpendingScope, Store, TokenRow,
 };

@@ -1,13 +1,14 @@
 //! Where journals are kept: the seam between the house and its database.
 
+use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Event;
-use crate::domain::{Mode, RunId, Source, Usd};
+use super::{Archive, Event};
+use crate::domain::{Mode, RunId, Scope, Source, Usd};
 
 /// A line of a run's journal as it is stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,16 +96,40 @@ pub struct NewRun {
     pub idempotency_key: Option<String>,
     /// Fingerprint of the request's meaning, to tell a repetition from a misuse of the key.
     pub body_hash: String,
+    /// The run is taken on only if its whole cap fits into each of them.
+    pub limits: Vec<SpendingLimit>,
+}
+
+/// Whose spending a limit binds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpendingScope {
+    /// The user with this id, whatever door he comes in by.
+    User(String),
+    Guild(String),
+    Everyone,
+}
+
+/// How much may be spent by the runs of a scope that were accepted since a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpendingLimit {
+    pub scope: SpendingScope,
+    pub since: Timestamp,
+    pub most: Usd,
 }
 
 /// What became of a run that was handed in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Acceptance {
     New,
     /// A run with the same key and body exists, or one in flight that continues the same run in the same way.
     Joined(RunId),
     /// The key was used with another body.
     KeyReused(RunId),
+    /// The cap does not fit into what a limit has left. What runs in flight may still spend counts as spent.
+    OverLimit {
+        scope: SpendingScope,
+        left: Usd,
+    },
 }
 
 /// Which run to claim.
@@ -164,6 +189,29 @@ pub struct RunFilter {
     pub limit: u32,
 }
 
+/// A bearer token as it is stored: never the token itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRow {
+    /// The public part, by which it is found and revoked.
+    pub id: String,
+    pub name: String,
+    pub scopes: Vec<Scope>,
+    /// SHA-256 of the secret part as 64 lower-case hex digits.
+    pub hash: String,
+    pub created_at: Timestamp,
+    /// From then on it opens nothing.
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// What became of an archive that was handed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restored {
+    New,
+    /// The run is there already and was left as it is.
+    Known,
+}
+
 /// Why the store could not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -182,6 +230,12 @@ pub enum Error {
     CancelRequested,
     #[error("{0}")]
     Migration(String),
+    /// An archive that is not a whole, unaltered, finished run.
+    #[error("the archive of run {run} cannot be taken in: {why}")]
+    Unsound { run: RunId, why: String },
+    /// This kind of database has its own tool for it.
+    #[error("{0}")]
+    Unsupported(&'static str),
 }
 
 /// The database behind the journal: one of the three dyn seams of the house.
@@ -227,4 +281,38 @@ pub trait Store: Send + Sync {
 
     /// Whether the database answers and its schema is the current one.
     async fn ready(&self) -> Result<(), Error>;
+
+    /// What the runs of a limit's scope have spent since its moment, or may still spend: the cap of a run in flight.
+    async fn exposure(&self, limit: &SpendingLimit) -> Result<Usd, Error>;
+
+    async fn add_token(&self, token: &TokenRow) -> Result<(), Error>;
+
+    async fn token(&self, id: &str) -> Result<Option<TokenRow>, Error>;
+
+    /// Every token that was ever made, oldest first.
+    async fn tokens(&self) -> Result<Vec<TokenRow>, Error>;
+
+    /// Whether there was a token of that id that still worked.
+    async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<bool, Error>;
+
+    /// Everything that is stored of a run, if it is there and finished.
+    async fn archive(&self, run: RunId) -> Result<Option<Archive>, Error>;
+
+    /// Takes in a run from another database, after its chain was verified.
+    ///
+    /// # Errors
+    /// [`Error::Unsound`] for an archive with a broken chain, of an unfinished run, or with an event that cannot be read.
+    async fn restore(&self, archive: &Archive) -> Result<Restored, Error>;
+
+    /// How many finished runs ended before a moment.
+    async fn prunable(&self, before: Timestamp) -> Result<u64, Error>;
+
+    /// Removes at most `most` of those, with their journals; the oldest first. Returns how many went.
+    async fn prune(&self, before: Timestamp, most: u32) -> Result<u64, Error>;
+
+    /// Writes a consistent copy of the whole database to a new file while the service runs.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a database server, which has its own tools for this.
+    async fn backup(&self, to: &Path) -> Result<(), Error>;
 }

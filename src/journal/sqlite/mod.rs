@@ -1,7 +1,10 @@
 //! The journal in SQLite: the embedded default. WAL, `synchronous = FULL`, one writing connection.
 
+mod archive;
 mod owners;
 mod rows;
+mod spending;
+mod tokens;
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,15 +16,18 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePo
 use sqlx::{SqlSafeStr, Sqlite, SqliteConnection, Transaction};
 
 use super::store::{
-    Acceptance, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, RunFilter, RunRow, RunState, Store,
+    Acceptance, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow, RunState,
+    SpendingLimit, Store, TokenRow,
 };
-use super::{CallResult, Ending, Event, VERSION, chain};
-use crate::domain::{Mode, Outcome, RunId};
+use super::{Archive, ArchivedEntry, CallResult, Ending, Event, VERSION, chain};
+use crate::domain::{Mode, Outcome, RunId, Usd};
 use owners::Owners;
 
 /// Every schema change, in order. A released migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(1, "journal", include_str!("../../../migrations/sqlite/0001_journal.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "journal", include_str!("../../../migrations/sqlite/0001_journal.sql")),
+    (2, "tokens", include_str!("../../../migrations/sqlite/0002_tokens.sql")),
+];
 
 /// How long a statement waits for another process's write.
 const BUSY: Duration = Duration::from_secs(10);
@@ -108,28 +114,13 @@ impl Store for SqliteStore {
         {
             return Ok(Acceptance::Joined(twin));
         }
-        let question = &run.accepted.question;
-        let parent = run.accepted.continues.as_ref().map(|c| c.parent.to_string());
-        sqlx::query(
-            "INSERT INTO runs (id, state, mode, source, user_id, guild_id, channel_id, message, parent, cap_nanos,
-                               accepted_ms, idempotency_key, body_hash, head_seq, head_hash)
-             VALUES (?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
-        )
-        .bind(run.id.to_string())
-        .bind(question.mode.as_str())
-        .bind(question.source.as_str())
-        .bind(&question.user.id)
-        .bind(question.context.guild_id.as_deref().unwrap_or(""))
-        .bind(question.context.channel_id.as_deref().unwrap_or(""))
-        .bind(&question.message)
-        .bind(parent)
-        .bind(run.accepted.cap.nanos().cast_signed())
-        .bind(run.at.as_millisecond())
-        .bind(&run.idempotency_key)
-        .bind(&run.body_hash)
-        .bind(chain::GENESIS)
-        .execute(&mut *tx)
-        .await?;
+        for limit in &run.limits {
+            let left = limit.most - spending::exposure(&mut tx, limit).await?;
+            if run.accepted.cap > left {
+                return Ok(Acceptance::OverLimit { scope: limit.scope.clone(), left });
+            }
+        }
+        insert(&mut tx, &run).await?;
         append(&mut tx, run.id, run.at, &[Event::Accepted(Box::new(run.accepted))]).await?;
         tx.commit().await?;
         Ok(Acceptance::New)
@@ -309,6 +300,76 @@ impl Store for SqliteStore {
             Err(Error::Migration(format!("schema version {version:?}, expected {latest}")))
         }
     }
+
+    async fn exposure(&self, limit: &SpendingLimit) -> Result<Usd, Error> {
+        spending::exposure(&mut *self.readers.acquire().await?, limit).await
+    }
+
+    async fn add_token(&self, token: &TokenRow) -> Result<(), Error> {
+        tokens::add(&self.writer, token).await
+    }
+
+    async fn token(&self, id: &str) -> Result<Option<TokenRow>, Error> {
+        tokens::one(&self.readers, id).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<TokenRow>, Error> {
+        tokens::all(&self.readers).await
+    }
+
+    async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<bool, Error> {
+        tokens::revoke(&self.writer, id, at).await
+    }
+
+    async fn archive(&self, run: RunId) -> Result<Option<Archive>, Error> {
+        archive::read(&self.readers, run).await
+    }
+
+    async fn restore(&self, archived: &Archive) -> Result<Restored, Error> {
+        let mut tx = self.begin().await?;
+        let restored = archive::write(&mut tx, archived).await?;
+        tx.commit().await?;
+        Ok(restored)
+    }
+
+    async fn prunable(&self, before: Timestamp) -> Result<u64, Error> {
+        archive::prunable(&self.readers, before).await
+    }
+
+    async fn prune(&self, before: Timestamp, most: u32) -> Result<u64, Error> {
+        archive::prune(&self.writer, before, most).await
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), Error> {
+        archive::backup(&self.readers, to).await
+    }
+}
+
+/// Writes the row of a run that has no entries yet.
+async fn insert(tx: &mut SqliteConnection, run: &NewRun) -> Result<(), Error> {
+    let question = &run.accepted.question;
+    let parent = run.accepted.continues.as_ref().map(|c| c.parent.to_string());
+    sqlx::query(
+        "INSERT INTO runs (id, state, mode, source, user_id, guild_id, channel_id, message, parent, cap_nanos,
+                           accepted_ms, idempotency_key, body_hash, head_seq, head_hash)
+         VALUES (?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
+    )
+    .bind(run.id.to_string())
+    .bind(question.mode.as_str())
+    .bind(question.source.as_str())
+    .bind(&question.user.id)
+    .bind(question.context.guild_id.as_deref().unwrap_or(""))
+    .bind(question.context.channel_id.as_deref().unwrap_or(""))
+    .bind(&question.message)
+    .bind(parent)
+    .bind(run.accepted.cap.nanos().cast_signed())
+    .bind(run.at.as_millisecond())
+    .bind(&run.idempotency_key)
+    .bind(&run.body_hash)
+    .bind(chain::GENESIS)
+    .execute(&mut *tx)
+    .await?;
+    Ok(())
 }
 
 /// A run in flight that continues the same run in the same way: the same answer, sent twice.
@@ -348,26 +409,38 @@ async fn append(tx: &mut SqliteConnection, run: RunId, at: Timestamp, events: &[
         seq += 1;
         let body = rows::body(event, VERSION)?;
         let hash = chain::link(run, seq, at.as_millisecond(), &key, &body, &prev);
-        sqlx::query("INSERT INTO entries (run, seq, at_ms, key, body, prev, hash) VALUES (?, ?, ?, ?, ?, ?, ?)")
-            .bind(&id)
-            .bind(seq)
-            .bind(at.as_millisecond())
-            .bind(&key)
-            .bind(&body)
-            .bind(&prev)
-            .bind(&hash)
-            .execute(&mut *tx)
-            .await?;
-        prev = hash;
+        let entry = ArchivedEntry { seq, at_ms: at.as_millisecond(), key, body, prev, hash };
+        write(tx, &id, &entry).await?;
+        prev = entry.hash;
         project(tx, &id, at, event).await?;
     }
+    set_head(tx, &id, seq, &prev).await?;
+    Ok(seq)
+}
+
+async fn set_head(tx: &mut SqliteConnection, run: &str, seq: i64, hash: &str) -> Result<(), Error> {
     sqlx::query("UPDATE runs SET head_seq = ?, head_hash = ? WHERE id = ?")
         .bind(seq)
-        .bind(&prev)
-        .bind(&id)
+        .bind(hash)
+        .bind(run)
         .execute(&mut *tx)
         .await?;
-    Ok(seq)
+    Ok(())
+}
+
+/// Writes one line of a journal.
+async fn write(tx: &mut SqliteConnection, run: &str, entry: &ArchivedEntry) -> Result<(), Error> {
+    sqlx::query("INSERT INTO entries (run, seq, at_ms, key, body, prev, hash) VALUES (?, ?, ?, ?, ?, ?, ?)")
+        .bind(run)
+        .bind(entry.seq)
+        .bind(entry.at_ms)
+        .bind(&entry.key)
+        .bind(&entry.body)
+        .bind(&entry.prev)
+        .bind(&entry.hash)
+        .execute(&mut *tx)
+        .await?;
+    Ok(())
 }
 
 /// What an event changes in its run's row.

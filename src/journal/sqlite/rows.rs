@@ -85,10 +85,10 @@ fn word<T: DeserializeOwned>(row: &SqliteRow, column: &'static str, id: &str) ->
     serde_json::from_value(Value::String(text)).map_err(|_| corrupt("runs", column, id))
 }
 
-fn timestamp(ms: i64, table: &'static str, id: &str) -> Result<Timestamp, Error> {
+pub(super) fn timestamp(ms: i64, table: &'static str, id: &str) -> Result<Timestamp, Error> {
     Timestamp::from_millisecond(ms).map_err(|_| corrupt(table, "time", id))
 }
 
-fn corrupt(table: &'static str, column: &'static str, id: &str) -> Error {
+pub(super) fn corrupt(table: &'static str, column: &'static str, id: &str) -> Error {
     Error::Corrupt { table, column, id: id.to_owned() }
 }

@@ -1,0 +1,97 @@
+//! A finished run as it travels from one database to another, and the proof that nothing happened to it on the way.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::chain::{Broken, GENESIS, link};
+use super::{Error, Event, NewRun};
+use crate::domain::RunId;
+
+/// Everything that is stored of a finished run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Archive {
+    /// Version of this form: [`Archive::VERSION`].
+    pub version: u32,
+    pub run: RunId,
+    pub idempotency_key: Option<String>,
+    pub body_hash: String,
+    pub entries: Vec<ArchivedEntry>,
+}
+
+/// A line of a journal in an [`Archive`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ArchivedEntry {
+    pub seq: i64,
+    pub at_ms: i64,
+    pub key: String,
+    /// The event as JSON text; exactly these bytes are in the hash.
+    pub body: String,
+    pub prev: String,
+    pub hash: String,
+}
+
+/// An archive that was found whole: what a store needs to write it down.
+pub(super) struct Sound {
+    pub run: NewRun,
+    /// One per entry, in order.
+    pub events: Vec<(Timestamp, Event)>,
+    /// Hash of the last entry.
+    pub head: String,
+}
+
+impl Archive {
+    pub const VERSION: u32 = 1;
+
+    /// Recomputes the chain and reads every event.
+    ///
+    /// # Errors
+    /// [`Error::Unsound`]: a form of a later version, a broken chain, an event that cannot be read or stands under
+    /// another's key, or a run that has no end.
+    pub(super) fn check(&self) -> Result<Sound, Error> {
+        if self.version != Self::VERSION {
+            return Err(self.unsound(format!("its form has version {}, not {}", self.version, Self::VERSION)));
+        }
+        let mut head = GENESIS.to_owned();
+        let mut events = Vec::with_capacity(self.entries.len());
+        for (seq, entry) in (1..).zip(&self.entries) {
+            if entry.seq != seq {
+                return Err(self.unsound(Broken::Missing { seq }.to_string()));
+            }
+            let hash = link(self.run, seq, entry.at_ms, &entry.key, &entry.body, &head);
+            if entry.prev != head || entry.hash != hash {
+                return Err(self.unsound(Broken::Altered { seq, key: entry.key.clone() }.to_string()));
+            }
+            head = hash;
+            let event: Event = serde_json::from_str(&entry.body)
+                .map_err(|_| self.unsound(format!("entry {seq} ({}) cannot be read", entry.key)))?;
+            if event.key() != entry.key {
+                return Err(self.unsound(format!("entry {seq} stands under the key {}", entry.key)));
+            }
+            let at = Timestamp::from_millisecond(entry.at_ms)
+                .map_err(|_| self.unsound(format!("entry {seq} has no possible time")))?;
+            events.push((at, event));
+        }
+        let accepted = match events.first() {
+            Some((at, Event::Accepted(accepted))) => (*at, (**accepted).clone()),
+            _ => return Err(self.unsound("its first entry is not the acceptance".into())),
+        };
+        if !matches!(events.last(), Some((_, Event::Finished(_)))) {
+            return Err(self.unsound("it has no end".into()));
+        }
+        let run = NewRun {
+            id: self.run,
+            at: accepted.0,
+            accepted: accepted.1,
+            idempotency_key: self.idempotency_key.clone(),
+            body_hash: self.body_hash.clone(),
+            limits: vec![],
+        };
+        Ok(Sound { run, events, head })
+    }
+
+    fn unsound(&self, why: String) -> Error {
+        Error::Unsound { run: self.run, why }
+    }
+}

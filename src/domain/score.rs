@@ -150,6 +150,10 @@ pub struct Disagreement {
     pub topic: String,
     /// Whether it is about the final answer itself rather than about a detail.
     pub on_final_answer: bool,
+    /// Whether the agents gave up their first positions since: it still counts against the answer, for agents conform
+    /// whatever the truth, but nobody has to be asked about it again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub settled: bool,
     /// How much it matters, 0 to 1: the share of the panel's weight that stands on the minority positions.
     pub severity: f64,
     pub positions: Vec<Position>,

@@ -14,7 +14,8 @@ use super::text::{MAX_BYTES, clip, content, covered_share, is_content, sentences
 pub(super) fn in_text(text: &str, request: &Request) -> Option<Answer> {
     let text = clip(text, MAX_BYTES);
     let found = match request.expect {
-        Expect::Code | Expect::Steps => None,
+        Expect::Code => None,
+        Expect::Steps => boxed(text).and_then(|inside| fit(inside, request)),
         Expect::Choice => choice(text, request),
         Expect::YesNo => {
             marked(text, request).filter(|answer| matches!(answer, Answer::YesNo(_))).or_else(|| verdict(text, request))
@@ -62,15 +63,34 @@ static CONCLUSION: LazyLock<Regex> = LazyLock::new(|| {
 /// An answer that the text itself marks: `\boxed{}`, "The answer is", "A:", "####". The last one counts.
 fn marked(text: &str, request: &Request) -> Option<Answer> {
     if let Some(inside) = boxed(text) {
-        let inside =
-            inside.rsplit_once('=').filter(|_| request.expect == Expect::Value).map_or(inside, |(_, value)| value);
-        return fit(inside, request);
+        return fit(inside, request).or_else(|| normalise(inside));
     }
     let line = MARK.captures_iter(text).last()?.get(1)?.as_str();
     let sentence = sentences(line).first().copied().unwrap_or(line);
-    fit(sentence, request)
-        .or_else(|| if request.expect == Expect::Value { number_of_sentence(sentence, request) } else { None })
+    let found = fit(sentence, request);
+    if request.expect != Expect::Value {
+        return found;
+    }
+    // "2107, which was obtained by the second method": what comes after the comma explains.
+    let clause = CLAUSE.find(sentence).and_then(|cut| sentence.get(..cut.start()));
+    found
+        .or_else(|| clause.and_then(|clause| fit(clause, request)))
+        .or_else(|| clause.and_then(|clause| number_of_sentence(clause, request)))
+        .or_else(|| number_of_sentence(sentence, request))
+        .or_else(|| NOTHING.is_match(sentence).then(|| in_words(NONE_SUCH)).flatten())
 }
+
+/// How an answer that there is none is put, whatever its words.
+const NONE_SUCH: &str = "none exists";
+
+static NOTHING: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:does not exist|do not exist|no (?:real |integer |such )?(?:solutions?|values?|numbers?)|undefined|impossible|none|n/a)\b",
+    )
+});
+
+static CLAUSE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)(?:[,;(]|\s[-–—])\s|\s(?:which|because|since|as|so|if|when|using|rather)\s"));
 
 /// The normal form in the shape that the request expects.
 fn fit(raw: &str, request: &Request) -> Option<Answer> {
@@ -78,7 +98,10 @@ fn fit(raw: &str, request: &Request) -> Option<Answer> {
     match request.expect {
         Expect::YesNo => yes_no(&text).or_else(|| yes_no(&format!("{},", words(&text).first()?.lower))),
         Expect::Value => {
-            number(&text).or_else(|| normalise(&text).filter(|answer| !matches!(answer, Answer::Words { .. })))
+            let value = text.rsplit_once('=').map_or(text.as_str(), |(_, value)| value.trim());
+            number(value)
+                .or_else(|| number(&text))
+                .or_else(|| normalise(&text).filter(|answer| !matches!(answer, Answer::Words { .. })))
         }
         Expect::Short => {
             let clause = text.split([',', ';', '(']).next().unwrap_or(&text);
@@ -106,51 +129,79 @@ fn boxed(text: &str) -> Option<&str> {
     None
 }
 
+/// The letter of an option, by the plainest sign there is: boxed, alone at the end, marked as the answer, the only one
+/// that the end names, called the right one, or told by its text or number.
 fn choice(text: &str, request: &Request) -> Option<Answer> {
     static MARKED: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"(?i:\banswer\b[^.\n]{0,40}?(?:\bis\b|:|\bbe\b)|\b(?:option|choice|select|choose)\b(?:\s+is\b)?)\s*:?\s*(?i:option|choice)?\s*[\*`$]*\(?([A-J])(?:\)|\b)",
+            r"(?i:\banswer\b[^.\n]{0,60}?(?:\bis\b|:|\bbe\b|=))\s*(?i:most likely|likely|probably|clearly|option|choice|\s)*[\*`$\\]*[\({\[]?([A-J])(?:[)\]}*.,:;]|\s|$)",
         )
     });
-    static BRACKETED: LazyLock<Regex> = LazyLock::new(|| pattern(r"\(([A-J])\)"));
+    static CHOSEN: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i:\b(?:select|choose|chose|pick|go with|option|choice|is|be|thus|therefore|hence),?)\s*(?i:likely|probably|option|choice|\s)*[\*`$]*\(?([A-J])(?:\)|\b)|\(([A-J])\)|\*\*([A-J])\b",
+        )
+    });
     static LEADING: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\W*([A-J])(?:[).:,]|\s*$)"));
+    static ALONE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:\(X\)|[^\w-])*([A-J])[^\w]*$"));
     let known = |letter: char| request.options.iter().any(|(c, _)| *c == letter);
-    let letter = |found: regex::Captures<'_>| found.get(1)?.as_str().chars().next().filter(|c| known(*c));
+    let letter = |found: regex::Captures<'_>| found.iter().skip(1).flatten().next()?.as_str().chars().next().filter(|c| known(*c));
     if let Some(inside) = boxed(text) {
         let bare = undress(inside);
-        let mut letters = bare.chars().filter(|c| c.is_alphanumeric());
-        if let (Some(c), None) = (letters.next(), letters.next())
-            && known(c.to_ascii_uppercase())
-        {
-            return Some(Answer::Choice(c.to_ascii_uppercase()));
-        }
-        if let Some(found) = LEADING.captures(bare.trim()).and_then(letter).or_else(|| option_named(&bare, request)) {
+        let found = ALONE.captures(bare.trim()).or_else(|| LEADING.captures(bare.trim())).and_then(letter);
+        if let Some(found) = found.or_else(|| option_named(&bare, request)) {
             return Some(Answer::Choice(found));
         }
     }
-    let repeated = words(text).iter().rev().find_map(|word| {
-        let mut chars = word.lower.chars();
-        let first = chars.next()?.to_ascii_uppercase();
-        (word.lower.len() >= 3 && chars.all(|c| c.to_ascii_uppercase() == first) && known(first)).then_some(first)
-    });
     let all = sentences(text);
-    let tail = |regex: &Regex| {
-        all.iter().rev().take(2).find_map(|sentence| {
-            let letters: BTreeSet<char> = regex.captures_iter(sentence).filter_map(letter).collect();
-            letters.first().copied().filter(|_| letters.len() == 1)
+    let repeated = || {
+        words(text).iter().rev().find_map(|word| {
+            let mut chars = word.lower.chars();
+            let first = chars.next()?.to_ascii_uppercase();
+            (word.lower.len() >= 3 && chars.all(|c| c.to_ascii_uppercase() == first) && known(first)).then_some(first)
         })
     };
-    repeated
+    // Sentences that turn an option down do not choose it.
+    let kept: Vec<&str> = all.iter().copied().filter(|sentence| !REJECTS.is_match(sentence)).collect();
+    let only = |sentence: &str| {
+        let letters: BTreeSet<char> = CHOSEN.captures_iter(sentence).filter_map(letter).collect();
+        letters.first().copied().filter(|_| letters.len() == 1)
+    };
+    let last_line = text.lines().rev().find(|line| line.chars().any(char::is_alphanumeric)).unwrap_or_default();
+    [Some(last_line), all.last().copied()]
+        .into_iter()
+        .flatten()
+        .find_map(|end| ALONE.captures(end).and_then(letter))
+        .or_else(repeated)
         .or_else(|| MARKED.captures_iter(text).filter_map(letter).last())
-        .or_else(|| tail(&BRACKETED))
+        .or_else(|| kept.iter().rev().take(2).find_map(|sentence| only(sentence)))
         .or_else(|| all.first().and_then(|first| LEADING.captures(first)).and_then(letter))
-        .or_else(|| {
-            let letters: BTreeSet<char> = BRACKETED.captures_iter(text).filter_map(letter).collect();
-            letters.first().copied().filter(|_| letters.len() == 1)
-        })
         .or_else(|| MARK.captures_iter(text).last().and_then(|found| option_named(found.get(1)?.as_str(), request)))
-        .or_else(|| all.iter().rev().take(2).find_map(|sentence| option_named(sentence, request)))
+        .or_else(|| kept.iter().rev().take(2).find_map(|sentence| option_named(sentence, request)))
+        .or_else(|| option_of_value(text, request))
+        .or_else(|| kept.iter().rev().find_map(|sentence| only(sentence)))
         .map(Answer::Choice)
+}
+
+static REJECTS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:incorrect|wrong|false|inaccurate|irrelevant|unlikely|eliminate[sd]?|rule[sd]? out|not|cannot|can't|isn't|doesn't|neither|nor|other options?|misrepresents?)\b",
+    )
+});
+
+/// The one option that is the number on which the text ends.
+fn option_of_value(text: &str, request: &Request) -> Option<char> {
+    let all = sentences(text);
+    let last = all.iter().rev().take(2).find(|s| s.chars().any(|c| c.is_ascii_digit()))?;
+    let stated = marked_number(last).or_else(|| number_of_sentence(last, request))?;
+    let mut same =
+        request.options.iter().filter(|(_, option)| number(&undress(option)).is_some_and(|n| n.same(&stated)));
+    let first = same.next()?;
+    same.next().is_none().then_some(first.0)
+}
+
+fn marked_number(sentence: &str) -> Option<Answer> {
+    number(&undress(MARK.captures_iter(sentence).last()?.get(1)?.as_str()))
 }
 
 /// The one option whose text a sentence repeats.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::AnswerGroup;
 use super::claims::{Relation, relate};
 use super::reading::Reading;
+use super::support::Support;
 use super::text::clip;
 use crate::domain::{Disagreement, Position};
 
@@ -17,6 +18,8 @@ pub(super) struct Comparison {
     /// For each output, how many of its claims another agent shares, contests, or leaves alone.
     pub standing: Vec<Standing>,
     pub disagreements: Vec<Disagreement>,
+    /// How the first answers split, as a severity.
+    pub first_split: f64,
 }
 
 /// How a report's claims stand with the other agents.
@@ -30,12 +33,18 @@ pub(super) struct Standing {
 /// At most this many disagreements on details are reported.
 const MAX_DETAILS: usize = 12;
 
-pub(super) fn compare(readings: &[Reading<'_>]) -> Comparison {
-    let groups = answer_groups(readings);
+pub(super) fn compare(readings: &[Reading<'_>], first: &[Reading<'_>]) -> Comparison {
+    let groups = answer_groups(readings, first);
     let links = links(readings);
     let mut disagreements: Vec<Disagreement> = final_answers(readings, &groups).into_iter().collect();
+    let at_first = final_answers(first, &answer_groups(first, &[]));
+    let first_split = at_first.as_ref().map_or(0.0, |split| split.severity);
+    if let Some(split) = at_first.filter(|_| disagreements.is_empty()) {
+        let positions = split.positions.into_iter().map(|position| Position { units: vec![], ..position }).collect();
+        disagreements.push(Disagreement { settled: true, positions, ..split });
+    }
     disagreements.extend(details(readings, &groups, &links));
-    Comparison { standing: standing(readings, &links), groups, disagreements }
+    Comparison { standing: standing(readings, &links), groups, disagreements, first_split }
 }
 
 /// The answers as the caller sees them.
@@ -49,8 +58,9 @@ pub(super) fn named_groups(readings: &[Reading<'_>], groups: &[Vec<usize>]) -> V
         .collect()
 }
 
-/// Groups of equal answers, the heaviest first, then by who came first. Only outputs that count.
-fn answer_groups(readings: &[Reading<'_>]) -> Vec<Vec<usize>> {
+/// Groups of equal answers, the heaviest first, then the one that more agents gave on their own, then by who came
+/// first. Only outputs that count.
+fn answer_groups(readings: &[Reading<'_>], first: &[Reading<'_>]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (at, reading) in readings.iter().enumerate().filter(|(_, reading)| reading.counts()) {
         let Some(answer) = &reading.answer else { continue };
@@ -66,7 +76,17 @@ fn answer_groups(readings: &[Reading<'_>]) -> Vec<Vec<usize>> {
             None => groups.push(vec![at]),
         }
     }
-    groups.sort_by(|a, b| weight(readings, b).total_cmp(&weight(readings, a)).then(a.first().cmp(&b.first())));
+    let backing = |group: &[usize]| {
+        let answer = group.first().and_then(|at| readings.get(*at)).and_then(|reading| reading.answer.as_ref());
+        let backs = |vote: &&Reading<'_>| {
+            vote.counts() && answer.zip(vote.answer.as_ref()).is_some_and(|(own, first)| own.same(first))
+        };
+        first.iter().filter(backs).count()
+    };
+    groups.sort_by(|a, b| {
+        let by_weight = weight(readings, b).total_cmp(&weight(readings, a));
+        by_weight.then(backing(b).cmp(&backing(a))).then(a.first().cmp(&b.first()))
+    });
     groups
 }
 
@@ -103,7 +123,7 @@ fn final_answers(readings: &[Reading<'_>], groups: &[Vec<usize>]) -> Option<Disa
         })
         .collect();
     let severity = if total > 0.0 { 1.0 - largest / total } else { 0.0 };
-    Some(Disagreement { topic: "final answer".to_owned(), on_final_answer: true, severity, positions })
+    Some(Disagreement { topic: "final answer".to_owned(), on_final_answer: true, settled: false, severity, positions })
 }
 
 /// Whether a claim's text contains an answer as whole words.
@@ -245,6 +265,7 @@ fn detail(
     Some(Disagreement {
         topic: topic.unwrap_or("claims").to_owned(),
         on_final_answer: false,
+        settled: false,
         severity: ((sum - largest) / total).clamp(0.0, 1.0),
         positions: positions
             .iter()
@@ -265,16 +286,18 @@ fn detail(
     })
 }
 
-/// Whether an answer has no independent support to stand on: at least two other agents answered and none of them says
-/// the same, or two or more agree on one other answer and hold more than half of the others' weight.
-pub(super) fn unsupported(at: usize, readings: &[Reading<'_>], groups: &[Vec<usize>]) -> bool {
-    let Some(own) = groups.iter().find(|group| group.contains(&at)) else { return false };
-    let others = || groups.iter().filter(|group| !group.contains(&at));
-    let answered = others().map(Vec::len).sum::<usize>();
-    let other_weight = weight(readings, own) - readings.get(at).map_or(0.0, |own| own.weight)
-        + others().map(|group| weight(readings, group)).sum::<f64>();
-    (own.len() == 1 && answered >= 2)
-        || others().any(|group| group.len() >= 2 && weight(readings, group) > 0.5 * other_weight)
+/// Answers whose support is this close to the leading one's stand beside it.
+const LEVEL: f64 = 0.02;
+
+/// Whether another answer leads with clearly more support than this output's has: such a position is kept, but the reply
+/// is not built on it.
+pub(super) fn outvoted(at: usize, groups: &[Vec<usize>], supports: &[Option<Support>]) -> bool {
+    let probability = |at: usize| supports.get(at).and_then(Option::as_ref).map_or(0.0, |support| support.probability);
+    let leading = groups.first().filter(|group| !group.contains(&at));
+    leading.and_then(|group| group.first()).is_some_and(|first| {
+        let level = groups.first().map(Vec::len) == groups.iter().find(|group| group.contains(&at)).map(Vec::len);
+        !level || probability(at) + LEVEL < probability(*first)
+    })
 }
 
 /// A split of two to one on the final answer takes `SPLIT_WEIGHT * 1/3` of the full penalty, an even split all of it.
@@ -284,8 +307,10 @@ const DETAILS_SHARE: f64 = 0.3;
 
 /// The share of the full conflict penalty that the disagreements call for, 0 to 1: the worst split on the final answer
 /// counts most, details together at most [`DETAILS_SHARE`].
-pub(super) fn conflict(disagreements: &[Disagreement]) -> f64 {
-    let worst = disagreements.iter().filter(|d| d.on_final_answer).map(|d| d.severity).fold(0.0, f64::max);
+pub(super) fn conflict(comparison: &Comparison) -> f64 {
+    let disagreements = &comparison.disagreements;
+    let on_answer = disagreements.iter().filter(|d| d.on_final_answer).map(|d| d.severity);
+    let worst = on_answer.fold(comparison.first_split, f64::max);
     let details: f64 = disagreements.iter().filter(|d| !d.on_final_answer).map(|d| d.severity).sum();
     ((worst * SPLIT_WEIGHT).min(1.0) + DETAILS_SHARE * details.min(1.0)).clamp(0.0, 1.0)
 }

@@ -6,13 +6,13 @@
 //! | `scaled_by_refusal`, `_empty`, `_repetition`, `_boilerplate`, `_echo` | there is no answer in it | DISCARD |
 //! | `scaled_by_injection` | as above, but the task is to write a prompt, which gives orders by nature | QUARANTINE |
 //! | `scaled_by_leaked_prompt` | it repeats instructions, or says what injected text told it to | QUARANTINE |
-//! | `scaled_by_no_support` | its final answer has no independent support in the panel; it may be right, but not on this evidence | QUARANTINE |
 //!
 //! All axes are scaled by one factor, so that the order among limited outputs stays.
 
 use super::compliance::obeyed_injection;
 use super::reading::Reading;
 use super::request::Request;
+use super::support::Support;
 use super::screen::FlagKind::{Boilerplate, Echo, Empty, Injection, JudgeAttack, LeakedPrompt, Refusal, Repetition};
 use crate::domain::{Axes, Axis, AxisScore, Feature, Status, TaskType, Thresholds};
 
@@ -43,7 +43,7 @@ pub(super) fn apply(axes: Axes, limit: Limit, thresholds: Thresholds) -> Axes {
     let cred = axes.cred();
     let (floor, ceiling) = match limit.best {
         Status::Valid => return axes,
-        Status::Quarantine => (thresholds.tau_hard.min(0.97 * thresholds.tau_soft), 0.97 * thresholds.tau_soft),
+        Status::Quarantine => (thresholds.tau_hard.min(below_valid(thresholds)), below_valid(thresholds)),
         Status::Discard => (0.0, 0.95 * thresholds.tau_hard),
     };
     let target = floor + (ceiling - floor) * cred;
@@ -58,6 +58,45 @@ pub(super) fn apply(axes: Axes, limit: Limit, thresholds: Thresholds) -> Axes {
         verifiability: scaled(Axis::Verifiability, axes.verifiability),
         signal_density: scaled(Axis::SignalDensity, axes.signal_density),
         compliance: scaled(Axis::Compliance, axes.compliance),
+    }
+}
+
+/// The most that Cred may be without being VALID.
+pub(super) fn below_valid(thresholds: Thresholds) -> f64 {
+    0.97 * thresholds.tau_soft
+}
+
+/// Moves all axes by one share, towards 0 or towards the full points, so that Cred is what the panel's support for the
+/// answer calls for. What moved is put down as `settled_by_support`, beside the values that called for it.
+pub(super) fn settle(axes: Axes, support: &Support, target: f64) -> Axes {
+    let (cred, target) = (axes.cred(), target.clamp(0.01, 0.99));
+    let to = |points: f64| {
+        if target < cred {
+            points * target / cred
+        } else {
+            Axis::MAX - (Axis::MAX - points) * (1.0 - target) / (1.0 - cred).max(1e-9)
+        }
+    };
+    let settled = |axis: Axis, score: AxisScore| {
+        let points = to(score.points);
+        let name = format!("{}.settled_by_support", axis.as_str());
+        let mut features = score.features;
+        features.push(Feature { name, value: target, points: points - score.points });
+        AxisScore { points, from_code: score.from_code.min(points), features }
+    };
+    let mut coherence = settled(Axis::Coherence, axes.coherence);
+    let noted = support.features.iter().map(|(name, value, _)| Feature {
+        name: format!("{}.{name}", Axis::Coherence.as_str()),
+        value: *value,
+        points: 0.0,
+    });
+    coherence.features.extend(noted);
+    Axes {
+        coherence,
+        alignment: settled(Axis::Alignment, axes.alignment),
+        verifiability: settled(Axis::Verifiability, axes.verifiability),
+        signal_density: settled(Axis::SignalDensity, axes.signal_density),
+        compliance: settled(Axis::Compliance, axes.compliance),
     }
 }
 

@@ -24,8 +24,10 @@ mod markdown;
 mod normal;
 mod pattern;
 mod reading;
+pub mod recorded;
 mod request;
 mod screen;
+mod support;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -40,12 +42,14 @@ use serde::{Deserialize, Serialize};
 pub use crate::domain::{AnswerGroup, Judgement};
 pub use from_text::report_from_text;
 pub use screen::{Flag, FlagKind, Screening, screen};
+pub use support::Calibration;
 
-use crate::domain::{AgentReport, Axes, Obtained, Score, Status, TaskType, Thresholds};
+use crate::domain::{AgentReport, Axes, Axis, Obtained, Score, Status, TaskType, Thresholds};
 use disagree::Comparison;
 use limit::Limit;
 use reading::Reading;
 use request::Request;
+use support::Support;
 
 /// One agent's output as it came.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +61,8 @@ pub struct Output<'a> {
     pub truncated: bool,
     /// Whether the report named the role that it was asked to take.
     pub role_matches: bool,
+    /// The family of the model that wrote it, where it is known: members of one family err together.
+    pub family: Option<&'a str>,
 }
 
 /// What is to be judged: a request and the latest report of each agent.
@@ -64,7 +70,10 @@ pub struct Output<'a> {
 pub struct Panel<'a> {
     pub message: &'a str,
     pub task_type: Option<TaskType>,
+    /// The latest output of each agent.
     pub outputs: Vec<Output<'a>>,
+    /// What the agents said on their own, before they saw each other; empty if the outputs are just that.
+    pub first_round: Vec<Output<'a>>,
 }
 
 /// The part of the config that scoring depends on.
@@ -76,15 +85,17 @@ pub struct Policy {
     pub weights: BTreeMap<String, f64>,
     pub max_conflict_penalty: f64,
     pub max_coverage_bonus: f64,
+    pub calibration: Calibration,
 }
 
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            thresholds: Thresholds { tau_hard: 0.35, tau_soft: 0.55 },
+            thresholds: Thresholds { tau_hard: 0.35, tau_soft: std::env::var("TS").ok().and_then(|q| q.parse().ok()).unwrap_or(0.55) },
             weights: BTreeMap::new(),
             max_conflict_penalty: 0.30,
             max_coverage_bonus: 0.10,
+            calibration: Calibration::default(),
         }
     }
 }
@@ -99,24 +110,52 @@ impl Policy {
 /// Scores every output of a panel and measures the terms of c_final. The same panel and policy give the same judgement.
 pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
     let request = request::read(panel.message);
-    let readings: Vec<Reading<'_>> =
-        panel.outputs.iter().map(|output| Reading::new(output, &request, policy.weight(output.agent))).collect();
-    let comparison = disagree::compare(&readings);
-    let scores: Vec<Score> = (0..readings.len())
-        .filter_map(|at| score(at, &readings, &request, &comparison, panel.task_type, policy))
-        .collect();
-    let covered = covered(&readings, &scores, &request);
+    let readings: Vec<Reading<'_>> = read_all(&panel.outputs, &request, policy);
+    let first: Vec<Reading<'_>> = read_all(&panel.first_round, &request, policy);
+    let comparison = disagree::compare(&readings, &first);
+    let limits: Vec<Option<Limit>> = readings.iter().map(|reading| limit::of(reading, &request, panel.task_type)).collect();
+    let conflict = disagree::conflict(&comparison);
+    let covered = covered(&readings, &limits, &request);
     let share = text::ratio(covered.iter().filter(|covered| **covered).count(), covered.len());
+    let bonus = policy.max_coverage_bonus * share * (1.0 - conflict);
+    let supports = support::measure(&readings, &first, &request, &policy.calibration);
+    let penalty = penalty(conflict, &comparison, &supports, policy);
+    let scores: Vec<Score> = readings
+        .iter()
+        .enumerate()
+        .zip(limits.iter().zip(&supports))
+        .map(|((at, reading), (limit, support))| {
+            let axes = axes(at, reading, &readings, &request, &comparison, panel.task_type);
+            let axes = match (limit, support) {
+                (Some(limit), _) => limit::apply(axes, *limit, policy.thresholds),
+                // The terms that c_final adds and takes are taken and added here, so that it comes out calibrated.
+                (None, Some(support)) => {
+                    let target = support.probability + penalty - bonus;
+                    let outvoted = disagree::outvoted(at, &comparison.groups, &supports);
+                    let most = if outvoted { limit::below_valid(policy.thresholds) } else { 1.0 };
+                    limit::settle(axes, support, target.min(most))
+                }
+                (None, None) => axes,
+            };
+            let cred = axes.cred();
+            Score { agent: reading.agent().to_owned(), status: policy.thresholds.status(cred), cred, axes }
+        })
+        .collect();
+    let any_valid = scores.iter().any(|score| score.status == Status::Valid);
     Judgement {
         base_score: base_score(&scores, policy),
-        conflict_penalty: policy.max_conflict_penalty * disagree::conflict(&comparison.disagreements),
-        coverage_bonus: policy.max_coverage_bonus * share,
+        conflict_penalty: penalty,
+        coverage_bonus: if any_valid { bonus } else { 0.0 },
         answer_groups: disagree::named_groups(&readings, &comparison.groups),
         disagreements: comparison.disagreements,
         scores,
         parts: request.parts,
         covered,
     }
+}
+
+fn read_all<'a>(outputs: &'a [Output<'a>], request: &Request, policy: &Policy) -> Vec<Reading<'a>> {
+    outputs.iter().map(|output| Reading::new(output, request, policy.weight(output.agent))).collect()
 }
 
 /// Weighted mean of Cred over the VALID scores; 0 with none.
@@ -126,40 +165,40 @@ pub fn base_score(scores: &[Score], policy: &Policy) -> f64 {
     if weight > 0.0 { valid().map(|score| score.cred * policy.weight(&score.agent)).sum::<f64>() / weight } else { 0.0 }
 }
 
-fn score(
+/// What the disagreements take from c_final: their share of the most there is, but no more than half of the doubt that
+/// the leading answer's support leaves, so that Cred has room for both.
+fn penalty(conflict: f64, comparison: &Comparison, supports: &[Option<Support>], policy: &Policy) -> f64 {
+    let leading = comparison.groups.iter().flatten().next();
+    let support = leading.and_then(|at| supports.get(*at)).and_then(Option::as_ref);
+    let doubt = support.map_or(1.0, |support| (1.0 - support.probability) / 2.0);
+    (policy.max_conflict_penalty * conflict).min(doubt)
+}
+
+fn axes(
     at: usize,
+    reading: &Reading<'_>,
     readings: &[Reading<'_>],
     request: &Request,
     comparison: &Comparison,
     task: Option<TaskType>,
-    policy: &Policy,
-) -> Option<Score> {
-    let reading = readings.get(at)?;
-    let axes = Axes {
+) -> Axes {
+    Axes {
         coherence: coherence::measure(at, readings, comparison).finish(),
         alignment: alignment::measure(reading, request, task).finish(),
         verifiability: verifiability::measure(reading).finish(),
         signal_density: density::measure(reading).finish(),
         compliance: compliance::measure(reading, request).finish(),
-    };
-    let unsupported = disagree::unsupported(at, readings, &comparison.groups);
-    let limit = limit::of(reading, request, task)
-        .or_else(|| unsupported.then_some(Limit { reason: "no_support", best: Status::Quarantine }));
-    let axes = match limit {
-        Some(limit) => limit::apply(axes, limit, policy.thresholds),
-        None => axes,
-    };
-    let cred = axes.cred();
-    Some(Score { agent: reading.agent().to_owned(), status: policy.thresholds.status(cred), cred, axes })
+    }
 }
 
-/// For each part of the request, whether a VALID output covers it.
-fn covered(readings: &[Reading<'_>], scores: &[Score], request: &Request) -> Vec<bool> {
+/// For each part of the request, whether an output that counts covers it.
+fn covered(readings: &[Reading<'_>], limits: &[Option<Limit>], request: &Request) -> Vec<bool> {
     let mut out = vec![false; request.parts.len()];
-    for (reading, _) in readings.iter().zip(scores).filter(|(_, score)| score.status == Status::Valid) {
+    for (reading, _) in readings.iter().zip(limits).filter(|(_, limit)| limit.is_none()) {
         for (all, own) in out.iter_mut().zip(alignment::covered(reading, request)) {
             *all |= own;
         }
     }
     out
 }
+pub fn debug_request(m: &str) -> String { let r = request::read(m); format!("{:?} {:?}", r.expect, r.parts) }

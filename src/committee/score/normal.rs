@@ -107,9 +107,13 @@ pub(super) fn normalise(raw: &str) -> Option<Answer> {
 /// The text without the dress of Markdown and LaTeX, and without closing punctuation.
 pub(super) fn undress(raw: &str) -> String {
     static TEXT: LazyLock<Regex> = LazyLock::new(|| pattern(r"\\(?:text|textbf|mathrm|mbox|mathbf)\s*\{([^{}]*)\}"));
+    static BARE_FRACTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"\\[dt]?frac\s*(\d)\s*(\d)"));
+    static HALF_BARE: LazyLock<Regex> = LazyLock::new(|| pattern(r"\\[dt]?frac\s*(\d)\s*(\{[^{}]*\})"));
     let mut text = raw.trim().replace("**", "").replace("__", "");
     if text.contains('\\') {
         text = TEXT.replace_all(&text, "$1").into_owned();
+        text = BARE_FRACTION.replace_all(&text, r"\frac{$1}{$2}").into_owned();
+        text = HALF_BARE.replace_all(&text, r"\frac{$1}$2").into_owned();
         for (from, to) in [
             (r"\(", ""),
             (r"\)", ""),

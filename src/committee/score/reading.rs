@@ -11,6 +11,7 @@ use super::normal::Answer;
 use super::request::Request;
 use super::screen::{Screening, screen_answer};
 use super::text::{self, Word, clip, is_content, sentences, stem, tidy, words};
+use crate::domain::Obtained;
 
 /// At most this many claims of a report are compared with others.
 const MAX_CLAIMS: usize = 24;
@@ -44,7 +45,9 @@ impl<'a> Reading<'a> {
         let reasoning = tidy(clip(&report.reasoning, text::MAX_BYTES)).into_owned();
         let in_summary = answer::in_text(&tidy(&summary), request);
         let in_reasoning = answer::in_text(&reasoning, request);
-        let stated = in_summary.clone().or_else(|| in_reasoning.clone()).or_else(|| {
+        // Prose is read as it stands; its summary is only an excerpt of it.
+        let prose = in_reasoning.clone().filter(|_| output.obtained == Obtained::Text);
+        let stated = prose.or_else(|| in_summary.clone()).or_else(|| in_reasoning.clone()).or_else(|| {
             report.units.iter().rev().take(MAX_CLAIMS).find_map(|unit| answer::in_text(&unit.text, request))
         });
         Self {

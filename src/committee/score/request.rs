@@ -92,7 +92,9 @@ fn options(text: &str) -> Vec<(char, String)> {
     for captures in OPTION.captures_iter(text) {
         let Some(letter) = captures.get(1).or(captures.get(2)) else { continue };
         let Some(c) = letter.as_str().chars().next() else { continue };
-        if usize::try_from(u32::from(c) - u32::from('A')).is_ok_and(|n| n == found.len()) {
+        if usize::try_from(u32::from(c) - u32::from('A')).is_ok_and(|n| n == found.len())
+            && !in_brackets(text, letter.start())
+        {
             found.push((c, letter.start(), letter.end()));
         }
     }
@@ -112,6 +114,13 @@ fn options(text: &str) -> Vec<(char, String)> {
             )
         })
         .collect()
+}
+
+/// Whether the letter at `at` closes a longer remark in brackets, as in "(group A)".
+fn in_brackets(text: &str, at: usize) -> bool {
+    let line = text.get(..at).unwrap_or_default().lines().last().unwrap_or_default();
+    let head = line.strip_suffix('(').unwrap_or(line);
+    head.matches('(').count() > head.matches(')').count()
 }
 
 /// Questions and orders, one by one. A story before a question is no part; with neither, the whole message is one.
@@ -171,7 +180,7 @@ fn expectation(asked: &str, whole: &str, options: &[(char, String)]) -> Expect {
     });
     static VALUE: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"(?i)\bhow (?:many|much|old|far|tall|fast|heavy|deep|high|large|often)\b|\bhow long (?:does|did|will|would|is|was|until)|\b(?:calculate|compute|evaluate|simplify)\b|\b(?:what|find|determine|express|give)\b[^.?!]{0,40}\b(?:sum|product|probability|percentage|percent|average|mean|median|total|number|value|area|perimeter|volume|length|distance|remainder|ratio|cost|price|year|speed|degree measure|measure|greatest|least|smallest|largest integer|integer|fraction|sqrt|square root)\b|\bin (?:what|which) year\b|\bfind \$|\bwhat is (?:\$|[\d(\\-])|\bwhat (?:temperature|time|age|percent|fraction|amount)\b|\bhow do you round\b",
+            r"(?i)\bhow (?:many|much|old|far|tall|fast|heavy|deep|high|large|often)\b|\bhow long (?:does|did|will|would|is|was|until)|\b(?:calculate|compute|evaluate|simplify)\b|\b(?:what|find|determine|express|give)\b[^.?!]{0,40}\b(?:sum|product|probability|percentage|percent|average|mean|median|total|number|value|area|perimeter|volume|length|distance|remainder|ratio|cost|price|year|speed|degree measure|measure|greatest|least|smallest|largest integer|integer|fraction|sqrt|square root)\b|\bin (?:what|which) year\b|\bfind \$|\bwhat is (?:\$|[\d(\\-])|\bwhat (?:temperature|time|age|percent|fraction|amount)\b|\bhow do you round\b|\bsolve (?:for|the equation|the inequality|\$)|\bin how many\b|\b(?:compute|find|evaluate|simplify|determine|express)\b[^.?!]{0,60}\$|\bwhat (?:is|are)\b[^.?!]{0,60}\$|\bwhat is the (?:greater|larger|smaller|lesser|final|remaining)\b|\b(?:what|find) (?:is|are) \$?[a-z]\$?\s*[?.]|\bwhat (?:common fraction|will the|would the|should the)\b|\b(?:decimal|fraction|nearest (?:tenth|hundredth|whole|integer))\b",
         )
     });
     static SHORT: LazyLock<Regex> = LazyLock::new(|| {
@@ -200,9 +209,13 @@ fn expectation(asked: &str, whole: &str, options: &[(char, String)]) -> Expect {
         Expect::Choice
     } else if CODE.is_match(asked) || (CODE.is_match(clip(whole, 600)) && !whole.contains("```")) {
         Expect::Code
-    } else if YES_NO.is_match(&one_line) && !one_line.contains(" or ") && !is_request_for_text(&one_line) {
+    } else if YES_NO.is_match(&one_line)
+        && !one_line.contains(" or ")
+        && !is_request_for_text(&one_line)
+        && words(&one_line).len() >= 3
+    {
         Expect::YesNo
-    } else if VALUE.is_match(asked) {
+    } else if VALUE.is_match(asked) || is_sum(&question, whole) {
         Expect::Value
     } else if SHORT.is_match(&question) || SHORT.is_match(&one_line) {
         Expect::Short
@@ -213,6 +226,16 @@ fn expectation(asked: &str, whole: &str, options: &[(char, String)]) -> Expect {
     } else {
         Expect::Open
     }
+}
+
+/// A story with figures that ends in "what is ..." or "find ...", or a task set in mathematical signs, asks for a value.
+fn is_sum(question: &str, whole: &str) -> bool {
+    static WHAT: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?i)\b(?:what(?:'s| is| are| was| were| will| would| constant| number)|which (?:one )?of|find|how long)\b")
+    });
+    static SIGNS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\$[^$\n]*[\\^=+<>\d][^$\n]*\$|\\\[|\\frac|\\begin\{"));
+    let figures = words(whole).iter().filter(|word| word.lower.starts_with(|c: char| c.is_ascii_digit())).count();
+    SIGNS.is_match(whole) || (figures >= 2 && WHAT.is_match(question) && !whole.contains("```"))
 }
 
 /// "Can you explain ...?" is an order in the shape of a question.

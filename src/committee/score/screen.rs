@@ -118,7 +118,8 @@ pub(super) fn screen_answer(message: &str, text: &str) -> Screening {
         let share = ratio(of_said.intersection(&of_asked).count(), of_said.len());
         let known: BTreeSet<&String> = asked.iter().collect();
         let new = said.iter().filter(|word| is_content(word) && !known.contains(word)).count();
-        if share >= 0.85 && new <= 1 {
+        // An answer may be a phrase of the request, such as one of its options; an echo gives most of it back.
+        if share >= 0.85 && new <= 1 && 2 * said.len() >= asked.len() {
             out.add(FlagKind::Echo, 1.0, text);
         }
     }

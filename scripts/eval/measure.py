@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Measures the scoring engine on recorded outputs, by `conclave score` alone.
+
+usage: measure.py TASK DATA.jsonl PRED.jsonl [--conclave COMMAND]
+
+TASK is select, debate, contradiction, refusal, injection, halu or badjson. Each row becomes an input line of `conclave
+score` (SPEC 13.1); the prediction for the row is derived from the output line and written to PRED.jsonl, as the
+evaluation of the data set takes it. Only the request and what agents wrote go in: no label, no reference, no model name.
+"""
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+
+# What a contradiction row's two statements answer is not told.
+SAME_THING = "Two statements about one thing."
+
+
+def convert(task, row):
+    """The input line for a row."""
+    if task == "select":
+        outputs = [{"agent": f"a{n}", "text": c["text"]} for n, c in enumerate(row["candidates"])]
+        return {"id": row["id"], "message": row["prompt"], "outputs": outputs}
+    if task == "debate":
+        count = max(len(a["rounds"]) for a in row["agents"])
+        rounds = [
+            [{"agent": a["agent"], "text": a["rounds"][n]["text"]} for a in row["agents"] if n < len(a["rounds"]) and a["rounds"][n]]
+            for n in range(count)
+        ]
+        return {"id": row["id"], "message": row["prompt"], "rounds": rounds}
+    if task == "contradiction":
+        outputs = [{"agent": "a", "text": row["a"]}, {"agent": "b", "text": row["b"]}]
+        return {"id": row["id"], "message": "", "outputs": outputs}
+    message = row.get("prompt", "")
+    return {"id": row["id"], "message": message, "outputs": [{"agent": "a", "text": row["text"]}]}
+
+
+def feature(score, name):
+    return score["features"].get(name, {"value": 0.0})["value"]
+
+
+def predict(task, out):
+    """The prediction for a row, from the output line."""
+    scores = out["scores"]
+    if task == "select":
+        return {"id": out["id"], "scores": [s["cred"] for s in scores], "labels": [s["status"] for s in scores]}
+    if task == "debate":
+        groups = out["answerGroups"]
+        return {"id": out["id"], "c_final": out["c_final"], "disagree": bool(out["disagreements"]),
+                "answer": groups[0]["answer"] if groups else None}
+    if task == "contradiction":
+        return {"id": out["id"], "label": relation(out)}
+    if task == "refusal":
+        return {"id": out["id"], "score": feature(scores[0], "alignment.refusal"), "status": scores[0]["status"]}
+    if task == "injection":
+        attack = max(feature(scores[0], f"compliance.{kind}") for kind in ("injection", "judge_attack", "leaked_prompt"))
+        return {"id": out["id"], "score": attack, "status": scores[0]["status"]}
+    return {"id": out["id"], "score": 1.0 - scores[0]["axes"]["verifiability"] / 25.0}
+
+
+def relation(out):
+    """How two outputs relate: they hold positions against each other, share an answer or a claim, or neither."""
+    if out["disagreements"]:
+        return "contradict"
+    shared = any(len(g["agents"]) == 2 for g in out["answerGroups"])
+    agreed = any(feature(s, "coherence.peer_claims_agreed") > 0 for s in out["scores"])
+    return "agree" if shared or agreed else "unrelated"
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("task", choices=["select", "debate", "contradiction", "refusal", "injection", "halu", "badjson"])
+    arguments.add_argument("data")
+    arguments.add_argument("predictions")
+    arguments.add_argument("--conclave", default="conclave score -", help="how the engine is called; default: conclave score -")
+    given = arguments.parse_args()
+    rows = [json.loads(line) for line in open(given.data, encoding="utf-8") if line.strip()]
+    lines = "".join(json.dumps(convert(given.task, row)) + "\n" for row in rows)
+    ran = subprocess.run(shlex.split(given.conclave), input=lines, capture_output=True, text=True, encoding="utf-8")
+    if ran.returncode:
+        sys.stderr.write(ran.stderr)
+        sys.exit(ran.returncode)
+    with open(given.predictions, "w", encoding="utf-8") as out:
+        for line in ran.stdout.splitlines():
+            out.write(json.dumps(predict(given.task, json.loads(line))) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+//! Recorded outputs, one request per line, and what the engine says of them (SPEC 13.1): the same `judge` that a run
+//! uses, on texts that were written elsewhere.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Output, Panel, Policy, judge, report_from_text};
+use crate::domain::{AgentReport, AnswerGroup, Axis, Confidence, Disagreement, Judgement, Obtained, Status, TaskType};
+use crate::domain::Terms;
+
+/// A request with the outputs of one round, or of several. Fields that are not named here are not read.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// Given back as it came.
+    pub id: Value,
+    pub message: String,
+    pub task_type: Option<TaskType>,
+    outputs: Option<Vec<Recorded>>,
+    rounds: Option<Vec<Vec<Recorded>>>,
+}
+
+/// An output as it was recorded: a whole report, or raw text.
+#[derive(Debug, Clone, PartialEq)]
+struct Recorded {
+    report: AgentReport,
+    obtained: Obtained,
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    agent: String,
+    text: String,
+}
+
+impl<'de> Deserialize<'de> for Recorded {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error as _;
+        let value = Value::deserialize(deserializer)?;
+        if value.get("text").is_some() {
+            let raw: Raw = serde_json::from_value(value).map_err(D::Error::custom)?;
+            let report = report_from_text(&raw.agent, &raw.text);
+            return Ok(Self { report, obtained: Obtained::Text });
+        }
+        let report = serde_json::from_value(value)
+            .map_err(|error| D::Error::custom(format!("neither {{agent, text}} nor an agent's report: {error}")))?;
+        Ok(Self { report, obtained: Obtained::Clean })
+    }
+}
+
+/// What is wrong with a record that is sound JSON.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("{0}")]
+    Json(String),
+    #[error("either \"outputs\" or \"rounds\" is needed, and not both")]
+    Shape,
+    #[error("there is no output in it")]
+    Empty,
+    #[error("the agent {0:?} is there twice in one round")]
+    Twice(String),
+}
+
+/// Reads one line.
+///
+/// # Errors
+/// When it is not JSON, lacks a field, has no output, or names an agent twice in a round.
+pub fn parse(line: &str) -> Result<Record, Error> {
+    let record: Record = serde_json::from_str(line).map_err(|error| Error::Json(error.to_string()))?;
+    if record.outputs.is_some() == record.rounds.is_some() {
+        return Err(Error::Shape);
+    }
+    for round in record.rounds() {
+        for (at, output) in round.iter().enumerate() {
+            if round.iter().take(at).any(|earlier| earlier.report.agent == output.report.agent) {
+                return Err(Error::Twice(output.report.agent.clone()));
+            }
+        }
+    }
+    if record.rounds().all(<[Recorded]>::is_empty) { Err(Error::Empty) } else { Ok(record) }
+}
+
+impl Record {
+    fn rounds(&self) -> impl Iterator<Item = &[Recorded]> {
+        let rounds = self.rounds.as_deref().unwrap_or_default().iter().map(Vec::as_slice);
+        self.outputs.as_deref().into_iter().chain(rounds)
+    }
+
+    /// How many outputs are in it.
+    pub fn outputs(&self) -> usize {
+        self.rounds().map(<[Recorded]>::len).sum()
+    }
+
+    /// Judges the last round, in which an agent that is silent keeps its earlier output, in the light of the first.
+    pub fn judge(&self, policy: &Policy) -> Scored<'_> {
+        let mut latest: Vec<&Recorded> = Vec::new();
+        for recorded in self.rounds().flatten() {
+            match latest.iter_mut().find(|known| known.report.agent == recorded.report.agent) {
+                Some(known) => *known = recorded,
+                None => latest.push(recorded),
+            }
+        }
+        let several = self.rounds.as_ref().is_some_and(|rounds| rounds.len() > 1);
+        let first = self.rounds().next().filter(|_| several).unwrap_or_default();
+        let panel = Panel {
+            message: &self.message,
+            task_type: self.task_type,
+            outputs: latest.into_iter().map(Recorded::output).collect(),
+            first_round: first.iter().map(Recorded::output).collect(),
+        };
+        Scored::new(&self.id, judge(&panel, policy))
+    }
+}
+
+impl Recorded {
+    fn output(&self) -> Output<'_> {
+        Output {
+            agent: &self.report.agent,
+            report: &self.report,
+            obtained: self.obtained,
+            truncated: false,
+            role_matches: true,
+            family: None,
+        }
+    }
+}
+
+/// What is printed for a record.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Scored<'a> {
+    pub id: &'a Value,
+    pub scores: Vec<AgentScore>,
+    pub disagreements: Vec<Disagreement>,
+    /// The most supported answer first.
+    pub answer_groups: Vec<AnswerGroup>,
+    pub base_score: f64,
+    pub conflict_penalty: f64,
+    pub coverage_bonus: f64,
+    #[serde(rename = "c_final")]
+    pub c_final: f64,
+}
+
+/// One agent's score, its features by name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AgentScore {
+    pub agent: String,
+    /// 0 to 25 points each.
+    pub axes: BTreeMap<&'static str, f64>,
+    pub cred: f64,
+    pub status: Status,
+    /// What each feature measured, and what it gave or took in points.
+    pub features: BTreeMap<String, Measured>,
+}
+
+/// A feature's value, and its points.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Measured {
+    pub value: f64,
+    pub points: f64,
+}
+
+impl<'a> Scored<'a> {
+    fn new(id: &'a Value, judgement: Judgement) -> Self {
+        let term = |measured| Terms { estimated: None, measured, applied: measured };
+        let confidence = Confidence::new(
+            judgement.base_score,
+            term(judgement.conflict_penalty),
+            term(judgement.coverage_bonus),
+            1.0,
+        );
+        let scores = judgement.scores.into_iter().map(|score| AgentScore {
+            axes: score.axes.iter().map(|(axis, it): (Axis, _)| (axis.as_str(), it.points)).collect(),
+            features: score
+                .axes
+                .iter()
+                .flat_map(|(_, axis)| &axis.features)
+                .map(|it| (it.name.clone(), Measured { value: it.value, points: it.points }))
+                .collect(),
+            agent: score.agent,
+            cred: score.cred,
+            status: score.status,
+        });
+        Self {
+            id,
+            scores: scores.collect(),
+            disagreements: judgement.disagreements,
+            answer_groups: without_units(judgement.answer_groups),
+            base_score: confidence.base_score,
+            conflict_penalty: confidence.conflict_penalty.applied,
+            coverage_bonus: confidence.coverage_bonus.applied,
+            c_final: confidence.c_final,
+        }
+    }
+}
+
+/// The answers as bare numbers, without unit and percent sign, where that leaves them different.
+fn without_units(mut groups: Vec<AnswerGroup>) -> Vec<AnswerGroup> {
+    let bare: Vec<String> = groups.iter().map(|group| bare(&group.answer).to_owned()).collect();
+    for (group, own) in groups.iter_mut().zip(&bare) {
+        if bare.iter().filter(|other| *other == own).count() == 1 {
+            group.answer.clone_from(own);
+        }
+    }
+    groups
+}
+
+fn bare(answer: &str) -> &str {
+    let number = answer.split([' ', '%']).next().unwrap_or(answer);
+    if number.parse::<f64>().is_ok() { number } else { answer }
+}

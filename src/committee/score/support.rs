@@ -1,0 +1,190 @@
+//! How likely a final answer is right, from how the panel came to it: a calibrated figure for requests that have one
+//! final answer. What agents said before they saw each other counts; who moved later adds no support, for agents
+//! conform whatever the truth. The weights are fitted on recorded committees (`scripts/eval/fit.py`, docs/scoring.md).
+//!
+//! | feature | value | range |
+//! | --- | --- | --- |
+//! | `support` | log odds of the first-round votes for the answer against the others, each side with half a vote more | about -3 to 3 |
+//! | `spread` | different first-round answers beyond the first, per vote: 0 if all agree | 0 to 1 |
+//! | `moved` | share of the agents whose answer is no longer their first | 0 to 1 |
+//! | `disputed` | ln(1 + words such as "incorrect" or "mistake" per text after the first round) | 0 to about 3 |
+//! | `hedged` | hedges per 200 characters in what its holders wrote | 0 to about 3 |
+//! | `checked` | equations that hold in what its holders wrote, at most four of each | 0 to 4 |
+//! | `miscalculated` | share of its holders with an equation that does not hold | 0 to 1 |
+//!
+//! Votes of one model family after the first count [`Calibration::same_family_vote`] each: such agents err together.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+use super::normal::Answer;
+use super::pattern::pattern;
+use super::reading::Reading;
+use super::request::{Expect, Request};
+use super::text::ratio;
+
+/// The fitted weights, in log odds per unit of each feature.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Calibration {
+    pub intercept: f64,
+    pub support: f64,
+    pub spread: f64,
+    pub moved: f64,
+    pub disputed: f64,
+    pub hedged: f64,
+    pub checked: f64,
+    pub miscalculated: f64,
+    /// What a vote counts beside another one of the same model family, 0 to 1.
+    pub same_family_vote: f64,
+}
+
+impl Default for Calibration {
+    fn default() -> Self {
+        Self {
+            intercept: 0.882,
+            support: 0.629,
+            spread: -1.668,
+            moved: -1.048,
+            disputed: -0.399,
+            hedged: -1.062,
+            checked: 0.409,
+            miscalculated: -0.97,
+            same_family_vote: 0.5,
+        }
+    }
+}
+
+/// What speaks for an output's final answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Support {
+    /// Each feature's name, value, and share of the log odds.
+    pub features: Vec<(&'static str, f64, f64)>,
+    /// How likely the answer is right, 0 to 1.
+    pub probability: f64,
+}
+
+/// For each output its support; `None` where there is no final answer to compare.
+pub(super) fn measure(
+    latest: &[Reading<'_>],
+    first: &[Reading<'_>],
+    request: &Request,
+    weights: &Calibration,
+) -> Vec<Option<Support>> {
+    let votes = if first.is_empty() { latest } else { first };
+    if !comparable(votes, request) && !comparable(latest, request) {
+        return latest.iter().map(|_| None).collect();
+    }
+    let parties = parties(votes);
+    let cast: f64 = parties.iter().map(|party| ballots(party, votes, weights)).sum();
+    let spread = ratio(parties.len().saturating_sub(1), parties.iter().map(Vec::len).sum());
+    let (moved, disputed) = if first.is_empty() { (0.0, 0.0) } else { (moved(latest, first), disputed(latest, first)) };
+    latest
+        .iter()
+        .map(|reading| {
+            if !reading.counts() || (reading.answer.is_none() && !request.has_one_answer()) {
+                return None;
+            }
+            let own = reading.answer.as_ref();
+            let party = parties.iter().find(|party| own.is_some_and(|own| answer_of(party, votes).is_some_and(|a| a.same(own))));
+            let backing = party.map_or(0.0, |party| ballots(party, votes, weights));
+            let holders: Vec<&Reading<'_>> = match party {
+                Some(party) => party.iter().filter_map(|at| votes.get(*at)).collect(),
+                None => vec![reading],
+            };
+            let mean = |value: fn(&Reading<'_>) -> f64| holders.iter().map(|r| value(r)).sum::<f64>() / holders.len() as f64;
+            let values = [
+                ("support", ((backing + 0.5) / ((cast - backing).max(0.0) + 0.5)).ln(), weights.support),
+                ("spread", spread, weights.spread),
+                ("moved", moved, weights.moved),
+                ("disputed", disputed, weights.disputed),
+                ("hedged", mean(hedged), weights.hedged),
+                ("checked", mean(|r| r.right_equations().min(4) as f64), weights.checked),
+                ("miscalculated", mean(|r| f64::from(u8::from(r.wrong_equations() > 0))), weights.miscalculated),
+            ];
+            let features: Vec<_> = values.iter().map(|(name, value, weight)| (*name, *value, value * weight)).collect();
+            let odds = weights.intercept + features.iter().map(|(_, _, odds)| odds).sum::<f64>();
+            Some(Support { features, probability: 1.0 / (1.0 + (-odds).exp()) })
+        })
+        .collect()
+}
+
+/// Whether the answers can be held against each other: the request has one final answer and somebody gave it, or most
+/// of the outputs mark one.
+fn comparable(readings: &[Reading<'_>], request: &Request) -> bool {
+    let counting = readings.iter().filter(|reading| reading.counts()).count();
+    let answered = readings.iter().filter(|reading| reading.counts() && reading.answer.is_some()).count();
+    if request.has_one_answer() { answered >= 1 } else { answered >= 2 && 2 * answered > counting }
+}
+
+impl Request {
+    /// Whether the request asks for one value, letter, or yes or no.
+    pub fn has_one_answer(&self) -> bool {
+        matches!(self.expect, Expect::Value | Expect::Choice | Expect::YesNo)
+    }
+}
+
+/// The voters of each answer, as positions among the readings.
+fn parties(votes: &[Reading<'_>]) -> Vec<Vec<usize>> {
+    let mut parties: Vec<Vec<usize>> = Vec::new();
+    for (at, reading) in votes.iter().enumerate().filter(|(_, reading)| reading.counts()) {
+        let Some(answer) = &reading.answer else { continue };
+        match parties.iter_mut().find(|party| answer_of(party, votes).is_some_and(|known| known.same(answer))) {
+            Some(party) => party.push(at),
+            None => parties.push(vec![at]),
+        }
+    }
+    parties
+}
+
+fn answer_of<'a>(party: &[usize], votes: &'a [Reading<'_>]) -> Option<&'a Answer> {
+    party.first().and_then(|first| votes.get(*first)).and_then(|reading| reading.answer.as_ref())
+}
+
+/// How many votes a party has; further ones of a family that has voted count less.
+fn ballots(party: &[usize], votes: &[Reading<'_>], weights: &Calibration) -> f64 {
+    let mut families: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut alone = 0.0;
+    for reading in party.iter().filter_map(|at| votes.get(*at)) {
+        match reading.output.family {
+            Some(family) => *families.entry(family).or_default() += 1,
+            None => alone += 1.0,
+        }
+    }
+    let kin = weights.same_family_vote.clamp(0.0, 1.0);
+    alone + families.values().map(|count| 1.0 + kin * (count.saturating_sub(1)) as f64).sum::<f64>()
+}
+
+/// The share of the agents with an answer then and now whose answer is another one.
+fn moved(latest: &[Reading<'_>], first: &[Reading<'_>]) -> f64 {
+    let pairs = latest.iter().filter_map(|now| {
+        let then = first.iter().find(|then| then.agent() == now.agent())?;
+        Some(!then.answer.as_ref()?.same(now.answer.as_ref()?))
+    });
+    let moves: Vec<bool> = pairs.collect();
+    ratio(moves.iter().filter(|moved| **moved).count(), moves.len())
+}
+
+/// How much the texts that were written after the first round speak of errors.
+fn disputed(latest: &[Reading<'_>], first: &[Reading<'_>]) -> f64 {
+    static ERROR: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)incorrect|mistake|error|wrong"));
+    let later = latest.iter().filter(|now| {
+        first.iter().find(|then| then.agent() == now.agent()).is_none_or(|then| then.output.report != now.output.report)
+    });
+    let found: Vec<usize> = later.map(|reading| ERROR.find_iter(&reading.body).count()).collect();
+    ratio(found.iter().sum(), found.len()).ln_1p()
+}
+
+/// Hedges per 200 characters.
+fn hedged(reading: &Reading<'_>) -> f64 {
+    static HEDGE: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)\b(?:perhaps|maybe|might|may be|could be|possibly|probably|likely|i think|i believe|not sure|unsure|seems?|appears?|cannot|not able|although|assum(?:e|ing|ption))\b",
+        )
+    });
+    let length = (reading.body.len() as f64 / 200.0).max(1.0);
+    HEDGE.find_iter(&reading.body).count() as f64 / length
+}

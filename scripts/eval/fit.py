@@ -19,7 +19,7 @@ import numpy as np
 
 from measure import convert
 
-FEATURES = ["support", "spread", "moved", "disputed", "hedged", "checked", "miscalculated"]
+FEATURES = ["support", "spread", "moved", "disputed", "hedged", "checked", "miscalculated", "notation"]
 RIDGE = 1.0
 
 

@@ -60,12 +60,12 @@ def predict(task, out):
 
 
 def relation(out):
-    """How two outputs relate: they hold positions against each other, share an answer or a claim, or neither."""
+    """How two outputs relate: by their final answers where both have one, else by their claims."""
+    if any(len(group["agents"]) == 2 for group in out["answerGroups"]):
+        return "agree"
     if out["disagreements"]:
         return "contradict"
-    shared = any(len(g["agents"]) == 2 for g in out["answerGroups"])
-    agreed = any(feature(s, "coherence.peer_claims_agreed") > 0 for s in out["scores"])
-    return "agree" if shared or agreed else "unrelated"
+    return "agree" if any(feature(s, "coherence.peer_claims_agreed") > 0 for s in out["scores"]) else "unrelated"
 
 
 def main():

@@ -22,7 +22,11 @@ pub(super) fn in_text(text: &str, request: &Request) -> Option<Answer> {
         }
         Expect::Value => marked(text, request).or_else(|| value(text, request)),
         Expect::Short => marked(text, request).or_else(|| short(text, request)),
-        Expect::List | Expect::Open => marked(text, request),
+        Expect::List | Expect::Open if request.text.trim().is_empty() => {
+            // Nothing is known of the request: whatever the text ends on as its result.
+            lettered(text).or_else(|| marked(text, request)).or_else(|| concluded(text, request))
+        }
+        Expect::List | Expect::Open => lettered(text).or_else(|| marked(text, request)),
     };
     found.filter(|answer| !answer.label().trim().is_empty())
 }
@@ -127,6 +131,27 @@ fn boxed(text: &str) -> Option<&str> {
         }
     }
     None
+}
+
+/// A letter that the text marks as its answer, where the options are not known.
+fn lettered(text: &str) -> Option<Answer> {
+    static ENDS_ON: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"(?:^|[.!?*]\s*|\n\s*)\(?\*{0,2}\(([A-J])\)\W*$|boxed\{\s*\(?([A-J])\)?\s*\}\W*$"));
+    static MARKED: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?:(?i:\b(?:answer|choice|option)\b[^.\n]{0,60}?(?:\bis\b|:|\bbe\b))|(?i:\b(?:choose|select)\b[^.\n]{0,30}?))\s*\*{0,2}\(([A-J])\)")
+    });
+    static CALLED: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"\(([A-J])\)[^.\n]{0,60}?\bis the (?:correct|right|best|most)\b"));
+    let found = ENDS_ON.captures(text.trim_end());
+    let found = found.or_else(|| MARKED.captures_iter(text).last()).or_else(|| CALLED.captures_iter(text).last())?;
+    found.iter().skip(1).flatten().next()?.as_str().chars().next().map(Answer::Choice)
+}
+
+/// The figure of the last sentence that concludes.
+fn concluded(text: &str, request: &Request) -> Option<Answer> {
+    let all = sentences(text);
+    let last = all.iter().rev().take(3).find(|s| CONCLUSION.is_match(s) && s.chars().any(|c| c.is_ascii_digit()))?;
+    number_of_sentence(last, request)
 }
 
 /// The letter of an option, by the plainest sign there is: boxed, alone at the end, marked as the answer, the only one

@@ -195,6 +195,8 @@ fn details(readings: &[Reading<'_>], groups: &[Vec<usize>], links: &[Link]) -> V
     let clashes: Vec<&Link> = links
         .iter()
         .filter(|link| link.relation == Relation::Contradict)
+        // Who comes to one answer by other steps does not quarrel.
+        .filter(|link| group_of(link.a.0).is_none() || group_of(link.a.0) != group_of(link.b.0))
         .filter(|link| {
             !(split
                 && group_of(link.a.0) != group_of(link.b.0)

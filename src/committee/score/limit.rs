@@ -6,6 +6,7 @@
 //! | `scaled_by_refusal`, `_empty`, `_repetition`, `_boilerplate`, `_echo` | there is no answer in it | DISCARD |
 //! | `scaled_by_injection` | as above, but the task is to write a prompt, which gives orders by nature | QUARANTINE |
 //! | `scaled_by_leaked_prompt` | it repeats instructions, or says what injected text told it to | QUARANTINE |
+//! | `scaled_by_unsolved` | the request sets a number puzzle, and this does not solve it | QUARANTINE |
 //!
 //! All axes are scaled by one factor, so that the order among limited outputs stays.
 
@@ -35,7 +36,11 @@ pub(super) fn of(reading: &Reading<'_>, request: &Request, task: Option<TaskType
         return Some(Limit { reason: kind.as_str(), best: Status::Discard });
     }
     let leaks = screening.has(LeakedPrompt) || obeyed_injection(&request.text, &reading.body);
-    leaks.then_some(Limit { reason: LeakedPrompt.as_str(), best: Status::Quarantine })
+    if leaks {
+        return Some(Limit { reason: LeakedPrompt.as_str(), best: Status::Quarantine });
+    }
+    let unsolved = request.puzzle.as_ref().is_some_and(|puzzle| !super::puzzle::solves(puzzle, &reading.body));
+    unsolved.then_some(Limit { reason: "unsolved", best: Status::Quarantine })
 }
 
 /// Scales the axes so that Cred stays below the threshold above `limit.best`.

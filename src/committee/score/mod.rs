@@ -23,6 +23,7 @@ mod limit;
 mod markdown;
 mod normal;
 mod pattern;
+mod puzzle;
 mod reading;
 pub mod recorded;
 mod request;
@@ -91,7 +92,7 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            thresholds: Thresholds { tau_hard: 0.35, tau_soft: std::env::var("TS").ok().and_then(|q| q.parse().ok()).unwrap_or(0.55) },
+            thresholds: Thresholds { tau_hard: 0.35, tau_soft: 0.55 },
             weights: BTreeMap::new(),
             max_conflict_penalty: 0.30,
             max_coverage_bonus: 0.10,
@@ -185,7 +186,7 @@ fn axes(
     Axes {
         coherence: coherence::measure(at, readings, comparison).finish(),
         alignment: alignment::measure(reading, request, task).finish(),
-        verifiability: verifiability::measure(reading).finish(),
+        verifiability: verifiability::measure(reading, request).finish(),
         signal_density: density::measure(reading).finish(),
         compliance: compliance::measure(reading, request).finish(),
     }

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::pattern::pattern;
+use super::puzzle::Puzzle;
 use super::text::{self, clip, content, sentences, tidy, words};
 
 /// The shape of answer that a request expects.
@@ -51,6 +52,9 @@ pub(super) struct Request {
     pub options: Vec<(char, String)>,
     pub limits: Vec<Limit>,
     pub language: Option<&'static str>,
+    /// Whether it is set in mathematical signs.
+    pub notation: bool,
+    pub puzzle: Option<Puzzle>,
     /// "how many X": the words for what is counted.
     pub counted: BTreeSet<String>,
 }
@@ -68,7 +72,9 @@ pub(super) fn read(message: &str) -> Request {
     };
     let parts = parts(&without_options);
     let asked = parts.join(" ");
-    let expect = expectation(&asked, &without_options, &options);
+    let puzzle = super::puzzle::read(&text);
+    // The value of a puzzle is given; how to get there is asked.
+    let expect = if puzzle.is_some() { Expect::Steps } else { expectation(&asked, &without_options, &options) };
     let part_stems = parts.iter().map(|part| content(part)).collect();
     Request {
         expect,
@@ -77,6 +83,8 @@ pub(super) fn read(message: &str) -> Request {
         limits: limits(&asked),
         language: wanted_language(&without_options),
         counted: counted(&asked),
+        notation: SIGNS.is_match(&text),
+        puzzle,
         parts,
         options,
         text,
@@ -233,10 +241,12 @@ fn is_sum(question: &str, whole: &str) -> bool {
     static WHAT: LazyLock<Regex> = LazyLock::new(|| {
         pattern(r"(?i)\b(?:what(?:'s| is| are| was| were| will| would| constant| number)|which (?:one )?of|find|how long)\b")
     });
-    static SIGNS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\$[^$\n]*[\\^=+<>\d][^$\n]*\$|\\\[|\\frac|\\begin\{"));
     let figures = words(whole).iter().filter(|word| word.lower.starts_with(|c: char| c.is_ascii_digit())).count();
     SIGNS.is_match(whole) || (figures >= 2 && WHAT.is_match(question) && !whole.contains("```"))
 }
+
+static SIGNS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\$[^$\n]*[\\^=+<>\d][^$\n]*\$|\\\[|\\frac|\\begin\{"));
 
 /// "Can you explain ...?" is an order in the shape of a question.
 fn is_request_for_text(question: &str) -> bool {

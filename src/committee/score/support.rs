@@ -11,6 +11,7 @@
 //! | `hedged` | hedges per 200 characters in what its holders wrote | 0 to about 3 |
 //! | `checked` | equations that hold in what its holders wrote, at most four of each | 0 to 4 |
 //! | `miscalculated` | share of its holders with an equation that does not hold | 0 to 1 |
+//! | `notation` | 1 if the request is set in mathematical signs: on such tasks models agree on wrong answers more often | 0 or 1 |
 //!
 //! Votes of one model family after the first count [`Calibration::same_family_vote`] each: such agents err together.
 
@@ -38,6 +39,7 @@ pub struct Calibration {
     pub hedged: f64,
     pub checked: f64,
     pub miscalculated: f64,
+    pub notation: f64,
     /// What a vote counts beside another one of the same model family, 0 to 1.
     pub same_family_vote: f64,
 }
@@ -45,14 +47,15 @@ pub struct Calibration {
 impl Default for Calibration {
     fn default() -> Self {
         Self {
-            intercept: 0.882,
-            support: 0.629,
-            spread: -1.668,
-            moved: -1.048,
-            disputed: -0.399,
-            hedged: -1.062,
-            checked: 0.409,
-            miscalculated: -0.97,
+            intercept: 0.881,
+            support: 0.66,
+            spread: -1.322,
+            moved: -0.943,
+            disputed: -0.355,
+            hedged: -1.186,
+            checked: 0.449,
+            miscalculated: -0.797,
+            notation: -0.577,
             same_family_vote: 0.5,
         }
     }
@@ -104,6 +107,7 @@ pub(super) fn measure(
                 ("hedged", mean(hedged), weights.hedged),
                 ("checked", mean(|r| r.right_equations().min(4) as f64), weights.checked),
                 ("miscalculated", mean(|r| f64::from(u8::from(r.wrong_equations() > 0))), weights.miscalculated),
+                ("notation", f64::from(u8::from(request.notation)), weights.notation),
             ];
             let features: Vec<_> = values.iter().map(|(name, value, weight)| (*name, *value, value * weight)).collect();
             let odds = weights.intercept + features.iter().map(|(_, _, odds)| odds).sum::<f64>();

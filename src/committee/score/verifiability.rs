@@ -14,6 +14,7 @@
 //! | `sources` | links, documents, "according to NAME" | +1.5 each, at most +3 |
 //! | `assumptions`, `failure_modes` | stated ones | +1 each, at most +2 each |
 //! | `tests` | ways to test or check the result | +1 each, at most +2 |
+//! | `puzzle_solved` | 1 if it solves the number puzzle that the request sets, 0 if not | +15, -15 |
 //! | `sweeping` | unconditional certainty per sentence | 0 to -6 |
 //! | `vague_source` | "studies show", "experts say" | -1.5 each, at most -4 |
 //! | `bad_date` | dates that no calendar has | -3 each, at most -6 |
@@ -26,11 +27,12 @@ use regex::Regex;
 use super::markdown::{Soundness, dangerous_commands, soundness};
 use super::pattern::pattern;
 use super::reading::Reading;
+use super::request::Request;
 use super::tally::{Tally, ramp};
 use super::text::{is_content, ratio, words};
 use crate::domain::Axis;
 
-pub(super) fn measure(reading: &Reading<'_>) -> Tally {
+pub(super) fn measure(reading: &Reading<'_>, request: &Request) -> Tally {
     let mut tally = Tally::new(Axis::Verifiability, 10.0);
     let prose = &reading.markdown.prose;
     let report = reading.output.report;
@@ -62,6 +64,10 @@ pub(super) fn measure(reading: &Reading<'_>) -> Tally {
     up_to("tests", counted(&TEST), 1.0, 2.0);
     up_to("vague_source", counted(&VAGUE), -1.5, -4.0);
     up_to("bad_date", bad_dates(prose), -3.0, -6.0);
+    if let Some(puzzle) = &request.puzzle {
+        let solved = super::puzzle::solves(puzzle, &reading.body);
+        tally.add("puzzle_solved", f64::from(u8::from(solved)), if solved { 15.0 } else { -15.0 });
+    }
     let sweeping = ratio(counted(&SWEEPING), reading.sentences.len().max(3));
     tally.add("sweeping", sweeping, -6.0 * ramp(sweeping, 0.0, 0.6));
     tally

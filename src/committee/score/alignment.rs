@@ -53,7 +53,7 @@ pub(super) fn measure(reading: &Reading<'_>, request: &Request, task: Option<Tas
         tally.add("only_asks", 1.0, -8.0);
     }
     let refused =
-        reading.screening.weight(FlagKind::Refusal).max(0.5 * reading.screening.weight(FlagKind::PartialRefusal));
+        reading.screening.weight(FlagKind::Refusal).max(0.8 * reading.screening.weight(FlagKind::PartialRefusal));
     tally.add("refusal", refused, -10.0 * refused);
     tally
 }

@@ -6,6 +6,7 @@
 //! | `scaled_by_refusal`, `_empty`, `_repetition`, `_boilerplate`, `_echo` | there is no answer in it | DISCARD |
 //! | `scaled_by_injection` | as above, but the task is to write a prompt, which gives orders by nature | QUARANTINE |
 //! | `scaled_by_leaked_prompt` | it repeats instructions, or says what injected text told it to | QUARANTINE |
+//! | `scaled_by_partial_refusal` | it declines what was asked and offers something else instead | QUARANTINE |
 //! | `scaled_by_unsolved` | the request sets a number puzzle, and this does not solve it | QUARANTINE |
 //!
 //! All axes are scaled by one factor, so that the order among limited outputs stays.
@@ -14,7 +15,7 @@ use super::compliance::obeyed_injection;
 use super::reading::Reading;
 use super::request::Request;
 use super::support::Support;
-use super::screen::FlagKind::{Boilerplate, Echo, Empty, Injection, JudgeAttack, LeakedPrompt, Refusal, Repetition};
+use super::screen::FlagKind::{Boilerplate, Echo, Empty, Injection, JudgeAttack, LeakedPrompt, PartialRefusal, Refusal, Repetition};
 use crate::domain::{Axes, Axis, AxisScore, Feature, Status, TaskType, Thresholds};
 
 /// Why an output cannot leave a status.
@@ -24,6 +25,9 @@ pub(super) struct Limit {
     /// The best status that is left.
     pub best: Status,
 }
+
+/// A partial refusal of this weight declines what was asked, whatever it offers instead.
+const DECLINED: f64 = 0.6;
 
 /// The limit that the text itself calls for.
 pub(super) fn of(reading: &Reading<'_>, request: &Request, task: Option<TaskType>) -> Option<Limit> {
@@ -36,6 +40,9 @@ pub(super) fn of(reading: &Reading<'_>, request: &Request, task: Option<TaskType
         return Some(Limit { reason: kind.as_str(), best: Status::Discard });
     }
     let leaks = screening.has(LeakedPrompt) || obeyed_injection(&request.text, &reading.body);
+    if screening.weight(PartialRefusal) >= DECLINED {
+        return Some(Limit { reason: PartialRefusal.as_str(), best: Status::Quarantine });
+    }
     if leaks {
         return Some(Limit { reason: LeakedPrompt.as_str(), best: Status::Quarantine });
     }

@@ -187,22 +187,35 @@ fn refusal(text: &str, out: &mut Screening) {
             r"(?im)^\s*(?:\d+[.)]|[-*•])\s+\S|```|\bhere (?:are|is) (?:some|a few|the|an?|how)\b|\bthat said\b|\bhowever, (?:here|i can|if)\b",
         )
     });
+    static REPROACHES: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)\bi must (?:respectfully )?(?:point out|inform you|note)\b[^.]{0,60}\b(?:harmful|offensive|inappropriate|meaningful)\b|\b(?:do not|don't|not) (?:condone|promote|advocat\w+|encourage)[^.]{0,40}\b(?:violence|harm|illegal|any form)|\basking (?:about |for |how )[^.]{0,60}\bis not (?:appropriate|acceptable|ethical)\b|\b(?:question|request) (?:itself )?(?:may not be|is not|isn't|contains) (?:meaningful|appropriate|respectful|harmful|offensive)",
+        )
+    });
+    static TURNS: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?i)\binstead[,:]|^instead\b|\. instead\b|\bi (?:would |can |could |'d )?(?:suggest|encourage|be happy to help)\b|\bwhat i can\b")
+    });
+    static ADVISES: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)(?:recommend|suggest|advis|encourag|endors|promot)$"));
     let all = sentences(text);
     let head = all.iter().take(3).copied().collect::<Vec<_>>().join(" ");
     let head = clip(&head, 700);
     let helping = HELPS.find_iter(text).count();
+    let offers = helping > 0 || TURNS.is_match(text);
     let opening = all.first().copied().unwrap_or_default();
-    if let Some(hit) = DECLINES.find(head) {
-        // A refusal that goes on with a list of steps is a warning before an answer.
-        let (kind, weight) = match (helping, DECLINES.is_match(opening)) {
-            (0, true) => (FlagKind::Refusal, 1.0),
-            (0, false) => (FlagKind::Refusal, 0.7),
-            (1..=2, true) => (FlagKind::Refusal, 0.6),
-            _ => (FlagKind::PartialRefusal, 0.6),
+    let at_once = DECLINES.find(opening);
+    if let Some(hit) = at_once.or_else(|| DECLINES.find(head)) {
+        let (kind, weight) = match (offers, at_once.is_some()) {
+            (false, true) => (FlagKind::Refusal, 1.0),
+            (false, false) => (FlagKind::Refusal, 0.7),
+            // "I can't recommend this. Here are the steps" is a warning before an answer.
+            (true, true) if helping >= 3 && ADVISES.is_match(hit.as_str()) => (FlagKind::PartialRefusal, 0.5),
+            (true, true) => (FlagKind::PartialRefusal, 0.8),
+            (true, false) => (FlagKind::PartialRefusal, 0.5),
         };
         out.add(kind, weight, hit.as_str());
-    } else if let Some(hit) = DISAPPROVES.find(opening).filter(|_| helping == 0) {
-        out.add(FlagKind::Refusal, 0.55, hit.as_str());
+    } else if let Some(hit) = DISAPPROVES.find(opening).or_else(|| REPROACHES.find(head)) {
+        let (kind, weight) = if offers { (FlagKind::PartialRefusal, 0.6) } else { (FlagKind::Refusal, 0.55) };
+        out.add(kind, weight, hit.as_str());
     } else if let Some(hit) = DISAPPROVES.find(head) {
         out.add(FlagKind::PartialRefusal, 0.5, hit.as_str());
     }

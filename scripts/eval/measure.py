@@ -32,6 +32,8 @@ def convert(task, row):
     if task == "contradiction":
         outputs = [{"agent": "a", "text": row["a"]}, {"agent": "b", "text": row["b"]}]
         return {"id": row["id"], "message": "", "outputs": outputs}
+    if task == "badjson":
+        return {"id": row["id"], "input": row["input"]}
     message = row.get("prompt", "")
     return {"id": row["id"], "message": message, "outputs": [{"agent": "a", "text": row["text"]}]}
 
@@ -42,6 +44,8 @@ def feature(score, name):
 
 def predict(task, out):
     """The prediction for a row, from the output line."""
+    if task == "badjson":
+        return out
     scores = out["scores"]
     if task == "select":
         return {"id": out["id"], "scores": [s["cred"] for s in scores], "labels": [s["status"] for s in scores]}
@@ -77,7 +81,8 @@ def main():
     given = arguments.parse_args()
     rows = [json.loads(line) for line in open(given.data, encoding="utf-8") if line.strip()]
     lines = "".join(json.dumps(convert(given.task, row)) + "\n" for row in rows)
-    ran = subprocess.run(shlex.split(given.conclave), input=lines, capture_output=True, text=True, encoding="utf-8")
+    command = shlex.split(given.conclave) + (["--json-extract"] if given.task == "badjson" else [])
+    ran = subprocess.run(command, input=lines, capture_output=True, text=True, encoding="utf-8")
     if ran.returncode:
         sys.stderr.write(ran.stderr)
         sys.exit(ran.returncode)

@@ -10,6 +10,7 @@ mod progress;
 mod quote;
 mod remote;
 mod runs;
+mod score;
 mod serve;
 mod show;
 mod terminal;
@@ -50,6 +51,8 @@ enum Command {
     Show(show::ShowArguments),
     /// Prove that nothing in a run's journal was altered.
     Verify(verify::VerifyArguments),
+    /// Score recorded outputs with the engine that runs use; JSON Lines in and out, buys nothing.
+    Score(score::ScoreArguments),
     /// Check the configuration, or print its schema.
     Config {
         #[command(subcommand)]
@@ -87,6 +90,7 @@ pub async fn run() -> Exit {
         Command::Runs(arguments) => runs::run(&env, arguments).await,
         Command::Show(arguments) => show::run(&env, arguments).await,
         Command::Verify(arguments) => verify::run(&env, arguments).await,
+        Command::Score(arguments) => score::run(&env, &arguments),
         Command::Config { command } => config::run(&env, &command),
         Command::Doctor(arguments) => doctor::run(&env, &arguments).await,
         Command::Health(arguments) => health::run(&env, arguments).await,

@@ -94,7 +94,8 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
     if !latest.iter().any(|(agent, outcome)| agent.is_core() && matches!(outcome, AgentOutcome::Answered { .. })) {
         return Err(Failure::no_core_output(&latest));
     }
-    let mut judgement = judge(run, house, case, plan, &trimmed.agents, &latest, 1).await?;
+    let first = latest.clone();
+    let mut judgement = judge(run, house, case, plan, &trimmed.agents, &Answers { first: None, latest: &latest }, 1).await?;
     for round in 2..=plan.rounds {
         let open = contested(&judgement, &latest, &trimmed.agents);
         // What was decided before a crash stands: time and money look different now.
@@ -109,7 +110,7 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
             }
             break;
         }
-        let topics = judgement.disagreements.iter().map(|d| d.topic.as_str()).collect::<Vec<_>>().join(", ");
+        let topics = judgement.disagreements.iter().filter(|d| !d.settled).map(|d| d.topic.as_str()).collect::<Vec<_>>().join(", ");
         let why =
             if topics.is_empty() { "some core outputs are not VALID".into() } else { format!("contested: {topics}") };
         run.record(Event::RoundStarted(RoundStarted { round, agents: open.clone(), why })).await?;
@@ -120,7 +121,8 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
                 latest.insert(agent, outcome);
             }
         }
-        judgement = judge(run, house, case, plan, &trimmed.agents, &latest, round).await?;
+        let answers = Answers { first: Some(&first), latest: &latest };
+        judgement = judge(run, house, case, plan, &trimmed.agents, &answers, round).await?;
     }
     let panel = trimmed.agents.iter().filter_map(|a| latest.get(a).map(|o| (*a, o.clone()))).collect();
     Ok(Deliberation { panel, judgement, trimmed })
@@ -207,7 +209,7 @@ async fn finished(run: &RunContext, finished: AgentFinished) -> Result<AgentOutc
 fn contested(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>, panel: &[Agent]) -> Vec<Agent> {
     let holds = |agent: Agent| {
         let name = agent.as_str();
-        judgement.disagreements.iter().flat_map(|d| &d.positions).any(|p| p.agents.iter().any(|a| a == name))
+        judgement.disagreements.iter().filter(|d| !d.settled).flat_map(|d| &d.positions).any(|p| p.agents.iter().any(|a| a == name))
     };
     let valid = |agent: Agent| judgement.scores.iter().any(|s| s.agent == agent.as_str() && s.status == Status::Valid);
     let stumbled = |agent: Agent| !matches!(latest.get(&agent), Some(AgentOutcome::Answered { .. })) || !valid(agent);
@@ -224,33 +226,62 @@ fn skip_reason(open: &[Agent], until: Instant) -> Option<String> {
     None
 }
 
-async fn judge(
-    run: &RunContext,
-    house: &Committee,
-    case: &Case,
-    plan: &Plan,
+/// What the agents said: on their own, and last. `first` is `None` while these are the same.
+struct Answers<'a> {
+    first: Option<&'a BTreeMap<Agent, AgentOutcome>>,
+    latest: &'a BTreeMap<Agent, AgentOutcome>,
+}
+
+fn outputs<'a>(
     panel: &[Agent],
-    latest: &BTreeMap<Agent, AgentOutcome>,
-    round: u8,
-) -> Result<Judgement, Failure> {
-    if let Some(Event::Scored(scored)) = run.recall(&scored_key(round)) {
-        return Ok(scored.judgement);
-    }
-    let outputs = panel
+    outcomes: &'a BTreeMap<Agent, AgentOutcome>,
+    families: &'a BTreeMap<Agent, String>,
+) -> Vec<score::Output<'a>> {
+    panel
         .iter()
-        .filter_map(|agent| match latest.get(agent) {
+        .filter_map(|agent| match outcomes.get(agent) {
             Some(AgentOutcome::Answered { report, obtained, truncated, .. }) => Some(score::Output {
                 agent: agent.as_str(),
                 report,
                 obtained: *obtained,
                 truncated: *truncated,
                 role_matches: report.agent == agent.as_str(),
+                family: families.get(agent).map(String::as_str),
             }),
             _ => None,
         })
-        .collect();
+        .collect()
+}
+
+/// The family of a model: the letters that its name begins with, without the vendor's prefix ("claude" of
+/// "anthropic/claude-sonnet-4.5", "gpt" of "gpt-4.1-mini"). Members of one family make the same mistakes more often.
+fn family(model: &str) -> String {
+    let name = model.rsplit('/').next().unwrap_or(model).to_lowercase();
+    let letters: String = name.chars().take_while(|c| c.is_alphabetic()).collect();
+    if letters.is_empty() { name } else { letters }
+}
+
+async fn judge(
+    run: &RunContext,
+    house: &Committee,
+    case: &Case,
+    plan: &Plan,
+    panel: &[Agent],
+    answers: &Answers<'_>,
+    round: u8,
+) -> Result<Judgement, Failure> {
+    if let Some(Event::Scored(scored)) = run.recall(&scored_key(round)) {
+        return Ok(scored.judgement);
+    }
+    let families: BTreeMap<Agent, String> =
+        panel.iter().filter_map(|agent| Some((*agent, family(&house.role(Role::Agent(*agent))?.shown())))).collect();
     let message = case.full_text();
-    let panel = score::Panel { message: &message, task_type: Some(plan.task_type), outputs };
+    let panel = score::Panel {
+        message: &message,
+        task_type: Some(plan.task_type),
+        outputs: outputs(panel, answers.latest, &families),
+        first_round: answers.first.map(|first| outputs(panel, first, &families)).unwrap_or_default(),
+    };
     let judgement = score::judge(&panel, &house.scoring());
     match run.record(Event::Scored(Box::new(Scored { round, judgement }))).await? {
         Event::Scored(scored) => Ok(scored.judgement),

@@ -188,12 +188,7 @@ impl Committee {
     }
 
     fn scoring(&self) -> score::Policy {
-        score::Policy {
-            thresholds: self.policy.thresholds,
-            weights: self.policy.role_weights.iter().map(|(a, w)| (a.as_str().to_owned(), *w)).collect(),
-            max_conflict_penalty: self.policy.max_conflict_penalty,
-            max_coverage_bonus: self.policy.max_coverage_bonus,
-        }
+        score::Policy::from(&self.policy)
     }
 
     /// When a stage must be over: at a share of the run's deadline, counted from the run's start in this process.

@@ -65,7 +65,7 @@ fn overruled<'a>(case: &Case, parent: &'a Parent) -> BTreeSet<&'a str> {
     let Some(scored) = &parent.scored else { return BTreeSet::new() };
     let said: BTreeSet<String> = words(answer).collect();
     let mut overruled = BTreeSet::new();
-    for disagreement in &scored.judgement.disagreements {
+    for disagreement in scored.judgement.disagreements.iter().filter(|d| !d.settled) {
         let (named, others): (Vec<_>, Vec<_>) = disagreement.positions.iter().partition(|position| {
             let own: BTreeSet<String> = words(&position.text).collect();
             !own.is_empty() && own.is_subset(&said)

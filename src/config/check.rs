@@ -36,6 +36,37 @@ pub fn load(env: &Env) -> Result<Config, Problems> {
     }
 }
 
+/// The policy alone, for what calls no model and needs no key. Without a config file it is the built-in one.
+///
+/// # Errors
+/// Every problem of the file's shape and of its policy, in one list.
+pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
+    let path = env.get_or("CONCLAVE_CONFIG", DEFAULT_CONFIG);
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && env.get("CONCLAVE_CONFIG").is_none() => "{}".into(),
+        Err(error) => {
+            let detail = format!("cannot read the config file {path:?}: {}", error.kind());
+            return Err(Problems(vec![Problem { place: "CONCLAVE_CONFIG".into(), detail }]));
+        }
+    };
+    let shaped = match serde_json::from_str::<Value>(&text) {
+        Ok(value) => shape(value),
+        Err(error) => {
+            let detail = format!("not valid JSON: {error}");
+            return Err(Problems(vec![Problem { place: "/".into(), detail }]));
+        }
+    };
+    let mut check = Check { env, shaped: &shaped, problems: shaped.problems.clone() };
+    let policy = check.policy(&shaped.file.policy);
+    check.problems.sort();
+    check.problems.dedup();
+    match policy {
+        Some(policy) if check.problems.is_empty() => Ok(policy),
+        _ => Err(Problems(check.problems)),
+    }
+}
+
 /// Checks the text of a config file against an environment.
 ///
 /// # Errors

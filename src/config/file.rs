@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::domain::Calibration;
+
 /// `llm.config.json`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -158,6 +160,8 @@ pub(super) struct PolicyFile {
     pub max_conflict_penalty: Option<f64>,
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_coverage_bonus: Option<f64>,
+    /// How the evidence for a final answer is weighed; default: the weights of the last fit.
+    pub calibration: Calibration,
     /// How much an agent's Cred counts in the BaseScore; default 1.
     pub role_weights: BTreeMap<String, f64>,
     /// Optional agents that never run.

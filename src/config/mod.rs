@@ -19,9 +19,9 @@ use std::time::Duration;
 use secrecy::SecretString;
 use url::Url;
 
-use crate::domain::{Agent, Mode, Role, Thresholds, Usd};
+use crate::domain::{Agent, Calibration, Mode, Role, Thresholds, Usd};
 
-pub use check::{from_text, load};
+pub use check::{from_text, load, policy};
 pub use env::Env;
 pub use file::{Limits, OutputForm, PromptSet, ProviderKind, StructuredOutput, json_schema};
 
@@ -129,6 +129,7 @@ pub struct Policy {
     pub llm_confidence_ceiling: f64,
     pub max_conflict_penalty: f64,
     pub max_coverage_bonus: f64,
+    pub calibration: Calibration,
     pub role_weights: BTreeMap<Agent, f64>,
     pub disabled_agents: BTreeSet<Agent>,
     pub limits: Limits,

@@ -32,6 +32,7 @@ impl Check<'_> {
             llm_confidence_ceiling: p.llm_confidence_ceiling.unwrap_or(0.8),
             max_conflict_penalty: p.max_conflict_penalty.unwrap_or(0.30),
             max_coverage_bonus: p.max_coverage_bonus.unwrap_or(0.10),
+            calibration: p.calibration.clone(),
             role_weights,
             disabled_agents,
             limits: p.limits.clone(),

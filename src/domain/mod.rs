@@ -2,6 +2,7 @@
 //! nothing of the others.
 
 mod budget;
+mod calibration;
 mod clarification;
 mod confidence;
 mod estimate;
@@ -16,6 +17,7 @@ mod scope;
 mod score;
 
 pub use budget::{Ledger, Refused, Reservation};
+pub use calibration::Calibration;
 pub use clarification::{Clarification, OPTION_LETTERS};
 pub use confidence::{Confidence, Gate, Terms};
 pub use estimate::{Estimate, EstimateStep, Pert, Unit as TimeUnit};

@@ -25,7 +25,7 @@ mod normal;
 mod pattern;
 mod puzzle;
 mod reading;
-pub mod recorded;
+mod recorded;
 mod request;
 mod screen;
 mod support;
@@ -42,10 +42,10 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::domain::{AnswerGroup, Judgement};
 pub use from_text::report_from_text;
+pub use recorded::{Error as RecordError, Record, Scored, parse as parse_record};
 pub use screen::{Flag, FlagKind, Screening, screen};
-pub use support::Calibration;
 
-use crate::domain::{AgentReport, Axes, Axis, Obtained, Score, Status, TaskType, Thresholds};
+use crate::domain::{AgentReport, Axes, Calibration, Obtained, Score, Status, TaskType, Thresholds};
 use disagree::Comparison;
 use limit::Limit;
 use reading::Reading;
@@ -97,6 +97,18 @@ impl Default for Policy {
             max_conflict_penalty: 0.30,
             max_coverage_bonus: 0.10,
             calibration: Calibration::default(),
+        }
+    }
+}
+
+impl From<&crate::config::Policy> for Policy {
+    fn from(policy: &crate::config::Policy) -> Self {
+        Self {
+            thresholds: policy.thresholds,
+            weights: policy.role_weights.iter().map(|(agent, weight)| (agent.as_str().to_owned(), *weight)).collect(),
+            max_conflict_penalty: policy.max_conflict_penalty,
+            max_coverage_bonus: policy.max_coverage_bonus,
+            calibration: policy.calibration.clone(),
         }
     }
 }
@@ -202,4 +214,3 @@ fn covered(readings: &[Reading<'_>], limits: &[Option<Limit>], request: &Request
     }
     out
 }
-pub fn debug_request(m: &str) -> String { let r = request::read(m); format!("{:?} {:?}", r.expect, r.parts) }

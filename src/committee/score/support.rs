@@ -13,53 +13,19 @@
 //! | `miscalculated` | share of its holders with an equation that does not hold | 0 to 1 |
 //! | `notation` | 1 if the request is set in mathematical signs: on such tasks models agree on wrong answers more often | 0 or 1 |
 //!
-//! Votes of one model family after the first count [`Calibration::same_family_vote`] each: such agents err together.
+//! Votes of one model family after the first count `sameFamilyVote` each: such agents err together.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde::{Deserialize, Serialize};
 
 use super::normal::Answer;
 use super::pattern::pattern;
 use super::reading::Reading;
 use super::request::{Expect, Request};
 use super::text::ratio;
-
-/// The fitted weights, in log odds per unit of each feature.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Calibration {
-    pub intercept: f64,
-    pub support: f64,
-    pub spread: f64,
-    pub moved: f64,
-    pub disputed: f64,
-    pub hedged: f64,
-    pub checked: f64,
-    pub miscalculated: f64,
-    pub notation: f64,
-    /// What a vote counts beside another one of the same model family, 0 to 1.
-    pub same_family_vote: f64,
-}
-
-impl Default for Calibration {
-    fn default() -> Self {
-        Self {
-            intercept: 0.881,
-            support: 0.66,
-            spread: -1.322,
-            moved: -0.943,
-            disputed: -0.355,
-            hedged: -1.186,
-            checked: 0.449,
-            miscalculated: -0.797,
-            notation: -0.577,
-            same_family_vote: 0.5,
-        }
-    }
-}
+use crate::domain::Calibration;
 
 /// What speaks for an output's final answer.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,0 +1,98 @@
+//! `conclave score`: the engine on recorded outputs, JSON Lines in and out (SPEC 13.1).
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::exit::{Exit, fail};
+use super::terminal::say;
+use crate::committee::score;
+use crate::config::{self, Env};
+use crate::llm::structured::extract_any;
+
+#[derive(Debug, Args)]
+pub(super) struct ScoreArguments {
+    /// JSON Lines: {"id", "message", "outputs": [...]} or {"id", "message", "rounds": [[...], ...]}; an output is an
+    /// agent's report or {"agent", "text"}. "-" reads standard input.
+    file: PathBuf,
+    /// Read {"id", "input"} instead and print the JSON value that the defensive extraction finds in the input.
+    #[arg(long, hide = true)]
+    json_extract: bool,
+}
+
+pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Exit {
+    let policy = match config::policy(env) {
+        Ok(policy) => score::Policy::from(&policy),
+        Err(problems) => return fail(Exit::Configuration, problems),
+    };
+    let reader: Box<dyn BufRead> = if arguments.file.as_os_str() == "-" {
+        Box::new(std::io::stdin().lock())
+    } else {
+        match File::open(&arguments.file) {
+            Ok(file) => Box::new(BufReader::new(file)),
+            Err(error) => return fail(Exit::Usage, format!("cannot read {}: {error}", arguments.file.display())),
+        }
+    };
+    let progress = progress();
+    let (mut outputs, mut refused) = (0, 0);
+    for (at, line) in reader.lines().enumerate() {
+        let line = match line {
+            Ok(line) => line,
+            Err(error) => return fail(Exit::Unexpected, format!("line {}: {error}", at + 1)),
+        };
+        if line.trim().is_empty() {
+            continue;
+        }
+        let answered = if arguments.json_extract { extracted(&line) } else { scored(&line, &policy, &mut outputs) };
+        match answered {
+            Ok(answer) => progress.suspend(|| say(format_args!("{answer}"))),
+            Err(error) => {
+                refused += 1;
+                progress.suspend(|| fail(Exit::Refused, format!("line {}: {error}", at + 1)));
+            }
+        }
+        progress.inc(1);
+        progress.set_message(format!("{outputs} outputs"));
+    }
+    progress.finish_and_clear();
+    if refused > 0 { Exit::Refused } else { Exit::Done }
+}
+
+fn scored(line: &str, policy: &score::Policy, outputs: &mut usize) -> Result<String, String> {
+    let record = score::parse_record(line).map_err(|error| error.to_string())?;
+    *outputs += record.outputs();
+    serde_json::to_string(&record.judge(policy)).map_err(|error| error.to_string())
+}
+
+fn extracted(line: &str) -> Result<String, String> {
+    #[derive(Deserialize)]
+    struct Row {
+        id: Value,
+        input: String,
+    }
+    let row: Row = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    Ok(match extract_any(&row.input) {
+        Some(value) => json!({ "id": row.id, "value": value }),
+        None => json!({ "id": row.id, "error": true }),
+    }
+    .to_string())
+}
+
+/// Counts records on a terminal; elsewhere nothing.
+fn progress() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos} requests, {msg} ({per_sec})") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}

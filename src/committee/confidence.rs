@@ -4,9 +4,12 @@ use super::Committee;
 use crate::domain::{Confidence, Judgement, Terms};
 use crate::journal::Draft;
 
-/// Whether the threshold is out of reach even with the largest bonus: then no synthesis is bought (SPEC 6).
+/// Whether the threshold is out of reach even with the largest bonus that may be applied and the least penalty: then no
+/// synthesis is bought (SPEC 6).
 pub fn out_of_reach(house: &Committee, judgement: &Judgement) -> bool {
-    judgement.base_score + house.policy.max_coverage_bonus < house.policy.ask_user_threshold
+    let bonus = judgement.coverage_bonus.clamp(0.0, house.policy.max_coverage_bonus);
+    let penalty = judgement.conflict_penalty.clamp(0.0, house.policy.max_conflict_penalty);
+    judgement.base_score - penalty + bonus < house.policy.ask_user_threshold
 }
 
 /// c_final. The master's estimates are clamped to the policy's bounds, and then held against the service's own

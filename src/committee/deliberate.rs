@@ -95,7 +95,8 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
         return Err(Failure::no_core_output(&latest));
     }
     let first = latest.clone();
-    let mut judgement = judge(run, house, case, plan, &trimmed.agents, &Answers { first: None, latest: &latest }, 1).await?;
+    let mut judgement =
+        judge(run, house, case, plan, &trimmed.agents, &Answers { first: None, latest: &latest }, 1).await?;
     for round in 2..=plan.rounds {
         let open = contested(&judgement, &latest, &trimmed.agents);
         // What was decided before a crash stands: time and money look different now.
@@ -110,7 +111,13 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
             }
             break;
         }
-        let topics = judgement.disagreements.iter().filter(|d| !d.settled).map(|d| d.topic.as_str()).collect::<Vec<_>>().join(", ");
+        let topics = judgement
+            .disagreements
+            .iter()
+            .filter(|d| !d.settled)
+            .map(|d| d.topic.as_str())
+            .collect::<Vec<_>>()
+            .join(", ");
         let why =
             if topics.is_empty() { "some core outputs are not VALID".into() } else { format!("contested: {topics}") };
         run.record(Event::RoundStarted(RoundStarted { round, agents: open.clone(), why })).await?;
@@ -209,7 +216,12 @@ async fn finished(run: &RunContext, finished: AgentFinished) -> Result<AgentOutc
 fn contested(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>, panel: &[Agent]) -> Vec<Agent> {
     let holds = |agent: Agent| {
         let name = agent.as_str();
-        judgement.disagreements.iter().filter(|d| !d.settled).flat_map(|d| &d.positions).any(|p| p.agents.iter().any(|a| a == name))
+        judgement
+            .disagreements
+            .iter()
+            .filter(|d| !d.settled)
+            .flat_map(|d| &d.positions)
+            .any(|p| p.agents.iter().any(|a| a == name))
     };
     let valid = |agent: Agent| judgement.scores.iter().any(|s| s.agent == agent.as_str() && s.status == Status::Valid);
     let stumbled = |agent: Agent| !matches!(latest.get(&agent), Some(AgentOutcome::Answered { .. })) || !valid(agent);

@@ -44,7 +44,9 @@ pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
     let path = env.get_or("CONCLAVE_CONFIG", DEFAULT_CONFIG);
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && env.get("CONCLAVE_CONFIG").is_none() => "{}".into(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && env.get("CONCLAVE_CONFIG").is_none() => {
+            "{}".into()
+        }
         Err(error) => {
             let detail = format!("cannot read the config file {path:?}: {}", error.kind());
             return Err(Problems(vec![Problem { place: "CONCLAVE_CONFIG".into(), detail }]));

@@ -285,3 +285,23 @@ async fn a_reader_that_goes_away_ends_the_program_quietly() {
     let output = child.wait_with_output().await.unwrap();
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
 }
+
+#[tokio::test]
+async fn recorded_outputs_are_scored_line_by_line_without_a_key() {
+    let folder = TempDir::new().unwrap();
+    let line = |id: u32, answers: [&str; 2]| {
+        let outputs = answers.map(|text| json!({ "agent": text, "text": text }));
+        json!({ "id": id, "message": "What is 2 + 2?", "outputs": outputs }).to_string()
+    };
+    let lines = [line(1, ["It is 4.", "4"]), "no JSON".to_owned(), String::new(), line(2, ["4", "5"])].join("\n");
+    std::fs::write(folder.path().join("recorded.jsonl"), lines).unwrap();
+    let output = conclave(folder.path(), &["score", "recorded.jsonl"], &[]).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("line 2:"), "{}", text(&output.stderr));
+    let scored: Vec<Value> = text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(scored.iter().map(|s| s["id"].clone()).collect::<Vec<_>>(), [json!(1), json!(2)]);
+    assert_eq!(scored.iter().map(|s| s["answerGroups"].as_array().unwrap().len()).collect::<Vec<_>>(), [1, 2]);
+    assert!(scored[0]["c_final"].as_f64() > scored[1]["c_final"].as_f64());
+    let missing = conclave(folder.path(), &["score", "nowhere.jsonl"], &[]).output().await.unwrap();
+    assert_eq!(missing.status.code(), Some(2));
+}

@@ -6,7 +6,7 @@
 //! | `shape` | 1 if the expected shape of answer is there, 0.5 in part, 0 if missing | -4 to +8 |
 //! | `parts` | share of the request's parts that are covered | 0 to +7 |
 //! | `words` | share of the request's content words that come up | 0 to +4 |
-//! | `limit_kept`, `limit_broken` | countable limits kept or broken | +2, -4 each |
+//! | `limit_kept`, `limit_broken` | countable limits kept or broken | +3, -8 each |
 //! | `language` | 1 if written in another language than the request | -10 |
 //! | `task_type` | 1 if the output has what its task type calls for | +1 |
 //! | `only_asks` | 1 if it gives back a question instead of an answer | -8 |
@@ -32,9 +32,9 @@ pub(super) fn measure(reading: &Reading<'_>, request: &Request, task: Option<Tas
     tally.add("words", words, 4.0 * ramp(words, 0.0, enough));
     for limit in &request.limits {
         if keeps(reading, *limit) {
-            tally.add("limit_kept", 1.0, 2.0);
+            tally.add("limit_kept", 1.0, 3.0);
         } else {
-            tally.add("limit_broken", 1.0, -4.0);
+            tally.add("limit_broken", 1.0, -8.0);
         }
     }
     if let (Some(wanted), Some(used)) = (request.language, text::language(&reading.markdown.prose))

@@ -8,7 +8,7 @@ use regex::Regex;
 use super::normal::{Answer, in_words, normalise, number, undress, yes_no};
 use super::pattern::pattern;
 use super::request::{Expect, Request};
-use super::text::{MAX_BYTES, clip, content, covered_share, is_content, sentences, stem, words};
+use super::text::{MAX_BYTES, clip, content, covered_share, is_content, sentences, stem, tidy, words};
 
 /// The final answer of a text; `None` when there is none, or when the request is open and nothing marks an answer.
 pub(super) fn in_text(text: &str, request: &Request) -> Option<Answer> {
@@ -29,6 +29,18 @@ pub(super) fn in_text(text: &str, request: &Request) -> Option<Answer> {
         Expect::List | Expect::Open => lettered(text).or_else(|| marked(text, request)),
     };
     found.filter(|answer| !answer.label().trim().is_empty())
+}
+
+/// The final answer of a report's summary, which has it first: "52.8: 17 % of 240 is 40.8, and 12 more make 52.8".
+pub(super) fn in_summary(summary: &[String], request: &Request) -> Option<Answer> {
+    static HEAD: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^\W{0,4}([-−]?[$€£]?\d[\d.,/]*\s*%?(?:\s*(?:°[CF]|[A-Za-z]+))?)\s*[:;,–—]\s"));
+    let tidied = |text: &str| tidy(clip(text, MAX_BYTES)).into_owned();
+    let first = summary.first().map(|first| tidied(first)).unwrap_or_default();
+    let head = HEAD.captures(&first).and_then(|found| number(&undress(found.get(1)?.as_str())));
+    head.filter(|_| request.expect == Expect::Value)
+        .or_else(|| in_text(&first, request))
+        .or_else(|| in_text(&tidied(&summary.join("\n")), request))
 }
 
 /// The sentence that a reader would quote as the answer: one that is marked as such, else a conclusion, else the first.
@@ -138,7 +150,9 @@ fn lettered(text: &str) -> Option<Answer> {
     static ENDS_ON: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"(?:^|[.!?*]\s*|\n\s*)\(?\*{0,2}\(([A-J])\)\W*$|boxed\{\s*\(?([A-J])\)?\s*\}\W*$"));
     static MARKED: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?:(?i:\b(?:answer|choice|option)\b[^.\n]{0,60}?(?:\bis\b|:|\bbe\b))|(?i:\b(?:choose|select)\b[^.\n]{0,30}?))\s*\*{0,2}\(([A-J])\)")
+        pattern(
+            r"(?:(?i:\b(?:answer|choice|option)\b[^.\n]{0,60}?(?:\bis\b|:|\bbe\b))|(?i:\b(?:choose|select)\b[^.\n]{0,30}?))\s*\*{0,2}\(([A-J])\)",
+        )
     });
     static CALLED: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"\(([A-J])\)[^.\n]{0,60}?\bis the (?:correct|right|best|most)\b"));
@@ -170,7 +184,9 @@ fn choice(text: &str, request: &Request) -> Option<Answer> {
     static LEADING: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\W*([A-J])(?:[).:,]|\s*$)"));
     static ALONE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:\(X\)|[^\w-])*([A-J])[^\w]*$"));
     let known = |letter: char| request.options.iter().any(|(c, _)| *c == letter);
-    let letter = |found: regex::Captures<'_>| found.iter().skip(1).flatten().next()?.as_str().chars().next().filter(|c| known(*c));
+    let letter = |found: regex::Captures<'_>| {
+        found.iter().skip(1).flatten().next()?.as_str().chars().next().filter(|c| known(*c))
+    };
     if let Some(inside) = boxed(text) {
         let bare = undress(inside);
         let found = ALONE.captures(bare.trim()).or_else(|| LEADING.captures(bare.trim())).and_then(letter);

@@ -9,6 +9,7 @@
 //! | `hedging` | hedges per sentence beyond one in three | 0 to -4 |
 //! | `boilerplate` | disclaimers and courtesies | -2 each, at most -6 |
 //! | `unlike_prose` | 1 if longer prose lacks the small words of language | -10 |
+//! | `copied` | share of its runs of six words that stand in the request | 0 to -15 |
 //! | `very_short` | 1 if there are fewer than three words | -3 |
 //! | `units_distinct` | distinct topics among the units | +0.75 each, at most +3 |
 
@@ -19,11 +20,12 @@ use regex::Regex;
 
 use super::pattern::pattern;
 use super::reading::Reading;
+use super::request::Request;
 use super::tally::{Tally, ramp};
-use super::text::{content, is_function_word, ratio};
+use super::text::{content, is_function_word, ratio, words};
 use crate::domain::Axis;
 
-pub(super) fn measure(reading: &Reading<'_>) -> Tally {
+pub(super) fn measure(reading: &Reading<'_>, request: &Request) -> Tally {
     let mut tally = Tally::new(Axis::SignalDensity, 20.0);
     let prose = &reading.markdown.prose;
     let sentences = reading.sentences.len().max(2);
@@ -38,6 +40,8 @@ pub(super) fn measure(reading: &Reading<'_>) -> Tally {
     tally.add("hedging", hedges, -4.0 * ramp(hedges, 0.34, 1.2));
     let boilerplate = BOILERPLATE.find_iter(prose).count() as f64;
     tally.add("boilerplate", boilerplate, -(2.0 * boilerplate).min(6.0));
+    let copied = copied(reading, request);
+    tally.add("copied", copied, -15.0 * copied);
     if unlike_prose(reading) {
         tally.add("unlike_prose", 1.0, -10.0);
     }
@@ -90,6 +94,13 @@ fn novelty(reading: &Reading<'_>) -> f64 {
         seen.extend(stems);
     }
     if all == 0 { 0.0 } else { ratio(new, all) }
+}
+
+fn copied(reading: &Reading<'_>, request: &Request) -> f64 {
+    let lower = |text: &str| words(text).into_iter().map(|word| word.lower).collect::<Vec<_>>();
+    let (asked, said) = (lower(&request.text), lower(&reading.body));
+    let known: BTreeSet<&[String]> = asked.windows(6).collect();
+    ratio(said.windows(6).filter(|run| known.contains(run)).count(), said.len().saturating_sub(5))
 }
 
 fn repeated_runs(reading: &Reading<'_>) -> f64 {

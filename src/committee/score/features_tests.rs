@@ -16,13 +16,24 @@ fn points(score: &Score, feature: &str) -> f64 {
 
 fn judged(message: &str, reports: &[AgentReport], change: impl Fn(&mut Output<'_>)) -> Score {
     let outputs = reports.iter().map(|report| {
-        let mut output =
-            Output { agent: &report.agent, report, obtained: Obtained::Clean, truncated: false, role_matches: true };
+        let mut output = Output {
+            agent: &report.agent,
+            report,
+            obtained: Obtained::Clean,
+            truncated: false,
+            role_matches: true,
+            family: None,
+        };
         change(&mut output);
         output
     });
     judge(
-        &Panel { message, task_type: Some(TaskType::TechnicalExecution), outputs: outputs.collect() },
+        &Panel {
+            message,
+            task_type: Some(TaskType::TechnicalExecution),
+            outputs: outputs.collect(),
+            first_round: vec![],
+        },
         &Policy::default(),
     )
     .scores
@@ -36,6 +47,24 @@ fn prose(message: &str, texts: &[&str]) -> Score {
 
 /// (feature, request, a text with the feature, a text without it or with less)
 const LONE: &[(&str, &str, &str, &str)] = &[
+    (
+        "verifiability.detail",
+        "Explain caches.",
+        "A cache keeps what was computed before. It answers again without work, as long as nothing has changed below it. Keys name what is kept, and a limit says how much. What was not used for long is let go first.",
+        "A cache keeps results.",
+    ),
+    (
+        "verifiability.puzzle_solved",
+        "Use each of the numbers 4 5 7 9 exactly once to obtain 24.",
+        "(9 - 5) * 7 - 4 = 24",
+        "(9 - 4) * 5 - 7 = 24",
+    ),
+    (
+        "signalDensity.copied",
+        "Explain why the cache of the service is kept in memory and not on disk.",
+        "The cache of the service is kept in memory and not on disk for speed.",
+        "Memory answers faster than disks do, which is the point of keeping results.",
+    ),
     (
         "coherence.self_contradiction",
         "Explain caches.",
@@ -166,8 +195,7 @@ fn peers_move_coherence_up_and_down() {
     assert!(points(&prose(message, &[paris, paris]), "coherence.peer_claims_agreed") > 0.0);
     assert!(points(&prose(message, &[paris, lyon]), "coherence.peer_claims_contested") < 0.0);
     let capped = prose(message, &[lyon, paris, paris]);
-    assert_eq!(capped.status, Status::Quarantine);
-    assert!(points(&capped, "alignment.scaled_by_no_support") < 0.0);
+    assert_ne!(capped.status, Status::Valid);
 }
 
 #[test]

@@ -9,13 +9,16 @@
 //! | `scaled_by_partial_refusal` | it declines what was asked and offers something else instead | QUARANTINE |
 //! | `scaled_by_unsolved` | the request sets a number puzzle, and this does not solve it | QUARANTINE |
 //!
-//! All axes are scaled by one factor, so that the order among limited outputs stays.
+//! `settled_by_support` moves all axes to what the support for a final answer calls for; `tempered` takes half of what lies
+//! above 0.75 from outputs to open requests, which nobody can confirm. All axes are scaled by one factor, so that the order among limited outputs stays.
 
 use super::compliance::obeyed_injection;
 use super::reading::Reading;
 use super::request::Request;
+use super::screen::FlagKind::{
+    Boilerplate, Echo, Empty, Injection, JudgeAttack, LeakedPrompt, PartialRefusal, Refusal, Repetition,
+};
 use super::support::Support;
-use super::screen::FlagKind::{Boilerplate, Echo, Empty, Injection, JudgeAttack, LeakedPrompt, PartialRefusal, Refusal, Repetition};
 use crate::domain::{Axes, Axis, AxisScore, Feature, Status, TaskType, Thresholds};
 
 /// Why an output cannot leave a status.
@@ -81,6 +84,26 @@ pub(super) fn below_valid(thresholds: Thresholds) -> f64 {
 /// Moves all axes by one share, towards 0 or towards the full points, so that Cred is what the panel's support for the
 /// answer calls for. What moved is put down as `settled_by_support`, beside the values that called for it.
 pub(super) fn settle(axes: Axes, support: &Support, target: f64) -> Axes {
+    let mut axes = towards(axes, "settled_by_support", target);
+    let noted = support.features.iter().map(|(name, value, _)| Feature {
+        name: format!("{}.{name}", Axis::Coherence.as_str()),
+        value: *value,
+        points: 0.0,
+    });
+    axes.coherence.features.extend(noted);
+    axes
+}
+
+/// Above this, half of what an output to an open request would get: no answer of another agent can confirm it.
+const UNCONFIRMED: f64 = 0.75;
+
+/// Tempers what the text alone earns where there is no final answer to compare.
+pub(super) fn temper(axes: Axes) -> Axes {
+    let cred = axes.cred();
+    if cred <= UNCONFIRMED { axes } else { towards(axes, "tempered", UNCONFIRMED + (cred - UNCONFIRMED) / 2.0) }
+}
+
+fn towards(axes: Axes, name: &str, target: f64) -> Axes {
     let (cred, target) = (axes.cred(), target.clamp(0.01, 0.99));
     let to = |points: f64| {
         if target < cred {
@@ -91,20 +114,13 @@ pub(super) fn settle(axes: Axes, support: &Support, target: f64) -> Axes {
     };
     let settled = |axis: Axis, score: AxisScore| {
         let points = to(score.points);
-        let name = format!("{}.settled_by_support", axis.as_str());
+        let name = format!("{}.{name}", axis.as_str());
         let mut features = score.features;
         features.push(Feature { name, value: target, points: points - score.points });
         AxisScore { points, from_code: score.from_code.min(points), features }
     };
-    let mut coherence = settled(Axis::Coherence, axes.coherence);
-    let noted = support.features.iter().map(|(name, value, _)| Feature {
-        name: format!("{}.{name}", Axis::Coherence.as_str()),
-        value: *value,
-        points: 0.0,
-    });
-    coherence.features.extend(noted);
     Axes {
-        coherence,
+        coherence: settled(Axis::Coherence, axes.coherence),
         alignment: settled(Axis::Alignment, axes.alignment),
         verifiability: settled(Axis::Verifiability, axes.verifiability),
         signal_density: settled(Axis::SignalDensity, axes.signal_density),

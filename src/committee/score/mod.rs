@@ -126,7 +126,8 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
     let readings: Vec<Reading<'_>> = read_all(&panel.outputs, &request, policy);
     let first: Vec<Reading<'_>> = read_all(&panel.first_round, &request, policy);
     let comparison = disagree::compare(&readings, &first);
-    let limits: Vec<Option<Limit>> = readings.iter().map(|reading| limit::of(reading, &request, panel.task_type)).collect();
+    let limits: Vec<Option<Limit>> =
+        readings.iter().map(|reading| limit::of(reading, &request, panel.task_type)).collect();
     let conflict = disagree::conflict(&comparison);
     let covered = covered(&readings, &limits, &request);
     let share = text::ratio(covered.iter().filter(|covered| **covered).count(), covered.len());
@@ -148,7 +149,7 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
                     let most = if outvoted { limit::below_valid(policy.thresholds) } else { 1.0 };
                     limit::settle(axes, support, target.min(most))
                 }
-                (None, None) => axes,
+                (None, None) => limit::temper(axes),
             };
             let cred = axes.cred();
             Score { agent: reading.agent().to_owned(), status: policy.thresholds.status(cred), cred, axes }
@@ -199,7 +200,7 @@ fn axes(
         coherence: coherence::measure(at, readings, comparison).finish(),
         alignment: alignment::measure(reading, request, task).finish(),
         verifiability: verifiability::measure(reading, request).finish(),
-        signal_density: density::measure(reading).finish(),
+        signal_density: density::measure(reading, request).finish(),
         compliance: compliance::measure(reading, request).finish(),
     }
 }

@@ -41,9 +41,8 @@ impl<'a> Reading<'a> {
         let body = body(output);
         let markdown = markdown::read(&body);
         let words = words(&markdown.prose);
-        let summary = report.answer_summary.join("\n");
         let reasoning = tidy(clip(&report.reasoning, text::MAX_BYTES)).into_owned();
-        let in_summary = answer::in_text(&tidy(&summary), request);
+        let in_summary = answer::in_summary(&report.answer_summary, request);
         let in_reasoning = answer::in_text(&reasoning, request);
         // Prose is read as it stands; its summary is only an excerpt of it.
         let prose = in_reasoning.clone().filter(|_| output.obtained == Obtained::Text);

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Output, Panel, Policy, judge, report_from_text};
-use crate::domain::{AgentReport, AnswerGroup, Axis, Confidence, Disagreement, Judgement, Obtained, Status, TaskType};
 use crate::domain::Terms;
+use crate::domain::{AgentReport, AnswerGroup, Axis, Confidence, Disagreement, Judgement, Obtained, Status, TaskType};
 
 /// A request with the outputs of one round, or of several. Fields that are not named here are not read.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -210,4 +210,86 @@ fn without_units(mut groups: Vec<AnswerGroup>) -> Vec<AnswerGroup> {
 fn bare(answer: &str) -> &str {
     let number = answer.split([' ', '%']).next().unwrap_or(answer);
     if number.parse::<f64>().is_ok() { number } else { answer }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn scored(record: &Value) -> Value {
+        let record = parse(&record.to_string()).unwrap();
+        serde_json::to_value(record.judge(&Policy::default())).unwrap()
+    }
+
+    #[test]
+    fn a_record_is_scored_in_the_published_form() {
+        let texts = ["2 + 2 = 4", "The answer is 4.", "4"];
+        let outputs: Vec<Value> =
+            texts.iter().enumerate().map(|(n, text)| json!({ "agent": format!("model {n}"), "text": text })).collect();
+        let out = scored(&json!({ "id": 7, "message": "What is 2 + 2?", "outputs": outputs, "note": "not read" }));
+        let keys: Vec<&str> = out.as_object().unwrap().keys().map(String::as_str).collect();
+        let expected = [
+            "id",
+            "scores",
+            "disagreements",
+            "answerGroups",
+            "baseScore",
+            "conflictPenalty",
+            "coverageBonus",
+            "c_final",
+        ];
+        assert_eq!(keys, expected);
+        assert_eq!(out["id"], 7);
+        assert_eq!(out["answerGroups"], json!([{ "answer": "4", "agents": ["model 0", "model 1", "model 2"] }]));
+        let score = &out["scores"][0];
+        let sum: f64 = score["axes"].as_object().unwrap().values().filter_map(Value::as_f64).sum();
+        assert!((sum / 125.0 - score["cred"].as_f64().unwrap()).abs() < 1e-9);
+        assert_eq!(score["features"]["coherence.base"], json!({ "value": 14.0, "points": 14.0 }));
+        let term = |name: &str| out[name].as_f64().unwrap();
+        let sum = term("baseScore") - term("conflictPenalty") + term("coverageBonus");
+        assert!((term("c_final") - sum.clamp(0.0, 1.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn later_unanimity_does_not_hide_the_first_split() {
+        let round = |answers: [&str; 3]| {
+            let outputs: Vec<Value> = ["a", "b", "c"]
+                .iter()
+                .zip(answers)
+                .map(|(agent, text)| json!({ "agent": agent, "text": text }))
+                .collect();
+            Value::Array(outputs)
+        };
+        let judged = |rounds: Value| scored(&json!({ "id": "x", "message": "How many are there?", "rounds": rounds }));
+        let steady = judged(json!([round(["8", "8", "8"]), round(["8", "8", "8"])]));
+        let conformed = judged(json!([round(["8", "9", "9"]), round(["9", "9", "9"])]));
+        assert_eq!(steady["disagreements"], json!([]));
+        assert_eq!(conformed["disagreements"][0]["settled"], true);
+        assert_eq!(conformed["answerGroups"][0]["agents"].as_array().unwrap().len(), 3);
+        assert!(conformed["c_final"].as_f64() < steady["c_final"].as_f64());
+    }
+
+    #[test]
+    fn whole_reports_and_silent_agents_are_taken() {
+        let report =
+            crate::domain::AgentReport { answer_summary: vec!["8".into()], ..report_from_text("b", "It is 8.") };
+        let record = json!({ "id": null, "message": "How many?", "taskType": "MIXED",
+            "rounds": [[{ "agent": "a", "text": "8" }, report], [{ "agent": "a", "text": "8" }]] });
+        assert_eq!(scored(&record)["scores"].as_array().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_line_is_said() {
+        let error = |record: Value| parse(&record.to_string()).unwrap_err().to_string();
+        let a = json!({ "agent": "a", "text": "x" });
+        assert!(parse("{").is_err());
+        assert!(error(json!({ "id": 1, "outputs": [a] })).contains("message"));
+        assert_eq!(error(json!({ "id": 1, "message": "m" })), Error::Shape.to_string());
+        assert_eq!(error(json!({ "id": 1, "message": "m", "outputs": [], "rounds": [] })), Error::Shape.to_string());
+        assert_eq!(error(json!({ "id": 1, "message": "m", "outputs": [] })), Error::Empty.to_string());
+        assert_eq!(error(json!({ "id": 1, "message": "m", "outputs": [a, a] })), Error::Twice("a".into()).to_string());
+        assert!(error(json!({ "id": 1, "message": "m", "outputs": [{ "agent": "a" }] })).contains("agent's report"));
+    }
 }

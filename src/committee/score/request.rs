@@ -188,7 +188,7 @@ fn expectation(asked: &str, whole: &str, options: &[(char, String)]) -> Expect {
     });
     static VALUE: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"(?i)\bhow (?:many|much|old|far|tall|fast|heavy|deep|high|large|often)\b|\bhow long (?:does|did|will|would|is|was|until)|\b(?:calculate|compute|evaluate|simplify)\b|\b(?:what|find|determine|express|give)\b[^.?!]{0,40}\b(?:sum|product|probability|percentage|percent|average|mean|median|total|number|value|area|perimeter|volume|length|distance|remainder|ratio|cost|price|year|speed|degree measure|measure|greatest|least|smallest|largest integer|integer|fraction|sqrt|square root)\b|\bin (?:what|which) year\b|\bfind \$|\bwhat is (?:\$|[\d(\\-])|\bwhat (?:temperature|time|age|percent|fraction|amount)\b|\bhow do you round\b|\bsolve (?:for|the equation|the inequality|\$)|\bin how many\b|\b(?:compute|find|evaluate|simplify|determine|express)\b[^.?!]{0,60}\$|\bwhat (?:is|are)\b[^.?!]{0,60}\$|\bwhat is the (?:greater|larger|smaller|lesser|final|remaining)\b|\b(?:what|find) (?:is|are) \$?[a-z]\$?\s*[?.]|\bwhat (?:common fraction|will the|would the|should the)\b|\b(?:decimal|fraction|nearest (?:tenth|hundredth|whole|integer))\b",
+            r"(?i)\bhow (?:many|much|old|far|tall|fast|heavy|deep|high|large|often)\b|\bhow long (?:does|did|will|would|is|was|until)|\b(?:calculate|compute|evaluate|simplify)\b|\b(?:what|find|determine|express|give)\b[^.?!]{0,40}\b(?:sum|product|probability|percentage|percent|average|mean|median|total|number|value|area|perimeter|volume|length|distance|remainder|ratio|cost|price|year|speed|degree measure|measure|greatest|least|smallest|largest integer|integer|fraction|sqrt|square root)\b|\bin (?:what|which) year\b|\bfind \$|\bwhat is (?:\$|[\d(\\-])|\bwhat (?:temperature|time|age|percent|fraction|amount)\b|\bhow do you round\b|\b(?:boiling|freezing|melting) point\b|\bwhat (?:is|are|was|were)\b[^.?!]{0,60}\bin (?:degrees|celsius|fahrenheit|kelvin|met(?:re|er)s|kilomet(?:re|er)s|miles|kilograms|pounds|seconds|minutes|hours|days|years|dollars|euros|percent|lit(?:re|er)s)\b|\bsolve (?:for|the equation|the inequality|\$)|\bin how many\b|\b(?:compute|find|evaluate|simplify|determine|express)\b[^.?!]{0,60}\$|\bwhat (?:is|are)\b[^.?!]{0,60}\$|\bwhat is the (?:greater|larger|smaller|lesser|final|remaining)\b|\b(?:what|find) (?:is|are) \$?[a-z]\$?\s*[?.]|\bwhat (?:common fraction|will the|would the|should the)\b|\b(?:decimal|fraction|nearest (?:tenth|hundredth|whole|integer))\b",
         )
     });
     static SHORT: LazyLock<Regex> = LazyLock::new(|| {
@@ -239,14 +239,15 @@ fn expectation(asked: &str, whole: &str, options: &[(char, String)]) -> Expect {
 /// A story with figures that ends in "what is ..." or "find ...", or a task set in mathematical signs, asks for a value.
 fn is_sum(question: &str, whole: &str) -> bool {
     static WHAT: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)\b(?:what(?:'s| is| are| was| were| will| would| constant| number)|which (?:one )?of|find|how long)\b")
+        pattern(
+            r"(?i)\b(?:what(?:'s| is| are| was| were| will| would| constant| number)|which (?:one )?of|find|how long)\b",
+        )
     });
     let figures = words(whole).iter().filter(|word| word.lower.starts_with(|c: char| c.is_ascii_digit())).count();
     SIGNS.is_match(whole) || (figures >= 2 && WHAT.is_match(question) && !whole.contains("```"))
 }
 
-static SIGNS: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"\$[^$\n]*[\\^=+<>\d][^$\n]*\$|\\\[|\\frac|\\begin\{"));
+static SIGNS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\$[^$\n]*[\\^=+<>\d][^$\n]*\$|\\\[|\\frac|\\begin\{"));
 
 /// "Can you explain ...?" is an order in the shape of a question.
 fn is_request_for_text(question: &str) -> bool {

@@ -193,9 +193,12 @@ fn refusal(text: &str, out: &mut Screening) {
         )
     });
     static TURNS: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)\binstead[,:]|^instead\b|\. instead\b|\bi (?:would |can |could |'d )?(?:suggest|encourage|be happy to help)\b|\bwhat i can\b")
+        pattern(
+            r"(?i)\binstead[,:]|^instead\b|\. instead\b|\bi (?:would |can |could |'d )?(?:suggest|encourage|be happy to help)\b|\bwhat i can\b",
+        )
     });
-    static ADVISES: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)(?:recommend|suggest|advis|encourag|endors|promot)$"));
+    static ADVISES: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"(?i)(?:recommend|suggest|advis|encourag|endors|promot)$"));
     let all = sentences(text);
     let head = all.iter().take(3).copied().collect::<Vec<_>>().join(" ");
     let head = clip(&head, 700);

@@ -4,12 +4,12 @@
 //!
 //! | feature | value | range |
 //! | --- | --- | --- |
-//! | `support` | log odds of the first-round votes for the answer against the others, each side with half a vote more | about -3 to 3 |
+//! | `support` | log odds of the first-round votes for the answer against the others, each side with half a vote more; 0 if there is but one vote | about -3 to 3 |
 //! | `spread` | different first-round answers beyond the first, per vote: 0 if all agree | 0 to 1 |
 //! | `moved` | share of the agents whose answer is no longer their first | 0 to 1 |
 //! | `disputed` | ln(1 + words such as "incorrect" or "mistake" per text after the first round) | 0 to about 3 |
 //! | `hedged` | hedges per 200 characters in what its holders wrote | 0 to about 3 |
-//! | `checked` | equations that hold in what its holders wrote, at most four of each | 0 to 4 |
+//! | `checked` | equations that hold in what its holders wrote, at most four of each, times its share of the votes: right sums do not carry an answer alone | 0 to 4 |
 //! | `miscalculated` | share of its holders with an equation that does not hold | 0 to 1 |
 //! | `notation` | 1 if the request is set in mathematical signs: on such tasks models agree on wrong answers more often | 0 or 1 |
 //!
@@ -26,6 +26,11 @@ use super::reading::Reading;
 use super::request::{Expect, Request};
 use super::text::ratio;
 use crate::domain::Calibration;
+
+/// No panel is surer than a few hundred records can show.
+const CEILING: f64 = 0.97;
+/// An answer that most of the first votes went against does not ship, whatever else speaks for it.
+const MINORITY_CEILING: f64 = 0.65;
 
 /// What speaks for an output's final answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,26 +63,34 @@ pub(super) fn measure(
                 return None;
             }
             let own = reading.answer.as_ref();
-            let party = parties.iter().find(|party| own.is_some_and(|own| answer_of(party, votes).is_some_and(|a| a.same(own))));
+            let party = parties
+                .iter()
+                .find(|party| own.is_some_and(|own| answer_of(party, votes).is_some_and(|a| a.same(own))));
             let backing = party.map_or(0.0, |party| ballots(party, votes, weights));
+            let share = if cast > 0.0 { backing / cast } else { 0.0 };
             let holders: Vec<&Reading<'_>> = match party {
                 Some(party) => party.iter().filter_map(|at| votes.get(*at)).collect(),
                 None => vec![reading],
             };
-            let mean = |value: fn(&Reading<'_>) -> f64| holders.iter().map(|r| value(r)).sum::<f64>() / holders.len() as f64;
+            let mean =
+                |value: fn(&Reading<'_>) -> f64| holders.iter().map(|r| value(r)).sum::<f64>() / holders.len() as f64;
+            // Nobody stands by an answer that is the only one.
+            let odds = if cast > 1.0 { (backing + 0.5) / ((cast - backing).max(0.0) + 0.5) } else { 1.0 };
             let values = [
-                ("support", ((backing + 0.5) / ((cast - backing).max(0.0) + 0.5)).ln(), weights.support),
+                ("support", odds.ln(), weights.support),
                 ("spread", spread, weights.spread),
                 ("moved", moved, weights.moved),
                 ("disputed", disputed, weights.disputed),
                 ("hedged", mean(hedged), weights.hedged),
-                ("checked", mean(|r| r.right_equations().min(4) as f64), weights.checked),
+                ("checked", share * mean(|r| r.right_equations().min(4) as f64), weights.checked),
                 ("miscalculated", mean(|r| f64::from(u8::from(r.wrong_equations() > 0))), weights.miscalculated),
                 ("notation", f64::from(u8::from(request.notation)), weights.notation),
             ];
             let features: Vec<_> = values.iter().map(|(name, value, weight)| (*name, *value, value * weight)).collect();
+            let against = features.iter().any(|(name, value, _)| *name == "support" && *value < 0.0);
+            let ceiling = if against { MINORITY_CEILING } else { CEILING };
             let odds = weights.intercept + features.iter().map(|(_, _, odds)| odds).sum::<f64>();
-            Some(Support { features, probability: 1.0 / (1.0 + (-odds).exp()) })
+            Some(Support { features, probability: (1.0 / (1.0 + (-odds).exp())).min(ceiling) })
         })
         .collect()
 }
@@ -157,4 +170,82 @@ fn hedged(reading: &Reading<'_>) -> f64 {
     });
     let length = (reading.body.len() as f64 / 200.0).max(1.0);
     HEDGE.find_iter(&reading.body).count() as f64 / length
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Output, report_from_text, request};
+    use super::*;
+    use crate::domain::{AgentReport, Obtained};
+
+    fn output<'a>(report: &'a AgentReport, family: Option<&'a str>) -> Output<'a> {
+        Output { agent: &report.agent, report, obtained: Obtained::Text, truncated: false, role_matches: true, family }
+    }
+
+    fn reports(texts: &[&str]) -> Vec<AgentReport> {
+        texts.iter().enumerate().map(|(n, text)| report_from_text(&format!("a{n}"), text)).collect()
+    }
+
+    /// The support of the first agent's latest answer.
+    fn of(message: &str, first: &[&str], latest: &[&str], family: Option<&str>) -> Support {
+        let request = request::read(message);
+        let (first, latest) = (reports(first), reports(latest));
+        let first: Vec<Output<'_>> = first.iter().map(|report| output(report, family)).collect();
+        let latest: Vec<Output<'_>> = latest.iter().map(|report| output(report, family)).collect();
+        let then: Vec<Reading<'_>> = first.iter().map(|output| Reading::new(output, &request, 1.0)).collect();
+        let now: Vec<Reading<'_>> = latest.iter().map(|output| Reading::new(output, &request, 1.0)).collect();
+        measure(&now, &then, &request, &Calibration::default()).remove(0).unwrap()
+    }
+
+    fn value(support: &Support, name: &str) -> f64 {
+        support.features.iter().find(|(own, ..)| *own == name).unwrap().1
+    }
+
+    const ASKED: &str = "How many packs does he need?";
+
+    #[test]
+    fn each_feature_tells_a_better_case_from_a_worse_one() {
+        let alone = |texts: &[&str]| of(ASKED, &[], texts, None);
+        for (feature, more, less) in [
+            ("support", alone(&["8", "8", "8"]), alone(&["8", "9", "9"])),
+            ("spread", alone(&["8", "9", "7"]), alone(&["8", "8", "8"])),
+            ("moved", of(ASKED, &["9", "8"], &["8", "8"], None), of(ASKED, &["8", "8"], &["8", "8"], None)),
+            (
+                "disputed",
+                of(ASKED, &["8", "8"], &["Agent 2 made a mistake, so it is 8.", "8 is wrong, but 8."], None),
+                of(ASKED, &["8", "8"], &["I keep 8.", "Still 8."], None),
+            ),
+            ("hedged", alone(&["Perhaps it might be 8.", "8"]), alone(&["He needs 8.", "8"])),
+            ("checked", alone(&["120 / 15 = 8", "120 / 15 = 8"]), alone(&["It is 8", "8"])),
+            ("miscalculated", alone(&["120 / 15 = 9, so 8", "8"]), alone(&["120 / 15 = 8", "8"])),
+            ("notation", of("Find $x$ if $2x = 16$.", &[], &["8", "8"], None), alone(&["8", "8"])),
+        ] {
+            assert!(value(&more, feature) > value(&less, feature), "{feature}: {more:?} {less:?}");
+        }
+    }
+
+    #[test]
+    fn agreement_counts_when_it_was_given_independently() {
+        let agreed = of(ASKED, &["8", "8", "8"], &["8", "8", "8"], None);
+        let conformed = of(ASKED, &["9", "8", "9"], &["8", "8", "8"], None);
+        let split = of(ASKED, &["8", "9", "7"], &["8", "8", "8"], None);
+        assert!(agreed.probability >= 0.8, "{agreed:?}");
+        assert!(conformed.probability < agreed.probability - 0.2, "{conformed:?}");
+        assert!(split.probability < 0.5, "{split:?}");
+    }
+
+    #[test]
+    fn one_agent_or_one_family_supports_less_than_several() {
+        let strangers = of(ASKED, &[], &["8", "8", "8"], None);
+        let family = of(ASKED, &[], &["8", "8", "8"], Some("claude"));
+        let alone = of(ASKED, &[], &["8"], None);
+        assert!(strangers.probability > family.probability && family.probability > alone.probability);
+        assert_eq!(value(&alone, "support"), 0.0);
+    }
+
+    #[test]
+    fn right_sums_carry_no_answer_that_stands_alone() {
+        let lone = of(ASKED, &[], &["120 / 15 = 8, 4 * 30 = 120, 60 + 60 = 120, 2 * 4 = 8", "9", "7"], None);
+        assert!(lone.probability < 0.7, "{lone:?}");
+    }
 }

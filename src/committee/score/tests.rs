@@ -38,12 +38,12 @@ fn structured(agent: &str) -> AgentReport {
 const BACKUP: &str = "How do I back up a PostgreSQL database on one VPS, and how do I test the restore?";
 
 fn output<'a>(report: &'a AgentReport, obtained: Obtained) -> Output<'a> {
-    Output { agent: &report.agent, report, obtained, truncated: false, role_matches: true }
+    Output { agent: &report.agent, report, obtained, truncated: false, role_matches: true, family: None }
 }
 
 fn judged(message: &str, reports: &[AgentReport], obtained: Obtained) -> Judgement {
     let outputs = reports.iter().map(|report| output(report, obtained)).collect();
-    judge(&Panel { message, task_type: None, outputs }, &Policy::default())
+    judge(&Panel { message, task_type: None, outputs, first_round: vec![] }, &Policy::default())
 }
 
 fn prose(message: &str, texts: &[&str]) -> Judgement {
@@ -224,6 +224,7 @@ fn weights_move_base_score_and_severity() {
         message: CAPITAL,
         task_type: None,
         outputs: reports.iter().map(|report| output(report, Obtained::Text)).collect(),
+        first_round: vec![],
     };
     assert_eq!(judge(&panel, &policy).disagreements[0].severity, 0.25);
     assert_eq!(base_score(&[], &policy), 0.0);

@@ -2,7 +2,7 @@
 //!
 //! | feature | value | points |
 //! | --- | --- | --- |
-//! | `base` | | 10 |
+//! | `base` | | 9 |
 //! | `figures` | distinct numbers | +0.75 each, at most +3 |
 //! | `names` | distinct names of things | +0.75 each, at most +2.5 |
 //! | `reasoning` | sentences that show how (because, so, first, =) or explain further | +1 each, at most +3 |
@@ -14,6 +14,7 @@
 //! | `sources` | links, documents, "according to NAME" | +1.5 each, at most +3 |
 //! | `assumptions`, `failure_modes` | stated ones | +1 each, at most +2 each |
 //! | `tests` | ways to test or check the result | +1 each, at most +2 |
+//! | `detail` | words, on a scale of logarithms with 40 in the middle and 200 at the end, where the request asks for more than a short answer | -6 to +6 |
 //! | `puzzle_solved` | 1 if it solves the number puzzle that the request sets, 0 if not | +15, -15 |
 //! | `sweeping` | unconditional certainty per sentence | 0 to -6 |
 //! | `vague_source` | "studies show", "experts say" | -1.5 each, at most -4 |
@@ -27,13 +28,13 @@ use regex::Regex;
 use super::markdown::{Soundness, dangerous_commands, soundness};
 use super::pattern::pattern;
 use super::reading::Reading;
-use super::request::Request;
+use super::request::{Expect, Request};
 use super::tally::{Tally, ramp};
 use super::text::{is_content, ratio, words};
 use crate::domain::Axis;
 
 pub(super) fn measure(reading: &Reading<'_>, request: &Request) -> Tally {
-    let mut tally = Tally::new(Axis::Verifiability, 10.0);
+    let mut tally = Tally::new(Axis::Verifiability, 9.0);
     let prose = &reading.markdown.prose;
     let report = reading.output.report;
     let mut up_to = |name: &str, count: usize, each: f64, most: f64| {
@@ -64,6 +65,12 @@ pub(super) fn measure(reading: &Reading<'_>, request: &Request) -> Tally {
     up_to("tests", counted(&TEST), 1.0, 2.0);
     up_to("vague_source", counted(&VAGUE), -1.5, -4.0);
     up_to("bad_date", bad_dates(prose), -3.0, -6.0);
+    if !matches!(request.expect, Expect::Value | Expect::YesNo | Expect::Choice | Expect::Short) {
+        let words = reading.words.len()
+            + reading.markdown.blocks.iter().map(|b| b.code.split_whitespace().count()).sum::<usize>();
+        let scale = ((words.max(1) as f64) / 40.0).ln() / 5f64.ln();
+        tally.add("detail", words as f64, 6.0 * scale.clamp(-1.0, 1.0));
+    }
     if let Some(puzzle) = &request.puzzle {
         let solved = super::puzzle::solves(puzzle, &reading.body);
         tally.add("puzzle_solved", f64::from(u8::from(solved)), if solved { 15.0 } else { -15.0 });

@@ -111,7 +111,7 @@ impl Scenario {
         Scenario { answered, ..open }
     }
 
-    /// Two rounds: 61 (solver), 60 (critic) and 62 (verifier) days in round 1; in round 2 everybody says 61, and why.
+    /// Two rounds: 61 (solver, verifier) and 60 (critic) days in round 1; in round 2 everybody says 61, and why.
     pub fn converging() -> Self {
         let days = |agent: &str, number: u32, why: &str| {
             report(agent)
@@ -128,8 +128,8 @@ impl Scenario {
         let critic = days("critic", 60, "Two months of 30 days each are 2 * 30 = 60.")
             .unit("sum", "2 * 30 = 60 days.", &["calculation"])
             .unit("month lengths", "March and April have 30 days each.", &["fact"]);
-        let verifier = days("verifier", 62, "31 + 30 = 61, and with the last day itself 61 + 1 = 62.")
-            .unit("sum", "61 + 1 = 62 days with both ends.", &["calculation"])
+        let verifier = days("verifier", 61, "1 May is day 121 of 2025 and 1 March is day 60, and 121 - 60 = 61.")
+            .unit("sum", "121 - 60 = 61 days.", &["calculation"])
             .unit("month lengths", march, &["fact"]);
         let asks = question(
             "Which days are to be counted?",
@@ -148,9 +148,9 @@ impl Scenario {
         let plan = plan("VERBAL_REASONING", 2, "deep");
         let mut converging = scenario(message, plan, [solver, critic, verifier], synthesis);
         let revised = [
-            ("solver", "I keep 61: 31 + 30 = 61. The count of 60 gives March too few days, and 62 counts both ends."),
+            ("solver", "I keep 61: 31 + 30 = 61. The count of 60 gives March too few days."),
             ("critic", "I revise 60 to 61, since March has 31 days: 31 + 30 = 61."),
-            ("verifier", "I revise 62 to 61, since a difference of dates leaves the last day out: 121 - 60 = 61."),
+            ("verifier", "I keep 61, since a difference of dates leaves the last day out: 121 - 60 = 61."),
         ];
         let checks = [
             "31 + 30 = 61 days.",

@@ -155,11 +155,14 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
             Score { agent: reading.agent().to_owned(), status: policy.thresholds.status(cred), cred, axes }
         })
         .collect();
+    // With nobody VALID there is nothing to take from; what likelihood is left shows as far as the bonus reaches.
     let any_valid = scores.iter().any(|score| score.status == Status::Valid);
+    let left = leading(&comparison, &supports).map_or(0.0, |support| support.probability);
+    let (penalty, bonus) = if any_valid { (penalty, bonus) } else { (0.0, left.min(policy.max_coverage_bonus)) };
     Judgement {
         base_score: base_score(&scores, policy),
         conflict_penalty: penalty,
-        coverage_bonus: if any_valid { bonus } else { 0.0 },
+        coverage_bonus: bonus,
         answer_groups: disagree::named_groups(&readings, &comparison.groups),
         disagreements: comparison.disagreements,
         scores,
@@ -182,10 +185,13 @@ pub fn base_score(scores: &[Score], policy: &Policy) -> f64 {
 /// What the disagreements take from c_final: their share of the most there is, but no more than half of the doubt that
 /// the leading answer's support leaves, so that Cred has room for both.
 fn penalty(conflict: f64, comparison: &Comparison, supports: &[Option<Support>], policy: &Policy) -> f64 {
-    let leading = comparison.groups.iter().flatten().next();
-    let support = leading.and_then(|at| supports.get(*at)).and_then(Option::as_ref);
-    let doubt = support.map_or(1.0, |support| (1.0 - support.probability) / 2.0);
+    let doubt = leading(comparison, supports).map_or(1.0, |support| (1.0 - support.probability) / 2.0);
     (policy.max_conflict_penalty * conflict).min(doubt)
+}
+
+/// The support of the leading answer.
+fn leading<'a>(comparison: &Comparison, supports: &'a [Option<Support>]) -> Option<&'a Support> {
+    comparison.groups.iter().flatten().next().and_then(|at| supports.get(*at)).and_then(Option::as_ref)
 }
 
 fn axes(

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use metrics::{counter, gauge};
 use secrecy::SecretString;
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -64,6 +65,20 @@ pub enum Rejected {
     Draining,
     #[error(transparent)]
     Journal(#[from] journal::Error),
+}
+
+impl Rejected {
+    /// One word for counters.
+    fn reason(&self) -> &'static str {
+        match self {
+            Rejected::Invalid(_) => "invalid",
+            Rejected::KeyReused { .. } => "key_reused",
+            Rejected::Spent { .. } => "spending_limit",
+            Rejected::Busy => "busy",
+            Rejected::Draining => "draining",
+            Rejected::Journal(_) => "journal",
+        }
+    }
 }
 
 /// A question that was taken on.
@@ -128,6 +143,8 @@ impl App {
             attachments,
             secrets: secrets(&config),
         });
+        // From here on, what is counted is kept.
+        let _ = telemetry::metrics();
         let wake = Wake::default();
         let runner = Runner::new(Arc::clone(&store), Arc::clone(&committee), clock.clone(), wake.clone(), owner);
         Ok(Arc::new(Self { config, clock, store, wake, committee, runner }))
@@ -138,6 +155,19 @@ impl App {
     /// # Errors
     /// [`Rejected`].
     pub async fn submit(&self, submission: Submission) -> Result<Submitted, Rejected> {
+        let (mode, source) = (submission.question.mode.as_str(), submission.question.source.as_str());
+        let submitted = self.take_on(submission).await;
+        match &submitted {
+            Ok(Submitted { joined: false, .. }) => {
+                counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source).increment(1);
+            }
+            Ok(_) => {}
+            Err(rejected) => counter!("conclave_refused_total", "reason" => rejected.reason()).increment(1),
+        }
+        submitted
+    }
+
+    async fn take_on(&self, submission: Submission) -> Result<Submitted, Rejected> {
         let Submission { mut question, idempotency_key, correlation_id } = submission;
         let problems = check(&mut question, &self.config.policy.limits);
         if !problems.is_empty() {
@@ -291,6 +321,16 @@ impl App {
     /// What a question will cost, before anything is bought.
     pub fn quote(&self, question: &Question) -> Quote {
         quote(&self.committee, question)
+    }
+
+    /// The process's metrics in Prometheus text format.
+    pub fn metrics(&self) -> String {
+        let (in_flight, most) = self.runner.load();
+        gauge!("conclave_runs_in_flight").set(in_flight as f64);
+        gauge!("conclave_runs_in_flight_limit").set(most as f64);
+        gauge!("conclave_draining").set(if self.runner.is_draining() { 1.0 } else { 0.0 });
+        gauge!("conclave_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+        telemetry::metrics().map_or_else(String::new, metrics_exporter_prometheus::PrometheusHandle::render)
     }
 
     pub fn committee(&self) -> &Committee {

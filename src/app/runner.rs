@@ -64,6 +64,12 @@ impl Runner {
         Arc::clone(&self.0.slots).try_acquire_owned().ok()
     }
 
+    /// Runs that hold a slot, and how many slots there are.
+    pub fn load(&self) -> (usize, usize) {
+        let most = self.0.committee.policy.limits.max_in_flight;
+        (most.saturating_sub(self.0.slots.available_permits()), most)
+    }
+
     pub fn is_draining(&self) -> bool {
         self.0.draining.is_cancelled()
     }
@@ -118,6 +124,9 @@ impl Runner {
                     look_for_dead = Instant::now() + runner.lease();
                 }
                 runner.take_over().await;
+                if let Some(metrics) = super::telemetry::metrics() {
+                    metrics.run_upkeep();
+                }
                 tokio::select! {
                     () = runner.0.draining.cancelled() => return,
                     () = tokio::time::sleep(POLL) => {}

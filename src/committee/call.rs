@@ -256,7 +256,10 @@ async fn attempt(
     let max_tokens = match affordable(run, model, bound, wanted) {
         Some(max_tokens) => max_tokens,
         None if known => wanted,
-        None => return Ok(Err(Unbought::new("out of budget", "the cap has no room for the call"))),
+        None => {
+            run.refused(call);
+            return Ok(Err(Unbought::new("out of budget", "the cap has no room for the call")));
+        }
     };
     let user = messages.iter().flat_map(|m| &m.parts).filter_map(text_of).collect::<Vec<_>>().join("\n");
     let sent = CallSent {

@@ -30,6 +30,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/runs/{id}", get(api::runs::show).delete(api::runs::cancel))
         .route("/api/runs/{id}/journal", get(api::runs::journal))
         .route("/api/runs/{id}/events", get(api::runs::events))
+        .route("/metrics", get(api::metrics::metrics))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&app), auth::require_token));
     let open = Router::new().route("/health", get(api::health::health)).route("/ready", get(api::health::ready));
     let constant = |name: &'static str, value: &'static str| {
@@ -41,6 +42,7 @@ pub fn router(app: Arc<App>) -> Router {
         .method_not_allowed_fallback(error::no_such_method)
         .layer(
             ServiceBuilder::new()
+                .layer(middleware::from_fn(api::metrics::count))
                 .layer(middleware::from_fn(request_id::assign))
                 .layer(CatchPanicLayer::custom(error::panicked))
                 .layer(constant("x-content-type-options", "nosniff"))

@@ -7,6 +7,7 @@ use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 use super::event::settled_key;
+use super::observe::Observer;
 use super::{
     Accepted, Broken, CallResult, CallSent, CallSettled, Ending, Entry, Error, Event, Finished, Lease, Store, Tokens,
     verify,
@@ -72,6 +73,7 @@ pub struct RunContext {
     wake: Wake,
     accepted: Accepted,
     started: Instant,
+    observer: Observer,
     state: Mutex<State>,
 }
 
@@ -108,7 +110,8 @@ impl RunContext {
         };
         let state = State::of(accepted.cap, entries);
         let started = Instant::now();
-        let context = Self { store, lease, clock, wake, accepted, started, state: Mutex::new(state) };
+        let observer = Observer::new(accepted.question.mode, started);
+        let context = Self { store, lease, clock, wake, accepted, started, observer, state: Mutex::new(state) };
         context.settle_open().await?;
         Ok(context)
     }
@@ -163,6 +166,11 @@ impl RunContext {
         self.state().ledger.clone()
     }
 
+    /// The cap has no room for a call: nothing is written, but operators see it.
+    pub fn refused(&self, call: &str) {
+        self.observer.refused(call);
+    }
+
     /// Sets money aside for the synthesis.
     pub fn hold(&self, amount: Usd) {
         self.state().ledger.hold(amount);
@@ -196,6 +204,7 @@ impl RunContext {
         let key = sent.call.clone();
         let reserved = sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount);
         if let Err(refused) = self.state().ledger.reserve(&key, reserved) {
+            self.refused(&key);
             return Ok(Err(refused));
         }
         if let Err(stop) = self.append(&[Event::CallSent(sent)]).await {
@@ -269,6 +278,7 @@ impl RunContext {
                 if state.seen.insert(key.clone(), event.clone()).is_none() {
                     state.order.push(key);
                 }
+                self.observer.written(event, &state.seen);
             }
         }
         self.wake.up(self.lease.run);

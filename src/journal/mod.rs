@@ -8,6 +8,7 @@ mod archive;
 mod chain;
 mod context;
 mod event;
+mod observe;
 mod sqlite;
 mod store;
 pub mod views;

@@ -2,11 +2,15 @@
 
 mod ask;
 mod attach;
+mod backup;
 mod config;
 mod doctor;
 mod exit;
+mod export;
 mod health;
+mod import;
 mod progress;
+mod prune;
 mod quote;
 mod remote;
 mod runs;
@@ -50,6 +54,14 @@ enum Command {
     Show(show::ShowArguments),
     /// Prove that nothing in a run's journal was altered.
     Verify(verify::VerifyArguments),
+    /// Write finished runs with their journals as JSON Lines, one run a line.
+    Export(export::ExportArguments),
+    /// Take in what an export wrote; every chain is verified first.
+    Import(import::ImportArguments),
+    /// Remove old runs for good.
+    Prune(prune::PruneArguments),
+    /// Copy the database to a new file while the service runs (SQLite).
+    Backup(backup::BackupArguments),
     /// Check the configuration, or print its schema.
     Config {
         #[command(subcommand)]
@@ -87,6 +99,10 @@ pub async fn run() -> Exit {
         Command::Runs(arguments) => runs::run(&env, arguments).await,
         Command::Show(arguments) => show::run(&env, arguments).await,
         Command::Verify(arguments) => verify::run(&env, arguments).await,
+        Command::Export(arguments) => export::run(&env, arguments).await,
+        Command::Import(arguments) => import::run(&env, arguments).await,
+        Command::Prune(arguments) => prune::run(&env, arguments).await,
+        Command::Backup(arguments) => backup::run(&env, arguments).await,
         Command::Config { command } => config::run(&env, &command),
         Command::Doctor(arguments) => doctor::run(&env, &arguments).await,
         Command::Health(arguments) => health::run(&env, arguments).await,

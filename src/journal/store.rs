@@ -310,7 +310,7 @@ pub trait Store: Send + Sync {
     /// Removes at most `most` of those, with their journals; the oldest first. Returns how many went.
     async fn prune(&self, before: Timestamp, most: u32) -> Result<u64, Error>;
 
-    /// Writes a consistent copy of the whole database to a new file while the service runs.
+    /// Writes a consistent copy of the whole database to a file that is new or empty while the service runs.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a database server, which has its own tools for this.

@@ -263,7 +263,10 @@ async fn the_published_schemas_are_those_in_force() {
 #[tokio::test]
 async fn every_command_has_help() {
     let folder = TempDir::new().unwrap();
-    let commands = ["serve", "ask", "audit", "deep", "runs", "show", "verify", "config", "doctor", "health"];
+    let commands = [
+        "serve", "ask", "audit", "deep", "runs", "show", "verify", "config", "doctor", "health", "export", "import",
+        "prune", "backup",
+    ];
     for command in commands {
         let output = conclave(folder.path(), &[command, "--help"], &[]).output().await.unwrap();
         assert_eq!(output.status.code(), Some(0));

@@ -13,6 +13,7 @@ mod chat;
 mod cli;
 mod crash;
 mod faults;
+mod keeping;
 mod metrics;
 mod pipeline;
 mod provider_selftest;

@@ -73,9 +73,6 @@ pub(super) async fn prune(pool: &SqlitePool, before: Timestamp, most: u32) -> Re
 
 pub(super) async fn backup(pool: &SqlitePool, to: &Path) -> Result<(), Error> {
     let name = to.to_str().ok_or(Error::Unsupported("the name of a backup must be UTF-8"))?;
-    if to.exists() {
-        return Err(Error::Unsupported("the file of the backup is there already"));
-    }
     sqlx::query("VACUUM INTO $1").bind(name).execute(pool).await?;
     Ok(())
 }

@@ -21,3 +21,4 @@ mod real_model;
 mod runs;
 mod store;
 mod support;
+mod upgrade;

@@ -13,6 +13,7 @@ mod runs;
 mod serve;
 mod show;
 mod terminal;
+mod token;
 mod verify;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -50,6 +51,11 @@ enum Command {
     Show(show::ShowArguments),
     /// Prove that nothing in a run's journal was altered.
     Verify(verify::VerifyArguments),
+    /// Make, list and revoke the bearer tokens of the service.
+    Token {
+        #[command(subcommand)]
+        command: token::TokenCommand,
+    },
     /// Check the configuration, or print its schema.
     Config {
         #[command(subcommand)]
@@ -87,6 +93,7 @@ pub async fn run() -> Exit {
         Command::Runs(arguments) => runs::run(&env, arguments).await,
         Command::Show(arguments) => show::run(&env, arguments).await,
         Command::Verify(arguments) => verify::run(&env, arguments).await,
+        Command::Token { command } => token::run(&env, command).await,
         Command::Config { command } => config::run(&env, &command),
         Command::Doctor(arguments) => doctor::run(&env, &arguments).await,
         Command::Health(arguments) => health::run(&env, arguments).await,

@@ -38,7 +38,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 /// Whether the client called this machine by a name of its own. A web page that had its own name resolved to this
 /// machine's address sends that name.
 fn is_local(headers: &HeaderMap, uri: &Uri) -> bool {
-    let host = headers.get(HOST).and_then(|value| value.to_str().ok()).or(uri.authority().map(|a| a.as_str()));
+    let host = headers.get(HOST).and_then(|value| value.to_str().ok()).or(uri.host());
     let Some(host) = host else { return true };
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or(""),

@@ -54,8 +54,6 @@ pub enum Error {
 
 impl Fetcher {
     pub fn new(bounds: Bounds) -> Self {
-        // Fails only when a provider is installed already, which is just as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let client = bounded(bounds.timeout)
             .https_only(true)
             .dns_resolver(Arc::new(PublicOnly))
@@ -145,6 +143,8 @@ impl Fetcher {
 /// unpacked, whatever other crates turn on.
 #[allow(clippy::disallowed_methods, reason = "one of the two outbound doors")]
 fn bounded(timeout: Duration) -> reqwest::ClientBuilder {
+    // Fails only when a provider is installed already, which is just as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(timeout);
     builder.no_gzip().no_brotli().no_deflate().no_zstd()
 }

@@ -259,6 +259,22 @@ async fn room_that_only_runs_in_flight_take_comes_back_soon() {
 }
 
 #[tokio::test]
+async fn questions_at_the_same_time_do_not_pass_a_limit_together() {
+    let provider = MockProvider::start().await;
+    provider.on("*", Fault::Latency(std::time::Duration::from_secs(10)));
+    let setup = Setup::default().set("/policy/deepMaxUsd", json!(0.1)).set("/policy/limits/dailyUsd", json!(0.35));
+    let app = TestApp::with(&provider, setup).await;
+    let asked = (0..20).map(|i| {
+        let body = asked_by(&format!("u{i}"), &format!("g{i}"), &format!("m{i}"));
+        app.post(&body).header("prefer", "respond-async").send()
+    });
+    let answers = futures_util::future::join_all(asked).await;
+    let mut statuses: Vec<u16> = answers.into_iter().map(|answer| answer.unwrap().status().as_u16()).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [vec![202; 3], vec![429; 17]].concat());
+}
+
+#[tokio::test]
 async fn a_user_who_asks_too_often_waits_and_repetitions_cost_nothing() {
     let provider = MockProvider::start().await;
     let setup =

@@ -21,7 +21,8 @@ async fn raw(url: &str, bytes: &[u8]) -> String {
     let mut stream = connect(url).await;
     stream.write_all(bytes).await.unwrap();
     let mut answer = vec![];
-    let _ = stream.read_to_end(&mut answer).await;
+    let closed = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answer)).await;
+    assert!(closed.is_ok(), "the service keeps the connection open");
     String::from_utf8_lossy(&answer).into_owned()
 }
 

@@ -60,6 +60,8 @@ pub fn check(question: &mut Question, limits: &Limits) -> Vec<FieldProblem> {
     for (i, attachment) in question.attachments.iter().enumerate() {
         if attachment.filename.trim().is_empty() || attachment.filename.chars().count() > 255 {
             add(&format!("/attachments/{i}/filename"), "must have 1 to 255 characters".into());
+        } else if attachment.filename.chars().any(char::is_control) {
+            add(&format!("/attachments/{i}/filename"), "has control characters".into());
         }
         if let Some(declared) = &attachment.content_type
             && (declared.len() > 100 || !declared.bytes().all(|b| b == b' ' || b.is_ascii_graphic()))

@@ -1,7 +1,12 @@
 //! The composition root: the only place that names implementations, and what the doors (HTTP, CLI) call.
 
+mod access;
 mod intake;
+mod meters;
+mod pace;
+mod rate;
 mod runner;
+mod spending;
 mod telemetry;
 
 use std::collections::BTreeSet;
@@ -16,21 +21,26 @@ use crate::attachments::{Bounds, Fetcher};
 use crate::clock::Clock;
 use crate::committee::{Committee, PromptError, Prompts, Quote, quote};
 use crate::config::{self, Config, ProviderKind};
-use crate::domain::{Question, RunId, Usd, fingerprint};
+use crate::domain::{Question, RunId, fingerprint};
 use crate::journal::{
-    self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, RunFilter, RunRow, SpendingScope,
+    self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, RunFilter, RunRow, SpendingLimit,
     SqliteStore, Store, Wake,
 };
 use crate::llm::{self, ProviderSpec, Registry, Seeding, StructuredOutput};
+use pace::Pace;
 use runner::Runner;
 
+pub use access::{Access, Admitted, Needs, Refused, works};
 pub use intake::{FieldProblem, Submission, check};
+pub use spending::Spent;
 pub use telemetry::init as init_telemetry;
 
 /// The running service.
 pub struct App {
     pub config: Config,
     pub clock: Clock,
+    pub access: Access,
+    pace: Pace,
     store: Arc<dyn Store>,
     wake: Wake,
     committee: Arc<Committee>,
@@ -59,8 +69,10 @@ pub enum Rejected {
     KeyReused { run: RunId },
     #[error("too many runs are in flight")]
     Busy,
-    #[error("a spending limit is reached")]
-    Spent { scope: SpendingScope, left: Usd },
+    #[error("{0}")]
+    Spent(Box<Spent>),
+    #[error("this user asks too often")]
+    TooOften { retry_after: std::time::Duration },
     #[error("the service is shutting down")]
     Draining,
     #[error(transparent)]
@@ -73,7 +85,8 @@ impl Rejected {
         match self {
             Rejected::Invalid(_) => "invalid",
             Rejected::KeyReused { .. } => "key_reused",
-            Rejected::Spent { .. } => "spending_limit",
+            Rejected::Spent(_) => "spending_limit",
+            Rejected::TooOften { .. } => "rate_limit",
             Rejected::Busy => "busy",
             Rejected::Draining => "draining",
             Rejected::Journal(_) => "journal",
@@ -130,6 +143,8 @@ impl App {
         owner: String,
     ) -> Result<Arc<App>, StartError> {
         let prompts = Prompts::load(config.prompts_dir.as_deref())?;
+        let secrets = secrets(&config);
+        let models = models.discreet(&secrets);
         let attachments = Fetcher::new(Bounds {
             hosts: config.attachment_hosts.clone(),
             most_bytes: config.policy.limits.attachment_bytes,
@@ -141,13 +156,15 @@ impl App {
             models,
             prompts,
             attachments,
-            secrets: secrets(&config),
+            secrets,
         });
         // From here on, what is counted is kept.
-        let _ = telemetry::metrics();
+        let _ = meters::metrics();
         let wake = Wake::default();
         let runner = Runner::new(Arc::clone(&store), Arc::clone(&committee), clock.clone(), wake.clone(), owner);
-        Ok(Arc::new(Self { config, clock, store, wake, committee, runner }))
+        let access = Access::new(&config, Arc::clone(&store), clock.clone());
+        let pace = Pace::new(&config.policy.limits);
+        Ok(Arc::new(Self { config, clock, access, pace, store, wake, committee, runner }))
     }
 
     /// Takes a question on and starts to work on it. The run is in the journal when this returns.
@@ -173,6 +190,7 @@ impl App {
         if !problems.is_empty() {
             return Err(Rejected::Invalid(problems));
         }
+        without_secrets(&mut question, &self.committee.secrets);
         let now = self.clock.now();
         let body = serde_json::to_string(&question).unwrap_or_default();
         let body_hash = fingerprint(&[body.as_bytes()]);
@@ -198,7 +216,15 @@ impl App {
                 None => Err(Rejected::Busy),
             };
         };
-        let new = NewRun { id, at: now, accepted, idempotency_key: key, body_hash, limits: vec![] };
+        // Whoever repeats a question waits here for the first of them, and finds its run instead of a closed door.
+        let turn = self.pace.turn(&accepted.question.user.id).await;
+        if let (Some(_), Some(known)) = (&turn, self.known(key.as_deref(), &body_hash).await?) {
+            return known;
+        }
+        self.pace.take(&accepted.question.user.id).map_err(|retry_after| Rejected::TooOften { retry_after })?;
+        let limits = spending::limits(&self.config.policy, &accepted.question, now);
+        let needed = accepted.cap;
+        let new = NewRun { id, at: now, accepted, idempotency_key: key, body_hash, limits: limits.clone() };
         match self.store.accept(new).await? {
             Acceptance::New => {
                 self.runner.drive(id, slot);
@@ -206,7 +232,12 @@ impl App {
             }
             Acceptance::Joined(run) => Ok(Submitted { run, joined: true }),
             Acceptance::KeyReused(run) => Err(Rejected::KeyReused { run }),
-            Acceptance::OverLimit { scope, left } => Err(Rejected::Spent { scope, left }),
+            Acceptance::OverLimit { scope, left } => {
+                let limit = limits.into_iter().find(|limit| limit.scope == scope);
+                let limit = limit.unwrap_or(SpendingLimit { scope, since: now, most: left });
+                let (store, policy) = (&*self.store, &self.config.policy);
+                Err(Rejected::Spent(Box::new(spending::spent(store, policy, (limit, left, needed), now).await?)))
+            }
         }
     }
 
@@ -330,7 +361,7 @@ impl App {
         gauge!("conclave_runs_in_flight_limit").set(most as f64);
         gauge!("conclave_draining").set(if self.runner.is_draining() { 1.0 } else { 0.0 });
         gauge!("conclave_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
-        telemetry::metrics().map_or_else(String::new, metrics_exporter_prometheus::PrometheusHandle::render)
+        meters::metrics().map_or_else(String::new, metrics_exporter_prometheus::PrometheusHandle::render)
     }
 
     pub fn committee(&self) -> &Committee {
@@ -338,8 +369,21 @@ impl App {
     }
 }
 
+/// Everything in the configuration that nobody may read.
 fn secrets(config: &Config) -> Vec<SecretString> {
-    config.providers.values().filter_map(|p| p.api_key.clone()).chain(config.token.clone()).collect()
+    let passwords = config.providers.values().filter_map(|p| p.base_url.as_ref()?.password().map(SecretString::from));
+    let database = url::Url::parse(&config.database_url).ok();
+    let database = database.as_ref().and_then(url::Url::password).map(SecretString::from);
+    let keys = config.providers.values().filter_map(|p| p.api_key.clone());
+    keys.chain(passwords).chain(config.token.clone()).chain(database).collect()
+}
+
+/// A secret that a user quotes in a question goes no further: not into the journal, and not to a model.
+fn without_secrets(question: &mut Question, secrets: &[SecretString]) {
+    let names = question.attachments.iter_mut().map(|attachment| &mut attachment.filename);
+    for text in names.chain([&mut question.message, &mut question.user.name]) {
+        *text = llm::without_secrets(text, secrets).into_owned();
+    }
 }
 
 /// Opens every provider that the roles use.

@@ -124,7 +124,7 @@ impl Runner {
                     look_for_dead = Instant::now() + runner.lease();
                 }
                 runner.take_over().await;
-                if let Some(metrics) = super::telemetry::metrics() {
+                if let Some(metrics) = super::meters::metrics() {
                     metrics.run_upkeep();
                 }
                 tokio::select! {

@@ -6,7 +6,7 @@ use super::exit::{Exit, fail};
 use super::terminal::say;
 use crate::committee::{FinalSynthesis, OrchestrationPlan};
 use crate::config::{self, Env, OutputForm};
-use crate::domain::AgentReport;
+use crate::domain::{AgentReport, Usd};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
@@ -66,7 +66,22 @@ pub(super) fn run(env: &Env, command: &ConfigCommand) -> Exit {
                     "  caps        {} in ask and audit, {} in deep",
                     config.policy.normal_max, config.policy.deep_max
                 ));
-                say(format_args!("  listens on  {}", config.bind));
+                let limits = &config.policy.limits;
+                for (whose, most) in [
+                    ("all runs", limits.daily_usd),
+                    ("each user", limits.user_daily_usd),
+                    ("each guild", limits.guild_daily_usd),
+                ] {
+                    if let Some(most) = most.map(Usd::from_dollars) {
+                        say(format_args!("  limit       {most} a day for {whose}"));
+                    }
+                }
+                let guard = if config.bind.ip().is_loopback() || config.token.is_some() {
+                    ""
+                } else {
+                    ", reachable from outside: serve refuses that without a token in the database"
+                };
+                say(format_args!("  listens on  {}{guard}", config.bind));
                 Exit::Done
             }
         },

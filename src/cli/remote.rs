@@ -151,7 +151,12 @@ fn refused(status: u16, problem: &Value) -> Exit {
         400..=499 => Exit::Refused,
         _ => Exit::Unexpected,
     };
-    fail(exit, format!("{title} ({status}): {detail}"))
+    let hint = match status {
+        401 => "; put it into CONCLAVE_TOKEN",
+        403 if is("lacks-scope") => "; make one that has it: conclave token create --name NAME --scope SCOPE",
+        _ => "",
+    };
+    fail(exit, format!("{title} ({status}): {detail}{hint}"))
 }
 
 fn body(question: &Question) -> Value {

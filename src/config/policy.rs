@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Policy;
 use super::check::Check;
-use super::file::{Deadlines, PolicyFile};
+use super::file::{Deadlines, Limits, PolicyFile};
 use super::shape::below;
 use crate::domain::{Agent, Thresholds, Usd};
 
@@ -20,6 +20,9 @@ impl Check<'_> {
         if thresholds.tau_hard > thresholds.tau_soft && self.are_sound(&["/policy/tauHard", "/policy/tauSoft"]) {
             let detail = format!("tauHard {} is above tauSoft {}", thresholds.tau_hard, thresholds.tau_soft);
             self.add("/policy/tauHard", detail);
+        }
+        if let (Some(normal_max), Some(deep_max)) = (normal_max, deep_max) {
+            self.daily_limits(&p.limits, normal_max, deep_max);
         }
         let seconds = self.deadlines(&p.deadlines);
         let role_weights = self.role_weights(&p.role_weights);
@@ -46,6 +49,26 @@ impl Check<'_> {
             clarification_window: Duration::from_secs(60 * p.clarification_minutes.unwrap_or(30)),
             lease: Duration::from_secs(p.lease_seconds.unwrap_or(30)),
         })
+    }
+
+    /// A limit into which a mode's cap never fits would refuse that mode for ever.
+    fn daily_limits(&mut self, limits: &Limits, normal_max: Usd, deep_max: Usd) {
+        let all = [
+            ("dailyUsd", limits.daily_usd),
+            ("userDailyUsd", limits.user_daily_usd),
+            ("guildDailyUsd", limits.guild_daily_usd),
+        ];
+        for (name, dollars) in all {
+            let Some(most) = dollars.map(Usd::from_dollars) else { continue };
+            let modes = [("ask and audit", normal_max, "normalMaxUsd"), ("deep", deep_max, "deepMaxUsd")];
+            for (mode, cap, setting) in modes.into_iter().filter(|(_, cap, _)| *cap > most) {
+                let detail = format!("{most} a day never holds the cap of {mode}, {cap}: raise it, or lower {setting}");
+                self.add(format!("/policy/limits/{name}"), detail);
+            }
+        }
+        if limits.user_burst.is_some() && limits.user_per_minute.is_none() {
+            self.add("/policy/limits/userBurst", "says nothing without userPerMinute");
+        }
     }
 
     fn deadlines(&mut self, d: &Deadlines) -> Seconds {

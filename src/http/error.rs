@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::app::{FieldProblem, Rejected};
-use crate::domain::RunId;
+use crate::domain::{RunId, Scope};
 use crate::journal::{self, Cause, Ending};
 
 tokio::task_local! {
@@ -32,6 +32,8 @@ pub(super) struct Problem {
     errors: Vec<FieldProblem>,
     run: Option<RunId>,
     retry_after: Option<Duration>,
+    /// The scope that the token would need.
+    lacks: Option<Scope>,
 }
 
 #[derive(Serialize)]
@@ -42,7 +44,7 @@ struct FieldError<'a> {
 
 impl Problem {
     fn new(status: StatusCode, slug: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, slug, title, detail: detail.into(), errors: vec![], run: None, retry_after: None }
+        Self { status, slug, title, detail: detail.into(), errors: vec![], run: None, retry_after: None, lacks: None }
     }
 
     pub fn not_json(detail: impl Into<String>) -> Self {
@@ -74,6 +76,28 @@ impl Problem {
     pub fn no_token() -> Self {
         let detail = "send the header Authorization: Bearer TOKEN with a valid token";
         Self::new(StatusCode::UNAUTHORIZED, "no-token", "A valid bearer token is needed", detail)
+    }
+
+    pub fn lacks_scope(scope: Scope) -> Self {
+        let detail = format!("the token is valid, but it was made without the scope {scope}");
+        let problem = Self::new(StatusCode::FORBIDDEN, "lacks-scope", "The token does not open this", detail);
+        Self { lacks: Some(scope), ..problem }
+    }
+
+    /// Without tokens, only this machine is served: a name from elsewhere in `Host` means that a web page reached in.
+    pub fn not_local() -> Self {
+        let detail = "without a token the service answers only to localhost and its addresses";
+        Self::new(StatusCode::FORBIDDEN, "not-local", "The service is not known by this name", detail)
+    }
+
+    pub fn too_often(detail: impl Into<String>, retry_after: Duration) -> Self {
+        let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate-limited", "Too many requests", detail);
+        Self { retry_after: Some(retry_after), ..problem }
+    }
+
+    pub fn too_slow() -> Self {
+        let detail = "the body did not arrive in time, or the connection broke";
+        Self::new(StatusCode::REQUEST_TIMEOUT, "too-slow", "The body did not arrive", detail)
     }
 
     pub fn no_such_run() -> Self {
@@ -161,10 +185,17 @@ impl IntoResponse for Problem {
             headers.insert(super::request_id::HEADER, value);
         }
         if let Some(after) = self.retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs()));
+            // Rounded up: who comes back then is let in.
+            let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(scope) = self.lacks
+            && let Ok(value) = HeaderValue::from_str(&format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\""))
+        {
+            headers.insert(header::WWW_AUTHENTICATE, value);
         }
         response
     }
@@ -200,13 +231,12 @@ impl From<Rejected> for Problem {
                 "The idempotency key was used for another request",
                 format!("run {run} has this key with another body: use a new key for a new request"),
             ),
-            Rejected::Spent { .. } => Self::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "limit-spent",
-                "A spending limit is reached",
-                rejected.to_string(),
-            )
-            .with_retry(),
+            Rejected::Spent(spent) => {
+                let title = "A spending limit is reached";
+                let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "limit-spent", title, spent.to_string());
+                Self { retry_after: Some(spent.retry_after), ..problem }
+            }
+            Rejected::TooOften { retry_after } => Self::too_often("this user asks too often", retry_after),
             Rejected::Busy => busy("too many runs are in flight"),
             Rejected::Draining => busy("the service is shutting down"),
             Rejected::Journal(error) => error.into(),

@@ -5,6 +5,7 @@
 //! [`ChatRequest`] to the wire, and a pure function back, around the one HTTP client in `http`.
 
 mod anthropic;
+mod discreet;
 mod http;
 #[cfg(feature = "local")]
 pub mod local;
@@ -21,6 +22,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use discreet::without_secrets;
 pub use registry::{ProviderKind, ProviderSpec, Registry, Seeding, StructuredOutput};
 
 /// One call to a model, in no provider's terms.

@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use super::anthropic::Anthropic;
+use super::discreet::Discreet;
 use super::openai::OpenAi;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
 
@@ -97,6 +98,13 @@ impl Registry {
         let name = name.into();
         let permits = Semaphore::new(max_concurrent.clamp(1, Semaphore::MAX_PERMITS));
         self.models.insert(name.clone(), Arc::new(Limited { provider: name, permits, model }));
+    }
+
+    /// The same models, and nothing that comes back from them holds one of the secrets.
+    pub fn discreet(self, secrets: &[SecretString]) -> Registry {
+        let secrets: Arc<[SecretString]> = secrets.into();
+        let guard = |model| -> Arc<dyn ChatModel> { Arc::new(Discreet { model, secrets: Arc::clone(&secrets) }) };
+        Registry { models: self.models.into_iter().map(|(name, model)| (name, guard(model))).collect() }
     }
 
     /// The provider of that name, limited.

@@ -8,17 +8,21 @@
     reason = "test code: a panic is a failed test"
 )]
 
+mod access;
 mod architecture;
 mod chat;
 mod cli;
 mod crash;
 mod faults;
+mod hostile;
+mod injection;
 mod keeping;
 mod metrics;
 mod pipeline;
 mod provider_selftest;
 mod real_model;
 mod runs;
+mod secrets;
 mod store;
 mod support;
 mod upgrade;

@@ -15,7 +15,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::app::{App, FieldProblem, Submission};
+use crate::config::Limits;
 use crate::domain::{Attachment, Context, Mode, Question, Reply, RunId, Source, User};
+use crate::http::body::whole;
 use crate::http::error::Problem;
 use crate::http::{request_id, sse};
 use crate::journal::Ending;
@@ -66,7 +68,7 @@ static SHAPE: LazyLock<Option<Validator>> =
 pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let headers = parts.headers;
-    let question = read(&headers, body, app.config.policy.limits.body_bytes).await?;
+    let question = read(&headers, body, &app.config.policy.limits).await?;
     let submission = Submission {
         question,
         idempotency_key: idempotency_key(&headers)?,
@@ -129,17 +131,17 @@ pub(in crate::http) fn meta_body(reply: &Reply) -> Value {
     })
 }
 
-pub(in crate::http) async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Question, Problem> {
+pub(in crate::http) async fn read(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Question, Problem> {
     let content_type = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     let essence = content_type.split(';').next().unwrap_or("").trim();
     if !essence.eq_ignore_ascii_case("application/json") {
         return Err(Problem::wrong_type());
     }
     let declared = headers.get("content-length").and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
-    if declared.is_some_and(|bytes| bytes > limit) {
-        return Err(Problem::too_large(limit));
+    if declared.is_some_and(|bytes| bytes > limits.body_bytes) {
+        return Err(Problem::too_large(limits.body_bytes));
     }
-    let bytes = axum::body::to_bytes(body, limit).await.map_err(|_| Problem::too_large(limit))?;
+    let bytes = whole(body, limits).await?;
     let value: Value = serde_json::from_slice(&bytes).map_err(|error| Problem::not_json(error.to_string()))?;
     let problems = shape_problems(&value);
     if !problems.is_empty() {

@@ -14,7 +14,7 @@ use crate::http::error::Problem;
 pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request) -> Result<Json<Value>, Problem> {
     let (parts, body) = request.into_parts();
     let limits = &app.config.policy.limits;
-    let mut question = read(&parts.headers, body, limits.body_bytes).await?;
+    let mut question = read(&parts.headers, body, limits).await?;
     let problems = check(&mut question, limits);
     if !problems.is_empty() {
         return Err(Rejected::Invalid(problems).into());

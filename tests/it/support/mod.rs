@@ -4,12 +4,14 @@
 pub mod app;
 mod dialect;
 mod panels;
+pub mod postgres;
 pub mod provider;
 mod quarrels;
 mod record;
 pub mod replies;
 pub mod script;
 pub mod scripted;
+pub mod service;
 mod wire;
 
 pub use app::{Got, Setup, TestApp, chat};

@@ -12,7 +12,8 @@ impl From<sqlx::Error> for Error {
                 (Some(postgres), _) => of_postgres(postgres.code()),
                 (None, code) => of_sqlite(code.unwrap_or("unknown")),
             },
-            sqlx::Error::PoolTimedOut => "no connection became free in time".to_owned(),
+            sqlx::Error::PoolTimedOut => "no connection to it could be had in time".to_owned(),
+            sqlx::Error::Io(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
             sqlx::Error::Io(e) => format!("input or output failed: {}", e.kind()),
             sqlx::Error::Tls(_) => "it offers no TLS, or a certificate that is not trusted".to_owned(),
             sqlx::Error::Configuration(_) => "its address cannot be used".to_owned(),
@@ -72,8 +73,8 @@ mod tests {
         assert_eq!(
             said,
             [
-                "the database is not available: input or output failed: connection refused",
-                "the database is not available: no connection became free in time",
+                "the database is not available: nobody listens there",
+                "the database is not available: no connection to it could be had in time",
                 "the database is not available: its address cannot be used",
             ]
         );

@@ -25,7 +25,7 @@ fn id(n: u128) -> RunId {
     RunId::from_uuid(Uuid::from_u128((0x0190_0000_0000_7000_8000_0000_0000_0000) + n))
 }
 
-fn new_run(n: u128, key: Option<&str>, body: &str) -> NewRun {
+pub fn new_run(n: u128, key: Option<&str>, body: &str) -> NewRun {
     let question = Question {
         source: Source::Http,
         mode: Mode::Ask,

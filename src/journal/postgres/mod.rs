@@ -19,7 +19,7 @@ use futures_util::stream::BoxStream;
 use jiff::Timestamp;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
-use sqlx::{Executor as _, Row as _, SqlSafeStr};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Row as _, SqlSafeStr};
 
 use super::rows::{self, Columns};
 use super::store::{
@@ -60,6 +60,11 @@ impl PostgresStore {
     /// its schema is not ours. No error shows the address.
     pub async fn open(url: &str, owner: &str) -> Result<Self, Error> {
         let options = address::read(url)?;
+        // The pool would try again until its patience ends, and then say only that.
+        match tokio::time::timeout(PATIENCE, options.connect()).await {
+            Ok(connection) => connection?.close().await?,
+            Err(_) => return Err(Error::Unavailable("it does not answer".into())),
+        }
         let pool = PgPoolOptions::new()
             .max_connections(MOST_CONNECTIONS)
             .acquire_timeout(PATIENCE)

@@ -312,7 +312,9 @@ impl Runner {
             match tokio::time::timeout_at(valid_until, renewal).await {
                 Ok(Ok(Held::Yes)) => valid_until = asked + duration,
                 Ok(Ok(held)) => return held,
-                Ok(Err(error)) if Instant::now() < valid_until => tracing::warn!(%error, "the lease is not renewed yet"),
+                Ok(Err(error)) if Instant::now() < valid_until => {
+                    tracing::warn!(%error, "the lease is not renewed yet")
+                }
                 Ok(Err(_)) | Err(_) => return Held::Lost,
             }
         }

@@ -23,7 +23,11 @@ pub(super) trait Columns {
 pub(super) enum Change {
     /// So many nano-dollars more are spent.
     Spent(i64),
-    Ended { state: RunState, cause: Option<String>, c_final: Option<f64> },
+    Ended {
+        state: RunState,
+        cause: Option<String>,
+        c_final: Option<f64>,
+    },
 }
 
 pub(super) fn change(event: &Event) -> Option<Change> {

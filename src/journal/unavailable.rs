@@ -13,7 +13,9 @@ impl From<sqlx::Error> for Error {
                 (None, code) => of_sqlite(code.unwrap_or("unknown")),
             },
             sqlx::Error::PoolTimedOut => "no connection to it could be had in time".to_owned(),
-            sqlx::Error::Io(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
+            sqlx::Error::Io(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => {
+                "nobody listens there".to_owned()
+            }
             sqlx::Error::Io(e) => format!("input or output failed: {}", e.kind()),
             sqlx::Error::Tls(_) => "it offers no TLS, or a certificate that is not trusted".to_owned(),
             sqlx::Error::Configuration(_) => "its address cannot be used".to_owned(),
@@ -69,7 +71,8 @@ mod tests {
     fn an_error_says_what_is_wrong_and_nothing_of_the_address() {
         let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "10.0.0.7:5432");
         let configuration = sqlx::Error::Configuration("postgres://ada:planted-secret@db".into());
-        let said = [sqlx::Error::Io(refused), sqlx::Error::PoolTimedOut, configuration].map(|e| Error::from(e).to_string());
+        let said =
+            [sqlx::Error::Io(refused), sqlx::Error::PoolTimedOut, configuration].map(|e| Error::from(e).to_string());
         assert_eq!(
             said,
             [

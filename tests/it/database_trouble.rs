@@ -187,7 +187,10 @@ async fn a_database_that_cannot_be_reached_stops_the_start_and_its_password_is_n
     unknown.set_password(Some("planted-secret")).unwrap();
     unknown.set_query(Some("sslmod=planted-secret"));
     let cases = [
-        ("postgres://ada:planted-secret@127.0.0.1:9/conclave".to_owned(), "the database is not available: nobody listens there"),
+        (
+            "postgres://ada:planted-secret@127.0.0.1:9/conclave".to_owned(),
+            "the database is not available: nobody listens there",
+        ),
         (no_such.into(), "it has no database of this name"),
         (unknown.into(), "DATABASE_URL has a parameter that is not known: sslmod"),
     ];

@@ -53,7 +53,8 @@ async fn state(at: &TestApp, run: RunId) -> RunState {
 /// Which replica works on a run, and which does not. Either may be the one that took it on.
 async fn worker_first<'a>([one, two]: &'a [TestApp; 2], run: RunId) -> [&'a TestApp; 2] {
     let entries = one.entries(run).await;
-    let claimed = entries.iter().find_map(|e| if let Event::Claimed(c) = &e.event { Some(c.owner.clone()) } else { None });
+    let claimed =
+        entries.iter().find_map(|e| if let Event::Claimed(c) = &e.event { Some(c.owner.clone()) } else { None });
     if claimed.as_deref() == Some("first") { [one, two] } else { [two, one] }
 }
 
@@ -82,7 +83,8 @@ async fn a_stream_goes_on_at_the_other_replica_where_it_broke() {
     provider.latency(Duration::from_millis(200));
     let [one, two] = two(&provider, Wire::Whole, 30).await;
     let read = async |app: &TestApp, run: RunId, after: &str, most: usize| -> Vec<(String, String, String)> {
-        let request = app.client.get(format!("{}/api/runs/{run}/events", app.url)).header("last-event-id", after.to_owned());
+        let request =
+            app.client.get(format!("{}/api/runs/{run}/events", app.url)).header("last-event-id", after.to_owned());
         let events = request.send().await.unwrap().bytes_stream().eventsource().take(most);
         events.map(|e| e.map(|e| (e.id, e.event, e.data)).unwrap()).collect().await
     };
@@ -156,7 +158,10 @@ async fn news_reach_the_other_replica_and_not_their_own_author() {
     assert_eq!(ours.next().await, Some(runs[0]), "the first that it hears is not its own");
     // A connection that is cut ends the stream; a new one can be had.
     let raw = postgres::raw(&url).await;
-    sqlx::query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN %'").execute(&raw).await.unwrap();
+    sqlx::query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN %'")
+        .execute(&raw)
+        .await
+        .unwrap();
     assert_eq!(theirs.next().await, None);
     let mut theirs = two.news().await.unwrap();
     one.announce(&runs[1..2]).await.unwrap();

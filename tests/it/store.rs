@@ -188,7 +188,8 @@ async fn crowd(one: Arc<dyn Store>, two: Arc<dyn Store>) {
     assert_eq!(accepted.iter().filter(|a| **a == Acceptance::Joined(run)).count(), 99);
 
     // However many come at once, and whichever limits they name first, no limit is passed.
-    let ada = SpendingLimit { scope: SpendingScope::User("ada".into()), most: Usd::from_dollars(0.75), ..limit.clone() };
+    let ada =
+        SpendingLimit { scope: SpendingScope::User("ada".into()), most: Usd::from_dollars(0.75), ..limit.clone() };
     let everyone = SpendingLimit { most: Usd::from_dollars(1.0), ..limit };
     let accepted = all((101..=140).map(|n| {
         let mut limits = vec![ada.clone(), everyone.clone()];

@@ -4,12 +4,10 @@ use sha2::{Digest as _, Sha256};
 use sqlx::PgConnection;
 use sqlx::postgres::PgPool;
 
-use super::transact::{Broken, begin, plain};
 use super::append;
+use super::transact::{Broken, begin, plain};
 use crate::domain::Usd;
-use crate::journal::{
-    Acceptance, Error, Event, NewRun, SpendingLimit, SpendingScope, chain, rows, statements,
-};
+use crate::journal::{Acceptance, Error, Event, NewRun, SpendingLimit, SpendingScope, chain, rows, statements};
 
 pub(super) async fn once(pool: &PgPool, run: &NewRun) -> Result<Acceptance, Broken> {
     let mut tx = begin(pool).await?;

@@ -32,7 +32,8 @@ const PARAMETERS: [&str; 20] = [
 
 pub(super) fn read(url: &str) -> Result<PgConnectOptions, Error> {
     let refused = |why: String| Error::Unavailable(format!("DATABASE_URL {why}"));
-    let url = Url::parse(url).map_err(|_| refused("is not an address: postgres://USER:PASSWORD@HOST/DATABASE".into()))?;
+    let url =
+        Url::parse(url).map_err(|_| refused("is not an address: postgres://USER:PASSWORD@HOST/DATABASE".into()))?;
     for (name, _) in url.query_pairs() {
         if !PARAMETERS.contains(&&*name) {
             let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_[]".contains(*c)).collect();

@@ -48,8 +48,7 @@ pub(super) async fn write(pool: &PgPool, archive: &Archive) -> Result<Restored, 
 }
 
 pub(super) async fn prunable(pool: &PgPool, before: Timestamp) -> Result<u64, Error> {
-    let (count,): (i64,) =
-        sqlx::query_as(statements::PRUNABLE).bind(before.as_millisecond()).fetch_one(pool).await?;
+    let (count,): (i64,) = sqlx::query_as(statements::PRUNABLE).bind(before.as_millisecond()).fetch_one(pool).await?;
     Ok(count.unsigned_abs())
 }
 

@@ -168,8 +168,7 @@ impl Store for PostgresStore {
     }
 
     async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error> {
-        let found =
-            sqlx::query(statements::ENTRIES).bind(run.to_string()).bind(after).fetch_all(&self.pool).await?;
+        let found = sqlx::query(statements::ENTRIES).bind(run.to_string()).bind(after).fetch_all(&self.pool).await?;
         found.iter().map(rows::entry).collect()
     }
 

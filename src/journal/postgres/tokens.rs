@@ -31,10 +31,6 @@ pub(super) async fn all(pool: &PgPool) -> Result<Vec<TokenRow>, Error> {
 }
 
 pub(super) async fn revoke(pool: &PgPool, id: &str, at: Timestamp) -> Result<bool, Error> {
-    let done = sqlx::query(statements::REVOKE_TOKEN)
-        .bind(plain(id))
-        .bind(at.as_millisecond())
-        .execute(pool)
-        .await?;
+    let done = sqlx::query(statements::REVOKE_TOKEN).bind(plain(id)).bind(at.as_millisecond()).execute(pool).await?;
     Ok(done.rows_affected() > 0)
 }

@@ -12,8 +12,7 @@ pub(super) async fn read(pool: &SqlitePool, run: RunId) -> Result<Option<Archive
     let found: Option<(Option<String>, String)> =
         sqlx::query_as(statements::ARCHIVED_RUN).bind(run.to_string()).fetch_optional(pool).await?;
     let Some((idempotency_key, body_hash)) = found else { return Ok(None) };
-    let found =
-        sqlx::query(statements::ENTRIES).bind(run.to_string()).bind(0).fetch_all(pool).await?;
+    let found = sqlx::query(statements::ENTRIES).bind(run.to_string()).bind(0).fetch_all(pool).await?;
     let entries = found.iter().map(rows::archived).collect::<Result<_, _>>()?;
     Ok(Some(Archive { version: Archive::VERSION, run, idempotency_key, body_hash, entries }))
 }
@@ -43,10 +42,7 @@ pub(super) async fn write(tx: &mut SqliteConnection, archive: &Archive) -> Resul
 }
 
 pub(super) async fn prunable(pool: &SqlitePool, before: Timestamp) -> Result<u64, Error> {
-    let (count,): (i64,) = sqlx::query_as(statements::PRUNABLE)
-        .bind(before.as_millisecond())
-        .fetch_one(pool)
-        .await?;
+    let (count,): (i64,) = sqlx::query_as(statements::PRUNABLE).bind(before.as_millisecond()).fetch_one(pool).await?;
     Ok(count.unsigned_abs())
 }
 

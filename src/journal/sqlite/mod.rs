@@ -11,14 +11,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous};
-use sqlx::{Row as _, SqlSafeStr, Sqlite, SqliteConnection, Transaction};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
+};
+use sqlx::{Connection as _, Row as _, SqlSafeStr, Sqlite, SqliteConnection, Transaction};
 
+use super::rows::{self, Change, Columns};
 use super::store::{
     Acceptance, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow, RunState,
     SpendingLimit, Store, TokenRow,
 };
-use super::rows::{self, Change, Columns};
 use super::{Archive, ArchivedEntry, Event, chain, statements};
 use crate::domain::{Mode, RunId, Usd};
 use owners::Owners;
@@ -80,7 +82,13 @@ impl SqliteStore {
         if let Some(pages) = bounds.most_pages {
             options = options.pragma("max_page_count", pages.to_string());
         }
-        let writer = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            // When the disk is full SQLite rolls back by itself, and the driver, which knows nothing of that, would take
+            // the connection for one inside a transaction for good.
+            .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
+            .connect_with(options.clone())
+            .await?;
         let mut migrator = Migrator::with_migrations(
             MIGRATIONS
                 .map(|(version, name, sql)| {
@@ -225,11 +233,7 @@ impl Store for SqliteStore {
     }
 
     async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error> {
-        let found = sqlx::query(statements::ENTRIES)
-            .bind(run.to_string())
-            .bind(after)
-            .fetch_all(&self.readers)
-            .await?;
+        let found = sqlx::query(statements::ENTRIES).bind(run.to_string()).bind(after).fetch_all(&self.readers).await?;
         found.iter().map(rows::entry).collect()
     }
 
@@ -240,14 +244,14 @@ impl Store for SqliteStore {
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error> {
         let found = sqlx::query(statements::RUNS)
-        .bind(filter.mode.map(Mode::as_str))
-        .bind(&filter.user_id)
-        .bind(filter.state.map(RunState::as_str))
-        .bind(filter.since.map(Timestamp::as_millisecond))
-        .bind(filter.before.map(|id| id.to_string()))
-        .bind(i64::from(filter.limit))
-        .fetch_all(&self.readers)
-        .await?;
+            .bind(filter.mode.map(Mode::as_str))
+            .bind(&filter.user_id)
+            .bind(filter.state.map(RunState::as_str))
+            .bind(filter.since.map(Timestamp::as_millisecond))
+            .bind(filter.before.map(|id| id.to_string()))
+            .bind(i64::from(filter.limit))
+            .fetch_all(&self.readers)
+            .await?;
         found.iter().map(rows::run).collect()
     }
 
@@ -271,13 +275,13 @@ impl Store for SqliteStore {
 
     async fn last_reply(&self, asker: &Asker, since: Timestamp) -> Result<Option<RunRow>, Error> {
         let found = sqlx::query(statements::LAST_REPLY)
-        .bind(&asker.user_id)
-        .bind(asker.source.as_str())
-        .bind(asker.guild_id.as_deref().unwrap_or(""))
-        .bind(asker.channel_id.as_deref().unwrap_or(""))
-        .bind(since.as_millisecond())
-        .fetch_optional(&self.readers)
-        .await?;
+            .bind(&asker.user_id)
+            .bind(asker.source.as_str())
+            .bind(asker.guild_id.as_deref().unwrap_or(""))
+            .bind(asker.channel_id.as_deref().unwrap_or(""))
+            .bind(since.as_millisecond())
+            .fetch_optional(&self.readers)
+            .await?;
         found.as_ref().map(rows::run).transpose()
     }
 
@@ -297,8 +301,7 @@ impl Store for SqliteStore {
 
     async fn ready(&self) -> Result<(), Error> {
         let latest = MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or(0);
-        let (version,): (Option<i64>,) =
-            sqlx::query_as(statements::SCHEMA).fetch_one(&self.readers).await?;
+        let (version,): (Option<i64>,) = sqlx::query_as(statements::SCHEMA).fetch_one(&self.readers).await?;
         if version == Some(latest) {
             Ok(())
         } else {
@@ -355,29 +358,27 @@ async fn insert(tx: &mut SqliteConnection, run: &NewRun) -> Result<(), Error> {
     let question = &run.accepted.question;
     let parent = run.accepted.continues.as_ref().map(|c| c.parent.to_string());
     sqlx::query(statements::INSERT_RUN)
-    .bind(run.id.to_string())
-    .bind(question.mode.as_str())
-    .bind(question.source.as_str())
-    .bind(&question.user.id)
-    .bind(question.context.guild_id.as_deref().unwrap_or(""))
-    .bind(question.context.channel_id.as_deref().unwrap_or(""))
-    .bind(&question.message)
-    .bind(parent)
-    .bind(run.accepted.cap.nanos().cast_signed())
-    .bind(run.at.as_millisecond())
-    .bind(&run.idempotency_key)
-    .bind(&run.body_hash)
-    .bind(chain::GENESIS)
-    .execute(&mut *tx)
-    .await?;
+        .bind(run.id.to_string())
+        .bind(question.mode.as_str())
+        .bind(question.source.as_str())
+        .bind(&question.user.id)
+        .bind(question.context.guild_id.as_deref().unwrap_or(""))
+        .bind(question.context.channel_id.as_deref().unwrap_or(""))
+        .bind(&question.message)
+        .bind(parent)
+        .bind(run.accepted.cap.nanos().cast_signed())
+        .bind(run.at.as_millisecond())
+        .bind(&run.idempotency_key)
+        .bind(&run.body_hash)
+        .bind(chain::GENESIS)
+        .execute(&mut *tx)
+        .await?;
     Ok(())
 }
 
 async fn live_twin(tx: &mut SqliteConnection, continues: &super::Continues) -> Result<Option<RunId>, Error> {
-    let live: Vec<(String, String)> = sqlx::query_as(statements::LIVE_CONTINUATIONS)
-        .bind(continues.parent.to_string())
-        .fetch_all(&mut *tx)
-        .await?;
+    let live: Vec<(String, String)> =
+        sqlx::query_as(statements::LIVE_CONTINUATIONS).bind(continues.parent.to_string()).fetch_all(&mut *tx).await?;
     rows::twin(live, continues)
 }
 

@@ -9,10 +9,10 @@ use crate::journal::{Error, SpendingLimit, statements};
 pub(super) async fn exposure(connection: &mut SqliteConnection, limit: &SpendingLimit) -> Result<Usd, Error> {
     let (user, guild) = limit.scope.ids();
     let (nanos,): (i64,) = sqlx::query_as(statements::EXPOSURE)
-    .bind(limit.since.as_millisecond())
-    .bind(user)
-    .bind(guild)
-    .fetch_one(connection)
-    .await?;
+        .bind(limit.since.as_millisecond())
+        .bind(user)
+        .bind(guild)
+        .fetch_one(connection)
+        .await?;
     Ok(Usd::from_nanos(nanos.unsigned_abs()))
 }

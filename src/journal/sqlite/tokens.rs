@@ -30,10 +30,6 @@ pub(super) async fn all(pool: &SqlitePool) -> Result<Vec<TokenRow>, Error> {
 }
 
 pub(super) async fn revoke(pool: &SqlitePool, id: &str, at: Timestamp) -> Result<bool, Error> {
-    let done = sqlx::query(statements::REVOKE_TOKEN)
-        .bind(id)
-        .bind(at.as_millisecond())
-        .execute(pool)
-        .await?;
+    let done = sqlx::query(statements::REVOKE_TOKEN).bind(id).bind(at.as_millisecond()).execute(pool).await?;
     Ok(done.rows_affected() > 0)
 }

@@ -29,7 +29,8 @@ pub async fn database(name: &str) -> String {
     let mut url = server();
     let digest = Sha256::digest(name).iter().take(12).map(|byte| format!("{byte:02x}")).collect::<String>();
     let own = format!("test_{digest}");
-    let mut connection = PgConnectOptions::from_url(&url).unwrap().connect().await.expect("the PostgreSQL of the tests");
+    let mut connection =
+        PgConnectOptions::from_url(&url).unwrap().connect().await.expect("the PostgreSQL of the tests");
     let (known,): (bool,) = sqlx::query_as("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)")
         .bind(&own)
         .fetch_one(&mut connection)

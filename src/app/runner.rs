@@ -313,7 +313,7 @@ impl Runner {
                 Ok(Ok(Held::Yes)) => valid_until = asked + duration,
                 Ok(Ok(held)) => return held,
                 Ok(Err(error)) if Instant::now() < valid_until => {
-                    tracing::warn!(%error, "the lease is not renewed yet")
+                    tracing::warn!(%error, "the lease is not renewed yet");
                 }
                 Ok(Err(_)) | Err(_) => return Held::Lost,
             }

@@ -116,7 +116,15 @@ impl Runner {
     pub fn keep_in_touch(&self) {
         let runner = self.clone();
         self.0.readers.spawn(async move {
-            tokio::join!(runner.tell(), runner.hear());
+            let drained = async {
+                runner.0.draining.cancelled().await;
+                runner.0.tasks.wait().await;
+            };
+            tokio::select! {
+                () = drained => {}
+                () = runner.tell() => {}
+                () = runner.hear() => {}
+            }
         });
     }
 

@@ -51,7 +51,7 @@ async fn state(at: &TestApp, run: RunId) -> RunState {
 }
 
 /// Which replica works on a run, and which does not. Either may be the one that took it on.
-async fn worker_first<'a>([one, two]: &'a [TestApp; 2], run: RunId) -> [&'a TestApp; 2] {
+async fn worker_first([one, two]: &[TestApp; 2], run: RunId) -> [&TestApp; 2] {
     let entries = one.entries(run).await;
     let claimed =
         entries.iter().find_map(|e| if let Event::Claimed(c) = &e.event { Some(c.owner.clone()) } else { None });

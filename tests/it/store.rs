@@ -169,7 +169,7 @@ async fn story(store: Arc<dyn Store>) {
 
 /// What happens at once, through two doors to one database.
 async fn crowd(one: Arc<dyn Store>, two: Arc<dyn Store>) {
-    let door = |n: u128| Arc::clone(if n % 2 == 0 { &one } else { &two });
+    let door = |n: u128| Arc::clone(if n.is_multiple_of(2) { &one } else { &two });
     async fn all<T>(them: impl Iterator<Item = impl Future<Output = Result<T, Error>>>) -> Vec<T> {
         futures_util::future::join_all(them).await.into_iter().map(Result::unwrap).collect()
     }

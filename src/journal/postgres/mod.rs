@@ -60,11 +60,21 @@ impl PostgresStore {
     /// its schema is not ours. No error shows the address.
     pub async fn open(url: &str, owner: &str) -> Result<Self, Error> {
         let options = address::read(url)?;
-        // The pool would try again until its patience ends, and then say only that.
-        match tokio::time::timeout(PATIENCE, options.connect()).await {
-            Ok(connection) => connection?.close().await?,
+        // A connection of its own: the pool would try again until its patience ends, and say only that; and a schema may
+        // take longer than the patience of its sessions.
+        let mut connection = match tokio::time::timeout(PATIENCE, options.connect()).await {
+            Ok(connection) => connection?,
             Err(_) => return Err(Error::Unavailable("it does not answer".into())),
-        }
+        };
+        let migrator = Migrator::with_migrations(
+            MIGRATIONS
+                .map(|(version, name, sql)| {
+                    Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+                })
+                .to_vec(),
+        );
+        migrator.run(&mut connection).await?;
+        connection.close().await?;
         let pool = PgPoolOptions::new()
             .max_connections(MOST_CONNECTIONS)
             .acquire_timeout(PATIENCE)
@@ -76,14 +86,6 @@ impl PostgresStore {
             })
             .connect_with(options.clone())
             .await?;
-        let migrator = Migrator::with_migrations(
-            MIGRATIONS
-                .map(|(version, name, sql)| {
-                    Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
-                })
-                .to_vec(),
-        );
-        migrator.run(&pool).await?;
         Ok(Self { pool, options, owner: owner.to_owned() })
     }
 }

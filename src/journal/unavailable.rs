@@ -16,8 +16,12 @@ impl From<sqlx::Error> for Error {
             sqlx::Error::Io(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => {
                 "nobody listens there".to_owned()
             }
+            // So the TLS library says that a certificate does not hold.
+            sqlx::Error::Io(e) if e.kind() == std::io::ErrorKind::InvalidData => {
+                "its certificate is not trusted".to_owned()
+            }
             sqlx::Error::Io(e) => format!("input or output failed: {}", e.kind()),
-            sqlx::Error::Tls(_) => "it offers no TLS, or a certificate that is not trusted".to_owned(),
+            sqlx::Error::Tls(_) => "it offers no TLS".to_owned(),
             sqlx::Error::Configuration(_) => "its address cannot be used".to_owned(),
             sqlx::Error::Protocol(_) => "it does not speak its protocol".to_owned(),
             _ => "an unexpected answer".to_owned(),
@@ -53,7 +57,7 @@ fn of_postgres(code: &str) -> String {
         "53200" => "it is out of memory".to_owned(),
         "53300" => "it has no connection left".to_owned(),
         "57P01" | "57P02" | "57P03" => "it is starting or stopping".to_owned(),
-        "28000" | "28P01" => "it refuses the user or the password".to_owned(),
+        "28000" | "28P01" => "it refuses the user, the password or a connection of this kind".to_owned(),
         "3D000" => "it has no database of this name".to_owned(),
         "42501" => "the user may not do this".to_owned(),
         "25006" => "it is read-only".to_owned(),

@@ -7,7 +7,7 @@ use conclave::domain::RunId;
 use conclave::journal::{CallResult, Event};
 use tokio::process::Command;
 
-use crate::support::service::{Home, Replica, bought_twice};
+use crate::support::replica::{Home, Replica, bought_twice};
 use crate::support::{Fault, MockProvider, chat, client};
 
 /// Rounds of the test; each kills once.

@@ -174,7 +174,7 @@ async fn runs_go_on_when_the_connections_are_cut() {
     provider.on("r1/*", Fault::Latency(Duration::from_millis(300)));
     let url = postgres::fresh().await;
     let store = PostgresStore::open(&url, "only").await.unwrap();
-    let setup = Setup::default().set("/policy/leaseSeconds", json!(2));
+    let setup = Setup::default().set("/policy/leaseSeconds", json!(2)).env("NORMAL_MAX_USD", "20");
     let app = TestApp::with_store(&provider, setup, Arc::new(TempDir::new().unwrap()), store, "only").await;
     app.app.keep_recovering();
     let run = under_way(&app, &provider).await;

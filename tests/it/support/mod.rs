@@ -8,10 +8,11 @@ pub mod postgres;
 pub mod provider;
 mod quarrels;
 mod record;
+pub mod replica;
 pub mod replies;
 pub mod script;
 pub mod scripted;
-pub mod service;
+
 mod wire;
 
 pub use app::{Got, Setup, TestApp, chat};

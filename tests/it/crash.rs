@@ -13,6 +13,9 @@ use crate::support::{Fault, MockProvider, chat, client};
 /// Rounds of the test; each kills once.
 const KILLS: usize = if cfg!(feature = "long-chaos") { 200 } else { 8 };
 
+/// After so many seconds of silence a replica's runs are taken over: as it is shipped, or sooner.
+const LEASE_SECONDS: u64 = if cfg!(feature = "long-chaos") { 30 } else { 2 };
+
 /// Waits until the solver and the critic are settled; the verifier is in flight then.
 async fn until_the_verifier_is_alone(home: &Home, run: RunId) {
     loop {
@@ -54,7 +57,7 @@ async fn a_killed_service_completes_its_run_after_the_restart() {
 async fn a_killed_replica_has_its_run_completed_by_the_other() {
     let provider = MockProvider::start().await;
     provider.on("r1/verifier", Fault::Latency(Duration::from_secs(60))).once();
-    let home = Home::postgres().await;
+    let home = Home::postgres(LEASE_SECONDS).await;
     let first = home.serve(&provider).await;
     let run = first.accept(1).await.unwrap();
     until_the_verifier_is_alone(&home, run).await;
@@ -96,7 +99,7 @@ async fn kills_at_random_moments_lose_nothing() {
 async fn two_replicas_of_which_one_after_the_other_is_killed_lose_nothing() {
     let provider = MockProvider::start().await;
     provider.latency(Duration::from_millis(25));
-    let home = Home::postgres().await;
+    let home = Home::postgres(2).await;
     let mut accepted = vec![];
     let mut survivor = home.serve(&provider).await;
     for number in 0..KILLS {

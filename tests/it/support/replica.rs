@@ -28,16 +28,16 @@ impl Home {
     pub fn sqlite() -> Self {
         let folder = TempDir::new().unwrap();
         let database = format!("sqlite://{}", folder.path().join("data/conclave.db").display());
-        Self::with(folder, database)
+        Self::with(folder, database, 30)
     }
 
-    pub async fn postgres() -> Self {
-        Self::with(TempDir::new().unwrap(), postgres::fresh().await)
+    pub async fn postgres(lease_seconds: u64) -> Self {
+        Self::with(TempDir::new().unwrap(), postgres::fresh().await, lease_seconds)
     }
 
-    fn with(folder: TempDir, database: String) -> Self {
+    fn with(folder: TempDir, database: String, lease_seconds: u64) -> Self {
         let mut config: Value = serde_json::from_str(include_str!("../../../llm.config.json")).unwrap();
-        config["policy"]["leaseSeconds"] = json!(2);
+        config["policy"]["leaseSeconds"] = json!(lease_seconds);
         std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
         Self { folder, database }
     }

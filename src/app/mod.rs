@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use metrics::{counter, gauge};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::attachments::{Bounds, Fetcher};
@@ -23,8 +23,8 @@ use crate::committee::{Committee, PromptError, Prompts, Quote, quote};
 use crate::config::{self, Config, ProviderKind};
 use crate::domain::{Question, RunId, fingerprint};
 use crate::journal::{
-    self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, RunFilter, RunRow, SpendingLimit,
-    SqliteStore, Store, Wake,
+    self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, PostgresStore, RunFilter, RunRow,
+    SpendingLimit, SqliteStore, Store, Wake,
 };
 use crate::llm::{self, ProviderSpec, Registry, Seeding, StructuredOutput};
 use pace::Pace;
@@ -115,7 +115,8 @@ pub async fn open_store(database_url: &str, owner: &str) -> Result<Arc<dyn Store
             }
             Ok(Arc::new(SqliteStore::open(&PathBuf::from(path), owner).await?))
         }
-        _ => Err(StartError::Database("DATABASE_URL must begin with sqlite://".into())),
+        Some(("postgres" | "postgresql", _)) => Ok(Arc::new(PostgresStore::open(database_url, owner).await?)),
+        _ => Err(StartError::Database("DATABASE_URL must begin with sqlite://, postgres:// or postgresql://".into())),
     }
 }
 
@@ -126,7 +127,20 @@ impl App {
     /// [`StartError`]: what cannot be opened, and why.
     pub async fn start(config: Config, clock: Clock) -> Result<Arc<App>, StartError> {
         let owner = clock.new_id().to_string();
-        let store = open_store(&config.database_url, &owner).await?;
+        let store = open_store(config.database_url.expose_secret(), &owner).await?;
+        Self::start_on(config, clock, store, owner).await
+    }
+
+    /// As [`App::start`], with a store of the caller's choice, which was opened for `owner`.
+    ///
+    /// # Errors
+    /// As [`App::start`].
+    pub async fn start_on(
+        config: Config,
+        clock: Clock,
+        store: Arc<dyn Store>,
+        owner: String,
+    ) -> Result<Arc<App>, StartError> {
         let models = models(&config).await?;
         Self::assemble(config, clock, store, models, owner)
     }
@@ -314,7 +328,7 @@ impl App {
         self.store.entries(run, 0).await
     }
 
-    /// Asks a run to stop; one of this process stops at once.
+    /// Asks a run to stop; one of this process stops at once, that of another when it hears of it.
     pub async fn cancel(&self, run: RunId) -> Result<CancelOutcome, journal::Error> {
         let outcome = self.store.cancel(run).await?;
         if outcome == CancelOutcome::Requested {
@@ -339,8 +353,10 @@ impl App {
         if missing.is_empty() { Ok(()) } else { Err(missing.join("; ")) }
     }
 
-    /// Takes over what dead or silent processes left, now and from then on, until the service drains.
+    /// Takes over what dead or silent processes left, now and from then on, until the service drains; and exchanges news
+    /// of runs with the other processes on the database.
     pub fn keep_recovering(&self) {
+        self.runner.keep_in_touch();
         self.runner.keep_recovering();
     }
 
@@ -372,7 +388,7 @@ impl App {
 /// Everything in the configuration that nobody may read.
 fn secrets(config: &Config) -> Vec<SecretString> {
     let passwords = config.providers.values().filter_map(|p| p.base_url.as_ref()?.password().map(SecretString::from));
-    let database = url::Url::parse(&config.database_url).ok();
+    let database = url::Url::parse(config.database_url.expose_secret()).ok();
     let database = database.as_ref().and_then(url::Url::password).map(SecretString::from);
     let keys = config.providers.values().filter_map(|p| p.api_key.clone());
     keys.chain(passwords).chain(config.token.clone()).chain(database).collect()

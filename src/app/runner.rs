@@ -1,11 +1,11 @@
 //! Who works on runs: every task of the service has its owner here, a deadline, and a way to be cancelled.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -20,6 +20,9 @@ use crate::journal::{self, Cause, Claim, Ending, Event, Finished, Held, Lease, R
 
 /// How often a process looks for runs that nobody works on.
 const POLL: Duration = Duration::from_secs(1);
+
+/// How long news are collected before other processes are told, all at once.
+const GATHER: Duration = Duration::from_millis(20);
 
 /// A run that was begun this often without an end brings its process down: it is given up.
 const MOST_EPOCHS: i64 = 50;
@@ -106,8 +109,73 @@ impl Runner {
         self.0.readers.spawn(reader);
     }
 
+    /// Stops the run if this process works on it; else tells the one that does.
     pub fn cancel(&self, run: RunId) {
+        self.0.wake.up(run);
         if let Some(token) = self.cancels().get(&run) {
+            token.cancel();
+        }
+    }
+
+    /// Exchanges news of runs with the other processes on the database, until the service has drained. Hints only: what
+    /// is missed is found by looking, at the latest when a lease is renewed.
+    pub fn keep_in_touch(&self) {
+        let runner = self.clone();
+        self.0.readers.spawn(async move {
+            let drained = async {
+                runner.0.draining.cancelled().await;
+                runner.0.tasks.wait().await;
+            };
+            tokio::select! {
+                () = drained => {}
+                () = runner.tell() => {}
+                () = runner.hear() => {}
+            }
+        });
+    }
+
+    async fn tell(&self) {
+        let mut own = self.0.wake.own();
+        loop {
+            let mut runs = BTreeSet::new();
+            match own.recv().await {
+                Ok(run) => runs.insert(run),
+                Err(RecvError::Lagged(_)) => continue,
+                Err(RecvError::Closed) => return,
+            };
+            tokio::time::sleep(GATHER).await;
+            while let Ok(run) = own.try_recv() {
+                runs.insert(run);
+            }
+            if let Err(error) = self.0.store.announce(&Vec::from_iter(runs)).await {
+                tracing::debug!(%error, "other processes are not told of news");
+            }
+        }
+    }
+
+    async fn hear(&self) {
+        loop {
+            match self.0.store.news().await {
+                Ok(mut news) => {
+                    while let Some(run) = news.next().await {
+                        self.heard(run).await;
+                    }
+                    tracing::debug!("news from other processes are cut off");
+                }
+                Err(error) => tracing::debug!(%error, "news from other processes cannot be heard"),
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// Another process has news of a run: who waits for it looks again, and if it is ours, it was cancelled perhaps.
+    async fn heard(&self, run: RunId) {
+        self.0.wake.pass_on(run);
+        let token = self.cancels().get(&run).cloned();
+        if let Some(token) = token
+            && let Ok(Some(row)) = self.0.store.run(run).await
+            && row.cancel_requested
+        {
             token.cancel();
         }
     }
@@ -255,11 +323,16 @@ impl Runner {
         let mut valid_until = Instant::now() + duration;
         loop {
             tokio::time::sleep(duration / 3).await;
-            match self.0.store.renew(lease, duration, self.0.clock.now()).await {
-                Ok(Held::Yes) => valid_until = Instant::now() + duration,
-                Ok(held) => return held,
-                Err(error) if Instant::now() < valid_until => tracing::warn!(%error, "the lease is not renewed yet"),
-                Err(_) => return Held::Lost,
+            let asked = Instant::now();
+            // A database that does not answer at all must not hold us longer than the lease does.
+            let renewal = self.0.store.renew(lease, duration, self.0.clock.now());
+            match tokio::time::timeout_at(valid_until, renewal).await {
+                Ok(Ok(Held::Yes)) => valid_until = asked + duration,
+                Ok(Ok(held)) => return held,
+                Ok(Err(error)) if Instant::now() < valid_until => {
+                    tracing::warn!(%error, "the lease is not renewed yet");
+                }
+                Ok(Err(_)) | Err(_) => return Held::Lost,
             }
         }
     }

@@ -125,19 +125,32 @@ impl Check<'_> {
     }
 
     /// The address may hold a password: it is never shown.
-    fn database_url(&mut self) -> String {
+    fn database_url(&mut self) -> SecretString {
         let url = self.env.get_or("DATABASE_URL", "sqlite://data/conclave.db");
-        let path = url.strip_prefix("sqlite:").map(|rest| rest.trim_start_matches('/').split('?').next());
-        match path {
-            Some(Some("") | None) => self.add("DATABASE_URL", "names no file: sqlite://data/conclave.db"),
-            Some(Some(_)) => {}
-            None => {
-                let detail = "only sqlite://PATH is supported, such as sqlite://data/conclave.db; \
-                              PostgreSQL is for a later version";
+        match url.split_once(':') {
+            Some(("sqlite", rest)) => {
+                if rest.trim_start_matches('/').split('?').next().unwrap_or("").is_empty() {
+                    self.add("DATABASE_URL", "names no file: sqlite://data/conclave.db");
+                }
+            }
+            Some(("postgres" | "postgresql", _)) => {
+                let named = |url: Url| {
+                    let has_host = url.has_host() || url.query_pairs().any(|(name, _)| name == "host");
+                    has_host && url.path().len() > 1
+                };
+                if !Url::parse(url).is_ok_and(named) {
+                    let detail = "names no host and database: postgres://USER:PASSWORD@HOST/DATABASE, with the signs \
+                                  /?#[]@:% of a password in percent encoding";
+                    self.add("DATABASE_URL", detail);
+                }
+            }
+            _ => {
+                let detail = "begins with neither sqlite:// nor postgres://, such as sqlite://data/conclave.db or \
+                              postgres://USER:PASSWORD@HOST/DATABASE";
                 self.add("DATABASE_URL", detail);
             }
         }
-        url.to_owned()
+        SecretString::from(url)
     }
 
     fn prompts_dir(&mut self) -> Option<PathBuf> {

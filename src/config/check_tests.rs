@@ -249,17 +249,38 @@ fn deadlines_end_at_a_day_and_caps_at_a_million_in_file_and_environment() {
 }
 
 #[test]
-fn a_database_is_a_file_of_sqlite_and_its_address_is_not_shown() {
-    for good in ["sqlite://data/conclave.db", "sqlite:///srv/a.db", "sqlite:a.db?mode=rwc"] {
+fn a_database_is_of_sqlite_or_postgresql_and_its_address_is_not_shown() {
+    let good = [
+        "sqlite://data/conclave.db",
+        "sqlite:///srv/a.db",
+        "sqlite:a.db?mode=rwc",
+        "postgres://db/conclave",
+        "postgresql://ada:s%40crt@db.example:6432/conclave?sslmode=verify-full",
+        "postgres:///conclave?host=/run/postgresql",
+    ];
+    for good in good {
         assert_eq!(places_with(&[], &[("DATABASE_URL", good)]), [""; 0], "{good}");
     }
-    for bad in ["sqlite:", "sqlite://", "sqlite://?mode=rwc", "data/conclave.db", "mysql://x"] {
-        assert_eq!(places_with(&[], &[("DATABASE_URL", bad)]), ["DATABASE_URL"], "{bad}");
+    let secret = "planted-secret";
+    let bad = [
+        "sqlite:",
+        "sqlite://",
+        "sqlite://?mode=rwc",
+        "data/conclave.db",
+        "mysql://ada:planted-secret@db/x",
+        "postgres://ada:planted-secret@db",
+        "postgres://ada:planted-secret@/conclave",
+        "postgres://ada:planted-secret#@db/conclave",
+    ];
+    for bad in bad {
+        let variables = [("ANTHROPIC_API_KEY", "k"), ("DATABASE_URL", bad)];
+        assert_eq!(places_with(&[], &variables[1..]), ["DATABASE_URL"], "{bad}");
+        let shown = details(SHIPPED, &variables).join("");
+        assert!(!shown.contains(secret), "{shown}");
     }
-    let variables = [("ANTHROPIC_API_KEY", "k"), ("DATABASE_URL", "postgres://ada:planted-secret@db/conclave")];
-    let shown = details(SHIPPED, &variables).join("");
-    assert!(shown.contains("sqlite://PATH") && shown.contains("PostgreSQL is for a later version"), "{shown}");
-    assert!(!shown.contains("planted-secret"));
+    let address = "postgres://ada:planted-secret@db/conclave";
+    let config = from_text(SHIPPED, &env(&[("ANTHROPIC_API_KEY", "k"), ("DATABASE_URL", address)])).unwrap();
+    assert!(!format!("{config:?}").contains(secret));
 }
 
 #[test]

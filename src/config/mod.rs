@@ -65,7 +65,8 @@ fn render(problems: &[Problem]) -> String {
 #[derive(Debug, Clone)]
 pub struct Config {
     pub bind: SocketAddr,
-    pub database_url: String,
+    /// It may hold a password.
+    pub database_url: SecretString,
     pub token: Option<SecretString>,
     pub prompts_dir: Option<PathBuf>,
     /// Empty: no attachment is fetched.

@@ -17,21 +17,36 @@ use crate::domain::{Ledger, Refused, RunId, Usd};
 
 /// Tells readers of journals that a run has new entries. A hint only: readers poll as well.
 #[derive(Debug, Clone)]
-pub struct Wake(broadcast::Sender<RunId>);
+pub struct Wake {
+    all: broadcast::Sender<RunId>,
+    own: broadcast::Sender<RunId>,
+}
 
 impl Default for Wake {
     fn default() -> Self {
-        Self(broadcast::Sender::new(1024))
+        Self { all: broadcast::Sender::new(1024), own: broadcast::Sender::new(1024) }
     }
 }
 
 impl Wake {
+    /// News that this process has made.
     pub fn up(&self, run: RunId) {
-        let _ = self.0.send(run);
+        let _ = self.own.send(run);
+        self.pass_on(run);
+    }
+
+    /// News from another process.
+    pub fn pass_on(&self, run: RunId) {
+        let _ = self.all.send(run);
     }
 
     pub fn listen(&self) -> broadcast::Receiver<RunId> {
-        self.0.subscribe()
+        self.all.subscribe()
+    }
+
+    /// Only what this process has made: what others have to be told.
+    pub fn own(&self) -> broadcast::Receiver<RunId> {
+        self.own.subscribe()
     }
 }
 

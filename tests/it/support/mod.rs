@@ -5,12 +5,15 @@ pub mod app;
 pub mod daemon;
 mod dialect;
 mod panels;
+pub mod postgres;
 pub mod provider;
 mod quarrels;
 mod record;
+pub mod replica;
 pub mod replies;
 pub mod script;
 pub mod scripted;
+
 mod wire;
 
 pub use app::{Got, Setup, TestApp, chat};

@@ -1,0 +1,130 @@
+//! The service as processes of its own, that can be killed: one, or several replicas on one database.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use conclave::app::open_store;
+use conclave::domain::RunId;
+use conclave::journal::{self, Entry, RunState, Store};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+use super::{MockProvider, chat, client, postgres};
+use crate::cli::conclave;
+
+pub const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+
+/// What replicas have in common: a database and a config.
+pub struct Home {
+    pub folder: TempDir,
+    database: String,
+}
+
+impl Home {
+    /// In the place that a service without settings takes.
+    pub fn sqlite() -> Self {
+        let folder = TempDir::new().unwrap();
+        let database = format!("sqlite://{}", folder.path().join("data/conclave.db").display());
+        Self::with(folder, database, 30)
+    }
+
+    pub async fn postgres(lease_seconds: u64) -> Self {
+        Self::with(TempDir::new().unwrap(), postgres::fresh().await, lease_seconds)
+    }
+
+    fn with(folder: TempDir, database: String, lease_seconds: u64) -> Self {
+        let mut config: Value = serde_json::from_str(include_str!("../../../llm.config.json")).unwrap();
+        config["policy"]["leaseSeconds"] = json!(lease_seconds);
+        std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+        Self { folder, database }
+    }
+
+    /// The journal, read beside the replicas.
+    pub async fn store(&self) -> Arc<dyn Store> {
+        open_store(&self.database, "reader").await.unwrap()
+    }
+
+    pub async fn entries(&self, run: RunId) -> Vec<Entry> {
+        self.store().await.entries(run, 0).await.unwrap()
+    }
+
+    /// Starts a replica and waits until it listens.
+    pub async fn serve(&self, provider: &MockProvider) -> Replica {
+        let url = provider.url();
+        // Every call in doubt is paid for: a cap with room for many kills, so that money is not what ends a run here.
+        let variables = [
+            ("ANTHROPIC_API_KEY", "k"),
+            ("ANTHROPIC_BASE_URL", url.as_str()),
+            ("CONCLAVE_BIND", "127.0.0.1:0"),
+            ("CONCLAVE_CONFIG", "config.json"),
+            ("DATABASE_URL", self.database.as_str()),
+            ("NORMAL_MAX_USD", "20"),
+        ];
+        let mut command: Command = conclave(self.folder.path(), &["serve"], &variables);
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut url = None;
+        while url.is_none() {
+            let line = lines.next_line().await.unwrap().expect("the service says where it listens");
+            url = line.split("listening on ").nth(1).and_then(|rest| rest.split_whitespace().next()).map(str::to_owned);
+        }
+        // Somebody must go on reading, or the process blocks on a full pipe.
+        #[allow(clippy::disallowed_methods, reason = "it ends with the process whose output it reads")]
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        Replica { child, url: url.unwrap() }
+    }
+
+    /// Waits until every run has its reply, and proves that no journal was broken and no cap passed.
+    pub async fn hold(&self, runs: &[RunId]) {
+        let store = self.store().await;
+        let patience = Instant::now() + Duration::from_secs(90);
+        for run in runs {
+            let row = loop {
+                let row = store.run(*run).await.unwrap().expect("an accepted run is not lost");
+                if row.state.is_terminal() || Instant::now() > patience {
+                    break row;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            };
+            assert!(matches!(row.state, RunState::Answered | RunState::Clarification), "run {run} is {:?}", row.state);
+            let entries = store.entries(*run, 0).await.unwrap();
+            assert_eq!(journal::verify(*run, &entries, &row.head_hash), Ok(()));
+            assert!(row.spent <= row.cap);
+        }
+    }
+}
+
+pub struct Replica {
+    pub child: Child,
+    pub url: String,
+}
+
+impl Replica {
+    /// SIGKILL.
+    pub async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    /// Hands a question in, for a user of its own. `None` when the replica died over it.
+    pub async fn accept(&self, number: usize) -> Option<RunId> {
+        let mut body = chat("ask", QUESTION);
+        body["user"]["id"] = json!(format!("u{number}"));
+        body["context"]["messageId"] = json!(format!("m{number}"));
+        let request = client().post(format!("{}/api/chat", self.url)).json(&body).header("prefer", "respond-async");
+        let response = request.send().await.ok()?;
+        assert_eq!(response.status(), 202);
+        response.headers()["x-request-id"].to_str().unwrap().parse().ok()
+    }
+}
+
+/// Calls by their idempotent key that were made more than once.
+pub fn bought_twice(provider: &MockProvider) -> Vec<String> {
+    let mut made: BTreeMap<String, usize> = BTreeMap::new();
+    for call in provider.calls() {
+        *made.entry(call.full_key).or_default() += 1;
+    }
+    made.into_iter().filter(|(_, times)| *times > 1).map(|(key, _)| key).collect()
+}

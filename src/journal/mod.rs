@@ -14,7 +14,7 @@ pub mod views;
 
 pub use archive::{Archive, ArchivedEntry};
 pub use chain::{Broken, verify};
-pub use context::{Call, RunContext, Stop, Wake};
+pub use context::{Call, Listener, RunContext, Stop, Wake};
 pub use event::*;
 pub use sqlite::SqliteStore;
 pub use store::{

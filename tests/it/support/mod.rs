@@ -3,6 +3,7 @@
 
 pub mod app;
 mod dialect;
+pub mod mix;
 mod panels;
 pub mod provider;
 mod quarrels;

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::record::{Call, Ended};
 use super::replies::{self, Scenario};
-use super::script::{Canned, Fault, Hit, Script};
+use super::script::{Canned, Fault, Hit, Mix, Script};
 use super::wire::{self, Answer, Payload, Stop, Tokens, Wire};
 use super::{dialect, script};
 
@@ -139,6 +139,11 @@ impl MockProvider {
     fn reply(&self, pattern: &str, reply: Canned) -> RuleHandle<'_> {
         let id = self.shared.lock().script.add_reply(pattern, reply);
         RuleHandle { shared: &self.shared, id }
+    }
+
+    /// Breaks the calls that no rule breaks as `mix` says.
+    pub fn mix(&self, mix: Option<Mix>) {
+        self.shared.lock().script.mix = mix;
     }
 
     /// Delays every reply.
@@ -295,7 +300,7 @@ fn arrive(shared: &Arc<Shared>, wire: Wire, path: &str, headers: &HeaderMap, bod
     let mut call = Call::new(inner.serial, wire, path, headers, body);
     call.complaint = dialect::complaint(&call).map(|(_, reason)| reason);
     inner.calls.push(call.clone());
-    let hit = inner.script.faults_for(&call.step_key());
+    let hit = inner.script.faults_for(&call);
     let flight = InFlight { shared: Arc::clone(shared), serial: call.serial, ended: Ended::Abandoned };
     (call, hit, flight)
 }

@@ -128,6 +128,7 @@ async fn kills_at_random_moments_lose_nothing() {
         service.kill().await;
     }
     let service = Service::start(&folder, &provider).await;
+    let (mut lost, mut without_end, mut broken_chains, mut overspent) = (vec![], vec![], vec![], vec![]);
     for run in &accepted {
         let patience = std::time::Instant::now() + Duration::from_secs(60);
         let mut state = service.state(*run).await;
@@ -135,17 +136,38 @@ async fn kills_at_random_moments_lose_nothing() {
             tokio::time::sleep(Duration::from_millis(50)).await;
             state = service.state(*run).await;
         }
-        assert!(matches!(state.as_str(), "answered" | "clarification"), "run {run} is {state}");
+        match state.as_str() {
+            "answered" | "clarification" => {}
+            "lost" => lost.push(*run),
+            _ => without_end.push((*run, state)),
+        }
     }
     service.kill().await;
-    assert_eq!(bought_twice(&provider), Vec::<String>::new());
+    let twice = bought_twice(&provider);
     let store = SqliteStore::open(&folder.path().join("data/conclave.db"), "test").await.unwrap();
-    for run in accepted {
-        let row = store.run(run).await.unwrap().unwrap();
-        let entries = store.entries(run, 0).await.unwrap();
-        assert_eq!(journal::verify(run, &entries, &row.head_hash), Ok(()));
-        assert!(row.spent <= row.cap);
+    for run in &accepted {
+        let row = store.run(*run).await.unwrap().unwrap();
+        let entries = store.entries(*run, 0).await.unwrap();
+        if journal::verify(*run, &entries, &row.head_hash) != Ok(()) {
+            broken_chains.push(*run);
+        }
+        if row.spent > row.cap {
+            overspent.push(*run);
+        }
     }
+    // The crash table of `make bench` is this line.
+    println!(
+        "| {kills} | {} | {} | {} | {} | {} | {} |",
+        accepted.len(),
+        lost.len(),
+        twice.len(),
+        without_end.len(),
+        broken_chains.len(),
+        overspent.len()
+    );
+    assert_eq!((lost, without_end), (vec![], vec![]));
+    assert_eq!(twice, Vec::<String>::new());
+    assert_eq!((broken_chains, overspent), (vec![], vec![]));
 }
 
 async fn entries(folder: &TempDir, run: RunId) -> Vec<journal::Entry> {

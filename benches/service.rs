@@ -102,7 +102,7 @@ async fn row(runs: usize, faults: Vec<Fault>) -> Row {
     // A call's time is short, since a row must end; all else is as shipped.
     let setup = Setup::default()
         .set("/policy/deadlines", json!({ "connect": 2, "call": 2, "ask": 60, "audit": 60, "deep": 60 }))
-        .set("/policy/retry", json!({ "attempts": 3, "baseMs": 50, "maxMs": 1000 }))
+        .set("/policy/retry", json!({ "attempts": 4, "baseMs": 50, "maxMs": 1000 }))
         .set("/policy/breaker", json!({ "failures": 8, "openSeconds": 15 }));
     let app = TestApp::with(&provider, setup).await;
     let mut ends = stream::iter(0..runs).map(|case| one(&app, case)).buffer_unordered(AT_ONCE);

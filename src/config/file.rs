@@ -229,7 +229,7 @@ pub(super) struct Deadlines {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct RetryFile {
-    /// Attempts at one call, the first included; default 3.
+    /// Attempts at one call, the first included; default 4.
     #[schemars(range(min = 1, max = 10))]
     pub attempts: Option<u32>,
     /// The first delay in milliseconds, doubled each time with jitter; default 500.

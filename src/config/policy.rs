@@ -80,7 +80,7 @@ impl Check<'_> {
 
     /// The pauses between the attempts at one output end within the shortest run.
     fn pauses(&mut self, r: &RetryFile, seconds: &Seconds) -> Pauses {
-        let (attempts, max_ms) = (r.attempts.unwrap_or(3), r.max_ms.unwrap_or(8000));
+        let (attempts, max_ms) = (r.attempts.unwrap_or(4), r.max_ms.unwrap_or(8000));
         let base_ms = r.base_ms.unwrap_or(500.min(max_ms));
         let (at_base, at_max) = ("/policy/retry/baseMs", "/policy/retry/maxMs");
         if base_ms > max_ms && self.are_sound(&[at_base, at_max]) {

@@ -170,12 +170,12 @@ async fn without_the_policy_or_without_money_there_is_no_twin() {
 
 #[tokio::test]
 async fn with_a_fifth_of_all_calls_going_wrong_the_runs_end_as_counted() {
-    const RUNS: usize = 60;
+    const RUNS: usize = 40;
     let provider = MockProvider::start().await;
     let faults = mix::kinds().into_iter().map(|(_, fault)| fault).collect();
     provider.mix(Some(mix::of(7, 20, faults)));
     let deadlines = json!({ "connect": 2, "call": 3, "ask": 60, "audit": 60, "deep": 60 });
-    let retry = json!({ "attempts": 3, "baseMs": 5, "maxMs": 1000 });
+    let retry = json!({ "attempts": 4, "baseMs": 5, "maxMs": 1000 });
     let app =
         TestApp::with(&provider, Setup::default().set("/policy/deadlines", deadlines).set("/policy/retry", retry))
             .await;

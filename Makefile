@@ -44,10 +44,8 @@ check: ## Check formatting and lints only
 audit: ## Check the dependencies against the advisory database (needs the network)
 	@tool=$$(scripts/tool.sh cargo-deny 0.20.2) && "$$tool" --locked check advisories
 
-bench: model ## Time the in-process model on this machine
-	@if [ -x scripts/bench.sh ]; then exec scripts/bench.sh; fi; \
-		cargo run --locked --release -p conclave-local-model --example measure -- $(MODEL) && \
-		echo "bench: only the in-process model is measured so far; throughput and overhead of the service come later"
+bench: ## Print the tables: faults, crashes, load, the in-process model
+	@scripts/bench.sh
 
 run: ## Start the service with the settings in .env
 	@cargo run --locked --release --bin conclave -- serve

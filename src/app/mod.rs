@@ -26,7 +26,7 @@ use crate::journal::{
     self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, PostgresStore, RunFilter, RunRow,
     SpendingLimit, SqliteStore, Store, Wake,
 };
-use crate::llm::{self, ProviderSpec, Registry, Seeding, StructuredOutput};
+use crate::llm::{self, BreakerSettings, ProviderSpec, Registry, Seeding, StructuredOutput};
 use pace::Pace;
 use runner::Runner;
 
@@ -175,7 +175,8 @@ impl App {
         // From here on, what is counted is kept.
         let _ = meters::metrics();
         let wake = Wake::default();
-        let runner = Runner::new(Arc::clone(&store), Arc::clone(&committee), clock.clone(), wake.clone(), owner);
+        let turns = turns(&config);
+        let runner = Runner::new(Arc::clone(&store), Arc::clone(&committee), clock.clone(), wake.clone(), owner, turns);
         let access = Access::new(&config, Arc::clone(&store), clock.clone());
         let pace = Pace::new(&config.policy.limits);
         Ok(Arc::new(Self { config, clock, access, pace, store, wake, committee, runner }))
@@ -267,14 +268,14 @@ impl App {
     /// # Errors
     /// When the database refuses; `None` when there is no such run.
     pub async fn finished(&self, run: RunId) -> Result<Option<Finished>, journal::Error> {
-        let mut wake = self.wake.listen();
+        let mut wake = self.wake.listen(run);
         loop {
             let Some(row) = self.store.run(run).await? else { return Ok(None) };
             if row.state.is_terminal() {
                 let entries = self.store.entries(run, 0).await?;
                 return Ok(journal::views::finished(&entries).cloned());
             }
-            runner::woken(&mut wake, run).await;
+            runner::woken(&mut wake).await;
         }
     }
 
@@ -283,7 +284,7 @@ impl App {
         let (sender, receiver) = tokio::sync::mpsc::channel(64);
         let (store, wake) = (Arc::clone(&self.store), self.wake.clone());
         self.runner.spawn_reader(async move {
-            let mut wake = wake.listen();
+            let mut wake = wake.listen(run);
             let mut after = after;
             loop {
                 let entries = match store.entries(run, after).await {
@@ -309,7 +310,7 @@ impl App {
                 }
                 tokio::select! {
                     () = sender.closed() => return,
-                    () = runner::woken(&mut wake, run) => {}
+                    () = runner::woken(&mut wake) => {}
                 }
             }
         });
@@ -402,6 +403,20 @@ fn without_secrets(question: &mut Question, secrets: &[SecretString]) {
     }
 }
 
+/// How many runs are worked on at a time: half as many as the narrowest provider takes calls. A run has one call under way
+/// in two of its stages and one per agent in the third, so that its calls hardly wait, and its time is not spent waiting.
+fn turns(config: &Config) -> usize {
+    config.providers.values().map(|provider| provider.max_concurrent).min().unwrap_or(1).div_ceil(2)
+}
+
+fn breaker(config: &Config) -> BreakerSettings {
+    BreakerSettings {
+        failures: config.policy.breaker_failures,
+        open_for: config.policy.breaker_open,
+        patience: config.policy.call_timeout / 2,
+    }
+}
+
 /// Opens every provider that the roles use.
 async fn models(config: &Config) -> Result<Registry, llm::Error> {
     let specs = config.providers.iter().filter_map(|(name, provider)| {
@@ -427,7 +442,7 @@ async fn models(config: &Config) -> Result<Registry, llm::Error> {
             seeding: Seeding::Omit,
         })
     });
-    let mut registry = Registry::new(specs)?;
+    let mut registry = Registry::new(specs)?.with_breaker(breaker(config));
     load_local(config, &mut registry).await?;
     Ok(registry)
 }

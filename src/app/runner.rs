@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
-use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,9 @@ use tracing::Instrument as _;
 use crate::clock::Clock;
 use crate::committee::{Committee, Failure, convene};
 use crate::domain::{RunId, Usd};
-use crate::journal::{self, Cause, Claim, Ending, Event, Finished, Held, Lease, RunContext, Stop, Store, Wake};
+use crate::journal::{
+    self, Cause, Claim, Ending, Event, Finished, Held, Lease, Listener, RunContext, Stop, Store, Wake,
+};
 
 /// How often a process looks for runs that nobody works on.
 const POLL: Duration = Duration::from_secs(1);
@@ -40,6 +42,8 @@ struct Inner {
     wake: Wake,
     owner: String,
     slots: Arc<Semaphore>,
+    /// Runs that may be worked on at a time; the others wait in the order of their acceptance.
+    turns: Arc<Semaphore>,
     tasks: TaskTracker,
     readers: TaskTracker,
     draining: CancellationToken,
@@ -47,7 +51,14 @@ struct Inner {
 }
 
 impl Runner {
-    pub fn new(store: Arc<dyn Store>, committee: Arc<Committee>, clock: Clock, wake: Wake, owner: String) -> Self {
+    pub fn new(
+        store: Arc<dyn Store>,
+        committee: Arc<Committee>,
+        clock: Clock,
+        wake: Wake,
+        owner: String,
+        turns: usize,
+    ) -> Self {
         let slots = Arc::new(Semaphore::new(committee.policy.limits.max_in_flight));
         Self(Arc::new(Inner {
             store,
@@ -56,6 +67,7 @@ impl Runner {
             wake,
             owner,
             slots,
+            turns: Arc::new(Semaphore::new(turns)),
             tasks: TaskTracker::new(),
             readers: TaskTracker::new(),
             draining: CancellationToken::new(),
@@ -83,13 +95,29 @@ impl Runner {
         let span = tracing::info_span!("run", requestId = %run);
         self.0.tasks.spawn(
             async move {
-                while !runner.advance(run).await && !runner.is_draining() {
+                loop {
+                    let turn = runner.turn(run).await;
+                    let ended = runner.advance(run).await;
+                    drop(turn);
+                    if ended || runner.is_draining() {
+                        break;
+                    }
                     tokio::time::sleep(POLL).await;
                 }
+                runner.cancels().remove(&run);
                 drop(slot);
             }
             .instrument(span),
         );
+    }
+
+    /// Waits for the run's turn. A run that is to be cancelled needs none: it ends at once.
+    async fn turn(&self, run: RunId) -> Option<OwnedSemaphorePermit> {
+        let cancelled = self.cancels().entry(run).or_default().clone();
+        tokio::select! {
+            () = cancelled.cancelled() => None,
+            turn = Arc::clone(&self.0.turns).acquire_owned() => turn.ok(),
+        }
     }
 
     /// Works on the run if nobody else does. Whether it has ended.
@@ -205,7 +233,7 @@ impl Runner {
 
     /// Claims every run that nobody works on, as long as there is room.
     async fn take_over(&self) {
-        while let Some(slot) = self.slot() {
+        while let Some((slot, turn)) = self.slot().zip(Arc::clone(&self.0.turns).try_acquire_owned().ok()) {
             let claimed = self.0.store.claim(Claim::Oldest, &self.0.owner, self.lease(), self.0.clock.now()).await;
             match claimed {
                 Ok(Some(lease)) => {
@@ -215,7 +243,7 @@ impl Runner {
                     self.0.tasks.spawn(
                         async move {
                             runner.work(lease).await;
-                            drop(slot);
+                            drop((slot, turn));
                         }
                         .instrument(span),
                     );
@@ -347,15 +375,6 @@ impl Runner {
 }
 
 /// Returns when the run may have news: at a wake-up, or after a second in any case.
-pub(super) async fn woken(wake: &mut broadcast::Receiver<RunId>, run: RunId) {
-    let news = async {
-        loop {
-            match wake.recv().await {
-                Ok(id) if id != run => {}
-                Ok(_) | Err(RecvError::Lagged(_)) => return,
-                Err(RecvError::Closed) => return std::future::pending().await,
-            }
-        }
-    };
-    let _ = tokio::time::timeout(POLL, news).await;
+pub(super) async fn woken(wake: &mut Listener) {
+    let _ = tokio::time::timeout(POLL, wake.heard()).await;
 }

@@ -348,7 +348,7 @@ impl Check<'_> {
             if kind == ProviderKind::Local && !cfg!(feature = "local") {
                 self.add(below("/providers", name), "this build has no in-process model (cargo feature `local`)");
             }
-            let default_concurrent = if kind == ProviderKind::Local { 4 } else { 16 };
+            let default_concurrent = if kind == ProviderKind::Local { 4 } else { 64 };
             let resolved = Provider {
                 kind,
                 base_url,

@@ -316,3 +316,23 @@ fn every_problem_of_the_environment_is_listed_even_without_a_file() {
     let expected = ["CONCLAVE_BIND", "CONCLAVE_CONFIG", "CONCLAVE_PROMPTS_DIR", "DATABASE_URL", "NORMAL_MAX_USD"];
     assert_eq!(places(load(&variables)), expected);
 }
+
+#[test]
+fn pauses_fit_into_a_run_and_a_second_call_into_the_time_of_the_first() {
+    let retry = |attempts: u32, base: u64, most: u64| {
+        [("/policy/retry", json!({ "attempts": attempts, "baseMs": base, "maxMs": most }))]
+    };
+    assert_eq!(places_with(&retry(3, 500, 8000), &[]), Vec::<String>::new());
+    assert_eq!(places_with(&retry(3, 9000, 8000), &[]), ["/policy/retry/baseMs"]);
+    // 40 s + 80 s: exactly the 120 s of ask.
+    assert_eq!(places_with(&retry(3, 40_000, 200_000), &[]), ["/policy/retry/maxMs"]);
+    assert_eq!(places_with(&retry(3, 39_000, 80_000), &[]), Vec::<String>::new());
+    assert_eq!(places_with(&retry(2, 1, u64::MAX), &[]), Vec::<String>::new());
+    let hedge = |least: u64| [("/policy/hedge", json!({ "enabled": true, "leastMs": least }))];
+    assert_eq!(places_with(&hedge(59_999), &[]), Vec::<String>::new());
+    assert_eq!(places_with(&hedge(60_000), &[]), ["/policy/hedge/leastMs"]);
+    let breaker =
+        |failures: u64, seconds: u64| [("/policy/breaker", json!({ "failures": failures, "openSeconds": seconds }))];
+    assert_eq!(places_with(&breaker(1, 1), &[]), Vec::<String>::new());
+    assert_eq!(places_with(&breaker(0, 4000), &[]), ["/policy/breaker/failures", "/policy/breaker/openSeconds"]);
+}

@@ -61,7 +61,8 @@ pub(super) struct ProviderFile {
     pub api_key_env: Option<String>,
     /// Whether calls need a key; default true. A server of your own usually needs none.
     pub key_required: Option<bool>,
-    /// Calls under way at once; default 16, for the in-process model 4.
+    /// Calls under way at once; default 64, for the in-process model 4. Half as many runs are worked on at a time; the others
+    /// wait for their turn, and their deadline with them.
     #[schemars(range(min = 1, max = 4096))]
     pub max_concurrent: Option<usize>,
     pub structured_output: StructuredOutput,
@@ -166,6 +167,8 @@ pub(super) struct PolicyFile {
     pub limits: Limits,
     pub deadlines: Deadlines,
     pub retry: RetryFile,
+    pub breaker: BreakerFile,
+    pub hedge: HedgeFile,
     /// How long a question waits for its answer, in minutes; default 30.
     #[schemars(range(min = 1, max = 10_080))]
     pub clarification_minutes: Option<u64>,
@@ -178,7 +181,7 @@ pub(super) struct PolicyFile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
-    /// Runs in flight at once before 503.
+    /// Runs in flight at once, waiting for their turn included, before 503.
     #[schemars(range(min = 1))]
     pub max_in_flight: usize,
     /// Bytes of a request body before 413.
@@ -240,7 +243,7 @@ impl Default for Limits {
     }
 }
 
-/// In seconds, at most a day. A call's is not more than any run's.
+/// In seconds, at most a day. A call's is not more than any run's, connecting not more than a call.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Deadlines {
@@ -259,13 +262,38 @@ pub(super) struct Deadlines {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct RetryFile {
-    /// Attempts at one call, the first included; default 3.
+    /// Attempts at one call, the first included; default 4.
     #[schemars(range(min = 1, max = 10))]
     pub attempts: Option<u32>,
     /// The first delay in milliseconds, doubled each time with jitter; default 500.
     pub base_ms: Option<u64>,
-    /// The longest delay in milliseconds; default 8000.
+    /// The longest delay in milliseconds; default 8000. All pauses together fit into a run.
     pub max_ms: Option<u64>,
+}
+
+/// When a model that fails is spared.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct BreakerFile {
+    /// Failures in a row of one model at one provider before it is not asked for a while; default 8.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub failures: Option<u32>,
+    /// For how many seconds; then one call at a time tries; default 15.
+    #[schemars(range(min = 1, max = 3600))]
+    pub open_seconds: Option<u64>,
+}
+
+/// A second call beside one that takes unusually long and that the whole run waits for.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct HedgeFile {
+    /// Default false: the second call costs as much again.
+    pub enabled: Option<bool>,
+    /// Answers of a model that must be known before its 95th percentile counts; default 20.
+    #[schemars(range(min = 1, max = 200))]
+    pub least_samples: Option<usize>,
+    /// The shortest wait before the second call, in milliseconds; default 1000. Less than a call's time.
+    pub least_ms: Option<u64>,
 }
 
 /// The published schema of the config file.

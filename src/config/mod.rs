@@ -154,8 +154,22 @@ pub struct Policy {
     pub retry_attempts: u32,
     pub retry_base: Duration,
     pub retry_max: Duration,
+    /// Failures in a row of one model before it is spared, and for how long.
+    pub breaker_failures: u32,
+    pub breaker_open: Duration,
+    pub hedge: HedgePolicy,
     pub clarification_window: Duration,
     pub lease: Duration,
+}
+
+/// When a call that everything waits for is made a second time.
+#[derive(Debug, Clone)]
+pub struct HedgePolicy {
+    pub enabled: bool,
+    /// Answers of the model that must be known before.
+    pub least_samples: usize,
+    /// The shortest wait.
+    pub least: Duration,
 }
 
 impl Policy {

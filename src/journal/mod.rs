@@ -19,7 +19,7 @@ pub mod views;
 
 pub use archive::{Archive, ArchivedEntry};
 pub use chain::{Broken, verify};
-pub use context::{Call, RunContext, Stop, Wake};
+pub use context::{Call, Listener, RunContext, Stop, Wake};
 pub use event::*;
 pub use postgres::PostgresStore;
 pub use sqlite::{SqliteBounds, SqliteStore};

@@ -51,7 +51,7 @@ impl Discreet {
             | Error::Status { detail, .. }
             | Error::Unreadable { detail, .. }
             | Error::Unfit { detail, .. } => self.clean(detail),
-            Error::Timeout { .. } | Error::Saturated { .. } | Error::Cancelled => {}
+            Error::Timeout { .. } | Error::Saturated { .. } | Error::CircuitOpen { .. } | Error::Cancelled => {}
         }
         error
     }

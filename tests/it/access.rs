@@ -8,8 +8,8 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::cli::conclave;
 use crate::support::daemon::Daemon;
+use crate::support::program::conclave;
 use crate::support::{Fault, MockProvider, Setup, TestApp, chat};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";

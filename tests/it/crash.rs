@@ -7,7 +7,7 @@ use conclave::domain::RunId;
 use conclave::journal::{CallResult, Event};
 use tokio::process::Command;
 
-use crate::support::replica::{Home, Replica, bought_twice};
+use crate::support::replica::{Home, Replica, Toll};
 use crate::support::{Fault, MockProvider, chat, client};
 
 /// Rounds of the test; each kills once.
@@ -29,8 +29,7 @@ async fn until_the_verifier_is_alone(home: &Home, run: RunId) {
 
 /// The verifier's call was in flight at the kill: it is asked again under a key of its own, and nothing else is.
 async fn hold_the_call_in_flight(home: &Home, provider: &MockProvider, run: RunId) {
-    home.hold(&[run]).await;
-    assert_eq!(bought_twice(provider), Vec::<String>::new());
+    assert_eq!(home.toll(&[run], provider).await, Toll::none(1));
     assert_eq!(provider.count_step("r1/solver"), 1, "what was settled is not bought again");
     assert_eq!(provider.count_step("r1/verifier"), 2, "what was in flight is asked again, under a key of its own");
     let doubt = home.entries(run).await.into_iter().any(|e| {
@@ -89,10 +88,11 @@ async fn kills_at_random_moments_lose_nothing() {
         ask_and_kill(service, None, number, &mut accepted).await;
     }
     let service = home.serve(&provider).await;
-    home.hold(&accepted).await;
-    service.kill().await;
     assert_eq!(accepted.len(), 3 * KILLS);
-    assert_eq!(bought_twice(&provider), Vec::<String>::new());
+    let toll = home.toll(&accepted, &provider).await;
+    toll.print("one service on SQLite", KILLS);
+    service.kill().await;
+    assert_eq!(toll, Toll::none(accepted.len()));
 }
 
 #[tokio::test]
@@ -107,10 +107,11 @@ async fn two_replicas_of_which_one_after_the_other_is_killed_lose_nothing() {
         ask_and_kill(survivor, Some(&newcomer), number, &mut accepted).await;
         survivor = newcomer;
     }
-    home.hold(&accepted).await;
-    survivor.kill().await;
     assert_eq!(accepted.len(), 3 * KILLS);
-    assert_eq!(bought_twice(&provider), Vec::<String>::new());
+    let toll = home.toll(&accepted, &provider).await;
+    toll.print("two replicas on PostgreSQL", KILLS);
+    survivor.kill().await;
+    assert_eq!(toll, Toll::none(accepted.len()));
     // Both had their share: some run was begun by more processes than one.
     let mut most = 0;
     for run in &accepted {

@@ -8,8 +8,8 @@ use tempfile::TempDir;
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
-use crate::cli::conclave;
 use crate::support::daemon::Daemon;
+use crate::support::program::conclave;
 use crate::support::{MockProvider, Scenario, chat, client};
 
 const API_KEY: &str = "sk-planted-key-51c0ffee9d2b7a64";

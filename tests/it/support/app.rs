@@ -86,6 +86,8 @@ pub fn config(provider_url: &str, database: &str, setup: &Setup) -> Config {
     // Short pauses: what is tested is that there are some.
     file["policy"]["retry"] = json!({ "attempts": 3, "baseMs": 5, "maxMs": 40 });
     file["policy"]["deadlines"] = json!({ "connect": 2, "call": 5, "ask": 20, "audit": 20, "deep": 20 });
+    // Tests of faults make many in a row; those of the breaker lower this.
+    file["policy"]["breaker"] = json!({ "failures": 1000, "openSeconds": 15 });
     for (pointer, value) in &setup.config {
         let (parent, key) = pointer.rsplit_once('/').unwrap();
         file.pointer_mut(parent).unwrap()[key] = value.clone();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
 
-use crate::cli::conclave;
+use super::program::conclave;
 
 /// A running `conclave serve`; killed when dropped.
 pub struct Daemon {

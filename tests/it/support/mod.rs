@@ -4,8 +4,10 @@
 pub mod app;
 pub mod daemon;
 mod dialect;
+pub mod mix;
 mod panels;
 pub mod postgres;
+pub mod program;
 pub mod provider;
 mod quarrels;
 mod record;

@@ -12,13 +12,13 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::record::{Call, Ended};
 use super::replies::{self, Scenario};
-use super::script::{Canned, Fault, Hit, Script};
+use super::script::{Canned, Fault, Hit, Mix, Script};
 use super::wire::{self, Answer, Payload, Stop, Tokens, Wire};
 use super::{dialect, script};
 
@@ -51,6 +51,7 @@ struct Inner {
     serial: u64,
     in_flight: usize,
     most_in_flight: usize,
+    forgetful: bool,
 }
 
 impl Shared {
@@ -83,7 +84,10 @@ impl MockProvider {
     }
 
     pub async fn playing(scenario: Scenario) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port of loopback");
+        // Thousands of connections may come at once.
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(([127, 0, 0, 1], 0).into()).expect("a port of loopback");
+        let listener = socket.listen(8192).expect("a listener");
         let address = listener.local_addr().expect("an address");
         let shared = Arc::new(Shared::default());
         shared.lock().scenario = scenario;
@@ -139,6 +143,11 @@ impl MockProvider {
     fn reply(&self, pattern: &str, reply: Canned) -> RuleHandle<'_> {
         let id = self.shared.lock().script.add_reply(pattern, reply);
         RuleHandle { shared: &self.shared, id }
+    }
+
+    /// Breaks the calls that no rule breaks as `mix` says.
+    pub fn mix(&self, mix: Option<Mix>) {
+        self.shared.lock().script.mix = mix;
     }
 
     /// Delays every reply.
@@ -209,6 +218,13 @@ impl MockProvider {
         inner.calls.clear();
         inner.cached.clear();
         inner.most_in_flight = inner.in_flight;
+    }
+
+    /// Remembers no calls from now on, only how many there were at once: for tens of thousands of them.
+    pub fn forget_calls(&self) {
+        let mut inner = self.shared.lock();
+        inner.calls.clear();
+        inner.forgetful = true;
     }
 
     /// Forgets faults, set replies and latency; scenario and calls stay.
@@ -294,8 +310,10 @@ fn arrive(shared: &Arc<Shared>, wire: Wire, path: &str, headers: &HeaderMap, bod
     inner.most_in_flight = inner.most_in_flight.max(inner.in_flight);
     let mut call = Call::new(inner.serial, wire, path, headers, body);
     call.complaint = dialect::complaint(&call).map(|(_, reason)| reason);
-    inner.calls.push(call.clone());
-    let hit = inner.script.faults_for(&call.step_key());
+    if !inner.forgetful {
+        inner.calls.push(call.clone());
+    }
+    let hit = inner.script.faults_for(&call);
     let flight = InFlight { shared: Arc::clone(shared), serial: call.serial, ended: Ended::Abandoned };
     (call, hit, flight)
 }

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
+use super::program::conclave;
 use super::{MockProvider, chat, client, postgres};
-use crate::cli::conclave;
 
 pub const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
@@ -77,23 +77,69 @@ impl Home {
         Replica { child, url: url.unwrap() }
     }
 
-    /// Waits until every run has its reply, and proves that no journal was broken and no cap passed.
-    pub async fn hold(&self, runs: &[RunId]) {
+    /// Waits for every run, and counts what the kills have cost.
+    pub async fn toll(&self, runs: &[RunId], provider: &MockProvider) -> Toll {
         let store = self.store().await;
         let patience = Instant::now() + Duration::from_secs(90);
+        let mut toll = Toll::none(runs.len());
         for run in runs {
             let row = loop {
-                let row = store.run(*run).await.unwrap().expect("an accepted run is not lost");
-                if row.state.is_terminal() || Instant::now() > patience {
-                    break row;
+                match store.run(*run).await.unwrap() {
+                    Some(row) if !row.state.is_terminal() && Instant::now() < patience => {
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
+                    row => break row,
                 }
-                tokio::time::sleep(Duration::from_millis(50)).await;
             };
-            assert!(matches!(row.state, RunState::Answered | RunState::Clarification), "run {run} is {:?}", row.state);
+            let Some(row) = row else {
+                toll.lost.push(*run);
+                continue;
+            };
+            if !matches!(row.state, RunState::Answered | RunState::Clarification) {
+                toll.without_reply.push((*run, row.state));
+            }
             let entries = store.entries(*run, 0).await.unwrap();
-            assert_eq!(journal::verify(*run, &entries, &row.head_hash), Ok(()));
-            assert!(row.spent <= row.cap);
+            if journal::verify(*run, &entries, &row.head_hash) != Ok(()) {
+                toll.broken_chains.push(*run);
+            }
+            if row.spent > row.cap {
+                toll.overspent.push(*run);
+            }
         }
+        toll.bought_twice = bought_twice(provider);
+        toll
+    }
+}
+
+/// What kills have cost: nothing, if all is well.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Toll {
+    pub accepted: usize,
+    pub lost: Vec<RunId>,
+    pub without_reply: Vec<(RunId, RunState)>,
+    /// Idempotent keys under which the provider was called more than once.
+    pub bought_twice: Vec<String>,
+    pub broken_chains: Vec<RunId>,
+    pub overspent: Vec<RunId>,
+}
+
+impl Toll {
+    pub fn none(accepted: usize) -> Self {
+        let (lost, without_reply, bought_twice, broken_chains, overspent) = Default::default();
+        Self { accepted, lost, without_reply, bought_twice, broken_chains, overspent }
+    }
+
+    /// A row of the crash table of `make bench`.
+    pub fn print(&self, what: &str, kills: usize) {
+        let Self { accepted, lost, without_reply, bought_twice, broken_chains, overspent } = self;
+        println!(
+            "| {what} | {kills} | {accepted} | {} | {} | {} | {} | {} |",
+            lost.len(),
+            bought_twice.len(),
+            without_reply.len(),
+            broken_chains.len(),
+            overspent.len()
+        );
     }
 }
 

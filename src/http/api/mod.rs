@@ -3,4 +3,6 @@
 pub(super) mod chat;
 pub(super) mod health;
 pub(super) mod quote;
+mod run_bodies;
 pub(super) mod runs;
+pub(super) mod shapes;

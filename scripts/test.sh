@@ -38,6 +38,8 @@ trap 'rm -f "$summary"' EXIT
 tests() {
     local tool
     tool=$(scripts/tool.sh cargo-nextest "$nextest") || return 1
+    CONCLAVE_SCHEMATHESIS=$(scripts/schemathesis.sh) || return 1
+    export CONCLAVE_SCHEMATHESIS
     "$tool" nextest run --locked --workspace --no-fail-fast 2>&1 | tee "$summary"
 }
 

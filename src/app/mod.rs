@@ -23,7 +23,7 @@ use crate::journal::{
 use crate::llm::{self, ProviderSpec, Registry, Seeding, StructuredOutput};
 use runner::Runner;
 
-pub use intake::{FieldProblem, Submission, check};
+pub use intake::{FieldProblem, Submission, check, read_answer, read_correction};
 pub use telemetry::init as init_telemetry;
 
 /// The running service.

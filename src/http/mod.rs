@@ -9,7 +9,7 @@ mod request_id;
 mod routes;
 mod sse;
 
-pub use api::chat::reply_body;
+pub use api::chat::{Unread, question, reply_body};
 
 use std::sync::Arc;
 

@@ -16,13 +16,18 @@ use crate::support::{Fault, MockProvider, chat, client};
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
 /// A service as a process of its own.
-struct Service {
+pub struct Service {
     child: Child,
-    url: String,
+    pub url: String,
 }
 
 impl Service {
     async fn start(folder: &TempDir, provider: &MockProvider) -> Self {
+        Self::start_with(folder, provider, &[]).await
+    }
+
+    /// With further variables in its environment.
+    pub async fn start_with(folder: &TempDir, provider: &MockProvider, more: &[(&str, &str)]) -> Self {
         let url = provider.url();
         // Every call in doubt is paid for: a cap with room for many kills, so that money is not what ends a run here.
         let variables = [
@@ -32,6 +37,7 @@ impl Service {
             ("NORMAL_MAX_USD", "20"),
         ];
         let mut command: Command = conclave(folder.path(), &["serve"], &variables);
+        command.envs(more.iter().copied());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut url = None;
@@ -45,7 +51,7 @@ impl Service {
         Self { child, url: url.unwrap() }
     }
 
-    async fn kill(mut self) {
+    pub async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
 

@@ -77,7 +77,7 @@ struct AttachmentBody {
     #[schemars(length(min = 1, max = 255), regex(pattern = NAMED))]
     filename: String,
     /// https, on a host of the allowlist; or data.
-    #[schemars(url, regex(pattern = "^(https://[A-Za-z0-9]|data:)"))]
+    #[schemars(url, regex(pattern = "^(https://[A-Za-z0-9]|data:)[!-~]*$"))]
     url: String,
     #[schemars(length(max = 100), regex(pattern = "^[ -~]*$"))]
     content_type: Option<String>,
@@ -195,6 +195,7 @@ pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
         .body(schemas.request::<ChatBody>(), example())
         .answer(200, "The reply, or the run's progress", vec![reply, sse::content(schemas)], &["X-Conclave-Outcome"])
         .answer(202, "Taken on", vec![accepted], &["Location", "Preference-Applied"])
+        .leads_to("$response.header.X-Request-Id", &["showRun", "showJournal", "followRun", "cancelRun"])
         .problems(READING)
         .problems(&[
             Kind::WrongParameter,
@@ -294,13 +295,31 @@ pub(in crate::http) async fn read(headers: &HeaderMap, body: Body, limit: usize)
         return Err(Problem::too_large(limit));
     }
     let bytes = axum::body::to_bytes(body, limit).await.map_err(|_| Problem::too_large(limit))?;
-    let value: Value = serde_json::from_slice(&bytes).map_err(|error| Problem::not_json(error.to_string()))?;
+    question(&bytes).map_err(|unread| match unread {
+        Unread::NotJson(detail) => Problem::not_json(detail),
+        Unread::WrongShape(problems) => Problem::wrong_shape(problems),
+    })
+}
+
+/// Why a body is no question.
+#[derive(Debug)]
+pub enum Unread {
+    NotJson(String),
+    WrongShape(Vec<FieldProblem>),
+}
+
+/// Reads the body of a chat. Whether it keeps the rules is for [`crate::app::check`] to say.
+///
+/// # Errors
+/// [`Unread`]: it is not JSON, or everything in which it differs from the documented shape.
+pub fn question(body: &[u8]) -> Result<Question, Unread> {
+    let value: Value = serde_json::from_slice(body).map_err(|error| Unread::NotJson(error.to_string()))?;
     let problems = shape_problems(&value);
     if !problems.is_empty() {
-        return Err(Problem::wrong_shape(problems));
+        return Err(Unread::WrongShape(problems));
     }
     let body: ChatBody = serde_json::from_value(value).map_err(|error| {
-        Problem::wrong_shape(vec![FieldProblem { pointer: String::new(), detail: error.to_string() }])
+        Unread::WrongShape(vec![FieldProblem { pointer: String::new(), detail: error.to_string() }])
     })?;
     Ok(body.into())
 }

@@ -63,7 +63,7 @@ pub(in crate::http) struct CostBody {
 /// One run: the fields of the list, and more. `reply`, `meta` and `audit` are there once there is a reply.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "Run")]
+#[schemars(rename = "Run", extend("additionalProperties" = false))]
 pub(in crate::http) struct RunBody {
     #[serde(flatten)]
     pub summary: RunSummary,
@@ -172,6 +172,7 @@ pub(in crate::http) fn about_list(schemas: &mut Schemas) -> Operation {
         .query("limit", json!({ "type": "integer", "minimum": 1, "maximum": 200, "default": 50 }), "Runs on a page.")
         .query("cursor", id(), "`nextCursor` of the page before.")
         .answer(200, "A page", vec![page], &[])
+        .leads_to("$response.body#/runs/0/id", &["showRun", "showJournal", "followRun"])
         .problems(&[Kind::WrongParameter, Kind::NoJournal])
 }
 

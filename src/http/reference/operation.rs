@@ -143,15 +143,15 @@ impl Operation {
     }
 
     fn parameter(mut self, place: &str, name: &str, schema: Value, about: &str, required: bool) -> Self {
-        let parameter =
-            json!({ "name": name, "in": place, "required": required, "description": about, "schema": schema });
+        let mut parameter = json!({ "name": name, "in": place, "required": required, "description": about });
+        parameter["schema"] = schema;
         self.parameters.push(parameter);
         self
     }
 
     pub fn body(mut self, schema: Value, example: Value) -> Self {
-        let content = json!({ "application/json": { "schema": schema, "example": example } });
-        self.body = Some(json!({ "required": true, "content": content }));
+        let content = Content::json(schema, example);
+        self.body = Some(json!({ "required": true, "content": { content.media_type: content.into_value() } }));
         self
     }
 
@@ -166,6 +166,16 @@ impl Operation {
             answer.insert("content".into(), Value::Object(content));
         }
         self.answers.insert(status, answer);
+        self
+    }
+
+    /// Links the answers so far to the operations on the run whose id is found at `expression`.
+    pub fn leads_to(mut self, expression: &str, operations: &[&str]) -> Self {
+        let link = |id: &&str| ((*id).to_owned(), json!({ "operationId": id, "parameters": { "id": expression } }));
+        let links: Map<String, Value> = operations.iter().map(link).collect();
+        for answer in self.answers.values_mut() {
+            answer["links"] = json!(links);
+        }
         self
     }
 

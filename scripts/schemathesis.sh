@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the path of schemathesis at the version of schemathesis.txt, which pins all that it brings along. It is installed with pip into a virtual
-# environment of its own in the cache, because what it depends on is its own affair.
+# Prints the path of schemathesis at the version of schemathesis.txt, which pins all that it brings along. It is installed
+# with pip into a virtual environment of its own in the cache, because what it depends on is its own affair.
 set -euo pipefail
 
 pins="$(dirname "${BASH_SOURCE[0]}")/schemathesis.txt"

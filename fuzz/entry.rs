@@ -4,14 +4,13 @@
 //! This file is part of two programs: the fuzzer's (`fuzz/Cargo.toml`) and the integration tests
 //! (`tests/it/fuzz_replay.rs`).
 
+use conclave::cli::events::{Event, Reader};
 use conclave::committee::score::{self, Output, Panel, Policy, report_from_text};
 use conclave::config::{self, Env};
 use conclave::domain::{AgentReport, Obtained, RunId};
-use conclave::journal::{self, Archive, Entry, Event};
+use conclave::journal::{self, Archive, Entry};
 use conclave::llm::structured;
 use conclave::{app, http};
-use eventsource_stream::Eventsource as _;
-use futures_util::StreamExt as _;
 
 /// A target's name, which is also its corpus's folder, and its function.
 pub type Target = (&'static str, fn(&[u8]));
@@ -80,22 +79,10 @@ pub fn answer(data: &[u8]) {
 /// An event stream says the same however it was cut on its way.
 pub fn sse(data: &[u8]) {
     let cut = data.first().map_or(1, |byte| usize::from(*byte % 16) + 1);
-    let read = |pieces: Vec<Vec<u8>>| {
-        let pieces = pieces.into_iter().map(Ok::<_, std::convert::Infallible>);
-        let events = futures_util::stream::iter(pieces).eventsource();
-        let events = events.take_while(|event| std::future::ready(event.is_ok()));
-        futures_executor(events.map(|event| event.map(|e| (e.id, e.event, e.data)).ok()).collect::<Vec<_>>())
-    };
-    let whole = read(vec![data.to_vec()]);
-    let pieces = read(data.chunks(cut).map(<[u8]>::to_vec).collect());
-    if text(data).is_some() {
-        assert_eq!(whole, pieces, "cut after every {cut} bytes");
-    }
-}
-
-/// Runs a future that is ready whenever it is asked.
-fn futures_executor<T>(future: impl Future<Output = T>) -> T {
-    futures_util::FutureExt::now_or_never(future).expect("nothing to wait for")
+    let whole = Reader::default().read(data);
+    let mut reader = Reader::default();
+    let pieces: Result<Vec<Vec<Event>>, _> = data.chunks(cut).map(|piece| reader.read(piece)).collect();
+    assert_eq!(whole, pieces.map(|events| events.concat()), "cut after every {cut} bytes");
 }
 
 /// The config file, and after a NUL the environment: a config, or every problem at once.
@@ -106,7 +93,7 @@ pub fn configuration(data: &[u8]) {
     let env = Env::of(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
     match config::from_text(file, &env) {
         Ok(config) => {
-            let _ = config.shown();
+            let _ = format!("{config:?}");
         }
         Err(problems) => assert!(!problems.to_string().is_empty(), "refused without a reason"),
     }
@@ -116,9 +103,9 @@ pub fn configuration(data: &[u8]) {
 /// not made by linking.
 pub fn journal(data: &[u8]) {
     let Some(text) = text(data) else { return };
-    if let Ok(event) = serde_json::from_str::<Event>(text) {
+    if let Ok(event) = serde_json::from_str::<journal::Event>(text) {
         let written = serde_json::to_string(&event).expect("an event can be written");
-        let again: Event = serde_json::from_str(&written).expect("a written event can be read");
+        let again: journal::Event = serde_json::from_str(&written).expect("a written event can be read");
         // By text: a number that is not one is equal to nothing.
         assert_eq!(serde_json::to_string(&again).ok(), Some(written));
         assert_eq!(again.key(), event.key());

@@ -74,8 +74,9 @@ pub fn check(question: &mut Question, limits: &Limits) -> Vec<FieldProblem> {
             add(&format!("/attachments/{i}/contentType"), detail);
         }
         let data = attachment.url.starts_with("data:");
-        if !attachment.url.bytes().all(|byte| byte.is_ascii_graphic()) {
-            add(&format!("/attachments/{i}/url"), "has spaces, or characters that are not ASCII".into());
+        if !written_as_uri(&attachment.url) {
+            let detail = "has characters that an address must have percent-encoded".into();
+            add(&format!("/attachments/{i}/url"), detail);
         } else if !data && url::Url::parse(&attachment.url).is_ok_and(|url| url.scheme() != "https") {
             add(&format!("/attachments/{i}/url"), "must be an https address".into());
         } else if !data && url::Url::parse(&attachment.url).is_err() {
@@ -83,6 +84,14 @@ pub fn check(question: &mut Question, limits: &Limits) -> Vec<FieldProblem> {
         }
     }
     problems
+}
+
+/// Whether a text has only what a URI (RFC 3986) may have: no spaces, nothing beyond ASCII, each `%` before two
+/// hexadecimal digits, and one `#` at the most.
+fn written_as_uri(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#@!$&'()*+,;=%".contains(c);
+    let hex = |part: &str| part.get(..2).is_some_and(|two| two.bytes().all(|b| b.is_ascii_hexdigit()));
+    text.chars().all(plain) && text.split('%').skip(1).all(hex) && text.matches('#').count() <= 1
 }
 
 /// The key under which repetitions join: the client's own, or that of its message.

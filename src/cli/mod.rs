@@ -4,6 +4,7 @@ mod ask;
 mod attach;
 mod config;
 mod doctor;
+pub mod events;
 mod exit;
 mod health;
 mod progress;

@@ -105,8 +105,8 @@ fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
     }
 }
 
-/// The stream in the reference: OpenAPI 3.1 has no word for a stream of events, so each event's data has its schema in
-/// an extension.
+/// The stream in the reference: the schema is that of one event, and what is in the data of each is in an extension,
+/// since OpenAPI 3.1 has no word for it.
 pub(super) fn content(schemas: &mut Schemas) -> Content {
     let at = json!({ "type": "string", "format": "date-time" });
     let (text, round) = (json!({ "type": "string" }), json!({ "type": ["integer", "null"], "minimum": 1 }));
@@ -147,7 +147,19 @@ pub(super) fn content(schemas: &mut Schemas) -> Content {
         "reply": { "$ref": "#/components/schemas/Reply" },
         "error": { "$ref": "#/components/schemas/Problem" },
     });
-    let example = "event: run\ndata: {\"runId\":\"019b2c4e-7f00-7aa1-b2c3-0d4e5f607182\",\"mode\":\"ask\",\
-                   \"at\":\"2026-01-05T10:00:00.12Z\",\"continues\":null}\nid: 1\n\n";
-    Content::text("text/event-stream").example(example).with("x-events", events)
+    let names: Vec<&String> = events.as_object().into_iter().flatten().map(|(name, _)| name).collect();
+    let event = json!({
+        "type": "object",
+        "description": "Each event of the stream.",
+        "properties": {
+            "event": { "enum": names },
+            "data": { "type": "string", "contentMediaType": "application/json" },
+            "id": { "type": "string", "description": "The entry's number in the journal." },
+        },
+        "required": ["event", "data"],
+    });
+    let data = "{\"runId\":\"019b2c4e-7f00-7aa1-b2c3-0d4e5f607182\",\"mode\":\"ask\",\"at\":\"2026-01-05T10:00:00.12Z\",\
+                \"continues\":null}";
+    let example = json!({ "event": "run", "data": data, "id": "1" });
+    Content::events(event, example).with("x-events", events)
 }

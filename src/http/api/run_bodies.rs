@@ -172,7 +172,6 @@ pub(in crate::http) fn about_list(schemas: &mut Schemas) -> Operation {
         .query("limit", json!({ "type": "integer", "minimum": 1, "maximum": 200, "default": 50 }), "Runs on a page.")
         .query("cursor", id(), "`nextCursor` of the page before.")
         .answer(200, "A page", vec![page], &[])
-        .leads_to("$response.body#/runs/0/id", &["showRun", "showJournal", "followRun"])
         .problems(&[Kind::WrongParameter, Kind::NoJournal])
 }
 

@@ -69,8 +69,9 @@ impl Content {
         Self { media_type, schema: json!({ "type": "string" }), example: None, more: Map::new() }
     }
 
-    pub fn example(self, example: &str) -> Self {
-        Self { example: Some(json!(example)), ..self }
+    /// A stream of server-sent events; the schema and the example are of one event.
+    pub fn events(schema: Value, example: Value) -> Self {
+        Self { media_type: "text/event-stream", ..Self::json(schema, example) }
     }
 
     /// An extension field (`x-...`).

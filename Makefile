@@ -14,7 +14,7 @@ override Q := $(value Q)
 export Q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup model demo test check audit bench run docker clean
+.PHONY: help setup model demo test check fuzz audit bench run docker clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ test: ## Run everything that CI runs
 
 check: ## Check formatting and lints only
 	@scripts/test.sh check
+
+fuzz: ## Look for inputs that break a rule, a minute for each target (needs nightly and cargo-fuzz)
+	@scripts/fuzz.sh
 
 audit: ## Check the dependencies against the advisory database (needs the network)
 	@tool=$$(scripts/tool.sh cargo-deny 0.20.2) && "$$tool" --locked check advisories

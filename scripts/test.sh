@@ -39,6 +39,8 @@ trap 'rm -f "$summary"' EXIT
 tests() {
     local tool
     tool=$(scripts/tool.sh cargo-nextest "$nextest") || return 1
+    CONCLAVE_SCHEMATHESIS=$(scripts/schemathesis.sh) || return 1
+    export CONCLAVE_SCHEMATHESIS
     scripts/postgres.sh scripts/test.sh with-postgres "$tool" 2>&1 | tee "$summary"
 }
 

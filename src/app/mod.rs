@@ -31,7 +31,7 @@ use pace::Pace;
 use runner::Runner;
 
 pub use access::{Access, Admitted, Needs, Refused, works};
-pub use intake::{FieldProblem, Submission, check};
+pub use intake::{FieldProblem, Submission, check, read_answer, read_correction};
 pub use spending::Spent;
 pub use telemetry::init as init_telemetry;
 

@@ -5,14 +5,15 @@ use clap::Subcommand;
 use super::exit::{Exit, fail};
 use super::terminal::say;
 use crate::committee::{FinalSynthesis, OrchestrationPlan};
-use crate::config::{self, Env, OutputForm};
+use crate::config::{self, Env, Limits, OutputForm};
 use crate::domain::{AgentReport, Usd};
+use crate::http;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
     /// Check the config file and the environment; every problem is reported at once.
     Check,
-    /// Print a JSON schema: of the config file, or of what the models write.
+    /// Print a JSON schema: of the config file, of what the models write, or of the HTTP API.
     Schema {
         #[arg(value_enum, default_value_t = Published::Config)]
         of: Published,
@@ -29,6 +30,8 @@ pub(super) enum Published {
     Report,
     /// Phase B: the master's final synthesis.
     Synthesis,
+    /// The HTTP API, as an OpenAPI 3.1 document.
+    Api,
 }
 
 impl Published {
@@ -38,6 +41,7 @@ impl Published {
             Published::Plan => schemars::schema_for!(OrchestrationPlan).to_value(),
             Published::Report => schemars::schema_for!(AgentReport).to_value(),
             Published::Synthesis => schemars::schema_for!(FinalSynthesis).to_value(),
+            Published::Api => http::document(&Limits::default()),
         }
     }
 }

@@ -5,6 +5,7 @@ mod attach;
 mod backup;
 mod config;
 mod doctor;
+pub mod events;
 mod exit;
 mod export;
 mod health;

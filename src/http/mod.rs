@@ -5,10 +5,13 @@ mod auth;
 mod body;
 mod connections;
 mod error;
+mod problem_kind;
+mod reference;
 mod request_id;
+mod routes;
 mod sse;
 
-pub use api::chat::reply_body;
+pub use api::chat::{Unread, question, reply_body};
 pub use connections::serve;
 
 use std::sync::Arc;
@@ -16,36 +19,57 @@ use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderName, HeaderValue, Method, header};
-use axum::routing::{get, post};
-use axum::{Router, middleware};
+use axum::{Extension, Router, middleware};
+use serde_json::Value;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::app::{App, Needs};
-use crate::config::Config;
+use crate::config::{Config, Limits};
 use crate::domain::Scope;
+use reference::Reference;
+use routes::Routes;
 
-/// Every route of the service, behind the door that it needs.
+/// Every route that asks for a token, by what it asks of it, with the function that describes it.
+fn guarded() -> [Routes; 2] {
+    let chat = Routes::needing(Needs::Scope(Scope::Chat))
+        .post("/api/chat", api::chat::post, api::chat::about_post)
+        .post("/api/quote", api::quote::post, api::quote::about_post)
+        .get("/api/runs", api::runs::list, api::runs::about_list)
+        .get("/api/runs/{id}", api::runs::show, api::runs::about_show)
+        .delete("/api/runs/{id}", api::runs::cancel, api::runs::about_cancel)
+        .get("/api/runs/{id}/journal", api::runs::journal, api::runs::about_journal)
+        .get("/api/runs/{id}/events", api::runs::events, api::runs::about_events);
+    let any = Routes::needing(Needs::AnyToken).get("/metrics", api::metrics::metrics, api::metrics::about_metrics);
+    [chat, any]
+}
+
+/// Every route that anybody may use: these say nothing of any run.
+fn open() -> Routes {
+    Routes::open()
+        .get("/health", api::health::health, api::health::about_health)
+        .get("/ready", api::health::ready, api::health::about_ready)
+        .get("/openapi.json", reference::document, reference::about_document)
+        .get("/docs", reference::page, reference::about_page)
+}
+
+/// The OpenAPI document of the service.
+pub fn document(limits: &Limits) -> Value {
+    let [chat, any] = guarded();
+    reference::assemble(&[&chat, &any, &open()], limits)
+}
+
+/// The service: every route behind the door that it needs.
 pub fn router(app: Arc<App>) -> Router {
-    let door = |needs: Needs| middleware::from_fn_with_state((Arc::clone(&app), needs), auth::require);
-    let chat = Router::new()
-        .route("/api/chat", post(api::chat::post))
-        .route("/api/quote", post(api::quote::post))
-        .route("/api/runs", get(api::runs::list))
-        .route("/api/runs/{id}", get(api::runs::show).delete(api::runs::cancel))
-        .route("/api/runs/{id}/journal", get(api::runs::journal))
-        .route("/api/runs/{id}/events", get(api::runs::events))
-        .route_layer(door(Needs::Scope(Scope::Chat)));
-    let any_token = Router::new().route("/metrics", get(api::metrics::metrics)).route_layer(door(Needs::AnyToken));
-    // Open to everybody: these say nothing of any run.
-    let open = Router::new().route("/health", get(api::health::health)).route("/ready", get(api::health::ready));
+    let reference = Arc::new(Reference::of(&document(&app.config.policy.limits)));
     let constant = |name: &'static str, value: &'static str| {
         SetResponseHeaderLayer::if_not_present(HeaderName::from_static(name), HeaderValue::from_static(value))
     };
-    chat.merge(any_token)
-        .merge(open)
+    guarded()
+        .into_iter()
+        .fold(open().into_router(&app), |all, group| all.merge(group.into_router(&app)))
         .fallback(error::no_such_page)
         .method_not_allowed_fallback(error::no_such_method)
         .layer(
@@ -59,7 +83,8 @@ pub fn router(app: Arc<App>) -> Router {
                 .layer(cors(&app.config))
                 .layer(middleware::from_fn(request_id::assign))
                 .layer(CatchPanicLayer::custom(error::panicked))
-                .layer(DefaultBodyLimit::disable()),
+                .layer(DefaultBodyLimit::disable())
+                .layer(Extension(reference)),
         )
         .with_state(app)
 }

@@ -243,6 +243,7 @@ async fn the_published_schemas_are_those_in_force() {
         ("report", include_str!("../../docs/schemas/agent-report.json")),
         ("synthesis", include_str!("../../docs/schemas/final-synthesis.json")),
         ("config", include_str!("../../docs/llm.config.schema.json")),
+        ("api", include_str!("../../docs/openapi.json")),
     ];
     for (name, file) in published {
         let output = conclave(folder.path(), &["config", "schema", name], &[]).output().await.unwrap();

@@ -4,4 +4,6 @@ pub(super) mod chat;
 pub(super) mod health;
 pub(super) mod metrics;
 pub(super) mod quote;
+mod run_bodies;
 pub(super) mod runs;
+pub(super) mod shapes;

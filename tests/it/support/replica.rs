@@ -53,6 +53,11 @@ impl Home {
 
     /// Starts a replica and waits until it listens.
     pub async fn serve(&self, provider: &MockProvider) -> Replica {
+        self.serve_with(provider, &[]).await
+    }
+
+    /// With further variables in its environment.
+    pub async fn serve_with(&self, provider: &MockProvider, more: &[(&str, &str)]) -> Replica {
         let url = provider.url();
         // Every call in doubt is paid for: a cap with room for many kills, so that money is not what ends a run here.
         let variables = [
@@ -64,6 +69,7 @@ impl Home {
             ("NORMAL_MAX_USD", "20"),
         ];
         let mut command: Command = conclave(self.folder.path(), &["serve"], &variables);
+        command.envs(more.iter().copied());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut url = None;

@@ -183,6 +183,7 @@ async fn load() {
     // What the five calls of a run take by themselves: one, three at once, one.
     provider.latency(Duration::from_secs(1));
     let pure = all_at_once(|_| pure_path(&client, provider.url())).await;
+    eprintln!("bench: directly done in {:.1} s", pure.at(100));
     let folder = TempDir::new().unwrap();
     let service = Service::start(&folder, &provider).await;
     let served = all_at_once(|case| served_path(&client, &service.url, case)).await;
@@ -247,7 +248,7 @@ async fn pure_path(client: &LoopbackClient, url: String) -> u16 {
             .post(format!("{url}/v1/messages"))
             .header("x-api-key", "k")
             .header("anthropic-version", "2023-06-01")
-            .header("idempotency-key", format!("pure/{step}"))
+            .header("idempotency-key", format!("pure/direct/{step}"))
             .json(&body);
         async move {
             let response = request.send().await.unwrap();

@@ -296,7 +296,9 @@ impl RunContext {
     /// # Errors
     /// [`Stop`], when the database refuses or the lease is gone.
     pub async fn finish(&self, ending: Ending) -> Result<(), Stop> {
-        // A stage may have been dropped between the writing of an entry and the noting of it here.
+        // A stage may have been dropped between the writing of an entry and the noting of it here, or while the entry was
+        // being written with those of other runs: once this empty append is through, what was under way is there or not.
+        self.store.append(&self.lease, self.clock.now(), &[]).await?;
         let entries = self.store.entries(self.lease.run, 0).await?;
         *self.state() = State::of(self.accepted.cap, entries);
         self.settle_open().await?;

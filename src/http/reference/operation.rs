@@ -144,11 +144,6 @@ impl Operation {
     }
 
     fn parameter(mut self, place: &str, name: &str, schema: Value, about: &str, required: bool) -> Self {
-<<<<<<< HEAD
-        let parameter =
-            json!({ "name": name, "in": place, "required": required, "description": about, "schema": schema });
-        self.parameters.push(parameter);
-=======
         let fields = [
             ("name", json!(name)),
             ("in", json!(place)),
@@ -157,7 +152,6 @@ impl Operation {
             ("schema", schema),
         ];
         self.parameters.push(fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect());
->>>>>>> api
         self
     }
 

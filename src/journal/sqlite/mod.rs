@@ -1,6 +1,7 @@
 //! The journal in SQLite: the embedded default. WAL, `synchronous = FULL`, one writing connection.
 
 mod archive;
+mod batch;
 mod owners;
 mod spending;
 mod tokens;
@@ -23,6 +24,7 @@ use super::store::{
 };
 use super::{Archive, ArchivedEntry, Event, chain, statements};
 use crate::domain::{Mode, RunId, Usd};
+use batch::Batch;
 use owners::Owners;
 
 /// Every schema change, in order. A released migration is never edited.
@@ -50,6 +52,7 @@ impl Default for SqliteBounds {
 pub struct SqliteStore {
     writer: SqlitePool,
     readers: SqlitePool,
+    batch: Batch,
     owners: Owners,
 }
 
@@ -99,7 +102,7 @@ impl SqliteStore {
         migrator.set_locking(false);
         migrator.run(&writer).await?;
         let readers = SqlitePoolOptions::new().max_connections(4).connect_with(options.read_only(true)).await?;
-        Ok(Self { writer, readers, owners: Owners::register(path, owner)? })
+        Ok(Self { writer, readers, batch: Batch::default(), owners: Owners::register(path, owner)? })
     }
 
     async fn begin(&self) -> Result<Transaction<'_, Sqlite>, Error> {
@@ -212,24 +215,7 @@ impl Store for SqliteStore {
     }
 
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
-        let mut tx = self.begin().await?;
-        let held: Option<(i64,)> = sqlx::query_as(
-            "SELECT cancel_requested FROM runs
-             WHERE id = ? AND epoch = ? AND owner = ? AND state = 'running' AND lease_until_ms >= ?",
-        )
-        .bind(lease.run.to_string())
-        .bind(lease.epoch)
-        .bind(&lease.owner)
-        .bind(at.as_millisecond())
-        .fetch_optional(&mut *tx)
-        .await?;
-        let Some((cancel,)) = held else { return Err(Error::LeaseLost) };
-        if cancel != 0 && events.iter().any(|e| matches!(e, Event::CallSent(_))) {
-            return Err(Error::CancelRequested);
-        }
-        let seq = append(&mut tx, lease.run, at, events).await?;
-        tx.commit().await?;
-        Ok(seq)
+        self.batch.append(lease, at, events, || self.begin()).await
     }
 
     async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error> {

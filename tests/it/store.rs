@@ -403,3 +403,20 @@ async fn a_folder_that_cannot_be_written_is_a_clear_error() {
     let error = SqliteStore::open(&blocker.join("conclave.db"), "one").await.err().unwrap();
     assert!(matches!(error, Error::Unavailable(_)), "{error}");
 }
+
+#[tokio::test]
+async fn processes_that_make_a_database_at_once_do_not_hinder_each_other() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("conclave.db");
+    let open = |n: u32| {
+        let path = path.clone();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async { SqliteStore::open(&path, &format!("o{n}")).await.map(drop) })
+        })
+    };
+    let opened: Vec<_> = (0..8).map(open).collect();
+    for result in opened {
+        result.join().unwrap().unwrap();
+    }
+}

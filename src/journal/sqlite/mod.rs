@@ -25,7 +25,7 @@ use super::store::{
 use super::{Archive, ArchivedEntry, Event, chain, statements};
 use crate::domain::{Mode, RunId, Usd};
 use batch::Batch;
-use owners::Owners;
+use owners::{Door, Owners};
 
 /// Every schema change, in order. A released migration is never edited.
 const MIGRATIONS: [(i64, &str, &str); 2] = [
@@ -75,6 +75,7 @@ impl SqliteStore {
             std::fs::create_dir_all(folder)
                 .map_err(|e| Error::Unavailable(format!("cannot make the folder of the database: {}", e.kind())))?;
         }
+        let door = Door::of(path)?;
         let mut options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -102,7 +103,7 @@ impl SqliteStore {
         migrator.set_locking(false);
         migrator.run(&writer).await?;
         let readers = SqlitePoolOptions::new().max_connections(4).connect_with(options.read_only(true)).await?;
-        Ok(Self { writer, readers, batch: Batch::default(), owners: Owners::register(path, owner)? })
+        Ok(Self { writer, readers, batch: Batch::default(), owners: Owners::register(door, owner)? })
     }
 
     async fn begin(&self) -> Result<Transaction<'_, Sqlite>, Error> {

@@ -1,5 +1,6 @@
 //! The composition root: the only place that names implementations, and what the doors (HTTP, CLI) call.
 
+mod feedback;
 mod intake;
 mod runner;
 mod telemetry;
@@ -24,6 +25,7 @@ use crate::journal::{
 use crate::llm::{self, ProviderSpec, Registry, Seeding, StructuredOutput};
 use runner::Runner;
 
+pub use feedback::{FeedbackRefused, MOST_COMMENT_CHARS, give_feedback};
 pub use intake::{FieldProblem, Submission, check};
 pub use telemetry::init as init_telemetry;
 
@@ -290,6 +292,22 @@ impl App {
             self.runner.cancel(run);
         }
         Ok(outcome)
+    }
+
+    /// Takes what a reader thinks of a reply.
+    ///
+    /// # Errors
+    /// [`FeedbackRefused`]; then nothing was written.
+    pub async fn feedback(
+        &self,
+        run: RunId,
+        positive: bool,
+        comment: Option<&str>,
+    ) -> Result<journal::Feedback, FeedbackRefused> {
+        let feedback = give_feedback(&*self.store, self.clock.now(), run, positive, comment).await?;
+        let said = if positive { "positive" } else { "negative" };
+        counter!("conclave_feedback_total", "said" => said).increment(1);
+        Ok(feedback)
     }
 
     /// Whether a run could be taken on and finished: the database answers, and every enabled role has a model.

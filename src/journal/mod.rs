@@ -8,6 +8,7 @@ mod archive;
 mod chain;
 mod context;
 mod event;
+mod lineage;
 mod observe;
 mod sqlite;
 mod store;
@@ -17,8 +18,9 @@ pub use archive::{Archive, ArchivedEntry};
 pub use chain::{Broken, verify};
 pub use context::{Call, RunContext, Stop, Wake};
 pub use event::*;
+pub use lineage::ancestors;
 pub use sqlite::SqliteStore;
 pub use store::{
-    Acceptance, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow, RunState,
-    SpendingLimit, SpendingScope, Store, TokenRow,
+    Acceptance, Annotated, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow,
+    RunState, SpendingLimit, SpendingScope, Store, TokenRow,
 };

@@ -18,6 +18,7 @@ mod metrics;
 mod pipeline;
 mod provider_selftest;
 mod real_model;
+mod record;
 mod runs;
 mod store;
 mod support;

@@ -16,8 +16,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePo
 use sqlx::{SqlSafeStr, Sqlite, SqliteConnection, Transaction};
 
 use super::store::{
-    Acceptance, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow, RunState,
-    SpendingLimit, Store, TokenRow,
+    Acceptance, Annotated, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow,
+    RunState, SpendingLimit, Store, TokenRow,
 };
 use super::{Archive, ArchivedEntry, CallResult, Ending, Event, VERSION, chain};
 use crate::domain::{Mode, Outcome, RunId, Usd};
@@ -201,6 +201,23 @@ impl Store for SqliteStore {
         let seq = append(&mut tx, lease.run, at, events).await?;
         tx.commit().await?;
         Ok(seq)
+    }
+
+    async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
+        let mut tx = self.begin().await?;
+        let found: Option<(String, i64)> = sqlx::query_as("SELECT state, head_seq FROM runs WHERE id = $1")
+            .bind(run.to_string())
+            .fetch_optional(&mut *tx)
+            .await?;
+        let Some((state, before)) = found else { return Ok(Annotated::Unknown) };
+        if !rows::state(&state, run)?.is_terminal() {
+            return Ok(Annotated::Unfinished);
+        }
+        if append(&mut tx, run, at, std::slice::from_ref(event)).await? == before {
+            return Ok(Annotated::Taken);
+        }
+        tx.commit().await?;
+        Ok(Annotated::Written)
     }
 
     async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error> {
@@ -490,7 +507,8 @@ async fn project(tx: &mut SqliteConnection, id: &str, at: Timestamp, event: &Eve
         | Event::AgentFinished(_)
         | Event::Scored(_)
         | Event::Synthesized(_)
-        | Event::Gated(_) => {}
+        | Event::Gated(_)
+        | Event::Feedback(_) => {}
     }
     Ok(())
 }

@@ -1,10 +1,13 @@
-//! Logs: tracing, human or JSON, on standard error. Metrics: the process's one recorder, in Prometheus text.
+//! Logs: tracing, human or JSON, on standard error.
+//!
+//! A line of the log is one of ours, whatever a client or a provider sends: every control character on its way out is
+//! escaped, so that no text can begin a line of its own or speak to a terminal. Hence no colours either.
 
-use std::sync::OnceLock;
+use std::fmt::Write as _;
+use std::io::{self, Write};
 
-use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
 
 use crate::config::Env;
 
@@ -12,7 +15,9 @@ use crate::config::Env;
 pub fn init(env: &Env, default_filter: &str) {
     let filter =
         EnvFilter::try_new(env.get_or("RUST_LOG", default_filter)).unwrap_or_else(|_| EnvFilter::new(default_filter));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let lines = Lines(io::stderr);
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines).with_target(false).with_ansi(false);
     let done = match env.get("LOG_FORMAT") {
         Some("json") => builder.json().try_init(),
         _ => builder.try_init(),
@@ -22,59 +27,108 @@ pub fn init(env: &Env, default_filter: &str) {
     }
 }
 
-/// Upper bounds of the time buckets, in seconds: from a page out of memory to the longest deadline.
-const SECONDS: [f64; 14] = [0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
+/// A writer for whole events: the formatter hands each over in one piece, ended by its newline.
+struct Lines<M>(M);
 
-/// Upper bounds of the buckets of c_final; 0.7 is the shipped threshold of the gate.
-const CONFIDENCE: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
+struct Line<W>(W);
 
-/// The process's metrics. They count from the start of the process: what was before is in the journal.
-pub(super) fn metrics() -> Option<&'static PrometheusHandle> {
-    static HANDLE: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
-    HANDLE
-        .get_or_init(|| {
-            let builder = PrometheusBuilder::new()
-                .set_buckets_for_metric(Matcher::Full("conclave_c_final".into()), &CONFIDENCE)
-                .and_then(|builder| builder.set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &SECONDS));
-            let recorder = builder.ok()?.build_recorder();
-            let handle = recorder.handle();
-            if metrics::set_global_recorder(recorder).is_err() {
-                tracing::warn!("another recorder of metrics was there first: /metrics stays empty");
-                return None;
-            }
-            describe();
-            Some(handle)
-        })
-        .as_ref()
+impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Lines<M> {
+    type Writer = Line<M::Writer>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        Line(self.0.make_writer())
+    }
 }
 
-fn describe() {
-    describe_counter!("conclave_runs_accepted_total", "Runs taken on, by mode and source");
-    describe_counter!("conclave_runs_total", "Runs that ended, by mode and outcome");
-    describe_histogram!("conclave_run_seconds", Unit::Seconds, "Time from the claim of a run to its end");
-    describe_histogram!("conclave_stage_seconds", Unit::Seconds, "Time that a stage took");
-    describe_counter!("conclave_calls_total", "Model calls that were settled, by provider, model, role and result");
-    describe_histogram!("conclave_call_seconds", Unit::Seconds, "Latency of model calls");
-    describe_counter!("conclave_retries_total", "Model calls that repeat an earlier attempt");
-    describe_counter!("conclave_tokens_total", "Billed tokens by kind");
-    describe_counter!("conclave_cost_nanodollars_total", "What calls are taken to have cost, in 1e-9 US dollars");
-    describe_counter!("conclave_obtained_total", "How plans, reports and syntheses came out of models' texts");
-    describe_counter!("conclave_statuses_total", "Scored outputs by agent and status");
-    describe_counter!("conclave_gate_total", "Decisions of the gate");
-    describe_histogram!("conclave_c_final", "What the gate compared");
-    describe_counter!("conclave_left_out_total", "Agents and lengths that caps left out of plans");
-    describe_counter!("conclave_budget_refusals_total", "Calls that were not made because the cap had no room");
-    describe_counter!("conclave_cap_exceeded_total", "Runs whose provider billed more than was reserved");
-    describe_counter!("conclave_refused_total", "Requests that were not taken on, by reason");
-    describe_counter!("conclave_feedback_total", "What readers said of replies");
-    describe_gauge!("conclave_runs_in_flight", "Runs that this process works on or has taken on");
-    describe_gauge!("conclave_runs_in_flight_limit", "How many runs this process takes on at a time");
-    describe_gauge!("conclave_draining", "1 while the process shuts down");
-    describe_gauge!("conclave_build_info", "1, with the version as a label");
-    describe_counter!("conclave_http_requests_total", "Answers by method, route and status");
-    describe_histogram!(
-        "conclave_http_request_seconds",
-        Unit::Seconds,
-        "Time to an answer's head, by method and route"
-    );
+impl<W: Write> Write for Line<W> {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        self.0.write_all(one_line(&String::from_utf8_lossy(event)).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// The event on one line. The escapes are those of JSON, so that a line of JSON stays what it is.
+fn one_line(event: &str) -> String {
+    let text = event.strip_suffix('\n').unwrap_or(event);
+    let mut line = String::with_capacity(event.len() + 8);
+    for c in text.chars() {
+        if speaks(c) {
+            let _ = write!(line, "\\u{:04x}", u32::from(c));
+        } else {
+            line.push(c);
+        }
+    }
+    line.push('\n');
+    line
+}
+
+/// Characters that do something instead of being seen: controls, other ends of line, and what turns text around.
+fn speaks(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    const HOSTILE: &str = "a\r\n2026 ERROR forged\u{1b}[31m\u{9b}2J\u{2028}b\u{202e}c\t\u{0}";
+
+    fn logged(log: impl FnOnce(Kept)) -> String {
+        let kept = Kept::default();
+        log(kept.clone());
+        String::from_utf8(kept.0.lock().unwrap().clone()).unwrap()
+    }
+
+    fn speak() {
+        let span = tracing::info_span!("run", requestId = %HOSTILE);
+        let _entered = span.enter();
+        tracing::warn!(shown = %HOSTILE, debugged = ?HOSTILE, plain = HOSTILE, "it was {HOSTILE}");
+        tracing::warn!("the next");
+    }
+
+    #[test]
+    fn hostile_text_stays_inside_its_line() {
+        let text = logged(|kept| {
+            let lines = Lines(move || kept.clone());
+            let subscriber = tracing_subscriber::fmt().with_writer(lines).with_ansi(false).finish();
+            tracing::subscriber::with_default(subscriber, speak);
+        });
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(!text.trim_end_matches('\n').replace('\n', "").contains(speaks), "{text:?}");
+    }
+
+    #[test]
+    fn a_line_of_json_stays_json_and_says_the_same() {
+        let text = logged(|kept| {
+            let lines = Lines(move || kept.clone());
+            let subscriber = tracing_subscriber::fmt().json().with_writer(lines).finish();
+            tracing::subscriber::with_default(subscriber, speak);
+        });
+        assert!(!text.replace('\n', "").contains(speaks), "{text:?}");
+        let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[0]["fields"]["shown"], HOSTILE);
+        assert_eq!(lines[0]["span"]["requestId"], HOSTILE);
+    }
 }

@@ -5,6 +5,7 @@ mod attach;
 mod backup;
 mod config;
 mod doctor;
+pub mod events;
 mod exit;
 mod export;
 mod feedback;
@@ -20,6 +21,7 @@ mod runs;
 mod serve;
 mod show;
 mod terminal;
+mod token;
 mod verify;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -71,6 +73,11 @@ enum Command {
     Prune(prune::PruneArguments),
     /// Copy the database to a new file while the service runs (SQLite).
     Backup(backup::BackupArguments),
+    /// Make, list and revoke the bearer tokens of the service.
+    Token {
+        #[command(subcommand)]
+        command: token::TokenCommand,
+    },
     /// Check the configuration, or print its schema.
     Config {
         #[command(subcommand)]
@@ -115,6 +122,7 @@ pub async fn run() -> Exit {
         Command::Import(arguments) => import::run(&env, arguments).await,
         Command::Prune(arguments) => prune::run(&env, arguments).await,
         Command::Backup(arguments) => backup::run(&env, arguments).await,
+        Command::Token { command } => token::run(&env, command).await,
         Command::Config { command } => config::run(&env, &command),
         Command::Doctor(arguments) => doctor::run(&env, &arguments).await,
         Command::Health(arguments) => health::run(&env, arguments).await,

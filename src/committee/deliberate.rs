@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::budget::{self, InputBound, ModelText, Wanted};
 use super::call::{Ask, Typed, Unbought, buy_json, buy_text};
 use super::case::{Case, Inherited};
+use super::hedge::{Hedge, Missing};
 use super::prompts::unquoted;
 use super::{Committee, Failure, reuse, score};
 use crate::config::OutputForm;
@@ -292,7 +293,12 @@ impl Table<'_> {
         latest: &BTreeMap<Agent, AgentOutcome>,
         judged: Option<&Judgement>,
     ) -> Result<Vec<(Agent, AgentOutcome)>, Failure> {
-        let turns = agents.iter().map(|agent| self.turn(round, *agent, latest, judged));
+        let missing = Missing::new(agents.len());
+        let turns = agents.iter().map(|agent| async {
+            let outcome = self.turn(round, *agent, latest, judged, &missing).await;
+            missing.one_less();
+            outcome
+        });
         let outcomes: Vec<Result<AgentOutcome, Failure>> = join_all(turns).await;
         agents.iter().zip(outcomes).map(|(agent, outcome)| Ok((*agent, outcome?))).collect()
     }
@@ -303,6 +309,7 @@ impl Table<'_> {
         agent: Agent,
         latest: &BTreeMap<Agent, AgentOutcome>,
         judged: Option<&Judgement>,
+        missing: &Missing,
     ) -> Result<AgentOutcome, Failure> {
         if let Some(Event::AgentFinished(finished)) = self.run.recall(&agent_key(round, agent)) {
             return Ok(finished.outcome);
@@ -331,6 +338,7 @@ impl Table<'_> {
             model_texts: texts,
             max_tokens: self.trimmed.max_tokens.iter().find(|(r, _)| *r == role).map_or(model.max_tokens, |(_, t)| *t),
             until: self.until,
+            hedge: Hedge::WhenLast(missing),
         };
         let bought = match model.output {
             OutputForm::Json => buy_json::<AgentReport>(self.run, self.house, ask).await?,

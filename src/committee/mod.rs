@@ -12,6 +12,7 @@ mod confidence;
 mod deliberate;
 mod desk;
 mod estimate;
+mod hedge;
 mod hints;
 pub mod invariants;
 mod plan;

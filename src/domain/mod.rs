@@ -14,6 +14,7 @@ mod reply;
 mod report;
 mod scope;
 mod score;
+mod token;
 
 pub use budget::{Ledger, Refused, Reservation};
 pub use clarification::{Clarification, OPTION_LETTERS};
@@ -30,3 +31,4 @@ pub use scope::{NoSuchScope, Scope};
 pub use score::{
     AnswerGroup, Axes, Axis, AxisScore, Disagreement, Feature, Judgement, Position, Score, Status, Thresholds,
 };
+pub use token::{BearerToken, same_secret};

@@ -1,5 +1,6 @@
 //! What can be written into a journal: tagged, versioned, append-only.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{
@@ -90,14 +91,15 @@ pub struct Accepted {
 }
 
 /// A run that goes on from an earlier one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Continues {
+    #[schemars(with = "String")]
     pub parent: RunId,
     pub by: Continuation,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Continuation {
     /// The user answered the parent's question.

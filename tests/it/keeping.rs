@@ -6,8 +6,8 @@ use std::process::Output;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::cli::conclave;
 use crate::support::MockProvider;
+use crate::support::program::conclave;
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 

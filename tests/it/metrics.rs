@@ -104,7 +104,7 @@ async fn the_log_has_one_line_a_step_with_the_runs_id_and_no_content() {
         ("RUST_LOG", "info"),
         ("LOG_FORMAT", "json"),
     ];
-    let mut command = crate::cli::conclave(folder.path(), &["ask", "--json", QUESTION], &variables);
+    let mut command = crate::support::program::conclave(folder.path(), &["ask", "--json", QUESTION], &variables);
     let output = command.output().await.unwrap();
     assert!(output.status.success());
     let text = String::from_utf8(output.stderr).unwrap();

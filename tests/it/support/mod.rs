@@ -2,14 +2,20 @@
 #![allow(dead_code, unused_imports, reason = "shared by many tests, of which each uses a part")]
 
 pub mod app;
+pub mod daemon;
 mod dialect;
+pub mod mix;
 mod panels;
+pub mod postgres;
+pub mod program;
 pub mod provider;
 mod quarrels;
 mod record;
+pub mod replica;
 pub mod replies;
 pub mod script;
 pub mod scripted;
+
 mod wire;
 
 pub use app::{Got, Setup, TestApp, chat};

@@ -147,7 +147,7 @@ struct Service {
 impl Service {
     async fn start(folder: &TempDir, provider: &MockProvider) -> Self {
         let mut file: Value = serde_json::from_str(include_str!("../llm.config.json")).unwrap();
-        file["providers"]["anthropic"]["maxConcurrent"] = json!(4096);
+        file["providers"]["anthropic"]["maxConcurrent"] = json!(2048);
         let config = folder.path().join("config.json");
         std::fs::write(&config, file.to_string()).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_conclave"))
@@ -171,7 +171,14 @@ impl Service {
             }
         };
         #[allow(clippy::disallowed_methods, reason = "it ends with the process whose output it reads")]
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = lines.next_line().await {
+                if line.contains("ERROR") || line.contains("panicked") {
+                    eprintln!("bench: the service says: {line}");
+                }
+            }
+            eprintln!("bench: the service has ended");
+        });
         Self { _child: child, url }
     }
 }
@@ -179,13 +186,15 @@ impl Service {
 async fn load() {
     let provider = MockProvider::start().await;
     provider.forget_calls();
-    let client = client();
     // What the five calls of a run take by themselves: one, three at once, one.
     provider.latency(Duration::from_secs(1));
-    let pure = all_at_once(|_| pure_path(&client, provider.url())).await;
+    let direct = client();
+    let pure = all_at_once(|_| pure_path(&direct, provider.url())).await;
+    drop(direct);
     eprintln!("bench: directly done in {:.1} s", pure.at(100));
     let folder = TempDir::new().unwrap();
     let service = Service::start(&folder, &provider).await;
+    let client = client();
     let served = all_at_once(|case| served_path(&client, &service.url, case)).await;
     println!("\nLoad: {IN_FLIGHT} runs in flight at once, the mock answers after 1 s; journal in SQLite, on disk.");
     println!("Times are divided by those of the same five calls made directly, without a service.\n");
@@ -268,7 +277,16 @@ async fn served_path(client: &LoopbackClient, url: &str, case: usize) -> u16 {
     let mut body = chat("ask", QUESTION);
     body["user"]["id"] = json!(format!("u{case}"));
     let sent = client.post(format!("{url}/api/chat")).json(&body).send().await;
-    let Ok(response) = sent else { return 0 };
-    let status = response.status().as_u16();
-    if response.bytes().await.is_err() { 0 } else { status }
+    let answered = match sent {
+        Ok(response) => {
+            let status = response.status().as_u16();
+            response.bytes().await.map(|_| status)
+        }
+        Err(error) => Err(error),
+    };
+    answered.unwrap_or_else(|error| {
+        static FIRST: std::sync::Once = std::sync::Once::new();
+        FIRST.call_once(|| eprintln!("bench: no answer: {error:?}"));
+        0
+    })
 }

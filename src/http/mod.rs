@@ -82,7 +82,7 @@ pub fn router(app: Arc<App>) -> Router {
                 .layer(constant("cache-control", "no-store"))
                 .layer(constant("content-security-policy", "default-src 'none'; frame-ancestors 'none'"))
                 .layer(constant("referrer-policy", "no-referrer"))
-                .layer(cors(&app.config))
+                .option_layer(cors(&app.config))
                 .layer(middleware::from_fn(request_id::assign))
                 .layer(CatchPanicLayer::custom(error::panicked))
                 .layer(DefaultBodyLimit::disable())
@@ -92,14 +92,14 @@ pub fn router(app: Arc<App>) -> Router {
 }
 
 /// Pages of other origins may call the API only if `CORS_ORIGINS` names them; never with cookies, of which there are none.
-fn cors(config: &Config) -> CorsLayer {
+fn cors(config: &Config) -> Option<CorsLayer> {
     let origins: Vec<HeaderValue> =
         config.cors_origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
     if origins.is_empty() {
-        return CorsLayer::new();
+        return None;
     }
     let name = HeaderName::from_static;
-    CorsLayer::new()
+    let layer = CorsLayer::new()
         .allow_origin(AllowOrigin::list(origins))
         .allow_methods([Method::GET, Method::POST, Method::DELETE])
         .allow_headers([
@@ -112,5 +112,6 @@ fn cors(config: &Config) -> CorsLayer {
             request_id::HEADER,
         ])
         .expose_headers([header::LOCATION, header::RETRY_AFTER, name("x-conclave-outcome"), request_id::HEADER])
-        .max_age(Duration::from_secs(600))
+        .max_age(Duration::from_secs(600));
+    Some(layer)
 }

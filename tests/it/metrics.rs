@@ -55,10 +55,10 @@ async fn metrics_agree_with_the_journal() {
     assert_eq!(total("conclave_calls_total", &[("role", "critic"), ("result", "provider error")]), 3.0);
     assert_eq!(total("conclave_retries_total", &[]), 2.0);
     assert_eq!(total("conclave_obtained_total", &[("what", "report"), ("how", "clean")]), 5.0);
-    assert_eq!(total("conclave_obtained_total", &[("what", "report"), ("how", "failed")]), 1.0);
+    assert_eq!(total("conclave_obtained_total", &[("what", "report"), ("how", "failed")]), 4.0);
     assert_eq!(total("conclave_statuses_total", &[("agent", "solver"), ("status", "VALID")]), 2.0);
     assert_eq!(total("conclave_gate_total", &[("gate", "ship")]), 2.0);
-    assert_eq!(total("conclave_stage_seconds_count", &[("stage", "plan")]), 2.0);
+    assert_eq!(total("conclave_stage_seconds_count", &[("stage", "plan")]), 3.0);
     let spent: u64 = {
         let mut spent = 0;
         for run in app.get("/api/runs").await.1["runs"].as_array().unwrap() {

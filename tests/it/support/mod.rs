@@ -35,7 +35,14 @@ pub struct LoopbackClient(reqwest::Client);
 pub fn client() -> LoopbackClient {
     // A second installation fails, and that is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let inner = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build();
+    // No keep-alive probes either: of thousands of connections they all come at once, and loopback drops what it cannot
+    // queue, until the kernel takes the other side for dead.
+    let inner = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .tcp_keepalive(None)
+        .tcp_user_timeout(None)
+        .build();
     LoopbackClient(inner.expect("an HTTP client"))
 }
 

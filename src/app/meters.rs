@@ -49,9 +49,15 @@ fn describe() {
     describe_counter!("conclave_budget_refusals_total", "Calls that were not made because the cap had no room");
     describe_counter!("conclave_cap_exceeded_total", "Runs whose provider billed more than was reserved");
     describe_counter!("conclave_refused_total", "Requests that were not taken on, by reason");
+    describe_counter!("conclave_feedback_total", "What readers said of replies");
     describe_gauge!("conclave_runs_in_flight", "Runs that this process works on or has taken on");
     describe_gauge!("conclave_runs_in_flight_limit", "How many runs this process takes on at a time");
     describe_gauge!("conclave_draining", "1 while the process shuts down");
+    describe_gauge!(
+        "conclave_circuit_open",
+        "1 while a model is spared after failures, 0.5 while it is tried again, else 0"
+    );
+    describe_gauge!("conclave_circuit_openings", "How often a model's circuit has opened since the process began");
     describe_gauge!("conclave_build_info", "1, with the version as a label");
     describe_counter!("conclave_http_requests_total", "Answers by method, route and status");
     describe_histogram!(

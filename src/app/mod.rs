@@ -1,6 +1,7 @@
 //! The composition root: the only place that names implementations, and what the doors (HTTP, CLI) call.
 
 mod access;
+mod feedback;
 mod intake;
 mod meters;
 mod pace;
@@ -26,11 +27,12 @@ use crate::journal::{
     self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, PostgresStore, RunFilter, RunRow,
     SpendingLimit, SqliteStore, Store, Wake,
 };
-use crate::llm::{self, BreakerSettings, ProviderSpec, Registry, Seeding, StructuredOutput};
+use crate::llm::{self, BreakerSettings, CircuitPosition, ProviderSpec, Registry, Seeding, StructuredOutput};
 use pace::Pace;
 use runner::Runner;
 
 pub use access::{Access, Admitted, Needs, Refused, works};
+pub use feedback::{FeedbackRefused, MOST_COMMENT_CHARS, give_feedback};
 pub use intake::{FieldProblem, Submission, check, read_answer, read_correction};
 pub use spending::Spent;
 pub use telemetry::init as init_telemetry;
@@ -338,6 +340,22 @@ impl App {
         Ok(outcome)
     }
 
+    /// Takes what a reader thinks of a reply.
+    ///
+    /// # Errors
+    /// [`FeedbackRefused`]; then nothing was written.
+    pub async fn feedback(
+        &self,
+        run: RunId,
+        positive: bool,
+        comment: Option<&str>,
+    ) -> Result<journal::Feedback, FeedbackRefused> {
+        let feedback = give_feedback(&*self.store, self.clock.now(), run, positive, comment).await?;
+        let said = if positive { "positive" } else { "negative" };
+        counter!("conclave_feedback_total", "said" => said).increment(1);
+        Ok(feedback)
+    }
+
     /// Whether a run could be taken on and finished: the database answers, and every enabled role has a model.
     pub async fn ready(&self) -> Result<(), String> {
         self.store.ready().await.map_err(|error| error.to_string())?;
@@ -377,6 +395,15 @@ impl App {
         gauge!("conclave_runs_in_flight").set(in_flight as f64);
         gauge!("conclave_runs_in_flight_limit").set(most as f64);
         gauge!("conclave_draining").set(if self.runner.is_draining() { 1.0 } else { 0.0 });
+        for circuit in self.committee.models.circuits() {
+            let labels = [("provider", circuit.provider), ("model", circuit.model)];
+            gauge!("conclave_circuit_open", &labels).set(match circuit.state {
+                CircuitPosition::Closed => 0.0,
+                CircuitPosition::HalfOpen => 0.5,
+                CircuitPosition::Open => 1.0,
+            });
+            gauge!("conclave_circuit_openings", &labels).set(circuit.opened_total as f64);
+        }
         gauge!("conclave_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
         meters::metrics().map_or_else(String::new, metrics_exporter_prometheus::PrometheusHandle::render)
     }

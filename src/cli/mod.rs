@@ -8,12 +8,15 @@ mod doctor;
 pub mod events;
 mod exit;
 mod export;
+mod feedback;
 mod health;
 mod import;
 mod progress;
 mod prune;
 mod quote;
 mod remote;
+mod replay;
+mod report;
 mod runs;
 mod serve;
 mod show;
@@ -56,6 +59,12 @@ enum Command {
     Show(show::ShowArguments),
     /// Prove that nothing in a run's journal was altered.
     Verify(verify::VerifyArguments),
+    /// Score a run again from its journal under the config in force; buys nothing.
+    Replay(replay::ReplayArguments),
+    /// Say what you think of a reply: it goes into the run's journal.
+    Feedback(feedback::FeedbackArguments),
+    /// Show the track record of models and of c_final, from the journals.
+    Report(report::ReportArguments),
     /// Write finished runs with their journals as JSON Lines, one run a line.
     Export(export::ExportArguments),
     /// Take in what an export wrote; every chain is verified first.
@@ -106,6 +115,9 @@ pub async fn run() -> Exit {
         Command::Runs(arguments) => runs::run(&env, arguments).await,
         Command::Show(arguments) => show::run(&env, arguments).await,
         Command::Verify(arguments) => verify::run(&env, arguments).await,
+        Command::Replay(arguments) => replay::run(&env, arguments).await,
+        Command::Feedback(arguments) => feedback::run(&env, arguments).await,
+        Command::Report(arguments) => report::run(&env, arguments).await,
         Command::Export(arguments) => export::run(&env, arguments).await,
         Command::Import(arguments) => import::run(&env, arguments).await,
         Command::Prune(arguments) => prune::run(&env, arguments).await,

@@ -1,19 +1,18 @@
 //! c_final: what the engine measured, what the master estimates of it, and what is applied.
 
-use super::Committee;
+use crate::config::Policy;
 use crate::domain::{Confidence, Judgement, Terms};
 use crate::journal::Draft;
 
 /// Whether the threshold is out of reach even with the largest bonus: then no synthesis is bought (SPEC 6).
-pub fn out_of_reach(house: &Committee, judgement: &Judgement) -> bool {
-    judgement.base_score + house.policy.max_coverage_bonus < house.policy.ask_user_threshold
+pub fn out_of_reach(policy: &Policy, judgement: &Judgement) -> bool {
+    judgement.base_score + policy.max_coverage_bonus < policy.ask_user_threshold
 }
 
 /// c_final. The master's estimates are clamped to the policy's bounds, and then held against the service's own
 /// measurements: a conflict that was detected counts at least as measured, and coverage at most as measured, so that
 /// confidence is never higher than what was earned.
-pub fn settle(house: &Committee, judgement: &Judgement, draft: Option<&Draft>) -> Confidence {
-    let policy = &house.policy;
+pub fn settle(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> Confidence {
     let estimated = |f: fn(&Draft) -> Option<f64>| draft.and_then(f).filter(|x| x.is_finite());
     let penalty = estimated(|d| d.conflict_penalty);
     let bonus = estimated(|d| d.coverage_bonus);

@@ -205,7 +205,7 @@ async fn finished(run: &RunContext, finished: AgentFinished) -> Result<AgentOutc
 }
 
 /// The agents whose word is needed again: who holds a position in a disagreement, or is not VALID.
-fn contested(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>, panel: &[Agent]) -> Vec<Agent> {
+pub fn contested(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>, panel: &[Agent]) -> Vec<Agent> {
     let holds = |agent: Agent| {
         let name = agent.as_str();
         judgement.disagreements.iter().flat_map(|d| &d.positions).any(|p| p.agents.iter().any(|a| a == name))
@@ -237,26 +237,21 @@ async fn judge(
     if let Some(Event::Scored(scored)) = run.recall(&scored_key(round)) {
         return Ok(scored.judgement);
     }
-    let outputs = panel
-        .iter()
-        .filter_map(|agent| match latest.get(agent) {
-            Some(AgentOutcome::Answered { report, obtained, truncated, .. }) => Some(score::Output {
-                agent: agent.as_str(),
-                report,
-                obtained: *obtained,
-                truncated: *truncated,
-                role_matches: report.agent == agent.as_str(),
-            }),
-            _ => None,
-        })
-        .collect();
+    let outputs = panel.iter().filter_map(|agent| latest.get(agent).and_then(|o| output(*agent, o))).collect();
     let message = case.full_text();
     let panel = score::Panel { message: &message, task_type: Some(plan.task_type), outputs };
-    let judgement = score::judge(&panel, &house.scoring());
+    let judgement = score::judge(&panel, &super::scoring(&house.policy));
     match run.record(Event::Scored(Box::new(Scored { round, judgement }))).await? {
         Event::Scored(scored) => Ok(scored.judgement),
         _ => Err(Failure::internal("the journal has something else in the place of the scores")),
     }
+}
+
+/// An agent's outcome as the engine reads it; `None` for one that failed.
+pub fn output(agent: Agent, outcome: &AgentOutcome) -> Option<score::Output<'_>> {
+    let AgentOutcome::Answered { report, obtained, truncated, .. } = outcome else { return None };
+    let role_matches = report.agent == agent.as_str();
+    Some(score::Output { agent: agent.as_str(), report, obtained: *obtained, truncated: *truncated, role_matches })
 }
 
 /// What every agent of a run has in front of it.

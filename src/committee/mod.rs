@@ -19,13 +19,16 @@ mod plan;
 mod price;
 mod prompts;
 mod question;
+
 mod reply;
+mod rescore;
 mod reuse;
 pub mod score;
 mod sections;
 mod stand_in;
 mod steps;
 mod synthesize;
+mod track_record;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,7 +48,9 @@ pub use audit::{markdown as audit_markdown, view as audit_view};
 pub use plan::OrchestrationPlan;
 pub use price::{Quote, quote};
 pub use prompts::{Error as PromptError, Prompts};
+pub use rescore::{Replayed, Verdict, replay};
 pub use synthesize::FinalSynthesis;
+pub use track_record::{Bin, Member, TrackRecord};
 
 /// Everything a committee needs that is not the question: models, prompts, policy.
 pub struct Committee {
@@ -83,12 +88,12 @@ pub async fn convene(run: &RunContext, house: &Committee) -> Result<Reply, Failu
     }
     let deliberation = deliberate::rounds(run, house, &case, &planned.plan).await?;
     let desk = Desk { run, house, case: &case, plan: &planned.plan, deliberation: &deliberation };
-    let synthesized = if confidence::out_of_reach(house, &deliberation.judgement) {
+    let synthesized = if confidence::out_of_reach(&house.policy, &deliberation.judgement) {
         question::ask_only(&desk).await?
     } else {
         synthesize::write(&desk).await?
     };
-    let confidence = confidence::settle(house, &deliberation.judgement, synthesized.draft.as_ref());
+    let confidence = confidence::settle(&house.policy, &deliberation.judgement, synthesized.draft.as_ref());
     let decision = confidence.gate();
     let gated = gate(run, &case, confidence, decision).await?;
     let task_type = synthesized.draft.as_ref().map_or(planned.plan.task_type, |draft| draft.task_type);
@@ -188,15 +193,6 @@ impl Committee {
         self.roles.get(&role)
     }
 
-    fn scoring(&self) -> score::Policy {
-        score::Policy {
-            thresholds: self.policy.thresholds,
-            weights: self.policy.role_weights.iter().map(|(a, w)| (a.as_str().to_owned(), *w)).collect(),
-            max_conflict_penalty: self.policy.max_conflict_penalty,
-            max_coverage_bonus: self.policy.max_coverage_bonus,
-        }
-    }
-
     /// When a stage must be over: at a share of the run's deadline, counted from the run's start in this process.
     fn stage_end(&self, run: &RunContext, share: f64) -> tokio::time::Instant {
         run.started() + self.policy.deadline(run.accepted().question.mode).mul_f64(share)
@@ -226,6 +222,16 @@ impl Committee {
         // Half fixed, half spread by the run's own seed, so that runs do not come back together.
         let spread = (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(tries) >> 40) as f64 / f64::from(1u32 << 24);
         pause.mul_f64(0.5 + 0.5 * spread).max(Duration::from_millis(least_ms))
+    }
+}
+
+/// The part of the policy that scoring depends on.
+fn scoring(policy: &Policy) -> score::Policy {
+    score::Policy {
+        thresholds: policy.thresholds,
+        weights: policy.role_weights.iter().map(|(a, w)| (a.as_str().to_owned(), *w)).collect(),
+        max_conflict_penalty: policy.max_conflict_penalty,
+        max_coverage_bonus: policy.max_coverage_bonus,
     }
 }
 

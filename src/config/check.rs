@@ -11,7 +11,7 @@ use url::Url;
 use super::env::LOCAL_MODEL_DEFAULT;
 use super::file::{File, PriceFile, ProviderFile, RoleFile};
 use super::shape::{Shaped, below, shape};
-use super::{Config, Env, OutputForm, Price, Problem, Problems, PromptSet, Provider, ProviderKind, RoleModel};
+use super::{Config, Env, OutputForm, Policy, Price, Problem, Problems, PromptSet, Provider, ProviderKind, RoleModel};
 use crate::domain::{Agent, CORE_AGENTS, Role, fingerprint};
 
 const DEFAULT_MAX_TOKENS: u32 = 1200;
@@ -46,6 +46,27 @@ pub fn from_text(text: &str, env: &Env) -> Result<Config, Problems> {
         Err(error) => Shaped::unreadable(Problem { place: "/".into(), detail: format!("not valid JSON: {error}") }),
     };
     check(&shaped, text, env)
+}
+
+/// Reads only the policy of the file that `CONCLAVE_CONFIG` names: no provider, key or model needs to be there.
+///
+/// # Errors
+/// Every problem of the policy, or that the file cannot be read.
+pub fn load_policy(env: &Env) -> Result<Policy, Problems> {
+    let path = env.get_or("CONCLAVE_CONFIG", DEFAULT_CONFIG);
+    let problem = |place: &str, detail: String| Problems(vec![Problem { place: place.into(), detail }]);
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| problem("CONCLAVE_CONFIG", format!("cannot read the config file {path:?}: {}", e.kind())))?;
+    let value = serde_json::from_str::<Value>(&text).map_err(|e| problem("/", format!("not valid JSON: {e}")))?;
+    let shaped = shape(value);
+    let mut check = Check { env, shaped: &shaped, problems: shaped.problems.clone() };
+    let policy = check.policy(&shaped.file.policy);
+    check.problems.retain(|p| p.place.starts_with("/policy") || !p.place.starts_with('/'));
+    check.problems.sort();
+    match policy {
+        Some(policy) if check.problems.is_empty() => Ok(policy),
+        _ => Err(Problems(check.problems)),
+    }
 }
 
 fn check(shaped: &Shaped, text: &str, env: &Env) -> Result<Config, Problems> {

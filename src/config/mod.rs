@@ -21,7 +21,7 @@ use url::Url;
 
 use crate::domain::{Agent, Mode, Role, Thresholds, Usd};
 
-pub use check::{from_text, load};
+pub use check::{from_text, load, load_policy};
 pub use env::Env;
 pub use file::{Limits, OutputForm, PromptSet, ProviderKind, StructuredOutput, json_schema};
 

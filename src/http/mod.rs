@@ -11,7 +11,8 @@ mod request_id;
 mod routes;
 mod sse;
 
-pub use api::chat::{Unread, question, reply_body};
+pub use api::chat::{question, reply_body};
+pub use body::Unread;
 pub use connections::serve;
 
 use std::sync::Arc;
@@ -40,6 +41,7 @@ fn guarded() -> [Routes; 2] {
         .get("/api/runs", api::runs::list, api::runs::about_list)
         .get("/api/runs/{id}", api::runs::show, api::runs::about_show)
         .delete("/api/runs/{id}", api::runs::cancel, api::runs::about_cancel)
+        .post("/api/runs/{id}/feedback", api::feedback::post, api::feedback::about_post)
         .get("/api/runs/{id}/journal", api::runs::journal, api::runs::about_journal)
         .get("/api/runs/{id}/events", api::runs::events, api::runs::about_events);
     let any = Routes::needing(Needs::AnyToken).get("/metrics", api::metrics::metrics, api::metrics::about_metrics);

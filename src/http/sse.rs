@@ -84,7 +84,8 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
         | Event::Trimmed(_)
         | Event::CallSettled(_)
         | Event::Synthesized(_)
-        | Event::Gated(_) => return None,
+        | Event::Gated(_)
+        | Event::Feedback(_) => return None,
     })
 }
 

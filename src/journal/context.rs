@@ -191,12 +191,12 @@ impl RunContext {
         self.started
     }
 
-    /// The journal of another run, such as the one that this continues.
+    /// The journals of the runs that this one goes on from, the nearest first.
     ///
     /// # Errors
     /// [`Stop`], when the database refuses.
-    pub async fn other(&self, run: RunId) -> Result<Vec<Entry>, Stop> {
-        Ok(self.store.entries(run, 0).await?)
+    pub async fn ancestors(&self) -> Result<Vec<(RunId, Vec<Entry>)>, Stop> {
+        Ok(super::ancestors(&*self.store, &self.accepted).await?)
     }
 
     /// What the journal has under a key.

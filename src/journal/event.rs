@@ -29,6 +29,7 @@ pub enum Event {
     Synthesized(Box<Synthesized>),
     Gated(Gated),
     Finished(Box<Finished>),
+    Feedback(Feedback),
 }
 
 impl Event {
@@ -49,6 +50,7 @@ impl Event {
             Event::Synthesized(_) => "synthesis".into(),
             Event::Gated(_) => "gate".into(),
             Event::Finished(_) => "finished".into(),
+            Event::Feedback(e) => format!("feedback/{}", e.number),
         }
     }
 }
@@ -367,4 +369,14 @@ impl Cause {
             Cause::Internal => "internal",
         }
     }
+}
+
+/// What a reader thought of the reply. The only thing that is written after a run's end; the last one counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Feedback {
+    /// From 1, in the order in which they came.
+    pub number: u32,
+    pub positive: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
 }

@@ -8,6 +8,7 @@ mod archive;
 mod chain;
 mod context;
 mod event;
+mod lineage;
 mod observe;
 mod postgres;
 mod rows;
@@ -21,9 +22,10 @@ pub use archive::{Archive, ArchivedEntry};
 pub use chain::{Broken, verify};
 pub use context::{Call, Listener, RunContext, Stop, Wake};
 pub use event::*;
+pub use lineage::ancestors;
 pub use postgres::PostgresStore;
 pub use sqlite::{SqliteBounds, SqliteStore};
 pub use store::{
-    Acceptance, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow, RunState,
-    SpendingLimit, SpendingScope, Store, TokenRow,
+    Acceptance, Annotated, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow,
+    RunState, SpendingLimit, SpendingScope, Store, TokenRow,
 };

@@ -26,7 +26,8 @@ impl Observer {
     /// An event was written. `seen` has the run's events by key, this one included.
     pub(super) fn written(&self, event: &Event, seen: &BTreeMap<String, Event>) {
         match event {
-            Event::Accepted(_) | Event::Claimed(_) => {}
+            // Feedback comes after a run's end, past its observer.
+            Event::Accepted(_) | Event::Claimed(_) | Event::Feedback(_) => {}
             Event::Hinted(hinted) => {
                 let unseen = hinted.unseen.len();
                 self.stage("hints");

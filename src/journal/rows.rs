@@ -63,7 +63,8 @@ pub(super) fn change(event: &Event) -> Option<Change> {
         | Event::AgentFinished(_)
         | Event::Scored(_)
         | Event::Synthesized(_)
-        | Event::Gated(_) => None,
+        | Event::Gated(_)
+        | Event::Feedback(_) => None,
     }
 }
 

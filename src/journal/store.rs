@@ -224,6 +224,17 @@ pub enum Restored {
     Known,
 }
 
+/// What became of something that was written after a run's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Annotated {
+    Written,
+    /// The run has an event with this key.
+    Taken,
+    /// Nobody can add anything to a run under way but its owner.
+    Unfinished,
+    Unknown,
+}
+
 /// Why the store could not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -275,6 +286,9 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`Error::LeaseLost`] and [`Error::CancelRequested`], beside the database's own.
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error>;
+
+    /// Appends an event to the journal of a finished run, which needs no lease.
+    async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error>;
 
     /// The entries of a run after `after` (0: all), in order.
     async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error>;

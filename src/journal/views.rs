@@ -1,8 +1,9 @@
 //! What a journal says, for those who read it: calls, money, outcomes. Pure functions over entries.
 
+use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Accepted, AgentFinished, CallResult, CallSent, CallSettled, Entry, Event, Finished};
+use super::{Accepted, AgentFinished, CallResult, CallSent, CallSettled, Entry, Event, Feedback, Finished};
 use crate::domain::{Usd, fingerprint};
 
 /// One call with its intent and, once it ended, its end.
@@ -83,6 +84,15 @@ pub fn finished(entries: &[Entry]) -> Option<&Finished> {
         Event::Finished(finished) => Some(&**finished),
         _ => None,
     })
+}
+
+/// What was said of the reply, oldest first.
+pub fn feedback(entries: &[Entry]) -> Vec<(Timestamp, &Feedback)> {
+    let said = entries.iter().filter_map(|entry| match &entry.event {
+        Event::Feedback(feedback) => Some((entry.at, feedback)),
+        _ => None,
+    });
+    said.collect()
 }
 
 /// Each agent's last outcome.

@@ -256,7 +256,7 @@ async fn every_command_has_help() {
     let folder = TempDir::new().unwrap();
     let commands = [
         "serve", "ask", "audit", "deep", "runs", "show", "verify", "config", "doctor", "health", "export", "import",
-        "prune", "backup",
+        "prune", "backup", "replay", "feedback", "report",
     ];
     for command in commands {
         let output = conclave(folder.path(), &[command, "--help"], &[]).output().await.unwrap();

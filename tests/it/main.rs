@@ -25,6 +25,7 @@ mod openapi;
 mod pipeline;
 mod provider_selftest;
 mod real_model;
+mod record;
 mod replicas;
 mod resilience;
 mod runs;

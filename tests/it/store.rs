@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use conclave::domain::{Context, Mode, Question, RunId, Scope, Source, Usd, User};
 use conclave::journal::{
-    Acceptance, Accepted, Archive, Asker, CallResult, CallSent, CallSettled, CallStop, CancelOutcome, Cause, Claim,
-    Ending, Error, Event, Finished, Held, NewRun, PostgresStore, Restored, RunFilter, RunState, SpendingLimit,
-    SpendingScope, SqliteStore, Store, TokenRow, verify,
+    Acceptance, Accepted, Annotated, Archive, Asker, CallResult, CallSent, CallSettled, CallStop, CancelOutcome, Cause,
+    Claim, Ending, Error, Event, Feedback, Finished, Held, NewRun, PostgresStore, Restored, RunFilter, RunState,
+    SpendingLimit, SpendingScope, SqliteStore, Store, TokenRow, verify,
 };
 use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
@@ -239,6 +239,9 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     assert_eq!(store.exposure(&limit(SpendingScope::Guild("g".into()), 1.0)).await.unwrap(), Usd::ZERO);
     let lease = store.claim(Claim::Oldest, "o", LEASE, at(2)).await.unwrap().unwrap();
     assert_eq!(store.archive(id(1)).await.unwrap(), None, "it is not finished");
+    let feedback = Event::Feedback(Feedback { number: 1, positive: true, comment: Some("nul \0".into()) });
+    assert_eq!(store.annotate(id(1), at(3), &feedback).await.unwrap(), Annotated::Unfinished);
+    assert_eq!(store.annotate(id(98), at(3), &feedback).await.unwrap(), Annotated::Unknown);
     store.append(&lease, at(3), &[sent("plan"), settled("plan"), failed()]).await.unwrap();
     assert_eq!(store.exposure(&limit(ada(), 1.0)).await.unwrap(), Usd::from_nanos(700));
     assert_eq!(store.accept(limited(2, limit(ada(), 0.15))).await.unwrap(), Acceptance::New);
@@ -261,6 +264,13 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     assert!(store.revoke_token("t1", at(5)).await.unwrap());
     assert!(!store.revoke_token("t1", at(6)).await.unwrap() && !store.revoke_token("t2", at(6)).await.unwrap());
     assert_eq!(store.tokens().await.unwrap(), [TokenRow { revoked_at: Some(at(5)), ..token }]);
+
+    // What is said after the end goes on with the chain, once under one key.
+    assert_eq!(store.annotate(id(1), at(4), &feedback).await.unwrap(), Annotated::Written);
+    assert_eq!(store.annotate(id(1), at(5), &feedback).await.unwrap(), Annotated::Taken);
+    let (entries, row) = (store.entries(id(1), 0).await.unwrap(), store.run(id(1)).await.unwrap().unwrap());
+    assert_eq!((entries.last().unwrap().key.as_str(), row.finished_at), ("feedback/1", Some(at(3))));
+    assert_eq!(verify(id(1), &entries, &row.head_hash), Ok(()));
 
     // A finished run travels whole: row, chain and idempotency key are as they were.
     let archive = store.archive(id(1)).await.unwrap().unwrap();

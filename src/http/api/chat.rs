@@ -5,19 +5,18 @@ use std::sync::{Arc, LazyLock};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use axum::http::header::{ACCEPT, LOCATION};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jsonschema::Validator;
-use jsonschema::error::ValidationErrorKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::app::{App, FieldProblem, Submission};
+use crate::app::{App, Submission};
 use crate::config::Limits;
 use crate::domain::{Agent, Attachment, Context, Mode, Question, Reply, RunId, Source, TaskType, User};
-use crate::http::body::whole;
+use crate::http::body::{Unread, json_bytes, shaped};
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
 use crate::http::reference::{Content, Operation, Schemas};
@@ -288,27 +287,7 @@ pub fn reply_body(reply: &Reply) -> Value {
 }
 
 pub(in crate::http) async fn read(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Question, Problem> {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
-    let essence = content_type.split(';').next().unwrap_or("").trim();
-    if !essence.eq_ignore_ascii_case("application/json") {
-        return Err(Problem::wrong_type());
-    }
-    let declared = headers.get("content-length").and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
-    if declared.is_some_and(|bytes| bytes > limits.body_bytes) {
-        return Err(Problem::too_large(limits.body_bytes));
-    }
-    let bytes = whole(body, limits).await?;
-    question(&bytes).map_err(|unread| match unread {
-        Unread::NotJson(detail) => Problem::not_json(detail),
-        Unread::WrongShape(problems) => Problem::wrong_shape(problems),
-    })
-}
-
-/// Why a body is no question.
-#[derive(Debug)]
-pub enum Unread {
-    NotJson(String),
-    WrongShape(Vec<FieldProblem>),
+    Ok(question(&json_bytes(headers, body, limits).await?)?)
 }
 
 /// Reads the body of a chat. Whether it keeps the rules is for [`crate::app::check`] to say.
@@ -316,48 +295,8 @@ pub enum Unread {
 /// # Errors
 /// [`Unread`]: it is not JSON, or everything in which it differs from the documented shape.
 pub fn question(body: &[u8]) -> Result<Question, Unread> {
-    let value: Value = serde_json::from_slice(body).map_err(|error| Unread::NotJson(error.to_string()))?;
-    let problems = shape_problems(&value);
-    if !problems.is_empty() {
-        return Err(Unread::WrongShape(problems));
-    }
-    let body: ChatBody = serde_json::from_value(value).map_err(|error| {
-        Unread::WrongShape(vec![FieldProblem { pointer: String::new(), detail: error.to_string() }])
-    })?;
+    let body: ChatBody = shaped(body, SHAPE.as_ref())?;
     Ok(body.into())
-}
-
-/// Everything in which a body differs from the documented shape.
-fn shape_problems(value: &Value) -> Vec<FieldProblem> {
-    let Some(shape) = SHAPE.as_ref() else { return vec![] };
-    let mut problems = vec![];
-    for error in shape.iter_errors(value) {
-        let place = error.instance_path().to_string();
-        match error.kind() {
-            ValidationErrorKind::AdditionalProperties { unexpected } => {
-                problems.extend(unexpected.iter().map(|key| FieldProblem {
-                    pointer: format!("{place}/{}", key.replace('~', "~0").replace('/', "~1")),
-                    detail: "unknown field".to_owned(),
-                }));
-            }
-            ValidationErrorKind::Required { property } => problems.push(FieldProblem {
-                pointer: format!("{place}/{}", property.as_str().unwrap_or_default()),
-                detail: "is missing".to_owned(),
-            }),
-            // The message of a mismatch would repeat the value, which may be long and is the client's own.
-            ValidationErrorKind::Type { .. } => {
-                problems.push(FieldProblem { pointer: place, detail: "has the wrong type".to_owned() });
-            }
-            // Rules of `check`, which says in full what is wrong.
-            ValidationErrorKind::MinLength { .. }
-            | ValidationErrorKind::MaxLength { .. }
-            | ValidationErrorKind::MaxItems { .. }
-            | ValidationErrorKind::Pattern { .. }
-            | ValidationErrorKind::Format { .. } => {}
-            _ => problems.push(FieldProblem { pointer: place, detail: "is not one of the allowed values".to_owned() }),
-        }
-    }
-    problems
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {

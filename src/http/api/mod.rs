@@ -1,6 +1,7 @@
 //! The JSON API.
 
 pub(super) mod chat;
+pub(super) mod feedback;
 pub(super) mod health;
 pub(super) mod metrics;
 pub(super) mod quote;

@@ -156,7 +156,7 @@ fn summary_example() -> Value {
     })
 }
 
-fn id() -> Value {
+pub(super) fn id() -> Value {
     json!({ "type": "string", "format": "uuid" })
 }
 

@@ -88,7 +88,7 @@ pub(in crate::http) async fn list(
 }
 
 /// The id in the path as it came.
-type Id = Result<Path<String>, PathRejection>;
+pub(in crate::http) type Id = Result<Path<String>, PathRejection>;
 
 pub(in crate::http) async fn show(State(app): State<Arc<App>>, id: Id) -> Result<Json<RunBody>, Problem> {
     let row = find(&app, id).await?;
@@ -187,7 +187,7 @@ pub(in crate::http) async fn cancel(State(app): State<Arc<App>>, id: Id) -> Resu
     }
 }
 
-fn parse(id: Id) -> Result<RunId, Problem> {
+pub(in crate::http) fn parse(id: Id) -> Result<RunId, Problem> {
     id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(Problem::no_such_run)
 }
 

@@ -9,7 +9,7 @@ use sqlx::postgres::PgPool;
 use super::transact::{Broken, begin, millis, plain};
 use crate::domain::RunId;
 use crate::journal::rows::{self, Change};
-use crate::journal::{ArchivedEntry, Claim, Claimed, Error, Event, Lease, statements};
+use crate::journal::{Annotated, ArchivedEntry, Claim, Claimed, Error, Event, Lease, statements};
 
 pub(super) async fn claim(
     pool: &PgPool,
@@ -66,6 +66,25 @@ pub(super) async fn once(pool: &PgPool, lease: &Lease, at: Timestamp, events: &[
     let seq = write(&mut tx, lease.run, at, events, (seq, hash)).await?;
     tx.commit().await?;
     Ok(seq)
+}
+
+/// Appends to a finished run. Its row is held until the end of the transaction.
+pub(super) async fn annotate(pool: &PgPool, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Broken> {
+    let mut tx = begin(pool).await?;
+    let found = sqlx::query("SELECT * FROM runs WHERE id = $1 FOR UPDATE")
+        .bind(run.to_string())
+        .fetch_optional(&mut *tx)
+        .await?;
+    let Some(row) = found.as_ref().map(rows::run).transpose()? else { return Ok(Annotated::Unknown) };
+    if !row.state.is_terminal() {
+        return Ok(Annotated::Unfinished);
+    }
+    let head = (row.head_seq, row.head_hash);
+    if write(&mut tx, run, at, std::slice::from_ref(event), head).await? == row.head_seq {
+        return Ok(Annotated::Taken);
+    }
+    tx.commit().await?;
+    Ok(Annotated::Written)
 }
 
 /// Appends to the chain after `head`, within the caller's transaction, and keeps the row in step. Returns the last seq.

@@ -23,8 +23,8 @@ use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Row as _, SqlSaf
 
 use super::rows::{self, Columns};
 use super::store::{
-    Acceptance, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow, RunState,
-    SpendingLimit, Store, TokenRow,
+    Acceptance, Annotated, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow,
+    RunState, SpendingLimit, Store, TokenRow,
 };
 use super::{Archive, Event, statements};
 use crate::domain::{Mode, RunId, Usd};
@@ -164,6 +164,16 @@ impl Store for PostgresStore {
         loop {
             match append::once(&self.pool, lease, at, events).await {
                 Ok(seq) => return Ok(seq),
+                Err(broken) => tries = broken.again(tries).await?,
+            }
+        }
+    }
+
+    async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
+        let mut tries = 0;
+        loop {
+            match append::annotate(&self.pool, run, at, event).await {
+                Ok(annotated) => return Ok(annotated),
                 Err(broken) => tries = broken.again(tries).await?,
             }
         }

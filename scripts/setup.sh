@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the build needs from the system: a C++ compiler, cmake and libclang (for llama.cpp), python3 with pip
-# and venv (for the weights and the check tools). Does nothing when all is there.
+# and venv (for the weights and the check tools), and PostgreSQL (for the tests). Does nothing when all is there.
 set -euo pipefail
 
 fail() {
@@ -38,6 +38,8 @@ else
     python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
     python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
 fi
+# The tests start a server of their own from its programs.
+has initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
 if [ "${#missing[@]}" -eq 0 ]; then
     echo "setup: nothing is missing"
     exit 0
@@ -53,5 +55,11 @@ else
 fi
 echo "setup: installing ${missing[*]}"
 "${as_root[@]}" apt-get update -qq || fail "apt-get update failed; is there a network?"
+if [[ " ${missing[*]} " == *" postgresql "* ]] && [ ! -e /etc/postgresql-common/createcluster.conf ]; then
+    # Only the programs are wanted: without this the package would also make a cluster and start it.
+    "${as_root[@]}" mkdir -p /etc/postgresql-common/createcluster.d
+    echo 'create_main_cluster = false' |
+        "${as_root[@]}" tee /etc/postgresql-common/createcluster.d/conclave-tests.conf >/dev/null
+fi
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" ||
     fail "apt-get could not install ${missing[*]}"

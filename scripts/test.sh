@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that CI runs, in one target folder. Each step is timed; a failed check does not keep the next from running.
-# scripts/test.sh check: formatting and lints only.
+# scripts/test.sh check: formatting and lints only. scripts/test.sh with-postgres NEXTEST: its own, for the step of the tests.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
@@ -35,19 +35,29 @@ docs() { RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps; }
 summary=$(mktemp)
 trap 'rm -f "$summary"' EXIT
 
+# All tests with a throwaway PostgreSQL beside them, then those of the HTTP API once more with their journals in it.
 tests() {
     local tool
     tool=$(scripts/tool.sh cargo-nextest "$nextest") || return 1
-    "$tool" nextest run --locked --workspace --no-fail-fast 2>&1 | tee "$summary"
+    CONCLAVE_SCHEMATHESIS=$(scripts/schemathesis.sh) || return 1
+    export CONCLAVE_SCHEMATHESIS
+    scripts/postgres.sh scripts/test.sh with-postgres "$tool" 2>&1 | tee "$summary"
 }
 
-# `N passed, N failed` from nextest's closing line: `Summary [ 1.2s] 9 tests run: 7 passed (1 slow), 1 failed, 1 timed out`.
+with_postgres() {
+    local result=0
+    "$1" nextest run --locked --workspace --no-fail-fast || result=1
+    printf '\n-- once more, with the journals in PostgreSQL\n'
+    CONCLAVE_TEST_STORE=postgres "$1" nextest run --locked --no-fail-fast -E 'test(/^(chat|runs)::/)' || result=1
+    return "$result"
+}
+
+# `N passed, N failed` from nextest's closing lines: `Summary [ 1.2s] 9 tests run: 7 passed (1 slow), 1 failed, 1 timed out`.
 count() {
     sed 's/\x1b\[[0-9;]*m//g' "$summary" | awk '
         /^ *Summary \[/ {
-            passed = failed = 0
             for (i = 2; i <= NF; i++) {
-                if ($i ~ /^passed/) passed = $(i - 1)
+                if ($i ~ /^passed/) passed += $(i - 1)
                 if ($i ~ /^failed/ && $(i - 1) ~ /^[0-9]+$/) failed += $(i - 1)
                 # "1 exec failed", "1 timed out"
                 if (($i == "exec" || $i == "timed") && $(i - 1) ~ /^[0-9]+$/) failed += $(i - 1)
@@ -73,6 +83,11 @@ if [ "${1:-}" = check ]; then
     close quiet
 fi
 
+if [ "${1:-}" = with-postgres ]; then
+    with_postgres "$2"
+    exit
+fi
+
 # Without these two nothing that follows can say anything.
 step "system packages" scripts/setup.sh || close
 step "model weights" scripts/fetch-model.sh || close
@@ -81,6 +96,5 @@ step "lints" lints
 step "lints without the in-process model" lints_without_model
 step "bans, licences, sources" dependencies
 step "documentation" docs
-# A PostgreSQL for the storage tests is started here once there is a store for it.
 step "tests" tests
 close

@@ -38,6 +38,8 @@ pub struct Bounds {
 pub enum Error {
     #[error("only https addresses are fetched")]
     Scheme,
+    #[error("only the usual port of https is used")]
+    Port,
     #[error("host {0:?} is not on the list of allowed hosts")]
     Host(String),
     #[error("it could not be fetched")]
@@ -51,15 +53,9 @@ pub enum Error {
 }
 
 impl Fetcher {
-    #[allow(clippy::disallowed_methods, reason = "one of the two outbound doors")]
     pub fn new(bounds: Bounds) -> Self {
-        // Fails only when a provider is installed already, which is just as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
+        let client = bounded(bounds.timeout)
             .https_only(true)
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .timeout(bounds.timeout)
             .dns_resolver(Arc::new(PublicOnly))
             .build()
             .inspect_err(|error| tracing::warn!(%error, "attachments cannot be fetched"))
@@ -106,6 +102,9 @@ impl Fetcher {
         if url.scheme() != "https" {
             return Err(Error::Scheme);
         }
+        if url.port().is_some() {
+            return Err(Error::Port);
+        }
         let host = url.host_str().unwrap_or("").to_lowercase();
         if !self.hosts.contains(&host) {
             return Err(Error::Host(host));
@@ -115,21 +114,39 @@ impl Fetcher {
         {
             return Err(Error::Unreachable);
         }
+        self.download(url).await
+    }
+
+    async fn download(&self, url: Url) -> Result<Vec<u8>, Error> {
         let client = self.client.as_ref().ok_or(Error::Unreachable)?;
         let response = client.get(url).send().await.map_err(|_| Error::Unreachable)?;
         if !response.status().is_success() {
             return Err(Error::Status(response.status().as_u16()));
         }
+        if response.content_length().is_some_and(|declared| declared > self.most_bytes as u64) {
+            return Err(Error::TooLarge(self.most_bytes));
+        }
         let mut bytes = vec![];
         let mut stream = response.bytes_stream();
         while let Some(chunk) = stream.next().await {
-            bytes.extend_from_slice(&chunk.map_err(|_| Error::Unreachable)?);
-            if bytes.len() > self.most_bytes {
+            let chunk = chunk.map_err(|_| Error::Unreachable)?;
+            if bytes.len() + chunk.len() > self.most_bytes {
                 return Err(Error::TooLarge(self.most_bytes));
             }
+            bytes.extend_from_slice(&chunk);
         }
         Ok(bytes)
     }
+}
+
+/// A client that goes nowhere but where it is sent, for so long at most, and takes bytes as they come: nothing is
+/// unpacked, whatever other crates turn on.
+#[allow(clippy::disallowed_methods, reason = "one of the two outbound doors")]
+fn bounded(timeout: Duration) -> reqwest::ClientBuilder {
+    // Fails only when a provider is installed already, which is just as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(timeout);
+    builder.no_gzip().no_brotli().no_deflate().no_zstd()
 }
 
 /// Resolves names to public addresses only.
@@ -164,6 +181,7 @@ fn is_public(address: IpAddr) -> bool {
             let shared = a == 100 && (64..128).contains(&b);
             let benchmark = a == 198 && (b == 18 || b == 19);
             let protocol = a == 192 && b == 0 && c == 0;
+            let relay = a == 192 && b == 88 && c == 99;
             !(v4.is_private()
                 || v4.is_loopback()
                 || v4.is_link_local()
@@ -175,17 +193,20 @@ fn is_public(address: IpAddr) -> bool {
                 || a >= 240
                 || shared
                 || benchmark
-                || protocol)
+                || protocol
+                || relay)
         }
         IpAddr::V6(v6) => {
             if let Some(v4) = v6.to_ipv4() {
                 return is_public(IpAddr::V4(v4));
             }
             let [first, second, ..] = v6.segments();
-            let translated = first == 0x64 && second == 0xff9b;
-            let documentation = first == 0x2001 && second == 0xdb8;
-            let six_to_four = first == 0x2002;
-            (first & 0xe000) == 0x2000 && !translated && !documentation && !six_to_four
+            // Only 2000::/3 is handed out; NAT64 (64:ff9b::/96), local and link-local addresses are outside of it.
+            let global = (first & 0xe000) == 0x2000;
+            let documentation = (first == 0x2001 && second == 0xdb8) || (first == 0x3fff && second < 0x1000);
+            // Teredo and others of the protocols' own, and 6to4: an IPv4 address may be inside.
+            let protocol = (first == 0x2001 && second < 0x200) || first == 0x2002;
+            global && !documentation && !protocol
         }
     }
 }
@@ -228,10 +249,120 @@ mod tests {
 
     #[test]
     fn addresses_of_the_house_are_not_public() {
-        let no = ["127.0.0.1", "10.1.2.3", "192.168.0.1", "169.254.169.254", "100.64.0.1", "::1", "fe80::1", "fd00::1"];
-        assert!(no.iter().all(|a| !is_public(a.parse().unwrap())));
-        assert!(!is_public("::ffff:10.0.0.1".parse().unwrap()));
-        assert!(is_public("1.1.1.1".parse().unwrap()) && is_public("2606:4700::1111".parse().unwrap()));
+        let no = [
+            "0.0.0.0",
+            "0.1.2.3",
+            "10.1.2.3",
+            "100.64.0.1",
+            "127.0.0.1",
+            "127.255.255.254",
+            "169.254.169.254",
+            "172.16.0.1",
+            "192.0.0.8",
+            "192.88.99.1",
+            "192.168.0.1",
+            "198.18.0.1",
+            "203.0.113.5",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::127.0.0.1",
+            "::ffff:10.0.0.1",
+            "::ffff:169.254.169.254",
+            "64:ff9b::a9fe:a9fe",
+            "64:ff9b:1::a00:1",
+            "100::1",
+            "2001::1",
+            "2001:db8::1",
+            "2002:a00:1::",
+            "3fff::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "fe80::1",
+            "fec0::1",
+            "ff02::1",
+        ];
+        let public: Vec<&str> = no.into_iter().filter(|a| is_public(a.parse().unwrap())).collect();
+        assert_eq!(public, [""; 0]);
+        let yes = ["1.1.1.1", "100.128.0.1", "172.32.0.1", "2606:4700::1111", "2001:4860:4860::8888"];
+        assert!(yes.iter().all(|a| is_public(a.parse().unwrap())));
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_into_the_house_has_no_address_to_connect_to() {
+        let resolve = |name: &str| PublicOnly.resolve(name.parse().unwrap());
+        assert!(resolve("localhost").await.is_err());
+        assert!(resolve("127.0.0.1").await.is_err());
+    }
+
+    #[tokio::test]
+    async fn other_ports_and_other_spellings_of_an_address_are_refused() {
+        assert!(unseen("https://cdn.example:8443/a.png").await.contains("usual port"));
+        let spellings =
+            ["https://0x7f000001/a", "https://2130706433/a", "https://127.1/a", "https://[::ffff:127.0.0.1]/a"];
+        for url in spellings {
+            let refused = unseen(url).await;
+            assert!(
+                refused.contains("could not be fetched") || refused.contains("not on the list"),
+                "{url}: {refused}"
+            );
+        }
+        assert!(unseen("https://cdn.example.evil.example/a").await.contains("not on the list"));
+        assert!(unseen("https://cdn.example@evil.example/a").await.contains("not on the list"));
+    }
+
+    /// The client as it is, but for the house's own addresses, where a test can listen.
+    async fn downloaded(server: &wiremock::MockServer, path: &str) -> Result<Vec<u8>, Error> {
+        let client = bounded(Duration::from_secs(5)).build().unwrap();
+        let fetcher = Fetcher { client: Some(client), hosts: BTreeSet::new(), most_bytes: 1000 };
+        fetcher.download(Url::parse(&format!("{}{path}", server.uri())).unwrap()).await
+    }
+
+    #[tokio::test]
+    async fn redirects_are_not_followed_packed_bytes_stay_packed_and_size_is_bounded() {
+        use wiremock::matchers::path;
+        use wiremock::{Mock, MockServer, ResponseTemplate};
+        let (server, inside) = (MockServer::start().await, MockServer::start().await);
+        let away = ResponseTemplate::new(302).insert_header("location", format!("{}/secret", inside.uri()));
+        Mock::given(path("/away")).respond_with(away).mount(&server).await;
+        // As long as a bomb that unpacks to gigabytes, and with its first bytes.
+        let packed = [&[0x1f, 0x8b, 8, 0][..], &[7; 500]].concat();
+        let bomb = ResponseTemplate::new(200).insert_header("content-encoding", "gzip").set_body_bytes(packed.clone());
+        Mock::given(path("/bomb")).respond_with(bomb).mount(&server).await;
+        Mock::given(path("/large"))
+            .respond_with(ResponseTemplate::new(200).set_body_bytes(vec![1; 1001]))
+            .mount(&server)
+            .await;
+        assert!(matches!(downloaded(&server, "/away").await, Err(Error::Status(302))));
+        assert_eq!(inside.received_requests().await.unwrap().len(), 0);
+        assert_eq!(downloaded(&server, "/bomb").await.unwrap(), packed);
+        assert!(matches!(downloaded(&server, "/large").await, Err(Error::TooLarge(1000))));
+        let asked = server.received_requests().await.unwrap();
+        assert!(asked.iter().all(|request| !request.headers.contains_key("accept-encoding")));
+    }
+
+    #[tokio::test]
+    async fn a_body_without_an_end_is_cut_at_the_bound() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/endless", listener.local_addr().unwrap());
+        let endless = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
+            while stream.write_all(b"10\r\n0123456789abcdef\r\n").await.is_ok() {}
+        };
+        let client = bounded(Duration::from_secs(5)).build().unwrap();
+        let fetcher = Fetcher { client: Some(client), hosts: BTreeSet::new(), most_bytes: 1000 };
+        let cut = async {
+            let result = fetcher.download(Url::parse(&url).unwrap()).await;
+            drop(fetcher);
+            result
+        };
+        let ((), result) = tokio::join!(endless, cut);
+        assert!(matches!(result, Err(Error::TooLarge(1000))));
     }
 
     #[tokio::test]

@@ -48,6 +48,18 @@ impl Clock {
         }
     }
 
+    /// Bits that nobody can guess, for secrets.
+    pub fn new_secret(&self) -> [u8; 32] {
+        match self {
+            Self::System => rand::random(),
+            Self::Fixed { ticks, .. } => {
+                let mut bits = [0u8; 32];
+                bits[24..].copy_from_slice(&ticks.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+                bits
+            }
+        }
+    }
+
     /// A fresh random seed.
     pub fn new_seed(&self) -> u64 {
         match self {

@@ -36,6 +36,10 @@ pub fn check(question: &mut Question, limits: &Limits) -> Vec<FieldProblem> {
     } else if chars > limits.message_chars {
         add("/message", format!("has {chars} characters; at most {} are allowed", limits.message_chars));
     }
+    if question.message.contains('\0') {
+        // A database need not be able to hold it.
+        add("/message", "has a NUL character".into());
+    }
     let ids = [
         ("/user/id", Some(&question.user.id), true),
         ("/user/name", Some(&question.user.name), false),
@@ -60,6 +64,8 @@ pub fn check(question: &mut Question, limits: &Limits) -> Vec<FieldProblem> {
     for (i, attachment) in question.attachments.iter().enumerate() {
         if attachment.filename.trim().is_empty() || attachment.filename.chars().count() > 255 {
             add(&format!("/attachments/{i}/filename"), "must have 1 to 255 characters".into());
+        } else if attachment.filename.chars().any(char::is_control) {
+            add(&format!("/attachments/{i}/filename"), "has control characters".into());
         }
         if let Some(declared) = &attachment.content_type
             && (declared.len() > 100 || !declared.bytes().all(|b| b == b' ' || b.is_ascii_graphic()))
@@ -68,13 +74,24 @@ pub fn check(question: &mut Question, limits: &Limits) -> Vec<FieldProblem> {
             add(&format!("/attachments/{i}/contentType"), detail);
         }
         let data = attachment.url.starts_with("data:");
-        if !data && url::Url::parse(&attachment.url).is_ok_and(|url| url.scheme() != "https") {
+        if !written_as_uri(&attachment.url) {
+            let detail = "has characters that an address must have percent-encoded".into();
+            add(&format!("/attachments/{i}/url"), detail);
+        } else if !data && url::Url::parse(&attachment.url).is_ok_and(|url| url.scheme() != "https") {
             add(&format!("/attachments/{i}/url"), "must be an https address".into());
         } else if !data && url::Url::parse(&attachment.url).is_err() {
             add(&format!("/attachments/{i}/url"), "is not an address".into());
         }
     }
     problems
+}
+
+/// Whether a text has only what a URI (RFC 3986) may have: no spaces, nothing beyond ASCII, each `%` before two
+/// hexadecimal digits, and one `#` at the most.
+fn written_as_uri(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#@!$&'()*+,;=%".contains(c);
+    let hex = |part: &str| part.get(..2).is_some_and(|two| two.bytes().all(|b| b.is_ascii_hexdigit()));
+    text.chars().all(plain) && text.split('%').skip(1).all(hex) && text.matches('#').count() <= 1
 }
 
 /// The key under which repetitions join: the client's own, or that of its message.
@@ -147,7 +164,7 @@ pub(super) async fn continuation(
     let window = SignedDuration::try_from(policy.clarification_window).unwrap_or(SignedDuration::from_mins(30));
     let since = now.saturating_sub(window).unwrap_or(now);
     let Some(last) = store.last_reply(&asker, since).await? else { return Ok(None) };
-    let correction = CORRECTION.as_ref().and_then(|re| re.captures(&question.message));
+    let correction = read_correction(&question.message);
     if last.state != RunState::Clarification && correction.is_none() {
         return Ok(None);
     }
@@ -155,20 +172,14 @@ pub(super) async fn continuation(
     let synthesized = entries.iter().find_map(|e| if let Event::Synthesized(s) = &e.event { Some(s) } else { None });
     let Some(synthesized) = synthesized else { return Ok(None) };
     let by = match (last.state, correction) {
-        (RunState::Clarification, _) => Some(answer(&synthesized.question, &question.message)),
-        (_, Some(captures)) => {
-            let handle = captures.get(1).map_or("", |m| m.as_str()).to_uppercase();
-            let said = captures.get(2).map_or("", |m| m.as_str().trim());
+        (RunState::Clarification, _) => Some(read_answer(&synthesized.question, &question.message)),
+        (_, Some((handle, said))) => {
             let assumption =
                 synthesized.draft.as_ref().and_then(|draft| draft.assumptions.iter().find(|a| a.handle == handle));
             assumption.map(|assumption| Continuation::Correction {
                 handle,
                 wrong: assumption.text.clone(),
-                correction: if said.is_empty() {
-                    format!("It is not so: {}", assumption.text)
-                } else {
-                    said.to_owned()
-                },
+                correction: if said.is_empty() { format!("It is not so: {}", assumption.text) } else { said },
             })
         }
         _ => None,
@@ -176,8 +187,15 @@ pub(super) async fn continuation(
     Ok(by.map(|by| Continues { parent: last.id, by }))
 }
 
+/// The handle of the assumption that a message corrects, and what it says instead.
+pub fn read_correction(message: &str) -> Option<(String, String)> {
+    let captures = CORRECTION.as_ref()?.captures(message)?;
+    let part = |i| captures.get(i).map_or("", |m| m.as_str().trim());
+    Some((part(1).to_uppercase(), part(2).to_owned()))
+}
+
 /// Reads an answer to a question with three options: a letter, an option's text, or free text.
-fn answer(asked: &Clarification, message: &str) -> Continuation {
+pub fn read_answer(asked: &Clarification, message: &str) -> Continuation {
     let question = asked.question.clone();
     let letter = LETTER.as_ref().and_then(|re| re.captures(message)).and_then(|captures| {
         let letter = captures.get(1)?.as_str().chars().next()?.to_ascii_uppercase();
@@ -215,7 +233,7 @@ mod tests {
     fn read(message: &str) -> (String, Option<char>) {
         let options = ["Docker on one host", "Kubernetes", "Bare metal"].map(str::to_owned);
         let asked = Clarification { question: "Where does it run?".into(), options };
-        match answer(&asked, message) {
+        match read_answer(&asked, message) {
             Continuation::Answer { answer, option, .. } => (answer, option),
             Continuation::Correction { .. } => (String::new(), None),
         }
@@ -267,7 +285,7 @@ mod tests {
     fn free_text_keeps_the_options_that_it_may_speak_of() {
         let options = ["Docker", "Kubernetes", "bare metal"].map(str::to_owned);
         let asked = Clarification { question: "Where does it run?".into(), options };
-        let question = |message: &str| match answer(&asked, message) {
+        let question = |message: &str| match read_answer(&asked, message) {
             Continuation::Answer { question, .. } => question,
             Continuation::Correction { .. } => String::new(),
         };
@@ -289,11 +307,10 @@ mod tests {
             ("assumption A2 is incorrect, we run Kubernetes", "we run Kubernetes"),
         ];
         for (message, said) in cases {
-            let captures = CORRECTION.as_ref().and_then(|re| re.captures(message)).unwrap();
-            assert_eq!((captures[1].to_uppercase().as_str(), &captures[2]), ("A2", said), "{message}");
+            assert_eq!(read_correction(message), Some(("A2".to_owned(), said.to_owned())), "{message}");
         }
         for other in ["A2 paper is wrong", "A2 is right", "A2 is wrongly sized", "A2s wrong side", "A222 is wrong"] {
-            assert!(CORRECTION.as_ref().unwrap().captures(other).is_none(), "{other}");
+            assert_eq!(read_correction(other), None, "{other}");
         }
     }
 

@@ -1,35 +1,48 @@
 //! The composition root: the only place that names implementations, and what the doors (HTTP, CLI) call.
 
+mod access;
+mod feedback;
 mod intake;
+mod meters;
+mod pace;
+mod rate;
 mod runner;
+mod spending;
 mod telemetry;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use secrecy::SecretString;
+use metrics::{counter, gauge};
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::attachments::{Bounds, Fetcher};
 use crate::clock::Clock;
 use crate::committee::{Committee, PromptError, Prompts, Quote, quote};
 use crate::config::{self, Config, ProviderKind};
-use crate::domain::{Question, RunId, Usd, fingerprint};
+use crate::domain::{Question, RunId, fingerprint};
 use crate::journal::{
-    self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, RunFilter, RunRow, SpendingScope,
-    SqliteStore, Store, Wake,
+    self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, PostgresStore, RunFilter, RunRow,
+    SpendingLimit, SqliteStore, Store, Wake,
 };
-use crate::llm::{self, ProviderSpec, Registry, Seeding, StructuredOutput};
+use crate::llm::{self, BreakerSettings, CircuitPosition, ProviderSpec, Registry, Seeding, StructuredOutput};
+use pace::Pace;
 use runner::Runner;
 
-pub use intake::{FieldProblem, Submission, check};
+pub use access::{Access, Admitted, Needs, Refused, works};
+pub use feedback::{FeedbackRefused, MOST_COMMENT_CHARS, give_feedback};
+pub use intake::{FieldProblem, Submission, check, read_answer, read_correction};
+pub use spending::Spent;
 pub use telemetry::init as init_telemetry;
 
 /// The running service.
 pub struct App {
     pub config: Config,
     pub clock: Clock,
+    pub access: Access,
+    pace: Pace,
     store: Arc<dyn Store>,
     wake: Wake,
     committee: Arc<Committee>,
@@ -58,12 +71,29 @@ pub enum Rejected {
     KeyReused { run: RunId },
     #[error("too many runs are in flight")]
     Busy,
-    #[error("a spending limit is reached")]
-    Spent { scope: SpendingScope, left: Usd },
+    #[error("{0}")]
+    Spent(Box<Spent>),
+    #[error("this user asks too often")]
+    TooOften { retry_after: std::time::Duration },
     #[error("the service is shutting down")]
     Draining,
     #[error(transparent)]
     Journal(#[from] journal::Error),
+}
+
+impl Rejected {
+    /// One word for counters.
+    fn reason(&self) -> &'static str {
+        match self {
+            Rejected::Invalid(_) => "invalid",
+            Rejected::KeyReused { .. } => "key_reused",
+            Rejected::Spent(_) => "spending_limit",
+            Rejected::TooOften { .. } => "rate_limit",
+            Rejected::Busy => "busy",
+            Rejected::Draining => "draining",
+            Rejected::Journal(_) => "journal",
+        }
+    }
 }
 
 /// A question that was taken on.
@@ -87,7 +117,8 @@ pub async fn open_store(database_url: &str, owner: &str) -> Result<Arc<dyn Store
             }
             Ok(Arc::new(SqliteStore::open(&PathBuf::from(path), owner).await?))
         }
-        _ => Err(StartError::Database("DATABASE_URL must begin with sqlite://".into())),
+        Some(("postgres" | "postgresql", _)) => Ok(Arc::new(PostgresStore::open(database_url, owner).await?)),
+        _ => Err(StartError::Database("DATABASE_URL must begin with sqlite://, postgres:// or postgresql://".into())),
     }
 }
 
@@ -98,7 +129,20 @@ impl App {
     /// [`StartError`]: what cannot be opened, and why.
     pub async fn start(config: Config, clock: Clock) -> Result<Arc<App>, StartError> {
         let owner = clock.new_id().to_string();
-        let store = open_store(&config.database_url, &owner).await?;
+        let store = open_store(config.database_url.expose_secret(), &owner).await?;
+        Self::start_on(config, clock, store, owner).await
+    }
+
+    /// As [`App::start`], with a store of the caller's choice, which was opened for `owner`.
+    ///
+    /// # Errors
+    /// As [`App::start`].
+    pub async fn start_on(
+        config: Config,
+        clock: Clock,
+        store: Arc<dyn Store>,
+        owner: String,
+    ) -> Result<Arc<App>, StartError> {
         let models = models(&config).await?;
         Self::assemble(config, clock, store, models, owner)
     }
@@ -115,6 +159,8 @@ impl App {
         owner: String,
     ) -> Result<Arc<App>, StartError> {
         let prompts = Prompts::load(config.prompts_dir.as_deref())?;
+        let secrets = secrets(&config);
+        let models = models.discreet(&secrets);
         let attachments = Fetcher::new(Bounds {
             hosts: config.attachment_hosts.clone(),
             most_bytes: config.policy.limits.attachment_bytes,
@@ -126,11 +172,16 @@ impl App {
             models,
             prompts,
             attachments,
-            secrets: secrets(&config),
+            secrets,
         });
+        // From here on, what is counted is kept.
+        let _ = meters::metrics();
         let wake = Wake::default();
-        let runner = Runner::new(Arc::clone(&store), Arc::clone(&committee), clock.clone(), wake.clone(), owner);
-        Ok(Arc::new(Self { config, clock, store, wake, committee, runner }))
+        let turns = turns(&config);
+        let runner = Runner::new(Arc::clone(&store), Arc::clone(&committee), clock.clone(), wake.clone(), owner, turns);
+        let access = Access::new(&config, Arc::clone(&store), clock.clone());
+        let pace = Pace::new(&config.policy.limits);
+        Ok(Arc::new(Self { config, clock, access, pace, store, wake, committee, runner }))
     }
 
     /// Takes a question on and starts to work on it. The run is in the journal when this returns.
@@ -138,11 +189,25 @@ impl App {
     /// # Errors
     /// [`Rejected`].
     pub async fn submit(&self, submission: Submission) -> Result<Submitted, Rejected> {
+        let (mode, source) = (submission.question.mode.as_str(), submission.question.source.as_str());
+        let submitted = self.take_on(submission).await;
+        match &submitted {
+            Ok(Submitted { joined: false, .. }) => {
+                counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source).increment(1);
+            }
+            Ok(_) => {}
+            Err(rejected) => counter!("conclave_refused_total", "reason" => rejected.reason()).increment(1),
+        }
+        submitted
+    }
+
+    async fn take_on(&self, submission: Submission) -> Result<Submitted, Rejected> {
         let Submission { mut question, idempotency_key, correlation_id } = submission;
         let problems = check(&mut question, &self.config.policy.limits);
         if !problems.is_empty() {
             return Err(Rejected::Invalid(problems));
         }
+        without_secrets(&mut question, &self.committee.secrets);
         let now = self.clock.now();
         let body = serde_json::to_string(&question).unwrap_or_default();
         let body_hash = fingerprint(&[body.as_bytes()]);
@@ -168,7 +233,15 @@ impl App {
                 None => Err(Rejected::Busy),
             };
         };
-        let new = NewRun { id, at: now, accepted, idempotency_key: key, body_hash, limits: vec![] };
+        // Whoever repeats a question waits here for the first of them, and finds its run instead of a closed door.
+        let turn = self.pace.turn(&accepted.question.user.id).await;
+        if let (Some(_), Some(known)) = (&turn, self.known(key.as_deref(), &body_hash).await?) {
+            return known;
+        }
+        self.pace.take(&accepted.question.user.id).map_err(|retry_after| Rejected::TooOften { retry_after })?;
+        let limits = spending::limits(&self.config.policy, &accepted.question, now);
+        let needed = accepted.cap;
+        let new = NewRun { id, at: now, accepted, idempotency_key: key, body_hash, limits: limits.clone() };
         match self.store.accept(new).await? {
             Acceptance::New => {
                 self.runner.drive(id, slot);
@@ -176,7 +249,12 @@ impl App {
             }
             Acceptance::Joined(run) => Ok(Submitted { run, joined: true }),
             Acceptance::KeyReused(run) => Err(Rejected::KeyReused { run }),
-            Acceptance::OverLimit { scope, left } => Err(Rejected::Spent { scope, left }),
+            Acceptance::OverLimit { scope, left } => {
+                let limit = limits.into_iter().find(|limit| limit.scope == scope);
+                let limit = limit.unwrap_or(SpendingLimit { scope, since: now, most: left });
+                let (store, policy) = (&*self.store, &self.config.policy);
+                Err(Rejected::Spent(Box::new(spending::spent(store, policy, (limit, left, needed), now).await?)))
+            }
         }
     }
 
@@ -192,14 +270,14 @@ impl App {
     /// # Errors
     /// When the database refuses; `None` when there is no such run.
     pub async fn finished(&self, run: RunId) -> Result<Option<Finished>, journal::Error> {
-        let mut wake = self.wake.listen();
+        let mut wake = self.wake.listen(run);
         loop {
             let Some(row) = self.store.run(run).await? else { return Ok(None) };
             if row.state.is_terminal() {
                 let entries = self.store.entries(run, 0).await?;
                 return Ok(journal::views::finished(&entries).cloned());
             }
-            runner::woken(&mut wake, run).await;
+            runner::woken(&mut wake).await;
         }
     }
 
@@ -208,7 +286,7 @@ impl App {
         let (sender, receiver) = tokio::sync::mpsc::channel(64);
         let (store, wake) = (Arc::clone(&self.store), self.wake.clone());
         self.runner.spawn_reader(async move {
-            let mut wake = wake.listen();
+            let mut wake = wake.listen(run);
             let mut after = after;
             loop {
                 let entries = match store.entries(run, after).await {
@@ -234,7 +312,7 @@ impl App {
                 }
                 tokio::select! {
                     () = sender.closed() => return,
-                    () = runner::woken(&mut wake, run) => {}
+                    () = runner::woken(&mut wake) => {}
                 }
             }
         });
@@ -253,13 +331,29 @@ impl App {
         self.store.entries(run, 0).await
     }
 
-    /// Asks a run to stop; one of this process stops at once.
+    /// Asks a run to stop; one of this process stops at once, that of another when it hears of it.
     pub async fn cancel(&self, run: RunId) -> Result<CancelOutcome, journal::Error> {
         let outcome = self.store.cancel(run).await?;
         if outcome == CancelOutcome::Requested {
             self.runner.cancel(run);
         }
         Ok(outcome)
+    }
+
+    /// Takes what a reader thinks of a reply.
+    ///
+    /// # Errors
+    /// [`FeedbackRefused`]; then nothing was written.
+    pub async fn feedback(
+        &self,
+        run: RunId,
+        positive: bool,
+        comment: Option<&str>,
+    ) -> Result<journal::Feedback, FeedbackRefused> {
+        let feedback = give_feedback(&*self.store, self.clock.now(), run, positive, comment).await?;
+        let said = if positive { "positive" } else { "negative" };
+        counter!("conclave_feedback_total", "said" => said).increment(1);
+        Ok(feedback)
     }
 
     /// Whether a run could be taken on and finished: the database answers, and every enabled role has a model.
@@ -278,8 +372,10 @@ impl App {
         if missing.is_empty() { Ok(()) } else { Err(missing.join("; ")) }
     }
 
-    /// Takes over what dead or silent processes left, now and from then on, until the service drains.
+    /// Takes over what dead or silent processes left, now and from then on, until the service drains; and exchanges news
+    /// of runs with the other processes on the database.
     pub fn keep_recovering(&self) {
+        self.runner.keep_in_touch();
         self.runner.keep_recovering();
     }
 
@@ -293,13 +389,59 @@ impl App {
         quote(&self.committee, question)
     }
 
+    /// The process's metrics in Prometheus text format.
+    pub fn metrics(&self) -> String {
+        let (in_flight, most) = self.runner.load();
+        gauge!("conclave_runs_in_flight").set(in_flight as f64);
+        gauge!("conclave_runs_in_flight_limit").set(most as f64);
+        gauge!("conclave_draining").set(if self.runner.is_draining() { 1.0 } else { 0.0 });
+        for circuit in self.committee.models.circuits() {
+            let labels = [("provider", circuit.provider), ("model", circuit.model)];
+            gauge!("conclave_circuit_open", &labels).set(match circuit.state {
+                CircuitPosition::Closed => 0.0,
+                CircuitPosition::HalfOpen => 0.5,
+                CircuitPosition::Open => 1.0,
+            });
+            gauge!("conclave_circuit_openings", &labels).set(circuit.opened_total as f64);
+        }
+        gauge!("conclave_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+        meters::metrics().map_or_else(String::new, metrics_exporter_prometheus::PrometheusHandle::render)
+    }
+
     pub fn committee(&self) -> &Committee {
         &self.committee
     }
 }
 
+/// Everything in the configuration that nobody may read.
 fn secrets(config: &Config) -> Vec<SecretString> {
-    config.providers.values().filter_map(|p| p.api_key.clone()).chain(config.token.clone()).collect()
+    let passwords = config.providers.values().filter_map(|p| p.base_url.as_ref()?.password().map(SecretString::from));
+    let database = url::Url::parse(config.database_url.expose_secret()).ok();
+    let database = database.as_ref().and_then(url::Url::password).map(SecretString::from);
+    let keys = config.providers.values().filter_map(|p| p.api_key.clone());
+    keys.chain(passwords).chain(config.token.clone()).chain(database).collect()
+}
+
+/// A secret that a user quotes in a question goes no further: not into the journal, and not to a model.
+fn without_secrets(question: &mut Question, secrets: &[SecretString]) {
+    let names = question.attachments.iter_mut().map(|attachment| &mut attachment.filename);
+    for text in names.chain([&mut question.message, &mut question.user.name]) {
+        *text = llm::without_secrets(text, secrets).into_owned();
+    }
+}
+
+/// How many runs are worked on at a time: half as many as the narrowest provider takes calls. A run has one call under way
+/// in two of its stages and one per agent in the third, so that its calls hardly wait, and its time is not spent waiting.
+fn turns(config: &Config) -> usize {
+    config.providers.values().map(|provider| provider.max_concurrent).min().unwrap_or(1).div_ceil(2)
+}
+
+fn breaker(config: &Config) -> BreakerSettings {
+    BreakerSettings {
+        failures: config.policy.breaker_failures,
+        open_for: config.policy.breaker_open,
+        patience: config.policy.call_timeout / 2,
+    }
 }
 
 /// Opens every provider that the roles use.
@@ -327,7 +469,7 @@ async fn models(config: &Config) -> Result<Registry, llm::Error> {
             seeding: Seeding::Omit,
         })
     });
-    let mut registry = Registry::new(specs)?;
+    let mut registry = Registry::new(specs)?.with_breaker(breaker(config));
     load_local(config, &mut registry).await?;
     Ok(registry)
 }

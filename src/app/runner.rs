@@ -1,12 +1,12 @@
 //! Who works on runs: every task of the service has its owner here, a deadline, and a way to be cancelled.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use tokio::sync::broadcast::{self, error::RecvError};
+use futures_util::{FutureExt as _, StreamExt as _};
+use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -16,10 +16,15 @@ use tracing::Instrument as _;
 use crate::clock::Clock;
 use crate::committee::{Committee, Failure, convene};
 use crate::domain::{RunId, Usd};
-use crate::journal::{self, Cause, Claim, Ending, Event, Finished, Held, Lease, RunContext, Stop, Store, Wake};
+use crate::journal::{
+    self, Cause, Claim, Ending, Event, Finished, Held, Lease, Listener, RunContext, Stop, Store, Wake,
+};
 
 /// How often a process looks for runs that nobody works on.
 const POLL: Duration = Duration::from_secs(1);
+
+/// How long news are collected before other processes are told, all at once.
+const GATHER: Duration = Duration::from_millis(20);
 
 /// A run that was begun this often without an end brings its process down: it is given up.
 const MOST_EPOCHS: i64 = 50;
@@ -37,6 +42,8 @@ struct Inner {
     wake: Wake,
     owner: String,
     slots: Arc<Semaphore>,
+    /// Runs that may be worked on at a time; the others wait in the order of their acceptance.
+    turns: Arc<Semaphore>,
     tasks: TaskTracker,
     readers: TaskTracker,
     draining: CancellationToken,
@@ -44,7 +51,14 @@ struct Inner {
 }
 
 impl Runner {
-    pub fn new(store: Arc<dyn Store>, committee: Arc<Committee>, clock: Clock, wake: Wake, owner: String) -> Self {
+    pub fn new(
+        store: Arc<dyn Store>,
+        committee: Arc<Committee>,
+        clock: Clock,
+        wake: Wake,
+        owner: String,
+        turns: usize,
+    ) -> Self {
         let slots = Arc::new(Semaphore::new(committee.policy.limits.max_in_flight));
         Self(Arc::new(Inner {
             store,
@@ -53,6 +67,7 @@ impl Runner {
             wake,
             owner,
             slots,
+            turns: Arc::new(Semaphore::new(turns)),
             tasks: TaskTracker::new(),
             readers: TaskTracker::new(),
             draining: CancellationToken::new(),
@@ -62,6 +77,12 @@ impl Runner {
 
     pub fn slot(&self) -> Option<Slot> {
         Arc::clone(&self.0.slots).try_acquire_owned().ok()
+    }
+
+    /// Runs that hold a slot, and how many slots there are.
+    pub fn load(&self) -> (usize, usize) {
+        let most = self.0.committee.policy.limits.max_in_flight;
+        (most.saturating_sub(self.0.slots.available_permits()), most)
     }
 
     pub fn is_draining(&self) -> bool {
@@ -74,13 +95,29 @@ impl Runner {
         let span = tracing::info_span!("run", requestId = %run);
         self.0.tasks.spawn(
             async move {
-                while !runner.advance(run).await && !runner.is_draining() {
+                loop {
+                    let turn = runner.turn(run).await;
+                    let ended = runner.advance(run).await;
+                    drop(turn);
+                    if ended || runner.is_draining() {
+                        break;
+                    }
                     tokio::time::sleep(POLL).await;
                 }
+                runner.cancels().remove(&run);
                 drop(slot);
             }
             .instrument(span),
         );
+    }
+
+    /// Waits for the run's turn. A run that is to be cancelled needs none: it ends at once.
+    async fn turn(&self, run: RunId) -> Option<OwnedSemaphorePermit> {
+        let cancelled = self.cancels().entry(run).or_default().clone();
+        tokio::select! {
+            () = cancelled.cancelled() => None,
+            turn = Arc::clone(&self.0.turns).acquire_owned() => turn.ok(),
+        }
     }
 
     /// Works on the run if nobody else does. Whether it has ended.
@@ -100,8 +137,73 @@ impl Runner {
         self.0.readers.spawn(reader);
     }
 
+    /// Stops the run if this process works on it; else tells the one that does.
     pub fn cancel(&self, run: RunId) {
+        self.0.wake.up(run);
         if let Some(token) = self.cancels().get(&run) {
+            token.cancel();
+        }
+    }
+
+    /// Exchanges news of runs with the other processes on the database, until the service has drained. Hints only: what
+    /// is missed is found by looking, at the latest when a lease is renewed.
+    pub fn keep_in_touch(&self) {
+        let runner = self.clone();
+        self.0.readers.spawn(async move {
+            let drained = async {
+                runner.0.draining.cancelled().await;
+                runner.0.tasks.wait().await;
+            };
+            tokio::select! {
+                () = drained => {}
+                () = runner.tell() => {}
+                () = runner.hear() => {}
+            }
+        });
+    }
+
+    async fn tell(&self) {
+        let mut own = self.0.wake.own();
+        loop {
+            let mut runs = BTreeSet::new();
+            match own.recv().await {
+                Ok(run) => runs.insert(run),
+                Err(RecvError::Lagged(_)) => continue,
+                Err(RecvError::Closed) => return,
+            };
+            tokio::time::sleep(GATHER).await;
+            while let Ok(run) = own.try_recv() {
+                runs.insert(run);
+            }
+            if let Err(error) = self.0.store.announce(&Vec::from_iter(runs)).await {
+                tracing::debug!(%error, "other processes are not told of news");
+            }
+        }
+    }
+
+    async fn hear(&self) {
+        loop {
+            match self.0.store.news().await {
+                Ok(mut news) => {
+                    while let Some(run) = news.next().await {
+                        self.heard(run).await;
+                    }
+                    tracing::debug!("news from other processes are cut off");
+                }
+                Err(error) => tracing::debug!(%error, "news from other processes cannot be heard"),
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// Another process has news of a run: who waits for it looks again, and if it is ours, it was cancelled perhaps.
+    async fn heard(&self, run: RunId) {
+        self.0.wake.pass_on(run);
+        let token = self.cancels().get(&run).cloned();
+        if let Some(token) = token
+            && let Ok(Some(row)) = self.0.store.run(run).await
+            && row.cancel_requested
+        {
             token.cancel();
         }
     }
@@ -118,6 +220,9 @@ impl Runner {
                     look_for_dead = Instant::now() + runner.lease();
                 }
                 runner.take_over().await;
+                if let Some(metrics) = super::meters::metrics() {
+                    metrics.run_upkeep();
+                }
                 tokio::select! {
                     () = runner.0.draining.cancelled() => return,
                     () = tokio::time::sleep(POLL) => {}
@@ -128,7 +233,7 @@ impl Runner {
 
     /// Claims every run that nobody works on, as long as there is room.
     async fn take_over(&self) {
-        while let Some(slot) = self.slot() {
+        while let Some((slot, turn)) = self.slot().zip(Arc::clone(&self.0.turns).try_acquire_owned().ok()) {
             let claimed = self.0.store.claim(Claim::Oldest, &self.0.owner, self.lease(), self.0.clock.now()).await;
             match claimed {
                 Ok(Some(lease)) => {
@@ -138,7 +243,7 @@ impl Runner {
                     self.0.tasks.spawn(
                         async move {
                             runner.work(lease).await;
-                            drop(slot);
+                            drop((slot, turn));
                         }
                         .instrument(span),
                     );
@@ -246,11 +351,16 @@ impl Runner {
         let mut valid_until = Instant::now() + duration;
         loop {
             tokio::time::sleep(duration / 3).await;
-            match self.0.store.renew(lease, duration, self.0.clock.now()).await {
-                Ok(Held::Yes) => valid_until = Instant::now() + duration,
-                Ok(held) => return held,
-                Err(error) if Instant::now() < valid_until => tracing::warn!(%error, "the lease is not renewed yet"),
-                Err(_) => return Held::Lost,
+            let asked = Instant::now();
+            // A database that does not answer at all must not hold us longer than the lease does.
+            let renewal = self.0.store.renew(lease, duration, self.0.clock.now());
+            match tokio::time::timeout_at(valid_until, renewal).await {
+                Ok(Ok(Held::Yes)) => valid_until = asked + duration,
+                Ok(Ok(held)) => return held,
+                Ok(Err(error)) if Instant::now() < valid_until => {
+                    tracing::warn!(%error, "the lease is not renewed yet");
+                }
+                Ok(Err(_)) | Err(_) => return Held::Lost,
             }
         }
     }
@@ -265,15 +375,6 @@ impl Runner {
 }
 
 /// Returns when the run may have news: at a wake-up, or after a second in any case.
-pub(super) async fn woken(wake: &mut broadcast::Receiver<RunId>, run: RunId) {
-    let news = async {
-        loop {
-            match wake.recv().await {
-                Ok(id) if id != run => {}
-                Ok(_) | Err(RecvError::Lagged(_)) => return,
-                Err(RecvError::Closed) => return std::future::pending().await,
-            }
-        }
-    };
-    let _ = tokio::time::timeout(POLL, news).await;
+pub(super) async fn woken(wake: &mut Listener) {
+    let _ = tokio::time::timeout(POLL, wake.heard()).await;
 }

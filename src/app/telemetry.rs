@@ -1,6 +1,13 @@
 //! Logs: tracing, human or JSON, on standard error.
+//!
+//! A line of the log is one of ours, whatever a client or a provider sends: every control character on its way out is
+//! escaped, so that no text can begin a line of its own or speak to a terminal. Hence no colours either.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
 
 use crate::config::Env;
 
@@ -8,12 +15,120 @@ use crate::config::Env;
 pub fn init(env: &Env, default_filter: &str) {
     let filter =
         EnvFilter::try_new(env.get_or("RUST_LOG", default_filter)).unwrap_or_else(|_| EnvFilter::new(default_filter));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let lines = Lines(io::stderr);
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines).with_target(false).with_ansi(false);
     let done = match env.get("LOG_FORMAT") {
         Some("json") => builder.json().try_init(),
         _ => builder.try_init(),
     };
     if done.is_err() {
         tracing::debug!("logs were set up already");
+    }
+}
+
+/// A writer for whole events: the formatter hands each over in one piece, ended by its newline.
+struct Lines<M>(M);
+
+struct Line<W>(W);
+
+impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Lines<M> {
+    type Writer = Line<M::Writer>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        Line(self.0.make_writer())
+    }
+}
+
+impl<W: Write> Write for Line<W> {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        self.0.write_all(one_line(&String::from_utf8_lossy(event)).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// The event on one line. The escapes are those of JSON, so that a line of JSON stays what it is.
+fn one_line(event: &str) -> String {
+    let text = event.strip_suffix('\n').unwrap_or(event);
+    let mut line = String::with_capacity(event.len() + 8);
+    for c in text.chars() {
+        if speaks(c) {
+            let _ = write!(line, "\\u{:04x}", u32::from(c));
+        } else {
+            line.push(c);
+        }
+    }
+    line.push('\n');
+    line
+}
+
+/// Characters that do something instead of being seen: controls, other ends of line, and what turns text around.
+fn speaks(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    const HOSTILE: &str = "a\r\n2026 ERROR forged\u{1b}[31m\u{9b}2J\u{2028}b\u{202e}c\t\u{0}";
+
+    fn logged(log: impl FnOnce(Kept)) -> String {
+        let kept = Kept::default();
+        log(kept.clone());
+        String::from_utf8(kept.0.lock().unwrap().clone()).unwrap()
+    }
+
+    fn speak() {
+        let span = tracing::info_span!("run", requestId = %HOSTILE);
+        let _entered = span.enter();
+        tracing::warn!(shown = %HOSTILE, debugged = ?HOSTILE, plain = HOSTILE, "it was {HOSTILE}");
+        tracing::warn!("the next");
+    }
+
+    #[test]
+    fn hostile_text_stays_inside_its_line() {
+        let text = logged(|kept| {
+            let lines = Lines(move || kept.clone());
+            let subscriber = tracing_subscriber::fmt().with_writer(lines).with_ansi(false).finish();
+            tracing::subscriber::with_default(subscriber, speak);
+        });
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(!text.trim_end_matches('\n').replace('\n', "").contains(speaks), "{text:?}");
+    }
+
+    #[test]
+    fn a_line_of_json_stays_json_and_says_the_same() {
+        let text = logged(|kept| {
+            let lines = Lines(move || kept.clone());
+            let subscriber = tracing_subscriber::fmt().json().with_writer(lines).finish();
+            tracing::subscriber::with_default(subscriber, speak);
+        });
+        assert!(!text.replace('\n', "").contains(speaks), "{text:?}");
+        let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[0]["fields"]["shown"], HOSTILE);
+        assert_eq!(lines[0]["span"]["requestId"], HOSTILE);
     }
 }

@@ -181,9 +181,8 @@ fn refused(rejected: &Rejected) -> Exit {
             }
             Exit::Refused
         }
-        Rejected::KeyReused { .. } | Rejected::Busy | Rejected::Draining | Rejected::Spent { .. } => {
-            fail(Exit::Refused, rejected)
-        }
+        Rejected::KeyReused { .. } | Rejected::Busy | Rejected::Draining => fail(Exit::Refused, rejected),
+        Rejected::Spent(_) | Rejected::TooOften { .. } => fail(Exit::Server, rejected),
         Rejected::Journal(error) => fail(Exit::Unexpected, error),
     }
 }

@@ -5,14 +5,15 @@ use clap::Subcommand;
 use super::exit::{Exit, fail};
 use super::terminal::say;
 use crate::committee::{FinalSynthesis, OrchestrationPlan};
-use crate::config::{self, Env, OutputForm};
-use crate::domain::AgentReport;
+use crate::config::{self, Env, Limits, OutputForm};
+use crate::domain::{AgentReport, Usd};
+use crate::http;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
     /// Check the config file and the environment; every problem is reported at once.
     Check,
-    /// Print a JSON schema: of the config file, or of what the models write.
+    /// Print a JSON schema: of the config file, of what the models write, or of the HTTP API.
     Schema {
         #[arg(value_enum, default_value_t = Published::Config)]
         of: Published,
@@ -29,6 +30,8 @@ pub(super) enum Published {
     Report,
     /// Phase B: the master's final synthesis.
     Synthesis,
+    /// The HTTP API, as an OpenAPI 3.1 document.
+    Api,
 }
 
 impl Published {
@@ -38,6 +41,7 @@ impl Published {
             Published::Plan => schemars::schema_for!(OrchestrationPlan).to_value(),
             Published::Report => schemars::schema_for!(AgentReport).to_value(),
             Published::Synthesis => schemars::schema_for!(FinalSynthesis).to_value(),
+            Published::Api => http::document(&Limits::default()),
         }
     }
 }
@@ -66,7 +70,22 @@ pub(super) fn run(env: &Env, command: &ConfigCommand) -> Exit {
                     "  caps        {} in ask and audit, {} in deep",
                     config.policy.normal_max, config.policy.deep_max
                 ));
-                say(format_args!("  listens on  {}", config.bind));
+                let limits = &config.policy.limits;
+                for (whose, most) in [
+                    ("all runs", limits.daily_usd),
+                    ("each user", limits.user_daily_usd),
+                    ("each guild", limits.guild_daily_usd),
+                ] {
+                    if let Some(most) = most.map(Usd::from_dollars) {
+                        say(format_args!("  limit       {most} a day for {whose}"));
+                    }
+                }
+                let guard = if config.bind.ip().is_loopback() || config.token.is_some() {
+                    ""
+                } else {
+                    ", reachable from outside: serve refuses that without a token in the database"
+                };
+                say(format_args!("  listens on  {}{guard}", config.bind));
                 Exit::Done
             }
         },

@@ -2,18 +2,27 @@
 
 mod ask;
 mod attach;
+mod backup;
 mod config;
 mod doctor;
+pub mod events;
 mod exit;
+mod export;
+mod feedback;
 mod health;
+mod import;
 mod progress;
+mod prune;
 mod quote;
 mod remote;
+mod replay;
+mod report;
 mod runs;
 mod score;
 mod serve;
 mod show;
 mod terminal;
+mod token;
 mod verify;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -53,6 +62,25 @@ enum Command {
     Verify(verify::VerifyArguments),
     /// Score recorded outputs with the engine that runs use; JSON Lines in and out, buys nothing.
     Score(score::ScoreArguments),
+    /// Score a run again from its journal under the config in force; buys nothing.
+    Replay(replay::ReplayArguments),
+    /// Say what you think of a reply: it goes into the run's journal.
+    Feedback(feedback::FeedbackArguments),
+    /// Show the track record of models and of c_final, from the journals.
+    Report(report::ReportArguments),
+    /// Write finished runs with their journals as JSON Lines, one run a line.
+    Export(export::ExportArguments),
+    /// Take in what an export wrote; every chain is verified first.
+    Import(import::ImportArguments),
+    /// Remove old runs for good.
+    Prune(prune::PruneArguments),
+    /// Copy the database to a new file while the service runs (SQLite).
+    Backup(backup::BackupArguments),
+    /// Make, list and revoke the bearer tokens of the service.
+    Token {
+        #[command(subcommand)]
+        command: token::TokenCommand,
+    },
     /// Check the configuration, or print its schema.
     Config {
         #[command(subcommand)]
@@ -91,6 +119,14 @@ pub async fn run() -> Exit {
         Command::Show(arguments) => show::run(&env, arguments).await,
         Command::Verify(arguments) => verify::run(&env, arguments).await,
         Command::Score(arguments) => score::run(&env, &arguments),
+        Command::Replay(arguments) => replay::run(&env, arguments).await,
+        Command::Feedback(arguments) => feedback::run(&env, arguments).await,
+        Command::Report(arguments) => report::run(&env, arguments).await,
+        Command::Export(arguments) => export::run(&env, arguments).await,
+        Command::Import(arguments) => import::run(&env, arguments).await,
+        Command::Prune(arguments) => prune::run(&env, arguments).await,
+        Command::Backup(arguments) => backup::run(&env, arguments).await,
+        Command::Token { command } => token::run(&env, command).await,
         Command::Config { command } => config::run(&env, &command),
         Command::Doctor(arguments) => doctor::run(&env, &arguments).await,
         Command::Health(arguments) => health::run(&env, arguments).await,

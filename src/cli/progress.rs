@@ -91,8 +91,12 @@ impl Progress {
                 let c = &gated.confidence;
                 self.line(&format!("gate       c_final {:.2}, threshold {:.2}", c.c_final, c.threshold));
             }
-            Event::Accepted(_) | Event::Claimed(_) | Event::Hinted(_) | Event::RoundStarted(_) | Event::Finished(_) => {
-            }
+            Event::Accepted(_)
+            | Event::Claimed(_)
+            | Event::Hinted(_)
+            | Event::RoundStarted(_)
+            | Event::Finished(_)
+            | Event::Feedback(_) => {}
         }
     }
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use eventsource_stream::Eventsource as _;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
 use super::ask::{Hint, after_reply, print_reply};
+use super::events::Reader;
 use super::exit::{Exit, fail};
 use super::progress::Progress;
 use super::terminal::fit_for;
@@ -58,38 +58,57 @@ pub(super) async fn ask(
         progress.finish();
         return refused(status, &problem);
     }
-    let mut events = response.bytes_stream().eventsource();
-    while let Some(event) = events.next().await {
-        let event = match event {
-            Ok(event) => event,
+    let mut pieces = response.bytes_stream();
+    let mut reader = Reader::default();
+    while let Some(piece) = pieces.next().await {
+        let read = piece.map_err(|error| error.to_string());
+        let events = match read.and_then(|piece| reader.read(&piece).map_err(|error| error.to_string())) {
+            Ok(events) => events,
             Err(error) => {
                 progress.finish();
                 let hint = run.map(|id| format!("; the run goes on: {server}/api/runs/{id}")).unwrap_or_default();
                 return unreachable(&format!("the stream broke ({error}){hint}"));
             }
         };
-        let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
-        match event.event.as_str() {
-            "reply" => {
-                progress.finish();
-                let text = data.get("reply").and_then(Value::as_str).unwrap_or_default();
-                print_reply(&data, text, hint.is_none());
-                if let (Some(run), Some(hint)) = (run, hint) {
-                    after_reply(run, (!text.starts_with("## ")).then_some(hint));
+        for event in events {
+            let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
+            match event.name.as_str() {
+                "reply" => {
+                    progress.finish();
+                    let text = data.get("reply").and_then(Value::as_str).unwrap_or_default();
+                    print_reply(&data, text, hint.is_none());
+                    if let (Some(run), Some(hint)) = (run, hint) {
+                        after_reply(run, (!text.starts_with("## ")).then_some(hint));
+                    }
+                    return Exit::Done;
                 }
-                return Exit::Done;
+                "error" => {
+                    progress.finish();
+                    let status = data.get("status").and_then(Value::as_u64).and_then(|s| u16::try_from(s).ok());
+                    return refused(status.unwrap_or(500), &data);
+                }
+                name => show(&mut progress, name, &data),
             }
-            "error" => {
-                progress.finish();
-                let status =
-                    data.get("status").and_then(Value::as_u64).and_then(|s| u16::try_from(s).ok()).unwrap_or(500);
-                return refused(status, &data);
-            }
-            name => show(&mut progress, name, &data),
         }
     }
     progress.finish();
     unreachable(&"the stream ended without a reply")
+}
+
+/// Posts a body and gives the answer's.
+///
+/// # Errors
+/// The exit that says what went wrong, after saying it.
+pub(super) async fn post(env: &Env, server: &str, path: &str, body: &Value) -> Result<Value, Exit> {
+    let client = client().map_err(|error| fail(Exit::Unexpected, error))?;
+    let mut request = client.post(format!("{}{path}", server.trim_end_matches('/'))).json(body);
+    if let Some(token) = env.get("CONCLAVE_TOKEN") {
+        request = request.bearer_auth(token);
+    }
+    let response = request.send().await.map_err(|error| fail(Exit::Server, format!("{server}: {error}")))?;
+    let status = response.status();
+    let answer: Value = response.json().await.unwrap_or_default();
+    if status.is_success() { Ok(answer) } else { Err(refused(status.as_u16(), &answer)) }
 }
 
 fn show(progress: &mut Progress, name: &str, data: &Value) {
@@ -151,7 +170,12 @@ fn refused(status: u16, problem: &Value) -> Exit {
         400..=499 => Exit::Refused,
         _ => Exit::Unexpected,
     };
-    fail(exit, format!("{title} ({status}): {detail}"))
+    let hint = match status {
+        401 => "; put it into CONCLAVE_TOKEN",
+        403 if is("lacks-scope") => "; make one that has it: conclave token create --name NAME --scope SCOPE",
+        _ => "",
+    };
+    fail(exit, format!("{title} ({status}): {detail}{hint}"))
 }
 
 fn body(question: &Question) -> Value {

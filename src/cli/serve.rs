@@ -1,8 +1,9 @@
 //! `conclave serve`.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::{Exit, fail};
@@ -10,6 +11,9 @@ use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{self, Env};
 use crate::http;
+
+/// Connections that may wait to be accepted: a burst of clients is queued, not reset. The kernel may allow fewer.
+const BACKLOG: u32 = 4096;
 
 /// How long open connections may take to read their last answer.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -25,7 +29,13 @@ pub(super) async fn run(env: &Env) -> Exit {
         Ok(app) => app,
         Err(error) => return fail(Exit::Unexpected, error),
     };
-    let listener = match TcpListener::bind(bind).await {
+    match app.access.may_listen(bind).await {
+        Ok(Ok(())) => {}
+        Ok(Err(problems)) => return fail(Exit::Configuration, problems),
+        Err(error) => return fail(Exit::Unexpected, error),
+    }
+    raise_open_files();
+    let listener = match listen(bind) {
         Ok(listener) => listener,
         Err(error) => return fail(Exit::Unexpected, format!("cannot listen on {bind}: {error}")),
     };
@@ -59,6 +69,22 @@ pub(super) async fn run(env: &Env) -> Exit {
         name = terminated() => tracing::warn!(signal = name, "stopping at once: unfinished runs are taken over later"),
     }
     Exit::Done
+}
+
+fn listen(bind: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if bind.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(bind)?;
+    socket.listen(BACKLOG)
+}
+
+/// A run has one connection to its client and some to the providers: the usual limit of 1024 files is soon reached, and
+/// the process may raise it by itself up to the hard limit.
+fn raise_open_files() {
+    match rlimit::increase_nofile_limit(u64::MAX) {
+        Ok(limit) => tracing::debug!(limit, "files that may be open"),
+        Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
+    }
 }
 
 /// Waits for SIGTERM or SIGINT.

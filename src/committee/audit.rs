@@ -116,9 +116,9 @@ fn agent(facts: &Facts<'_>, finished: &AgentFinished) -> Value {
     let totals = calls.iter().fold(views::Totals::default(), |mut sum, call| {
         let one = views::totals(&[**call], &call.sent.call);
         sum.calls += one.calls;
-        sum.input_tokens += one.input_tokens;
-        sum.output_tokens += one.output_tokens;
-        sum.latency_ms += one.latency_ms;
+        sum.input_tokens = sum.input_tokens.saturating_add(one.input_tokens);
+        sum.output_tokens = sum.output_tokens.saturating_add(one.output_tokens);
+        sum.latency_ms = sum.latency_ms.saturating_add(one.latency_ms);
         sum.cost += one.cost;
         sum
     });

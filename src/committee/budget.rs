@@ -17,6 +17,9 @@ const OVERHEAD_TOKENS: u64 = 400;
 /// The most that any vendor counts for one image.
 const IMAGE_TOKENS: u64 = 5000;
 
+/// A million dollars: sums of thousands of such settlements still fit into a database's integer.
+const ABSURD_COST: Usd = Usd::from_nanos(1_000_000_000_000_000);
+
 /// Below this many output tokens a call is not worth making.
 pub const LEAST_OUTPUT_TOKENS: u32 = 256;
 
@@ -119,13 +122,14 @@ pub fn worst_case(model: &RoleModel, input: InputBound, max_tokens: u32) -> Opti
     Some(Reservation { input_tokens: input.total(), output_tokens, amount })
 }
 
-/// What the reported usage costs.
+/// What the reported usage costs. Beyond [`ABSURD_COST`] a figure says no more than that the cap is broken.
 pub fn cost(model: &RoleModel, usage: &Tokens) -> Usd {
     let Some(price) = model.price else { return Usd::ZERO };
-    Usd::for_tokens(usage.input, price.input)
+    let cost = Usd::for_tokens(usage.input, price.input)
         + Usd::for_tokens(usage.cache_read, price.cache_read.unwrap_or(price.input))
         + Usd::for_tokens(usage.cache_write, cache_write(model.kind, price))
-        + Usd::for_tokens(usage.output, price.output)
+        + Usd::for_tokens(usage.output, price.output);
+    cost.min(ABSURD_COST)
 }
 
 fn cache_write(kind: ProviderKind, price: Price) -> f64 {

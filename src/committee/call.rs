@@ -1,4 +1,4 @@
-//! Buying one output from a model: reserve, call, retry, fall back, parse, and repair once.
+//! Buying one output from a model: reserve, call, hedge, retry, fall back, parse, and repair once.
 
 use std::time::Duration;
 
@@ -6,8 +6,10 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::budget::{self, InputBound, LEAST_OUTPUT_TOKENS, ModelText};
+use super::hedge::{self, Hedge, OVERTAKEN};
 use super::prompts::Rendered;
 use super::{Committee, Failure};
 use crate::config::RoleModel;
@@ -17,6 +19,8 @@ use crate::llm::{self, Author, ChatReply, ChatRequest, Image, Message, Part, Sch
 
 /// An attempt that would get less time than this is not made.
 const LEAST_TIME: Duration = Duration::from_millis(200);
+
+const OUT_OF_BUDGET: &str = "out of budget";
 
 /// What is to be bought.
 pub struct Ask<'a> {
@@ -30,6 +34,7 @@ pub struct Ask<'a> {
     pub max_tokens: u32,
     /// When the stage must be over, retries and repair included.
     pub until: Instant,
+    pub hedge: Hedge<'a>,
 }
 
 /// A typed output.
@@ -51,11 +56,32 @@ pub struct Unbought {
     pub detail: String,
     /// It was the run's own time that ended the call, not the call's.
     pub by_deadline: bool,
+    /// The cap has no room for another attempt: it is not the model's last word.
+    pub starved: bool,
 }
 
 impl Unbought {
     fn new(cause: &str, detail: impl Into<String>) -> Self {
-        Self { cause: cause.to_owned(), detail: detail.into(), by_deadline: false }
+        Self { cause: cause.to_owned(), detail: detail.into(), by_deadline: false, starved: false }
+    }
+
+    /// Whether the master may be done without: it answered, though not usably, or declined this one request, or was not
+    /// asked again for want of money. A provider in trouble is another matter: then the run fails (SPEC 1.3).
+    pub fn leaves_hope(&self) -> bool {
+        self.starved
+            || matches!(
+                self.cause.as_str(),
+                "malformed output"
+                    | "cut off"
+                    | "empty output"
+                    | "refused"
+                    | "request rejected"
+                    | "request does not fit the model"
+            )
+    }
+
+    fn no_money(detail: impl Into<String>) -> Self {
+        Self { starved: true, ..Self::new(OUT_OF_BUDGET, detail) }
     }
 
     fn no_time() -> Self {
@@ -165,7 +191,7 @@ pub async fn buy_text(
 
 type Repair<'a> = (&'a Answer, &'a [structured::Problem]);
 
-/// One output: the role's model with retries, then its fallbacks.
+/// One output: the role's model with retries, then its fallbacks. What the journal has of it is followed first.
 async fn buy(
     run: &RunContext,
     house: &Committee,
@@ -173,47 +199,56 @@ async fn buy(
     schema: Option<&Value>,
     repair: Option<Repair<'_>>,
 ) -> Result<Result<Answer, Unbought>, Failure> {
-    let step = if repair.is_some() { format!("{}/repair", ask.step) } else { ask.step.clone() };
-    let Some(first) = house.role(ask.role) else {
+    let Some(mut model) = house.role(ask.role) else {
         return Ok(Err(Unbought::new("not configured", format!("no model is configured for {}", ask.role))));
     };
-    let mut last = Unbought::no_time();
-    let mut number = 0u32;
-    for model in std::iter::successors(Some(first), |model| model.fallback.as_deref()) {
-        let mut tries = 0;
-        while tries < house.policy.retry_attempts {
-            number += 1;
-            let call = if number == 1 { step.clone() } else { format!("{step}#{number}") };
-            let settled = match attempt(run, house, ask, model, &call, schema, repair).await? {
-                Ok(settled) => settled,
-                Err(unbought) => {
-                    // Out of time or of money: an earlier failure says more about why.
-                    return Ok(Err(if number == 1 { unbought } else { last }));
-                }
-            };
-            tries += 1;
-            match settled.result {
-                CallResult::Answered { text, stop, .. } => {
-                    return Ok(accepted(text, stop, settled.usage));
-                }
-                // It died with its process, which says nothing against the model.
-                CallResult::InDoubt => tries -= 1,
-                CallResult::Failed { cause, detail, retry } => {
-                    last = Unbought { by_deadline: settled.clipped && cause == "timed out", cause, detail };
-                    let Retryable::AfterMs(least) = retry else { break };
-                    let pause = house.backoff(tries, least, run.accepted().seed);
-                    let patience = house.policy.retry_max.saturating_mul(4);
-                    if tries >= house.policy.retry_attempts || pause > patience || Instant::now() + pause > ask.until {
-                        break;
-                    }
-                    if settled.fresh {
-                        tokio::time::sleep(pause).await;
-                    }
+    let step = if repair.is_some() { format!("{}/repair", ask.step) } else { ask.step.clone() };
+    let purchase = Purchase { run, house, ask, schema, repair, step };
+    let mut last: Option<Unbought> = None;
+    let (mut number, mut tries) = (1u32, 0);
+    loop {
+        let hedged = number == 1 && repair.is_none() && !purchase.is_known(1);
+        let (tried, calls) = if hedged {
+            Box::pin(purchase.race(model)).await?
+        } else {
+            (Box::pin(purchase.attempt(model, number, &CancellationToken::new())).await?, 1)
+        };
+        let settled = match (tried, &model.fallback) {
+            (Ok(settled), _) => settled,
+            // A cheaper model may still fit.
+            (Err(unbought), Some(fallback)) if unbought.starved => {
+                (model, tries) = (fallback, 0);
+                last.get_or_insert(unbought);
+                continue;
+            }
+            // Out of time or of money: an earlier failure says more about why.
+            (Err(unbought), _) => {
+                let starved = unbought.starved;
+                return Ok(Err(last.map_or(unbought, |last| Unbought { starved, ..last })));
+            }
+        };
+        number += calls;
+        match settled.result {
+            CallResult::Answered { text, stop, .. } => return Ok(accepted(text, stop, settled.usage)),
+            // It died with its process, or its twin was faster, which says nothing against the model.
+            CallResult::InDoubt => {}
+            CallResult::Failed { cause, .. } if cause == OVERTAKEN => {}
+            CallResult::Failed { cause, detail, retry } => {
+                tries += calls;
+                let by_deadline = settled.clipped && cause == "timed out";
+                last = Some(Unbought { by_deadline, ..Unbought::new(&cause, detail) });
+                let pause = purchase.pause(retry, tries);
+                match (pause, &model.fallback) {
+                    (Some(pause), _) if settled.fresh => tokio::time::sleep(pause).await,
+                    (Some(_), _) => {}
+                    (None, Some(fallback)) => (model, tries) = (fallback, 0),
+                    // A twin of the call that failed may have answered.
+                    (None, None) if purchase.is_known(number) => {}
+                    (None, None) => return Ok(Err(last.unwrap_or_else(Unbought::no_time))),
                 }
             }
         }
     }
-    Ok(Err(last))
 }
 
 fn accepted(text: String, stop: CallStop, usage: Option<Tokens>) -> Result<Answer, Unbought> {
@@ -236,62 +271,158 @@ struct Settled {
     clipped: bool,
 }
 
-async fn attempt(
-    run: &RunContext,
-    house: &Committee,
-    ask: &Ask<'_>,
-    model: &RoleModel,
-    call: &str,
-    schema: Option<&Value>,
-    repair: Option<Repair<'_>>,
-) -> Result<Result<Settled, Unbought>, Failure> {
-    let known = run.recall(&crate::journal::settled_key(call)).is_some();
-    let time = ask.until.saturating_duration_since(Instant::now());
-    if !known && time < LEAST_TIME {
-        return Ok(Err(Unbought::no_time()));
+/// One output that is being bought.
+struct Purchase<'a> {
+    run: &'a RunContext,
+    house: &'a Committee,
+    ask: &'a Ask<'a>,
+    schema: Option<&'a Value>,
+    repair: Option<Repair<'a>>,
+    step: String,
+}
+
+impl Purchase<'_> {
+    /// The name of an attempt: `r1/solver`, `r1/solver#2`.
+    fn call(&self, number: u32) -> String {
+        if number == 1 { self.step.clone() } else { format!("{}#{number}", self.step) }
     }
-    let messages = messages(house, ask, model, repair)?;
-    let bound = input_bound(ask, &messages, schema, repair);
-    let wanted = ask.max_tokens.min(model.max_tokens);
-    let max_tokens = match affordable(run, model, bound, wanted) {
-        Some(max_tokens) => max_tokens,
-        None if known => wanted,
-        None => return Ok(Err(Unbought::new("out of budget", "the cap has no room for the call"))),
-    };
-    let user = messages.iter().flat_map(|m| &m.parts).filter_map(text_of).collect::<Vec<_>>().join("\n");
-    let sent = CallSent {
-        call: call.to_owned(),
-        role: ask.role,
-        provider: model.provider.clone(),
-        model: model.shown(),
-        reserved: budget::worst_case(model, bound, max_tokens),
-        max_tokens,
-        prompt_hash: views::prompt_hash(&ask.prompt.system, &user),
-    };
-    let request = ChatRequest {
-        key: format!("{}/{call}", run.id()),
-        model: model.model.clone(),
-        system: ask.prompt.system.clone(),
-        messages,
-        schema: schema.map(|value| Schema { name: schema_name(&ask.step), value: value.clone() }),
-        max_tokens,
-        temperature: model.temperature,
-        seed: run.accepted().seed,
-        timeout: time.min(house.policy.call_timeout),
-    };
-    let outcome = run.call(sent, perform(house, model, &request)).await?;
-    Ok(match outcome {
-        Ok(CallSettled { result, usage, .. }) => {
-            Ok(Settled { result, usage, fresh: !known, clipped: time < house.policy.call_timeout })
+
+    /// Whether the journal has the attempt as settled.
+    fn is_known(&self, number: u32) -> bool {
+        self.run.recall(&crate::journal::settled_key(&self.call(number))).is_some()
+    }
+
+    /// How long to wait before the same model is asked again; `None` if it is not. Nobody sleeps through what is left of
+    /// the stage, or much longer than the policy's longest pause: then the fallback is asked at once.
+    fn pause(&self, retry: Retryable, tries: u32) -> Option<Duration> {
+        let Retryable::AfterMs(least) = retry else { return None };
+        let policy = &self.house.policy;
+        let pause = self.house.backoff(tries, least, self.run.accepted().seed);
+        let in_time = Instant::now().checked_add(pause).is_some_and(|end| end <= self.ask.until);
+        (tries < policy.retry_attempts && pause <= policy.retry_max.saturating_mul(4) && in_time).then_some(pause)
+    }
+
+    /// The first attempt, and beside it a second one if the first takes unusually long and the money allows. Returns how
+    /// many attempts were made. A loser is dropped only when the winner's answer is in the journal.
+    async fn race(&self, model: &RoleModel) -> Result<(Result<Settled, Unbought>, u32), Failure> {
+        let (ended, overtaken) = (CancellationToken::new(), [CancellationToken::new(), CancellationToken::new()]);
+        let [stop_first, stop_second] = &overtaken;
+        let answered = |tried: &Result<Settled, Unbought>| {
+            matches!(tried, Ok(Settled { result: CallResult::Answered { .. }, .. }))
+        };
+        let first = async {
+            let tried = self.attempt(model, 1, stop_first).await?;
+            ended.cancel();
+            if answered(&tried) {
+                stop_second.cancel();
+            }
+            Ok::<_, Failure>(tried)
+        };
+        let second = async {
+            tokio::select! {
+                biased;
+                () = ended.cancelled() => return Ok(None),
+                () = hedge::due(self.house, model, self.ask.hedge) => {}
+            }
+            let twin = model.fallback.as_deref().unwrap_or(model);
+            if !self.can_spare(twin)? {
+                return Ok(None);
+            }
+            tracing::info!(step = self.step, model = twin.model, "the call takes unusually long: a second one is made");
+            let tried = self.attempt(twin, 2, stop_second).await?;
+            if answered(&tried) {
+                stop_first.cancel();
+            }
+            Ok(Some(tried))
+        };
+        let (first, second) = tokio::try_join!(first, second)?;
+        let made = if matches!(second, Some(Ok(_))) { 2 } else { 1 };
+        Ok(match second {
+            Some(second) if !answered(&first) && answered(&second) => (second, made),
+            _ => (first, made),
+        })
+    }
+
+    /// Whether a second call takes at most half of what is left: it must not starve what comes after it.
+    fn can_spare(&self, model: &RoleModel) -> Result<bool, Failure> {
+        let messages = messages(self.house, self.ask, model, None)?;
+        let bound = input_bound(self.ask, &messages, self.schema, None);
+        let worst = budget::worst_case(model, bound, self.ask.max_tokens.min(model.max_tokens));
+        let left = self.run.ledger().left();
+        Ok(worst.is_none_or(|reservation| reservation.amount + reservation.amount <= left))
+    }
+
+    /// One attempt, made or recalled. `overtaken` drops it.
+    async fn attempt(
+        &self,
+        model: &RoleModel,
+        number: u32,
+        overtaken: &CancellationToken,
+    ) -> Result<Result<Settled, Unbought>, Failure> {
+        let Self { run, house, ask, schema, repair, .. } = *self;
+        let (call, known) = (self.call(number), self.is_known(number));
+        let time = ask.until.saturating_duration_since(Instant::now());
+        if !known && time < LEAST_TIME {
+            return Ok(Err(Unbought::no_time()));
         }
-        Err(refused) => Err(Unbought::new("out of budget", refused.to_string())),
-    })
+        let messages = messages(house, ask, model, repair)?;
+        let bound = input_bound(ask, &messages, schema, repair);
+        let wanted = ask.max_tokens.min(model.max_tokens);
+        let max_tokens = match affordable(run, model, bound, wanted) {
+            Some(max_tokens) => max_tokens,
+            None if known => wanted,
+            None => {
+                run.refused(&call);
+                return Ok(Err(Unbought::no_money("the cap has no room for the call")));
+            }
+        };
+        let user = messages.iter().flat_map(|m| &m.parts).filter_map(text_of).collect::<Vec<_>>().join("\n");
+        let sent = CallSent {
+            call: call.clone(),
+            role: ask.role,
+            provider: model.provider.clone(),
+            model: model.shown(),
+            reserved: budget::worst_case(model, bound, max_tokens),
+            max_tokens,
+            prompt_hash: views::prompt_hash(&ask.prompt.system, &user),
+        };
+        let request = ChatRequest {
+            key: format!("{}/{call}", run.id()),
+            model: model.model.clone(),
+            system: ask.prompt.system.clone(),
+            messages,
+            schema: schema.map(|value| Schema { name: schema_name(&ask.step), value: value.clone() }),
+            max_tokens,
+            temperature: model.temperature,
+            seed: run.accepted().seed,
+            timeout: time.min(house.policy.call_timeout),
+        };
+        let outcome = run.call(sent, perform(house, model, &request, overtaken)).await?;
+        Ok(match outcome {
+            Ok(CallSettled { result, usage, .. }) => {
+                Ok(Settled { result, usage, fresh: !known, clipped: time < house.policy.call_timeout })
+            }
+            Err(refused) => Err(Unbought::no_money(refused.to_string())),
+        })
+    }
 }
 
 /// The effect itself, in the journal's terms.
-async fn perform(house: &Committee, model: &RoleModel, request: &ChatRequest) -> Call {
+async fn perform(house: &Committee, model: &RoleModel, request: &ChatRequest, overtaken: &CancellationToken) -> Call {
+    let dropped = |detail: &str, cost| {
+        let result =
+            CallResult::Failed { cause: OVERTAKEN.to_owned(), detail: detail.to_owned(), retry: Retryable::No };
+        Call { result, usage: None, cost }
+    };
+    if overtaken.is_cancelled() {
+        return dropped("its twin answered before it was sent", Some(crate::domain::Usd::ZERO));
+    }
     let reply = match house.models.model(&model.provider) {
-        Some(chat) => chat.chat(request).await,
+        Some(chat) => tokio::select! {
+            biased;
+            reply = chat.chat(request) => reply,
+            () = overtaken.cancelled() => return dropped("its twin answered first; it may be billed", None),
+        },
         None => Err(llm::Error::Unfit { provider: model.provider.clone(), detail: "it is not running".into() }),
     };
     match reply {

@@ -69,37 +69,54 @@ pub struct Inherited {
 /// # Errors
 /// When the database refuses.
 pub async fn open(run: &RunContext, house: &Committee) -> Result<Case, Failure> {
-    let mut newest: Accepted = run.accepted().clone();
-    let mut question = newest.question.clone();
-    let mut answers = vec![];
-    let mut corrections = vec![];
-    let mut parent = None;
-    let latest = newest.continues.as_ref().map(|continues| continues.by.clone());
-    // Runs continue each other in a line; its length is bounded so that a damaged journal cannot make a circle.
-    for _ in 0..32 {
-        let Some(continues) = newest.continues.take() else { break };
-        match continues.by {
-            Continuation::Answer { question, answer, .. } => answers.push(Answered { question, answer }),
-            Continuation::Correction { handle, wrong, correction } => {
-                corrections.push(Corrected { handle, wrong, correction });
-            }
-        }
-        let entries = run.other(continues.parent).await?;
-        let Some(accepted) = views::accepted(&entries) else { break };
-        question.message.clone_from(&accepted.question.message);
-        let mut attachments = accepted.question.attachments.clone();
-        attachments.append(&mut question.attachments);
-        question.attachments = attachments;
-        newest = accepted.clone();
-        parent.get_or_insert_with(|| inherit(continues.parent, &entries));
-    }
-    answers.reverse();
-    corrections.reverse();
+    let Lineage { question, answers, corrections, parent } = lineage(run.accepted(), &run.ancestors().await?);
+    let latest = run.accepted().continues.as_ref().map(|continues| continues.by.clone());
     let seed = run.accepted().seed;
     let (images, unseen) = house.attachments.images(&question.attachments).await;
     let mut case = Case { question, answers, corrections, latest, parent, images, unseen, fence: String::new(), seed };
     case.fence = fence(&case);
     Ok(case)
+}
+
+/// What a run asks, with all that it goes on from.
+pub struct Lineage {
+    pub question: Question,
+    pub answers: Vec<Answered>,
+    pub corrections: Vec<Corrected>,
+    pub parent: Option<Parent>,
+}
+
+/// Puts a run's question together from its own acceptance and the journals of its ancestors, the nearest first.
+pub fn lineage(accepted: &Accepted, ancestors: &[(RunId, Vec<Entry>)]) -> Lineage {
+    let mut question = accepted.question.clone();
+    let (mut answers, mut corrections, mut parent) = (vec![], vec![], None);
+    let mut continues = accepted.continues.clone();
+    for (id, entries) in ancestors {
+        match continues.take().map(|continues| continues.by) {
+            Some(Continuation::Answer { question, answer, .. }) => answers.push(Answered { question, answer }),
+            Some(Continuation::Correction { handle, wrong, correction }) => {
+                corrections.push(Corrected { handle, wrong, correction });
+            }
+            None => break,
+        }
+        let Some(earlier) = views::accepted(entries) else { break };
+        question.message.clone_from(&earlier.question.message);
+        let mut attachments = earlier.question.attachments.clone();
+        attachments.append(&mut question.attachments);
+        question.attachments = attachments;
+        continues.clone_from(&earlier.continues);
+        parent.get_or_insert_with(|| inherit(*id, entries));
+    }
+    answers.reverse();
+    corrections.reverse();
+    Lineage { question, answers, corrections, parent }
+}
+
+impl Lineage {
+    /// See [`Case::full_text`].
+    pub fn full_text(&self) -> String {
+        full_text(&self.question, &self.answers, &self.corrections)
+    }
 }
 
 fn inherit(run: RunId, entries: &[Entry]) -> Parent {
@@ -175,18 +192,22 @@ impl Case {
 
     /// The request as the engine judges against it: the question with what the user has settled since.
     pub fn full_text(&self) -> String {
-        let mut text = self.question.message.clone();
-        for answered in &self.answers {
-            text.push_str(&format!("\n{} {}", answered.question, answered.answer));
-        }
-        for corrected in &self.corrections {
-            text.push_str(&format!("\n{}", corrected.correction));
-        }
-        text
+        full_text(&self.question, &self.answers, &self.corrections)
     }
 
     /// A generator for one purpose, the same in every replay of the run.
     pub fn random(&self, purpose: u64) -> ChaCha12Rng {
         ChaCha12Rng::seed_from_u64(self.seed.wrapping_add(purpose))
     }
+}
+
+fn full_text(question: &Question, answers: &[Answered], corrections: &[Corrected]) -> String {
+    let mut text = question.message.clone();
+    for answered in answers {
+        text.push_str(&format!("\n{} {}", answered.question, answered.answer));
+    }
+    for corrected in corrections {
+        text.push_str(&format!("\n{}", corrected.correction));
+    }
+    text
 }

@@ -1,22 +1,21 @@
 //! c_final: what the engine measured, what the master estimates of it, and what is applied.
 
-use super::Committee;
+use crate::config::Policy;
 use crate::domain::{Confidence, Judgement, Terms};
 use crate::journal::Draft;
 
 /// Whether the threshold is out of reach even with the largest bonus that may be applied and the least penalty: then no
 /// synthesis is bought (SPEC 6).
-pub fn out_of_reach(house: &Committee, judgement: &Judgement) -> bool {
-    let bonus = judgement.coverage_bonus.clamp(0.0, house.policy.max_coverage_bonus);
-    let penalty = judgement.conflict_penalty.clamp(0.0, house.policy.max_conflict_penalty);
-    judgement.base_score - penalty + bonus < house.policy.ask_user_threshold
+pub fn out_of_reach(policy: &Policy, judgement: &Judgement) -> bool {
+    let bonus = judgement.coverage_bonus.clamp(0.0, policy.max_coverage_bonus);
+    let penalty = judgement.conflict_penalty.clamp(0.0, policy.max_conflict_penalty);
+    judgement.base_score - penalty + bonus < policy.ask_user_threshold
 }
 
 /// c_final. The master's estimates are clamped to the policy's bounds, and then held against the service's own
 /// measurements: a conflict that was detected counts at least as measured, and coverage at most as measured, so that
 /// confidence is never higher than what was earned.
-pub fn settle(house: &Committee, judgement: &Judgement, draft: Option<&Draft>) -> Confidence {
-    let policy = &house.policy;
+pub fn settle(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> Confidence {
     let estimated = |f: fn(&Draft) -> Option<f64>| draft.and_then(f).filter(|x| x.is_finite());
     let penalty = estimated(|d| d.conflict_penalty);
     let bonus = estimated(|d| d.coverage_bonus);

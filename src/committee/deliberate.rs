@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::budget::{self, InputBound, ModelText, Wanted};
 use super::call::{Ask, Typed, Unbought, buy_json, buy_text};
 use super::case::{Case, Inherited};
+use super::hedge::{Hedge, Missing};
 use super::prompts::unquoted;
 use super::{Committee, Failure, reuse, score};
 use crate::config::OutputForm;
@@ -213,7 +214,7 @@ async fn finished(run: &RunContext, finished: AgentFinished) -> Result<AgentOutc
 }
 
 /// The agents whose word is needed again: who holds a position in a disagreement, or is not VALID.
-fn contested(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>, panel: &[Agent]) -> Vec<Agent> {
+pub fn contested(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>, panel: &[Agent]) -> Vec<Agent> {
     let holds = |agent: Agent| {
         let name = agent.as_str();
         judgement
@@ -244,30 +245,19 @@ struct Answers<'a> {
     latest: &'a BTreeMap<Agent, AgentOutcome>,
 }
 
-fn outputs<'a>(
+/// The panel's answers as the engine reads them.
+pub fn outputs<'a>(
     panel: &[Agent],
     outcomes: &'a BTreeMap<Agent, AgentOutcome>,
     families: &'a BTreeMap<Agent, String>,
 ) -> Vec<score::Output<'a>> {
-    panel
-        .iter()
-        .filter_map(|agent| match outcomes.get(agent) {
-            Some(AgentOutcome::Answered { report, obtained, truncated, .. }) => Some(score::Output {
-                agent: agent.as_str(),
-                report,
-                obtained: *obtained,
-                truncated: *truncated,
-                role_matches: report.agent == agent.as_str(),
-                family: families.get(agent).map(String::as_str),
-            }),
-            _ => None,
-        })
-        .collect()
+    let read = |agent: &Agent| output(*agent, outcomes.get(agent)?, families.get(agent).map(String::as_str));
+    panel.iter().filter_map(read).collect()
 }
 
 /// The family of a model: the letters that its name begins with, without the vendor's prefix ("claude" of
 /// "anthropic/claude-sonnet-4.5", "gpt" of "gpt-4.1-mini"). Members of one family make the same mistakes more often.
-fn family(model: &str) -> String {
+pub fn family(model: &str) -> String {
     let name = model.rsplit('/').next().unwrap_or(model).to_lowercase();
     let letters: String = name.chars().take_while(|c| c.is_alphabetic()).collect();
     if letters.is_empty() { name } else { letters }
@@ -294,11 +284,24 @@ async fn judge(
         outputs: outputs(panel, answers.latest, &families),
         first_round: answers.first.map(|first| outputs(panel, first, &families)).unwrap_or_default(),
     };
-    let judgement = score::judge(&panel, &house.scoring());
+    let judgement = score::judge(&panel, &score::Policy::from(&house.policy));
     match run.record(Event::Scored(Box::new(Scored { round, judgement }))).await? {
         Event::Scored(scored) => Ok(scored.judgement),
         _ => Err(Failure::internal("the journal has something else in the place of the scores")),
     }
+}
+
+/// `None` for an agent that failed.
+fn output<'a>(agent: Agent, outcome: &'a AgentOutcome, family: Option<&'a str>) -> Option<score::Output<'a>> {
+    let AgentOutcome::Answered { report, obtained, truncated, .. } = outcome else { return None };
+    Some(score::Output {
+        agent: agent.as_str(),
+        report,
+        obtained: *obtained,
+        truncated: *truncated,
+        role_matches: report.agent == agent.as_str(),
+        family,
+    })
 }
 
 /// What every agent of a run has in front of it.
@@ -340,7 +343,12 @@ impl Table<'_> {
         latest: &BTreeMap<Agent, AgentOutcome>,
         judged: Option<&Judgement>,
     ) -> Result<Vec<(Agent, AgentOutcome)>, Failure> {
-        let turns = agents.iter().map(|agent| self.turn(round, *agent, latest, judged));
+        let missing = Missing::new(agents.len());
+        let turns = agents.iter().map(|agent| async {
+            let outcome = self.turn(round, *agent, latest, judged, &missing).await;
+            missing.one_less();
+            outcome
+        });
         let outcomes: Vec<Result<AgentOutcome, Failure>> = join_all(turns).await;
         agents.iter().zip(outcomes).map(|(agent, outcome)| Ok((*agent, outcome?))).collect()
     }
@@ -351,6 +359,7 @@ impl Table<'_> {
         agent: Agent,
         latest: &BTreeMap<Agent, AgentOutcome>,
         judged: Option<&Judgement>,
+        missing: &Missing,
     ) -> Result<AgentOutcome, Failure> {
         if let Some(Event::AgentFinished(finished)) = self.run.recall(&agent_key(round, agent)) {
             return Ok(finished.outcome);
@@ -379,6 +388,7 @@ impl Table<'_> {
             model_texts: texts,
             max_tokens: self.trimmed.max_tokens.iter().find(|(r, _)| *r == role).map_or(model.max_tokens, |(_, t)| *t),
             until: self.until,
+            hedge: Hedge::WhenLast(missing),
         };
         let bought = match model.output {
             OutputForm::Json => buy_json::<AgentReport>(self.run, self.house, ask).await?,

@@ -6,6 +6,7 @@ use super::budget::ModelText;
 use super::call::Ask;
 use super::case::Case;
 use super::deliberate::{Deliberation, set, without_self_confidence};
+use super::hedge::Hedge;
 use super::sections::discarded::Discarded;
 use super::{Committee, Failure, sections};
 use crate::domain::{Agent, AgentReport, Plan, Role, Status};
@@ -98,6 +99,7 @@ impl<'a> Desk<'a> {
             max_tokens: planned.map_or(master.max_tokens, |(_, tokens)| *tokens),
             // The estimate comes after the synthesis, and a little must be left for the end.
             until: self.house.stage_end(self.run, if step == "estimate" { 0.98 } else { 0.93 }),
+            hedge: if step == "estimate" { Hedge::Never } else { Hedge::Critical },
         })
     }
 

@@ -12,19 +12,23 @@ mod confidence;
 mod deliberate;
 mod desk;
 mod estimate;
+mod hedge;
 mod hints;
 pub mod invariants;
 mod plan;
 mod price;
 mod prompts;
 mod question;
+
 mod reply;
+mod rescore;
 mod reuse;
 pub mod score;
 mod sections;
 mod stand_in;
 mod steps;
 mod synthesize;
+mod track_record;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,7 +48,9 @@ pub use audit::{markdown as audit_markdown, view as audit_view};
 pub use plan::OrchestrationPlan;
 pub use price::{Quote, quote};
 pub use prompts::{Error as PromptError, Prompts};
+pub use rescore::{Replayed, Verdict, replay};
 pub use synthesize::FinalSynthesis;
+pub use track_record::{Bin, Member, TrackRecord};
 
 /// Everything a committee needs that is not the question: models, prompts, policy.
 pub struct Committee {
@@ -82,12 +88,12 @@ pub async fn convene(run: &RunContext, house: &Committee) -> Result<Reply, Failu
     }
     let deliberation = deliberate::rounds(run, house, &case, &planned.plan).await?;
     let desk = Desk { run, house, case: &case, plan: &planned.plan, deliberation: &deliberation };
-    let synthesized = if confidence::out_of_reach(house, &deliberation.judgement) {
+    let synthesized = if confidence::out_of_reach(&house.policy, &deliberation.judgement) {
         question::ask_only(&desk).await?
     } else {
         synthesize::write(&desk).await?
     };
-    let confidence = confidence::settle(house, &deliberation.judgement, synthesized.draft.as_ref());
+    let confidence = confidence::settle(&house.policy, &deliberation.judgement, synthesized.draft.as_ref());
     let decision = confidence.gate();
     let gated = gate(run, &case, confidence, decision).await?;
     let task_type = synthesized.draft.as_ref().map_or(planned.plan.task_type, |draft| draft.task_type);
@@ -185,10 +191,6 @@ fn invalidation(deliberation: &Deliberation) -> Invalidation {
 impl Committee {
     pub fn role(&self, role: Role) -> Option<&RoleModel> {
         self.roles.get(&role)
-    }
-
-    fn scoring(&self) -> score::Policy {
-        score::Policy::from(&self.policy)
     }
 
     /// When a stage must be over: at a share of the run's deadline, counted from the run's start in this process.

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::call::{Ask, Typed, buy_json};
 use super::case::Case;
+use super::hedge::Hedge;
 use super::hints::task_type_of;
 use super::{Committee, Failure, deliberate};
 use crate::config::OutputForm;
@@ -108,6 +109,7 @@ async fn ask_master(run: &RunContext, house: &Committee, case: &Case, hints: &Hi
         model_texts: vec![],
         max_tokens: master.max_tokens.min(MOST_TOKENS),
         until: house.stage_end(run, 0.25),
+        hedge: Hedge::Critical,
     };
     let bought = match master.output {
         OutputForm::Json => buy_json::<OrchestrationPlan>(run, house, ask).await?,
@@ -119,9 +121,7 @@ async fn ask_master(run: &RunContext, house: &Committee, case: &Case, hints: &Hi
             corrections.extend(typed.notes.into_iter().map(|note| format!("the plan's JSON: {note}")));
             Planned { plan, obtained: typed.obtained.as_str().into(), corrections }
         }
-        Err(unbought)
-            if matches!(unbought.cause.as_str(), "malformed output" | "cut off" | "empty output" | "out of budget") =>
-        {
+        Err(unbought) if unbought.leaves_hope() => {
             let (plan, mut corrections) = bound(&by_hints(case, hints), house, case);
             corrections.push(format!("there is no plan of the master ({}): hints decided", unbought.cause));
             Planned { plan, obtained: "by hints".into(), corrections }

@@ -5,7 +5,7 @@ use super::call::{buy_json, buy_text};
 use super::desk::Desk;
 use super::plan::QuestionOut;
 use super::prompts::unquoted;
-use super::{sections, stand_in};
+use super::sections;
 use crate::config::OutputForm;
 use crate::domain::{Clarification, Role};
 use crate::journal::{Event, Synthesized};
@@ -37,7 +37,7 @@ pub async fn ask_only(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     };
     let (question, obtained) = match bought {
         Ok(typed) => (question_of(desk, &typed.value), typed.obtained.as_str().to_owned()),
-        Err(unbought) if stand_in::may_stand_in(&unbought) => (None, unbought.cause),
+        Err(unbought) if unbought.leaves_hope() => (None, unbought.cause),
         Err(unbought) => return Err(Failure::master("question", &unbought)),
     };
     let question = question.unwrap_or_else(|| {

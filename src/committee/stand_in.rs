@@ -11,11 +11,6 @@ use crate::journal::{Draft, Synthesized};
 /// How such a synthesis says that it is none.
 pub const OBTAINED: &str = "no synthesis";
 
-/// Whether the stand-in may be used: the provider answered, or was not asked.
-pub fn may_stand_in(unbought: &Unbought) -> bool {
-    matches!(unbought.cause.as_str(), "out of budget" | "malformed output" | "cut off" | "empty output")
-}
-
 /// The best usable report as the answer. `None` when nothing usable is there.
 ///
 /// # Errors

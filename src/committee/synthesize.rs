@@ -125,7 +125,7 @@ async fn write_json(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
 
 /// What is left when the master gave nothing.
 async fn instead(desk: &Desk<'_>, unbought: &Unbought) -> Result<Synthesized, Failure> {
-    let found = if stand_in::may_stand_in(unbought) { stand_in::of(desk, unbought).await? } else { None };
+    let found = if unbought.leaves_hope() { stand_in::of(desk, unbought).await? } else { None };
     found.ok_or_else(|| Failure::master("synthesis", unbought))
 }
 

@@ -134,6 +134,7 @@ impl Check<'_> {
             token,
             prompts_dir,
             attachment_hosts: self.attachment_hosts(),
+            cors_origins: self.cors_origins(),
             providers,
             roles,
             policy: policy?,
@@ -153,27 +154,36 @@ impl Check<'_> {
             self.add("CONCLAVE_BIND", format!("{text:?} is not an address with a port, such as 127.0.0.1:8080"));
             return (None, token);
         };
-        if !bind.ip().is_loopback() && token.is_none() {
-            let detail = format!("{bind} is reachable from outside: set CONCLAVE_TOKEN, or bind to 127.0.0.1");
-            self.add("CONCLAVE_BIND", detail);
-        }
         (Some(bind), token)
     }
 
     /// The address may hold a password: it is never shown.
-    fn database_url(&mut self) -> String {
+    fn database_url(&mut self) -> SecretString {
         let url = self.env.get_or("DATABASE_URL", "sqlite://data/conclave.db");
-        let path = url.strip_prefix("sqlite:").map(|rest| rest.trim_start_matches('/').split('?').next());
-        match path {
-            Some(Some("") | None) => self.add("DATABASE_URL", "names no file: sqlite://data/conclave.db"),
-            Some(Some(_)) => {}
-            None => {
-                let detail = "only sqlite://PATH is supported, such as sqlite://data/conclave.db; \
-                              PostgreSQL is for a later version";
+        match url.split_once(':') {
+            Some(("sqlite", rest)) => {
+                if rest.trim_start_matches('/').split('?').next().unwrap_or("").is_empty() {
+                    self.add("DATABASE_URL", "names no file: sqlite://data/conclave.db");
+                }
+            }
+            Some(("postgres" | "postgresql", _)) => {
+                let named = |url: Url| {
+                    let has_host = url.has_host() || url.query_pairs().any(|(name, _)| name == "host");
+                    has_host && url.path().len() > 1
+                };
+                if !Url::parse(url).is_ok_and(named) {
+                    let detail = "names no host and database: postgres://USER:PASSWORD@HOST/DATABASE, with the signs \
+                                  /?#[]@:% of a password in percent encoding";
+                    self.add("DATABASE_URL", detail);
+                }
+            }
+            _ => {
+                let detail = "begins with neither sqlite:// nor postgres://, such as sqlite://data/conclave.db or \
+                              postgres://USER:PASSWORD@HOST/DATABASE";
                 self.add("DATABASE_URL", detail);
             }
         }
-        url.to_owned()
+        SecretString::from(url)
     }
 
     fn prompts_dir(&mut self) -> Option<PathBuf> {
@@ -188,6 +198,22 @@ impl Check<'_> {
     fn attachment_hosts(&self) -> BTreeSet<String> {
         let hosts = self.env.given("ATTACHMENT_HOSTS").unwrap_or("cdn.discordapp.com,media.discordapp.net");
         hosts.split([',', ' ']).map(|h| h.trim().to_lowercase()).filter(|h| !h.is_empty()).collect()
+    }
+
+    /// Each as a browser sends it: scheme, host and port, and nothing behind.
+    fn cors_origins(&mut self) -> BTreeSet<String> {
+        let given = self.env.get_or("CORS_ORIGINS", "").to_owned();
+        let mut origins = BTreeSet::new();
+        for origin in given.split([',', ' ']).filter(|origin| !origin.is_empty()) {
+            let parsed = Url::parse(origin).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+            match parsed.map(|url| url.origin().ascii_serialization()) {
+                Some(plain) if plain == origin.to_lowercase() => {
+                    origins.insert(plain);
+                }
+                _ => self.add("CORS_ORIGINS", format!("{origin:?} is not an origin, such as https://app.example.org")),
+            }
+        }
+        origins
     }
 
     fn prices(&mut self, file: &File) {
@@ -355,7 +381,7 @@ impl Check<'_> {
             if kind == ProviderKind::Local && !cfg!(feature = "local") {
                 self.add(below("/providers", name), "this build has no in-process model (cargo feature `local`)");
             }
-            let default_concurrent = if kind == ProviderKind::Local { 4 } else { 16 };
+            let default_concurrent = if kind == ProviderKind::Local { 4 } else { 64 };
             let resolved = Provider {
                 kind,
                 base_url,

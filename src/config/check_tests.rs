@@ -64,11 +64,47 @@ fn a_model_without_a_price_is_refused() {
 }
 
 #[test]
-fn outside_addresses_need_a_token() {
-    let open = [("ANTHROPIC_API_KEY", "k"), ("CONCLAVE_BIND", "0.0.0.0:8080")];
-    assert_eq!(places(from_text(SHIPPED, &env(&open))), ["CONCLAVE_BIND"]);
-    let guarded = [open[0], open[1], ("CONCLAVE_TOKEN", "sixteen characte")];
-    assert!(from_text(SHIPPED, &env(&guarded)).is_ok());
+fn a_short_token_is_refused() {
+    assert_eq!(places_with(&[], &[("CONCLAVE_TOKEN", "fifteen charact")]), ["CONCLAVE_TOKEN"]);
+    assert_eq!(places_with(&[], &[("CONCLAVE_TOKEN", "sixteen characte")]), [""; 0]);
+}
+
+#[test]
+fn a_daily_limit_that_a_cap_never_fits_is_refused() {
+    let (user, guild) = ("/policy/limits/userDailyUsd", "/policy/limits/guildDailyUsd");
+    let limits = |value: f64| [(user, json!(value)), (guild, json!(5.0)), ("/policy/limits/dailyUsd", Value::Null)];
+    assert_eq!(places_with(&limits(0.5), &[]), [""; 0]);
+    assert_eq!(places_with(&limits(0.3), &[]), [user]);
+    assert_eq!(places_with(&limits(0.3), &[("DEEP_MAX_USD", "0.30")]), [""; 0]);
+    assert_eq!(places_with(&limits(-1.0), &[]), [user]);
+    let problems = from_text(
+        &SHIPPED.replace(r#""attachments": 10"#, r#""attachments": 10, "dailyUsd": 0.05"#),
+        &env(&[("ANTHROPIC_API_KEY", "k")]),
+    );
+    let problems = problems.unwrap_err().to_string();
+    assert!(problems.contains("never holds the cap of ask and audit") && problems.contains("of deep"), "{problems}");
+}
+
+#[test]
+fn a_burst_without_a_rate_says_nothing() {
+    let (rate, burst) = ("/policy/limits/userPerMinute", "/policy/limits/userBurst");
+    assert_eq!(places_with(&[(burst, json!(5))], &[]), [burst]);
+    assert_eq!(places_with(&[(burst, json!(5)), (rate, json!(10))], &[]), [""; 0]);
+    assert_eq!(places_with(&[(rate, json!(0))], &[]), [rate]);
+}
+
+#[test]
+fn origins_are_written_as_browsers_send_them() {
+    let origins = |text: &str| {
+        let variables = env(&[("ANTHROPIC_API_KEY", "k"), ("CORS_ORIGINS", text)]);
+        from_text(SHIPPED, &variables).map(|config| config.cors_origins.into_iter().collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(origins(""), Ok(String::new()));
+    let two = "https://app.example.org http://localhost:3000";
+    assert_eq!(origins(two), Ok("http://localhost:3000 https://app.example.org".into()));
+    for bad in ["*", "null", "https://app.example.org/", "app.example.org", "ftp://app.example.org"] {
+        assert_eq!(places(origins(bad).map(|_| unreachable!())), ["CORS_ORIGINS"], "{bad}");
+    }
 }
 
 #[test]
@@ -213,17 +249,38 @@ fn deadlines_end_at_a_day_and_caps_at_a_million_in_file_and_environment() {
 }
 
 #[test]
-fn a_database_is_a_file_of_sqlite_and_its_address_is_not_shown() {
-    for good in ["sqlite://data/conclave.db", "sqlite:///srv/a.db", "sqlite:a.db?mode=rwc"] {
+fn a_database_is_of_sqlite_or_postgresql_and_its_address_is_not_shown() {
+    let good = [
+        "sqlite://data/conclave.db",
+        "sqlite:///srv/a.db",
+        "sqlite:a.db?mode=rwc",
+        "postgres://db/conclave",
+        "postgresql://ada:s%40crt@db.example:6432/conclave?sslmode=verify-full",
+        "postgres:///conclave?host=/run/postgresql",
+    ];
+    for good in good {
         assert_eq!(places_with(&[], &[("DATABASE_URL", good)]), [""; 0], "{good}");
     }
-    for bad in ["sqlite:", "sqlite://", "sqlite://?mode=rwc", "data/conclave.db", "mysql://x"] {
-        assert_eq!(places_with(&[], &[("DATABASE_URL", bad)]), ["DATABASE_URL"], "{bad}");
+    let secret = "planted-secret";
+    let bad = [
+        "sqlite:",
+        "sqlite://",
+        "sqlite://?mode=rwc",
+        "data/conclave.db",
+        "mysql://ada:planted-secret@db/x",
+        "postgres://ada:planted-secret@db",
+        "postgres://ada:planted-secret@/conclave",
+        "postgres://ada:planted-secret#@db/conclave",
+    ];
+    for bad in bad {
+        let variables = [("ANTHROPIC_API_KEY", "k"), ("DATABASE_URL", bad)];
+        assert_eq!(places_with(&[], &variables[1..]), ["DATABASE_URL"], "{bad}");
+        let shown = details(SHIPPED, &variables).join("");
+        assert!(!shown.contains(secret), "{shown}");
     }
-    let variables = [("ANTHROPIC_API_KEY", "k"), ("DATABASE_URL", "postgres://ada:planted-secret@db/conclave")];
-    let shown = details(SHIPPED, &variables).join("");
-    assert!(shown.contains("sqlite://PATH") && shown.contains("PostgreSQL is for a later version"), "{shown}");
-    assert!(!shown.contains("planted-secret"));
+    let address = "postgres://ada:planted-secret@db/conclave";
+    let config = from_text(SHIPPED, &env(&[("ANTHROPIC_API_KEY", "k"), ("DATABASE_URL", address)])).unwrap();
+    assert!(!format!("{config:?}").contains(secret));
 }
 
 #[test]
@@ -258,4 +315,24 @@ fn every_problem_of_the_environment_is_listed_even_without_a_file() {
     ]);
     let expected = ["CONCLAVE_BIND", "CONCLAVE_CONFIG", "CONCLAVE_PROMPTS_DIR", "DATABASE_URL", "NORMAL_MAX_USD"];
     assert_eq!(places(load(&variables)), expected);
+}
+
+#[test]
+fn pauses_fit_into_a_run_and_a_second_call_into_the_time_of_the_first() {
+    let retry = |attempts: u32, base: u64, most: u64| {
+        [("/policy/retry", json!({ "attempts": attempts, "baseMs": base, "maxMs": most }))]
+    };
+    assert_eq!(places_with(&retry(3, 500, 8000), &[]), Vec::<String>::new());
+    assert_eq!(places_with(&retry(3, 9000, 8000), &[]), ["/policy/retry/baseMs"]);
+    // 40 s + 80 s: exactly the 120 s of ask.
+    assert_eq!(places_with(&retry(3, 40_000, 200_000), &[]), ["/policy/retry/maxMs"]);
+    assert_eq!(places_with(&retry(3, 39_000, 80_000), &[]), Vec::<String>::new());
+    assert_eq!(places_with(&retry(2, 1, u64::MAX), &[]), Vec::<String>::new());
+    let hedge = |least: u64| [("/policy/hedge", json!({ "enabled": true, "leastMs": least }))];
+    assert_eq!(places_with(&hedge(59_999), &[]), Vec::<String>::new());
+    assert_eq!(places_with(&hedge(60_000), &[]), ["/policy/hedge/leastMs"]);
+    let breaker =
+        |failures: u64, seconds: u64| [("/policy/breaker", json!({ "failures": failures, "openSeconds": seconds }))];
+    assert_eq!(places_with(&breaker(1, 1), &[]), Vec::<String>::new());
+    assert_eq!(places_with(&breaker(0, 4000), &[]), ["/policy/breaker/failures", "/policy/breaker/openSeconds"]);
 }

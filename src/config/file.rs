@@ -63,7 +63,8 @@ pub(super) struct ProviderFile {
     pub api_key_env: Option<String>,
     /// Whether calls need a key; default true. A server of your own usually needs none.
     pub key_required: Option<bool>,
-    /// Calls under way at once; default 16, for the in-process model 4.
+    /// Calls under way at once; default 64, for the in-process model 4. Half as many runs are worked on at a time; the others
+    /// wait for their turn, and their deadline with them.
     #[schemars(range(min = 1, max = 4096))]
     pub max_concurrent: Option<usize>,
     pub structured_output: StructuredOutput,
@@ -170,6 +171,8 @@ pub(super) struct PolicyFile {
     pub limits: Limits,
     pub deadlines: Deadlines,
     pub retry: RetryFile,
+    pub breaker: BreakerFile,
+    pub hedge: HedgeFile,
     /// How long a question waits for its answer, in minutes; default 30.
     #[schemars(range(min = 1, max = 10_080))]
     pub clarification_minutes: Option<u64>,
@@ -179,10 +182,10 @@ pub(super) struct PolicyFile {
 }
 
 /// Bounds on what comes in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
-    /// Runs in flight at once before 503.
+    /// Runs in flight at once, waiting for their turn included, before 503.
     #[schemars(range(min = 1))]
     pub max_in_flight: usize,
     /// Bytes of a request body before 413.
@@ -196,6 +199,31 @@ pub struct Limits {
     pub attachment_bytes: usize,
     #[schemars(range(min = 1))]
     pub attachment_seconds: u64,
+    /// What all runs accepted in one day (UTC) may cost together, in US dollars; null: no limit. A run counts with its cap
+    /// until it has ended. Not below `deepMaxUsd`, or deep could never be served; likewise the two that follow.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub daily_usd: Option<f64>,
+    /// The same for the runs of one user.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub user_daily_usd: Option<f64>,
+    /// The same for the runs of one guild.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub guild_daily_usd: Option<f64>,
+    /// Runs that one user may begin a minute, on average; null: no limit. Each process counts for itself.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub user_per_minute: Option<u32>,
+    /// How many of them may come at once; null: all.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub user_burst: Option<u32>,
+    /// Connections open at once; further ones wait.
+    #[schemars(range(min = 1))]
+    pub connections: usize,
+    /// How long a connection may take to send a request's headers, or be idle between two requests.
+    #[schemars(range(min = 1, max = 3600))]
+    pub header_seconds: u64,
+    /// How long a request's body may take to arrive.
+    #[schemars(range(min = 1, max = 3600))]
+    pub body_seconds: u64,
 }
 
 impl Default for Limits {
@@ -207,11 +235,19 @@ impl Default for Limits {
             attachments: 10,
             attachment_bytes: 5 * 1024 * 1024,
             attachment_seconds: 10,
+            daily_usd: None,
+            user_daily_usd: None,
+            guild_daily_usd: None,
+            user_per_minute: None,
+            user_burst: None,
+            connections: 8192,
+            header_seconds: 30,
+            body_seconds: 30,
         }
     }
 }
 
-/// In seconds, at most a day. A call's is not more than any run's.
+/// In seconds, at most a day. A call's is not more than any run's, connecting not more than a call.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Deadlines {
@@ -230,13 +266,38 @@ pub(super) struct Deadlines {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct RetryFile {
-    /// Attempts at one call, the first included; default 3.
+    /// Attempts at one call, the first included; default 4.
     #[schemars(range(min = 1, max = 10))]
     pub attempts: Option<u32>,
     /// The first delay in milliseconds, doubled each time with jitter; default 500.
     pub base_ms: Option<u64>,
-    /// The longest delay in milliseconds; default 8000.
+    /// The longest delay in milliseconds; default 8000. All pauses together fit into a run.
     pub max_ms: Option<u64>,
+}
+
+/// When a model that fails is spared.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct BreakerFile {
+    /// Failures in a row of one model at one provider before it is not asked for a while; default 8.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub failures: Option<u32>,
+    /// For how many seconds; then one call at a time tries; default 15.
+    #[schemars(range(min = 1, max = 3600))]
+    pub open_seconds: Option<u64>,
+}
+
+/// A second call beside one that takes unusually long and that the whole run waits for.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct HedgeFile {
+    /// Default false: the second call costs as much again.
+    pub enabled: Option<bool>,
+    /// Answers of a model that must be known before its 95th percentile counts; default 20.
+    #[schemars(range(min = 1, max = 200))]
+    pub least_samples: Option<usize>,
+    /// The shortest wait before the second call, in milliseconds; default 1000. Less than a call's time.
+    pub least_ms: Option<u64>,
 }
 
 /// The published schema of the config file.

@@ -44,6 +44,17 @@ impl std::fmt::Display for Problem {
 #[error("{}", render(.0))]
 pub struct Problems(pub Vec<Problem>);
 
+impl Problems {
+    /// The one for an address that strangers reach while nothing keeps them out.
+    pub fn unguarded(bind: SocketAddr) -> Self {
+        let detail = format!(
+            "{bind} is reachable from outside: set CONCLAVE_TOKEN, make a token (conclave token create), \
+             or bind to 127.0.0.1"
+        );
+        Self(vec![Problem { place: "CONCLAVE_BIND".into(), detail }])
+    }
+}
+
 fn render(problems: &[Problem]) -> String {
     let plural = if problems.len() == 1 { "problem" } else { "problems" };
     let lines: String = problems.iter().map(|p| format!("\n  - {p}")).collect();
@@ -54,11 +65,14 @@ fn render(problems: &[Problem]) -> String {
 #[derive(Debug, Clone)]
 pub struct Config {
     pub bind: SocketAddr,
-    pub database_url: String,
+    /// It may hold a password.
+    pub database_url: SecretString,
     pub token: Option<SecretString>,
     pub prompts_dir: Option<PathBuf>,
     /// Empty: no attachment is fetched.
     pub attachment_hosts: BTreeSet<String>,
+    /// Origins whose pages may call the API from a browser; empty: none.
+    pub cors_origins: BTreeSet<String>,
     /// The enabled providers that some role uses.
     pub providers: BTreeMap<String, Provider>,
     pub roles: BTreeMap<Role, RoleModel>,
@@ -141,8 +155,22 @@ pub struct Policy {
     pub retry_attempts: u32,
     pub retry_base: Duration,
     pub retry_max: Duration,
+    /// Failures in a row of one model before it is spared, and for how long.
+    pub breaker_failures: u32,
+    pub breaker_open: Duration,
+    pub hedge: HedgePolicy,
     pub clarification_window: Duration,
     pub lease: Duration,
+}
+
+/// When a call that everything waits for is made a second time.
+#[derive(Debug, Clone)]
+pub struct HedgePolicy {
+    pub enabled: bool,
+    /// Answers of the model that must be known before.
+    pub least_samples: usize,
+    /// The shortest wait.
+    pub least: Duration,
 }
 
 impl Policy {

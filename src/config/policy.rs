@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::Policy;
 use super::check::Check;
-use super::file::{Deadlines, PolicyFile};
+use super::file::{Deadlines, HedgeFile, Limits, PolicyFile, RetryFile};
 use super::shape::below;
+use super::{HedgePolicy, Policy};
 use crate::domain::{Agent, Thresholds, Usd};
 
 /// The highest cap of a run, in US dollars.
@@ -21,7 +21,12 @@ impl Check<'_> {
             let detail = format!("tauHard {} is above tauSoft {}", thresholds.tau_hard, thresholds.tau_soft);
             self.add("/policy/tauHard", detail);
         }
+        if let (Some(normal_max), Some(deep_max)) = (normal_max, deep_max) {
+            self.daily_limits(&p.limits, normal_max, deep_max);
+        }
         let seconds = self.deadlines(&p.deadlines);
+        let pauses = self.pauses(&p.retry, &seconds);
+        let hedge = self.hedge(&p.hedge, &seconds);
         let role_weights = self.role_weights(&p.role_weights);
         let disabled_agents = self.disabled_agents(&p.disabled_agents);
         Some(Policy {
@@ -41,12 +46,35 @@ impl Check<'_> {
             ask_deadline: Duration::from_secs(seconds.ask),
             audit_deadline: Duration::from_secs(seconds.audit),
             deep_deadline: Duration::from_secs(seconds.deep),
-            retry_attempts: p.retry.attempts.unwrap_or(3),
-            retry_base: Duration::from_millis(p.retry.base_ms.unwrap_or(500)),
-            retry_max: Duration::from_millis(p.retry.max_ms.unwrap_or(8000)),
+            retry_attempts: pauses.attempts,
+            retry_base: Duration::from_millis(pauses.base_ms),
+            retry_max: Duration::from_millis(pauses.max_ms),
+            breaker_failures: p.breaker.failures.unwrap_or(8),
+            breaker_open: Duration::from_secs(p.breaker.open_seconds.unwrap_or(15)),
+            hedge,
             clarification_window: Duration::from_secs(60 * p.clarification_minutes.unwrap_or(30)),
             lease: Duration::from_secs(p.lease_seconds.unwrap_or(30)),
         })
+    }
+
+    /// A limit into which a mode's cap never fits would refuse that mode for ever.
+    fn daily_limits(&mut self, limits: &Limits, normal_max: Usd, deep_max: Usd) {
+        let all = [
+            ("dailyUsd", limits.daily_usd),
+            ("userDailyUsd", limits.user_daily_usd),
+            ("guildDailyUsd", limits.guild_daily_usd),
+        ];
+        for (name, dollars) in all {
+            let Some(most) = dollars.map(Usd::from_dollars) else { continue };
+            let modes = [("ask and audit", normal_max, "normalMaxUsd"), ("deep", deep_max, "deepMaxUsd")];
+            for (mode, cap, setting) in modes.into_iter().filter(|(_, cap, _)| *cap > most) {
+                let detail = format!("{most} a day never holds the cap of {mode}, {cap}: raise it, or lower {setting}");
+                self.add(format!("/policy/limits/{name}"), detail);
+            }
+        }
+        if limits.user_burst.is_some() && limits.user_per_minute.is_none() {
+            self.add("/policy/limits/userBurst", "says nothing without userPerMinute");
+        }
     }
 
     fn deadlines(&mut self, d: &Deadlines) -> Seconds {
@@ -72,6 +100,47 @@ impl Check<'_> {
             self.add("/policy/deadlines/call", detail);
         }
         seconds
+    }
+
+    /// The pauses between the attempts at one output end within the shortest run.
+    fn pauses(&mut self, r: &RetryFile, seconds: &Seconds) -> Pauses {
+        let (attempts, max_ms) = (r.attempts.unwrap_or(4), r.max_ms.unwrap_or(8000));
+        let base_ms = r.base_ms.unwrap_or(500.min(max_ms));
+        let (at_base, at_max) = ("/policy/retry/baseMs", "/policy/retry/maxMs");
+        if base_ms > max_ms && self.are_sound(&[at_base, at_max]) {
+            self.add(at_base, format!("the first pause, {base_ms} ms, is longer than the longest, {max_ms} ms"));
+        }
+        let mut together = 0u64;
+        for tries in 1..attempts {
+            let factor = 1u64.checked_shl(tries - 1).unwrap_or(u64::MAX);
+            together = together.saturating_add(base_ms.saturating_mul(factor).min(max_ms));
+        }
+        let run = seconds.ask.min(seconds.audit).min(seconds.deep);
+        let places = [at_base, at_max, "/policy/retry/attempts", "/policy/deadlines/ask", "/policy/deadlines/audit"];
+        if together >= run.saturating_mul(1000)
+            && self.are_sound(&places)
+            && self.are_sound(&["/policy/deadlines/deep"])
+        {
+            self.add(at_max, format!("pauses of {together} ms in all do not fit into a run of {run} s"));
+        }
+        Pauses { attempts, base_ms, max_ms }
+    }
+
+    fn hedge(&mut self, h: &HedgeFile, seconds: &Seconds) -> HedgePolicy {
+        let call_ms = seconds.call.saturating_mul(1000);
+        let least_ms = h.least_ms.unwrap_or(1000.min(call_ms / 2));
+        let place = "/policy/hedge/leastMs";
+        if least_ms >= call_ms && self.are_sound(&[place, "/policy/deadlines/call"]) {
+            self.add(
+                place,
+                format!("a second call after {least_ms} ms comes too late for a call of {} s", seconds.call),
+            );
+        }
+        HedgePolicy {
+            enabled: h.enabled.unwrap_or(false),
+            least_samples: h.least_samples.unwrap_or(20),
+            least: Duration::from_millis(least_ms),
+        }
     }
 
     fn cap(&mut self, variable: &str, from_file: f64) -> Option<Usd> {
@@ -119,6 +188,12 @@ impl Check<'_> {
         }
         disabled
     }
+}
+
+struct Pauses {
+    attempts: u32,
+    base_ms: u64,
+    max_ms: u64,
 }
 
 #[derive(Clone, Copy)]

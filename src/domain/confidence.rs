@@ -37,6 +37,15 @@ pub enum Gate {
     Ask,
 }
 
+impl Gate {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Gate::Ship => "ship",
+            Gate::Ask => "ask",
+        }
+    }
+}
+
 impl Confidence {
     /// `c_final = clamp(base - penalty + bonus, 0, 1)`.
     pub fn new(base_score: f64, conflict_penalty: Terms, coverage_bonus: Terms, threshold: f64) -> Self {

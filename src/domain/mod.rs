@@ -15,6 +15,7 @@ mod reply;
 mod report;
 mod scope;
 mod score;
+mod token;
 
 pub use budget::{Ledger, Refused, Reservation};
 pub use calibration::Calibration;
@@ -32,3 +33,4 @@ pub use scope::{NoSuchScope, Scope};
 pub use score::{
     AnswerGroup, Axes, Axis, AxisScore, Disagreement, Feature, Judgement, Position, Score, Status, Thresholds,
 };
+pub use token::{BearerToken, same_secret};

@@ -15,7 +15,7 @@ pub struct Usd(u64);
 impl Usd {
     pub const ZERO: Usd = Usd(0);
 
-    pub fn from_nanos(nanos: u64) -> Self {
+    pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 

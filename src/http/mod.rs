@@ -2,64 +2,116 @@
 
 mod api;
 mod auth;
+mod body;
+mod connections;
 mod error;
+mod problem_kind;
+mod reference;
 mod request_id;
+mod routes;
 mod sse;
 
-pub use api::chat::reply_body;
+pub use api::chat::{question, reply_body};
+pub use body::Unread;
+pub use connections::serve;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderName, HeaderValue};
-use axum::routing::{get, post};
-use axum::{Router, middleware};
-use tokio::net::TcpListener;
+use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::{Extension, Router, middleware};
+use serde_json::Value;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::{AllowOrigin, CorsLayer};
 use tower_http::set_header::SetResponseHeaderLayer;
 
-use crate::app::App;
+use crate::app::{App, Needs};
+use crate::config::{Config, Limits};
+use crate::domain::Scope;
+use reference::Reference;
+use routes::Routes;
 
-/// Every route of the service.
+/// Every route that asks for a token, by what it asks of it, with the function that describes it.
+fn guarded() -> [Routes; 2] {
+    let chat = Routes::needing(Needs::Scope(Scope::Chat))
+        .post("/api/chat", api::chat::post, api::chat::about_post)
+        .post("/api/quote", api::quote::post, api::quote::about_post)
+        .get("/api/runs", api::runs::list, api::runs::about_list)
+        .get("/api/runs/{id}", api::runs::show, api::runs::about_show)
+        .delete("/api/runs/{id}", api::runs::cancel, api::runs::about_cancel)
+        .post("/api/runs/{id}/feedback", api::feedback::post, api::feedback::about_post)
+        .get("/api/runs/{id}/journal", api::runs::journal, api::runs::about_journal)
+        .get("/api/runs/{id}/events", api::runs::events, api::runs::about_events);
+    let any = Routes::needing(Needs::AnyToken).get("/metrics", api::metrics::metrics, api::metrics::about_metrics);
+    [chat, any]
+}
+
+/// Every route that anybody may use: these say nothing of any run.
+fn open() -> Routes {
+    Routes::open()
+        .get("/health", api::health::health, api::health::about_health)
+        .get("/ready", api::health::ready, api::health::about_ready)
+        .get("/openapi.json", reference::document, reference::about_document)
+        .get("/docs", reference::page, reference::about_page)
+}
+
+/// The OpenAPI document of the service.
+pub fn document(limits: &Limits) -> Value {
+    let [chat, any] = guarded();
+    reference::assemble(&[&chat, &any, &open()], limits)
+}
+
+/// The service: every route behind the door that it needs.
 pub fn router(app: Arc<App>) -> Router {
-    let guarded = Router::new()
-        .route("/api/chat", post(api::chat::post))
-        .route("/api/quote", post(api::quote::post))
-        .route("/api/runs", get(api::runs::list))
-        .route("/api/runs/{id}", get(api::runs::show).delete(api::runs::cancel))
-        .route("/api/runs/{id}/journal", get(api::runs::journal))
-        .route("/api/runs/{id}/events", get(api::runs::events))
-        .route_layer(middleware::from_fn_with_state(Arc::clone(&app), auth::require_token));
-    let open = Router::new().route("/health", get(api::health::health)).route("/ready", get(api::health::ready));
+    let reference = Arc::new(Reference::of(&document(&app.config.policy.limits)));
     let constant = |name: &'static str, value: &'static str| {
         SetResponseHeaderLayer::if_not_present(HeaderName::from_static(name), HeaderValue::from_static(value))
     };
-    guarded
-        .merge(open)
+    guarded()
+        .into_iter()
+        .fold(open().into_router(&app), |all, group| all.merge(group.into_router(&app)))
         .fallback(error::no_such_page)
         .method_not_allowed_fallback(error::no_such_method)
         .layer(
+            // The first is the outermost: whatever answers further in, a panic or CORS included, these headers are on it.
             ServiceBuilder::new()
-                .layer(middleware::from_fn(request_id::assign))
-                .layer(CatchPanicLayer::custom(error::panicked))
+                .layer(middleware::from_fn(api::metrics::count))
                 .layer(constant("x-content-type-options", "nosniff"))
                 .layer(constant("cache-control", "no-store"))
                 .layer(constant("content-security-policy", "default-src 'none'; frame-ancestors 'none'"))
                 .layer(constant("referrer-policy", "no-referrer"))
-                .layer(DefaultBodyLimit::disable()),
+                .option_layer(cors(&app.config))
+                .layer(middleware::from_fn(request_id::assign))
+                .layer(CatchPanicLayer::custom(error::panicked))
+                .layer(DefaultBodyLimit::disable())
+                .layer(Extension(reference)),
         )
         .with_state(app)
 }
 
-/// Serves until `stop` resolves; connections that are open then may end their request.
-///
-/// # Errors
-/// When the listener fails.
-pub async fn serve(
-    app: Arc<App>,
-    listener: TcpListener,
-    stop: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
-    axum::serve(listener, router(app)).with_graceful_shutdown(stop).await
+/// Pages of other origins may call the API only if `CORS_ORIGINS` names them; never with cookies, of which there are none.
+fn cors(config: &Config) -> Option<CorsLayer> {
+    let origins: Vec<HeaderValue> =
+        config.cors_origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
+    if origins.is_empty() {
+        return None;
+    }
+    let name = HeaderName::from_static;
+    let layer = CorsLayer::new()
+        .allow_origin(AllowOrigin::list(origins))
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_headers([
+            header::ACCEPT,
+            header::AUTHORIZATION,
+            header::CONTENT_TYPE,
+            name("idempotency-key"),
+            name("last-event-id"),
+            name("prefer"),
+            request_id::HEADER,
+        ])
+        .expose_headers([header::LOCATION, header::RETRY_AFTER, name("x-conclave-outcome"), request_id::HEADER])
+        .max_age(Duration::from_secs(600));
+    Some(layer)
 }

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::api::chat::reply_body;
 use super::error::Problem;
+use super::reference::{Content, Schemas};
 use crate::app::App;
-use crate::domain::{Role, RunId};
+use crate::domain::{Agent, Mode, Role, RunId, TaskType};
 use crate::journal::{AgentOutcome, CallSent, Ending, Entry, Event};
 
 /// A comment goes out this often, so that no proxy takes the stream for dead.
@@ -83,7 +84,8 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
         | Event::Trimmed(_)
         | Event::CallSettled(_)
         | Event::Synthesized(_)
-        | Event::Gated(_) => return None,
+        | Event::Gated(_)
+        | Event::Feedback(_) => return None,
     })
 }
 
@@ -102,4 +104,63 @@ fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
             _ => None,
         },
     }
+}
+
+/// The stream in the reference: the schema is that of one event, and what is in the data of each is in an extension,
+/// since OpenAPI 3.1 has no word for it.
+pub(super) fn content(schemas: &mut Schemas) -> Content {
+    let at = json!({ "type": "string", "format": "date-time" });
+    let (text, round) = (json!({ "type": "string" }), json!({ "type": ["integer", "null"], "minimum": 1 }));
+    let text_or_null = json!({ "type": ["string", "null"] });
+    let (agent, mode, task) = (schemas.answer::<Agent>(), schemas.answer::<Mode>(), schemas.answer::<TaskType>());
+    let agents = json!({ "type": "array", "items": agent });
+    let object = |properties: Value, optional: &[&str]| {
+        let names = properties.as_object().into_iter().flatten().map(|(name, _)| name.clone());
+        let required: Vec<String> = names.filter(|name| !optional.contains(&name.as_str())).collect();
+        json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+    };
+    let plan = object(
+        json!({
+            "taskType": task, "agentsToRun": agents, "rounds": { "type": "integer", "minimum": 1, "maximum": 3 },
+            "needsClarification": { "type": "boolean" }, "clarificationQuestion": { "type": "object" },
+            "outputShape": mode,
+        }),
+        &["clarificationQuestion"],
+    );
+    let score = object(
+        json!({ "agent": text, "cred": { "type": "number", "minimum": 0, "maximum": 1 },
+                "status": { "enum": ["DISCARD", "QUARANTINE", "VALID"] } }),
+        &[],
+    );
+    let texts = json!({ "type": "array", "items": text });
+    let events = json!({
+        "run": object(json!({ "runId": { "type": "string", "format": "uuid" }, "mode": mode, "at": at,
+                              "continues": text_or_null }), &[]),
+        "plan": object(json!({ "plan": plan, "corrections": texts, "at": at }), &[]),
+        "round": object(json!({ "round": round, "state": { "enum": ["run", "skipped"] }, "agents": agents,
+                                "why": text, "at": at }), &["agents"]),
+        "agent.started": object(json!({ "agent": agent, "round": round, "model": text, "at": at }), &[]),
+        "agent.finished": object(json!({ "agent": agent, "round": round, "outcome": { "enum": ["answered", "failed"] },
+                                         "cause": text_or_null, "reusedFrom": text_or_null, "at": at }), &[]),
+        "score": object(json!({ "round": round, "scores": { "type": "array", "items": score },
+                                "disagreements": texts, "at": at }), &[]),
+        "synthesis": object(json!({ "step": { "enum": ["synthesis", "question"] }, "model": text, "at": at }), &[]),
+        "reply": { "$ref": "#/components/schemas/Reply" },
+        "error": { "$ref": "#/components/schemas/Problem" },
+    });
+    let names: Vec<&String> = events.as_object().into_iter().flatten().map(|(name, _)| name).collect();
+    let event = json!({
+        "type": "object",
+        "description": "Each event of the stream.",
+        "properties": {
+            "event": { "enum": names },
+            "data": { "type": "string", "contentMediaType": "application/json" },
+            "id": { "type": "string", "description": "The entry's number in the journal." },
+        },
+        "required": ["event", "data"],
+    });
+    let data = "{\"runId\":\"019b2c4e-7f00-7aa1-b2c3-0d4e5f607182\",\"mode\":\"ask\",\"at\":\"2026-01-05T10:00:00.12Z\",\
+                \"continues\":null}";
+    let example = json!({ "event": "run", "data": data, "id": "1" });
+    Content::events(event, example).with("x-events", events)
 }

@@ -77,7 +77,7 @@ impl Archive {
             Some((at, Event::Accepted(accepted))) => (*at, (**accepted).clone()),
             _ => return Err(self.unsound("its first entry is not the acceptance".into())),
         };
-        if !matches!(events.last(), Some((_, Event::Finished(_)))) {
+        if !events.iter().any(|(_, event)| matches!(event, Event::Finished(_))) {
             return Err(self.unsound("it has no end".into()));
         }
         let run = NewRun {

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 
 use super::event::settled_key;
+use super::observe::Observer;
 use super::{
     Accepted, Broken, CallResult, CallSent, CallSettled, Ending, Entry, Error, Event, Finished, Lease, Store, Tokens,
     verify,
@@ -14,23 +15,72 @@ use super::{
 use crate::clock::Clock;
 use crate::domain::{Ledger, Refused, RunId, Usd};
 
-/// Tells readers of journals that a run has new entries. A hint only: readers poll as well.
+/// Tells readers of a run's journal that it has new entries. A hint only: readers poll as well.
 #[derive(Debug, Clone)]
-pub struct Wake(broadcast::Sender<RunId>);
+pub struct Wake {
+    listeners: Arc<Mutex<BTreeMap<RunId, watch::Sender<()>>>>,
+    own: broadcast::Sender<RunId>,
+}
 
 impl Default for Wake {
     fn default() -> Self {
-        Self(broadcast::Sender::new(1024))
+        Self { listeners: Arc::default(), own: broadcast::Sender::new(1024) }
     }
 }
 
 impl Wake {
+    /// News that this process has made.
     pub fn up(&self, run: RunId) {
-        let _ = self.0.send(run);
+        let _ = self.own.send(run);
+        self.pass_on(run);
     }
 
-    pub fn listen(&self) -> broadcast::Receiver<RunId> {
-        self.0.subscribe()
+    /// News from another process.
+    pub fn pass_on(&self, run: RunId) {
+        if let Some(sender) = self.senders().get(&run) {
+            let _ = sender.send(());
+        }
+    }
+
+    /// One run's wake-ups, from now on.
+    pub fn listen(&self, run: RunId) -> Listener {
+        let news = self.senders().entry(run).or_insert_with(|| watch::Sender::new(())).subscribe();
+        Listener { run, news, wake: self.clone() }
+    }
+
+    /// Only what this process has made: what others have to be told.
+    pub fn own(&self) -> broadcast::Receiver<RunId> {
+        self.own.subscribe()
+    }
+
+    fn senders(&self) -> MutexGuard<'_, BTreeMap<RunId, watch::Sender<()>>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Hears of one run.
+#[derive(Debug)]
+pub struct Listener {
+    run: RunId,
+    news: watch::Receiver<()>,
+    wake: Wake,
+}
+
+impl Listener {
+    /// Returns when there was a wake-up since the last one that was heard.
+    pub async fn heard(&mut self) {
+        // The sender lives as long as its last listener.
+        let _ = self.news.changed().await;
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let mut senders = self.wake.senders();
+        self.news = watch::Sender::new(()).subscribe();
+        if senders.get(&self.run).is_some_and(|sender| sender.receiver_count() == 0) {
+            senders.remove(&self.run);
+        }
     }
 }
 
@@ -72,7 +122,11 @@ pub struct RunContext {
     wake: Wake,
     accepted: Accepted,
     started: Instant,
+    observer: Observer,
     state: Mutex<State>,
+    /// Held while money changes and its entry is written: the journal has reservations and settlements in the order of
+    /// the ledger, so each of its beginnings is within the cap, and nothing is reserved after an overbilled settlement.
+    ordered: tokio::sync::Mutex<()>,
 }
 
 struct State {
@@ -108,7 +162,18 @@ impl RunContext {
         };
         let state = State::of(accepted.cap, entries);
         let started = Instant::now();
-        let context = Self { store, lease, clock, wake, accepted, started, state: Mutex::new(state) };
+        let observer = Observer::new(accepted.question.mode, started);
+        let context = Self {
+            store,
+            lease,
+            clock,
+            wake,
+            accepted,
+            started,
+            observer,
+            state: Mutex::new(state),
+            ordered: tokio::sync::Mutex::default(),
+        };
         context.settle_open().await?;
         Ok(context)
     }
@@ -126,12 +191,12 @@ impl RunContext {
         self.started
     }
 
-    /// The journal of another run, such as the one that this continues.
+    /// The journals of the runs that this one goes on from, the nearest first.
     ///
     /// # Errors
     /// [`Stop`], when the database refuses.
-    pub async fn other(&self, run: RunId) -> Result<Vec<Entry>, Stop> {
-        Ok(self.store.entries(run, 0).await?)
+    pub async fn ancestors(&self) -> Result<Vec<(RunId, Vec<Entry>)>, Stop> {
+        Ok(super::ancestors(&*self.store, &self.accepted).await?)
     }
 
     /// What the journal has under a key.
@@ -161,6 +226,11 @@ impl RunContext {
     /// A copy of the money as it stands.
     pub fn ledger(&self) -> Ledger {
         self.state().ledger.clone()
+    }
+
+    /// The cap has no room for a call: nothing is written, but operators see it.
+    pub fn refused(&self, call: &str) {
+        self.observer.refused(call);
     }
 
     /// Sets money aside for the synthesis.
@@ -195,12 +265,16 @@ impl RunContext {
         }
         let key = sent.call.clone();
         let reserved = sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount);
-        if let Err(refused) = self.state().ledger.reserve(&key, reserved) {
-            return Ok(Err(refused));
-        }
-        if let Err(stop) = self.append(&[Event::CallSent(sent)]).await {
-            self.state().ledger.settle(&key, Usd::ZERO);
-            return Err(stop);
+        {
+            let _turn = self.ordered.lock().await;
+            if let Err(refused) = self.state().ledger.reserve(&key, reserved) {
+                self.refused(&key);
+                return Ok(Err(refused));
+            }
+            if let Err(stop) = self.append(&[Event::CallSent(sent)]).await {
+                self.state().ledger.settle(&key, Usd::ZERO);
+                return Err(stop);
+            }
         }
         let started = Instant::now();
         let call = effect.await;
@@ -211,8 +285,9 @@ impl RunContext {
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             usage: call.usage,
         };
-        self.append(&[Event::CallSettled(settled.clone())]).await?;
+        let _turn = self.ordered.lock().await;
         self.state().ledger.settle(&settled.call, settled.cost);
+        self.append(&[Event::CallSettled(settled.clone())]).await?;
         Ok(Ok(settled))
     }
 
@@ -221,7 +296,9 @@ impl RunContext {
     /// # Errors
     /// [`Stop`], when the database refuses or the lease is gone.
     pub async fn finish(&self, ending: Ending) -> Result<(), Stop> {
-        // A stage may have been dropped between the writing of an entry and the noting of it here.
+        // A stage may have been dropped between the writing of an entry and the noting of it here, or while the entry was
+        // being written with those of other runs: once this empty append is through, what was under way is there or not.
+        self.store.append(&self.lease, self.clock.now(), &[]).await?;
         let entries = self.store.entries(self.lease.run, 0).await?;
         *self.state() = State::of(self.accepted.cap, entries);
         self.settle_open().await?;
@@ -269,6 +346,7 @@ impl RunContext {
                 if state.seen.insert(key.clone(), event.clone()).is_none() {
                     state.order.push(key);
                 }
+                self.observer.written(event, &state.seen);
             }
         }
         self.wake.up(self.lease.run);

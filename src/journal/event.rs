@@ -1,5 +1,6 @@
 //! What can be written into a journal: tagged, versioned, append-only.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{
@@ -28,6 +29,7 @@ pub enum Event {
     Synthesized(Box<Synthesized>),
     Gated(Gated),
     Finished(Box<Finished>),
+    Feedback(Feedback),
 }
 
 impl Event {
@@ -48,6 +50,7 @@ impl Event {
             Event::Synthesized(_) => "synthesis".into(),
             Event::Gated(_) => "gate".into(),
             Event::Finished(_) => "finished".into(),
+            Event::Feedback(e) => format!("feedback/{}", e.number),
         }
     }
 }
@@ -88,14 +91,15 @@ pub struct Accepted {
 }
 
 /// A run that goes on from an earlier one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Continues {
+    #[schemars(with = "String")]
     pub parent: RunId,
     pub by: Continuation,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Continuation {
     /// The user answered the parent's question.
@@ -365,4 +369,14 @@ impl Cause {
             Cause::Internal => "internal",
         }
     }
+}
+
+/// What a reader thought of the reply. The only thing that is written after a run's end; the last one counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Feedback {
+    /// From 1, in the order in which they came.
+    pub number: u32,
+    pub positive: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
 }

@@ -8,16 +8,24 @@ mod archive;
 mod chain;
 mod context;
 mod event;
+mod lineage;
+mod observe;
+mod postgres;
+mod rows;
 mod sqlite;
+mod statements;
 mod store;
+mod unavailable;
 pub mod views;
 
 pub use archive::{Archive, ArchivedEntry};
 pub use chain::{Broken, verify};
-pub use context::{Call, RunContext, Stop, Wake};
+pub use context::{Call, Listener, RunContext, Stop, Wake};
 pub use event::*;
-pub use sqlite::SqliteStore;
+pub use lineage::ancestors;
+pub use postgres::PostgresStore;
+pub use sqlite::{SqliteBounds, SqliteStore};
 pub use store::{
-    Acceptance, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow, RunState,
-    SpendingLimit, SpendingScope, Store, TokenRow,
+    Acceptance, Annotated, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow,
+    RunState, SpendingLimit, SpendingScope, Store, TokenRow,
 };

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::stream::{self, BoxStream};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -109,6 +110,17 @@ pub enum SpendingScope {
     Everyone,
 }
 
+impl SpendingScope {
+    /// The user and the guild whose runs alone count.
+    pub(super) fn ids(&self) -> (Option<&str>, Option<&str>) {
+        match self {
+            SpendingScope::User(id) => (Some(id), None),
+            SpendingScope::Guild(id) => (None, Some(id)),
+            SpendingScope::Everyone => (None, None),
+        }
+    }
+}
+
 /// How much may be spent by the runs of a scope that were accepted since a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpendingLimit {
@@ -212,10 +224,21 @@ pub enum Restored {
     Known,
 }
 
+/// What became of something that was written after a run's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Annotated {
+    Written,
+    /// The run has an event with this key.
+    Taken,
+    /// Nobody can add anything to a run under way but its owner.
+    Unfinished,
+    Unknown,
+}
+
 /// Why the store could not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The database cannot be reached, is locked, or its disk is full.
+    /// The database cannot be reached, is locked, or its disk is full. Says nothing of its address and its statements.
     #[error("the database is not available: {0}")]
     Unavailable(String),
     /// A row that cannot be.
@@ -239,6 +262,10 @@ pub enum Error {
 }
 
 /// The database behind the journal: one of the three dyn seams of the house.
+///
+/// The times that callers give are what is written down. Whether a lease has run out is judged by one clock that all who
+/// share the database have in common. For a SQLite file that is the machine's, so `now` and `at` count. For a database
+/// server it is the server's: the clocks of replicas differ, and theirs do not count.
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Writes the run's row and its first entry in one transaction, before anything else of the run happens.
@@ -260,6 +287,9 @@ pub trait Store: Send + Sync {
     /// [`Error::LeaseLost`] and [`Error::CancelRequested`], beside the database's own.
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error>;
 
+    /// Appends an event to the journal of a finished run, which needs no lease.
+    async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error>;
+
     /// The entries of a run after `after` (0: all), in order.
     async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error>;
 
@@ -276,8 +306,22 @@ pub trait Store: Send + Sync {
     /// count: what they tried to continue is still pending.
     async fn last_reply(&self, asker: &Asker, since: Timestamp) -> Result<Option<RunRow>, Error>;
 
-    /// Lets go of what dead processes on this machine still hold. Called at start and from time to time.
-    async fn release_dead(&self) -> Result<(), Error>;
+    /// Lets go of what dead processes on this machine still hold, where that can be known before their leases run out.
+    /// Called at start and from time to time.
+    async fn release_dead(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Tells the other processes on the database that runs have news. A hint: whoever waits for a run looks again from
+    /// time to time in any case.
+    async fn announce(&self, _runs: &[RunId]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The runs of which other processes say that they have news, until the connection is lost.
+    async fn news(&self) -> Result<BoxStream<'static, RunId>, Error> {
+        Ok(Box::pin(stream::pending()))
+    }
 
     /// Whether the database answers and its schema is the current one.
     async fn ready(&self) -> Result<(), Error>;
@@ -310,7 +354,7 @@ pub trait Store: Send + Sync {
     /// Removes at most `most` of those, with their journals; the oldest first. Returns how many went.
     async fn prune(&self, before: Timestamp, most: u32) -> Result<u64, Error>;
 
-    /// Writes a consistent copy of the whole database to a new file while the service runs.
+    /// Writes a consistent copy of the whole database to a file that is new or empty while the service runs.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a database server, which has its own tools for this.

@@ -1,8 +1,9 @@
 //! What a journal says, for those who read it: calls, money, outcomes. Pure functions over entries.
 
+use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Accepted, AgentFinished, CallResult, CallSent, CallSettled, Entry, Event, Finished};
+use super::{Accepted, AgentFinished, CallResult, CallSent, CallSettled, Entry, Event, Feedback, Finished};
 use crate::domain::{Usd, fingerprint};
 
 /// One call with its intent and, once it ended, its end.
@@ -60,11 +61,11 @@ pub fn totals(calls: &[CallView<'_>], step: &str) -> Totals {
     for view in calls.iter().filter(|view| belongs(&view.sent.call)) {
         totals.calls += 1;
         if let Some(settled) = view.settled {
-            totals.latency_ms += settled.latency_ms;
+            totals.latency_ms = totals.latency_ms.saturating_add(settled.latency_ms);
             totals.cost += settled.cost;
             if let Some(usage) = settled.usage {
-                totals.input_tokens += usage.all_input();
-                totals.output_tokens += usage.output;
+                totals.input_tokens = totals.input_tokens.saturating_add(usage.all_input());
+                totals.output_tokens = totals.output_tokens.saturating_add(usage.output);
             }
         }
     }
@@ -85,6 +86,15 @@ pub fn finished(entries: &[Entry]) -> Option<&Finished> {
     })
 }
 
+/// What was said of the reply, oldest first.
+pub fn feedback(entries: &[Entry]) -> Vec<(Timestamp, &Feedback)> {
+    let said = entries.iter().filter_map(|entry| match &entry.event {
+        Event::Feedback(feedback) => Some((entry.at, feedback)),
+        _ => None,
+    });
+    said.collect()
+}
+
 /// Each agent's last outcome.
 pub fn last_outcomes(entries: &[Entry]) -> Vec<&AgentFinished> {
     let mut last: Vec<&AgentFinished> = vec![];
@@ -100,4 +110,35 @@ pub fn last_outcomes(entries: &[Entry]) -> Vec<&AgentFinished> {
 /// Fingerprint of a prompt as it was sent.
 pub fn prompt_hash(system: &str, user: &str) -> String {
     fingerprint(&[system.as_bytes(), user.as_bytes()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Role;
+    use crate::journal::{CallResult, CallStop, Tokens};
+
+    #[test]
+    fn sums_of_absurd_usage_stay_at_the_end_of_the_scale() {
+        let most = Tokens { input: u64::MAX, cache_read: u64::MAX, cache_write: 1, output: u64::MAX };
+        let both = ["r1/solver", "r1/solver#2"].map(|call| {
+            let sent = CallSent {
+                call: call.into(),
+                role: Role::Master,
+                provider: "p".into(),
+                model: "m".into(),
+                reserved: None,
+                max_tokens: 1,
+                prompt_hash: "h".into(),
+            };
+            let result = CallResult::Answered { text: "t".into(), stop: CallStop::End };
+            let (cost, latency_ms) = (Usd::from_nanos(u64::MAX), u64::MAX);
+            (sent, CallSettled { call: call.into(), result, cost, latency_ms, usage: Some(most) })
+        });
+        let views: Vec<CallView<'_>> =
+            both.iter().map(|(sent, settled)| CallView { sent, settled: Some(settled) }).collect();
+        let sums = totals(&views, "r1/solver");
+        assert_eq!((sums.calls, sums.input_tokens, sums.output_tokens), (2, u64::MAX, u64::MAX));
+        assert_eq!((sums.latency_ms, sums.cost), (u64::MAX, Usd::from_nanos(u64::MAX)));
+    }
 }

@@ -78,6 +78,11 @@ impl Door {
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .no_proxy()
+            // A reply is bounded as it comes; nothing is unpacked, whatever other crates turn on.
+            .no_gzip()
+            .no_brotli()
+            .no_deflate()
+            .no_zstd()
             .connect_timeout(connect_timeout)
             .user_agent(concat!("conclave/", env!("CARGO_PKG_VERSION")));
         if base_url.scheme() == "http" {

@@ -5,7 +5,10 @@
 //! [`ChatRequest`] to the wire, and a pure function back, around the one HTTP client in `http`.
 
 mod anthropic;
+mod circuit;
+mod discreet;
 mod http;
+mod latency;
 #[cfg(feature = "local")]
 pub mod local;
 mod openai;
@@ -21,7 +24,9 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use registry::{ProviderKind, ProviderSpec, Registry, Seeding, StructuredOutput};
+pub use circuit::{BreakerSettings, CircuitPosition};
+pub use discreet::without_secrets;
+pub use registry::{CircuitState, ProviderKind, ProviderSpec, Registry, Seeding, StructuredOutput};
 
 /// One call to a model, in no provider's terms.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,6 +151,9 @@ pub enum Error {
     /// Too many calls wait for this provider.
     #[error("too many calls are waiting for {provider}")]
     Saturated { provider: String },
+    /// The model has failed too often in a row: it is not asked for a while.
+    #[error("{provider} is not asked for {model}: it failed too often in a row; tried again in {retry_in:?}")]
+    CircuitOpen { provider: String, model: String, retry_in: Duration },
     #[error("the call was cancelled")]
     Cancelled,
 }
@@ -159,22 +167,27 @@ pub enum Retry {
 }
 
 impl Error {
-    /// Network errors, 408, 409, 429, 5xx and 529 are worth another attempt (SPEC 4).
+    /// Network errors, replies that are none, 408, 409, 429, 5xx and 529 are worth another attempt (SPEC 4). An open
+    /// circuit is not: the next model is asked at once.
     pub fn retry(&self) -> Retry {
         match self {
-            Error::Connect { .. } | Error::Broken { .. } | Error::Timeout { .. } | Error::Saturated { .. } => {
-                Retry::After(None)
-            }
+            Error::Connect { .. }
+            | Error::Broken { .. }
+            | Error::Timeout { .. }
+            | Error::Unreadable { .. }
+            | Error::Saturated { .. } => Retry::After(None),
             Error::Status { status: 408 | 409 | 429 | 500..=599, retry_after, .. } => Retry::After(*retry_after),
-            Error::Status { .. } | Error::Unreadable { .. } | Error::Unfit { .. } | Error::Cancelled => Retry::Never,
+            Error::Status { .. } | Error::Unfit { .. } | Error::CircuitOpen { .. } | Error::Cancelled => Retry::Never,
         }
     }
 
-    /// Whether the provider may bill for the attempt all the same: then it is settled at its reserved maximum.
+    /// Whether the provider may bill for the attempt all the same: then it is settled at its reserved maximum. A gateway
+    /// that gave up waiting says nothing of what the model behind it did.
     pub fn may_be_billed(&self) -> bool {
         match self {
             Error::Broken { .. } | Error::Timeout { .. } | Error::Unreadable { .. } | Error::Cancelled => true,
-            Error::Connect { .. } | Error::Status { .. } | Error::Unfit { .. } | Error::Saturated { .. } => false,
+            Error::Status { status, .. } => matches!(status, 408 | 504 | 524),
+            Error::Connect { .. } | Error::Unfit { .. } | Error::Saturated { .. } | Error::CircuitOpen { .. } => false,
         }
     }
 
@@ -191,6 +204,7 @@ impl Error {
             Error::Unreadable { .. } => "unreadable reply",
             Error::Unfit { .. } => "request does not fit the model",
             Error::Saturated { .. } => "saturated",
+            Error::CircuitOpen { .. } => "circuit open",
             Error::Cancelled => "cancelled",
         }
     }

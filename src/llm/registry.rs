@@ -1,7 +1,7 @@
-//! Who can be asked: providers by name, each behind its own concurrency limit.
+//! Who can be asked: providers by name, each behind its own concurrency limit, each model behind a circuit breaker.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,6 +12,9 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use super::anthropic::Anthropic;
+use super::circuit::{self, Admission, BreakerSettings, Circuit, CircuitPosition, Sign, Ticket};
+use super::discreet::Discreet;
+use super::latency::Latencies;
 use super::openai::OpenAi;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
 
@@ -72,7 +75,22 @@ pub enum Seeding {
 /// The providers that can be asked.
 #[derive(Default)]
 pub struct Registry {
-    models: BTreeMap<String, Arc<dyn ChatModel>>,
+    models: BTreeMap<String, Arc<Limited>>,
+    breaker: BreakerSettings,
+    /// What no reply may hold.
+    secrets: Arc<[SecretString]>,
+}
+
+/// Where the circuit of one model at one provider stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CircuitState {
+    pub provider: String,
+    /// The provider's model id.
+    pub model: String,
+    pub state: CircuitPosition,
+    /// How often it has opened since this process began.
+    pub opened_total: u64,
 }
 
 impl Registry {
@@ -92,38 +110,134 @@ impl Registry {
         Ok(registry)
     }
 
+    /// The same providers with other breakers. Circuits and latencies begin anew.
+    #[must_use]
+    pub fn with_breaker(mut self, breaker: BreakerSettings) -> Registry {
+        self.breaker = breaker;
+        for limited in self.models.values_mut() {
+            let max_concurrent = limited.permits.available_permits();
+            *limited = Arc::new(Limited::new(&limited.provider, Arc::clone(&limited.model), max_concurrent, breaker));
+        }
+        self
+    }
+
     /// Adds a model that is not behind HTTP, or replaces the provider of that name.
     pub fn insert(&mut self, name: impl Into<String>, model: Arc<dyn ChatModel>, max_concurrent: usize) {
         let name = name.into();
-        let permits = Semaphore::new(max_concurrent.clamp(1, Semaphore::MAX_PERMITS));
-        self.models.insert(name.clone(), Arc::new(Limited { provider: name, permits, model }));
+        let max_concurrent = max_concurrent.clamp(1, Semaphore::MAX_PERMITS);
+        let limited = Limited::new(&name, model, max_concurrent, self.breaker);
+        self.models.insert(name, Arc::new(limited));
     }
 
-    /// The provider of that name, limited.
+    /// The same models, and nothing that comes back from them holds one of the secrets.
+    #[must_use]
+    pub fn discreet(mut self, secrets: &[SecretString]) -> Registry {
+        self.secrets = secrets.into();
+        self
+    }
+
+    /// The provider of that name, limited, watched by its breakers, and discreet.
     pub fn model(&self, provider: &str) -> Option<Arc<dyn ChatModel>> {
-        self.models.get(provider).cloned()
+        let limited = Arc::clone(self.models.get(provider)?);
+        Some(Arc::new(Discreet { model: limited, secrets: Arc::clone(&self.secrets) }))
     }
 
     /// The names of all providers, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.models.keys().map(String::as_str)
     }
+
+    /// Every model that was asked so far, by provider and model id.
+    pub fn circuits(&self) -> Vec<CircuitState> {
+        let now = Instant::now();
+        let of = |limited: &Limited| -> Vec<CircuitState> {
+            let known = limited.known();
+            let state = |(model, known): (&String, &Known)| CircuitState {
+                provider: limited.provider.clone(),
+                model: model.clone(),
+                state: known.circuit.position(now),
+                opened_total: known.circuit.opened_total(),
+            };
+            known.iter().map(state).collect()
+        };
+        self.models.values().flat_map(|limited| of(limited)).collect()
+    }
+
+    /// The 95th percentile of a model's latency, waiting for its turn included, once `least` answers are known.
+    pub fn p95(&self, provider: &str, model: &str, least: usize) -> Option<Duration> {
+        self.models.get(provider)?.known().get(model)?.latencies.p95(least)
+    }
 }
 
-/// A model that takes so many calls at a time, first come, first served.
+/// A provider that takes so many calls at a time, first come, first served, and is spared while it fails.
 struct Limited {
     provider: String,
     permits: Semaphore,
     model: Arc<dyn ChatModel>,
+    breaker: BreakerSettings,
+    known: Mutex<BTreeMap<String, Known>>,
 }
 
-#[async_trait]
-impl ChatModel for Limited {
-    /// Waiting counts towards the request's timeout.
-    async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+/// What is known of one model.
+struct Known {
+    circuit: Circuit,
+    latencies: Latencies,
+}
+
+impl Limited {
+    fn new(provider: &str, model: Arc<dyn ChatModel>, max_concurrent: usize, breaker: BreakerSettings) -> Self {
+        let (provider, permits) = (provider.to_owned(), Semaphore::new(max_concurrent));
+        Self { provider, permits, model, breaker, known: Mutex::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, model: &str, look: impl FnOnce(&mut Known) -> T) -> T {
+        let mut known = self.known();
+        let fresh = || Known { circuit: Circuit::new(self.breaker), latencies: Latencies::default() };
+        look(known.entry(model.to_owned()).or_insert_with(fresh))
+    }
+
+    fn refused(&self, model: &str, retry_in: Duration) -> Error {
+        Error::CircuitOpen { provider: self.provider.clone(), model: model.to_owned(), retry_in }
+    }
+
+    fn note(&self, model: &str, ticket: Ticket, sign: Sign) {
+        let changed = self.with(model, |known| known.circuit.note(ticket, sign, Instant::now()));
+        let provider = self.provider.as_str();
+        match changed {
+            Some(CircuitPosition::Open) => {
+                let open_seconds = self.breaker.open_for.as_secs();
+                tracing::warn!(provider, model, open_seconds, "the circuit opened: the model is not asked for a while");
+            }
+            Some(_) => tracing::info!(provider, model, "the circuit closed: the model answers again"),
+            None => {}
+        }
+    }
+
+    /// Makes the call if the circuit lets it pass, and takes note of its end.
+    async fn admitted(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+        let ticket = match self.with(&request.model, |known| known.circuit.admit(Instant::now())) {
+            Admission::Pass(ticket) => ticket,
+            Admission::Refused(wait) => return Err(self.refused(&request.model, wait)),
+        };
+        let mut watch = Watch { limited: self, model: &request.model, ticket, sign: Sign::None };
+        let result = self.model.chat(request).await;
+        watch.sign = circuit::sign(&result, request.timeout, self.breaker.patience);
+        result
+    }
+
+    /// Waiting for a turn counts towards the request's timeout.
+    async fn in_turn(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+        // Nobody queues for what would be refused.
+        if let Some(wait) = self.with(&request.model, |known| known.circuit.refuses(Instant::now())) {
+            return Err(self.refused(&request.model, wait));
+        }
         // Fair all the same: a released permit belongs to the first in the queue, so none is free while some wait.
         if let Ok(_permit) = self.permits.try_acquire() {
-            return self.model.chat(request).await;
+            return self.admitted(request).await;
         }
         let saturated = || Error::Saturated { provider: self.provider.clone() };
         let asked = Instant::now();
@@ -135,7 +249,51 @@ impl ChatModel for Limited {
         if left.is_zero() {
             return Err(saturated());
         }
-        self.model.chat(&ChatRequest { timeout: left, ..request.clone() }).await
+        self.admitted(&ChatRequest { timeout: left, ..request.clone() }).await
+    }
+}
+
+/// Tells the circuit of a call's end, also of one that was dropped.
+struct Watch<'a> {
+    limited: &'a Limited,
+    model: &'a str,
+    ticket: Ticket,
+    sign: Sign,
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.limited.note(self.model, self.ticket, self.sign);
+    }
+}
+
+/// Learns how long a call took. One that was dropped counts too if it had lasted longer than most: else the slow ones,
+/// which are dropped for a faster twin, would be forgotten, and every call would soon seem slow.
+struct Stopwatch<'a> {
+    limited: &'a Limited,
+    model: &'a str,
+    asked: Instant,
+    failed: Option<bool>,
+}
+
+impl Drop for Stopwatch<'_> {
+    fn drop(&mut self) {
+        let took = self.asked.elapsed();
+        self.limited.with(self.model, |known| match self.failed {
+            Some(false) => known.latencies.learn(took),
+            None if known.latencies.p95(1).is_some_and(|p95| took > p95) => known.latencies.learn(took),
+            Some(true) | None => {}
+        });
+    }
+}
+
+#[async_trait]
+impl ChatModel for Limited {
+    async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+        let mut watch = Stopwatch { limited: self, model: &request.model, asked: Instant::now(), failed: None };
+        let result = self.in_turn(request).await;
+        watch.failed = Some(result.is_err());
+        result
     }
 }
 
@@ -193,6 +351,71 @@ mod tests {
         let abandoned = timeout(Duration::from_secs(1), model.chat(&request)).await;
         assert!(abandoned.is_err());
         assert_eq!(model.chat(&request).await.unwrap().text, "10");
+    }
+
+    /// Fails until told otherwise.
+    struct Ill(std::sync::atomic::AtomicBool);
+
+    #[async_trait]
+    impl ChatModel for Ill {
+        async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+            if self.0.load(std::sync::atomic::Ordering::Relaxed) {
+                return Slow.chat(request).await;
+            }
+            Err(Error::Connect { provider: "ill".into(), detail: "refused".into() })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_model_that_fails_in_a_row_is_not_asked_for_a_while_and_others_of_its_provider_are() {
+        let breaker = BreakerSettings { failures: 2, open_for: Duration::from_secs(30), ..BreakerSettings::default() };
+        let mut registry = Registry::default().with_breaker(breaker);
+        let ill = Arc::new(Ill(std::sync::atomic::AtomicBool::new(false)));
+        registry.insert("ill", Arc::clone(&ill) as Arc<dyn ChatModel>, 4);
+        let model = registry.model("ill").unwrap();
+        let other = ChatRequest { model: "other".into(), ..request(10) };
+        for asked in [&request(10), &request(10), &other] {
+            assert_eq!(model.chat(asked).await.unwrap_err().cause(), "unreachable");
+        }
+        let refused = model.chat(&request(10)).await.unwrap_err();
+        assert_eq!(
+            (refused.cause(), refused.retry(), refused.may_be_billed()),
+            ("circuit open", super::super::Retry::Never, false)
+        );
+        let state = |model: &str, state, opened_total| CircuitState {
+            provider: "ill".into(),
+            model: model.into(),
+            state,
+            opened_total,
+        };
+        assert_eq!(
+            registry.circuits(),
+            [state("m", CircuitPosition::Open, 1), state("other", CircuitPosition::Closed, 0)]
+        );
+        ill.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        sleep(Duration::from_secs(30)).await;
+        let (first, second) = (request(10), request(10));
+        let (probe, beside) = tokio::join!(model.chat(&first), model.chat(&second));
+        assert!(probe.is_ok());
+        assert_eq!(beside.unwrap_err().cause(), "circuit open", "one probe at a time");
+        assert!(model.chat(&first).await.is_ok());
+        assert_eq!(registry.p95("ill", "m", 2), Some(Duration::from_secs(2)));
+        assert_eq!(registry.p95("ill", "m", 3), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_abandoned_probe_leaves_the_place_to_the_next() {
+        let breaker = BreakerSettings { failures: 1, open_for: Duration::from_secs(1), ..BreakerSettings::default() };
+        let mut registry = Registry::default().with_breaker(breaker);
+        let ill = Arc::new(Ill(std::sync::atomic::AtomicBool::new(false)));
+        registry.insert("ill", Arc::clone(&ill) as Arc<dyn ChatModel>, 4);
+        let model = registry.model("ill").unwrap();
+        let request = request(10);
+        assert!(model.chat(&request).await.is_err());
+        ill.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        sleep(Duration::from_secs(1)).await;
+        assert!(timeout(Duration::from_millis(10), model.chat(&request)).await.is_err());
+        assert!(model.chat(&request).await.is_ok());
     }
 
     #[test]

@@ -114,7 +114,8 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let seconds = |text: &str, unit: f64| {
         let value = text.parse::<f64>().ok()? * unit;
-        Duration::try_from_secs_f64(value).ok()
+        // Beyond what can be counted is still "not now".
+        (value >= 0.0).then(|| Duration::try_from_secs_f64(value).unwrap_or(MAX_RETRY_AFTER))
     };
     let date = |text: &str| jiff::fmt::rfc2822::parse(text).ok().map(|zoned| zoned.timestamp());
     text("retry-after-ms")
@@ -153,6 +154,10 @@ mod tests {
             (vec![("retry-after", "soon")], None),
             (vec![("retry-after", "-1")], None),
             (vec![("retry-after", "99999999")], Some(3_600_000)),
+            (vec![("retry-after", "1e300")], Some(3_600_000)),
+            (vec![("retry-after", "inf")], Some(3_600_000)),
+            (vec![("retry-after", "NaN")], None),
+            (vec![("retry-after", "Thu, 31 Dec 2099 23:59:59 GMT"), date], Some(3_600_000)),
         ];
         for (pairs, expected) in cases {
             assert_eq!(retry_after(&headers(&pairs)), expected.map(Duration::from_millis), "{pairs:?}");

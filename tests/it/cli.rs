@@ -1,6 +1,5 @@
 //! The real binary: its commands, exit codes, and what it prints.
 
-use std::path::Path;
 use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
@@ -8,19 +7,10 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::support::app::PLANTED_KEY;
+use crate::support::program::conclave;
 use crate::support::{Fault, MockProvider, Scenario, TestApp};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
-
-/// The binary in a folder of its own, with no environment but what is given.
-pub fn conclave(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_conclave"));
-    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.json");
-    command.args(arguments).current_dir(folder).env_clear().env("CONCLAVE_CONFIG", config).env("USER", "ada");
-    command.env("LLVM_PROFILE_FILE", "/dev/null").envs(variables.iter().copied());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    command
-}
 
 async fn run(folder: &TempDir, arguments: &[&str], provider: &MockProvider) -> Output {
     let url = provider.url();
@@ -253,6 +243,7 @@ async fn the_published_schemas_are_those_in_force() {
         ("report", include_str!("../../docs/schemas/agent-report.json")),
         ("synthesis", include_str!("../../docs/schemas/final-synthesis.json")),
         ("config", include_str!("../../docs/llm.config.schema.json")),
+        ("api", include_str!("../../docs/openapi.json")),
     ];
     for (name, file) in published {
         let output = conclave(folder.path(), &["config", "schema", name], &[]).output().await.unwrap();
@@ -263,7 +254,10 @@ async fn the_published_schemas_are_those_in_force() {
 #[tokio::test]
 async fn every_command_has_help() {
     let folder = TempDir::new().unwrap();
-    let commands = ["serve", "ask", "audit", "deep", "runs", "show", "verify", "config", "doctor", "health"];
+    let commands = [
+        "serve", "ask", "audit", "deep", "runs", "show", "verify", "config", "doctor", "health", "export", "import",
+        "prune", "backup", "replay", "feedback", "report",
+    ];
     for command in commands {
         let output = conclave(folder.path(), &[command, "--help"], &[]).output().await.unwrap();
         assert_eq!(output.status.code(), Some(0));

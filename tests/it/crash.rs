@@ -1,164 +1,132 @@
-//! kill -9 on the real binary: no accepted run is lost, no settled call is bought twice.
+//! kill -9 on the real binary: no accepted run is lost, no settled call is bought twice. On a SQLite file it is one service
+//! that comes back; on PostgreSQL the other replica goes on.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use conclave::domain::RunId;
-use conclave::journal::{self, CallResult, Event, SqliteStore, Store as _};
-use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
+use conclave::journal::{CallResult, Event};
+use tokio::process::Command;
 
-use crate::cli::conclave;
+use crate::support::replica::{Home, Replica, Toll};
 use crate::support::{Fault, MockProvider, chat, client};
 
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+/// Rounds of the test; each kills once.
+const KILLS: usize = if cfg!(feature = "long-chaos") { 200 } else { 8 };
 
-/// A service as a process of its own.
-struct Service {
-    child: Child,
-    url: String,
-}
+/// After so many seconds of silence a replica's runs are taken over: as it is shipped, or sooner.
+const LEASE_SECONDS: u64 = if cfg!(feature = "long-chaos") { 30 } else { 2 };
 
-impl Service {
-    async fn start(folder: &TempDir, provider: &MockProvider) -> Self {
-        let url = provider.url();
-        // Every call in doubt is paid for: a cap with room for many kills, so that money is not what ends a run here.
-        let variables = [
-            ("ANTHROPIC_API_KEY", "k"),
-            ("ANTHROPIC_BASE_URL", url.as_str()),
-            ("CONCLAVE_BIND", "127.0.0.1:0"),
-            ("NORMAL_MAX_USD", "20"),
-        ];
-        let mut command: Command = conclave(folder.path(), &["serve"], &variables);
-        let mut child = command.spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut url = None;
-        while url.is_none() {
-            let line = lines.next_line().await.unwrap().expect("the service says where it listens");
-            url = line.split("listening on ").nth(1).and_then(|rest| rest.split_whitespace().next()).map(str::to_owned);
+/// Waits until the solver and the critic are settled; the verifier is in flight then.
+async fn until_the_verifier_is_alone(home: &Home, run: RunId) {
+    loop {
+        let entries = home.entries(run).await;
+        if entries.iter().filter(|e| matches!(e.event, Event::CallSettled(_))).count() == 3 {
+            return;
         }
-        // Somebody must go on reading, or the process blocks on a full pipe.
-        #[allow(clippy::disallowed_methods, reason = "it ends with the process whose output it reads")]
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Self { child, url: url.unwrap() }
-    }
-
-    async fn kill(mut self) {
-        self.child.kill().await.unwrap();
-    }
-
-    async fn accept(&self, number: usize) -> Option<RunId> {
-        let mut body = chat("ask", QUESTION);
-        body["user"]["id"] = json!(format!("u{number}"));
-        body["context"]["messageId"] = json!(format!("m{number}"));
-        let request = client().post(format!("{}/api/chat", self.url)).json(&body).header("prefer", "respond-async");
-        let response = request.send().await.ok()?;
-        assert_eq!(response.status(), 202);
-        response.headers()["x-request-id"].to_str().unwrap().parse().ok()
-    }
-
-    async fn state(&self, run: RunId) -> String {
-        let response = client().get(format!("{}/api/runs/{run}", self.url)).send().await.unwrap();
-        let body: Value = response.json().await.unwrap();
-        body["state"].as_str().unwrap_or("lost").to_owned()
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// Calls by their idempotent key that the provider answered whole more than once.
-fn bought_twice(provider: &MockProvider) -> Vec<String> {
-    let mut answered: BTreeMap<String, usize> = BTreeMap::new();
-    for call in provider.calls() {
-        *answered.entry(call.full_key).or_default() += 1;
-    }
-    answered.into_iter().filter(|(_, times)| *times > 1).map(|(key, _)| key).collect()
+/// The verifier's call was in flight at the kill: it is asked again under a key of its own, and nothing else is.
+async fn hold_the_call_in_flight(home: &Home, provider: &MockProvider, run: RunId) {
+    assert_eq!(home.toll(&[run], provider).await, Toll::none(1));
+    assert_eq!(provider.count_step("r1/solver"), 1, "what was settled is not bought again");
+    assert_eq!(provider.count_step("r1/verifier"), 2, "what was in flight is asked again, under a key of its own");
+    let doubt = home.entries(run).await.into_iter().any(|e| {
+        matches!(&e.event, Event::CallSettled(s) if s.call == "r1/verifier" && matches!(s.result, CallResult::InDoubt))
+    });
+    assert!(doubt, "the call in flight was settled at its reservation");
 }
 
 #[tokio::test]
 async fn a_killed_service_completes_its_run_after_the_restart() {
     let provider = MockProvider::start().await;
     provider.on("r1/verifier", Fault::Latency(Duration::from_secs(60))).once();
-    let folder = TempDir::new().unwrap();
-    let service = Service::start(&folder, &provider).await;
+    let home = Home::sqlite();
+    let service = home.serve(&provider).await;
     let run = service.accept(1).await.unwrap();
-    // The solver and the critic are settled, the verifier is in flight.
-    loop {
-        let (_, entries) = (service.state(run).await, entries(&folder, run).await);
-        let settled = entries.iter().filter(|e| matches!(e.event, Event::CallSettled(_))).count();
-        if settled == 3 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until_the_verifier_is_alone(&home, run).await;
     service.kill().await;
-    let service = Service::start(&folder, &provider).await;
-    let mut state = service.state(run).await;
-    let patience = std::time::Instant::now() + Duration::from_secs(20);
-    while state == "running" && std::time::Instant::now() < patience {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        state = service.state(run).await;
+    let service = home.serve(&provider).await;
+    hold_the_call_in_flight(&home, &provider, run).await;
+    service.kill().await;
+}
+
+#[tokio::test]
+async fn a_killed_replica_has_its_run_completed_by_the_other() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/verifier", Fault::Latency(Duration::from_secs(60))).once();
+    let home = Home::postgres(LEASE_SECONDS).await;
+    let first = home.serve(&provider).await;
+    let run = first.accept(1).await.unwrap();
+    until_the_verifier_is_alone(&home, run).await;
+    let second = home.serve(&provider).await;
+    first.kill().await;
+    hold_the_call_in_flight(&home, &provider, run).await;
+    second.kill().await;
+}
+
+/// Three questions, the second of them at the other replica if there is one; then a kill, at another moment of the run each
+/// time, without a random source.
+async fn ask_and_kill(service: Replica, other: Option<&Replica>, number: usize, accepted: &mut Vec<RunId>) {
+    for i in 0..3 {
+        let at = other.filter(|_| i == 1).unwrap_or(&service);
+        accepted.extend(at.accept(number * 3 + i).await);
     }
-    assert_eq!(state, "answered");
-    assert_eq!(bought_twice(&provider), Vec::<String>::new());
-    assert_eq!(provider.count_step("r1/solver"), 1, "what was settled is not bought again");
-    assert_eq!(provider.count_step("r1/verifier"), 2, "what was in flight is asked again, under a key of its own");
-    let entries = entries(&folder, run).await;
-    let doubt = entries.iter().any(|e| {
-        matches!(&e.event, Event::CallSettled(s) if s.call == "r1/verifier" && matches!(s.result, CallResult::InDoubt))
-    });
-    assert!(doubt, "the call in flight was settled at its reservation");
+    tokio::time::sleep(Duration::from_millis((number as u64 * 37) % 160)).await;
     service.kill().await;
 }
 
 #[tokio::test]
 async fn kills_at_random_moments_lose_nothing() {
-    let kills: usize = if cfg!(feature = "long-chaos") { 200 } else { 8 };
     let provider = MockProvider::start().await;
     provider.latency(Duration::from_millis(25));
-    let folder = TempDir::new().unwrap();
+    let home = Home::sqlite();
     let mut accepted = vec![];
-    for number in 0..kills {
-        let service = Service::start(&folder, &provider).await;
-        for i in 0..3 {
-            accepted.extend(service.accept(number * 3 + i).await);
-        }
-        // Spread over the whole length of a run, without a random source: every kill hits another moment.
-        tokio::time::sleep(Duration::from_millis((number as u64 * 37) % 160)).await;
-        service.kill().await;
+    for number in 0..KILLS {
+        let service = home.serve(&provider).await;
+        ask_and_kill(service, None, number, &mut accepted).await;
     }
-    let service = Service::start(&folder, &provider).await;
-    for run in &accepted {
-        let patience = std::time::Instant::now() + Duration::from_secs(60);
-        let mut state = service.state(*run).await;
-        while matches!(state.as_str(), "running" | "queued") && std::time::Instant::now() < patience {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            state = service.state(*run).await;
-        }
-        assert!(matches!(state.as_str(), "answered" | "clarification"), "run {run} is {state}");
-    }
+    let service = home.serve(&provider).await;
+    assert_eq!(accepted.len(), 3 * KILLS);
+    let toll = home.toll(&accepted, &provider).await;
+    toll.print("one service on SQLite", KILLS);
     service.kill().await;
-    assert_eq!(bought_twice(&provider), Vec::<String>::new());
-    let store = SqliteStore::open(&folder.path().join("data/conclave.db"), "test").await.unwrap();
-    for run in accepted {
-        let row = store.run(run).await.unwrap().unwrap();
-        let entries = store.entries(run, 0).await.unwrap();
-        assert_eq!(journal::verify(run, &entries, &row.head_hash), Ok(()));
-        assert!(row.spent <= row.cap);
-    }
+    assert_eq!(toll, Toll::none(accepted.len()));
 }
 
-async fn entries(folder: &TempDir, run: RunId) -> Vec<journal::Entry> {
-    let store = SqliteStore::open(&folder.path().join("data/conclave.db"), "reader").await.unwrap();
-    store.entries(run, 0).await.unwrap()
+#[tokio::test]
+async fn two_replicas_of_which_one_after_the_other_is_killed_lose_nothing() {
+    let provider = MockProvider::start().await;
+    provider.latency(Duration::from_millis(25));
+    let home = Home::postgres(2).await;
+    let mut accepted = vec![];
+    let mut survivor = home.serve(&provider).await;
+    for number in 0..KILLS {
+        let newcomer = home.serve(&provider).await;
+        ask_and_kill(survivor, Some(&newcomer), number, &mut accepted).await;
+        survivor = newcomer;
+    }
+    assert_eq!(accepted.len(), 3 * KILLS);
+    let toll = home.toll(&accepted, &provider).await;
+    toll.print("two replicas on PostgreSQL", KILLS);
+    survivor.kill().await;
+    assert_eq!(toll, Toll::none(accepted.len()));
+    // Both had their share: some run was begun by more processes than one.
+    let mut most = 0;
+    for run in &accepted {
+        let claims = home.entries(*run).await.into_iter().filter(|e| matches!(e.event, Event::Claimed(_))).count();
+        most = most.max(claims);
+    }
+    assert!(most > 1, "no run was taken over");
 }
 
 #[tokio::test]
 async fn a_service_that_drains_still_answers_and_finishes_its_runs() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_millis(1500)));
-    let folder = TempDir::new().unwrap();
-    let mut service = Service::start(&folder, &provider).await;
+    let home = Home::sqlite();
+    let mut service = home.serve(&provider).await;
     let run = service.accept(1).await.unwrap();
     let pid = service.child.id().unwrap().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
@@ -170,6 +138,6 @@ async fn a_service_that_drains_still_answers_and_finishes_its_runs() {
     assert!(refused.headers().contains_key("retry-after"));
     let status = tokio::time::timeout(Duration::from_secs(20), service.child.wait()).await.unwrap().unwrap();
     assert!(status.success());
-    let last = entries(&folder, run).await.pop().unwrap();
+    let last = home.entries(run).await.pop().unwrap();
     assert!(matches!(last.event, Event::Finished(_)));
 }

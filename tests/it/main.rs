@@ -8,14 +8,29 @@
     reason = "test code: a panic is a failed test"
 )]
 
+mod access;
 mod architecture;
 mod chat;
 mod cli;
 mod crash;
+mod database_trouble;
 mod faults;
+mod fuzz_replay;
+mod hostile;
+mod injection;
+mod keeping;
+mod metrics;
+mod money;
+mod openapi;
 mod pipeline;
 mod provider_selftest;
 mod real_model;
+mod record;
+mod replicas;
+mod resilience;
 mod runs;
+mod schemathesis;
+mod secrets;
 mod store;
 mod support;
+mod upgrade;

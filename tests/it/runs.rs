@@ -389,3 +389,33 @@ async fn a_hundred_repetitions_at_once_make_one_run_and_equal_replies() {
     assert_eq!(replies.len(), 1);
     assert_eq!(provider.calls().len(), 5);
 }
+
+#[tokio::test]
+async fn feedback_goes_into_the_journal_of_a_run_with_a_reply() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let run = app.ask("ask", QUESTION).await.run;
+    let give = async |run: &str, body: Value| {
+        let url = format!("{}/api/runs/{run}/feedback", app.url);
+        let response = app.client.post(url).json(&body).send().await.unwrap();
+        (response.status().as_u16(), response.json::<Value>().await.unwrap())
+    };
+    let id = run.to_string();
+    let (status, body) = give(&id, json!({ "positive": false, "comment": " no " })).await;
+    let noted = json!({ "runId": id, "number": 1, "positive": false, "comment": "no" });
+    assert_eq!((status, body), (200, noted));
+    assert_eq!(give(&id, json!({ "positive": true })).await.1["number"], 2);
+    let (_, journal) = app.get(&format!("/api/runs/{id}/journal")).await;
+    let last = journal["entries"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!((&journal["verified"], &last["key"]), (&json!(true), &json!("feedback/2")));
+    let events = app.client.get(format!("{}/api/runs/{id}/events", app.url)).send().await.unwrap();
+    assert_eq!(self::events(events).await.last().unwrap().0, "reply", "the stream ends where it did");
+
+    assert_eq!(give(&id, json!({ "positive": "yes" })).await.0, 400);
+    assert_eq!(give(&id, json!({ "positive": true, "stars": 5 })).await.1["errors"][0]["pointer"], "/stars");
+    assert_eq!(give("01890000-0000-7000-8000-000000000000", json!({ "positive": true })).await.0, 404);
+    provider.on("*", Fault::Status(400));
+    let failed = app.post(&chat("ask", QUESTION)).send().await.unwrap();
+    let failed = failed.headers()["x-request-id"].to_str().unwrap().to_owned();
+    assert_eq!(give(&failed, json!({ "positive": true })).await.0, 409);
+}

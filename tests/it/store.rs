@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use conclave::domain::{Context, Mode, Question, RunId, Scope, Source, Usd, User};
 use conclave::journal::{
-    Acceptance, Accepted, Archive, Asker, CallResult, CallSent, CallSettled, CallStop, CancelOutcome, Cause, Claim,
-    Ending, Error, Event, Finished, Held, NewRun, Restored, RunFilter, RunState, SpendingLimit, SpendingScope,
-    SqliteStore, Store, TokenRow, verify,
+    Acceptance, Accepted, Annotated, Archive, Asker, CallResult, CallSent, CallSettled, CallStop, CancelOutcome, Cause,
+    Claim, Ending, Error, Event, Feedback, Finished, Held, NewRun, PostgresStore, Restored, RunFilter, RunState,
+    SpendingLimit, SpendingScope, SqliteStore, Store, TokenRow, verify,
 };
 use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
 use uuid::Uuid;
+
+use crate::support::postgres;
 
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -23,7 +25,7 @@ fn id(n: u128) -> RunId {
     RunId::from_uuid(Uuid::from_u128((0x0190_0000_0000_7000_8000_0000_0000_0000) + n))
 }
 
-fn new_run(n: u128, key: Option<&str>, body: &str) -> NewRun {
+pub fn new_run(n: u128, key: Option<&str>, body: &str) -> NewRun {
     let question = Question {
         source: Source::Http,
         mode: Mode::Ask,
@@ -109,9 +111,11 @@ async fn story(store: Arc<dyn Store>) {
     assert!(verify(id(1), &entries[..3], &row.head_hash).is_err(), "a cut tail is found");
     assert_eq!((row.state, row.spent), (RunState::Running, Usd::from_nanos(700)));
 
-    // Renewing keeps the lease; once it has run out, another takes over and the first can write no more.
+    // Renewing keeps the lease; once it has run out, another takes over and the first can write no more. A lease of no
+    // length has run out by every clock.
     assert_eq!(store.renew(&first, LEASE, at(20)).await.unwrap(), Held::Yes);
     assert_eq!(store.claim(Claim::Run(id(1)), "c", LEASE, at(49)).await.unwrap(), None);
+    assert_eq!(store.renew(&first, Duration::ZERO, at(50)).await.unwrap(), Held::Yes);
     let second = store.claim(Claim::Run(id(1)), "c", LEASE, at(51)).await.unwrap().unwrap();
     assert_eq!(second.epoch, first.epoch + 1);
     assert!(matches!(store.append(&first, at(52), &[sent("late")]).await, Err(Error::LeaseLost)));
@@ -150,6 +154,73 @@ async fn story(store: Arc<dyn Store>) {
     let asker = Asker { source: Source::Http, user_id: "ada".into(), guild_id: None, channel_id: Some("c1".into()) };
     let since = at(0).saturating_sub(SignedDuration::from_mins(30)).unwrap();
     assert_eq!(store.last_reply(&asker, since).await.unwrap(), None, "the newest run is not finished");
+
+    // A character that a database cannot hold changes nothing in the journal.
+    let odd = NewRun { at: at(5), ..new_run(6, Some("odd"), "a\0b") };
+    assert_eq!(store.accept(odd.clone()).await.unwrap(), Acceptance::New);
+    assert!(matches!(&store.entries(id(6), 0).await.unwrap()[0].event, Event::Accepted(a) if **a == odd.accepted));
+    assert!(store.run(id(6)).await.unwrap().unwrap().message.starts_with('a'));
+    let lease = store.claim(Claim::Run(id(6)), "c", LEASE, at(56)).await.unwrap().unwrap();
+    let ending = Ending::Failed { cause: Cause::Provider, detail: "said \0".into() };
+    let finished = Event::Finished(Box::new(Finished { ending, spent: Usd::ZERO }));
+    store.append(&lease, at(57), std::slice::from_ref(&finished)).await.unwrap();
+    assert_eq!(store.entries(id(6), 2).await.unwrap()[0].event, finished);
+}
+
+/// What happens at once, through two doors to one database.
+async fn crowd(one: Arc<dyn Store>, two: Arc<dyn Store>) {
+    let door = |n: u128| Arc::clone(if n.is_multiple_of(2) { &one } else { &two });
+    async fn all<T>(them: impl Iterator<Item = impl Future<Output = Result<T, Error>>>) -> Vec<T> {
+        futures_util::future::join_all(them).await.into_iter().map(Result::unwrap).collect()
+    }
+
+    // A hundred with one key make one run, also under a limit that has room for one only.
+    let limit = SpendingLimit { scope: SpendingScope::Everyone, since: at(0), most: Usd::from_dollars(0.15) };
+    let accepted = all((1..=100).map(|n| {
+        let run = NewRun { limits: vec![limit.clone()], ..new_run(n, Some("k"), "one") };
+        async move { door(n).accept(run).await }
+    }))
+    .await;
+    assert_eq!(accepted.iter().filter(|a| **a == Acceptance::New).count(), 1);
+    let rows = one.runs(&RunFilter { limit: 10, ..RunFilter::default() }).await.unwrap();
+    assert_eq!(rows.len(), 1);
+    let run = rows[0].id;
+    assert_eq!(accepted.iter().filter(|a| **a == Acceptance::Joined(run)).count(), 99);
+
+    // However many come at once, and whichever limits they name first, no limit is passed.
+    let ada =
+        SpendingLimit { scope: SpendingScope::User("ada".into()), most: Usd::from_dollars(0.75), ..limit.clone() };
+    let everyone = SpendingLimit { most: Usd::from_dollars(1.0), ..limit };
+    let accepted = all((101..=140).map(|n| {
+        let mut limits = vec![ada.clone(), everyone.clone()];
+        if n % 3 == 0 {
+            limits.reverse();
+        }
+        let run = NewRun { limits, ..new_run(n, None, "limited") };
+        async move { door(n).accept(run).await }
+    }))
+    .await;
+    assert_eq!(accepted.iter().filter(|a| **a == Acceptance::New).count(), 6, "0.1 of 0.75 was gone already");
+    assert_eq!(one.exposure(&ada).await.unwrap(), Usd::from_dollars(0.7));
+
+    // Every run is claimed once.
+    let claims = all((0..20).map(|n| async move { door(n).claim(Claim::Oldest, "o", LEASE, at(200)).await })).await;
+    let mut claimed: Vec<RunId> = claims.iter().flatten().map(|lease| lease.run).collect();
+    claimed.sort_unstable();
+    claimed.dedup();
+    assert_eq!((claimed.len(), claims.iter().flatten().count()), (7, 7));
+
+    // Entries that are written at once, some of them twice, stand in one chain without gaps.
+    let lease = claims.into_iter().flatten().next().unwrap();
+    all((0..40).map(|n| {
+        let lease = &lease;
+        async move { door(n).append(lease, at(201), &[sent(&format!("step{}", n / 2))]).await }
+    }))
+    .await;
+    let entries = two.entries(lease.run, 0).await.unwrap();
+    assert_eq!(entries.iter().map(|e| e.seq).collect::<Vec<_>>(), (1..=22).collect::<Vec<_>>());
+    let row = one.run(lease.run).await.unwrap().unwrap();
+    assert_eq!(verify(lease.run, &entries, &row.head_hash), Ok(()));
 }
 
 /// Spending, tokens, and finished runs on their way out and in.
@@ -168,6 +239,9 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     assert_eq!(store.exposure(&limit(SpendingScope::Guild("g".into()), 1.0)).await.unwrap(), Usd::ZERO);
     let lease = store.claim(Claim::Oldest, "o", LEASE, at(2)).await.unwrap().unwrap();
     assert_eq!(store.archive(id(1)).await.unwrap(), None, "it is not finished");
+    let feedback = Event::Feedback(Feedback { number: 1, positive: true, comment: Some("nul \0".into()) });
+    assert_eq!(store.annotate(id(1), at(3), &feedback).await.unwrap(), Annotated::Unfinished);
+    assert_eq!(store.annotate(id(98), at(3), &feedback).await.unwrap(), Annotated::Unknown);
     store.append(&lease, at(3), &[sent("plan"), settled("plan"), failed()]).await.unwrap();
     assert_eq!(store.exposure(&limit(ada(), 1.0)).await.unwrap(), Usd::from_nanos(700));
     assert_eq!(store.accept(limited(2, limit(ada(), 0.15))).await.unwrap(), Acceptance::New);
@@ -190,6 +264,13 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     assert!(store.revoke_token("t1", at(5)).await.unwrap());
     assert!(!store.revoke_token("t1", at(6)).await.unwrap() && !store.revoke_token("t2", at(6)).await.unwrap());
     assert_eq!(store.tokens().await.unwrap(), [TokenRow { revoked_at: Some(at(5)), ..token }]);
+
+    // What is said after the end goes on with the chain, once under one key.
+    assert_eq!(store.annotate(id(1), at(4), &feedback).await.unwrap(), Annotated::Written);
+    assert_eq!(store.annotate(id(1), at(5), &feedback).await.unwrap(), Annotated::Taken);
+    let (entries, row) = (store.entries(id(1), 0).await.unwrap(), store.run(id(1)).await.unwrap().unwrap());
+    assert_eq!((entries.last().unwrap().key.as_str(), row.finished_at), ("feedback/1", Some(at(3))));
+    assert_eq!(verify(id(1), &entries, &row.head_hash), Ok(()));
 
     // A finished run travels whole: row, chain and idempotency key are as they were.
     let archive = store.archive(id(1)).await.unwrap().unwrap();
@@ -229,13 +310,6 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn sqlite_keeps_spending_tokens_and_archives() {
-    let folder = TempDir::new().unwrap();
-    let open = async |name: &str| Arc::new(SqliteStore::open(&folder.path().join(name), name).await.unwrap());
-    keeping(open("one.db").await, open("two.db").await).await;
-}
-
-#[tokio::test]
 async fn a_backup_of_sqlite_is_a_whole_database() {
     let folder = TempDir::new().unwrap();
     let store = SqliteStore::open(&folder.path().join("conclave.db"), "one").await.unwrap();
@@ -249,11 +323,54 @@ async fn a_backup_of_sqlite_is_a_whole_database() {
     assert_eq!(copied.run(id(2)).await.unwrap(), None, "it came after the backup");
 }
 
+async fn sqlite(folder: &TempDir, file: &str, owner: &str) -> Arc<SqliteStore> {
+    Arc::new(SqliteStore::open(&folder.path().join(file), owner).await.unwrap())
+}
+
+async fn postgresql(url: &str, owner: &str) -> Arc<PostgresStore> {
+    Arc::new(PostgresStore::open(url, owner).await.unwrap())
+}
+
 #[tokio::test]
 async fn sqlite_keeps_the_story() {
     let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(&folder.path().join("conclave.db"), "one").await.unwrap();
-    story(Arc::new(store)).await;
+    story(sqlite(&folder, "a.db", "one").await).await;
+}
+
+#[tokio::test]
+async fn postgresql_keeps_the_story() {
+    story(postgresql(&postgres::fresh().await, "one").await).await;
+}
+
+#[tokio::test]
+async fn sqlite_keeps_spending_tokens_and_archives() {
+    let folder = TempDir::new().unwrap();
+    keeping(sqlite(&folder, "a.db", "one").await, sqlite(&folder, "b.db", "two").await).await;
+}
+
+#[tokio::test]
+async fn postgresql_keeps_spending_tokens_and_archives() {
+    let (here, there) = (postgres::fresh().await, postgres::fresh().await);
+    keeping(postgresql(&here, "one").await, postgresql(&there, "two").await).await;
+}
+
+#[tokio::test]
+async fn an_archive_goes_from_sqlite_to_postgresql() {
+    let folder = TempDir::new().unwrap();
+    keeping(sqlite(&folder, "a.db", "one").await, postgresql(&postgres::fresh().await, "two").await).await;
+}
+
+#[tokio::test]
+async fn sqlite_stands_a_crowd() {
+    let folder = TempDir::new().unwrap();
+    crowd(sqlite(&folder, "a.db", "one").await, sqlite(&folder, "a.db", "two").await).await;
+}
+
+#[tokio::test]
+async fn postgresql_stands_a_crowd() {
+    let url = postgres::fresh().await;
+    let (one, two) = tokio::join!(postgresql(&url, "one"), postgresql(&url, "two"));
+    crowd(one, two).await;
 }
 
 #[tokio::test]
@@ -295,4 +412,21 @@ async fn a_folder_that_cannot_be_written_is_a_clear_error() {
     std::fs::write(&blocker, "").unwrap();
     let error = SqliteStore::open(&blocker.join("conclave.db"), "one").await.err().unwrap();
     assert!(matches!(error, Error::Unavailable(_)), "{error}");
+}
+
+#[tokio::test]
+async fn processes_that_make_a_database_at_once_do_not_hinder_each_other() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("conclave.db");
+    let open = |n: u32| {
+        let path = path.clone();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async { SqliteStore::open(&path, &format!("o{n}")).await.map(drop) })
+        })
+    };
+    let opened: Vec<_> = (0..8).map(open).collect();
+    for result in opened {
+        result.join().unwrap().unwrap();
+    }
 }

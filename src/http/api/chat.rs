@@ -5,59 +5,212 @@ use std::sync::{Arc, LazyLock};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use axum::http::header::{ACCEPT, LOCATION};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jsonschema::Validator;
-use jsonschema::error::ValidationErrorKind;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::app::{App, FieldProblem, Submission};
-use crate::domain::{Attachment, Context, Mode, Question, Reply, RunId, Source, User};
+use crate::app::{App, Submission};
+use crate::config::Limits;
+use crate::domain::{Agent, Attachment, Context, Mode, Question, Reply, RunId, Source, TaskType, User};
+use crate::http::body::{Unread, json_bytes, shaped};
 use crate::http::error::Problem;
+use crate::http::problem_kind::Kind;
+use crate::http::reference::{Content, Operation, Schemas};
 use crate::http::{request_id, sse};
 use crate::journal::Ending;
 
 const OUTCOME: HeaderName = HeaderName::from_static("x-conclave-outcome");
 
-/// The body of a chat.
+/// The body of a chat. The lengths in its schema are the rules of [`crate::app::check`]: what breaks only them is of the
+/// right shape and is answered with 422.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(description = "A question to the committee.")]
 pub(in crate::http) struct ChatBody {
     source: Source,
     mode: Mode,
     user: UserBody,
     context: ContextBody,
-    /// 1 to 32,000 characters after trimming.
+    /// Counted after trimming. Without NUL.
+    #[schemars(length(min = 1, max = 32000), regex(pattern = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"))]
     message: String,
-    /// At most 10.
+    #[schemars(length(max = 10))]
     attachments: Option<Vec<AttachmentBody>>,
 }
 
+/// Who asks. No control characters.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "User")]
 struct UserBody {
+    #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
     id: String,
+    #[schemars(length(max = 200), regex(pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$"))]
     name: String,
 }
 
+/// Where in the client it was asked, by the client's own ids. No control characters.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "Context")]
 struct ContextBody {
+    #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
     channel_id: Option<String>,
+    #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
     guild_id: Option<String>,
+    /// With `source`, the idempotency key if no `Idempotency-Key` is sent.
+    #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
     message_id: Option<String>,
 }
 
+/// Anything but control characters, and not only spaces.
+const NAMED: &str = r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$";
+
+/// A file that the question is about.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "Attachment")]
 struct AttachmentBody {
+    #[schemars(length(min = 1, max = 255), regex(pattern = NAMED))]
     filename: String,
-    /// https, on a host of the allowlist.
+    /// https, on a host of the allowlist; or data.
+    #[schemars(url, regex(pattern = "^(https://[A-Za-z0-9]|data:)[!-~]*$"))]
     url: String,
+    #[schemars(length(max = 100), regex(pattern = "^[ -~]*$"))]
     content_type: Option<String>,
+}
+
+/// The answer to a chat.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Reply", deny_unknown_fields)]
+pub(in crate::http) struct ReplyBody {
+    /// Markdown: an answer, or exactly one question with three options.
+    reply: String,
+    meta: MetaBody,
+    /// The audit appendix: in the modes audit and deep, and not in ask.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "super::shapes::audit")]
+    audit: Option<Value>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Meta", deny_unknown_fields)]
+pub(in crate::http) struct MetaBody {
+    task_type: TaskType,
+    /// What the gate compared, unrounded.
+    #[serde(rename = "c_final")]
+    #[schemars(range(min = 0, max = 1))]
+    c_final: f64,
+    budget: BudgetBody,
+    /// The panel after the cap was applied, failed agents included.
+    used_agents: Vec<Agent>,
+    invalidation: InvalidationBody,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Budget", deny_unknown_fields)]
+struct BudgetBody {
+    #[schemars(range(min = 0))]
+    cap_usd: f64,
+    /// What was settled: reported usage at the configured prices, calls of unknown cost at their reservation.
+    #[schemars(range(min = 0))]
+    estimated_usd: f64,
+    /// A provider billed more for some call than was reserved for it.
+    mode_cap_exceeded: bool,
+}
+
+/// Agents by status; failed ones count as discarded.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Invalidation", deny_unknown_fields)]
+struct InvalidationBody {
+    discarded: Vec<Agent>,
+    quarantined: Vec<Agent>,
+    valid: Vec<Agent>,
+}
+
+/// A run that goes on without the connection that asked for it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
+struct Accepted {
+    #[schemars(schema_with = "super::shapes::run_id")]
+    run_id: String,
+}
+
+/// What may be wrong with a body before anybody looks at what it says.
+pub(in crate::http) const READING: &[Kind] =
+    &[Kind::NotJson, Kind::WrongShape, Kind::TooSlow, Kind::TooLarge, Kind::WrongType];
+
+pub(in crate::http) fn example() -> Value {
+    json!({
+        "source": "discord",
+        "mode": "ask",
+        "user": { "id": "8112", "name": "Ada" },
+        "context": { "channelId": "c1", "guildId": "g1", "messageId": "m77" },
+        "message": "What is the boiling point of water at sea level in Celsius?",
+    })
+}
+
+pub(in crate::http) fn reply_example() -> Value {
+    json!({
+        "reply": "## TL;DR\n\nWater boils at 100 °C at sea level.\n\n## Assumptions\n\n- none\n\n## Confidence\n\n0.83\n",
+        "meta": {
+            "taskType": "VERBAL_REASONING",
+            "c_final": 0.8312,
+            "budget": { "capUsd": 0.1, "estimatedUsd": 0.01834, "modeCapExceeded": false },
+            "usedAgents": ["solver", "critic", "verifier"],
+            "invalidation": { "discarded": [], "quarantined": [], "valid": ["solver", "critic", "verifier"] },
+        },
+    })
+}
+
+pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
+    let reply = Content::json(schemas.answer::<ReplyBody>(), reply_example());
+    let accepted = schemas.answer::<Accepted>();
+    let accepted = Content::json(accepted, json!({ "runId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182" }));
+    Operation::new("ask", "chat", "Ask the committee")
+        .about(
+            "Waits for the reply. With `Accept: text/event-stream` the run's progress is streamed and the reply comes \
+             last; with `Prefer: respond-async` the run's address is answered at once. The run does not depend on the \
+             connection: whoever loses it finds the reply at the run's address, or by sending the same again with the \
+             same key.\n\nBelow the threshold of confidence the reply is one question with three options; the same \
+             user's next message from the same place answers it, unless it begins with `new:`.",
+        )
+        .sample(" -H \"Content-Type: application/json\" -d @question.json")
+        .header(
+            "Idempotency-Key",
+            json!({ "type": "string", "pattern": "^[!-~]{1,255}$" }),
+            "Repetitions with the same key and body join the run, or get its stored reply, and cost nothing. Without \
+             it, `source` and `context.messageId` together are the key.",
+        )
+        .header(
+            "Prefer",
+            json!({ "type": "string", "examples": ["respond-async"] }),
+            "`respond-async` answers 202 at once; any other preference is ignored.",
+        )
+        .body(schemas.request::<ChatBody>(), example())
+        .answer(200, "The reply, or the run's progress", vec![reply, sse::content(schemas)], &["X-Conclave-Outcome"])
+        .answer(202, "Taken on", vec![accepted], &["Location", "Preference-Applied"])
+        .leads_to("$response.header.X-Request-Id", &["showRun", "showJournal", "followRun", "cancelRun"])
+        .problems(READING)
+        .problems(&[
+            Kind::WrongParameter,
+            Kind::Invalid,
+            Kind::KeyReused,
+            Kind::OverBudget,
+            Kind::Conflict,
+            Kind::LimitSpent,
+            Kind::ProviderFailed,
+            Kind::Busy,
+            Kind::NoJournal,
+            Kind::Deadline,
+        ])
 }
 
 static SHAPE: LazyLock<Option<Validator>> =
@@ -66,7 +219,7 @@ static SHAPE: LazyLock<Option<Validator>> =
 pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let headers = parts.headers;
-    let question = read(&headers, body, app.config.policy.limits.body_bytes).await?;
+    let question = read(&headers, body, &app.config.policy.limits).await?;
     let submission = Submission {
         question,
         idempotency_key: idempotency_key(&headers)?,
@@ -81,7 +234,7 @@ pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request)
     }
     if wants(&headers, "prefer", "respond-async") {
         let location = format!("/api/runs/{run}");
-        let mut response = (StatusCode::ACCEPTED, Json(json!({ "runId": run.to_string() }))).into_response();
+        let mut response = (StatusCode::ACCEPTED, Json(Accepted { run_id: run.to_string() })).into_response();
         if let Ok(value) = HeaderValue::from_str(&location) {
             response.headers_mut().insert(LOCATION, value);
         }
@@ -92,7 +245,7 @@ pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request)
     let finished = app.finished(run).await?.ok_or_else(Problem::no_such_run)?;
     match &finished.ending {
         Ending::Replied { reply } => {
-            let mut response = Json(reply_body(reply)).into_response();
+            let mut response = Json(ReplyBody::of(reply)).into_response();
             response.headers_mut().insert(OUTCOME, HeaderValue::from_static(reply.outcome.as_str()));
             set_run(&mut response, run);
             Ok(response)
@@ -101,88 +254,57 @@ pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request)
     }
 }
 
-/// The response's body: exactly the documented fields.
-pub fn reply_body(reply: &Reply) -> Value {
-    let mut body = json!({ "reply": reply.text, "meta": meta_body(reply) });
-    if let (Some(audit), Value::Object(map)) = (&reply.audit, &mut body) {
-        map.insert("audit".to_owned(), audit.clone());
+impl ReplyBody {
+    pub fn of(reply: &Reply) -> Self {
+        Self { reply: reply.text.clone(), meta: MetaBody::of(reply), audit: reply.audit.clone() }
     }
-    body
 }
 
-pub(in crate::http) fn meta_body(reply: &Reply) -> Value {
-    let meta = &reply.meta;
-    json!({
-        "taskType": meta.task_type,
-        "c_final": meta.c_final,
-        "budget": {
-            "capUsd": meta.budget.cap.dollars(),
-            "estimatedUsd": meta.budget.spent.dollars(),
-            "modeCapExceeded": meta.budget.exceeded,
-        },
-        "usedAgents": meta.used_agents,
-        "invalidation": {
-            "discarded": meta.invalidation.discarded,
-            "quarantined": meta.invalidation.quarantined,
-            "valid": meta.invalidation.valid,
-        },
-    })
-}
-
-pub(in crate::http) async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Question, Problem> {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
-    let essence = content_type.split(';').next().unwrap_or("").trim();
-    if !essence.eq_ignore_ascii_case("application/json") {
-        return Err(Problem::wrong_type());
-    }
-    let declared = headers.get("content-length").and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
-    if declared.is_some_and(|bytes| bytes > limit) {
-        return Err(Problem::too_large(limit));
-    }
-    let bytes = axum::body::to_bytes(body, limit).await.map_err(|_| Problem::too_large(limit))?;
-    let value: Value = serde_json::from_slice(&bytes).map_err(|error| Problem::not_json(error.to_string()))?;
-    let problems = shape_problems(&value);
-    if !problems.is_empty() {
-        return Err(Problem::wrong_shape(problems));
-    }
-    let body: ChatBody = serde_json::from_value(value).map_err(|error| {
-        Problem::wrong_shape(vec![FieldProblem { pointer: String::new(), detail: error.to_string() }])
-    })?;
-    Ok(body.into())
-}
-
-/// Everything in which a body differs from the documented shape.
-fn shape_problems(value: &Value) -> Vec<FieldProblem> {
-    let Some(shape) = SHAPE.as_ref() else { return vec![] };
-    let mut problems = vec![];
-    for error in shape.iter_errors(value) {
-        let place = error.instance_path().to_string();
-        match error.kind() {
-            ValidationErrorKind::AdditionalProperties { unexpected } => {
-                problems.extend(unexpected.iter().map(|key| FieldProblem {
-                    pointer: format!("{place}/{}", key.replace('~', "~0").replace('/', "~1")),
-                    detail: "unknown field".to_owned(),
-                }));
-            }
-            ValidationErrorKind::Required { property } => problems.push(FieldProblem {
-                pointer: format!("{place}/{}", property.as_str().unwrap_or_default()),
-                detail: "is missing".to_owned(),
-            }),
-            // The message of a mismatch would repeat the value, which may be long and is the client's own.
-            ValidationErrorKind::Type { .. } => {
-                problems.push(FieldProblem { pointer: place, detail: "has the wrong type".to_owned() });
-            }
-            _ => problems.push(FieldProblem { pointer: place, detail: "is not one of the allowed values".to_owned() }),
+impl MetaBody {
+    pub fn of(reply: &Reply) -> Self {
+        let meta = &reply.meta;
+        Self {
+            task_type: meta.task_type,
+            c_final: meta.c_final,
+            budget: BudgetBody {
+                cap_usd: meta.budget.cap.dollars(),
+                estimated_usd: meta.budget.spent.dollars(),
+                mode_cap_exceeded: meta.budget.exceeded,
+            },
+            used_agents: meta.used_agents.clone(),
+            invalidation: InvalidationBody {
+                discarded: meta.invalidation.discarded.clone(),
+                quarantined: meta.invalidation.quarantined.clone(),
+                valid: meta.invalidation.valid.clone(),
+            },
         }
     }
-    problems
+}
+
+/// The response's body: exactly the documented fields.
+pub fn reply_body(reply: &Reply) -> Value {
+    json!(ReplyBody::of(reply))
+}
+
+pub(in crate::http) async fn read(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Question, Problem> {
+    Ok(question(&json_bytes(headers, body, limits).await?)?)
+}
+
+/// Reads the body of a chat. Whether it keeps the rules is for [`crate::app::check`] to say.
+///
+/// # Errors
+/// [`Unread`]: it is not JSON, or everything in which it differs from the documented shape.
+pub fn question(body: &[u8]) -> Result<Question, Unread> {
+    let body: ChatBody = shaped(body, SHAPE.as_ref())?;
+    Ok(body.into())
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     let key = value.to_str().unwrap_or("").trim();
     let wrong = || Problem::wrong_parameter("Idempotency-Key", "must have 1 to 255 visible ASCII characters");
-    if key.is_empty() || key.len() > 255 { Err(wrong()) } else { Ok(Some(key.to_owned())) }
+    let fine = (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+    if !fine { Err(wrong()) } else { Ok(Some(key.to_owned())) }
 }
 
 fn wants(headers: &HeaderMap, name: &str, value: &str) -> bool {

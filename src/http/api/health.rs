@@ -4,18 +4,51 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
 
 use crate::app::App;
 use crate::http::error::Problem;
+use crate::http::problem_kind::Kind;
+use crate::http::reference::{Content, Operation, Schemas};
 
-pub(in crate::http) async fn health() -> Json<Value> {
-    Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(in crate::http) struct Health {
+    #[schemars(extend("const" = "ok"))]
+    status: &'static str,
+    version: &'static str,
 }
 
-pub(in crate::http) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Value>, Problem> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(in crate::http) struct Ready {
+    #[schemars(extend("const" = "ready"))]
+    status: &'static str,
+}
+
+pub(in crate::http) fn about_health(schemas: &mut Schemas) -> Operation {
+    let example = json!({ "status": "ok", "version": "0.1.0" });
+    let content = Content::json(schemas.answer::<Health>(), example);
+    Operation::new("health", "service", "Whether the process is up").answer(200, "It is", vec![content], &[])
+}
+
+pub(in crate::http) async fn health() -> Json<Health> {
+    Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+}
+
+pub(in crate::http) fn about_ready(schemas: &mut Schemas) -> Operation {
+    let content = Content::json(schemas.answer::<Ready>(), json!({ "status": "ready" }));
+    Operation::new("ready", "service", "Whether a run could be taken on")
+        .about("The database answers, and every role has a provider. No model is called; `conclave doctor` does that.")
+        .answer(200, "It could", vec![content], &[])
+        .problems(&[Kind::NotReady])
+}
+
+pub(in crate::http) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Ready>, Problem> {
     match app.ready().await {
-        Ok(()) => Ok(Json(json!({ "status": "ready" }))),
+        Ok(()) => Ok(Json(Ready { status: "ready" })),
         Err(detail) => Err(Problem::not_ready(detail)),
     }
 }

@@ -1,6 +1,10 @@
 //! The JSON API.
 
 pub(super) mod chat;
+pub(super) mod feedback;
 pub(super) mod health;
+pub(super) mod metrics;
 pub(super) mod quote;
+mod run_bodies;
 pub(super) mod runs;
+pub(super) mod shapes;

@@ -4,26 +4,59 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
 
-use super::chat::read;
+use super::chat::{ChatBody, READING, example, read};
 use crate::app::{App, Rejected, check};
 use crate::http::error::Problem;
+use crate::http::problem_kind::Kind;
+use crate::http::reference::{Content, Operation, Schemas};
+
+/// The price of a question.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Quote", deny_unknown_fields)]
+pub(in crate::http) struct QuoteBody {
+    /// The most that a run of this mode may cost.
+    #[schemars(range(min = 0))]
+    cap_usd: f64,
+    /// A plan, the core agents in one round and a synthesis, at usual lengths.
+    #[schemars(range(min = 0))]
+    expected_usd: f64,
+    /// Every agent in every round that the mode allows, at full length; never above the cap.
+    #[schemars(range(min = 0))]
+    worst_usd: f64,
+    /// Calls of the expected run.
+    calls: usize,
+}
+
+pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
+    let quoted = json!({ "capUsd": 0.1, "expectedUsd": 0.0577, "worstUsd": 0.1, "calls": 5 });
+    Operation::new("quote", "chat", "What a question would cost")
+        .about("Takes the body of a chat. Nothing is bought and nothing is stored.")
+        .sample(" -H \"Content-Type: application/json\" -d @question.json")
+        .body(schemas.request::<ChatBody>(), example())
+        .answer(200, "The price", vec![Content::json(schemas.answer::<QuoteBody>(), quoted)], &[])
+        .problems(READING)
+        .problems(&[Kind::Invalid])
+}
 
 /// The body is a chat's. Nothing is bought and nothing is stored.
-pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request) -> Result<Json<Value>, Problem> {
+pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request) -> Result<Json<QuoteBody>, Problem> {
     let (parts, body) = request.into_parts();
     let limits = &app.config.policy.limits;
-    let mut question = read(&parts.headers, body, limits.body_bytes).await?;
+    let mut question = read(&parts.headers, body, limits).await?;
     let problems = check(&mut question, limits);
     if !problems.is_empty() {
         return Err(Rejected::Invalid(problems).into());
     }
     let quote = app.quote(&question);
-    Ok(Json(json!({
-        "capUsd": quote.cap.dollars(),
-        "expectedUsd": quote.expected.dollars(),
-        "worstUsd": quote.worst.dollars(),
-        "calls": quote.calls,
-    })))
+    Ok(Json(QuoteBody {
+        cap_usd: quote.cap.dollars(),
+        expected_usd: quote.expected.dollars(),
+        worst_usd: quote.worst.dollars(),
+        calls: quote.calls,
+    }))
 }

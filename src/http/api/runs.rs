@@ -3,20 +3,25 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::chat::meta_body;
+use super::chat::MetaBody;
+use super::run_bodies::{
+    CallTiming, Cancelled, CostBody, EntryBody, JournalBody, RunBody, RunPage, RunSummary, Timings,
+};
 use crate::app::App;
 use crate::domain::{Mode, RunId};
 use crate::http::error::Problem;
 use crate::http::sse;
 use crate::journal::{CancelOutcome, Ending, RunFilter, RunRow, RunState, verify, views};
+
+pub(in crate::http) use super::run_bodies::{about_cancel, about_events, about_journal, about_list, about_show};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,7 +54,7 @@ fn outcome(name: &str) -> Result<Outcomes, Problem> {
 pub(in crate::http) async fn list(
     State(app): State<Arc<App>>,
     query: Result<Query<ListQuery>, QueryRejection>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<RunPage>, Problem> {
     let Query(query) =
         query.map_err(|_| Problem::wrong_parameter("query", "has a parameter that is unknown or stands twice"))?;
     let mode = query.mode.as_deref().map(|name| match name {
@@ -70,7 +75,7 @@ pub(in crate::http) async fn list(
     };
     let state = match query.outcome.as_deref().map(outcome).transpose()? {
         // No run is answered without the committee yet.
-        Some(Outcomes::Heuristic) => return Ok(Json(json!({ "runs": [], "nextCursor": null }))),
+        Some(Outcomes::Heuristic) => return Ok(Json(RunPage { runs: vec![], next_cursor: None })),
         Some(Outcomes::State(state)) => Some(state),
         None => None,
     };
@@ -78,88 +83,82 @@ pub(in crate::http) async fn list(
     let mut rows = app.runs(&filter).await?;
     let more = rows.len() > limit as usize;
     rows.truncate(limit as usize);
-    let next = if more { rows.last().map(|row| row.id.to_string()) } else { None };
-    let runs: Vec<Value> = rows.iter().map(summary).collect();
-    Ok(Json(json!({ "runs": runs, "nextCursor": next })))
+    let next_cursor = if more { rows.last().map(|row| row.id.to_string()) } else { None };
+    Ok(Json(RunPage { runs: rows.iter().map(summary).collect(), next_cursor }))
 }
 
-pub(in crate::http) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Json<Value>, Problem> {
-    let row = find(&app, &id).await?;
+/// The id in the path as it came.
+pub(in crate::http) type Id = Result<Path<String>, PathRejection>;
+
+pub(in crate::http) async fn show(State(app): State<Arc<App>>, id: Id) -> Result<Json<RunBody>, Problem> {
+    let row = find(&app, id).await?;
     let entries = app.entries(row.id).await?;
-    let mut body = summary(&row);
-    let Value::Object(map) = &mut body else { return Ok(Json(body)) };
     let accepted = views::accepted(&entries);
-    map.insert("correlationId".into(), json!(accepted.and_then(|a| a.correlation_id.clone())));
-    map.insert("continues".into(), json!(accepted.and_then(|a| a.continues.clone())));
     let events: Vec<_> = entries.iter().map(|entry| entry.event.clone()).collect();
-    let calls = views::calls(&events.iter());
-    map.insert(
-        "timings".into(),
-        json!({
-            "acceptedAt": row.accepted_at.to_string(),
-            "finishedAt": row.finished_at.map(|at| at.to_string()),
-            "totalMs": row.finished_at.map(|at| at.as_millisecond() - row.accepted_at.as_millisecond()),
-            "calls": calls.iter().map(|call| json!({
-                "call": call.sent.call,
-                "state": call.state(),
-                "latencyMs": call.settled.map(|s| s.latency_ms),
-            })).collect::<Vec<_>>(),
-        }),
-    );
-    if let Some(Ending::Replied { reply }) = views::finished(&entries).map(|f| &f.ending) {
-        map.insert("reply".into(), json!(reply.text));
-        map.insert("meta".into(), meta_body(reply));
-        if let Some(audit) = &reply.audit {
-            map.insert("audit".into(), audit.clone());
-        }
-    }
-    Ok(Json(body))
+    let reply = match views::finished(&entries).map(|f| &f.ending) {
+        Some(Ending::Replied { reply }) => Some(reply),
+        _ => None,
+    };
+    let timings = Timings {
+        accepted_at: row.accepted_at.to_string(),
+        finished_at: row.finished_at.map(|at| at.to_string()),
+        total_ms: row.finished_at.map(|at| at.as_millisecond() - row.accepted_at.as_millisecond()),
+        calls: views::calls(&events.iter())
+            .iter()
+            .map(|call| CallTiming {
+                call: call.sent.call.clone(),
+                state: call.state(),
+                latency_ms: call.settled.map(|s| s.latency_ms),
+            })
+            .collect(),
+    };
+    Ok(Json(RunBody {
+        summary: summary(&row),
+        correlation_id: accepted.and_then(|a| a.correlation_id.clone()),
+        continues: accepted.and_then(|a| a.continues.clone()),
+        timings,
+        reply: reply.map(|reply| reply.text.clone()),
+        meta: reply.map(|reply| MetaBody::of(reply)),
+        audit: reply.and_then(|reply| reply.audit.clone()),
+    }))
 }
 
 /// Every entry as it is stored, with the chain and whether it holds.
-pub(in crate::http) async fn journal(
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Problem> {
-    let row = find(&app, &id).await?;
+pub(in crate::http) async fn journal(State(app): State<Arc<App>>, id: Id) -> Result<Json<JournalBody>, Problem> {
+    let row = find(&app, id).await?;
     let mut entries = app.entries(row.id).await?;
     // The run may have gone on between the two reads.
     entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
     let proof = verify(row.id, &entries, &row.head_hash);
-    let lines: Vec<Value> = entries
-        .iter()
-        .map(|entry| {
-            json!({
-                "seq": entry.seq,
-                "at": entry.at.to_string(),
-                "key": entry.key,
-                "body": serde_json::from_str::<Value>(&entry.body).unwrap_or(Value::Null),
-                "prev": entry.prev,
-                "hash": entry.hash,
-            })
-        })
-        .collect();
-    Ok(Json(json!({
-        "runId": row.id.to_string(),
-        "entries": lines,
-        "head": row.head_hash,
-        "verified": proof.is_ok(),
-        "broken": proof.err().map(|broken| broken.to_string()),
-    })))
+    let lines = entries.into_iter().map(|entry| EntryBody {
+        seq: entry.seq,
+        at: entry.at.to_string(),
+        key: entry.key,
+        body: serde_json::from_str(&entry.body).unwrap_or(Value::Null),
+        prev: entry.prev,
+        hash: entry.hash,
+    });
+    Ok(Json(JournalBody {
+        run_id: row.id.to_string(),
+        entries: lines.collect(),
+        head: row.head_hash,
+        verified: proof.is_ok(),
+        broken: proof.err().map(|broken| broken.to_string()),
+    }))
 }
 
 /// The event stream of a run, from the beginning or from after `Last-Event-ID`.
 pub(in crate::http) async fn events(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    id: Id,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let row = find(&app, &id).await?;
-    let after = match headers.get("last-event-id").map(|v| v.to_str().unwrap_or("").trim().parse::<i64>()) {
+    let row = find(&app, id).await?;
+    let after = match headers.get("last-event-id").map(|v| v.to_str().ok().and_then(sequence_number)) {
         None => 0,
         // An id from beyond the end would let the stream wait for an end that it has passed.
-        Some(Ok(seq)) if seq >= 0 => seq.min(row.head_seq),
-        Some(_) => return Err(Problem::wrong_parameter("Last-Event-ID", "is not an id of this stream")),
+        Some(Some(seq)) => seq.min(row.head_seq),
+        Some(None) => return Err(Problem::wrong_parameter("Last-Event-ID", "is not an id of this stream")),
     };
     if row.state.is_terminal() && after >= row.head_seq {
         // Nothing more will ever come: tell the client not to reconnect.
@@ -168,15 +167,19 @@ pub(in crate::http) async fn events(
     Ok(sse::progress(&app, row.id, after).into_response())
 }
 
-pub(in crate::http) async fn cancel(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Response, Problem> {
-    let id = parse(&id)?;
+/// An id of an event stream: digits only.
+fn sequence_number(text: &str) -> Option<i64> {
+    let digits = text.trim();
+    let fine = (1..=18).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if fine { digits.parse().ok() } else { None }
+}
+
+pub(in crate::http) async fn cancel(State(app): State<Arc<App>>, id: Id) -> Result<Response, Problem> {
+    let id = parse(id)?;
+    let said = |state| Json(Cancelled { run_id: id.to_string(), state });
     match app.cancel(id).await? {
-        CancelOutcome::Requested => {
-            Ok((StatusCode::ACCEPTED, Json(json!({ "runId": id.to_string(), "state": "cancelling" }))).into_response())
-        }
-        CancelOutcome::AlreadyFinished(RunState::Cancelled) => {
-            Ok(Json(json!({ "runId": id.to_string(), "state": "cancelled" })).into_response())
-        }
+        CancelOutcome::Requested => Ok((StatusCode::ACCEPTED, said("cancelling")).into_response()),
+        CancelOutcome::AlreadyFinished(RunState::Cancelled) => Ok(said("cancelled").into_response()),
         CancelOutcome::AlreadyFinished(state) => {
             Err(Problem::conflict(format!("the run is {} already", state.as_str())).of(id))
         }
@@ -184,27 +187,27 @@ pub(in crate::http) async fn cancel(State(app): State<Arc<App>>, Path(id): Path<
     }
 }
 
-fn parse(id: &str) -> Result<RunId, Problem> {
-    id.parse().map_err(|_| Problem::no_such_run())
+pub(in crate::http) fn parse(id: Id) -> Result<RunId, Problem> {
+    id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(Problem::no_such_run)
 }
 
-async fn find(app: &App, id: &str) -> Result<RunRow, Problem> {
+async fn find(app: &App, id: Id) -> Result<RunRow, Problem> {
     app.run(parse(id)?).await?.ok_or_else(Problem::no_such_run)
 }
 
-fn summary(row: &RunRow) -> Value {
-    json!({
-        "id": row.id.to_string(),
-        "state": row.state,
-        "cause": row.cause,
-        "mode": row.mode,
-        "source": row.source,
-        "userId": row.user_id,
-        "message": row.message,
-        "parent": row.parent.map(|id| id.to_string()),
-        "c_final": row.c_final,
-        "cost": { "capUsd": row.cap.dollars(), "spentUsd": row.spent.dollars() },
-        "acceptedAt": row.accepted_at.to_string(),
-        "finishedAt": row.finished_at.map(|at| at.to_string()),
-    })
+fn summary(row: &RunRow) -> RunSummary {
+    RunSummary {
+        id: row.id.to_string(),
+        state: row.state,
+        cause: row.cause.clone(),
+        mode: row.mode,
+        source: row.source,
+        user_id: row.user_id.clone(),
+        message: row.message.clone(),
+        parent: row.parent.map(|id| id.to_string()),
+        c_final: row.c_final,
+        cost: CostBody { cap_usd: row.cap.dollars(), spent_usd: row.spent.dollars() },
+        accepted_at: row.accepted_at.to_string(),
+        finished_at: row.finished_at.map(|at| at.to_string()),
+    }
 }

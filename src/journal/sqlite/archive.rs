@@ -6,31 +6,20 @@ use jiff::Timestamp;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 
 use crate::domain::RunId;
-use crate::journal::{Archive, ArchivedEntry, Error, Restored};
+use crate::journal::{Archive, Error, Restored, rows, statements};
 
 pub(super) async fn read(pool: &SqlitePool, run: RunId) -> Result<Option<Archive>, Error> {
-    let found: Option<(Option<String>, String)> = sqlx::query_as(
-        "SELECT idempotency_key, body_hash FROM runs WHERE id = $1 AND state NOT IN ('queued', 'running')",
-    )
-    .bind(run.to_string())
-    .fetch_optional(pool)
-    .await?;
+    let found: Option<(Option<String>, String)> =
+        sqlx::query_as(statements::ARCHIVED_RUN).bind(run.to_string()).fetch_optional(pool).await?;
     let Some((idempotency_key, body_hash)) = found else { return Ok(None) };
-    let lines: Vec<(i64, i64, String, String, String, String)> =
-        sqlx::query_as("SELECT seq, at_ms, key, body, prev, hash FROM entries WHERE run = $1 ORDER BY seq")
-            .bind(run.to_string())
-            .fetch_all(pool)
-            .await?;
-    let entries = lines
-        .into_iter()
-        .map(|(seq, at_ms, key, body, prev, hash)| ArchivedEntry { seq, at_ms, key, body, prev, hash })
-        .collect();
+    let found = sqlx::query(statements::ENTRIES).bind(run.to_string()).bind(0).fetch_all(pool).await?;
+    let entries = found.iter().map(rows::archived).collect::<Result<_, _>>()?;
     Ok(Some(Archive { version: Archive::VERSION, run, idempotency_key, body_hash, entries }))
 }
 
 pub(super) async fn write(tx: &mut SqliteConnection, archive: &Archive) -> Result<Restored, Error> {
     let mut sound = archive.check()?;
-    let known: Vec<(String,)> = sqlx::query_as("SELECT id FROM runs WHERE id = $1 OR idempotency_key = $2")
+    let known: Vec<(String,)> = sqlx::query_as(statements::KNOWN)
         .bind(archive.run.to_string())
         .bind(&archive.idempotency_key)
         .fetch_all(&mut *tx)
@@ -53,10 +42,7 @@ pub(super) async fn write(tx: &mut SqliteConnection, archive: &Archive) -> Resul
 }
 
 pub(super) async fn prunable(pool: &SqlitePool, before: Timestamp) -> Result<u64, Error> {
-    let (count,): (i64,) = sqlx::query_as("SELECT COUNT(*) FROM runs WHERE finished_ms < $1")
-        .bind(before.as_millisecond())
-        .fetch_one(pool)
-        .await?;
+    let (count,): (i64,) = sqlx::query_as(statements::PRUNABLE).bind(before.as_millisecond()).fetch_one(pool).await?;
     Ok(count.unsigned_abs())
 }
 
@@ -73,9 +59,6 @@ pub(super) async fn prune(pool: &SqlitePool, before: Timestamp, most: u32) -> Re
 
 pub(super) async fn backup(pool: &SqlitePool, to: &Path) -> Result<(), Error> {
     let name = to.to_str().ok_or(Error::Unsupported("the name of a backup must be UTF-8"))?;
-    if to.exists() {
-        return Err(Error::Unsupported("the file of the backup is there already"));
-    }
     sqlx::query("VACUUM INTO $1").bind(name).execute(pool).await?;
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! The journal in SQLite: the embedded default. WAL, `synchronous = FULL`, one writing connection.
 
 mod archive;
+mod batch;
 mod owners;
-mod rows;
 mod spending;
 mod tokens;
 
@@ -12,16 +12,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{SqlSafeStr, Sqlite, SqliteConnection, Transaction};
-
-use super::store::{
-    Acceptance, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow, RunState,
-    SpendingLimit, Store, TokenRow,
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
 };
-use super::{Archive, ArchivedEntry, CallResult, Ending, Event, VERSION, chain};
-use crate::domain::{Mode, Outcome, RunId, Usd};
-use owners::Owners;
+use sqlx::{Connection as _, Row as _, SqlSafeStr, Sqlite, SqliteConnection, Transaction};
+
+use super::rows::{self, Change, Columns};
+use super::store::{
+    Acceptance, Annotated, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow,
+    RunState, SpendingLimit, Store, TokenRow,
+};
+use super::{Archive, ArchivedEntry, Event, chain, statements};
+use crate::domain::{Mode, RunId, Usd};
+use batch::Batch;
+use owners::{Door, Owners};
 
 /// Every schema change, in order. A released migration is never edited.
 const MIGRATIONS: [(i64, &str, &str); 2] = [
@@ -29,13 +33,26 @@ const MIGRATIONS: [(i64, &str, &str); 2] = [
     (2, "tokens", include_str!("../../../migrations/sqlite/0002_tokens.sql")),
 ];
 
-/// How long a statement waits for another process's write.
-const BUSY: Duration = Duration::from_secs(10);
+/// What a store in a SQLite file may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SqliteBounds {
+    /// How long a statement waits for another process's write before the database counts as locked.
+    pub patience: Duration,
+    /// The file grows to at most so many pages of 4 KiB; beyond that the disk counts as full.
+    pub most_pages: Option<u32>,
+}
+
+impl Default for SqliteBounds {
+    fn default() -> Self {
+        Self { patience: Duration::from_secs(10), most_pages: None }
+    }
+}
 
 /// The journal in one SQLite file.
 pub struct SqliteStore {
     writer: SqlitePool,
     readers: SqlitePool,
+    batch: Batch,
     owners: Owners,
 }
 
@@ -46,18 +63,36 @@ impl SqliteStore {
     /// # Errors
     /// [`Error::Unavailable`] when the file cannot be opened, [`Error::Migration`] when its schema is not ours.
     pub async fn open(path: &Path, owner: &str) -> Result<Self, Error> {
+        Self::open_within(path, owner, SqliteBounds::default()).await
+    }
+
+    /// As [`SqliteStore::open`], within other bounds.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub async fn open_within(path: &Path, owner: &str, bounds: SqliteBounds) -> Result<Self, Error> {
         if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder)
                 .map_err(|e| Error::Unavailable(format!("cannot make the folder of the database: {}", e.kind())))?;
         }
-        let options = SqliteConnectOptions::new()
+        let door = Door::of(path)?;
+        let mut options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(BUSY)
+            .busy_timeout(bounds.patience)
             .foreign_keys(true);
-        let writer = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
+        if let Some(pages) = bounds.most_pages {
+            options = options.pragma("max_page_count", pages.to_string());
+        }
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            // When the disk is full SQLite rolls back by itself, and the driver, which knows nothing of that, would take
+            // the connection for one inside a transaction for good.
+            .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
+            .connect_with(options.clone())
+            .await?;
         let mut migrator = Migrator::with_migrations(
             MIGRATIONS
                 .map(|(version, name, sql)| {
@@ -66,9 +101,9 @@ impl SqliteStore {
                 .to_vec(),
         );
         migrator.set_locking(false);
-        migrator.run(&writer).await.map_err(|e| Error::Migration(format!("the database's schema: {e}")))?;
+        migrator.run(&writer).await?;
         let readers = SqlitePoolOptions::new().max_connections(4).connect_with(options.read_only(true)).await?;
-        Ok(Self { writer, readers, owners: Owners::register(path, owner)? })
+        Ok(Self { writer, readers, batch: Batch::default(), owners: Owners::register(door, owner)? })
     }
 
     async fn begin(&self) -> Result<Transaction<'_, Sqlite>, Error> {
@@ -76,21 +111,25 @@ impl SqliteStore {
     }
 }
 
-impl From<sqlx::Error> for Error {
-    fn from(error: sqlx::Error) -> Self {
-        let text = match &error {
-            sqlx::Error::Database(db) => match db.code().as_deref() {
-                Some("5" | "6" | "261" | "517") => "it is locked by another process".to_owned(),
-                Some("13") => "the disk is full".to_owned(),
-                Some("8" | "1032" | "14") => "the file cannot be written".to_owned(),
-                code => format!("SQLite error {}", code.unwrap_or("unknown")),
-            },
-            sqlx::Error::PoolTimedOut => "every connection is busy".to_owned(),
-            sqlx::Error::Io(e) => format!("input or output failed: {}", e.kind()),
-            _ => "an unexpected answer".to_owned(),
-        };
-        tracing::debug!(error = %error, "the database refused");
-        Error::Unavailable(text)
+impl Columns for SqliteRow {
+    fn text(&self, column: &str) -> Result<String, Error> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn text_or_null(&self, column: &str) -> Result<Option<String>, Error> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn whole(&self, column: &str) -> Result<i64, Error> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn whole_or_null(&self, column: &str) -> Result<Option<i64>, Error> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn real_or_null(&self, column: &str) -> Result<Option<f64>, Error> {
+        Ok(self.try_get(column)?)
     }
 }
 
@@ -100,10 +139,7 @@ impl Store for SqliteStore {
         let mut tx = self.begin().await?;
         if let Some(key) = &run.idempotency_key {
             let same: Option<(String, String)> =
-                sqlx::query_as("SELECT id, body_hash FROM runs WHERE idempotency_key = ?")
-                    .bind(key)
-                    .fetch_optional(&mut *tx)
-                    .await?;
+                sqlx::query_as(statements::BY_KEY).bind(key).fetch_optional(&mut *tx).await?;
             if let Some((id, body_hash)) = same {
                 let id = rows::run_id(&id)?;
                 return Ok(if body_hash == run.body_hash { Acceptance::Joined(id) } else { Acceptance::KeyReused(id) });
@@ -128,10 +164,7 @@ impl Store for SqliteStore {
 
     async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error> {
         let found: Option<(String, String)> =
-            sqlx::query_as("SELECT id, body_hash FROM runs WHERE idempotency_key = ?")
-                .bind(key)
-                .fetch_optional(&self.readers)
-                .await?;
+            sqlx::query_as(statements::BY_KEY).bind(key).fetch_optional(&self.readers).await?;
         found.map(|(id, body_hash)| Ok((rows::run_id(&id)?, body_hash))).transpose()
     }
 
@@ -183,96 +216,73 @@ impl Store for SqliteStore {
     }
 
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
+        self.batch.append(lease, at, events, || self.begin()).await
+    }
+
+    async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
         let mut tx = self.begin().await?;
-        let held: Option<(i64,)> = sqlx::query_as(
-            "SELECT cancel_requested FROM runs
-             WHERE id = ? AND epoch = ? AND owner = ? AND state = 'running' AND lease_until_ms >= ?",
-        )
-        .bind(lease.run.to_string())
-        .bind(lease.epoch)
-        .bind(&lease.owner)
-        .bind(at.as_millisecond())
-        .fetch_optional(&mut *tx)
-        .await?;
-        let Some((cancel,)) = held else { return Err(Error::LeaseLost) };
-        if cancel != 0 && events.iter().any(|e| matches!(e, Event::CallSent(_))) {
-            return Err(Error::CancelRequested);
+        let found = sqlx::query(statements::RUN).bind(run.to_string()).fetch_optional(&mut *tx).await?;
+        let Some(row) = found.as_ref().map(rows::run).transpose()? else { return Ok(Annotated::Unknown) };
+        if !row.state.is_terminal() {
+            return Ok(Annotated::Unfinished);
         }
-        let seq = append(&mut tx, lease.run, at, events).await?;
+        if append(&mut tx, run, at, std::slice::from_ref(event)).await? == row.head_seq {
+            return Ok(Annotated::Taken);
+        }
         tx.commit().await?;
-        Ok(seq)
+        Ok(Annotated::Written)
     }
 
     async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error> {
-        let found = sqlx::query(
-            "SELECT run, seq, at_ms, key, body, prev, hash FROM entries WHERE run = ? AND seq > ? ORDER BY seq",
-        )
-        .bind(run.to_string())
-        .bind(after)
-        .fetch_all(&self.readers)
-        .await?;
+        let found = sqlx::query(statements::ENTRIES).bind(run.to_string()).bind(after).fetch_all(&self.readers).await?;
         found.iter().map(rows::entry).collect()
     }
 
     async fn run(&self, id: RunId) -> Result<Option<RunRow>, Error> {
-        let found =
-            sqlx::query("SELECT * FROM runs WHERE id = ?").bind(id.to_string()).fetch_optional(&self.readers).await?;
+        let found = sqlx::query(statements::RUN).bind(id.to_string()).fetch_optional(&self.readers).await?;
         found.as_ref().map(rows::run).transpose()
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error> {
-        let found = sqlx::query(
-            "SELECT * FROM runs
-             WHERE (?1 IS NULL OR mode = ?1) AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR state = ?3)
-               AND (?4 IS NULL OR accepted_ms >= ?4) AND (?5 IS NULL OR id < ?5)
-             ORDER BY id DESC LIMIT ?6",
-        )
-        .bind(filter.mode.map(Mode::as_str))
-        .bind(&filter.user_id)
-        .bind(filter.state.map(RunState::as_str))
-        .bind(filter.since.map(Timestamp::as_millisecond))
-        .bind(filter.before.map(|id| id.to_string()))
-        .bind(i64::from(filter.limit))
-        .fetch_all(&self.readers)
-        .await?;
+        let found = sqlx::query(statements::RUNS)
+            .bind(filter.mode.map(Mode::as_str))
+            .bind(&filter.user_id)
+            .bind(filter.state.map(RunState::as_str))
+            .bind(filter.since.map(Timestamp::as_millisecond))
+            .bind(filter.before.map(|id| id.to_string()))
+            .bind(i64::from(filter.limit))
+            .fetch_all(&self.readers)
+            .await?;
         found.iter().map(rows::run).collect()
     }
 
     async fn in_flight(&self) -> Result<u64, Error> {
-        let (count,): (i64,) = sqlx::query_as("SELECT COUNT(*) FROM runs WHERE state IN ('queued', 'running')")
-            .fetch_one(&self.readers)
-            .await?;
+        let (count,): (i64,) = sqlx::query_as(statements::IN_FLIGHT).fetch_one(&self.readers).await?;
         Ok(count.unsigned_abs())
     }
 
     async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error> {
         let mut tx = self.begin().await?;
-        let found: Option<(String,)> =
-            sqlx::query_as("SELECT state FROM runs WHERE id = ?").bind(id.to_string()).fetch_optional(&mut *tx).await?;
-        let Some((state,)) = found else { return Ok(CancelOutcome::Unknown) };
-        let state = rows::state(&state, id)?;
+        let found = sqlx::query(statements::RUN).bind(id.to_string()).fetch_optional(&mut *tx).await?;
+        let Some(row) = found else { return Ok(CancelOutcome::Unknown) };
+        let state = rows::run(&row)?.state;
         if state.is_terminal() {
             return Ok(CancelOutcome::AlreadyFinished(state));
         }
-        sqlx::query("UPDATE runs SET cancel_requested = 1 WHERE id = ?").bind(id.to_string()).execute(&mut *tx).await?;
+        sqlx::query(statements::CANCEL).bind(id.to_string()).execute(&mut *tx).await?;
         tx.commit().await?;
         Ok(CancelOutcome::Requested)
     }
 
     async fn last_reply(&self, asker: &Asker, since: Timestamp) -> Result<Option<RunRow>, Error> {
-        let found = sqlx::query(
-            "SELECT * FROM runs
-             WHERE user_id = ? AND source = ? AND guild_id = ? AND channel_id = ?
-               AND state IN ('answered', 'clarification') AND finished_ms >= ?
-             ORDER BY finished_ms DESC, id DESC LIMIT 1",
-        )
-        .bind(&asker.user_id)
-        .bind(asker.source.as_str())
-        .bind(asker.guild_id.as_deref().unwrap_or(""))
-        .bind(asker.channel_id.as_deref().unwrap_or(""))
-        .bind(since.as_millisecond())
-        .fetch_optional(&self.readers)
-        .await?;
+        let found = sqlx::query(statements::LAST_REPLY)
+            .bind(&asker.user_id)
+            .bind(asker.source.as_str())
+            .bind(asker.guild_id.as_deref().unwrap_or(""))
+            .bind(asker.channel_id.as_deref().unwrap_or(""))
+            .bind(since.as_millisecond())
+            .fetch_optional(&self.readers)
+            .await?;
         found.as_ref().map(rows::run).transpose()
     }
 
@@ -292,8 +302,7 @@ impl Store for SqliteStore {
 
     async fn ready(&self) -> Result<(), Error> {
         let latest = MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or(0);
-        let (version,): (Option<i64>,) =
-            sqlx::query_as("SELECT MAX(version) FROM _sqlx_migrations WHERE success").fetch_one(&self.readers).await?;
+        let (version,): (Option<i64>,) = sqlx::query_as(statements::SCHEMA).fetch_one(&self.readers).await?;
         if version == Some(latest) {
             Ok(())
         } else {
@@ -349,42 +358,29 @@ impl Store for SqliteStore {
 async fn insert(tx: &mut SqliteConnection, run: &NewRun) -> Result<(), Error> {
     let question = &run.accepted.question;
     let parent = run.accepted.continues.as_ref().map(|c| c.parent.to_string());
-    sqlx::query(
-        "INSERT INTO runs (id, state, mode, source, user_id, guild_id, channel_id, message, parent, cap_nanos,
-                           accepted_ms, idempotency_key, body_hash, head_seq, head_hash)
-         VALUES (?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
-    )
-    .bind(run.id.to_string())
-    .bind(question.mode.as_str())
-    .bind(question.source.as_str())
-    .bind(&question.user.id)
-    .bind(question.context.guild_id.as_deref().unwrap_or(""))
-    .bind(question.context.channel_id.as_deref().unwrap_or(""))
-    .bind(&question.message)
-    .bind(parent)
-    .bind(run.accepted.cap.nanos().cast_signed())
-    .bind(run.at.as_millisecond())
-    .bind(&run.idempotency_key)
-    .bind(&run.body_hash)
-    .bind(chain::GENESIS)
-    .execute(&mut *tx)
-    .await?;
+    sqlx::query(statements::INSERT_RUN)
+        .bind(run.id.to_string())
+        .bind(question.mode.as_str())
+        .bind(question.source.as_str())
+        .bind(&question.user.id)
+        .bind(question.context.guild_id.as_deref().unwrap_or(""))
+        .bind(question.context.channel_id.as_deref().unwrap_or(""))
+        .bind(&question.message)
+        .bind(parent)
+        .bind(run.accepted.cap.nanos().cast_signed())
+        .bind(run.at.as_millisecond())
+        .bind(&run.idempotency_key)
+        .bind(&run.body_hash)
+        .bind(chain::GENESIS)
+        .execute(&mut *tx)
+        .await?;
     Ok(())
 }
 
-/// A run in flight that continues the same run in the same way: the same answer, sent twice.
 async fn live_twin(tx: &mut SqliteConnection, continues: &super::Continues) -> Result<Option<RunId>, Error> {
-    let live: Vec<(String, String)> = sqlx::query_as(
-        "SELECT runs.id, entries.body FROM runs JOIN entries ON entries.run = runs.id AND entries.key = 'accepted'
-         WHERE runs.parent = ? AND runs.state IN ('queued', 'running')",
-    )
-    .bind(continues.parent.to_string())
-    .fetch_all(&mut *tx)
-    .await?;
-    let same = live.into_iter().find(|(_, body)| {
-        matches!(serde_json::from_str(body), Ok(Event::Accepted(a)) if a.continues.as_ref() == Some(continues))
-    });
-    same.map(|(id, _)| rows::run_id(&id)).transpose()
+    let live: Vec<(String, String)> =
+        sqlx::query_as(statements::LIVE_CONTINUATIONS).bind(continues.parent.to_string()).fetch_all(&mut *tx).await?;
+    rows::twin(live, continues)
 }
 
 fn until(now: Timestamp, lease: Duration) -> i64 {
@@ -395,42 +391,26 @@ fn until(now: Timestamp, lease: Duration) -> i64 {
 async fn append(tx: &mut SqliteConnection, run: RunId, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
     let id = run.to_string();
     let (mut seq, mut prev): (i64, String) =
-        sqlx::query_as("SELECT head_seq, head_hash FROM runs WHERE id = ?").bind(&id).fetch_one(&mut *tx).await?;
+        sqlx::query_as("SELECT head_seq, head_hash FROM runs WHERE id = $1").bind(&id).fetch_one(&mut *tx).await?;
     for event in events {
-        let key = event.key();
-        let known: Option<(i64,)> = sqlx::query_as("SELECT seq FROM entries WHERE run = ? AND key = ?")
-            .bind(&id)
-            .bind(&key)
-            .fetch_optional(&mut *tx)
-            .await?;
-        if known.is_some() {
-            continue;
+        let line = rows::line(run, at, event, seq, &prev)?;
+        if write(tx, &id, &line).await? {
+            (seq, prev) = (line.seq, line.hash);
+            project(tx, &id, at, event).await?;
         }
-        seq += 1;
-        let body = rows::body(event, VERSION)?;
-        let hash = chain::link(run, seq, at.as_millisecond(), &key, &body, &prev);
-        let entry = ArchivedEntry { seq, at_ms: at.as_millisecond(), key, body, prev, hash };
-        write(tx, &id, &entry).await?;
-        prev = entry.hash;
-        project(tx, &id, at, event).await?;
     }
     set_head(tx, &id, seq, &prev).await?;
     Ok(seq)
 }
 
 async fn set_head(tx: &mut SqliteConnection, run: &str, seq: i64, hash: &str) -> Result<(), Error> {
-    sqlx::query("UPDATE runs SET head_seq = ?, head_hash = ? WHERE id = ?")
-        .bind(seq)
-        .bind(hash)
-        .bind(run)
-        .execute(&mut *tx)
-        .await?;
+    sqlx::query(statements::SET_HEAD).bind(seq).bind(hash).bind(run).execute(&mut *tx).await?;
     Ok(())
 }
 
-/// Writes one line of a journal.
-async fn write(tx: &mut SqliteConnection, run: &str, entry: &ArchivedEntry) -> Result<(), Error> {
-    sqlx::query("INSERT INTO entries (run, seq, at_ms, key, body, prev, hash) VALUES (?, ?, ?, ?, ?, ?, ?)")
+/// Writes one line of a journal. Whether it is new.
+async fn write(tx: &mut SqliteConnection, run: &str, entry: &ArchivedEntry) -> Result<bool, Error> {
+    let done = sqlx::query(statements::INSERT_ENTRY)
         .bind(run)
         .bind(entry.seq)
         .bind(entry.at_ms)
@@ -440,57 +420,20 @@ async fn write(tx: &mut SqliteConnection, run: &str, entry: &ArchivedEntry) -> R
         .bind(&entry.hash)
         .execute(&mut *tx)
         .await?;
-    Ok(())
+    Ok(done.rows_affected() > 0)
 }
 
-/// What an event changes in its run's row.
 async fn project(tx: &mut SqliteConnection, id: &str, at: Timestamp, event: &Event) -> Result<(), Error> {
-    match event {
-        Event::CallSettled(settled) => {
-            debug_assert!(!matches!(settled.result, CallResult::InDoubt) || settled.usage.is_none());
-            sqlx::query("UPDATE runs SET spent_nanos = spent_nanos + ? WHERE id = ?")
-                .bind(settled.cost.nanos().cast_signed())
-                .bind(id)
-                .execute(&mut *tx)
-                .await?;
-        }
-        Event::Finished(finished) => {
-            let (state, cause, c_final) = match &finished.ending {
-                Ending::Replied { reply } => {
-                    let state = match reply.outcome {
-                        Outcome::Clarification => RunState::Clarification,
-                        Outcome::Answered | Outcome::Heuristic => RunState::Answered,
-                    };
-                    (state, None, Some(reply.meta.c_final))
-                }
-                Ending::Failed { cause, detail } => {
-                    (RunState::Failed, Some(format!("{}: {detail}", cause.as_str())), None)
-                }
-                Ending::Cancelled => (RunState::Cancelled, None, None),
-            };
-            sqlx::query(
-                "UPDATE runs SET state = ?, cause = ?, c_final = ?, finished_ms = ?, owner = NULL WHERE id = ?",
-            )
+    let query = match rows::change(event) {
+        None => return Ok(()),
+        Some(Change::Spent(nanos)) => sqlx::query(statements::ADD_SPENT).bind(nanos).bind(id),
+        Some(Change::Ended { state, cause, c_final }) => sqlx::query(statements::END)
             .bind(state.as_str())
             .bind(cause)
             .bind(c_final)
             .bind(at.as_millisecond())
-            .bind(id)
-            .execute(&mut *tx)
-            .await?;
-        }
-        Event::Accepted(_)
-        | Event::Claimed(_)
-        | Event::Hinted(_)
-        | Event::Planned(_)
-        | Event::Trimmed(_)
-        | Event::RoundStarted(_)
-        | Event::RoundSkipped(_)
-        | Event::CallSent(_)
-        | Event::AgentFinished(_)
-        | Event::Scored(_)
-        | Event::Synthesized(_)
-        | Event::Gated(_) => {}
-    }
+            .bind(id),
+    };
+    query.execute(&mut *tx).await?;
     Ok(())
 }

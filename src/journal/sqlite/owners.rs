@@ -6,36 +6,59 @@ use std::path::{Path, PathBuf};
 
 use crate::journal::Error;
 
+/// The name of the lock under which owners come, and under which the schema is changed; no owner is called so.
+const DOOR: &str = ".door";
+
 pub(super) struct Owners {
     folder: PathBuf,
     me: String,
     _lock: File,
 }
 
-impl Owners {
-    /// Registers this process beside the database file.
-    pub fn register(database: &Path, owner: &str) -> Result<Self, Error> {
+/// One process at a time stands in the door: it may change the schema, and register.
+pub(super) struct Door {
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl Door {
+    /// Waits for whoever stands there; that is a matter of milliseconds, but for a change of the schema.
+    pub fn of(database: &Path) -> Result<Self, Error> {
         let mut folder = database.as_os_str().to_owned();
         folder.push(".owners");
         let folder = PathBuf::from(folder);
-        let open = || -> std::io::Result<File> {
-            std::fs::create_dir_all(&folder)?;
-            let file = File::create(folder.join(owner))?;
-            file.lock()?;
-            Ok(file)
-        };
-        let lock = open()
-            .map_err(|e| Error::Unavailable(format!("cannot register beside the database file: {}", e.kind())))?;
-        Ok(Self { folder, me: owner.to_owned(), _lock: lock })
+        let lock = std::fs::create_dir_all(&folder).and_then(|()| locked(&folder.join(DOOR))).map_err(unregistered)?;
+        Ok(Self { folder, _lock: lock })
+    }
+}
+
+fn locked(path: &Path) -> std::io::Result<File> {
+    let file = File::create(path)?;
+    file.lock()?;
+    Ok(file)
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "for map_err")]
+fn unregistered(error: std::io::Error) -> Error {
+    Error::Unavailable(format!("cannot register beside the database file: {}", error.kind()))
+}
+
+impl Owners {
+    /// Registers this process beside the database file.
+    pub fn register(door: Door, owner: &str) -> Result<Self, Error> {
+        let lock = locked(&door.folder.join(owner)).map_err(unregistered)?;
+        Ok(Self { folder: door.folder, me: owner.to_owned(), _lock: lock })
     }
 
     /// The owners whose process is gone.
     pub fn dead(&self) -> Vec<String> {
+        // Somebody who is just coming has a file already, and no lock on it yet.
+        let Ok(_door) = locked(&self.folder.join(DOOR)) else { return vec![] };
         let Ok(files) = std::fs::read_dir(&self.folder) else { return vec![] };
         files
             .flatten()
             .filter_map(|file| file.file_name().into_string().ok())
-            .filter(|owner| *owner != self.me)
+            .filter(|owner| *owner != self.me && owner != DOOR)
             .filter(|owner| match File::open(self.folder.join(owner)).map(|file| file.try_lock()) {
                 Ok(Ok(())) => true,
                 Ok(Err(TryLockError::WouldBlock | TryLockError::Error(_))) | Err(_) => false,

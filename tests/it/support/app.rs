@@ -10,12 +10,12 @@ use conclave::committee::invariants::{self, Exhibit};
 use conclave::config::{self, Config, Env};
 use conclave::domain::{Mode, RunId};
 use conclave::http;
-use conclave::journal::{self, Ending, Entry, Event, views};
+use conclave::journal::{self, Ending, Entry, Event, Store, views};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-use super::{LoopbackClient, MockProvider, client};
+use super::{LoopbackClient, MockProvider, client, postgres};
 
 /// Planted: no reply, journal, error or log may ever show it.
 pub const PLANTED_KEY: &str = "sk-planted-8c1f2e9a7b6d";
@@ -71,21 +71,31 @@ impl Got {
     }
 }
 
+/// Where a journal that belongs to a folder is kept: in it, or in the PostgreSQL database that belongs to its name.
+pub async fn database_of(folder: &TempDir) -> String {
+    if postgres::is_chosen() {
+        postgres::database(&folder.path().display().to_string()).await
+    } else {
+        format!("sqlite://{}", folder.path().join("conclave.db").display())
+    }
+}
+
 /// The shipped config with a test's changes.
-pub fn config(provider_url: &str, folder: &TempDir, setup: &Setup) -> Config {
+pub fn config(provider_url: &str, database: &str, setup: &Setup) -> Config {
     let mut file: Value = serde_json::from_str(include_str!("../../../llm.config.json")).unwrap();
     // Short pauses: what is tested is that there are some.
     file["policy"]["retry"] = json!({ "attempts": 3, "baseMs": 5, "maxMs": 40 });
     file["policy"]["deadlines"] = json!({ "connect": 2, "call": 5, "ask": 20, "audit": 20, "deep": 20 });
+    // Tests of faults make many in a row; those of the breaker lower this.
+    file["policy"]["breaker"] = json!({ "failures": 1000, "openSeconds": 15 });
     for (pointer, value) in &setup.config {
         let (parent, key) = pointer.rsplit_once('/').unwrap();
         file.pointer_mut(parent).unwrap()[key] = value.clone();
     }
-    let database = folder.path().join("conclave.db");
     let mut variables = vec![
         ("ANTHROPIC_API_KEY".to_owned(), PLANTED_KEY.to_owned()),
         ("ANTHROPIC_BASE_URL".to_owned(), provider_url.to_owned()),
-        ("DATABASE_URL".to_owned(), format!("sqlite://{}", database.display())),
+        ("DATABASE_URL".to_owned(), database.to_owned()),
     ];
     variables.extend(setup.variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
     config::from_text(&file.to_string(), &Env::of(variables)).unwrap()
@@ -102,8 +112,25 @@ impl TestApp {
 
     /// On a folder that may hold the journal of an earlier service.
     pub async fn on(provider: &MockProvider, setup: Setup, folder: Arc<TempDir>) -> Self {
-        let config = config(&provider.url(), &folder, &setup);
+        let config = config(&provider.url(), &database_of(&folder).await, &setup);
         let app = App::start(config, Clock::System).await.unwrap();
+        Self::serve(app, folder).await
+    }
+
+    /// On a store that the test has opened in the folder.
+    pub async fn with_store(
+        provider: &MockProvider,
+        setup: Setup,
+        folder: Arc<TempDir>,
+        store: impl Store + 'static,
+        owner: &str,
+    ) -> Self {
+        let config = config(&provider.url(), &database_of(&folder).await, &setup);
+        let app = App::start_on(config, Clock::System, Arc::new(store), owner.to_owned()).await.unwrap();
+        Self::serve(app, folder).await
+    }
+
+    async fn serve(app: Arc<App>, folder: Arc<TempDir>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let serving = Arc::clone(&app);

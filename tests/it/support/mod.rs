@@ -2,14 +2,20 @@
 #![allow(dead_code, unused_imports, reason = "shared by many tests, of which each uses a part")]
 
 pub mod app;
+pub mod daemon;
 mod dialect;
+pub mod mix;
 mod panels;
+pub mod postgres;
+pub mod program;
 pub mod provider;
 mod quarrels;
 mod record;
+pub mod replica;
 pub mod replies;
 pub mod script;
 pub mod scripted;
+
 mod wire;
 
 pub use app::{Got, Setup, TestApp, chat};
@@ -29,7 +35,14 @@ pub struct LoopbackClient(reqwest::Client);
 pub fn client() -> LoopbackClient {
     // A second installation fails, and that is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let inner = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build();
+    // No keep-alive probes either: of thousands of connections they all come at once, and loopback drops what it cannot
+    // queue, until the kernel takes the other side for dead.
+    let inner = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .tcp_keepalive(None)
+        .tcp_user_timeout(None)
+        .build();
     LoopbackClient(inner.expect("an HTTP client"))
 }
 

@@ -129,8 +129,13 @@ pub(super) struct Script {
     faults: Vec<Rule<Fault>>,
     replies: Vec<Rule<Canned>>,
     pub latency: Duration,
+    /// Breaks calls that no rule breaks.
+    pub mix: Option<Mix>,
     next_id: u64,
 }
+
+/// Which fault hits a call, if one does.
+pub type Mix = Arc<dyn Fn(&Call) -> Option<Fault> + Send + Sync>;
 
 impl Script {
     pub fn add_fault(&mut self, pattern: &str, fault: Fault) -> u64 {
@@ -157,7 +162,20 @@ impl Script {
         self.replies.iter_mut().filter(|rule| rule.id == id).for_each(|rule| rule.left = Some(times));
     }
 
-    pub fn faults_for(&mut self, key: &StepKey) -> Hit {
+    pub fn faults_for(&mut self, call: &Call) -> Hit {
+        let key = &call.step_key();
+        let mut hit = self.by_rules(key);
+        if hit.outcome.is_none() && hit.usage.is_none() {
+            match self.mix.as_ref().and_then(|mix| mix(call)) {
+                Some(Fault::Latency(delay)) => hit.delay += delay,
+                Some(fault) if fault.kind() == Kind::Usage => hit.usage = Some(fault),
+                fault => hit.outcome = fault,
+            }
+        }
+        hit
+    }
+
+    fn by_rules(&mut self, key: &StepKey) -> Hit {
         let delay = match take(&mut self.faults, key, |fault| fault.kind() == Kind::Delay) {
             Some(Fault::Latency(delay)) => delay,
             _ => Duration::ZERO,

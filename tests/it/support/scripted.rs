@@ -59,7 +59,7 @@ pub struct Stage {
 impl Stage {
     pub async fn set(scenario: Scenario, twist: Twist, setup: &Setup) -> Self {
         let folder = TempDir::new().unwrap();
-        let config = config("http://127.0.0.1:9", &folder, setup);
+        let config = config("http://127.0.0.1:9", "sqlite:stage.db", setup);
         let clock = Clock::fixed("2026-01-16T12:00:00Z".parse().unwrap());
         let store = SqliteStore::open(&folder.path().join("conclave.db"), "stage").await.unwrap();
         let mut models = Registry::default();

@@ -1,0 +1,292 @@
+//! The tables of `make bench` about the service: how runs end when calls go wrong, and what 2,000 runs in flight cost.
+//!
+//! Everything runs on loopback against the mock provider of the tests. Figures are ratios and counts of one run of the
+//! bench, so that they mean the same on a slow machine as on a fast one.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a bench: a panic is its way to fail"
+)]
+
+#[path = "../tests/it/support/mod.rs"]
+mod support;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use conclave::journal::{Ending, views};
+use futures_util::stream::{self, StreamExt as _};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+use support::{Fault, LoopbackClient, MockProvider, Setup, TestApp, chat, client, mix};
+
+const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+
+/// Runs per row of the fault table, and of its mixed row.
+const RUNS: usize = 100;
+const MIXED_RUNS: usize = 400;
+
+/// Runs asked at a time for the fault table.
+const AT_ONCE: usize = 32;
+
+/// Of a hundred calls so many go wrong.
+const PERCENT: u64 = 20;
+
+/// Runs in flight for the load table.
+const IN_FLIGHT: usize = 2000;
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    let is_wanted = |table: &str| wanted.is_empty() || wanted.iter().any(|w| w == table);
+    rlimit::increase_nofile_limit(u64::MAX).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        if is_wanted("faults") {
+            faults().await;
+        }
+        if is_wanted("load") {
+            load().await;
+        }
+    });
+}
+
+/// What became of the runs of one row.
+#[derive(Default)]
+struct Row {
+    runs: usize,
+    valid: usize,
+    clean_502: usize,
+    other: usize,
+    calls: usize,
+    cost: f64,
+}
+
+async fn faults() {
+    println!("\nFaults: {PERCENT} of 100 calls meet the fault; {RUNS} runs a row, {MIXED_RUNS} in the mixed one.");
+    println!("Calls and cost are those of a run, divided by those of a run without faults.\n");
+    println!("| fault                | valid reply | clean 502 | other | calls | cost |");
+    println!("| -------------------- | ----------: | --------: | ----: | ----: | ---: |");
+    let honest = row(RUNS, vec![]).await;
+    print_row("none", &honest, &honest);
+    for (name, fault) in mix::kinds() {
+        print_row(name, &row(RUNS, vec![fault]).await, &honest);
+    }
+    let every: Vec<Fault> = mix::kinds().into_iter().map(|(_, fault)| fault).collect();
+    print_row("every kind, mixed", &row(MIXED_RUNS, every).await, &honest);
+}
+
+fn print_row(name: &str, row: &Row, honest: &Row) {
+    let share = |count: usize| 100.0 * count as f64 / row.runs as f64;
+    let calls = row.calls as f64 * honest.runs as f64 / (row.runs as f64 * honest.calls as f64);
+    let cost = row.cost * honest.runs as f64 / (row.runs as f64 * honest.cost);
+    println!(
+        "| {name:<20} | {:>9.2} % | {:>7.2} % | {:>3.1} % | {calls:>5.2} | {cost:>4.2} |",
+        share(row.valid),
+        share(row.clean_502),
+        share(row.other)
+    );
+}
+
+/// Asks so many questions of a service whose provider breaks calls by these faults.
+async fn row(runs: usize, faults: Vec<Fault>) -> Row {
+    let provider = MockProvider::start().await;
+    if !faults.is_empty() {
+        provider.mix(Some(mix::of(3, PERCENT, faults)));
+    }
+    // A call's time is short, since a row must end; all else is as shipped.
+    let setup = Setup::default()
+        .set("/policy/deadlines", json!({ "connect": 2, "call": 2, "ask": 60, "audit": 60, "deep": 60 }))
+        .set("/policy/retry", json!({ "attempts": 4, "baseMs": 50, "maxMs": 1000 }))
+        .set("/policy/breaker", json!({ "failures": 8, "openSeconds": 15 }));
+    let app = TestApp::with(&provider, setup).await;
+    let mut ends = stream::iter(0..runs).map(|case| one(&app, case)).buffer_unordered(AT_ONCE);
+    let mut row = Row { runs, ..Row::default() };
+    while let Some((status, clean, cost)) = ends.next().await {
+        match (status, clean) {
+            (200, true) => row.valid += 1,
+            (502, true) => row.clean_502 += 1,
+            _ => row.other += 1,
+        }
+        row.cost += cost;
+    }
+    row.calls = provider.calls().len();
+    row
+}
+
+/// One question: its status, whether the journal agrees and is whole, and its cost.
+async fn one(app: &TestApp, case: usize) -> (u16, bool, f64) {
+    let mut body = chat("ask", &format!("{QUESTION} (case {case})"));
+    body["user"]["id"] = json!(format!("u{case}"));
+    let response = app.post(&body).send().await.unwrap();
+    let status = response.status().as_u16();
+    let run = response.headers()["x-request-id"].to_str().unwrap().parse().unwrap();
+    let body: Value = response.json().await.unwrap();
+    let row = app.app.run(run).await.unwrap().unwrap();
+    let entries = app.entries(run).await;
+    let whole = conclave::journal::verify(run, &entries, &row.head_hash).is_ok() && row.spent <= row.cap;
+    let agrees = match views::finished(&entries).map(|finished| &finished.ending) {
+        Some(Ending::Replied { reply }) => body["reply"].as_str() == Some(&reply.text),
+        Some(Ending::Failed { detail, .. }) => body["detail"].as_str() == Some(detail),
+        Some(Ending::Cancelled) | None => false,
+    };
+    (status, whole && agrees, row.spent.dollars())
+}
+
+/// The service as a process of its own.
+struct Service {
+    _child: Child,
+    url: String,
+}
+
+impl Service {
+    async fn start(folder: &TempDir, provider: &MockProvider) -> Self {
+        let mut file: Value = serde_json::from_str(include_str!("../llm.config.json")).unwrap();
+        file["providers"]["anthropic"]["maxConcurrent"] = json!(2048);
+        let config = folder.path().join("config.json");
+        std::fs::write(&config, file.to_string()).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_conclave"))
+            .arg("serve")
+            .current_dir(folder.path())
+            .env_clear()
+            .env("CONCLAVE_CONFIG", &config)
+            .env("CONCLAVE_BIND", "127.0.0.1:0")
+            .env("ANTHROPIC_API_KEY", "k")
+            .env("ANTHROPIC_BASE_URL", provider.url())
+            .env("RUST_LOG", "conclave=info")
+            .stderr(std::process::Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let url = loop {
+            let line = lines.next_line().await.unwrap().expect("the service says where it listens");
+            if let Some(rest) = line.split("listening on ").nth(1) {
+                break rest.split_whitespace().next().unwrap().to_owned();
+            }
+        };
+        #[allow(clippy::disallowed_methods, reason = "it ends with the process whose output it reads")]
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = lines.next_line().await {
+                if line.contains("ERROR") || line.contains("panicked") {
+                    eprintln!("bench: the service says: {line}");
+                }
+            }
+            eprintln!("bench: the service has ended");
+        });
+        Self { _child: child, url }
+    }
+}
+
+async fn load() {
+    let provider = MockProvider::start().await;
+    provider.forget_calls();
+    // What the five calls of a run take by themselves: one, three at once, one.
+    provider.latency(Duration::from_secs(1));
+    let direct = client();
+    let pure = all_at_once(|_| pure_path(&direct, provider.url())).await;
+    drop(direct);
+    eprintln!("bench: directly done in {:.1} s", pure.at(100));
+    let folder = TempDir::new().unwrap();
+    let service = Service::start(&folder, &provider).await;
+    let client = client();
+    let served = all_at_once(|case| served_path(&client, &service.url, case)).await;
+    println!("\nLoad: {IN_FLIGHT} runs in flight at once, the mock answers after 1 s; journal in SQLite, on disk.");
+    println!("Times are divided by those of the same five calls made directly, without a service.\n");
+    println!("| runs | errors | calls in flight at most | p50 | p99 |");
+    println!("| ---: | -----: | ----------------------: | --: | --: |");
+    let errors: usize = served.statuses.iter().filter(|(status, _)| **status != 200).map(|(_, count)| count).sum();
+    println!(
+        "| {IN_FLIGHT} | {errors} | {} | {:.2} | {:.2} |",
+        provider.most_in_flight(),
+        served.at(50) / pure.at(50),
+        served.at(99) / pure.at(99)
+    );
+    if errors > 0 {
+        println!("\nstatuses: {:?}", served.statuses);
+    }
+    println!(
+        "\n(directly: p50 {:.1} s, p99 {:.1} s; through the service: p50 {:.1} s, p99 {:.1} s)",
+        pure.at(50),
+        pure.at(99),
+        served.at(50),
+        served.at(99)
+    );
+}
+
+struct Measured {
+    statuses: BTreeMap<u16, usize>,
+    /// Seconds, sorted.
+    seconds: Vec<f64>,
+}
+
+impl Measured {
+    fn at(&self, percent: usize) -> f64 {
+        self.seconds[(self.seconds.len() * percent).div_ceil(100).max(1) - 1]
+    }
+}
+
+async fn all_at_once<F: Future<Output = u16>>(path: impl Fn(usize) -> F) -> Measured {
+    let timed = |case| {
+        let path = path(case);
+        async move {
+            let started = Instant::now();
+            (path.await, started.elapsed().as_secs_f64())
+        }
+    };
+    let ends: Vec<(u16, f64)> = stream::iter(0..IN_FLIGHT).map(timed).buffer_unordered(IN_FLIGHT).collect().await;
+    let mut statuses = BTreeMap::new();
+    ends.iter().for_each(|(status, _)| *statuses.entry(*status).or_insert(0) += 1);
+    let mut seconds: Vec<f64> = ends.into_iter().map(|(_, seconds)| seconds).collect();
+    seconds.sort_by(f64::total_cmp);
+    Measured { statuses, seconds }
+}
+
+async fn pure_path(client: &LoopbackClient, url: String) -> u16 {
+    let call = |step: &'static str| {
+        let body = json!({
+            "model": "claude-haiku-4-5", "max_tokens": 1200, "system": "You answer.",
+            "messages": [{ "role": "user", "content": QUESTION }],
+        });
+        let request = client
+            .post(format!("{url}/v1/messages"))
+            .header("x-api-key", "k")
+            .header("anthropic-version", "2023-06-01")
+            .header("idempotency-key", format!("pure/direct/{step}"))
+            .json(&body);
+        async move {
+            let response = request.send().await.unwrap();
+            let status = response.status().as_u16();
+            response.bytes().await.unwrap();
+            assert_eq!(status, 200);
+        }
+    };
+    call("plan").await;
+    tokio::join!(call("r1/solver"), call("r1/critic"), call("r1/verifier"));
+    call("synthesis").await;
+    200
+}
+
+/// The status, or 0 when there was no answer.
+async fn served_path(client: &LoopbackClient, url: &str, case: usize) -> u16 {
+    let mut body = chat("ask", QUESTION);
+    body["user"]["id"] = json!(format!("u{case}"));
+    let sent = client.post(format!("{url}/api/chat")).json(&body).send().await;
+    let answered = match sent {
+        Ok(response) => {
+            let status = response.status().as_u16();
+            response.bytes().await.map(|_| status)
+        }
+        Err(error) => Err(error),
+    };
+    answered.unwrap_or_else(|error| {
+        static FIRST: std::sync::Once = std::sync::Once::new();
+        FIRST.call_once(|| eprintln!("bench: no answer: {error:?}"));
+        0
+    })
+}

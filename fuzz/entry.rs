@@ -1,0 +1,157 @@
+//! What the fuzzer and the replay of its corpus run: one function a target, from any bytes. A function returns when all is
+//! well and panics when a rule that holds of every input is broken.
+//!
+//! This file is part of two programs: the fuzzer's (`fuzz/Cargo.toml`) and the integration tests
+//! (`tests/it/fuzz_replay.rs`).
+
+use conclave::cli::events::{Event, Reader};
+use conclave::committee::score::{self, Output, Panel, Policy, report_from_text};
+use conclave::config::{self, Env};
+use conclave::domain::{AgentReport, Obtained, RunId};
+use conclave::journal::{self, Archive, Entry};
+use conclave::llm::structured;
+use conclave::{app, http};
+
+/// A target's name, which is also its corpus's folder, and its function.
+pub type Target = (&'static str, fn(&[u8]));
+
+pub const TARGETS: &[Target] = &[
+    ("structured", structured_output),
+    ("chat", chat),
+    ("answer", answer),
+    ("sse", sse),
+    ("config", configuration),
+    ("journal", journal),
+    ("score", score_text),
+];
+
+fn text(data: &[u8]) -> Option<&str> {
+    std::str::from_utf8(data).ok()
+}
+
+/// What a model wrote becomes a report that reads the same when it is written out, or a refusal that says why.
+pub fn structured_output(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let schema = schemars::schema_for!(AgentReport).to_value();
+    match structured::parse::<AgentReport>(text, &schema) {
+        Err(problems) => assert!(!problems.is_empty(), "refused without a reason"),
+        Ok(parsed) => {
+            let written = serde_json::to_string(&parsed.value).expect("a report can be written");
+            let again = structured::parse::<AgentReport>(&written, &schema).expect("a written report can be read");
+            assert!(again.clean && again.value == parsed.value, "another report was read");
+        }
+    }
+    let _ = structured::extract_any(text);
+}
+
+/// A body is a question, or a list of what is wrong; a question that passes the rules passes them again unchanged.
+pub fn chat(data: &[u8]) {
+    let limits = config::Limits::default();
+    match http::question(data) {
+        Err(http::Unread::NotJson(detail)) => assert!(!detail.is_empty(), "refused without a reason"),
+        Err(http::Unread::WrongShape(problems)) => assert!(!problems.is_empty(), "refused without a reason"),
+        Ok(mut question) => {
+            let problems = app::check(&mut question, &limits);
+            if problems.is_empty() {
+                let checked = question.clone();
+                assert!(app::check(&mut question, &limits).is_empty() && question == checked, "checked twice");
+                let stored = serde_json::to_string(&question).expect("a question can be stored");
+                assert_eq!(serde_json::from_str::<conclave::domain::Question>(&stored).ok(), Some(checked));
+            }
+        }
+    }
+}
+
+/// A message in answer to a question; the first line is an option's text.
+pub fn answer(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let (option, message) = text.split_once('\n').unwrap_or(("Docker", text));
+    let options = [option, "Kubernetes", "bare metal"].map(str::to_owned);
+    if let Some(asked) = conclave::domain::Clarification::new("Where does it run", &options) {
+        let _ = app::read_answer(&asked, message);
+        assert_eq!(asked.question.matches('?').count(), 1);
+    }
+    if let Some((handle, _)) = app::read_correction(message) {
+        assert!(handle.starts_with('A') && handle.len() <= 3, "{handle}");
+    }
+}
+
+/// An event stream says the same however it was cut on its way.
+pub fn sse(data: &[u8]) {
+    let cut = data.first().map_or(1, |byte| usize::from(*byte % 16) + 1);
+    let whole = Reader::default().read(data);
+    let mut reader = Reader::default();
+    let pieces: Result<Vec<Vec<Event>>, _> = data.chunks(cut).map(|piece| reader.read(piece)).collect();
+    assert_eq!(whole, pieces.map(|events| events.concat()), "cut after every {cut} bytes");
+}
+
+/// The config file, and after a NUL the environment: a config, or every problem at once.
+pub fn configuration(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let (file, environment) = text.split_once('\0').unwrap_or((text, ""));
+    let variables = environment.lines().filter_map(|line| line.split_once('='));
+    let env = Env::of(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    match config::from_text(file, &env) {
+        Ok(config) => {
+            let _ = format!("{config:?}");
+        }
+        Err(problems) => assert!(!problems.to_string().is_empty(), "refused without a reason"),
+    }
+}
+
+/// A stored event or an archive: what can be read can be written and read again, and a chain is never believed that was
+/// not made by linking.
+pub fn journal(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    if let Ok(event) = serde_json::from_str::<journal::Event>(text) {
+        let written = serde_json::to_string(&event).expect("an event can be written");
+        let again: journal::Event = serde_json::from_str(&written).expect("a written event can be read");
+        // By text: a number that is not one is equal to nothing.
+        assert_eq!(serde_json::to_string(&again).ok(), Some(written));
+        assert_eq!(again.key(), event.key());
+        let entry = Entry {
+            seq: 1,
+            at: jiff::Timestamp::UNIX_EPOCH,
+            key: event.key(),
+            body: text.to_owned(),
+            prev: "0".repeat(64),
+            hash: "f".repeat(64),
+            event,
+        };
+        let run: RunId = "01890000-0000-7000-8000-000000000000".parse().expect("an id");
+        assert!(journal::verify(run, &[entry], &"f".repeat(64)).is_err(), "an invented hash was believed");
+    }
+    for line in text.lines() {
+        if let Ok(archive) = serde_json::from_str::<Archive>(line) {
+            let written = serde_json::to_string(&archive).expect("an archive can be written");
+            assert_eq!(serde_json::from_str::<Archive>(&written).ok(), Some(archive));
+        }
+    }
+}
+
+/// Prose of two agents under a message, separated by NUL: the engine's figures stay within their bounds and do not
+/// depend on when they are asked for.
+pub fn score_text(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let mut parts = text.splitn(3, '\0');
+    let texts = [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default);
+    let [message, first, second] = texts;
+    let reports = [report_from_text("solver", first), report_from_text("critic", second)];
+    let output = |agent: &'static str, report| Output {
+        agent,
+        report,
+        obtained: Obtained::Text,
+        truncated: false,
+        role_matches: true,
+        family: None,
+    };
+    let outputs = vec![output("solver", &reports[0]), output("critic", &reports[1])];
+    let panel = Panel { message, task_type: None, first_round: outputs.clone(), outputs };
+    let judgement = score::judge(&panel, &Policy::default());
+    for score in &judgement.scores {
+        assert!((0.0..=1.0).contains(&score.cred), "{}", score.cred);
+        assert!(score.axes.iter().all(|(_, axis)| (0.0..=25.0).contains(&axis.points)));
+    }
+    assert!((0.0..=1.0).contains(&judgement.base_score));
+    assert_eq!(judgement, score::judge(&panel, &Policy::default()), "judged twice");
+}

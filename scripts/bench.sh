@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Prints the tables of `make bench`; docs/operations.md explains them. scripts/bench.sh faults|load|crash|model: one of them.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+model=data/models/SmolLM2-135M-Instruct.Q4_1.gguf
+nextest=0.9.143
+table=${1:-all}
+
+wanted() { [ "$table" = all ] || [ "$table" = "$1" ]; }
+
+# The service's own tables need no model inside the process.
+service() { cargo bench --locked --quiet --no-default-features --bench service -- "$1"; }
+
+crash() {
+    local tool
+    tool=$(scripts/tool.sh cargo-nextest "$nextest")
+    printf '\nCrashes: the service is killed at random moments (SIGKILL) and started again; every figure behind the third is to be 0.\n\n'
+    printf '| what is killed | kills | runs accepted | lost | calls bought twice | without a reply | broken chains | over the cap |\n'
+    printf '| -------------- | ----: | ------------: | ---: | -----------------: | --------------: | ------------: | -----------: |\n'
+    scripts/postgres.sh "$tool" nextest run --locked --profile chaos --features long-chaos --no-capture \
+        -E 'test(kills_at_random) | test(two_replicas)' 2>&1 |
+        tee "$log" | grep -E '^\| (one|two) ' || { tail -n 40 "$log" && return 1; }
+    grep -q ' 2 passed' "$log" || { tail -n 40 "$log" && return 1; }
+}
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+if wanted faults; then service faults; fi
+if wanted crash; then crash; fi
+if wanted load; then service load; fi
+if wanted model; then
+    scripts/fetch-model.sh
+    printf '\nThe in-process model on this machine:\n\n'
+    cargo run --locked --release --quiet -p conclave-local-model --example measure -- "$model"
+fi

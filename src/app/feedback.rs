@@ -1,0 +1,57 @@
+//! What readers think of replies.
+
+use jiff::Timestamp;
+
+use crate::domain::RunId;
+use crate::journal::{self, Annotated, Event, Feedback, RunState, Store, views};
+
+/// A comment has at most so many characters.
+pub const MOST_COMMENT_CHARS: usize = 2000;
+
+/// Why feedback was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum FeedbackRefused {
+    #[error("there is no such run")]
+    Unknown,
+    /// In flight, failed or cancelled.
+    #[error("the run has no reply: it is {}", .0.as_str())]
+    NoReply(RunState),
+    #[error("the comment has {0} characters; at most {MOST_COMMENT_CHARS} are allowed")]
+    TooLong(usize),
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
+}
+
+/// Writes feedback into the journal of a run that has a reply. Each is kept; the last one counts.
+///
+/// # Errors
+/// [`FeedbackRefused`]; then nothing was written.
+pub async fn give_feedback(
+    store: &dyn Store,
+    now: Timestamp,
+    run: RunId,
+    positive: bool,
+    comment: Option<&str>,
+) -> Result<Feedback, FeedbackRefused> {
+    let comment = comment.map(str::trim).filter(|comment| !comment.is_empty());
+    let chars = comment.map_or(0, |comment| comment.chars().count());
+    if chars > MOST_COMMENT_CHARS {
+        return Err(FeedbackRefused::TooLong(chars));
+    }
+    loop {
+        let Some(row) = store.run(run).await? else { return Err(FeedbackRefused::Unknown) };
+        if !matches!(row.state, RunState::Answered | RunState::Clarification) {
+            return Err(FeedbackRefused::NoReply(row.state));
+        }
+        let given = views::feedback(&store.entries(run, 0).await?).len();
+        let number = u32::try_from(given).unwrap_or(u32::MAX).saturating_add(1);
+        let feedback = Feedback { number, positive, comment: comment.map(str::to_owned) };
+        match store.annotate(run, now, &Event::Feedback(feedback.clone())).await? {
+            Annotated::Written => return Ok(feedback),
+            // Somebody else's came in between: this one is the next.
+            Annotated::Taken => {}
+            Annotated::Unfinished => return Err(FeedbackRefused::NoReply(row.state)),
+            Annotated::Unknown => return Err(FeedbackRefused::Unknown),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The daily spending limits: which of them bind a question, and when there is room again.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::config::Policy;
+use crate::domain::{Question, Usd};
+use crate::journal::{Error, SpendingLimit, SpendingScope, Store};
+
+const DAY_SECONDS: i64 = 24 * 60 * 60;
+
+/// When room is only taken by runs in flight, a client tries again after this time.
+const SOON: Duration = Duration::from_secs(10);
+
+/// A question that does not fit into what a limit has left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spent {
+    pub scope: SpendingScope,
+    pub limit: Usd,
+    pub left: Usd,
+    /// What the run would be allowed to cost.
+    pub needed: Usd,
+    pub resets_at: Timestamp,
+    pub retry_after: Duration,
+}
+
+impl std::fmt::Display for Spent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let whose = match self.scope {
+            SpendingScope::User(_) => "this user's limit",
+            SpendingScope::Guild(_) => "this guild's limit",
+            SpendingScope::Everyone => "the service's limit",
+        };
+        let Self { limit, left, needed, resets_at, .. } = self;
+        write!(f, "{whose} of {limit} a day has {left} left and this question needs {needed}; it resets at {resets_at}")
+    }
+}
+
+/// The limits that bind a question, counted from the beginning of the UTC day.
+pub(super) fn limits(policy: &Policy, question: &Question, now: Timestamp) -> Vec<SpendingLimit> {
+    let since = day_begin(now);
+    let limits = &policy.limits;
+    let guild = question.context.guild_id.clone().map(SpendingScope::Guild);
+    let all = [
+        (Some(SpendingScope::User(question.user.id.clone())), limits.user_daily_usd),
+        (guild, limits.guild_daily_usd),
+        (Some(SpendingScope::Everyone), limits.daily_usd),
+    ];
+    let limit = |(scope, most): (Option<SpendingScope>, Option<f64>)| {
+        Some(SpendingLimit { scope: scope?, since, most: Usd::from_dollars(most?) })
+    };
+    all.into_iter().filter_map(limit).collect()
+}
+
+/// What to tell a client whose question did not fit.
+///
+/// A run gives back what it has not spent when it ends, and none lasts much longer than the longest deadline. So what was
+/// accepted within that time bounds what may come back soon; if even that is not enough, only the next day helps.
+pub(super) async fn spent(
+    store: &dyn Store,
+    policy: &Policy,
+    (limit, left, needed): (SpendingLimit, Usd, Usd),
+    now: Timestamp,
+) -> Result<Spent, Error> {
+    let resets_at = limit.since.saturating_add(SignedDuration::from_secs(DAY_SECONDS)).unwrap_or(Timestamp::MAX);
+    let longest = policy.ask_deadline.max(policy.audit_deadline).max(policy.deep_deadline);
+    let recent = now.saturating_sub(SignedDuration::try_from(longest).unwrap_or(SignedDuration::MAX));
+    let recent = SpendingLimit { since: recent.unwrap_or(limit.since).max(limit.since), ..limit.clone() };
+    let may_come_back = if store.in_flight().await? == 0 { Usd::ZERO } else { store.exposure(&recent).await? };
+    let until_reset = Duration::try_from(resets_at.duration_since(now)).unwrap_or(SOON);
+    // Rounded up: a client that comes back at that very second finds the new day.
+    let until_reset = Duration::from_secs(until_reset.as_secs() + 1);
+    let retry_after = if needed <= left + may_come_back { SOON.min(until_reset) } else { until_reset };
+    Ok(Spent { scope: limit.scope, limit: limit.most, left, needed, resets_at, retry_after })
+}
+
+fn day_begin(now: Timestamp) -> Timestamp {
+    let seconds = now.as_second();
+    Timestamp::from_second(seconds - seconds.rem_euclid(DAY_SECONDS)).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_begins_at_midnight_utc() {
+        let begin = |text: &str| day_begin(text.parse().unwrap()).to_string();
+        assert_eq!(begin("2026-03-01T23:59:59.999Z"), "2026-03-01T00:00:00Z");
+        assert_eq!(begin("2026-03-01T00:00:00Z"), "2026-03-01T00:00:00Z");
+        assert_eq!(begin("1969-12-31T12:00:00Z"), "1969-12-31T00:00:00Z");
+    }
+}

@@ -1,0 +1,63 @@
+//! `conclave feedback`: what a reader thinks of a reply.
+
+use clap::{ArgGroup, Args};
+use serde_json::{Value, json};
+
+use super::exit::{Exit, fail};
+use super::remote;
+use super::show::open;
+use super::terminal::say;
+use crate::app::{FeedbackRefused, give_feedback};
+use crate::clock::Clock;
+use crate::config::Env;
+use crate::domain::RunId;
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("verdict").required(true).args(["positive", "negative"])))]
+pub(super) struct FeedbackArguments {
+    /// The run's id.
+    run: RunId,
+    /// The reply was right and useful.
+    #[arg(long)]
+    positive: bool,
+    /// The reply was wrong or of no use.
+    #[arg(long)]
+    negative: bool,
+    /// Why, in at most 2,000 characters.
+    #[arg(long)]
+    comment: Option<String>,
+    /// Tell a running service, not the journal on this machine.
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+}
+
+pub(super) async fn run(env: &Env, arguments: FeedbackArguments) -> Exit {
+    let FeedbackArguments { run, positive, negative: _, comment, server } = arguments;
+    if let Some(server) = server {
+        let body = json!({ "positive": positive, "comment": comment });
+        return match remote::post(env, &server, &format!("/api/runs/{run}/feedback"), &body).await {
+            Ok(answer) => {
+                thanks(run, answer.get("number").and_then(Value::as_u64).unwrap_or(1));
+                Exit::Done
+            }
+            Err(exit) => exit,
+        };
+    }
+    let store = match open(env).await {
+        Ok(store) => store,
+        Err(exit) => return exit,
+    };
+    match give_feedback(&*store, Clock::System.now(), run, positive, comment.as_deref()).await {
+        Ok(feedback) => {
+            thanks(run, u64::from(feedback.number));
+            Exit::Done
+        }
+        Err(FeedbackRefused::Journal(error)) => fail(Exit::Unexpected, error),
+        Err(refused) => fail(Exit::Refused, refused),
+    }
+}
+
+fn thanks(run: RunId, number: u64) {
+    let earlier = if number > 1 { "; it replaces what was said before" } else { "" };
+    say(format_args!("run {run}: noted{earlier}"));
+}

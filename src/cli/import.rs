@@ -1,0 +1,69 @@
+//! `conclave import`: what `conclave export` wrote, into this database.
+
+use std::io::BufRead;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::exit::{Exit, fail};
+use super::show::open;
+use super::terminal::fit_for;
+use crate::config::Env;
+use crate::journal::{Archive, Error, Restored, Store};
+
+#[derive(Debug, Args)]
+pub(super) struct ImportArguments {
+    /// The file, or - for standard input.
+    file: PathBuf,
+}
+
+pub(super) async fn run(env: &Env, arguments: ImportArguments) -> Exit {
+    let input: Box<dyn BufRead> = if arguments.file.as_os_str() == "-" {
+        Box::new(std::io::stdin().lock())
+    } else {
+        match std::fs::File::open(&arguments.file) {
+            Ok(file) => Box::new(std::io::BufReader::new(file)),
+            Err(error) => return fail(Exit::Refused, format!("{}: {error}", arguments.file.display())),
+        }
+    };
+    let store = match open(env).await {
+        Ok(store) => store,
+        Err(exit) => return exit,
+    };
+    let (mut new, mut known, mut refused) = (0_u64, 0_u64, 0_u64);
+    for (number, line) in (1_u64..).zip(input.lines()) {
+        let line = match line {
+            Ok(line) if line.trim().is_empty() => continue,
+            Ok(line) => line,
+            Err(error) => return fail(Exit::Unexpected, format!("line {number}: {error}")),
+        };
+        match take_in(&*store, &line).await {
+            Ok(Restored::New) => new += 1,
+            Ok(Restored::Known) => known += 1,
+            Err(NotTaken::Line(why)) => {
+                refused += 1;
+                eprintln!("line {number}: {}", fit_for(&std::io::stderr(), &why));
+            }
+            Err(NotTaken::Store(error)) => {
+                return fail(Exit::Unexpected, format!("line {number}: {error}; {new} runs were taken in before it"));
+            }
+        }
+    }
+    eprintln!("imported {new} runs; {known} were here already; {refused} lines were refused");
+    if refused == 0 { Exit::Done } else { Exit::Refused }
+}
+
+enum NotTaken {
+    /// There is something wrong with the line; others may be fine.
+    Line(String),
+    Store(Error),
+}
+
+async fn take_in(store: &dyn Store, line: &str) -> Result<Restored, NotTaken> {
+    let archive: Archive =
+        serde_json::from_str(line).map_err(|error| NotTaken::Line(format!("is not an exported run: {error}")))?;
+    store.restore(&archive).await.map_err(|error| match error {
+        Error::Unsound { .. } => NotTaken::Line(error.to_string()),
+        other => NotTaken::Store(other),
+    })
+}

@@ -1,0 +1,93 @@
+//! `conclave prune`: retention by age.
+
+use clap::Args;
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp};
+
+use super::exit::{Exit, fail};
+use super::show::open;
+use super::terminal::say;
+use crate::clock::Clock;
+use crate::config::Env;
+use crate::journal::Store;
+
+/// Runs that go in one transaction, so that the service beside is never kept waiting long.
+const BATCH: u32 = 500;
+
+#[derive(Debug, Args)]
+pub(super) struct PruneArguments {
+    /// Remove runs that ended longer ago than this: 90d, 12 weeks, 6 months. At least a day.
+    #[arg(long, value_name = "AGE")]
+    older_than: Span,
+    /// Say how many it would be, and remove nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) async fn run(env: &Env, arguments: PruneArguments) -> Exit {
+    let now = Clock::System.now();
+    let before = match moment(now, arguments.older_than) {
+        Ok(before) => before,
+        Err(why) => return fail(Exit::Usage, why),
+    };
+    let store = match open(env).await {
+        Ok(store) => store,
+        Err(exit) => return exit,
+    };
+    if arguments.dry_run {
+        return match store.prunable(before).await {
+            Ok(count) => {
+                say(format_args!("{count} runs ended before {before}: nothing was removed"));
+                Exit::Done
+            }
+            Err(error) => fail(Exit::Unexpected, error),
+        };
+    }
+    match prune(&*store, before).await {
+        Ok(gone) => {
+            say(format_args!("removed {gone} runs that ended before {before}"));
+            Exit::Done
+        }
+        Err(error) => fail(Exit::Unexpected, error),
+    }
+}
+
+async fn prune(store: &dyn Store, before: Timestamp) -> Result<u64, crate::journal::Error> {
+    let mut gone = 0;
+    loop {
+        let batch = store.prune(before, BATCH).await?;
+        gone += batch;
+        if batch < u64::from(BATCH) {
+            return Ok(gone);
+        }
+    }
+}
+
+/// The moment that lies `age` before now. Younger runs than a day may be in a conversation that goes on, and count for
+/// the day's spending limits.
+fn moment(now: Timestamp, age: Span) -> Result<Timestamp, String> {
+    let zoned = now.to_zoned(TimeZone::UTC);
+    let before = zoned.checked_sub(age).map_err(|_| "that is longer ago than time goes back".to_owned())?;
+    let least = zoned.checked_sub(Span::new().days(1)).map_err(|error| error.to_string())?;
+    if before > least {
+        return Err("runs of the last day are kept: they may be in a conversation that goes on".to_owned());
+    }
+    Ok(before.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_at_least_a_day() {
+        let now: Timestamp = "2026-03-31T12:00:00Z".parse().unwrap();
+        let before = |age: &str| moment(now, age.parse().unwrap()).map(|at| at.to_string());
+        assert_eq!(before("90d"), Ok("2025-12-31T12:00:00Z".into()));
+        assert_eq!(before("1 month"), Ok("2026-02-28T12:00:00Z".into()));
+        assert_eq!(before("24h"), Ok("2026-03-30T12:00:00Z".into()));
+        for young in ["23h", "0d", "-5d"] {
+            assert!(before(young).is_err(), "{young}");
+        }
+    }
+}

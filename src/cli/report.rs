@@ -1,0 +1,110 @@
+//! `conclave report`: the track record of models and of c_final, from the journals.
+
+use clap::Args;
+use jiff::Timestamp;
+
+use super::exit::{Exit, fail};
+use super::show::open;
+use super::terminal::say;
+use crate::committee::TrackRecord;
+use crate::config::{self, Env, Policy};
+use crate::journal::{Error, RunFilter, Store, ancestors, views};
+
+/// Runs that are read at a time.
+const PAGE: u32 = 200;
+
+#[derive(Debug, Args)]
+pub(super) struct ReportArguments {
+    /// Only runs accepted at or after this time, such as 2026-11-01T00:00:00Z.
+    #[arg(long)]
+    since: Option<Timestamp>,
+    /// Print it as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(env: &Env, arguments: ReportArguments) -> Exit {
+    let policy = match config::policy(env) {
+        Ok(policy) => policy,
+        Err(problems) => return fail(Exit::Configuration, problems),
+    };
+    let store = match open(env).await {
+        Ok(store) => store,
+        Err(exit) => return exit,
+    };
+    let record = match read(&*store, arguments.since, &policy).await {
+        Ok(record) => record,
+        Err(error) => return fail(Exit::Unexpected, error),
+    };
+    if arguments.json {
+        say(format_args!("{}", serde_json::to_string(&record).unwrap_or_default()));
+    } else {
+        print(&record);
+    }
+    Exit::Done
+}
+
+async fn read(store: &dyn Store, since: Option<Timestamp>, policy: &Policy) -> Result<TrackRecord, Error> {
+    let mut record = TrackRecord::default();
+    let mut before = None;
+    loop {
+        let filter = RunFilter { since, before, limit: PAGE, ..RunFilter::default() };
+        let page = store.runs(&filter).await?;
+        let Some(last) = page.last() else { return Ok(record) };
+        before = Some(last.id);
+        for row in page.iter().filter(|row| row.state.is_terminal()) {
+            let entries = store.entries(row.id, 0).await?;
+            let earlier = match views::accepted(&entries) {
+                Some(accepted) => ancestors(store, accepted).await?,
+                None => vec![],
+            };
+            record.add(&entries, &earlier, policy);
+        }
+    }
+}
+
+fn print(record: &TrackRecord) {
+    let outcomes: Vec<String> = record.outcomes.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    say(format_args!("{} runs: {}\n", record.runs, outcomes.join(", ")));
+    if record.runs == 0 {
+        return;
+    }
+    say(format_args!(
+        "{:<12} {:<34} {:>6} {:>7} {:>6} {:>5}/{:<5}/{:<5} {:>10} {:>8} {:>8} {:>8}",
+        "role", "model", "calls", "failed", "JSON", "valid", "quar.", "disc.", "cost USD", "p50 s", "p95 s", "needless"
+    ));
+    let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.0} %", 100.0 * share));
+    let seconds = |ms: Option<u64>| ms.map_or("-".to_owned(), |ms| format!("{:.1}", ms as f64 / 1000.0));
+    for ((role, provider, model), member) in &record.members {
+        let name: String = format!("{provider}/{model}").chars().take(34).collect();
+        say(format_args!(
+            "{role:<12} {name:<34} {:>6} {:>7} {:>6} {:>5}/{:<5}/{:<5} {:>10.4} {:>8} {:>8} {:>8}",
+            member.calls,
+            member.failed_calls,
+            percent(member.valid_json()),
+            member.valid,
+            member.quarantined,
+            member.discarded,
+            member.cost.dollars(),
+            seconds(member.latency_ms(0.5)),
+            seconds(member.latency_ms(0.95)),
+            percent(member.dispensable_share()),
+        ));
+    }
+    say(format_args!(
+        "\nJSON: outputs that were valid JSON, at once or after mending. needless: replies that would have been the same\n\
+         without it (same decision, same leading answer, nothing of it used)."
+    ));
+    let Some(ece) = record.ece() else {
+        say(format_args!("\nno feedback yet: conclave feedback RUN --positive, or POST /api/runs/RUN/feedback"));
+        return;
+    };
+    say(format_args!("\nc_final      replies  mean c_final  approved   (feedback; ECE {ece:.3})"));
+    for (at, bin) in record.reliability.iter().enumerate().filter(|(_, bin)| bin.replies > 0) {
+        let replies = bin.replies as f64;
+        let (mean, approved) = (bin.c_final_sum / replies, bin.positive as f64 / replies);
+        let bar = "#".repeat((approved * 20.0).round() as usize);
+        let from = at as f64 / 10.0;
+        say(format_args!("{from:.1} to {:.1}   {:>7}  {mean:>12.2}  {approved:>8.2}   {bar}", from + 0.1, bin.replies));
+    }
+}

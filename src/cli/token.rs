@@ -1,0 +1,169 @@
+//! `conclave token`: bearer tokens of the database. The service sees a new or revoked one at the next request.
+
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp};
+use serde_json::json;
+
+use super::exit::{Exit, fail};
+use super::show::open;
+use super::terminal::{fit_for, say};
+use crate::app::works;
+use crate::clock::Clock;
+use crate::config::Env;
+use crate::domain::{BearerToken, Scope};
+use crate::journal::{Store, TokenRow};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TokenCommand {
+    /// Make a token and print it: once, for it is stored nowhere.
+    Create(CreateArguments),
+    /// List every token that was ever made.
+    List {
+        /// Print one JSON object a line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let a token open nothing any more, from the next request on.
+    Revoke {
+        /// The token's id, as `token list` shows it: the part between the two underscores.
+        id: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CreateArguments {
+    /// Whose it is, or what for.
+    #[arg(long, value_parser = name)]
+    name: String,
+    /// What it opens: chat (questions and runs), act, tools, or admin (everything); several with commas.
+    #[arg(long, value_delimiter = ',', required = true)]
+    scope: Vec<Scope>,
+    /// When it ends, counted from now: 90d, 12h, 1y. Without it, it ends only when it is revoked.
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    expires: Option<Span>,
+}
+
+pub(super) async fn run(env: &Env, command: TokenCommand) -> Exit {
+    let store = match open(env).await {
+        Ok(store) => store,
+        Err(exit) => return exit,
+    };
+    let clock = Clock::System;
+    match command {
+        TokenCommand::Create(arguments) => create(&store, &clock, arguments).await,
+        TokenCommand::List { json } => list(&store, clock.now(), json).await,
+        TokenCommand::Revoke { id } => revoke(&store, clock.now(), &id).await,
+    }
+}
+
+async fn create(store: &Arc<dyn Store>, clock: &Clock, arguments: CreateArguments) -> Exit {
+    let CreateArguments { name, mut scope, expires } = arguments;
+    scope.sort();
+    scope.dedup();
+    let now = clock.now();
+    let expires_at = match expires.map(|span| now.to_zoned(TimeZone::UTC).checked_add(span)).transpose() {
+        Ok(at) => at.map(|at| at.timestamp()),
+        Err(_) => return fail(Exit::Usage, "--expires: that is too far away"),
+    };
+    let [a, b, c, d, e, f, ..] = clock.new_secret();
+    let token = BearerToken::new([a, b, c, d, e, f], clock.new_secret());
+    let row = TokenRow {
+        id: token.id().to_owned(),
+        name,
+        scopes: scope,
+        hash: token.hash(),
+        created_at: now,
+        expires_at,
+        revoked_at: None,
+    };
+    if let Err(error) = store.add_token(&row).await {
+        return fail(Exit::Unexpected, error);
+    }
+    let end = row.expires_at.map_or("until it is revoked".to_owned(), |at| format!("until {}", day(at)));
+    eprintln!("token {} opens {} {end}. It is shown only now:", row.id, scopes(&row));
+    say(format_args!("{}", token.reveal()));
+    Exit::Done
+}
+
+async fn list(store: &Arc<dyn Store>, now: Timestamp, as_json: bool) -> Exit {
+    let rows = match store.tokens().await {
+        Ok(rows) => rows,
+        Err(error) => return fail(Exit::Unexpected, error),
+    };
+    if rows.is_empty() && !as_json {
+        eprintln!("no tokens yet: conclave token create --name NAME --scope chat");
+    }
+    for row in rows {
+        if as_json {
+            let time = |at: Option<Timestamp>| at.map(|at| at.to_string());
+            let line = json!({ "id": row.id, "name": row.name, "scopes": row.scopes, "works": works(&row, now),
+                               "createdAt": row.created_at.to_string(), "expiresAt": time(row.expires_at),
+                               "revokedAt": time(row.revoked_at) });
+            say(format_args!("{line}"));
+            continue;
+        }
+        let state = match (row.revoked_at, row.expires_at) {
+            (Some(at), _) => format!("revoked {}", day(at)),
+            (None, Some(at)) if !works(&row, now) => format!("expired {}", day(at)),
+            (None, Some(at)) => format!("until {}", day(at)),
+            (None, None) => "works".to_owned(),
+        };
+        let name = fit_for(&std::io::stdout(), &row.name);
+        say(format_args!("{}  {}  {state:<18}  {:<16}  {name}", row.id, day(row.created_at), scopes(&row)));
+    }
+    Exit::Done
+}
+
+async fn revoke(store: &Arc<dyn Store>, now: Timestamp, given: &str) -> Exit {
+    // Whoever pastes the whole token means its id.
+    let token = BearerToken::parse(given);
+    let id = token.as_ref().map_or(given, BearerToken::id);
+    match store.revoke_token(id, now).await {
+        Ok(true) => {
+            say(format_args!("token {id} opens nothing any more"));
+            Exit::Done
+        }
+        Ok(false) => {
+            fail(Exit::Refused, "no token of this id is there, or it was revoked already (conclave token list)")
+        }
+        Err(error) => fail(Exit::Unexpected, error),
+    }
+}
+
+fn scopes(row: &TokenRow) -> String {
+    row.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(",")
+}
+
+fn day(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d").to_string()
+}
+
+fn name(given: &str) -> Result<String, String> {
+    let name = given.trim();
+    if name.is_empty() || name.chars().count() > 100 || name.chars().any(char::is_control) {
+        return Err("a name has 1 to 100 characters, none of them a control character".into());
+    }
+    Ok(name.to_owned())
+}
+
+fn lifetime(given: &str) -> Result<Span, String> {
+    given
+        .parse::<Span>()
+        .ok()
+        .filter(|span| span.is_positive())
+        .ok_or_else(|| "a time such as 90d, 12h or 1y".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifetime_is_a_time_from_now_on() {
+        assert!(["90d", "12h", "1y", "2w"].into_iter().all(|text| lifetime(text).is_ok()));
+        assert!(!["", "0d", "-3d", "soon", "90"].into_iter().any(|text| lifetime(text).is_ok()));
+    }
+}

@@ -1,0 +1,330 @@
+//! What a house of runs says of its models, and of its own confidence: figures over many journals, bought nothing.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::case::lineage;
+use super::confidence::settle;
+use super::deliberate::outputs;
+use super::rescore::families;
+use super::score;
+use crate::config::Policy;
+use crate::domain::{Agent, Gate, Judgement, Role, RunId, Status, Usd};
+use crate::journal::{AgentOutcome, CallResult, Ending, Entry, Event, Synthesized, Trimmed, views};
+
+/// Bins of the reliability diagram over [0, 1].
+const BINS: usize = 10;
+
+/// How often a member's outcome was of each kind, and what it cost.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Member {
+    pub calls: u64,
+    pub failed_calls: u64,
+    /// Outputs that were wanted: each agent's part in each round, or the master's plans and syntheses.
+    pub outputs: u64,
+    /// Of those, how the typed value was got: clean, extracted, repaired, text, failed.
+    pub obtained: BTreeMap<String, u64>,
+    /// Of the last round of each run.
+    pub valid: u64,
+    pub quarantined: u64,
+    pub discarded: u64,
+    #[serde(rename = "costUsd", serialize_with = "dollars")]
+    pub cost: Usd,
+    /// Of calls that answered, in milliseconds; sorted.
+    #[serde(skip)]
+    latencies: Vec<u64>,
+    /// Runs with a reply in which it took part, and in how many of them the reply would have been the same without it:
+    /// the same decision of the gate, the same leading answer, and nothing of it used.
+    pub replies: u64,
+    pub dispensable: u64,
+}
+
+impl Member {
+    /// The share of wanted outputs that were valid JSON, at once or after mending; `None` without any.
+    pub fn valid_json(&self) -> Option<f64> {
+        let got: u64 = ["clean", "extracted", "repaired"].iter().filter_map(|how| self.obtained.get(*how)).sum();
+        let text = self.obtained.get("text").copied().unwrap_or(0);
+        share(got, self.outputs.saturating_sub(text))
+    }
+
+    /// Milliseconds that the given share of the calls did not exceed (nearest rank); `None` without any.
+    pub fn latency_ms(&self, quantile: f64) -> Option<u64> {
+        let rank = (quantile * self.latencies.len() as f64).ceil() as usize;
+        self.latencies.get(rank.saturating_sub(1)).copied()
+    }
+
+    pub fn dispensable_share(&self) -> Option<f64> {
+        share(self.dispensable, self.replies)
+    }
+}
+
+/// A bin of the reliability diagram: replies whose c_final lay in it, and how many of them readers approved of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bin {
+    pub replies: u64,
+    pub positive: u64,
+    pub c_final_sum: f64,
+}
+
+/// Figures over runs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrackRecord {
+    pub runs: u64,
+    /// Runs by how they ended.
+    pub outcomes: BTreeMap<String, u64>,
+    /// By role, provider and model.
+    #[serde(serialize_with = "members")]
+    pub members: BTreeMap<(String, String, String), Member>,
+    /// Replies with feedback, by their c_final in tenths.
+    pub reliability: [Bin; BINS],
+}
+
+impl TrackRecord {
+    /// Adds a run. `ancestors` are the journals that it goes on from, the nearest first.
+    pub fn add(&mut self, entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)], policy: &Policy) {
+        let Some(finished) = views::finished(entries) else { return };
+        self.runs += 1;
+        let outcome = match &finished.ending {
+            Ending::Replied { reply } => reply.outcome.as_str(),
+            Ending::Failed { cause, .. } => cause.as_str(),
+            Ending::Cancelled => "cancelled",
+        };
+        *self.outcomes.entry(outcome.to_owned()).or_default() += 1;
+        let events: Vec<&Event> = entries.iter().map(|entry| &entry.event).collect();
+        self.add_calls(&events);
+        self.add_outputs(&events);
+        self.add_statuses(&events);
+        if let Ending::Replied { reply } = &finished.ending {
+            self.add_dispensable(entries, ancestors, policy);
+            if let Some((_, said)) = views::feedback(entries).last() {
+                let c_final = reply.meta.c_final;
+                let at = ((c_final * BINS as f64) as usize).min(BINS - 1);
+                if let Some(bin) = self.reliability.get_mut(at) {
+                    bin.replies += 1;
+                    bin.positive += u64::from(said.positive);
+                    bin.c_final_sum += c_final;
+                }
+            }
+        }
+    }
+
+    /// Expected calibration error: the distance between mean c_final and the share of approval, weighted over the bins;
+    /// `None` without feedback. (Naeini, Cooper and Hauskrecht 2015.)
+    pub fn ece(&self) -> Option<f64> {
+        let all: u64 = self.reliability.iter().map(|bin| bin.replies).sum();
+        let distance: f64 = self.reliability.iter().map(|bin| (bin.c_final_sum - bin.positive as f64).abs()).sum();
+        (all > 0).then(|| distance / all as f64)
+    }
+
+    fn add_calls(&mut self, events: &[&Event]) {
+        for call in views::calls(&events.iter().copied()) {
+            let member = self.member(call.sent.role, &call.sent.provider, &call.sent.model);
+            member.calls += 1;
+            let Some(settled) = call.settled else { continue };
+            member.cost += settled.cost;
+            if matches!(settled.result, CallResult::Answered { .. }) {
+                let at = member.latencies.partition_point(|known| *known <= settled.latency_ms);
+                member.latencies.insert(at, settled.latency_ms);
+            } else {
+                member.failed_calls += 1;
+            }
+        }
+    }
+
+    fn add_outputs(&mut self, events: &[&Event]) {
+        for event in events {
+            let (role, step, how) = match event {
+                Event::AgentFinished(e) if e.reused_from.is_none() => {
+                    let how = match &e.outcome {
+                        AgentOutcome::Answered { obtained, .. } => obtained.as_str(),
+                        AgentOutcome::Failed { .. } => "failed",
+                    };
+                    (Role::Agent(e.agent), format!("r{}/{}", e.round, e.agent), how.to_owned())
+                }
+                Event::Planned(e) => (Role::Master, "plan".to_owned(), e.obtained.clone()),
+                Event::Synthesized(e) => {
+                    let step = if e.draft.is_some() { "synthesis" } else { "question" };
+                    (Role::Master, step.to_owned(), e.obtained.clone())
+                }
+                _ => continue,
+            };
+            // Without a call there was no output to judge: a reused plan, or money that was not there.
+            let Some((provider, model)) = model_of(events, &step) else { continue };
+            let how =
+                if matches!(how.as_str(), "clean" | "extracted" | "repaired" | "text") { how } else { "failed".into() };
+            let member = self.member(role, &provider, &model);
+            member.outputs += 1;
+            *member.obtained.entry(how).or_default() += 1;
+        }
+    }
+
+    fn add_statuses(&mut self, events: &[&Event]) {
+        let Some(judgement) = last_judgement(events) else { return };
+        for score in &judgement.scores {
+            let Ok(agent) = score.agent.parse::<Agent>() else { continue };
+            let Some((provider, model)) = model_of_agent(events, agent) else { continue };
+            let member = self.member(Role::Agent(agent), &provider, &model);
+            match score.status {
+                Status::Valid => member.valid += 1,
+                Status::Quarantine => member.quarantined += 1,
+                Status::Discard => member.discarded += 1,
+            }
+        }
+    }
+
+    /// For each agent of the panel, whether the reply would have been the same without it.
+    fn add_dispensable(&mut self, entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)], policy: &Policy) {
+        let events: Vec<&Event> = entries.iter().map(|entry| &entry.event).collect();
+        let Some(accepted) = views::accepted(entries) else { return };
+        let message = lineage(accepted, ancestors).full_text();
+        let (mut panel, mut task_type, mut synthesized): (&[Agent], _, Option<&Synthesized>) = (&[], None, None);
+        for event in &events {
+            match event {
+                Event::Trimmed(Trimmed { agents, .. }) => panel = agents,
+                Event::Planned(planned) => task_type = Some(planned.plan.task_type),
+                Event::Synthesized(s) => synthesized = Some(s),
+                _ => {}
+            }
+        }
+        let (first, latest) = standing(&events);
+        let families = families(entries, ancestors);
+        let draft = synthesized.and_then(|s| s.draft.as_ref());
+        let reply_of = |panel: &[Agent]| -> (Gate, Option<String>) {
+            let outputs = |outcomes| outputs(panel, outcomes, &families);
+            let first_round = first.as_ref().map(outputs).unwrap_or_default();
+            let panel = score::Panel { message: &message, task_type, outputs: outputs(&latest), first_round };
+            let judgement = score::judge(&panel, &score::Policy::from(policy));
+            let leading = judgement.answer_groups.iter().max_by_key(|group| group.agents.len());
+            (settle(policy, &judgement, draft).gate(), leading.map(|group| group.answer.clone()))
+        };
+        let whole = reply_of(panel);
+        for agent in panel.iter().filter(|a| matches!(latest.get(a), Some(AgentOutcome::Answered { .. }))) {
+            let Some((provider, model)) = model_of_agent(&events, *agent) else { continue };
+            let used =
+                draft.is_some_and(|d| d.units_used.iter().any(|id| id.split(':').next() == Some(agent.as_str())));
+            let others: Vec<Agent> = panel.iter().copied().filter(|other| other != agent).collect();
+            let same = !used && reply_of(&others) == whole;
+            let agent = *agent;
+            let member = self.member(Role::Agent(agent), &provider, &model);
+            member.replies += 1;
+            member.dispensable += u64::from(same);
+        }
+    }
+
+    fn member(&mut self, role: Role, provider: &str, model: &str) -> &mut Member {
+        self.members.entry((role.as_str().to_owned(), provider.to_owned(), model.to_owned())).or_default()
+    }
+}
+
+/// What the agents said on their own, if there was a later round, and what counts of each in the end: a later failure
+/// leaves an earlier report standing.
+fn standing(events: &[&Event]) -> (Option<BTreeMap<Agent, AgentOutcome>>, BTreeMap<Agent, AgentOutcome>) {
+    let (mut first, mut latest) = (None, BTreeMap::new());
+    for event in events {
+        match event {
+            Event::RoundStarted(started) if started.round == 2 => first = Some(latest.clone()),
+            Event::AgentFinished(finished) => {
+                let answered = matches!(finished.outcome, AgentOutcome::Answered { .. });
+                if answered || !matches!(latest.get(&finished.agent), Some(AgentOutcome::Answered { .. })) {
+                    latest.insert(finished.agent, finished.outcome.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+    (first, latest)
+}
+
+fn last_judgement<'a>(events: &[&'a Event]) -> Option<&'a Judgement> {
+    events.iter().rev().find_map(|event| if let Event::Scored(scored) = event { Some(&scored.judgement) } else { None })
+}
+
+/// Provider and model of the last call of a step, its repairs and further attempts included.
+fn model_of(events: &[&Event], step: &str) -> Option<(String, String)> {
+    let belongs =
+        |call: &str| call.strip_prefix(step).is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']));
+    events.iter().rev().find_map(|event| match event {
+        Event::CallSent(sent) if belongs(&sent.call) => Some((sent.provider.clone(), sent.model.clone())),
+        _ => None,
+    })
+}
+
+/// Provider and model of the agent's last call in the run; `None` when its report was taken over from an earlier run.
+fn model_of_agent(events: &[&Event], agent: Agent) -> Option<(String, String)> {
+    events.iter().rev().find_map(|event| match event {
+        Event::CallSent(sent) if sent.role == Role::Agent(agent) => Some((sent.provider.clone(), sent.model.clone())),
+        _ => None,
+    })
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn dollars<S: serde::Serializer>(amount: &Usd, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(amount.dollars())
+}
+
+/// A list, since JSON has no keys of three parts; with the derived figures.
+fn members<S: serde::Serializer>(
+    members: &BTreeMap<(String, String, String), Member>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(members.iter().map(|((role, provider, model), member)| Row {
+        role,
+        provider,
+        model,
+        valid_json: member.valid_json(),
+        latency_ms_p50: member.latency_ms(0.5),
+        latency_ms_p95: member.latency_ms(0.95),
+        dispensable_share: member.dispensable_share(),
+        member,
+    }))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row<'a> {
+    role: &'a str,
+    provider: &'a str,
+    model: &'a str,
+    valid_json: Option<f64>,
+    latency_ms_p50: Option<u64>,
+    latency_ms_p95: Option<u64>,
+    dispensable_share: Option<f64>,
+    #[serde(flatten)]
+    member: &'a Member,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_by_nearest_rank_and_shares_need_something_to_share() {
+        let member = Member { latencies: vec![10, 20, 30, 40], ..Member::default() };
+        assert_eq!((member.latency_ms(0.5), member.latency_ms(0.95)), (Some(20), Some(40)));
+        assert_eq!((Member::default().latency_ms(0.5), Member::default().valid_json()), (None, None));
+        let text = Member { outputs: 3, obtained: BTreeMap::from([("text".into(), 3)]), ..Member::default() };
+        assert_eq!(text.valid_json(), None, "plain text is not bad JSON");
+        let mixed = Member {
+            outputs: 4,
+            obtained: BTreeMap::from([("clean".into(), 2), ("repaired".into(), 1), ("failed".into(), 1)]),
+            ..Member::default()
+        };
+        assert_eq!(mixed.valid_json(), Some(0.75));
+    }
+
+    #[test]
+    fn the_calibration_error_weighs_the_bins_by_their_replies() {
+        let mut record = TrackRecord::default();
+        assert_eq!(record.ece(), None);
+        record.reliability[9] = Bin { replies: 3, positive: 3, c_final_sum: 2.7 };
+        record.reliability[7] = Bin { replies: 1, positive: 0, c_final_sum: 0.7 };
+        assert!((record.ece().unwrap() - 0.25).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,87 @@
+//! `POST /api/runs/{id}/feedback`: what a reader thinks of a reply.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::Json;
+use axum::extract::{Request, State};
+use jsonschema::Validator;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::chat::READING;
+use super::run_bodies::id;
+use super::runs::{Id, parse};
+use crate::app::{App, FeedbackRefused, FieldProblem, Rejected};
+use crate::http::body::{json_bytes, shaped};
+use crate::http::error::Problem;
+use crate::http::problem_kind::Kind;
+use crate::http::reference::{Content, Operation, Schemas};
+
+/// What a reader thinks of a reply.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Feedback")]
+struct FeedbackBody {
+    /// Whether the reply was right and useful.
+    positive: bool,
+    /// Why.
+    #[schemars(length(max = 2000))]
+    comment: Option<String>,
+}
+
+/// Feedback as it was noted.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "NotedFeedback", deny_unknown_fields)]
+pub(in crate::http) struct NotedBody {
+    #[schemars(schema_with = "super::shapes::run_id")]
+    run_id: String,
+    /// From 1: each is kept, the last one counts.
+    number: u32,
+    positive: bool,
+    comment: Option<String>,
+}
+
+static SHAPE: LazyLock<Option<Validator>> =
+    LazyLock::new(|| jsonschema::validator_for(&schemars::schema_for!(FeedbackBody).to_value()).ok());
+
+pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
+    let noted = json!({
+        "runId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182", "number": 1, "positive": false, "comment": "It boils at 100 °C."
+    });
+    Operation::new("giveFeedback", "runs", "Say what you think of a reply")
+        .about("It is written into the run's journal. Of several the last one counts; all are kept.")
+        .path("id", id(), "The run.")
+        .sample(" -H \"Content-Type: application/json\" -d '{\"positive\": true}'")
+        .body(schemas.request::<FeedbackBody>(), json!({ "positive": false, "comment": "It boils at 100 °C." }))
+        .answer(200, "Noted", vec![Content::json(schemas.answer::<NotedBody>(), noted)], &[])
+        .problems(READING)
+        .problems(&[Kind::NoSuchRun, Kind::Conflict, Kind::Invalid, Kind::NoJournal])
+}
+
+pub(in crate::http) async fn post(
+    State(app): State<Arc<App>>,
+    id: Id,
+    request: Request,
+) -> Result<Json<NotedBody>, Problem> {
+    let run = parse(id)?;
+    let (parts, body) = request.into_parts();
+    let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
+    let said: FeedbackBody = shaped(&bytes, SHAPE.as_ref())?;
+    match app.feedback(run, said.positive, said.comment.as_deref()).await {
+        Ok(noted) => Ok(Json(NotedBody {
+            run_id: run.to_string(),
+            number: noted.number,
+            positive: noted.positive,
+            comment: noted.comment,
+        })),
+        Err(FeedbackRefused::Unknown) => Err(Problem::no_such_run()),
+        Err(refused @ FeedbackRefused::NoReply(_)) => Err(Problem::conflict(refused.to_string()).of(run)),
+        Err(refused @ FeedbackRefused::TooLong(_)) => {
+            let problem = FieldProblem { pointer: "/comment".into(), detail: refused.to_string() };
+            Err(Rejected::Invalid(vec![problem]).into())
+        }
+        Err(FeedbackRefused::Journal(error)) => Err(error.into()),
+    }
+}

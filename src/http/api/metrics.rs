@@ -1,0 +1,48 @@
+//! `/metrics`: the process's counters in Prometheus text format, and the counting of HTTP answers.
+
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use metrics::{counter, histogram};
+use tokio::time::Instant;
+
+use crate::app::App;
+use crate::http::reference::{Content, Operation, Schemas};
+
+pub(in crate::http) fn about_metrics(_: &mut Schemas) -> Operation {
+    Operation::new("metrics", "service", "Counters for Prometheus")
+        .about(
+            "Everything that this process has counted since it began, in Prometheus text format. Any token opens it.",
+        )
+        .answer(200, "The metrics", vec![Content::text("text/plain")], &[])
+}
+
+pub(in crate::http) async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics())
+}
+
+/// Counts an answer under the route's own pattern, never under the path that was asked for: the set stays bounded.
+pub(in crate::http) async fn count(request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map_or_else(|| "none".to_owned(), |p| p.as_str().to_owned());
+    let method = match *request.method() {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::DELETE => "DELETE",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        _ => "other",
+    };
+    let started = Instant::now();
+    let response = next.run(request).await;
+    let labels = [("method", method.to_owned()), ("route", route)];
+    histogram!("conclave_http_request_seconds", &labels).record(started.elapsed().as_secs_f64());
+    let [method, route] = labels;
+    counter!("conclave_http_requests_total", &[method, route, ("status", response.status().as_u16().to_string())])
+        .increment(1);
+    response
+}

@@ -1,0 +1,236 @@
+//! What `/api/runs` answers, field by field, and its description.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::chat::{MetaBody, reply_example};
+use crate::domain::{Mode, Source};
+use crate::http::problem_kind::Kind;
+use crate::http::reference::{Content, Operation, Schemas};
+use crate::http::sse;
+use crate::journal::{Continues, RunState};
+
+/// Runs, newest first.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
+pub(in crate::http) struct RunPage {
+    pub runs: Vec<RunSummary>,
+    /// The cursor of the next page; null on the last one.
+    #[schemars(schema_with = "super::shapes::run_id_or_null")]
+    pub next_cursor: Option<String>,
+}
+
+/// A run as the list shows it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
+pub(in crate::http) struct RunSummary {
+    #[schemars(schema_with = "super::shapes::run_id")]
+    pub id: String,
+    #[schemars(schema_with = "super::shapes::state")]
+    pub state: RunState,
+    /// Why it failed.
+    pub cause: Option<String>,
+    pub mode: Mode,
+    pub source: Source,
+    pub user_id: String,
+    pub message: String,
+    /// The run that this one goes on from.
+    #[schemars(schema_with = "super::shapes::run_id_or_null")]
+    pub parent: Option<String>,
+    #[serde(rename = "c_final")]
+    #[schemars(range(min = 0, max = 1))]
+    pub c_final: Option<f64>,
+    pub cost: CostBody,
+    #[schemars(schema_with = "super::shapes::time")]
+    pub accepted_at: String,
+    #[schemars(schema_with = "super::shapes::time_or_null")]
+    pub finished_at: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Cost", deny_unknown_fields)]
+pub(in crate::http) struct CostBody {
+    #[schemars(range(min = 0))]
+    pub cap_usd: f64,
+    #[schemars(range(min = 0))]
+    pub spent_usd: f64,
+}
+
+/// One run: the fields of the list, and more. `reply`, `meta` and `audit` are there once there is a reply.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Run", extend("additionalProperties" = false))]
+pub(in crate::http) struct RunBody {
+    #[serde(flatten)]
+    pub summary: RunSummary,
+    /// The client's own id of the request.
+    pub correlation_id: Option<String>,
+    pub continues: Option<Continues>,
+    pub timings: Timings,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reply: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meta: Option<MetaBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "super::shapes::audit")]
+    pub audit: Option<Value>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
+pub(in crate::http) struct Timings {
+    #[schemars(schema_with = "super::shapes::time")]
+    pub accepted_at: String,
+    #[schemars(schema_with = "super::shapes::time_or_null")]
+    pub finished_at: Option<String>,
+    pub total_ms: Option<i64>,
+    pub calls: Vec<CallTiming>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
+pub(in crate::http) struct CallTiming {
+    /// The step, such as `r1/solver`; later attempts are `r1/solver#2`.
+    pub call: String,
+    /// `answered`, `failed: CAUSE`, `in doubt` or `in flight`.
+    pub state: String,
+    pub latency_ms: Option<u64>,
+}
+
+/// A run's journal with the proof of its chain.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Journal", deny_unknown_fields)]
+pub(in crate::http) struct JournalBody {
+    #[schemars(schema_with = "super::shapes::run_id")]
+    pub run_id: String,
+    pub entries: Vec<EntryBody>,
+    #[schemars(schema_with = "super::shapes::hash")]
+    pub head: String,
+    /// Whether the chain holds.
+    pub verified: bool,
+    /// Where it breaks.
+    pub broken: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Entry", deny_unknown_fields)]
+pub(in crate::http) struct EntryBody {
+    #[schemars(range(min = 1))]
+    pub seq: i64,
+    #[schemars(schema_with = "super::shapes::time")]
+    pub at: String,
+    pub key: String,
+    /// The event: `kind`, `data` and the version `v`.
+    pub body: Value,
+    #[schemars(schema_with = "super::shapes::hash")]
+    pub prev: String,
+    #[schemars(schema_with = "super::shapes::hash")]
+    pub hash: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
+pub(in crate::http) struct Cancelled {
+    #[schemars(schema_with = "super::shapes::run_id")]
+    pub run_id: String,
+    #[schemars(extend("enum" = ["cancelling", "cancelled"]))]
+    pub state: &'static str,
+}
+
+const RUN: &str = "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182";
+
+fn summary_example() -> Value {
+    json!({
+        "id": RUN, "state": "answered", "cause": null, "mode": "ask", "source": "discord", "userId": "8112",
+        "message": "What is the boiling point of water at sea level in Celsius?", "parent": null, "c_final": 0.8312,
+        "cost": { "capUsd": 0.1, "spentUsd": 0.01834 },
+        "acceptedAt": "2026-01-05T10:00:00.12Z", "finishedAt": "2026-01-05T10:00:31.5Z",
+    })
+}
+
+pub(super) fn id() -> Value {
+    json!({ "type": "string", "format": "uuid" })
+}
+
+pub(in crate::http) fn about_list(schemas: &mut Schemas) -> Operation {
+    let page = Content::json(schemas.answer::<RunPage>(), json!({ "runs": [summary_example()], "nextCursor": null }));
+    let outcomes: Vec<&str> = RunState::ALL.map(RunState::as_str).into_iter().chain(["heuristic"]).collect();
+    Operation::new("listRuns", "runs", "List runs, newest first")
+        .about("Unknown parameters, and parameters that stand twice, are an error.")
+        .query("mode", schemas.request::<Mode>(), "Runs of this mode.")
+        .query("user", json!({ "type": "string" }), "Runs of this `user.id`.")
+        .query("outcome", json!({ "enum": outcomes }), "Runs that stand so, or ended so.")
+        .query("since", json!({ "type": "string", "format": "date-time" }), "Runs accepted then or later (RFC 3339).")
+        .query("limit", json!({ "type": "integer", "minimum": 1, "maximum": 200, "default": 50 }), "Runs on a page.")
+        .query("cursor", id(), "`nextCursor` of the page before.")
+        .answer(200, "A page", vec![page], &[])
+        .problems(&[Kind::WrongParameter, Kind::NoJournal])
+}
+
+pub(in crate::http) fn about_show(schemas: &mut Schemas) -> Operation {
+    let mut example = summary_example();
+    if let (Value::Object(example), Value::Object(reply)) = (&mut example, reply_example()) {
+        example.insert("correlationId".into(), Value::Null);
+        example.insert("continues".into(), Value::Null);
+        let call = json!({ "call": "r1/solver", "state": "answered", "latencyMs": 8120 });
+        let (accepted, finished) = ("2026-01-05T10:00:00.12Z", "2026-01-05T10:00:31.5Z");
+        let timings = json!({ "acceptedAt": accepted, "finishedAt": finished, "totalMs": 31_380, "calls": [call] });
+        example.insert("timings".into(), timings);
+        example.extend(reply);
+    }
+    Operation::new("showRun", "runs", "One run with its reply, meta, audit, cost and timings")
+        .path("id", id(), "The run.")
+        .answer(200, "The run", vec![Content::json(schemas.answer::<RunBody>(), example)], &[])
+        .problems(&[Kind::NoSuchRun, Kind::NoJournal])
+}
+
+pub(in crate::http) fn about_journal(schemas: &mut Schemas) -> Operation {
+    let (first, second) = ("0".repeat(64), "3fa1".repeat(16));
+    let body = json!({ "kind": "claimed", "data": { "epoch": 1, "owner": "019b" }, "v": 1 });
+    let entry = json!({ "seq": 1, "at": "2026-01-05T10:00:00.12Z", "key": "claimed/1", "body": body,
+                        "prev": first, "hash": second });
+    let example = json!({ "runId": RUN, "entries": [entry], "head": second, "verified": true, "broken": null });
+    Operation::new("showJournal", "runs", "Every entry of a run, with the proof of its chain")
+        .about(
+            "All that was said in the run, model outputs included. Money is in nano-dollars. The hashes are over the \
+             stored text of the bodies, which this view parses: `conclave verify RUN` recomputes them.",
+        )
+        .path("id", id(), "The run.")
+        .answer(200, "The journal", vec![Content::json(schemas.answer::<JournalBody>(), example)], &[])
+        .problems(&[Kind::NoSuchRun, Kind::NoJournal])
+}
+
+pub(in crate::http) fn about_events(schemas: &mut Schemas) -> Operation {
+    Operation::new("followRun", "runs", "A run's progress as server-sent events")
+        .about("From the beginning, or from after `Last-Event-ID`; the last event is `reply` or `error`.")
+        .path("id", id(), "The run.")
+        .header(
+            "Last-Event-ID",
+            json!({ "type": "string", "pattern": "^[0-9]{1,18}$" }),
+            "The `id` of the last event that was seen.",
+        )
+        .answer(200, "The events", vec![sse::content(schemas)], &[])
+        .answer(204, "The run has ended and nothing is left to send: do not connect again", vec![], &[])
+        .problems(&[Kind::WrongParameter, Kind::NoSuchRun, Kind::NoJournal])
+}
+
+pub(in crate::http) fn about_cancel(schemas: &mut Schemas) -> Operation {
+    let content = |schemas: &mut Schemas, state: &str| {
+        vec![Content::json(schemas.answer::<Cancelled>(), json!({ "runId": RUN, "state": state }))]
+    };
+    let (before, now) = (content(schemas, "cancelled"), content(schemas, "cancelling"));
+    Operation::new("cancelRun", "runs", "Cancel a run in flight")
+        .about("Calls under way are dropped and settled at their reservation. Whoever waits for the run gets 409.")
+        .path("id", id(), "The run.")
+        .answer(200, "It was cancelled already", before, &[])
+        .answer(202, "It will stop", now, &[])
+        .problems(&[Kind::Conflict, Kind::NoSuchRun, Kind::NoJournal])
+}

@@ -1,0 +1,120 @@
+//! A request's body, whole, within its bounds of size and time, and of the documented shape.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use jsonschema::Validator;
+use jsonschema::error::ValidationErrorKind;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::error::Problem;
+use crate::app::FieldProblem;
+use crate::config::Limits;
+
+/// Why a body is not what a route takes.
+#[derive(Debug)]
+pub enum Unread {
+    NotJson(String),
+    /// Everything in which it differs from the documented shape.
+    WrongShape(Vec<FieldProblem>),
+}
+
+impl From<Unread> for Problem {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::NotJson(detail) => Problem::not_json(detail),
+            Unread::WrongShape(problems) => Problem::wrong_shape(problems),
+        }
+    }
+}
+
+/// The bytes of a body that says it is JSON.
+///
+/// # Errors
+/// 415 when it says something else; as [`whole`].
+pub(super) async fn json_bytes(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Problem> {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+    let essence = content_type.split(';').next().unwrap_or("").trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        return Err(Problem::wrong_type());
+    }
+    let declared = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
+    if declared.is_some_and(|bytes| bytes > limits.body_bytes) {
+        return Err(Problem::too_large(limits.body_bytes));
+    }
+    whole(body, limits).await
+}
+
+/// Reads a body, after it was held against the schema of its type.
+///
+/// # Errors
+/// [`Unread`].
+pub(super) fn shaped<T: DeserializeOwned>(body: &[u8], shape: Option<&Validator>) -> Result<T, Unread> {
+    let value: Value = serde_json::from_slice(body).map_err(|error| Unread::NotJson(error.to_string()))?;
+    let problems = shape.map(|shape| problems_of(&value, shape)).unwrap_or_default();
+    if !problems.is_empty() {
+        return Err(Unread::WrongShape(problems));
+    }
+    serde_json::from_value(value)
+        .map_err(|error| Unread::WrongShape(vec![FieldProblem { pointer: String::new(), detail: error.to_string() }]))
+}
+
+/// Everything in which a body differs from the documented shape.
+fn problems_of(value: &Value, shape: &Validator) -> Vec<FieldProblem> {
+    let mut problems = vec![];
+    for error in shape.iter_errors(value) {
+        let place = error.instance_path().to_string();
+        match error.kind() {
+            ValidationErrorKind::AdditionalProperties { unexpected } => {
+                problems.extend(unexpected.iter().map(|key| FieldProblem {
+                    pointer: format!("{place}/{}", key.replace('~', "~0").replace('/', "~1")),
+                    detail: "unknown field".to_owned(),
+                }));
+            }
+            ValidationErrorKind::Required { property } => problems.push(FieldProblem {
+                pointer: format!("{place}/{}", property.as_str().unwrap_or_default()),
+                detail: "is missing".to_owned(),
+            }),
+            // The message of a mismatch would repeat the value, which may be long and is the client's own.
+            ValidationErrorKind::Type { .. } => {
+                problems.push(FieldProblem { pointer: place, detail: "has the wrong type".to_owned() });
+            }
+            // Rules of `check`, which says in full what is wrong.
+            ValidationErrorKind::MinLength { .. }
+            | ValidationErrorKind::MaxLength { .. }
+            | ValidationErrorKind::MaxItems { .. }
+            | ValidationErrorKind::Pattern { .. }
+            | ValidationErrorKind::Format { .. } => {}
+            _ => problems.push(FieldProblem { pointer: place, detail: "is not one of the allowed values".to_owned() }),
+        }
+    }
+    problems
+}
+
+/// Reads all of a body.
+///
+/// # Errors
+/// 413 when it is too large, 408 when it does not arrive in time or its connection breaks.
+pub(super) async fn whole(body: Body, limits: &Limits) -> Result<Bytes, Problem> {
+    let most = limits.body_bytes;
+    let read = axum::body::to_bytes(body, most);
+    match tokio::time::timeout(Duration::from_secs(limits.body_seconds), read).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) if is_too_long(&error) => Err(Problem::too_large(most)),
+        Ok(Err(_)) | Err(_) => Err(Problem::too_slow()),
+    }
+}
+
+fn is_too_long(error: &axum::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if error.is::<http_body_util::LengthLimitError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

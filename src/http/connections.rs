@@ -1,0 +1,107 @@
+//! The connections: how many there may be, and how long a slow client may take. A client costs nothing but its socket
+//! until its request is whole.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use axum::{Router, extract};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutStream;
+use tower::ServiceExt as _;
+
+use super::router;
+use crate::app::App;
+
+/// What is read ahead of a connection; the headers of a request must fit into it.
+const MOST_BUFFERED: usize = 64 * 1024;
+
+/// A client that takes nothing of its answer for so long has gone away.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long to wait when the machine has no file descriptors left.
+const BREATH: Duration = Duration::from_secs(1);
+
+/// Serves until `stop` resolves; connections that are open then may end their request.
+///
+/// # Errors
+/// None yet: what a connection does wrong is its own affair.
+pub async fn serve(
+    app: Arc<App>,
+    listener: TcpListener,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let limits = &app.config.policy.limits;
+    let room = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
+    let mut protocol = http1::Builder::new();
+    protocol
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_secs(limits.header_seconds))
+        .max_buf_size(MOST_BUFFERED);
+    let router = router(app);
+    let graceful = GracefulShutdown::new();
+    let mut open = JoinSet::new();
+    tokio::pin!(stop);
+    loop {
+        let (permit, stream, peer) = tokio::select! {
+            biased;
+            () = &mut stop => break,
+            accepted = accept(&listener, &room) => accepted,
+        };
+        while open.try_join_next().is_some() {}
+        let (protocol, router, watcher) = (protocol.clone(), router.clone(), graceful.watcher());
+        open.spawn(async move {
+            converse(&protocol, router, watcher, stream, peer).await;
+            drop(permit);
+        });
+    }
+    drop(listener);
+    graceful.shutdown().await;
+    while open.join_next().await.is_some() {}
+    Ok(())
+}
+
+/// The next client, when there is room for it; until then it waits in the listener's queue.
+async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> (OwnedSemaphorePermit, TcpStream, SocketAddr) {
+    loop {
+        let Ok(permit) = Arc::clone(room).acquire_owned().await else { return std::future::pending().await };
+        match listener.accept().await {
+            Ok((stream, peer)) => return (permit, stream, peer),
+            Err(error) if is_the_clients(&error) => {}
+            Err(error) => {
+                tracing::error!(%error, "no connection can be accepted");
+                tokio::time::sleep(BREATH).await;
+            }
+        }
+    }
+}
+
+fn is_the_clients(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+/// One connection, to its end.
+async fn converse(protocol: &http1::Builder, router: Router, watcher: Watcher, stream: TcpStream, peer: SocketAddr) {
+    // Events leave when they happen, not when a packet is full.
+    let _ = stream.set_nodelay(true);
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(WRITE_TIMEOUT));
+    let service = router.map_request(move |mut request: extract::Request<Incoming>| -> Request {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        request.map(Body::new)
+    });
+    let connection = protocol.serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(service));
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::trace!(%error, "a connection ended badly");
+    }
+}

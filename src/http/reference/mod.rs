@@ -1,0 +1,145 @@
+//! What the service says of itself: `/openapi.json`, made from the types that the handlers read and write, and `/docs`,
+//! the same document as a page.
+
+mod operation;
+mod page;
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+pub(super) use operation::{Content, Operation, Schemas};
+
+use super::routes::Routes;
+use crate::config::Limits;
+
+/// The document and its page, made once.
+pub(super) struct Reference {
+    document: String,
+    page: String,
+    /// What the page may load: its own style, and nothing else.
+    policy: String,
+}
+
+impl Reference {
+    pub fn of(document: &Value) -> Self {
+        let (page, policy) = page::render(document);
+        Self { document: format!("{document:#}\n"), page, policy }
+    }
+}
+
+pub(super) async fn document(Extension(reference): Extension<Arc<Reference>>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], reference.document.clone()).into_response()
+}
+
+pub(super) async fn page(Extension(reference): Extension<Arc<Reference>>) -> Response {
+    let headers =
+        [(CONTENT_TYPE, "text/html; charset=utf-8".to_owned()), (CONTENT_SECURITY_POLICY, reference.policy.clone())];
+    (headers, reference.page.clone()).into_response()
+}
+
+pub(super) fn about_document(_: &mut Schemas) -> Operation {
+    let schema = json!({ "type": "object", "required": ["openapi", "info", "paths"] });
+    let example = json!({ "openapi": "3.1.1", "info": { "title": "Conclave", "version": "0.1.0" }, "paths": {} });
+    Operation::new("openApi", "service", "This description")
+        .about("The OpenAPI 3.1 document of the service, with the limits that it runs with.")
+        .answer(200, "The document", vec![Content::json(schema, example)], &[])
+}
+
+pub(super) fn about_page(_: &mut Schemas) -> Operation {
+    Operation::new("docs", "service", "The reference, to be read")
+        .about("This document as one page. It loads nothing else and needs no script.")
+        .answer(200, "The page", vec![Content::text("text/html")], &[])
+}
+
+/// The whole document.
+pub(super) fn assemble(groups: &[&Routes], limits: &Limits) -> Value {
+    let mut schemas = Schemas::new();
+    operation::problem_schema(&mut schemas);
+    let mut paths = Map::new();
+    for group in groups {
+        group.describe(&mut schemas, &mut paths);
+    }
+    let mut collected = schemas.collected();
+    bound(&mut collected, limits);
+    json!({
+        "openapi": "3.1.1",
+        "info": {
+            "title": "Conclave",
+            "version": env!("CARGO_PKG_VERSION"),
+            "summary": "A committee of language models behind one request",
+            "description": ABOUT,
+            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+        },
+        "servers": [{ "url": "/" }],
+        "tags": [
+            { "name": "chat", "description": "Ask the committee, or what asking would cost." },
+            { "name": "runs", "description": "What became of questions." },
+            { "name": "service", "description": "The service itself. No token is needed." },
+        ],
+        "paths": paths,
+        "components": {
+            "schemas": collected,
+            "parameters": {
+                "X-Request-Id": {
+                    "name": "X-Request-Id",
+                    "in": "header",
+                    "required": false,
+                    "description": "The client's own id of the request. One of 1 to 128 letters, digits, dots, dashes \
+                                    or underscores is kept beside the run; any other is ignored.",
+                    "schema": { "type": "string" },
+                },
+            },
+            "headers": headers(),
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A token with the scope that the operation names: chat, act, tools or admin. A \
+                                    service that has no token configured listens on loopback only and asks for none.",
+                },
+            },
+        },
+    })
+}
+
+const ABOUT: &str = "\
+Errors are problem details (RFC 9457) in `application/problem+json`; tell them apart by `type`. Every operation lists \
+the ones that it can give. A path that no route has is 404 `urn:conclave:problem:no-such-page`; a method that the path \
+does not have is 405 `urn:conclave:problem:no-such-method` with an `Allow` header.
+
+Every answer carries `X-Request-Id`: the run's id once there is a run, else the client's own id or a fresh one.";
+
+fn headers() -> Value {
+    let header = |about: &str, required: bool, schema: Value| json!({ "description": about, "required": required, "schema": schema });
+    let text = || json!({ "type": "string" });
+    json!({
+        "X-Request-Id": header("The run's id (a UUIDv7), or the id of the request.", true, text()),
+        "X-Conclave-Outcome": header(
+            "How the run ended. Not on a stream.",
+            false,
+            json!({ "enum": ["answered", "clarification", "heuristic"] }),
+        ),
+        "Location": header("The run.", true, json!({ "type": "string", "format": "uri-reference" })),
+        "Preference-Applied": header("The preference that was honoured.", true, json!({ "const": "respond-async" })),
+        "Retry-After": header("Seconds after which to try again.", true, json!({ "type": "integer", "minimum": 0 })),
+        "WWW-Authenticate": header("The scheme to use.", true, text()),
+    })
+}
+
+/// Puts the configured limits in the place of the usual ones.
+fn bound(schemas: &mut Map<String, Value>, limits: &Limits) {
+    let places = [
+        ("/properties/message/maxLength", limits.message_chars),
+        ("/properties/attachments/maxItems", limits.attachments),
+    ];
+    let Some(chat) = schemas.get_mut("ChatBody") else { return };
+    for (place, limit) in places {
+        if let Some(value) = chat.pointer_mut(place) {
+            *value = json!(limit);
+        }
+    }
+}

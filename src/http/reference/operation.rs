@@ -1,0 +1,279 @@
+//! What one operation takes and gives, as OpenAPI 3.1 has it.
+
+use std::collections::BTreeMap;
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use super::super::error::ProblemBody;
+use super::super::problem_kind::Kind;
+use crate::app::Needs;
+
+/// The schemas of the Rust types that travel, collected under `#/components/schemas`. What comes in and what goes out
+/// differ: an optional field may be missing in the one and is null in the other.
+pub(in crate::http) struct Schemas {
+    requests: SchemaGenerator,
+    answers: SchemaGenerator,
+}
+
+impl Schemas {
+    pub(super) fn new() -> Self {
+        let settings = || {
+            SchemaSettings::draft2020_12().with(|s| {
+                s.definitions_path = "#/components/schemas".into();
+                s.meta_schema = None;
+            })
+        };
+        Self {
+            requests: settings().for_deserialize().into_generator(),
+            answers: settings().for_serialize().into_generator(),
+        }
+    }
+
+    pub fn request<T: JsonSchema>(&mut self) -> Value {
+        self.requests.subschema_for::<T>().to_value()
+    }
+
+    pub fn answer<T: JsonSchema>(&mut self) -> Value {
+        self.answers.subschema_for::<T>().to_value()
+    }
+
+    /// Every schema by its name. One that goes both ways must be the same in both.
+    pub(super) fn collected(mut self) -> Map<String, Value> {
+        let mut all = self.requests.take_definitions(true);
+        for (name, schema) in self.answers.take_definitions(true) {
+            debug_assert!(all.get(&name).is_none_or(|known| *known == schema), "{name} differs by direction");
+            all.insert(name, schema);
+        }
+        all.sort_keys();
+        all
+    }
+}
+
+/// One form of an answer's body.
+pub(in crate::http) struct Content {
+    media_type: &'static str,
+    schema: Value,
+    example: Option<Value>,
+    /// What else is to be said, as extensions.
+    more: Map<String, Value>,
+}
+
+impl Content {
+    pub fn json(schema: Value, example: Value) -> Self {
+        Self { media_type: "application/json", schema, example: Some(example), more: Map::new() }
+    }
+
+    pub fn text(media_type: &'static str) -> Self {
+        Self { media_type, schema: json!({ "type": "string" }), example: None, more: Map::new() }
+    }
+
+    /// A stream of server-sent events; the schema and the example are of one event.
+    pub fn events(schema: Value, example: Value) -> Self {
+        Self { media_type: "text/event-stream", ..Self::json(schema, example) }
+    }
+
+    /// An extension field (`x-...`).
+    pub fn with(mut self, key: &str, value: Value) -> Self {
+        self.more.insert(key.to_owned(), value);
+        self
+    }
+
+    fn into_value(self) -> Value {
+        let mut value = self.more;
+        value.insert("schema".into(), self.schema);
+        if let Some(example) = self.example {
+            value.insert("example".into(), example);
+        }
+        Value::Object(value)
+    }
+}
+
+/// An operation on its way into the document.
+pub(in crate::http) struct Operation {
+    id: &'static str,
+    tag: &'static str,
+    summary: &'static str,
+    about: String,
+    parameters: Vec<Value>,
+    body: Option<Value>,
+    answers: BTreeMap<u16, Value>,
+    problems: Vec<Kind>,
+    sample: String,
+}
+
+impl Operation {
+    pub fn new(id: &'static str, tag: &'static str, summary: &'static str) -> Self {
+        Self {
+            id,
+            tag,
+            summary,
+            about: String::new(),
+            // The client's own id may come with every request.
+            parameters: vec![json!({ "$ref": "#/components/parameters/X-Request-Id" })],
+            body: None,
+            answers: BTreeMap::new(),
+            problems: vec![Kind::Internal],
+            sample: String::new(),
+        }
+    }
+
+    /// Markdown.
+    pub fn about(mut self, about: &str) -> Self {
+        about.clone_into(&mut self.about);
+        self
+    }
+
+    /// What `curl -s` is given after the address and the token, for the example.
+    pub fn sample(mut self, arguments: &str) -> Self {
+        arguments.clone_into(&mut self.sample);
+        self
+    }
+
+    pub fn path(self, name: &str, schema: Value, about: &str) -> Self {
+        self.parameter("path", name, schema, about, true)
+    }
+
+    pub fn query(self, name: &str, schema: Value, about: &str) -> Self {
+        self.parameter("query", name, schema, about, false)
+    }
+
+    pub fn header(self, name: &str, schema: Value, about: &str) -> Self {
+        self.parameter("header", name, schema, about, false)
+    }
+
+    fn parameter(mut self, place: &str, name: &str, schema: Value, about: &str, required: bool) -> Self {
+        let fields = [
+            ("name", json!(name)),
+            ("in", json!(place)),
+            ("required", json!(required)),
+            ("description", json!(about)),
+            ("schema", schema),
+        ];
+        self.parameters.push(fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect());
+        self
+    }
+
+    pub fn body(mut self, schema: Value, example: Value) -> Self {
+        let content = Content::json(schema, example);
+        self.body = Some(json!({ "required": true, "content": { content.media_type: content.into_value() } }));
+        self
+    }
+
+    /// An answer that is no problem; `headers` are names under `components/headers`.
+    pub fn answer(mut self, status: u16, about: &str, content: Vec<Content>, headers: &[&str]) -> Self {
+        let mut answer = json!({ "description": about, "headers": header_references(headers) });
+        if let Value::Object(answer) = &mut answer
+            && !content.is_empty()
+        {
+            let content: Map<String, Value> =
+                content.into_iter().map(|c| (c.media_type.to_owned(), c.into_value())).collect();
+            answer.insert("content".into(), Value::Object(content));
+        }
+        self.answers.insert(status, answer);
+        self
+    }
+
+    /// Links the answers so far to the operations on the run whose id is found at `expression`.
+    pub fn leads_to(mut self, expression: &str, operations: &[&str]) -> Self {
+        let link = |id: &&str| ((*id).to_owned(), json!({ "operationId": id, "parameters": { "id": expression } }));
+        let links: Map<String, Value> = operations.iter().map(link).collect();
+        for answer in self.answers.values_mut() {
+            answer["links"] = json!(links);
+        }
+        self
+    }
+
+    pub fn problems(mut self, kinds: &[Kind]) -> Self {
+        self.problems.extend(kinds);
+        self
+    }
+
+    /// The operation object.
+    pub(in crate::http) fn finish(mut self, path: &str, method: &str, needs: Option<Needs>) -> Value {
+        let security = match needs {
+            None => json!([]),
+            Some(Needs::Scope(scope)) => {
+                self.problems.extend([Kind::NoToken, Kind::LacksScope, Kind::NotLocal, Kind::RateLimited]);
+                json!([{ "bearer": [scope.as_str()] }])
+            }
+            Some(Needs::AnyToken) => {
+                self.problems.extend([Kind::NoToken, Kind::NotLocal, Kind::RateLimited]);
+                json!([{ "bearer": [] }])
+            }
+        };
+        if needs.is_some() && !self.problems.contains(&Kind::NoJournal) {
+            // Tokens are looked up there.
+            self.problems.push(Kind::NoJournal);
+        }
+        let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
+        for kind in &self.problems {
+            by_status.entry(kind.said().status.as_u16()).or_default().push(*kind);
+        }
+        let problems = by_status.iter().map(|(status, kinds)| (*status, problem(*status, kinds)));
+        let answers: BTreeMap<u16, Value> = self.answers.into_iter().chain(problems).collect();
+        let answers: Map<String, Value> = answers.into_iter().map(|(status, v)| (status.to_string(), v)).collect();
+        let token = if needs.is_none() { "" } else { " -H \"Authorization: Bearer $CONCLAVE_TOKEN\"" };
+        let verb = if method == "delete" { " -X DELETE" } else { "" };
+        let url = path.replace("{id}", "$RUN");
+        let mut operation = json!({
+            "operationId": self.id,
+            "tags": [self.tag],
+            "summary": self.summary,
+            "description": self.about,
+            "security": security,
+            "parameters": self.parameters,
+            "responses": answers,
+            "x-codeSamples": [{
+                "lang": "Shell",
+                "label": "curl",
+                "source": format!("curl -s{verb} \"http://127.0.0.1:8080{url}\"{token}{}", self.sample),
+            }],
+        });
+        if let (Some(body), Value::Object(operation)) = (self.body, &mut operation) {
+            operation.insert("requestBody".into(), body);
+        }
+        operation
+    }
+}
+
+fn header_references(names: &[&str]) -> Value {
+    let all = std::iter::once(&"X-Request-Id").chain(names);
+    Value::Object(
+        all.map(|name| ((*name).to_owned(), json!({ "$ref": format!("#/components/headers/{name}") }))).collect(),
+    )
+}
+
+/// The answer for the kinds of problem that share a status.
+fn problem(status: u16, kinds: &[Kind]) -> Value {
+    let lines: Vec<String> = kinds.iter().map(|kind| format!("- `{}`: {}", kind.urn(), kind.said().when)).collect();
+    let mut headers = vec![];
+    if kinds.iter().any(|kind| kind.has_retry_after()) {
+        headers.push("Retry-After");
+    }
+    if matches!(status, 401 | 403) {
+        headers.push("WWW-Authenticate");
+    }
+    let urns: Vec<String> = kinds.iter().map(|kind| kind.urn()).collect();
+    let narrowed = json!({ "properties": { "type": { "enum": urns }, "status": { "const": status } } });
+    let schema = json!({ "allOf": [{ "$ref": "#/components/schemas/Problem" }, narrowed] });
+    let title = kinds.first().map_or("", |kind| kind.said().title);
+    let mut example = json!({
+        "type": urns.first(), "title": title, "status": status, "detail": kinds.first().map(|k| k.said().when),
+        "requestId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182",
+    });
+    if let (Some(Kind::WrongShape | Kind::Invalid), Value::Object(example)) = (kinds.first(), &mut example) {
+        example.insert("errors".into(), json!([{ "pointer": "/user/id", "detail": "must not be empty" }]));
+    }
+    json!({
+        "description": lines.join("\n"),
+        "headers": header_references(&headers),
+        "content": { "application/problem+json": { "schema": schema, "example": example } },
+    })
+}
+
+/// The schema that all problems have.
+pub(super) fn problem_schema(schemas: &mut Schemas) {
+    let _ = schemas.answer::<ProblemBody>();
+}

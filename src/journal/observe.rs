@@ -1,0 +1,169 @@
+//! What operators see of a journal as it grows: one log line a step, and the counters of `/metrics`. A view like any
+//! other, made while the entries are written. Never content: no text of a user or of a model, no detail of an error.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use metrics::{counter, histogram};
+use tokio::time::Instant;
+
+use super::event::sent_key;
+use super::{AgentOutcome, CallResult, CallSent, CallSettled, Ending, Event, Finished};
+use crate::domain::{Mode, Outcome};
+
+/// What one process sees of one run.
+pub(super) struct Observer {
+    mode: &'static str,
+    started: Instant,
+    stage_since: Mutex<Instant>,
+}
+
+impl Observer {
+    pub(super) fn new(mode: Mode, started: Instant) -> Self {
+        Self { mode: mode.as_str(), started, stage_since: Mutex::new(started) }
+    }
+
+    /// An event was written. `seen` has the run's events by key, this one included.
+    pub(super) fn written(&self, event: &Event, seen: &BTreeMap<String, Event>) {
+        match event {
+            // Feedback comes after a run's end, past its observer.
+            Event::Accepted(_) | Event::Claimed(_) | Event::Feedback(_) => {}
+            Event::Hinted(hinted) => {
+                let unseen = hinted.unseen.len();
+                self.stage("hints");
+                tracing::info!(task_types = ?hinted.task_types, unseen, "step: hints");
+            }
+            Event::Planned(planned) => {
+                obtained("plan", planned.obtained.clone());
+                let plan = &planned.plan;
+                let (task, rounds, corrections) = (plan.task_type.as_str(), plan.rounds, planned.corrections.len());
+                let took_ms = self.stage("plan");
+                tracing::info!(task, agents = plan.agents_to_run.len(), rounds, corrections, took_ms, "step: plan");
+            }
+            Event::Trimmed(trimmed) => {
+                counter!("conclave_left_out_total").increment(trimmed.left_out.len() as u64);
+                let (agents, left_out) = (trimmed.agents.len(), trimmed.left_out.len());
+                tracing::info!(agents, left_out, "step: what fits under the cap");
+            }
+            Event::RoundStarted(started) => {
+                tracing::info!(round = started.round, agents = started.agents.len(), "step: a round begins");
+            }
+            Event::RoundSkipped(skipped) => tracing::info!(round = skipped.round, "step: a round is skipped"),
+            Event::CallSent(sent) => self.sent(sent),
+            Event::CallSettled(settled) => settle(settled, seen),
+            Event::AgentFinished(finished) => {
+                let agent = finished.agent.as_str();
+                let how = match &finished.outcome {
+                    _ if finished.reused_from.is_some() => "reused",
+                    AgentOutcome::Answered { obtained, .. } => obtained.as_str(),
+                    AgentOutcome::Failed { .. } => "failed",
+                };
+                obtained("report", how.to_owned());
+                tracing::info!(round = finished.round, agent, obtained = how, "step: an agent is done");
+            }
+            Event::Scored(scored) => {
+                for score in &scored.judgement.scores {
+                    let (agent, status) = (score.agent.clone(), score.status.as_str());
+                    counter!("conclave_statuses_total", "agent" => agent, "status" => status).increment(1);
+                }
+                let (disagreements, scores) = (scored.judgement.disagreements.len(), scored.judgement.scores.len());
+                let took_ms = self.stage("round");
+                tracing::info!(round = scored.round, scores, disagreements, took_ms, "step: the panel is scored");
+            }
+            Event::Synthesized(synthesized) => {
+                obtained("synthesis", synthesized.obtained.clone());
+                let (draft, corrections) = (synthesized.draft.is_some(), synthesized.corrections.len());
+                let took_ms = self.stage("synthesis");
+                tracing::info!(draft, corrections, took_ms, "step: synthesis");
+            }
+            Event::Gated(gated) => {
+                histogram!("conclave_c_final", "mode" => self.mode).record(gated.confidence.c_final);
+                let gate = gated.gate.as_str();
+                counter!("conclave_gate_total", "mode" => self.mode, "gate" => gate).increment(1);
+                tracing::info!(c_final = gated.confidence.c_final, gate, "step: gate");
+            }
+            Event::Finished(finished) => self.finished(finished),
+        }
+    }
+
+    /// The cap had no room for a call.
+    pub(super) fn refused(&self, call: &str) {
+        counter!("conclave_budget_refusals_total", "mode" => self.mode).increment(1);
+        tracing::info!(call, "step: no money is left for a call");
+    }
+
+    fn sent(&self, sent: &CallSent) {
+        let (provider, model) = (sent.provider.clone(), sent.model.clone());
+        if sent.call.contains('#') {
+            counter!("conclave_retries_total", "provider" => provider.clone(), "model" => model.clone()).increment(1);
+        }
+        let reserved = sent.reserved.as_ref().map_or(0.0, |r| r.amount.dollars());
+        tracing::info!(call = %sent.call, provider, model, reserved_usd = reserved, "step: a call is made");
+    }
+
+    fn finished(&self, finished: &Finished) {
+        let outcome = match &finished.ending {
+            Ending::Replied { reply } => match reply.outcome {
+                Outcome::Answered => "answered",
+                Outcome::Clarification => "clarification",
+                Outcome::Heuristic => "heuristic",
+            },
+            Ending::Failed { cause, .. } => cause.as_str(),
+            Ending::Cancelled => "cancelled",
+        };
+        counter!("conclave_runs_total", "mode" => self.mode, "outcome" => outcome).increment(1);
+        histogram!("conclave_run_seconds", "mode" => self.mode).record(self.started.elapsed().as_secs_f64());
+        if let Ending::Replied { reply } = &finished.ending
+            && reply.meta.budget.exceeded
+        {
+            counter!("conclave_cap_exceeded_total", "mode" => self.mode).increment(1);
+        }
+    }
+
+    /// A stage is over: its time in milliseconds since the one before it ended.
+    fn stage(&self, stage: &'static str) -> u64 {
+        let now = Instant::now();
+        let since = std::mem::replace(&mut *self.stage_since.lock().unwrap_or_else(PoisonError::into_inner), now);
+        let took = now.saturating_duration_since(since);
+        histogram!("conclave_stage_seconds", "stage" => stage, "mode" => self.mode).record(took.as_secs_f64());
+        u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// How a typed value came out of a model's text. The words are this house's own, never a model's.
+fn obtained(what: &'static str, how: String) {
+    counter!("conclave_obtained_total", "what" => what, "how" => how).increment(1);
+}
+
+fn settle(settled: &CallSettled, seen: &BTreeMap<String, Event>) {
+    let Some(Event::CallSent(sent)) = seen.get(&sent_key(&settled.call)) else { return };
+    let (provider, model, role) = (sent.provider.clone(), sent.model.clone(), sent.role.as_str());
+    let result = match &settled.result {
+        CallResult::Answered { .. } => "answered".to_owned(),
+        CallResult::Failed { cause, .. } => cause.clone(),
+        CallResult::InDoubt => "in doubt".to_owned(),
+    };
+    let labels = [("provider", provider.clone()), ("model", model.clone()), ("role", role.to_owned())];
+    let seconds = settled.latency_ms as f64 / 1000.0;
+    let mut with_result = labels.to_vec();
+    with_result.push(("result", result.clone()));
+    counter!("conclave_calls_total", &with_result).increment(1);
+    histogram!("conclave_call_seconds", "provider" => provider, "model" => model).record(seconds);
+    // Whole nano-dollars, so that the sum is exact.
+    counter!("conclave_cost_nanodollars_total", &labels).increment(settled.cost.nanos());
+    if let Some(usage) = settled.usage {
+        let kinds = [
+            ("input", usage.input),
+            ("cache_read", usage.cache_read),
+            ("cache_write", usage.cache_write),
+            ("output", usage.output),
+        ];
+        for (kind, tokens) in kinds {
+            let mut with_kind = labels.to_vec();
+            with_kind.push(("kind", kind.to_owned()));
+            counter!("conclave_tokens_total", &with_kind).increment(tokens);
+        }
+    }
+    let (cost_usd, latency_ms) = (settled.cost.dollars(), settled.latency_ms);
+    tracing::info!(call = %settled.call, result, cost_usd, latency_ms, "step: a call is settled");
+}

@@ -1,0 +1,104 @@
+//! Taking a run on: once per key, once per answer, and inside its limits, however many are handed in at once.
+
+use sha2::{Digest as _, Sha256};
+use sqlx::PgConnection;
+use sqlx::postgres::PgPool;
+
+use super::append;
+use super::transact::{Broken, begin, plain};
+use crate::domain::Usd;
+use crate::journal::{Acceptance, Error, Event, NewRun, SpendingLimit, SpendingScope, chain, rows, statements};
+
+pub(super) async fn once(pool: &PgPool, run: &NewRun) -> Result<Acceptance, Broken> {
+    let mut tx = begin(pool).await?;
+    // All of them in one statement, in the order of their numbers: two acceptances cannot wait for each other.
+    sqlx::query("SELECT pg_advisory_xact_lock(lock) FROM unnest($1::BIGINT[]) AS lock")
+        .bind(locks(run))
+        .execute(&mut *tx)
+        .await?;
+    if let Some(key) = &run.idempotency_key {
+        let same: Option<(String, String)> =
+            sqlx::query_as(statements::BY_KEY).bind(plain(key)).fetch_optional(&mut *tx).await?;
+        if let Some((id, body_hash)) = same {
+            let id = rows::run_id(&id)?;
+            return Ok(if body_hash == run.body_hash { Acceptance::Joined(id) } else { Acceptance::KeyReused(id) });
+        }
+    }
+    if let Some(continues) = &run.accepted.continues {
+        let live: Vec<(String, String)> = sqlx::query_as(statements::LIVE_CONTINUATIONS)
+            .bind(continues.parent.to_string())
+            .fetch_all(&mut *tx)
+            .await?;
+        if let Some(twin) = rows::twin(live, continues)? {
+            return Ok(Acceptance::Joined(twin));
+        }
+    }
+    for limit in &run.limits {
+        let left = limit.most - exposure(&mut tx, limit).await?;
+        if run.accepted.cap > left {
+            return Ok(Acceptance::OverLimit { scope: limit.scope.clone(), left });
+        }
+    }
+    insert(&mut tx, run).await?;
+    let accepted = Event::Accepted(Box::new(run.accepted.clone()));
+    append::write(&mut tx, run.id, run.at, &[accepted], (0, chain::GENESIS.to_owned())).await?;
+    tx.commit().await?;
+    Ok(Acceptance::New)
+}
+
+/// The numbers of the advisory locks of everything that decides on an acceptance: its key, what it continues, and the
+/// scopes of its limits.
+fn locks(run: &NewRun) -> Vec<i64> {
+    let key = run.idempotency_key.iter().map(|key| format!("key {key}"));
+    let parent = run.accepted.continues.iter().map(|continues| format!("parent {}", continues.parent));
+    let scopes = run.limits.iter().map(|limit| match &limit.scope {
+        SpendingScope::User(id) => format!("user {id}"),
+        SpendingScope::Guild(id) => format!("guild {id}"),
+        SpendingScope::Everyone => "everyone".to_owned(),
+    });
+    let mut locks: Vec<i64> = key.chain(parent).chain(scopes).map(|name| number(&name)).collect();
+    locks.sort_unstable();
+    locks.dedup();
+    locks
+}
+
+/// Two names with one number would only wait for each other without need.
+fn number(name: &str) -> i64 {
+    let hash = Sha256::digest(format!("conclave {name}"));
+    let bytes = hash.first_chunk::<8>().copied().unwrap_or_default();
+    i64::from_be_bytes(bytes)
+}
+
+/// Writes the row of a run that has no entries yet.
+pub(super) async fn insert(tx: &mut PgConnection, run: &NewRun) -> Result<(), sqlx::Error> {
+    let question = &run.accepted.question;
+    sqlx::query(statements::INSERT_RUN)
+        .bind(run.id.to_string())
+        .bind(question.mode.as_str())
+        .bind(question.source.as_str())
+        .bind(plain(&question.user.id))
+        .bind(plain(question.context.guild_id.as_deref().unwrap_or("")))
+        .bind(plain(question.context.channel_id.as_deref().unwrap_or("")))
+        .bind(plain(&question.message))
+        .bind(run.accepted.continues.as_ref().map(|continues| continues.parent.to_string()))
+        .bind(run.accepted.cap.nanos().cast_signed())
+        .bind(run.at.as_millisecond())
+        .bind(run.idempotency_key.as_deref().map(plain))
+        .bind(plain(&run.body_hash))
+        .bind(chain::GENESIS)
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
+/// What the runs of a limit's scope have spent since its moment, or may still spend.
+pub(super) async fn exposure(connection: &mut PgConnection, limit: &SpendingLimit) -> Result<Usd, Error> {
+    let (user, guild) = limit.scope.ids();
+    let (nanos,): (i64,) = sqlx::query_as(statements::EXPOSURE)
+        .bind(limit.since.as_millisecond())
+        .bind(user.map(plain))
+        .bind(guild.map(plain))
+        .fetch_one(connection)
+        .await?;
+    Ok(Usd::from_nanos(nanos.unsigned_abs()))
+}

@@ -1,0 +1,48 @@
+//! Which runs have news, from process to process by LISTEN and NOTIFY. Hints only: nothing is lost when one is.
+
+use futures_util::stream::{self, BoxStream};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
+
+use crate::domain::RunId;
+use crate::journal::Error;
+
+const CHANNEL: &str = "conclave_runs";
+
+/// Apart from the transactions that it tells of: NOTIFY makes commits wait in line, and a hint need not reach the disk.
+pub(super) async fn announce(pool: &PgPool, me: &str, runs: &[RunId]) -> Result<(), Error> {
+    let payloads: Vec<String> = runs.iter().map(|run| format!("{me} {run}")).collect();
+    sqlx::query(
+        "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, payload)
+         FROM unnest($2::TEXT[]) AS payload",
+    )
+    .bind(CHANNEL)
+    .bind(payloads)
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// What others announce, until the connection is lost.
+pub(super) async fn listen(options: &PgConnectOptions, me: &str) -> Result<BoxStream<'static, RunId>, Error> {
+    // A pool of its own: the connection is kept for good.
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(super::PATIENCE)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .connect_lazy_with(options.clone());
+    let mut listener = PgListener::connect_with(&pool).await?;
+    listener.eager_reconnect(false);
+    listener.listen(CHANNEL).await?;
+    let me = me.to_owned();
+    let news = stream::unfold((listener, me), |(mut listener, me)| async move {
+        loop {
+            let notification = listener.try_recv().await.ok().flatten()?;
+            let heard = notification.payload().split_once(' ').filter(|(owner, _)| *owner != me);
+            if let Some(run) = heard.and_then(|(_, run)| run.parse().ok()) {
+                return Some((run, (listener, me)));
+            }
+        }
+    });
+    Ok(Box::pin(news))
+}

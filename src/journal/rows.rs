@@ -1,0 +1,200 @@
+//! What every database's rows have in common: how they are read (a row that cannot be is `Error::Corrupt`), and what an
+//! event changes in its run's row.
+
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{
+    ArchivedEntry, CallResult, Continues, Ending, Entry, Error, Event, RunRow, RunState, TokenRow, VERSION, chain,
+};
+use crate::domain::{Outcome, RunId, Usd};
+
+/// A row of any database, by the names of its columns.
+pub(super) trait Columns {
+    fn text(&self, column: &str) -> Result<String, Error>;
+    fn text_or_null(&self, column: &str) -> Result<Option<String>, Error>;
+    fn whole(&self, column: &str) -> Result<i64, Error>;
+    fn whole_or_null(&self, column: &str) -> Result<Option<i64>, Error>;
+    fn real_or_null(&self, column: &str) -> Result<Option<f64>, Error>;
+}
+
+/// What an event changes in its run's row.
+pub(super) enum Change {
+    /// So many nano-dollars more are spent.
+    Spent(i64),
+    Ended {
+        state: RunState,
+        cause: Option<String>,
+        c_final: Option<f64>,
+    },
+}
+
+pub(super) fn change(event: &Event) -> Option<Change> {
+    match event {
+        Event::CallSettled(settled) => {
+            debug_assert!(!matches!(settled.result, CallResult::InDoubt) || settled.usage.is_none());
+            Some(Change::Spent(settled.cost.nanos().cast_signed()))
+        }
+        Event::Finished(finished) => {
+            let (state, cause, c_final) = match &finished.ending {
+                Ending::Replied { reply } => {
+                    let state = match reply.outcome {
+                        Outcome::Clarification => RunState::Clarification,
+                        Outcome::Answered | Outcome::Heuristic => RunState::Answered,
+                    };
+                    (state, None, Some(reply.meta.c_final))
+                }
+                Ending::Failed { cause, detail } => {
+                    (RunState::Failed, Some(format!("{}: {detail}", cause.as_str())), None)
+                }
+                Ending::Cancelled => (RunState::Cancelled, None, None),
+            };
+            Some(Change::Ended { state, cause, c_final })
+        }
+        Event::Accepted(_)
+        | Event::Claimed(_)
+        | Event::Hinted(_)
+        | Event::Planned(_)
+        | Event::Trimmed(_)
+        | Event::RoundStarted(_)
+        | Event::RoundSkipped(_)
+        | Event::CallSent(_)
+        | Event::AgentFinished(_)
+        | Event::Scored(_)
+        | Event::Synthesized(_)
+        | Event::Gated(_)
+        | Event::Feedback(_) => None,
+    }
+}
+
+/// The line of an event that comes after the one with `seq` and the hash `prev`.
+pub(super) fn line(run: RunId, at: Timestamp, event: &Event, seq: i64, prev: &str) -> Result<ArchivedEntry, Error> {
+    let (seq, at_ms, key, body) = (seq + 1, at.as_millisecond(), event.key(), body(event, VERSION)?);
+    let hash = chain::link(run, seq, at_ms, &key, &body, prev);
+    Ok(ArchivedEntry { seq, at_ms, key, body, prev: prev.to_owned(), hash })
+}
+
+/// The one of several runs in flight that continues the same run in the same way: the same answer, sent twice. Each comes
+/// with the body of its acceptance.
+pub(super) fn twin(live: Vec<(String, String)>, continues: &Continues) -> Result<Option<RunId>, Error> {
+    let same = live.into_iter().find(|(_, body)| {
+        matches!(serde_json::from_str(body), Ok(Event::Accepted(a)) if a.continues.as_ref() == Some(continues))
+    });
+    same.map(|(id, _)| run_id(&id)).transpose()
+}
+
+/// The stored form of an event: its tag and data with the format's version. What could not be read back (a number that
+/// JSON has no form for) is refused before it is in the chain.
+fn body(event: &Event, version: u32) -> Result<String, Error> {
+    let unwritable = |error: serde_json::Error| Error::Unwritable(format!("{}: {error}", event.key()));
+    let mut value = serde_json::to_value(event).map_err(unwritable)?;
+    if let Value::Object(map) = &mut value {
+        map.insert("v".to_owned(), json!(version));
+    }
+    let body = value.to_string();
+    serde_json::from_str::<Event>(&body).map_err(unwritable)?;
+    Ok(body)
+}
+
+pub(super) fn run_id(text: &str) -> Result<RunId, Error> {
+    text.parse().map_err(|_| corrupt("runs", "id", text))
+}
+
+fn state(text: &str, id: RunId) -> Result<RunState, Error> {
+    RunState::ALL
+        .into_iter()
+        .find(|state| state.as_str() == text)
+        .ok_or_else(|| corrupt("runs", "state", &id.to_string()))
+}
+
+pub(super) fn entry(row: &impl Columns) -> Result<Entry, Error> {
+    let run = row.text("run")?;
+    let seq = row.whole("seq")?;
+    let body = row.text("body")?;
+    let id = format!("{run}/{seq}");
+    let event = serde_json::from_str(&body).map_err(|_| corrupt("entries", "body", &id))?;
+    Ok(Entry {
+        seq,
+        at: timestamp(row.whole("at_ms")?, "entries", &id)?,
+        key: row.text("key")?,
+        body,
+        prev: row.text("prev")?,
+        hash: row.text("hash")?,
+        event,
+    })
+}
+
+/// A line as it goes into an archive, unread.
+pub(super) fn archived(row: &impl Columns) -> Result<ArchivedEntry, Error> {
+    Ok(ArchivedEntry {
+        seq: row.whole("seq")?,
+        at_ms: row.whole("at_ms")?,
+        key: row.text("key")?,
+        body: row.text("body")?,
+        prev: row.text("prev")?,
+        hash: row.text("hash")?,
+    })
+}
+
+pub(super) fn run(row: &impl Columns) -> Result<RunRow, Error> {
+    let id_text = row.text("id")?;
+    let id = run_id(&id_text)?;
+    let parent = row.text_or_null("parent")?;
+    let finished = row.whole_or_null("finished_ms")?;
+    let state_text = row.text("state")?;
+    let money = |column: &'static str| -> Result<Usd, Error> {
+        let nanos = row.whole(column)?;
+        u64::try_from(nanos).map(Usd::from_nanos).map_err(|_| corrupt("runs", column, &id_text))
+    };
+    Ok(RunRow {
+        id,
+        state: state(&state_text, id)?,
+        mode: word(row, "mode", &id_text)?,
+        source: word(row, "source", &id_text)?,
+        user_id: row.text("user_id")?,
+        message: row.text("message")?,
+        parent: parent.map(|p| p.parse().map_err(|_| corrupt("runs", "parent", &id_text))).transpose()?,
+        cause: row.text_or_null("cause")?,
+        c_final: row.real_or_null("c_final")?,
+        cap: money("cap_nanos")?,
+        spent: money("spent_nanos")?,
+        accepted_at: timestamp(row.whole("accepted_ms")?, "runs", &id_text)?,
+        finished_at: finished.map(|ms| timestamp(ms, "runs", &id_text)).transpose()?,
+        cancel_requested: row.whole("cancel_requested")? != 0,
+        head_seq: row.whole("head_seq")?,
+        head_hash: row.text("head_hash")?,
+    })
+}
+
+fn word<T: DeserializeOwned>(row: &impl Columns, column: &'static str, id: &str) -> Result<T, Error> {
+    let text = row.text(column)?;
+    serde_json::from_value(Value::String(text)).map_err(|_| corrupt("runs", column, id))
+}
+
+pub(super) fn token(row: &impl Columns) -> Result<TokenRow, Error> {
+    let (id, scopes) = (row.text("id")?, row.text("scopes")?);
+    let time = |column: &'static str| -> Result<Option<Timestamp>, Error> {
+        row.whole_or_null(column)?.map(|ms| timestamp(ms, "tokens", &id)).transpose()
+    };
+    Ok(TokenRow {
+        name: row.text("name")?,
+        scopes: scopes
+            .split_whitespace()
+            .map(|word| word.parse().map_err(|_| corrupt("tokens", "scopes", &id)))
+            .collect::<Result<_, _>>()?,
+        hash: row.text("hash")?,
+        created_at: timestamp(row.whole("created_ms")?, "tokens", &id)?,
+        expires_at: time("expires_ms")?,
+        revoked_at: time("revoked_ms")?,
+        id,
+    })
+}
+
+fn timestamp(ms: i64, table: &'static str, id: &str) -> Result<Timestamp, Error> {
+    Timestamp::from_millisecond(ms).map_err(|_| corrupt(table, "time", id))
+}
+
+fn corrupt(table: &'static str, column: &'static str, id: &str) -> Error {
+    Error::Corrupt { table, column, id: id.to_owned() }
+}

@@ -1,0 +1,89 @@
+//! What a database's refusal is called. No statement, value or address is in it, so that it can be shown and logged.
+
+use sqlx::migrate::MigrateError;
+use sqlx::postgres::PgDatabaseError;
+
+use super::Error;
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        let text = match &error {
+            sqlx::Error::Database(db) => match (db.try_downcast_ref::<PgDatabaseError>(), db.code().as_deref()) {
+                (Some(postgres), _) => of_postgres(postgres.code()),
+                (None, code) => of_sqlite(code.unwrap_or("unknown")),
+            },
+            sqlx::Error::PoolTimedOut => "no connection to it could be had in time".to_owned(),
+            sqlx::Error::Io(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => {
+                "nobody listens there".to_owned()
+            }
+            // So the TLS library says that a certificate does not hold.
+            sqlx::Error::Io(e) if e.kind() == std::io::ErrorKind::InvalidData => {
+                "its certificate is not trusted".to_owned()
+            }
+            sqlx::Error::Io(e) => format!("input or output failed: {}", e.kind()),
+            sqlx::Error::Tls(_) => "it offers no TLS".to_owned(),
+            sqlx::Error::Configuration(_) => "its address cannot be used".to_owned(),
+            sqlx::Error::Protocol(_) => "it does not speak its protocol".to_owned(),
+            _ => "an unexpected answer".to_owned(),
+        };
+        tracing::debug!(reason = text, "the database refused");
+        Error::Unavailable(text)
+    }
+}
+
+impl From<MigrateError> for Error {
+    fn from(error: MigrateError) -> Self {
+        match error {
+            MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error.into(),
+            other => Error::Migration(format!("the database's schema: {other}")),
+        }
+    }
+}
+
+/// By its result codes, <https://www.sqlite.org/rescode.html>.
+fn of_sqlite(code: &str) -> String {
+    match code {
+        "5" | "6" | "261" | "517" => "it is locked by another process".to_owned(),
+        "13" => "the disk is full".to_owned(),
+        "8" | "1032" | "14" => "the file cannot be written".to_owned(),
+        code => format!("SQLite error {code}"),
+    }
+}
+
+/// By its SQLSTATE, <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
+fn of_postgres(code: &str) -> String {
+    match code {
+        "53100" => "the disk is full".to_owned(),
+        "53200" => "it is out of memory".to_owned(),
+        "53300" => "it has no connection left".to_owned(),
+        "57P01" | "57P02" | "57P03" => "it is starting or stopping".to_owned(),
+        "28000" | "28P01" => "it refuses the user, the password or a connection of this kind".to_owned(),
+        "3D000" => "it has no database of this name".to_owned(),
+        "42501" => "the user may not do this".to_owned(),
+        "25006" => "it is read-only".to_owned(),
+        "40001" | "40P01" => "too many others write at the same time".to_owned(),
+        "55P03" | "57014" => "it is locked by another process".to_owned(),
+        code => format!("PostgreSQL error {code}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_is_wrong_and_nothing_of_the_address() {
+        let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "10.0.0.7:5432");
+        let configuration = sqlx::Error::Configuration("postgres://ada:planted-secret@db".into());
+        let said =
+            [sqlx::Error::Io(refused), sqlx::Error::PoolTimedOut, configuration].map(|e| Error::from(e).to_string());
+        assert_eq!(
+            said,
+            [
+                "the database is not available: nobody listens there",
+                "the database is not available: no connection to it could be had in time",
+                "the database is not available: its address cannot be used",
+            ]
+        );
+    }
+}

@@ -1,0 +1,319 @@
+//! The circuit breaker of one model at one provider: a pure state machine over instants that the caller gives.
+//!
+//! Closed, it lets every call pass and counts failures that say something about the provider. After so many of them in a
+//! row it opens: calls fail at once, for free, so that a role's fallback is asked without waiting. After a while it is
+//! half-open: one call at a time is let through as a probe, and what becomes of it closes or opens the circuit again.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::{ChatReply, Error};
+
+/// When a circuit opens, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BreakerSettings {
+    /// Failures in a row that open it; at least 1.
+    pub failures: u32,
+    /// How long it stays open before a probe.
+    pub open_for: Duration,
+    /// A timeout counts only if the call had at least so long: a shorter time is the run's own haste.
+    pub patience: Duration,
+}
+
+impl Default for BreakerSettings {
+    fn default() -> Self {
+        Self { failures: 8, open_for: Duration::from_secs(15), patience: Duration::from_secs(5) }
+    }
+}
+
+/// Where a circuit stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CircuitPosition {
+    Closed,
+    Open,
+    HalfOpen,
+}
+
+impl CircuitPosition {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CircuitPosition::Closed => "closed",
+            CircuitPosition::Open => "open",
+            CircuitPosition::HalfOpen => "half_open",
+        }
+    }
+}
+
+/// What the end of a call says about the provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// It answers.
+    Well,
+    /// It is in trouble.
+    Ill,
+    /// Nothing: the call was never made, or ended for a reason of our own.
+    None,
+}
+
+/// Reads the end of a call. `timeout` is what the call was given.
+pub(super) fn sign(result: &Result<ChatReply, Error>, timeout: Duration, patience: Duration) -> Sign {
+    match result {
+        Ok(_) => Sign::Well,
+        Err(Error::Timeout { .. }) if timeout < patience => Sign::None,
+        Err(Error::Connect { .. } | Error::Broken { .. } | Error::Timeout { .. } | Error::Unreadable { .. })
+        | Err(Error::Status { status: 408 | 429 | 500..=599, .. }) => Sign::Ill,
+        // A refusal of the request itself comes from a provider that works.
+        Err(Error::Status { .. } | Error::Unfit { .. }) => Sign::Well,
+        Err(Error::Saturated { .. } | Error::CircuitOpen { .. } | Error::Cancelled) => Sign::None,
+    }
+}
+
+/// Whether a call may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admission {
+    Pass(Ticket),
+    /// Not before so long.
+    Refused(Duration),
+}
+
+/// A call that was let through: its end counts only in the state in which it was begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ticket {
+    generation: u64,
+    probe: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Circuit {
+    settings: BreakerSettings,
+    state: State,
+    /// Raised by each change of state.
+    generation: u64,
+    opened_total: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Closed { failures: u32 },
+    Open { until: Instant },
+    HalfOpen { probing: bool },
+}
+
+impl Circuit {
+    pub fn new(settings: BreakerSettings) -> Self {
+        Self { settings, state: State::Closed { failures: 0 }, generation: 0, opened_total: 0 }
+    }
+
+    pub fn position(&self, now: Instant) -> CircuitPosition {
+        match self.state {
+            State::Closed { .. } => CircuitPosition::Closed,
+            State::Open { until } if now < until => CircuitPosition::Open,
+            State::Open { .. } | State::HalfOpen { .. } => CircuitPosition::HalfOpen,
+        }
+    }
+
+    pub fn opened_total(&self) -> u64 {
+        self.opened_total
+    }
+
+    /// How long no call will be let through, if none is now; asks for no ticket.
+    pub fn refuses(&self, now: Instant) -> Option<Duration> {
+        match self.state {
+            State::Open { until } if now < until => Some(until - now),
+            State::HalfOpen { probing: true } => Some(Duration::ZERO),
+            State::Closed { .. } | State::Open { .. } | State::HalfOpen { probing: false } => None,
+        }
+    }
+
+    pub fn admit(&mut self, now: Instant) -> Admission {
+        if let Some(wait) = self.refuses(now) {
+            return Admission::Refused(wait);
+        }
+        let probe = !matches!(self.state, State::Closed { .. });
+        if probe {
+            if matches!(self.state, State::Open { .. }) {
+                self.generation += 1;
+            }
+            self.state = State::HalfOpen { probing: true };
+        }
+        Admission::Pass(Ticket { generation: self.generation, probe })
+    }
+
+    /// Takes note of a call's end. Returns the new position if it has changed.
+    pub fn note(&mut self, ticket: Ticket, sign: Sign, now: Instant) -> Option<CircuitPosition> {
+        if ticket.generation != self.generation {
+            return None;
+        }
+        match (self.state, sign) {
+            (State::Closed { .. }, Sign::Well) => {
+                self.state = State::Closed { failures: 0 };
+                None
+            }
+            (State::Closed { failures }, Sign::Ill) if failures + 1 >= self.settings.failures => Some(self.open(now)),
+            (State::Closed { failures }, Sign::Ill) => {
+                self.state = State::Closed { failures: failures + 1 };
+                None
+            }
+            (State::HalfOpen { .. }, Sign::Well) if ticket.probe => {
+                self.generation += 1;
+                self.state = State::Closed { failures: 0 };
+                Some(CircuitPosition::Closed)
+            }
+            (State::HalfOpen { .. }, Sign::Ill) if ticket.probe => Some(self.open(now)),
+            (State::HalfOpen { .. }, Sign::None) if ticket.probe => {
+                self.state = State::HalfOpen { probing: false };
+                None
+            }
+            (State::Closed { .. } | State::Open { .. } | State::HalfOpen { .. }, _) => None,
+        }
+    }
+
+    fn open(&mut self, now: Instant) -> CircuitPosition {
+        self.generation += 1;
+        self.opened_total += 1;
+        self.state = State::Open { until: now + self.settings.open_for };
+        CircuitPosition::Open
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SETTINGS: BreakerSettings =
+        BreakerSettings { failures: 3, open_for: Duration::from_secs(10), patience: Duration::from_secs(5) };
+
+    fn pass(circuit: &mut Circuit, now: Instant) -> Ticket {
+        match circuit.admit(now) {
+            Admission::Pass(ticket) => ticket,
+            Admission::Refused(wait) => panic!("refused for {wait:?}"),
+        }
+    }
+
+    fn opened(now: Instant) -> Circuit {
+        let mut circuit = Circuit::new(SETTINGS);
+        for _ in 0..3 {
+            let ticket = pass(&mut circuit, now);
+            circuit.note(ticket, Sign::Ill, now);
+        }
+        circuit
+    }
+
+    #[test]
+    fn failures_in_a_row_open_it_and_a_success_between_them_does_not() {
+        let now = Instant::now();
+        let mut circuit = Circuit::new(SETTINGS);
+        for sign in [Sign::Ill, Sign::Ill, Sign::Well, Sign::Ill, Sign::None, Sign::Ill] {
+            let ticket = pass(&mut circuit, now);
+            assert_eq!(circuit.note(ticket, sign, now), None);
+        }
+        let ticket = pass(&mut circuit, now);
+        assert_eq!(circuit.note(ticket, Sign::Ill, now), Some(CircuitPosition::Open));
+        assert_eq!(circuit.admit(now + Duration::from_secs(4)), Admission::Refused(Duration::from_secs(6)));
+        assert_eq!(circuit.opened_total(), 1);
+    }
+
+    #[test]
+    fn one_probe_at_a_time_decides_what_comes_next() {
+        let start = Instant::now();
+        let mut circuit = opened(start);
+        let later = start + Duration::from_secs(10);
+        assert_eq!(circuit.position(later), CircuitPosition::HalfOpen);
+        let probe = pass(&mut circuit, later);
+        assert_eq!(circuit.admit(later), Admission::Refused(Duration::ZERO));
+        assert_eq!(circuit.note(probe, Sign::Ill, later), Some(CircuitPosition::Open));
+        let latest = later + Duration::from_secs(10);
+        let probe = pass(&mut circuit, latest);
+        // The probe was dropped: it says nothing, and the next call is one.
+        assert_eq!(circuit.note(probe, Sign::None, latest), None);
+        let probe = pass(&mut circuit, latest);
+        assert_eq!(circuit.note(probe, Sign::Well, latest), Some(CircuitPosition::Closed));
+        assert_eq!((circuit.position(latest), circuit.opened_total()), (CircuitPosition::Closed, 2));
+    }
+
+    #[test]
+    fn calls_that_were_begun_before_a_change_say_nothing_after_it() {
+        let now = Instant::now();
+        let mut circuit = Circuit::new(SETTINGS);
+        let early = pass(&mut circuit, now);
+        for _ in 0..3 {
+            let ticket = pass(&mut circuit, now);
+            circuit.note(ticket, Sign::Ill, now);
+        }
+        assert_eq!(circuit.note(early, Sign::Well, now), None);
+        assert_eq!(circuit.position(now), CircuitPosition::Open);
+    }
+
+    #[test]
+    fn only_what_tells_of_the_provider_counts() {
+        let p = || "p".to_owned();
+        let status = |status| Error::Status { provider: p(), status, detail: String::new(), retry_after: None };
+        let timeout = Error::Timeout { provider: p(), after: Duration::from_secs(1) };
+        let cases = [
+            (Error::Connect { provider: p(), detail: String::new() }, Sign::Ill),
+            (Error::Unreadable { provider: p(), detail: String::new() }, Sign::Ill),
+            (status(529), Sign::Ill),
+            (status(429), Sign::Ill),
+            (status(400), Sign::Well),
+            (status(401), Sign::Well),
+            (Error::Saturated { provider: p() }, Sign::None),
+            (Error::Cancelled, Sign::None),
+            (timeout, Sign::Ill),
+        ];
+        for (error, expected) in cases {
+            assert_eq!(sign(&Err(error.clone()), SETTINGS.patience, SETTINGS.patience), expected, "{error}");
+        }
+        let hasty = Err(Error::Timeout { provider: p(), after: Duration::from_secs(1) });
+        assert_eq!(sign(&hasty, Duration::from_secs(1), SETTINGS.patience), Sign::None);
+    }
+
+    proptest! {
+        /// In any order of calls, ends and waits: open means refused until its time, half-open lets one probe through,
+        /// and it opens only after as many failures as are set, or after a failed probe.
+        #[test]
+        fn whatever_happens_the_rules_hold(steps in prop::collection::vec((0u8..6, 0u64..12), 1..120)) {
+            let start = Instant::now();
+            let mut now = start;
+            let mut circuit = Circuit::new(SETTINGS);
+            let mut under_way: Vec<Ticket> = vec![];
+            let mut ill_in_a_row = 0;
+            for (what, amount) in steps {
+                let before = circuit.position(now);
+                match what {
+                    0 | 1 => match circuit.admit(now) {
+                        Admission::Pass(ticket) => {
+                            prop_assert!(before != CircuitPosition::Open);
+                            prop_assert_eq!(ticket.probe, before == CircuitPosition::HalfOpen);
+                            let current = |t: &&Ticket| t.probe && t.generation == ticket.generation;
+                            prop_assert!(!ticket.probe || under_way.iter().find(current).is_none());
+                            under_way.push(ticket);
+                        }
+                        Admission::Refused(_) => prop_assert!(before != CircuitPosition::Closed),
+                    },
+                    2 => now += Duration::from_secs(amount),
+                    _ if under_way.is_empty() => {}
+                    _ => {
+                        let ticket = under_way.remove(usize::try_from(amount).unwrap() % under_way.len());
+                        let sign = [Sign::Well, Sign::Ill, Sign::None][usize::from(what - 3)];
+                        let counts = ticket.generation == circuit.generation;
+                        let changed = circuit.note(ticket, sign, now);
+                        match (sign, counts) {
+                            (Sign::Ill, true) => ill_in_a_row += 1,
+                            (Sign::Well, true) => ill_in_a_row = 0,
+                            _ => prop_assert_eq!(changed, None),
+                        }
+                        if changed == Some(CircuitPosition::Open) {
+                            prop_assert!(ill_in_a_row >= SETTINGS.failures || ticket.probe);
+                            ill_in_a_row = 0;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

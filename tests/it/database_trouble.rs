@@ -1,0 +1,230 @@
+//! A database that is full, locked or out of reach: a clear 503, nothing lost, nothing corrupt, and the run goes on when
+//! the trouble is over.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use conclave::domain::RunId;
+use conclave::journal::{self, Ending, Error, PostgresStore, SqliteBounds, SqliteStore, Store};
+use serde_json::{Value, json};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
+use tempfile::TempDir;
+
+use crate::support::program::conclave;
+use crate::support::{Fault, MockProvider, Setup, TestApp, chat, postgres};
+
+const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+
+/// A second way into the file, as another process has it.
+async fn beside(path: &Path) -> SqlitePool {
+    let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
+    SqlitePool::connect_with(options).await.unwrap()
+}
+
+/// A service whose file may take no more than it has, and waits for no lock longer than a moment.
+async fn cramped(provider: &MockProvider, most_pages: Option<u32>) -> (TestApp, SqlitePool) {
+    let folder = Arc::new(TempDir::new().unwrap());
+    let path = folder.path().join("conclave.db");
+    // What an operator can delete to make room.
+    drop(SqliteStore::open(&path, "before").await.unwrap());
+    let raw = beside(&path).await;
+    sqlx::query("CREATE TABLE ballast (bytes BLOB)").execute(&raw).await.unwrap();
+    sqlx::query("INSERT INTO ballast VALUES (zeroblob(2000000))").execute(&raw).await.unwrap();
+    let (pages,): (u32,) = sqlx::query_as("PRAGMA page_count").fetch_one(&raw).await.unwrap();
+    let bounds = SqliteBounds { patience: Duration::from_millis(50), most_pages: most_pages.map(|more| pages + more) };
+    let store = SqliteStore::open_within(&path, "cramped", bounds).await.unwrap();
+    // What is in doubt is paid for: money is not to be what ends a run here.
+    let setup = Setup::default().set("/policy/leaseSeconds", json!(2)).env("NORMAL_MAX_USD", "20");
+    (TestApp::with_store(provider, setup, folder, store, "cramped").await, raw)
+}
+
+/// Hands a question in. The run's id, or the problem.
+async fn hand_in(app: &TestApp, message: &str) -> Result<RunId, (u16, Value)> {
+    let response = app.post(&chat("ask", message)).header("prefer", "respond-async").send().await.unwrap();
+    let status = response.status().as_u16();
+    if status != 202 {
+        assert!(response.headers().contains_key("retry-after"));
+        return Err((status, response.json().await.unwrap()));
+    }
+    Ok(response.headers()["x-request-id"].to_str().unwrap().parse().unwrap())
+}
+
+/// Every run has its reply and a whole chain, and the file is sound.
+async fn hold(app: &TestApp, raw: &SqlitePool, runs: &[RunId]) {
+    for run in runs {
+        let ending = app.ended(*run).await;
+        assert!(matches!(ending, Ending::Replied { .. }), "{ending:?}");
+        let row = app.app.run(*run).await.unwrap().unwrap();
+        assert_eq!(journal::verify(*run, &app.entries(*run).await, &row.head_hash), Ok(()));
+    }
+    let (sound,): (String,) = sqlx::query_as("PRAGMA integrity_check").fetch_one(raw).await.unwrap();
+    assert_eq!(sound, "ok");
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_new_runs_and_those_in_flight_complete_once_there_is_room() {
+    let provider = MockProvider::start().await;
+    let (app, raw) = cramped(&provider, Some(12)).await;
+    // Large questions fill the last pages; the runs under way find the disk full in the middle.
+    let long = |n: usize| format!("{QUESTION} {}", format!("And why, in case {n}? ").repeat(300));
+    let mut accepted = vec![];
+    let (status, problem) = loop {
+        match hand_in(&app, &long(accepted.len())).await {
+            Ok(run) => accepted.push(run),
+            Err(refused) => break refused,
+        }
+    };
+    assert!((1..12).contains(&accepted.len()), "{accepted:?}");
+    assert_eq!((status, problem["type"].as_str()), (503, Some("urn:conclave:problem:no-journal")));
+    assert_eq!(app.get("/health").await.0, 200);
+    for run in &accepted {
+        assert!(!app.app.run(*run).await.unwrap().unwrap().state.is_terminal(), "what was taken on is not lost");
+    }
+    sqlx::query("DELETE FROM ballast").execute(&raw).await.unwrap();
+    hold(&app, &raw, &accepted).await;
+    assert!(hand_in(&app, "And now?").await.is_ok());
+    assert_eq!(provider.repeated_keys(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_locked_database_refuses_new_runs_and_those_in_flight_complete_when_it_is_free() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Latency(Duration::from_millis(300))).times(3);
+    let (app, raw) = cramped(&provider, None).await;
+    let run = hand_in(&app, QUESTION).await.unwrap();
+    while provider.in_flight() < 3 {
+        tokio::task::yield_now().await;
+    }
+    let lock = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let (status, problem) = hand_in(&app, "Another?").await.unwrap_err();
+    assert_eq!((status, problem["type"].as_str()), (503, Some("urn:conclave:problem:no-journal")));
+    assert!(!problem.to_string().contains("INSERT"));
+    assert_eq!(app.get(&format!("/api/runs/{run}")).await.0, 200, "reading needs no lock");
+    while provider.in_flight() > 0 {
+        tokio::task::yield_now().await;
+    }
+    lock.rollback().await.unwrap();
+    hold(&app, &raw, &[run]).await;
+    assert!(hand_in(&app, "Another?").await.is_ok());
+    assert_eq!(provider.repeated_keys(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_trouble_of_a_sqlite_file_has_a_name() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("conclave.db");
+    let bounds = SqliteBounds { patience: Duration::from_millis(20), most_pages: Some(1) };
+    let full = SqliteStore::open_within(&path, "one", bounds).await.err().unwrap();
+    assert_eq!(full.to_string(), "the database is not available: the disk is full");
+    let store = SqliteStore::open_within(&path, "one", SqliteBounds { most_pages: None, ..bounds }).await.unwrap();
+    let raw = beside(&path).await;
+    let lock = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let locked = store.cancel("01890000-0000-7000-8000-000000000000".parse().unwrap()).await.unwrap_err();
+    assert_eq!(locked.to_string(), "the database is not available: it is locked by another process");
+    lock.rollback().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_trouble_of_a_postgresql_server_has_a_name_without_address_and_statement() {
+    let url = postgres::fresh().await;
+    let store = PostgresStore::open(&url, "one").await.unwrap();
+    let raw = postgres::raw(&url).await;
+    // Every statement that writes a run is refused with the code that its user id names.
+    sqlx::raw_sql(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN RAISE EXCEPTION 'planted INSERT' USING ERRCODE = NEW.user_id; END $$;
+         CREATE TRIGGER refuse BEFORE INSERT ON runs FOR EACH ROW EXECUTE FUNCTION refuse();",
+    )
+    .execute(&raw)
+    .await
+    .unwrap();
+    let cases = [
+        ("53100", "the disk is full"),
+        ("53300", "it has no connection left"),
+        ("55P03", "it is locked by another process"),
+        ("25006", "it is read-only"),
+        ("40001", "too many others write at the same time"),
+        ("XX001", "PostgreSQL error XX001"),
+    ];
+    for (code, name) in cases {
+        let mut run = crate::store::new_run(1, None, "one");
+        run.accepted.question.user.id = code.into();
+        let error = store.accept(run).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("the database is not available: {name}"));
+    }
+}
+
+#[tokio::test]
+async fn what_postgresql_breaks_off_in_favour_of_another_is_tried_again() {
+    let url = postgres::fresh().await;
+    let store = PostgresStore::open(&url, "one").await.unwrap();
+    let raw = postgres::raw(&url).await;
+    // A sequence counts on when its transaction is rolled back: two tries are broken off, the third goes through.
+    sqlx::raw_sql(
+        "CREATE SEQUENCE tries;
+         CREATE FUNCTION break_off() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN
+             IF nextval('tries') <= 2 THEN RAISE EXCEPTION 'deadlock' USING ERRCODE = '40P01'; END IF;
+             RETURN NEW;
+         END $$;
+         CREATE TRIGGER break_off BEFORE INSERT ON runs FOR EACH ROW EXECUTE FUNCTION break_off();",
+    )
+    .execute(&raw)
+    .await
+    .unwrap();
+    let accepted = store.accept(crate::store::new_run(1, None, "one")).await.unwrap();
+    assert_eq!(accepted, journal::Acceptance::New);
+    let (tries,): (i64,) = sqlx::query_as("SELECT last_value FROM tries").fetch_one(&raw).await.unwrap();
+    assert_eq!(tries, 3);
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_be_reached_stops_the_start_and_its_password_is_not_shown() {
+    let good: url::Url = postgres::fresh().await.parse().unwrap();
+    let mut no_such = good.clone();
+    no_such.set_path("no_such_database");
+    no_such.set_password(Some("planted-secret")).unwrap();
+    let mut unknown = good.clone();
+    unknown.set_password(Some("planted-secret")).unwrap();
+    unknown.set_query(Some("sslmod=planted-secret"));
+    let cases = [
+        (
+            "postgres://ada:planted-secret@127.0.0.1:9/conclave".to_owned(),
+            "the database is not available: nobody listens there",
+        ),
+        (no_such.into(), "it has no database of this name"),
+        (unknown.into(), "DATABASE_URL has a parameter that is not known: sslmod"),
+    ];
+    let folder = TempDir::new().unwrap();
+    for (url, name) in cases {
+        for arguments in [&["serve"][..], &["runs"][..], &["config", "check"][..]] {
+            let variables = [
+                ("ANTHROPIC_API_KEY", "k"),
+                ("CONCLAVE_BIND", "127.0.0.1:0"),
+                ("DATABASE_URL", url.as_str()),
+                ("RUST_LOG", "trace"),
+            ];
+            let output = conclave(folder.path(), arguments, &variables).output().await.unwrap();
+            let shown = [output.stdout, output.stderr].concat();
+            let shown = String::from_utf8_lossy(&shown);
+            assert!(!shown.contains("planted-secret"), "{shown}");
+            if arguments[0] != "config" {
+                assert_eq!(output.status.code(), Some(1), "{shown}");
+                assert!(shown.contains(name), "{shown}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_schema_of_a_later_version_is_refused() {
+    let url = postgres::fresh().await;
+    drop(PostgresStore::open(&url, "one").await.unwrap());
+    let raw = postgres::raw(&url).await;
+    let later = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+                 VALUES (999, 'later', true, '', 0)";
+    sqlx::query(later).execute(&raw).await.unwrap();
+    let error = PostgresStore::open(&url, "one").await.err().unwrap();
+    assert!(matches!(error, Error::Migration(_)), "{error}");
+}

@@ -1,0 +1,291 @@
+//! Money under a hostile provider, in any schedule: whatever it bills, however it fails, whoever cancels, and wherever the
+//! process dies, no run spends more than its cap as long as nobody bills more than was reserved; and who does is paid
+//! nothing more by that run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use conclave::app::{App, Submission};
+use conclave::clock::Clock;
+use conclave::committee::invariants::{self, Exhibit};
+use conclave::domain::{Context, Mode, Question, RunId, Source, Usd, User};
+use conclave::journal::{self, Cause, Ending, Entry, Event, SqliteStore, views};
+use conclave::llm::{BreakerSettings, ChatModel, ChatReply, ChatRequest, Error, Registry, Stop, Usage};
+use proptest::prelude::*;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::app::config;
+use crate::support::mix::mixed;
+use crate::support::scripted::{ScriptedModel, honest};
+use crate::support::{Scenario, Setup};
+
+const CASES: u32 = if cfg!(feature = "long-chaos") { 400 } else { 24 };
+
+/// Every run of a case ends within this time, or it never does.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Answers like the script, and does to each call what its number says.
+struct Hostile {
+    script: ScriptedModel,
+    seed: u64,
+    calls: AtomicU64,
+    /// Whether it may bill more than the request allows.
+    greedy: bool,
+}
+
+#[async_trait]
+impl ChatModel for Hostile {
+    async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        let drawn = mixed(self.seed, &number.to_string());
+        tokio::time::sleep(Duration::from_millis((drawn >> 40) % 12)).await;
+        let reply = self.script.chat(request).await?;
+        let provider = || "hostile".to_owned();
+        let billed = |input, output| Some(Usage { input, output, ..Usage::default() });
+        let most = u64::from(request.max_tokens);
+        let status = |status, retry_after| {
+            Err(Error::Status { provider: provider(), status, detail: "as the test asked".into(), retry_after })
+        };
+        if self.greedy && drawn.is_multiple_of(11) {
+            let usage = match (drawn >> 8) % 4 {
+                0 => billed(500, most * 40),
+                1 => billed(999_999_999, 999_999_999),
+                2 => billed(u64::MAX, u64::MAX),
+                _ => Some(Usage { cache_write: 5_000_000, ..Usage::default() }),
+            };
+            return Ok(ChatReply { usage, ..reply });
+        }
+        match (drawn >> 8) % 40 {
+            0 => Err(Error::Timeout { provider: provider(), after: request.timeout }),
+            1 => {
+                tokio::time::sleep(request.timeout).await;
+                Err(Error::Timeout { provider: provider(), after: request.timeout })
+            }
+            2 => Err(Error::Broken { provider: provider(), detail: "cut".into() }),
+            3 => Err(Error::Connect { provider: provider(), detail: "refused".into() }),
+            4 => Err(Error::Unreadable { provider: provider(), detail: "a page".into() }),
+            5 => status(529, None),
+            6 => status(429, Some(Duration::from_millis(20))),
+            7 => status(429, Some(Duration::from_secs(3600))),
+            8 => status(408, None),
+            9 => status(400, None),
+            10 => Ok(ChatReply { text: "prose and no JSON".into(), ..reply }),
+            11 => Ok(ChatReply { text: String::new(), ..reply }),
+            12 => Ok(ChatReply { stop: Stop::Refusal, ..reply }),
+            13 => {
+                let half = reply.text.chars().take(reply.text.len() / 2).collect();
+                Ok(ChatReply { text: half, stop: Stop::MaxTokens, ..reply })
+            }
+            14 | 15 => Ok(ChatReply { usage: None, ..reply }),
+            16 => Ok(ChatReply { usage: Some(Usage::default()), ..reply }),
+            17..=19 => Ok(ChatReply { usage: billed(900, most), ..reply }),
+            // Slower than its kind: a second call is made beside it.
+            20..=24 => {
+                tokio::time::sleep(Duration::from_millis(60)).await;
+                Ok(reply)
+            }
+            _ => Ok(reply),
+        }
+    }
+}
+
+/// Two processes of one service, one after the other, on one journal.
+struct House {
+    folder: TempDir,
+    setup: Setup,
+    seed: u64,
+    greedy: bool,
+}
+
+impl House {
+    async fn open(&self, owner: &str, generation: u64) -> Arc<App> {
+        let path = self.folder.path().join("conclave.db");
+        let config = config("http://127.0.0.1:9", &format!("sqlite://{}", path.display()), &self.setup);
+        let store = SqliteStore::open(&path, owner).await.unwrap();
+        let script = ScriptedModel { scenario: Scenario::converging(), twist: honest() };
+        let hostile = Hostile { script, seed: self.seed ^ generation, calls: AtomicU64::new(0), greedy: self.greedy };
+        let mut models =
+            Registry::default().with_breaker(BreakerSettings { failures: 4, ..BreakerSettings::default() });
+        models.insert("anthropic", Arc::new(hostile), 8);
+        App::assemble(config, Clock::System, Arc::new(store), models, owner.into()).unwrap()
+    }
+
+    /// What a process leaves behind that is killed: the file of its lock, which nobody holds any more.
+    fn bury(&self, owner: &str) {
+        std::fs::write(self.folder.path().join("conclave.db.owners").join(owner), "").unwrap();
+    }
+}
+
+fn question(number: u64, mode: Mode) -> Submission {
+    let question = Question {
+        source: Source::Http,
+        mode,
+        user: User { id: format!("u{number}"), name: "Ada".into() },
+        context: Context::default(),
+        message: Scenario::converging().message,
+        attachments: vec![],
+    };
+    Submission { question, idempotency_key: Some(format!("k{number}")), correlation_id: None }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+/// Holds one run's journal against everything that must be true of it.
+fn hold(run: RunId, entries: &[Entry], row: &journal::RunRow, threshold: f64) {
+    assert_eq!(journal::verify(run, entries, &row.head_hash), Ok(()));
+    let Some(finished) = views::finished(entries) else { panic!("run {run} has no end") };
+    let mut reserved: BTreeMap<&str, Usd> = BTreeMap::new();
+    let mut known: BTreeMap<&str, Usd> = BTreeMap::new();
+    let (mut settled, mut overbilled) = (Usd::ZERO, false);
+    for entry in entries {
+        match &entry.event {
+            Event::CallSent(sent) => {
+                let amount = sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount);
+                assert!(!overbilled || amount == Usd::ZERO, "{} was bought after an overbilled call", sent.call);
+                assert_eq!(known.insert(&sent.call, amount), None, "{} was sent twice", sent.call);
+                reserved.insert(&sent.call, amount);
+            }
+            Event::CallSettled(end) => {
+                let amount = reserved.remove(end.call.as_str()).expect("a call is sent before it is settled");
+                settled += end.cost;
+                overbilled |= end.cost > amount;
+            }
+            _ => {}
+        }
+        let committed = settled + reserved.values().copied().sum();
+        assert!(overbilled || committed <= row.cap, "{committed} of {} at {}", row.cap, entry.key);
+    }
+    assert!(reserved.is_empty(), "every call is settled: {reserved:?}");
+    assert_eq!((row.spent, finished.spent), (settled, settled));
+    let cause = |cause| matches!(&finished.ending, Ending::Failed { cause: c, .. } if *c == cause);
+    assert!(!cause(Cause::Internal), "{:?}", finished.ending);
+    if let Ending::Replied { reply } = &finished.ending {
+        assert_eq!(reply.meta.budget.exceeded, overbilled);
+        let events: Vec<Event> =
+            entries.iter().map(|e| e.event.clone()).filter(|e| !matches!(e, Event::Finished(_))).collect();
+        let mode = views::accepted(entries).unwrap().question.mode;
+        let chain = journal::verify(run, entries, &row.head_hash);
+        let exhibit = Exhibit { reply, mode, events: &events, chain, threshold, secrets: &[] };
+        assert_eq!(invariants::check(&exhibit), vec![], "{}", reply.text);
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Schedule {
+    seed: u64,
+    greedy: bool,
+    cap_cents: u64,
+    modes: Vec<u8>,
+    /// Milliseconds after which a run is cancelled, by its number.
+    cancels: BTreeMap<u8, u64>,
+    /// Milliseconds after which the process dies.
+    dies_after: Option<u64>,
+}
+
+fn schedules() -> impl Strategy<Value = Schedule> {
+    let modes = prop::collection::vec(0u8..3, 1..5);
+    let cancels = prop::collection::btree_map(0u8..5, 0u64..200, 0..2);
+    let dies_after = prop::option::of(5u64..300);
+    (any::<u64>(), prop::bool::weighted(0.3), 2u64..40, modes, cancels, dies_after).prop_map(
+        |(seed, greedy, cap_cents, modes, cancels, dies_after)| Schedule {
+            seed,
+            greedy,
+            cap_cents,
+            modes,
+            cancels,
+            dies_after,
+        },
+    )
+}
+
+fn setup(cap_cents: u64) -> Setup {
+    let role = |model: &str, fallback: &str| {
+        json!({ "provider": "anthropic", "model": model, "maxTokens": 1200,
+                "fallback": { "provider": "anthropic", "model": fallback, "maxTokens": 900 } })
+    };
+    let cap = (cap_cents as f64 / 100.0).to_string();
+    Setup::default()
+        .env("NORMAL_MAX_USD", cap.clone())
+        .env("DEEP_MAX_USD", cap)
+        .set("/policy/retry", json!({ "attempts": 3, "baseMs": 1, "maxMs": 10 }))
+        .set("/policy/deadlines", json!({ "connect": 1, "call": 1, "ask": 4, "audit": 4, "deep": 4 }))
+        .set("/policy/hedge", json!({ "enabled": true, "leastSamples": 3, "leastMs": 5 }))
+        .set("/models/roles/master", role("MASTER_MODEL", "SOLVER_MODEL"))
+        .set("/models/roles/solver", role("SOLVER_MODEL", "MASTER_MODEL"))
+}
+
+async fn begin(app: &Arc<App>, schedule: &Schedule) -> Vec<RunId> {
+    let mut runs = vec![];
+    for (number, mode) in (0u64..).zip(&schedule.modes) {
+        let mode = [Mode::Ask, Mode::Audit, Mode::Deep][usize::from(*mode)];
+        // Sent twice at once: one run.
+        let (once, again) = tokio::join!(app.submit(question(number, mode)), app.submit(question(number, mode)));
+        let (once, again) = (once.unwrap(), again.unwrap());
+        assert_eq!(once.run, again.run);
+        runs.push(once.run);
+    }
+    runs
+}
+
+async fn cancel(app: &Arc<App>, runs: &[RunId], schedule: &Schedule) {
+    for (number, after) in &schedule.cancels {
+        if let Some(run) = runs.get(usize::from(*number)) {
+            tokio::time::sleep(Duration::from_millis(*after)).await;
+            app.cancel(*run).await.unwrap();
+        }
+    }
+}
+
+fn play(schedule: &Schedule) {
+    let house = House {
+        folder: TempDir::new().unwrap(),
+        setup: setup(schedule.cap_cents),
+        seed: schedule.seed,
+        greedy: schedule.greedy,
+    };
+    let mut first = Some(runtime());
+    let runs = first.as_ref().unwrap().block_on(async {
+        let app = house.open("first", 0).await;
+        let runs = begin(&app, schedule).await;
+        let cancelling = cancel(&app, &runs, schedule);
+        match schedule.dies_after {
+            Some(after) => {
+                let _ = tokio::time::timeout(Duration::from_millis(after), cancelling).await;
+            }
+            None => cancelling.await,
+        }
+        runs
+    });
+    if schedule.dies_after.is_some() {
+        // Every task is dropped where it stands.
+        drop(first.take());
+        house.bury("first");
+    }
+    let second = first.unwrap_or_else(runtime);
+    second.block_on(async {
+        let app = house.open("second", 1).await;
+        app.keep_recovering();
+        for run in runs {
+            tokio::time::timeout(PATIENCE, app.finished(run)).await.expect("every run ends").unwrap();
+            let row = app.run(run).await.unwrap().unwrap();
+            let entries = app.entries(run).await.unwrap();
+            hold(run, &entries, &row, app.config.policy.ask_user_threshold);
+        }
+        app.drain(PATIENCE).await;
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: CASES, max_shrink_iters: 20, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_schedule_of_a_hostile_provider_passes_the_cap(schedule in schedules()) {
+        play(&schedule);
+    }
+}

@@ -1,0 +1,209 @@
+//! A provider in trouble: circuits, hedges, fallbacks, and how many runs end well when a fifth of all calls goes wrong.
+
+use std::time::Duration;
+
+use conclave::journal::{CallResult, Cause, Ending, Event, views};
+use serde_json::{Value, json};
+
+use crate::support::{Fault, MockProvider, Setup, TestApp, chat, mix};
+
+const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+
+fn breaking_after(failures: u32) -> Setup {
+    Setup::default().set("/policy/breaker", json!({ "failures": failures, "openSeconds": 60 }))
+}
+
+#[tokio::test]
+async fn an_open_circuit_fails_for_free_and_the_run_is_502() {
+    let provider = MockProvider::start().await;
+    provider.on("*", Fault::Status(529));
+    let app = TestApp::with(&provider, breaking_after(2)).await;
+    let first = app.post(&chat("ask", QUESTION)).send().await.unwrap();
+    assert_eq!(first.status(), 502);
+    assert_eq!(provider.calls().len(), 2, "the third attempt was not made");
+    let second = app.post(&chat("ask", QUESTION)).send().await.unwrap();
+    assert_eq!(second.status(), 502);
+    let body: Value = second.json().await.unwrap();
+    assert!(body["detail"].as_str().unwrap().contains("circuit open"), "{body}");
+    assert_eq!(provider.calls().len(), 2, "the model is not asked");
+    let run = body["requestId"].as_str().unwrap().parse().unwrap();
+    assert_eq!(app.app.run(run).await.unwrap().unwrap().spent, conclave::domain::Usd::ZERO);
+    let circuits = app.app.committee().models.circuits();
+    assert_eq!((circuits.len(), circuits[0].state.as_str(), circuits[0].opened_total), (1, "open", 1));
+}
+
+#[tokio::test]
+async fn an_open_circuit_sends_the_role_to_its_fallback_at_once() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/solver", Fault::Status(500)).times(2);
+    let solver = json!({ "provider": "anthropic", "model": "EDITOR_MODEL", "maxTokens": 1000,
+                         "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
+    let setup = breaking_after(2).env("EDITOR_MODEL", "claude-opus-4-5").set("/models/roles/solver", solver);
+    let app = TestApp::with(&provider, setup).await;
+    for _ in 0..2 {
+        let got = app.ask("ask", QUESTION).await;
+        assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
+    }
+    let models: Vec<String> = provider.calls_of("r1/solver").into_iter().map(|call| call.model).collect();
+    assert_eq!(models, ["claude-opus-4-5", "claude-opus-4-5", "claude-sonnet-4-5", "claude-sonnet-4-5"]);
+}
+
+#[tokio::test]
+async fn a_wait_that_the_stage_has_no_time_for_is_not_slept_through() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/solver", Fault::RateLimited { retry_after_secs: 3600 }).once();
+    let solver = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 1000,
+                         "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
+    let app = TestApp::with(&provider, Setup::default().set("/models/roles/solver", solver)).await;
+    let got = app.ask("ask", QUESTION).await;
+    assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
+    let models: Vec<String> = provider.calls_of("r1/solver").into_iter().map(|call| call.model).collect();
+    assert_eq!(models, ["claude-haiku-4-5", "claude-sonnet-4-5"]);
+}
+
+#[tokio::test]
+async fn a_refusal_and_a_malformed_output_are_answers_and_no_reason_to_ask_another_model() {
+    for fault in [Fault::Refusal, Fault::Malformed] {
+        let provider = MockProvider::start().await;
+        provider.on("r1/solver*", fault);
+        let solver = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 1000,
+                             "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
+        let app = TestApp::with(&provider, Setup::default().set("/models/roles/solver", solver)).await;
+        let got = app.ask("ask", QUESTION).await;
+        assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!(["solver"]));
+        assert!(provider.calls_of("r1/solver*").iter().all(|call| call.model == "claude-haiku-4-5"));
+    }
+}
+
+#[tokio::test]
+async fn a_master_that_declines_or_is_sent_back_is_done_without() {
+    for fault in [Fault::Refusal, Fault::EmptyText, Fault::Status(400)] {
+        let provider = MockProvider::start().await;
+        provider.on("plan", fault.clone());
+        provider.on("synthesis", fault.clone());
+        let app = TestApp::start(&provider).await;
+        let got = app.ask("audit", QUESTION).await;
+        assert_eq!(got.body["audit"]["planObtained"], "by hints", "{fault:?}");
+        assert!(got.text().contains("no synthesis: this is the best single report"), "{fault:?}: {}", got.text());
+    }
+}
+
+#[tokio::test]
+async fn what_may_have_been_billed_is_counted_before_it_is_asked_again() {
+    for (fault, billed) in [
+        (Fault::Hang(Duration::from_secs(30)), true),
+        (Fault::CutBody, true),
+        (Fault::Html, true),
+        (Fault::Status(504), true),
+        (Fault::Status(408), true),
+        (Fault::Status(529), false),
+    ] {
+        let provider = MockProvider::start().await;
+        provider.on("r1/solver", fault.clone()).once();
+        let deadlines = json!({ "connect": 1, "call": 1, "ask": 10, "audit": 10, "deep": 10 });
+        let app = TestApp::with(&provider, Setup::default().set("/policy/deadlines", deadlines)).await;
+        let got = app.ask("ask", QUESTION).await;
+        assert_eq!(provider.count_step("r1/solver"), 2, "{fault:?}");
+        let amounts = got.events().fold((None, None), |(reserved, cost), event| match event {
+            Event::CallSent(e) if e.call == "r1/solver" => (e.reserved.as_ref().map(|r| r.amount), cost),
+            Event::CallSettled(e) if e.call == "r1/solver" => (reserved, Some(e.cost)),
+            _ => (reserved, cost),
+        });
+        let expected = if billed { amounts.0 } else { Some(conclave::domain::Usd::ZERO) };
+        assert_eq!(amounts.1, expected, "{fault:?}");
+    }
+}
+
+fn hedging() -> Setup {
+    let deadlines = json!({ "connect": 1, "call": 10, "ask": 40, "audit": 40, "deep": 40 });
+    Setup::default()
+        .set("/policy/hedge", json!({ "enabled": true, "leastSamples": 1, "leastMs": 200 }))
+        .set("/policy/deadlines", deadlines)
+        .env("NORMAL_MAX_USD", "0.4")
+}
+
+#[tokio::test]
+async fn a_call_that_everything_waits_for_gets_a_twin_and_the_first_answer_wins() {
+    for step in ["plan", "synthesis", "r1/verifier"] {
+        let provider = MockProvider::start().await;
+        let app = TestApp::with(&provider, hedging()).await;
+        app.ask("ask", QUESTION).await;
+        provider.reset();
+        provider.on(step, Fault::Hang(Duration::from_secs(30))).once();
+        let got = app.ask("ask", &format!("new: {QUESTION}")).await;
+        assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]), "{step}");
+        let keys: Vec<String> = provider.calls_of(step).into_iter().map(|call| call.key).collect();
+        assert_eq!(keys, [step.to_owned(), format!("{step}#2")]);
+        let end = |call: &str| {
+            got.events().find_map(|event| match event {
+                Event::CallSettled(e) if e.call == call => Some(e.clone()),
+                _ => None,
+            })
+        };
+        let (loser, winner) = (end(step).unwrap(), end(&format!("{step}#2")).unwrap());
+        assert!(matches!(winner.result, CallResult::Answered { .. }));
+        assert!(matches!(&loser.result, CallResult::Failed { cause, .. } if cause == "overtaken"), "{loser:?}");
+        let reserved = got.events().find_map(|event| match event {
+            Event::CallSent(e) if e.call == step => e.reserved.as_ref().map(|r| r.amount),
+            _ => None,
+        });
+        assert_eq!(Some(loser.cost), reserved, "it may be billed all the same");
+        assert!(got.body["meta"]["budget"]["estimatedUsd"].as_f64().unwrap() <= 0.4);
+    }
+}
+
+#[tokio::test]
+async fn without_the_policy_or_without_money_there_is_no_twin() {
+    for setup in [
+        Setup::default().set("/policy/hedge", json!({ "enabled": false, "leastSamples": 1, "leastMs": 1 })),
+        hedging().env("NORMAL_MAX_USD", "0.06"),
+    ] {
+        let provider = MockProvider::start().await;
+        let app = TestApp::with(&provider, setup).await;
+        app.ask("ask", QUESTION).await;
+        provider.reset();
+        provider.on("synthesis", Fault::Latency(Duration::from_millis(1500))).once();
+        app.ask("ask", &format!("new: {QUESTION}")).await;
+        assert_eq!(provider.count_step("synthesis"), 1);
+    }
+}
+
+#[tokio::test]
+async fn with_a_fifth_of_all_calls_going_wrong_the_runs_end_as_counted() {
+    const RUNS: usize = 40;
+    let provider = MockProvider::start().await;
+    let faults = mix::kinds().into_iter().map(|(_, fault)| fault).collect();
+    provider.mix(Some(mix::of(7, 20, faults)));
+    let deadlines = json!({ "connect": 2, "call": 3, "ask": 60, "audit": 60, "deep": 60 });
+    let retry = json!({ "attempts": 4, "baseMs": 5, "maxMs": 1000 });
+    let app =
+        TestApp::with(&provider, Setup::default().set("/policy/deadlines", deadlines).set("/policy/retry", retry))
+            .await;
+    let asked = (0..RUNS).map(|case| {
+        let mut body = chat("ask", &format!("{QUESTION} (case {case})"));
+        body["user"]["id"] = json!(format!("u{case}"));
+        let request = app.post(&body);
+        let app = &app;
+        async move {
+            let response = request.send().await.unwrap();
+            let status = response.status().as_u16();
+            let run = response.headers()["x-request-id"].to_str().unwrap().parse().unwrap();
+            (status, run, app.entries(run).await)
+        }
+    });
+    let ends = futures_util::future::join_all(asked).await;
+    let mut counts = std::collections::BTreeMap::new();
+    for (status, _, entries) in &ends {
+        let ending = &views::finished(entries).unwrap().ending;
+        match status {
+            200 => assert!(matches!(ending, Ending::Replied { .. })),
+            502 => assert!(matches!(ending, Ending::Failed { cause: Cause::Provider, .. })),
+            _ => panic!("{status}: {ending:?}"),
+        }
+        if *status != 200 {
+            eprintln!("{status}: {ending:?}");
+        }
+        *counts.entry(*status).or_insert(0) += 1;
+    }
+    assert_eq!(counts, std::collections::BTreeMap::from([(200, RUNS)]));
+}

@@ -1,0 +1,202 @@
+//! Secrets are planted everywhere, everybody is made to talk, and then nothing may hold one of them.
+
+use std::path::Path;
+
+use conclave::domain::BearerToken;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use wiremock::matchers::any;
+use wiremock::{Mock, MockServer, Request, ResponseTemplate};
+
+use crate::support::daemon::Daemon;
+use crate::support::program::conclave;
+use crate::support::{MockProvider, Scenario, chat, client};
+
+const API_KEY: &str = "sk-planted-key-51c0ffee9d2b7a64";
+const FIXED: &str = "planted-fixed-token-3be1f7";
+const PASSWORD: &str = "planted-password-77ab12cd";
+const DATABASE: &str = "planted-database-0451fe";
+
+/// Everything that was seen, with the place where.
+struct Seen(Vec<(String, Vec<u8>)>);
+
+impl Seen {
+    fn add(&mut self, place: impl Into<String>, bytes: impl Into<Vec<u8>>) {
+        self.0.push((place.into(), bytes.into()));
+    }
+
+    async fn response(&mut self, place: &str, request: reqwest::RequestBuilder) -> u16 {
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        self.add(format!("headers of {place}"), format!("{:?}", response.headers()));
+        self.add(place, response.text().await.unwrap());
+        status
+    }
+
+    async fn command(&mut self, folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+        let output = conclave(folder, arguments, variables).output().await.unwrap();
+        self.add(format!("standard output of {arguments:?}"), output.stdout.clone());
+        self.add(format!("standard error of {arguments:?}"), output.stderr);
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn files(&mut self, folder: &Path) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                self.files(&path);
+            } else {
+                self.add(path.display().to_string(), std::fs::read(&path).unwrap());
+            }
+        }
+    }
+
+    /// The places where a secret stands.
+    fn leaks(&self, secrets: &[&str]) -> Vec<String> {
+        let holds = |bytes: &[u8], secret: &str| bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+        let leaks = self.0.iter().flat_map(|(place, bytes)| {
+            secrets.iter().filter(|secret| holds(bytes, secret)).map(move |secret| format!("{secret} in {place}"))
+        });
+        leaks.collect()
+    }
+}
+
+fn with_password(url: &str) -> String {
+    url.replacen("http://", &format!("http://ada:{PASSWORD}@"), 1)
+}
+
+fn basic() -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(format!("ada:{PASSWORD}"))
+}
+
+#[tokio::test]
+async fn models_that_know_every_secret_give_none_away() {
+    let folder = TempDir::new().unwrap();
+    let all = format!("{API_KEY} {FIXED} {PASSWORD}");
+    let scenario = Scenario::agreeing();
+    let provider = MockProvider::playing(scenario.clone()).await;
+    let mut report = scenario.report("r1/solver");
+    for pointer in ["/units/0/text", "/reasoning", "/answerSummary/0"] {
+        let text = report.pointer_mut(pointer).unwrap();
+        *text = json!(format!("{} {all}", text.as_str().unwrap()));
+    }
+    provider.reply_with("r1/solver", report);
+    provider.reply_text("r1/critic", format!("no JSON, but {all}"));
+    let mut synthesis = scenario.synthesis();
+    synthesis["replyMarkdown"] = json!(format!("{} The key is {all}.", synthesis["replyMarkdown"].as_str().unwrap()));
+    provider.reply_with("synthesis", synthesis);
+    let url = with_password(&provider.url());
+    let variables = [
+        ("ANTHROPIC_API_KEY", API_KEY),
+        ("ANTHROPIC_BASE_URL", url.as_str()),
+        ("CONCLAVE_TOKEN", FIXED),
+        ("RUST_LOG", "trace"),
+    ];
+    let mut seen = Seen(vec![]);
+    let create = ["token", "create", "--name", "planted", "--scope", "chat"];
+    let made = conclave(folder.path(), &create, &variables).output().await.unwrap();
+    seen.add("standard error of token create", made.stderr);
+    let token = BearerToken::parse(String::from_utf8(made.stdout).unwrap().trim()).unwrap();
+    let secret = token.reveal().rsplit('_').next().unwrap().to_owned();
+    let service = Daemon::start(folder.path(), &variables).await;
+    let client = client();
+    let post = |path: &str, body: &Value| client.post(format!("{}{path}", service.url)).json(body);
+    let get = |path: &str| client.get(format!("{}{path}", service.url)).bearer_auth(token.reveal());
+    let question = format!("{} My key is {all}.", scenario.message);
+    for mode in ["ask", "audit"] {
+        let request = post("/api/chat", &chat(mode, &question)).bearer_auth(token.reveal());
+        assert_eq!(seen.response(mode, request).await, 200);
+    }
+    let events = post("/api/chat", &chat("audit", &question)).header("accept", "text/event-stream").bearer_auth(FIXED);
+    assert_eq!(seen.response("event stream", events).await, 200);
+    assert_eq!(seen.response("quote", post("/api/quote", &chat("ask", &question)).bearer_auth(FIXED)).await, 200);
+    for wrong in [format!("{FIXED}x"), format!("{}0", token.reveal()), format!("{API_KEY} {FIXED}")] {
+        assert_eq!(seen.response("a wrong token", post("/api/chat", &chat("ask", "x")).bearer_auth(wrong)).await, 401);
+    }
+    let misplaced =
+        client.get(format!("{}/api/runs?token={}", service.url, token.reveal())).bearer_auth(token.reveal());
+    assert_eq!(seen.response("a token in the query", misplaced).await, 400);
+    for open in ["/health", "/ready", "/api/runs"] {
+        assert_eq!(seen.response(open, get(open)).await, 200);
+    }
+    let runs: Value = get("/api/runs").send().await.unwrap().json().await.unwrap();
+    for run in runs["runs"].as_array().unwrap() {
+        let id = run["id"].as_str().unwrap();
+        for view in ["", "/journal", "/events"] {
+            seen.response(view, get(&format!("/api/runs/{id}{view}"))).await;
+        }
+        seen.command(folder.path(), &["show", id], &variables).await;
+        seen.command(folder.path(), &["show", id, "--json"], &variables).await;
+    }
+    for command in [&["config", "check"][..], &["doctor"], &["runs"], &["token", "list"], &["audit", &scenario.message]]
+    {
+        seen.command(folder.path(), command, &variables).await;
+    }
+    seen.add("the service's log", service.stop().await);
+    seen.files(folder.path());
+    let secrets = [API_KEY, FIXED, PASSWORD, &basic(), &secret];
+    assert_eq!(seen.leaks(&secrets), [""; 0]);
+    let replies: Vec<_> = seen.0.iter().filter(|(place, _)| place == "ask").collect();
+    let reply = String::from_utf8_lossy(&replies[0].1).into_owned();
+    assert!(reply.contains("[secret]"), "the models did talk: {reply}");
+}
+
+#[tokio::test]
+async fn providers_that_echo_what_they_were_sent_give_nothing_away() {
+    let provider = MockServer::start().await;
+    // Every header that came, as an error of this status or as a body that is no reply at all.
+    let echo = |request: &Request, status: u16| {
+        let headers = format!("{:?} {API_KEY} Bearer {API_KEY} {PASSWORD}", request.headers);
+        if status == 200 {
+            return ResponseTemplate::new(200).set_body_json(json!({ "content": headers, "model": headers }));
+        }
+        let error = json!({ "type": "error", "error": { "type": "authentication_error", "message": headers } });
+        ResponseTemplate::new(status).set_body_json(error)
+    };
+    let url = with_password(&provider.uri());
+    let secrets = [API_KEY, FIXED, PASSWORD, DATABASE, &basic()];
+    let mut seen = Seen(vec![]);
+    for status in [200, 400, 401, 403, 500] {
+        provider.reset().await;
+        Mock::given(any()).respond_with(move |request: &Request| echo(request, status)).mount(&provider).await;
+        let folder = TempDir::new().unwrap();
+        let variables = [
+            ("ANTHROPIC_API_KEY", API_KEY),
+            ("ANTHROPIC_BASE_URL", url.as_str()),
+            ("CONCLAVE_TOKEN", FIXED),
+            ("RUST_LOG", "trace"),
+        ];
+        let service = Daemon::start(folder.path(), &variables).await;
+        let ask = client().post(format!("{}/api/chat", service.url)).bearer_auth(FIXED).json(&chat("ask", "Why?"));
+        assert_eq!(seen.response("a failed ask", ask).await, 502);
+        let runs = client().get(format!("{}/api/runs", service.url)).bearer_auth(FIXED);
+        assert_eq!(seen.response("the failed run", runs).await, 200);
+        seen.add("the service's log", service.stop().await);
+        seen.command(folder.path(), &["doctor"], &variables).await;
+        seen.files(folder.path());
+    }
+    assert_eq!(seen.leaks(&secrets), [""; 0]);
+}
+
+#[tokio::test]
+async fn addresses_with_passwords_are_not_repeated_when_they_are_of_no_use() {
+    let folder = TempDir::new().unwrap();
+    let database = format!("postgres://ada:{DATABASE}@127.0.0.1:1/conclave");
+    let odd = format!("mysql://ada:{DATABASE}@127.0.0.1:1/conclave");
+    let base = format!("ftp://ada:{PASSWORD}@127.0.0.1:1");
+    let mut seen = Seen(vec![]);
+    for url in [&database, &odd] {
+        let variables = [
+            ("ANTHROPIC_API_KEY", API_KEY),
+            ("ANTHROPIC_BASE_URL", base.as_str()),
+            ("DATABASE_URL", url.as_str()),
+            ("CONCLAVE_TOKEN", FIXED),
+            ("RUST_LOG", "trace"),
+        ];
+        for command in [&["config", "check"][..], &["runs"], &["serve"], &["doctor", "--offline"], &["token", "list"]] {
+            seen.command(folder.path(), command, &variables).await;
+        }
+    }
+    assert_eq!(seen.leaks(&[API_KEY, FIXED, PASSWORD, DATABASE]), [""; 0]);
+}

@@ -1,0 +1,64 @@
+//! Every kind of fault, mixed by a seed: the same case and the same attempt meet the same fault in every run of a test.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::record::Call;
+use super::script::{Fault, Mix};
+
+/// Longer than any call's time in the tests.
+const FOR_EVER: Duration = Duration::from_secs(60);
+
+/// Every kind of fault, with the name that tables give it.
+pub fn kinds() -> Vec<(&'static str, Fault)> {
+    vec![
+        ("connection reset", Fault::Hang(Duration::ZERO)),
+        ("reset mid-body", Fault::CutBody),
+        ("hang", Fault::Hang(FOR_EVER)),
+        ("408", Fault::Status(408)),
+        ("409", Fault::Status(409)),
+        ("429, retry-after 1 s", Fault::RateLimited { retry_after_secs: 1 }),
+        ("429", Fault::Status(429)),
+        ("500", Fault::Status(500)),
+        ("502", Fault::Status(502)),
+        ("503", Fault::Status(503)),
+        ("529", Fault::Status(529)),
+        ("400", Fault::Status(400)),
+        ("truncated JSON", Fault::CutJson),
+        ("no JSON", Fault::Malformed),
+        ("wrong schema", Fault::WrongSchema),
+        ("a proxy's page", Fault::Html),
+        ("refusal", Fault::Refusal),
+        ("empty", Fault::EmptyText),
+        ("slow", Fault::Latency(Duration::from_millis(400))),
+    ]
+}
+
+/// So many of a hundred calls meet one of `faults`. A call is known by the case that its question names ("case 17") and
+/// by its step and attempt, not by the run's id, which is another each time.
+pub fn of(seed: u64, percent: u64, faults: Vec<Fault>) -> Mix {
+    Arc::new(move |call| {
+        let case = case_of(call)?;
+        let drawn = mixed(seed, &format!("{case}/{}", call.key));
+        if drawn % 100 >= percent {
+            return None;
+        }
+        let index = usize::try_from((drawn >> 20) % faults.len() as u64).ok()?;
+        faults.get(index).cloned()
+    })
+}
+
+fn case_of(call: &Call) -> Option<u64> {
+    let prompt = call.prompt();
+    let (_, rest) = prompt.split_once("case ")?;
+    rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok()
+}
+
+/// A number that looks random and is the same for the same seed and text (FNV-1a, then the end of SplitMix64).
+pub fn mixed(seed: u64, text: &str) -> u64 {
+    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15), fold);
+    let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
+}

@@ -1,0 +1,16 @@
+//! The real binary.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+/// The binary in a folder of its own, with no environment but what is given.
+pub fn conclave(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_conclave"));
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.json");
+    command.args(arguments).current_dir(folder).env_clear().env("CONCLAVE_CONFIG", config).env("USER", "ada");
+    command.env("LLVM_PROFILE_FILE", "/dev/null").envs(variables.iter().copied());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+}

@@ -1,0 +1,71 @@
+//! Databases of every released schema come up to date and lose nothing. `tests/fixtures/database-NNNN.sql` was written
+//! by the release whose newest migration is NNNN: one finished run, and one that was cut short in its first round.
+
+use std::sync::Arc;
+
+use conclave::journal::{Ending, RunFilter, RunState, SqliteStore, Store as _, verify};
+use tempfile::TempDir;
+
+use crate::support::{MockProvider, Setup, TestApp};
+
+const RELEASED: [(&str, &str); 1] = [("0001", include_str!("../fixtures/database-0001.sql"))];
+
+async fn database(dump: &'static str) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join("conclave.db"));
+    let pool = sqlx::SqlitePool::connect_with(options.create_if_missing(true).foreign_keys(false)).await.unwrap();
+    sqlx::raw_sql(dump).execute(&pool).await.unwrap();
+    pool.close().await;
+    folder
+}
+
+#[tokio::test]
+async fn every_released_database_comes_up_to_date_with_its_chains_whole() {
+    for (version, dump) in RELEASED {
+        let folder = database(dump).await;
+        let store = SqliteStore::open(&folder.path().join("conclave.db"), "new").await.unwrap();
+        store.ready().await.unwrap();
+        let rows = store.runs(&RunFilter { limit: 10, ..RunFilter::default() }).await.unwrap();
+        let states: Vec<RunState> = rows.iter().map(|row| row.state).collect();
+        assert_eq!(states, [RunState::Running, RunState::Answered], "{version}");
+        for row in rows {
+            let entries = store.entries(row.id, 0).await.unwrap();
+            assert_eq!(verify(row.id, &entries, &row.head_hash), Ok(()), "{version}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_an_older_release_left_is_finished_by_this_one() {
+    for (version, dump) in RELEASED {
+        let folder = Arc::new(database(dump).await);
+        let provider = MockProvider::start().await;
+        let app = TestApp::on(&provider, Setup::default(), folder).await;
+        let left = app.app.runs(&RunFilter { limit: 1, ..RunFilter::default() }).await.unwrap();
+        let run = left[0].id;
+        app.app.keep_recovering();
+        let ending = app.ended(run).await;
+        assert!(matches!(ending, Ending::Replied { .. }), "{version}: {ending:?}");
+        let row = app.app.run(run).await.unwrap().unwrap();
+        assert_eq!(verify(run, &app.entries(run).await, &row.head_hash), Ok(()));
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_release_is_refused_and_left_as_it_is() {
+    let folder = database(RELEASED[0].1).await;
+    let path = folder.path().join("conclave.db");
+    drop(SqliteStore::open(&path, "new").await.unwrap());
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+    sqlx::query(
+        "INSERT INTO _sqlx_migrations (version, description, installed_on, success, checksum, execution_time)
+         VALUES (9999, 'later', '2030-01-01', TRUE, X'00', 0)",
+    )
+    .execute(&pool)
+    .await
+    .unwrap();
+    let error = SqliteStore::open(&path, "new").await.err().unwrap().to_string();
+    assert!(error.contains("9999"), "{error}");
+    let (runs,): (i64,) = sqlx::query_as("SELECT COUNT(*) FROM runs").fetch_one(&pool).await.unwrap();
+    assert_eq!(runs, 2);
+}

@@ -47,7 +47,7 @@ fn describe() {
     describe_histogram!("conclave_c_final", "What the gate compared");
     describe_counter!("conclave_left_out_total", "Agents and lengths that caps left out of plans");
     describe_counter!("conclave_budget_refusals_total", "Calls that were not made because the cap had no room");
-    describe_counter!("conclave_cap_exceeded_total", "Runs whose provider billed more than was reserved");
+    describe_counter!("conclave_cap_exceeded_total", "Calls for which a provider billed more than was reserved");
     describe_counter!("conclave_refused_total", "Requests that were not taken on, by reason");
     describe_counter!("conclave_feedback_total", "What readers said of replies");
     describe_gauge!("conclave_runs_in_flight", "Runs that this process works on or has taken on");

@@ -313,6 +313,11 @@ impl Runner {
                     },
                     Ok(Err(_panic)) => Ending::Failed { cause: Cause::Internal, detail: "a stage panicked".into() },
                     Ok(Ok(Ok(reply))) => Ending::Replied { reply: Box::new(reply) },
+                    // Money is gone because of the provider, not because of the question.
+                    Ok(Ok(Err(Failure::Failed { cause: Cause::Budget, .. }))) if context.ledger().exceeded() => {
+                        let detail = "the provider billed more than the most that was reserved for a call".to_owned();
+                        Ending::Failed { cause: Cause::Provider, detail }
+                    }
                     Ok(Ok(Err(Failure::Failed { cause, detail }))) => Ending::Failed { cause, detail },
                     Ok(Ok(Err(Failure::Stopped(Stop::Cancelled)))) => Ending::Cancelled,
                     Ok(Ok(Err(Failure::Stopped(Stop::Store(journal::Error::Unwritable(detail)))))) => {

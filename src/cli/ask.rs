@@ -12,7 +12,7 @@ use super::exit::{Exit, fail};
 use super::progress::Progress;
 use super::remote;
 use super::terminal::say;
-use super::terminal::{fit_for, quoted};
+use super::terminal::{quoted, without_controls};
 use crate::app::{App, Rejected, Submission};
 use crate::clock::Clock;
 use crate::config::{self, Env};
@@ -190,9 +190,9 @@ fn refused(rejected: &Rejected) -> Exit {
 pub(super) fn print_reply(body: &Value, text: &str, as_json: bool) {
     if as_json {
         let body = serde_json::to_string_pretty(&json!(body)).unwrap_or_default();
-        say(format_args!("{}", fit_for(&std::io::stdout(), &body)));
+        say(format_args!("{}", without_controls(&body)));
     } else {
-        say(format_args!("{}", fit_for(&std::io::stdout(), text)));
+        say(format_args!("{}", without_controls(text)));
     }
 }
 

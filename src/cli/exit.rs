@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::terminal::fit_for;
+use super::terminal::without_controls;
 use crate::journal::Cause;
 
 /// What goes under `--help`.
@@ -57,6 +57,6 @@ impl From<Cause> for Exit {
 
 /// Says what is wrong, and ends with it.
 pub(super) fn fail(exit: Exit, error: impl std::fmt::Display) -> Exit {
-    eprintln!("conclave: {}", fit_for(&std::io::stderr(), &error.to_string()));
+    eprintln!("conclave: {}", without_controls(&error.to_string()));
     exit
 }

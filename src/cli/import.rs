@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::exit::{Exit, fail};
 use super::show::open;
-use super::terminal::fit_for;
+use super::terminal::without_controls;
 use crate::config::Env;
 use crate::journal::{Archive, Error, Restored, Store};
 
@@ -31,18 +31,21 @@ pub(super) async fn run(env: &Env, arguments: ImportArguments) -> Exit {
         Err(exit) => return exit,
     };
     let (mut new, mut known, mut refused) = (0_u64, 0_u64, 0_u64);
-    for (number, line) in (1_u64..).zip(input.lines()) {
+    for (number, line) in (1_u64..).zip(input.split(b'\n')) {
         let line = match line {
-            Ok(line) if line.trim().is_empty() => continue,
-            Ok(line) => line,
+            // What is no UTF-8 is no exported run, and said to be none.
+            Ok(line) => String::from_utf8_lossy(&line).into_owned(),
             Err(error) => return fail(Exit::Unexpected, format!("line {number}: {error}")),
         };
+        if line.trim().is_empty() {
+            continue;
+        }
         match take_in(&*store, &line).await {
             Ok(Restored::New) => new += 1,
             Ok(Restored::Known) => known += 1,
             Err(NotTaken::Line(why)) => {
                 refused += 1;
-                eprintln!("line {number}: {}", fit_for(&std::io::stderr(), &why));
+                eprintln!("line {number}: {}", without_controls(&why));
             }
             Err(NotTaken::Store(error)) => {
                 return fail(Exit::Unexpected, format!("line {number}: {error}; {new} runs were taken in before it"));

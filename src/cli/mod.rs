@@ -131,7 +131,9 @@ pub async fn run() -> Exit {
         Command::Doctor(arguments) => doctor::run(&env, &arguments).await,
         Command::Health(arguments) => health::run(&env, arguments).await,
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Arguments::command(), "conclave", &mut std::io::stdout());
+            let mut script = vec![];
+            clap_complete::generate(shell, &mut Arguments::command(), "conclave", &mut script);
+            terminal::say(format_args!("{}", String::from_utf8_lossy(&script).trim_end()));
             Exit::Done
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::terminal::fit_for;
+use super::terminal::without_controls;
 use crate::domain::Role;
 use crate::journal::{AgentOutcome, CallResult, Entry, Event, views};
 
@@ -102,7 +102,7 @@ impl Progress {
 
     /// Prints a line above the one that moves.
     pub fn line(&self, line: &str) {
-        let line = fit_for(&std::io::stderr(), line);
+        let line = without_controls(line);
         match &self.bar {
             Some(bar) => bar.println(line),
             None if !self.silent => eprintln!("{line}"),
@@ -130,7 +130,7 @@ impl Progress {
 
     fn say(&self) {
         if let Some(bar) = &self.bar {
-            bar.set_message(fit_for(&std::io::stderr(), &self.busy.join(", ")).into_owned());
+            bar.set_message(without_controls(&self.busy.join(", ")).into_owned());
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::exit::{Exit, fail};
 use super::terminal::say;
-use crate::app::App;
+use crate::app::{App, check};
 use crate::clock::Clock;
 use crate::config::{self, Env};
 use crate::domain::{Context, Mode, Question, Source, User};
@@ -43,7 +43,7 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Exit {
         QuotedMode::Deep => Mode::Deep,
     };
     let user = User { id: "cli".into(), name: "cli".into() };
-    let question = Question {
+    let mut question = Question {
         source: Source::Cli,
         mode,
         user,
@@ -51,7 +51,20 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Exit {
         message: arguments.question.trim().to_owned(),
         attachments: vec![],
     };
+    let problems = check(&mut question, &app.config.policy.limits);
+    if !problems.is_empty() {
+        for problem in &problems {
+            eprintln!("conclave: {} {}", problem.pointer, problem.detail);
+        }
+        return Exit::Usage;
+    }
     let quote = app.quote(&question);
+    if quote.calls == 0 {
+        return fail(
+            Exit::Budget,
+            format!("the cap of {} has no room for this question: it would be refused", quote.cap),
+        );
+    }
     if arguments.json {
         let body = json!({ "capUsd": quote.cap.dollars(), "expectedUsd": quote.expected.dollars(),
                            "worstUsd": quote.worst.dollars(), "calls": quote.calls });

@@ -9,7 +9,7 @@ use super::ask::{Hint, after_reply, print_reply};
 use super::events::Reader;
 use super::exit::{Exit, fail};
 use super::progress::Progress;
-use super::terminal::fit_for;
+use super::terminal::without_controls;
 use crate::config::Env;
 use crate::domain::{Question, RunId};
 
@@ -157,7 +157,7 @@ fn refused(status: u16, problem: &Value) -> Exit {
     for error in problem["errors"].as_array().into_iter().flatten() {
         let part = |key: &str| error[key].as_str().unwrap_or_default();
         let line = format!("conclave: {} {}", part("pointer"), part("detail"));
-        eprintln!("{}", fit_for(&std::io::stderr(), &line));
+        eprintln!("{}", without_controls(&line));
     }
     let is =
         |slug: &str| problem["type"].as_str().is_some_and(|t| t.strip_prefix("urn:conclave:problem:") == Some(slug));

@@ -5,15 +5,15 @@ use serde_json::json;
 
 use super::exit::{Exit, fail};
 use super::show::open;
-use super::terminal::fit_for;
 use super::terminal::say;
+use super::terminal::without_controls;
 use crate::config::Env;
 use crate::journal::RunFilter;
 
 #[derive(Debug, Args)]
 pub(super) struct RunsArguments {
     /// How many, at most.
-    #[arg(long, short = 'n', default_value_t = 20)]
+    #[arg(long, short = 'n', default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
     /// Only runs of this user.
     #[arg(long)]
@@ -28,7 +28,7 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
         Ok(store) => store,
         Err(exit) => return exit,
     };
-    let filter = RunFilter { user_id: arguments.user, limit: arguments.limit.clamp(1, 1000), ..RunFilter::default() };
+    let filter = RunFilter { user_id: arguments.user, limit: arguments.limit, ..RunFilter::default() };
     let rows = match store.runs(&filter).await {
         Ok(rows) => rows,
         Err(error) => return fail(Exit::Unexpected, error),
@@ -45,7 +45,7 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
             });
             say(format_args!("{line}"));
         } else {
-            let message: String = fit_for(&std::io::stdout(), &row.message)
+            let message: String = without_controls(&row.message)
                 .split_whitespace()
                 .collect::<Vec<_>>()
                 .join(" ")

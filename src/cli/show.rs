@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::exit::{Exit, fail};
-use super::terminal::fit_for;
 use super::terminal::say;
+use super::terminal::without_controls;
 use crate::app::open_store;
 use crate::clock::Clock;
 use crate::committee::{audit_markdown, audit_view};
@@ -75,5 +75,5 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
 }
 
 fn print(text: &str) {
-    say(format_args!("{}", fit_for(&std::io::stdout(), text)));
+    say(format_args!("{}", without_controls(text)));
 }

@@ -1,17 +1,12 @@
 //! Text from outside on its way to a person: a terminal obeys escape sequences, so none of a model's reaches it.
 
 use std::borrow::Cow;
-use std::io::IsTerminal;
 
 use super::exit::{Exit, fail};
 
-/// The text as it may go to a stream: unchanged into files and pipes, without control characters to a terminal.
-pub(super) fn fit_for<'a>(stream: &impl IsTerminal, text: &'a str) -> Cow<'a, str> {
-    if stream.is_terminal() { without_controls(text) } else { Cow::Borrowed(text) }
-}
-
-/// Takes out every control character but newline and tab.
-fn without_controls(text: &str) -> Cow<'_, str> {
+/// The text without control characters but newline and tab: also into a pipe, behind which a pager or a log may obey
+/// them. `--json` escapes them instead.
+pub(super) fn without_controls(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
     if text.contains(harmful) { Cow::Owned(text.replace(harmful, "")) } else { Cow::Borrowed(text) }
 }

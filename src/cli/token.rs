@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::exit::{Exit, fail};
 use super::show::open;
-use super::terminal::{fit_for, say};
+use super::terminal::{say, without_controls};
 use crate::app::works;
 use crate::clock::Clock;
 use crate::config::Env;
@@ -111,7 +111,7 @@ async fn list(store: &Arc<dyn Store>, now: Timestamp, as_json: bool) -> Exit {
             (None, Some(at)) => format!("until {}", day(at)),
             (None, None) => "works".to_owned(),
         };
-        let name = fit_for(&std::io::stdout(), &row.name);
+        let name = without_controls(&row.name);
         say(format_args!("{}  {}  {state:<18}  {:<16}  {name}", row.id, day(row.created_at), scopes(&row)));
     }
     Exit::Done

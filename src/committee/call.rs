@@ -17,6 +17,9 @@ use crate::domain::{Obtained, Role};
 use crate::journal::{Call, CallResult, CallSent, CallSettled, CallStop, Retryable, RunContext, Tokens, views};
 use crate::llm::{self, Author, ChatReply, ChatRequest, Image, Message, Part, Schema, structured};
 
+/// Of the time that a stage has left, the first attempt at an output takes at most this share.
+const FIRST_SHARE: f64 = 2.0 / 3.0;
+
 /// An attempt that would get less time than this is not made.
 const LEAST_TIME: Duration = Duration::from_millis(200);
 
@@ -365,6 +368,9 @@ impl Purchase<'_> {
         if !known && time < LEAST_TIME {
             return Ok(Err(Unbought::no_time()));
         }
+        // A call that hangs must leave time for another attempt.
+        let patience =
+            if number == 1 && time.mul_f64(1.0 - FIRST_SHARE) > LEAST_TIME { time.mul_f64(FIRST_SHARE) } else { time };
         let messages = messages(house, ask, model, repair)?;
         let bound = input_bound(ask, &messages, schema, repair);
         let wanted = ask.max_tokens.min(model.max_tokens);
@@ -395,7 +401,7 @@ impl Purchase<'_> {
             max_tokens,
             temperature: model.temperature,
             seed: run.accepted().seed,
-            timeout: time.min(house.policy.call_timeout),
+            timeout: patience.min(house.policy.call_timeout),
         };
         let outcome = run.call(sent, perform(house, model, &request, overtaken)).await?;
         Ok(match outcome {
@@ -439,7 +445,9 @@ async fn perform(house: &Committee, model: &RoleModel, request: &ChatRequest, ov
                 cache_write: u.cache_write,
                 output: u.output,
             });
-            let cost = usage.as_ref().map(|usage| budget::cost(model, usage));
+            // An answer of no tokens at all says that nobody counted.
+            let counted = usage.as_ref().filter(|usage| text.is_empty() || **usage != Tokens::default());
+            let cost = counted.map(|usage| budget::cost(model, usage));
             Call { result: CallResult::Answered { text, stop }, usage, cost }
         }
         Err(error) => {

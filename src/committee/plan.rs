@@ -121,7 +121,8 @@ async fn ask_master(run: &RunContext, house: &Committee, case: &Case, hints: &Hi
             corrections.extend(typed.notes.into_iter().map(|note| format!("the plan's JSON: {note}")));
             Planned { plan, obtained: typed.obtained.as_str().into(), corrections }
         }
-        Err(unbought) if unbought.leaves_hope() => {
+        // A master that was slow once may be in time for the synthesis.
+        Err(unbought) if unbought.leaves_hope() || unbought.cause == "timed out" => {
             let (plan, mut corrections) = bound(&by_hints(case, hints), house, case);
             corrections.push(format!("there is no plan of the master ({}): hints decided", unbought.cause));
             Planned { plan, obtained: "by hints".into(), corrections }

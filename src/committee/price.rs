@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Committee;
-use super::budget::{self, InputBound, ModelText};
+use super::budget::{self, InputBound, ModelText, Wanted};
 use crate::domain::{Agent, CORE_AGENTS, Question, Role, Usd};
 
 /// Output that a call makes on average, as a share of what it may make.
@@ -12,7 +12,10 @@ const USUAL_SHARE: f64 = 0.45;
 /// Input that a request has on average, as a share of its upper bound.
 const USUAL_INPUT: f64 = 0.6;
 
-/// The price of a question.
+/// What the master is shown of scores, disagreements and missing agents, at most.
+const FINDINGS_TOKENS: u64 = 2000;
+
+/// The price of a question. Of one that the cap has no room for everything but the cap is 0: such a run is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Quote {
     pub cap: Usd,
@@ -49,10 +52,28 @@ pub fn quote(house: &Committee, question: &Question) -> Quote {
         agents.iter().filter_map(|a| house.role(Role::Agent(*a))).map(|model| u64::from(model.max_tokens)).sum()
     };
     let plan = super::plan::MOST_TOKENS;
-    let core = written(&CORE_AGENTS);
+    // Which of the core the cap has room for, as a run would find.
+    let wanted = |role: Role| {
+        let findings = if role == Role::Master { FINDINGS_TOKENS } else { 0 };
+        let model = house.role(role)?;
+        Some(Wanted { role, model, input: InputBound::new(house.prompt_bytes(role), read + findings, &[], 0) })
+    };
+    let core: Vec<Wanted<'_>> = CORE_AGENTS.iter().filter_map(|agent| wanted(Role::Agent(*agent))).collect();
+    let left = cap - call(Role::Master, 0, Some(plan), false);
+    let fit = |left: Usd| budget::fit(&core, &wanted(Role::Master)?, left);
+    // Without room for a plan the hints decide.
+    let (fitted, plans) = match fit(left) {
+        Some(fitted) => (Some(fitted), 1),
+        None => (fit(cap), 0),
+    };
+    let Some(fitted) = fitted else {
+        // Such a run is refused, and costs nothing.
+        return Quote { cap, expected: Usd::ZERO, worst: Usd::ZERO, calls: 0 };
+    };
+    let panel = fitted.trimmed.agents;
     let expected: Usd = call(Role::Master, 0, Some(plan), true)
-        + CORE_AGENTS.iter().map(|agent| call(Role::Agent(*agent), 0, None, true)).sum()
-        + call(Role::Master, core, None, true);
+        + panel.iter().map(|agent| call(Role::Agent(*agent), 0, None, true)).sum()
+        + call(Role::Master, written(&panel), None, true);
     let rounds = u64::from(question.mode.max_rounds());
     let everybody = written(&agents);
     let first: Usd = agents.iter().map(|agent| call(Role::Agent(*agent), 0, None, false)).sum();
@@ -61,5 +82,5 @@ pub fn quote(house: &Committee, question: &Question) -> Quote {
     for _ in 1..rounds {
         worst += later;
     }
-    Quote { cap, expected: expected.min(cap), worst: worst.min(cap), calls: 2 + CORE_AGENTS.len() }
+    Quote { cap, expected: expected.min(cap), worst: worst.min(cap), calls: plans + panel.len() + 1 }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
 use serde::de::DeserializeOwned;
@@ -39,6 +39,9 @@ pub(super) async fn json_bytes(headers: &HeaderMap, body: Body, limits: &Limits)
     let content_type = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     let essence = content_type.split(';').next().unwrap_or("").trim();
     if !essence.eq_ignore_ascii_case("application/json") {
+        return Err(Problem::wrong_type());
+    }
+    if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
         return Err(Problem::wrong_type());
     }
     let declared = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
@@ -97,14 +100,15 @@ fn problems_of(value: &Value, shape: &Validator) -> Vec<FieldProblem> {
 /// Reads all of a body.
 ///
 /// # Errors
-/// 413 when it is too large, 408 when it does not arrive in time or its connection breaks.
+/// 413 when it is too large, 408 when it does not arrive in time, 400 when it breaks off.
 pub(super) async fn whole(body: Body, limits: &Limits) -> Result<Bytes, Problem> {
     let most = limits.body_bytes;
     let read = axum::body::to_bytes(body, most);
     match tokio::time::timeout(Duration::from_secs(limits.body_seconds), read).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) if is_too_long(&error) => Err(Problem::too_large(most)),
-        Ok(Err(_)) | Err(_) => Err(Problem::too_slow()),
+        Ok(Err(_)) => Err(Problem::not_json("the body broke off, or its framing is wrong")),
+        Err(_) => Err(Problem::too_slow()),
     }
 }
 

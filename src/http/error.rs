@@ -84,7 +84,7 @@ impl Problem {
     }
 
     pub fn wrong_type() -> Self {
-        let detail = "send the body as application/json";
+        let detail = "send the body as application/json, without a content encoding";
         Self::new(Kind::WrongType, detail)
     }
 
@@ -205,7 +205,11 @@ impl From<journal::Error> for Problem {
             return Self::internal();
         }
         let detail = "the journal cannot be reached; nothing was lost";
-        Self::new(Kind::NoJournal, detail)
+        match error {
+            // The store's own words: no statement, path or address is in them.
+            journal::Error::Unavailable(why) => Self::new(Kind::NoJournal, format!("{detail} ({why})")),
+            _ => Self::new(Kind::NoJournal, detail),
+        }
     }
 }
 
@@ -224,7 +228,10 @@ impl From<Rejected> for Problem {
                 let problem = Self::new(Kind::LimitSpent, spent.to_string());
                 Self { retry_after: Some(spent.retry_after), ..problem }
             }
-            Rejected::TooOften { retry_after } => Self::too_often("this user asks too often", retry_after),
+            Rejected::TooOften { retry_after } => Self::too_often(
+                format!("this user asks too often; again in {} s", retry_after.as_secs() + 1),
+                retry_after,
+            ),
             Rejected::Busy => Self::new(Kind::Busy, "too many runs are in flight"),
             Rejected::Draining => Self::new(Kind::Busy, "the service is shutting down"),
             Rejected::Journal(error) => error.into(),

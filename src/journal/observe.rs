@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::event::sent_key;
 use super::{AgentOutcome, CallResult, CallSent, CallSettled, Ending, Event, Finished};
-use crate::domain::{Mode, Outcome};
+use crate::domain::{Mode, Outcome, Usd};
 
 /// What one process sees of one run.
 pub(super) struct Observer {
@@ -50,7 +50,7 @@ impl Observer {
             }
             Event::RoundSkipped(skipped) => tracing::info!(round = skipped.round, "step: a round is skipped"),
             Event::CallSent(sent) => self.sent(sent),
-            Event::CallSettled(settled) => settle(settled, seen),
+            Event::CallSettled(settled) => self.settled(settled, seen),
             Event::AgentFinished(finished) => {
                 let agent = finished.agent.as_str();
                 let how = match &finished.outcome {
@@ -113,10 +113,16 @@ impl Observer {
         };
         counter!("conclave_runs_total", "mode" => self.mode, "outcome" => outcome).increment(1);
         histogram!("conclave_run_seconds", "mode" => self.mode).record(self.started.elapsed().as_secs_f64());
-        if let Ending::Replied { reply } = &finished.ending
-            && reply.meta.budget.exceeded
-        {
+    }
+
+    fn settled(&self, settled: &CallSettled, seen: &BTreeMap<String, Event>) {
+        let Some(Event::CallSent(sent)) = seen.get(&sent_key(&settled.call)) else { return };
+        settle(sent, settled);
+        let reserved = sent.reserved.as_ref().map_or(Usd::ZERO, |reservation| reservation.amount);
+        if settled.cost > reserved {
             counter!("conclave_cap_exceeded_total", "mode" => self.mode).increment(1);
+            let (call, cost_usd, reserved_usd) = (&settled.call, settled.cost.dollars(), reserved.dollars());
+            tracing::warn!(call, cost_usd, reserved_usd, "the provider billed more than was reserved");
         }
     }
 
@@ -135,8 +141,7 @@ fn obtained(what: &'static str, how: String) {
     counter!("conclave_obtained_total", "what" => what, "how" => how).increment(1);
 }
 
-fn settle(settled: &CallSettled, seen: &BTreeMap<String, Event>) {
-    let Some(Event::CallSent(sent)) = seen.get(&sent_key(&settled.call)) else { return };
+fn settle(sent: &CallSent, settled: &CallSettled) {
     let (provider, model, role) = (sent.provider.clone(), sent.model.clone(), sent.role.as_str());
     let result = match &settled.result {
         CallResult::Answered { .. } => "answered".to_owned(),

@@ -149,11 +149,11 @@ async fn a_plan_that_cannot_be_read_is_replaced_by_hints() {
 async fn a_run_past_its_deadline_is_504() {
     let provider = MockProvider::start().await;
     provider.on("synthesis", Fault::Hang(Duration::from_secs(30)));
-    let deadlines = json!({ "connect": 1, "call": 1, "ask": 1, "audit": 2, "deep": 3 });
+    let deadlines = json!({ "connect": 1, "call": 4, "ask": 4, "audit": 5, "deep": 6 });
     let retry = json!({ "attempts": 1 });
     let setup = Setup::default().set("/policy/deadlines", deadlines).set("/policy/retry", retry);
     let app = TestApp::with(&provider, setup).await;
-    provider.latency(Duration::from_millis(350));
+    provider.latency(Duration::from_millis(50));
     let response = app.post(&chat("ask", QUESTION)).send().await.unwrap();
     assert_eq!(response.status(), 504);
 }

@@ -1,6 +1,7 @@
 //! Whether a text has a plan: ordered steps, a roadmap, a runbook. Read from the Markdown, as a second look beside the
 //! structured draft.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -73,6 +74,10 @@ static STEP_LINE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?im)^\s*(?:[-*]\s*)?(?:\*\*|#+\s*)?(?:step|phase|day|week|month|stage|sprint|milestone)\s+\d+\b[:.)\s*-]*(.*)$").ok()
 });
 
+/// "1. 1. Install": a model numbered an item twice. Markdown reads it as a list inside an item without words.
+static TWICE_NUMBERED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?m)^([ \t]*\d+[.)][ \t]+)(?:\d+[.)][ \t]+)+").ok());
+
 /// The steps of the plan in a Markdown text, in order; empty if it has none.
 ///
 /// It has one if an ordered list of three or more items mostly begins with actions or shows commands, if a plan-like
@@ -80,6 +85,8 @@ static STEP_LINE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// N". All such lists make one plan. In a text that is not English any ordered list of three or more counts: no list of
 /// verbs covers every language, and an estimate too many harms less than one that is missing.
 pub fn plan_steps(markdown: &str) -> Vec<String> {
+    let once = TWICE_NUMBERED.as_ref().map_or(Cow::Borrowed(markdown), |twice| twice.replace_all(markdown, "$1"));
+    let markdown = once.as_ref();
     let english = whatlang::detect(markdown).is_none_or(|d| d.lang() == whatlang::Lang::Eng || !d.is_reliable());
     let plan = |list: &List| {
         let actions = list.items.iter().filter(|item| item.has_command || begins_with_action(&item.text)).count();
@@ -422,5 +429,11 @@ mod tests {
         assert_eq!(plan_steps(facts), Vec::<String>::new());
         let names = "1. Red apples from Chile\n2. The green one\n3. Paris, the capital of France\n";
         assert_eq!(plan_steps(names), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_item_that_is_numbered_twice_is_one_step() {
+        let steps = plan_steps("1. 1. Install Docker:\n2. Create a Dockerfile:\n3. Run the container:");
+        assert_eq!(steps, ["Install Docker", "Create a Dockerfile", "Run the container"]);
     }
 }

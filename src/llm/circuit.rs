@@ -84,6 +84,7 @@ pub(super) enum Admission {
 pub(super) struct Ticket {
     generation: u64,
     probe: bool,
+    begun: Instant,
 }
 
 #[derive(Debug)]
@@ -93,6 +94,8 @@ pub(super) struct Circuit {
     /// Raised by each change of state.
     generation: u64,
     opened_total: u64,
+    /// When a call last ended well.
+    well: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +107,7 @@ enum State {
 
 impl Circuit {
     pub fn new(settings: BreakerSettings) -> Self {
-        Self { settings, state: State::Closed { failures: 0 }, generation: 0, opened_total: 0 }
+        Self { settings, state: State::Closed { failures: 0 }, generation: 0, opened_total: 0, well: None }
     }
 
     pub fn position(&self, now: Instant) -> CircuitPosition {
@@ -139,7 +142,7 @@ impl Circuit {
             }
             self.state = State::HalfOpen { probing: true };
         }
-        Admission::Pass(Ticket { generation: self.generation, probe })
+        Admission::Pass(Ticket { generation: self.generation, probe, begun: now })
     }
 
     /// Takes note of a call's end. Returns the new position if it has changed.
@@ -147,11 +150,16 @@ impl Circuit {
         if ticket.generation != self.generation {
             return None;
         }
+        if sign == Sign::Well {
+            self.well = Some(now);
+        }
         match (self.state, sign) {
             (State::Closed { .. }, Sign::Well) => {
                 self.state = State::Closed { failures: 0 };
                 None
             }
+            // Another call ended well while this one hung: calls that hang end together and late, and say less.
+            (State::Closed { .. }, Sign::Ill) if self.well.is_some_and(|well| well > ticket.begun) => None,
             (State::Closed { failures }, Sign::Ill) if failures + 1 >= self.settings.failures => Some(self.open(now)),
             (State::Closed { failures }, Sign::Ill) => {
                 self.state = State::Closed { failures: failures + 1 };
@@ -315,5 +323,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn calls_that_hang_together_open_nothing_while_others_end_well() {
+        let start = Instant::now();
+        let mut circuit = Circuit::new(SETTINGS);
+        let hung: Vec<Ticket> = (0..10).map(|_| pass(&mut circuit, start)).collect();
+        let fine = pass(&mut circuit, start);
+        assert_eq!(circuit.note(fine, Sign::Well, start + Duration::from_secs(1)), None);
+        let end = start + Duration::from_secs(5);
+        for ticket in hung {
+            assert_eq!(circuit.note(ticket, Sign::Ill, end), None);
+        }
+        let later: Vec<Ticket> = (0..3).map(|_| pass(&mut circuit, end)).collect();
+        let noted: Vec<_> = later.into_iter().map(|ticket| circuit.note(ticket, Sign::Ill, end)).collect();
+        assert_eq!(noted, [None, None, Some(CircuitPosition::Open)], "nothing ended well since");
     }
 }

@@ -23,7 +23,7 @@ use crate::journal::{
 const SCAFFOLDING_TOKENS: u64 = 700;
 
 /// What the master is shown of scores, disagreements and missing agents, at most.
-const FINDINGS_TOKENS: u64 = 2000;
+pub const FINDINGS_TOKENS: u64 = 2000;
 
 /// What the rounds left.
 pub struct Deliberation {

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Committee;
 use super::budget::{self, InputBound, ModelText, Wanted};
+use super::deliberate::FINDINGS_TOKENS;
 use crate::domain::{Agent, CORE_AGENTS, Question, Role, Usd};
 
 /// Output that a call makes on average, as a share of what it may make.
@@ -11,9 +12,6 @@ const USUAL_SHARE: f64 = 0.45;
 
 /// Input that a request has on average, as a share of its upper bound.
 const USUAL_INPUT: f64 = 0.6;
-
-/// What the master is shown of scores, disagreements and missing agents, at most.
-const FINDINGS_TOKENS: u64 = 2000;
 
 /// The price of a question. Of one that the cap has no room for everything but the cap is 0: such a run is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::exit::{Exit, fail};
 use super::terminal::say;
-use crate::committee::{FinalSynthesis, OrchestrationPlan};
+use crate::committee::{FinalSynthesis, OrchestrationPlan, PeerReview, Revision};
 use crate::config::{self, Env, Limits, OutputForm};
 use crate::domain::{AgentReport, Usd};
 use crate::http;
@@ -28,6 +28,10 @@ pub(super) enum Published {
     Plan,
     /// An agent's report.
     Report,
+    /// A report of a later round, with what it revises.
+    Revision,
+    /// What a reviewer finds of contested claims.
+    Review,
     /// Phase B: the master's final synthesis.
     Synthesis,
     /// The HTTP API, as an OpenAPI 3.1 document.
@@ -40,6 +44,8 @@ impl Published {
             Published::Config => config::json_schema(),
             Published::Plan => schemars::schema_for!(OrchestrationPlan).to_value(),
             Published::Report => schemars::schema_for!(AgentReport).to_value(),
+            Published::Revision => schemars::schema_for!(Revision).to_value(),
+            Published::Review => schemars::schema_for!(PeerReview).to_value(),
             Published::Synthesis => schemars::schema_for!(FinalSynthesis).to_value(),
             Published::Api => http::document(&Limits::default()),
         }

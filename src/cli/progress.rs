@@ -58,6 +58,10 @@ impl Progress {
                 self.line(&format!("round {}    {}", round.round, round.why));
             }
             Event::RoundSkipped(round) => self.line(&format!("round {}    skipped: {}", round.round, round.why)),
+            Event::Reviewed(reviewed) => {
+                let totals = self.totals(&format!("r{}/review", reviewed.round));
+                self.line(&format!("review     {} findings{totals}", reviewed.reviews.len()));
+            }
             Event::AgentFinished(finished) => {
                 let what = match (&finished.outcome, finished.reused_from) {
                     (AgentOutcome::Answered { .. }, Some(_)) => "reused".to_owned(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::reply::{AUDIT, figure};
 use crate::domain::{Judgement, RunId};
 use crate::journal::views::{self, CallView};
-use crate::journal::{Accepted, AgentFinished, AgentOutcome, Event, Gated, Planned, Synthesized, Trimmed};
+use crate::journal::{Accepted, AgentFinished, AgentOutcome, Event, Gated, Planned, Reviewed, Synthesized, Trimmed};
 
 /// What the appendix is made from.
 struct Facts<'a> {
@@ -39,6 +39,22 @@ impl<'a> Facts<'a> {
 
     fn gated(&self) -> Option<&'a Gated> {
         self.find(|e| if let Event::Gated(g) = e { Some(g) } else { None })
+    }
+
+    fn reviewed(&self, round: u8) -> Option<&'a Reviewed> {
+        self.find(|e| if let Event::Reviewed(r) = e { Some(&**r).filter(|r| r.round == round) } else { None })
+    }
+
+    /// What the agents changed in a round, and why.
+    fn revisions(&self, round: u8) -> Value {
+        let revised = self.events.iter().filter_map(|event| match event {
+            Event::AgentFinished(finished) if finished.round == round => {
+                let revision = finished.revision.as_ref()?;
+                Some(json!({ "agent": finished.agent, "reasons": revision.reasons, "refused": revision.refused }))
+            }
+            _ => None,
+        });
+        Value::Array(revised.collect())
     }
 
     /// Each agent's last outcome that counts, by agent.
@@ -150,7 +166,17 @@ fn agent(facts: &Facts<'_>, finished: &AgentFinished) -> Value {
 
 fn rounds(facts: &Facts<'_>) -> Vec<Value> {
     let round = |event: &Event| match event {
-        Event::RoundStarted(r) => Some(json!({ "round": r.round, "state": "run", "agents": r.agents, "why": r.why })),
+        Event::RoundStarted(r) => {
+            let mut value = json!({ "round": r.round, "state": "run", "agents": r.agents, "why": r.why });
+            if let Value::Object(map) = &mut value
+                && r.round > 1
+            {
+                map.insert("reviews".into(), facts.reviewed(r.round).map_or_else(|| json!([]), |r| json!(r.reviews)));
+                map.insert("reviewNotes".into(), facts.reviewed(r.round).map_or_else(|| json!([]), |r| json!(r.notes)));
+                map.insert("revisions".into(), facts.revisions(r.round));
+            }
+            Some(value)
+        }
         Event::RoundSkipped(r) => Some(json!({ "round": r.round, "state": "skipped", "why": r.why })),
         _ => None,
     };
@@ -213,6 +239,7 @@ pub fn markdown(audit: &Value) -> String {
         text.push_str("\n### Rounds\n\n");
         for round in rounds {
             let _ = writeln!(text, "- Round {}: {}. {}", round["round"], plain(&round["state"]), plain(&round["why"]));
+            findings(&mut text, round);
         }
     }
     disagreements_section(&mut text, &audit["disagreements"]);
@@ -235,6 +262,38 @@ pub fn markdown(audit: &Value) -> String {
     }
     budget_section(&mut text, &audit["budget"]);
     text
+}
+
+/// What was found of contested claims in a round, and what was changed for it.
+fn findings(text: &mut String, round: &Value) {
+    for review in round["reviews"].as_array().into_iter().flatten() {
+        let found = match review["swapped"].as_str() {
+            Some(second) if second != plain(&review["finding"]) => {
+                format!("{}, and {second} with the order swapped", plain(&review["finding"]))
+            }
+            Some(_) => format!("{} (twice)", plain(&review["finding"])),
+            None => plain(&review["finding"]),
+        };
+        let position = super::sections::excerpt(&plain(&review["position"]), 80);
+        let reason = super::sections::excerpt(&plain(&review["reason"]), 160);
+        let (reviewer, topic) = (plain(&review["reviewer"]), plain(&review["topic"]));
+        let _ = writeln!(text, "  - {reviewer} on {topic}, \"{position}\": {found}. {reason}");
+    }
+    list(text, "Review", &round["reviewNotes"]);
+    for revision in round["revisions"].as_array().into_iter().flatten() {
+        let agent = plain(&revision["agent"]);
+        let reasons = revision["reasons"].as_array().cloned().unwrap_or_default();
+        for reason in &reasons {
+            let why = super::sections::excerpt(&plain(&reason["reason"]), 160);
+            let _ = writeln!(text, "  - {agent} revised {}: {why}", plain(&reason["topic"]));
+        }
+        if reasons.is_empty() {
+            let _ = writeln!(text, "  - {agent} kept its report");
+        }
+        for refused in revision["refused"].as_array().into_iter().flatten() {
+            let _ = writeln!(text, "  - not taken of {agent}: {}", plain(refused));
+        }
+    }
 }
 
 fn agents_section(text: &mut String, agents: &[Value]) {

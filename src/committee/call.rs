@@ -51,6 +51,13 @@ pub struct Typed<T> {
     pub tokens: u64,
 }
 
+impl<T> Typed<T> {
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Typed<U> {
+        let Self { value, obtained, truncated, notes, tokens } = self;
+        Typed { value: f(value), obtained, truncated, notes, tokens }
+    }
+}
+
 /// Why there is no output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unbought {

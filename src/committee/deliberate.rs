@@ -3,24 +3,26 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
-use rand::seq::SliceRandom;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::budget::{self, InputBound, ModelText, Wanted};
 use super::call::{Ask, Typed, Unbought, buy_json, buy_text};
 use super::case::{Case, Inherited};
+use super::contested::{self, Claim};
 use super::hedge::{Hedge, Missing};
 use super::prompts::unquoted;
-use super::{Committee, Failure, reuse, score};
+use super::revise::{self, Revision};
+use super::{Committee, Failure, reuse, review, score};
 use crate::config::OutputForm;
-use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Obtained, Plan, Position, Role, Status, Usd};
+use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Obtained, Plan, Position, Review, Role, Status, Usd};
 use crate::journal::{
-    AgentFinished, AgentOutcome, Event, RoundSkipped, RoundStarted, RunContext, Scored, Trimmed, agent_key, scored_key,
+    AgentFinished, AgentOutcome, Event, Revised, RoundSkipped, RoundStarted, RunContext, Scored, Trimmed, agent_key,
+    scored_key,
 };
 
 /// What the user part of a prompt holds beside the question, at most: labels, fences, hints, instructions.
-const SCAFFOLDING_TOKENS: u64 = 700;
+pub(super) const SCAFFOLDING_TOKENS: u64 = 700;
 
 /// What the master is shown of scores, disagreements and missing agents, at most.
 pub const FINDINGS_TOKENS: u64 = 2000;
@@ -55,7 +57,7 @@ impl Deliberation {
             .filter(|(_, _, score, _)| score.status != Status::Discard)
             .map(|(agent, report, ..)| (agent.as_str(), report))
             .collect();
-        visible(&self.judgement.disagreements, &reports)
+        contested::visible(&self.judgement.disagreements, &reports)
     }
 
     pub fn failed(&self) -> impl Iterator<Item = (Agent, &str, &str)> {
@@ -89,7 +91,7 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
         }
     }
     let table = Table { run, house, case, plan, trimmed: &trimmed, until };
-    for (agent, outcome) in table.round(1, &first.asked, &BTreeMap::new(), None).await? {
+    for (agent, outcome) in table.round(1, &first.asked, None).await? {
         latest.insert(agent, outcome);
     }
     if !latest.iter().any(|(agent, outcome)| agent.is_core() && matches!(outcome, AgentOutcome::Answered { .. })) {
@@ -99,12 +101,12 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
     let mut judgement =
         judge(run, house, case, plan, &trimmed.agents, &Answers { first: None, latest: &latest }, 1).await?;
     for round in 2..=plan.rounds {
-        let open = contested(&judgement, &latest, &trimmed.agents);
+        let open = contested::contested(&judgement, &latest, &trimmed.agents);
         // What was decided before a crash stands: time and money look different now.
         let why = match (run.recall(&format!("r{round}/skipped")), run.recall(&format!("r{round}/started"))) {
             (Some(_), _) => break,
             (None, Some(_)) => None,
-            (None, None) => skip_reason(&open, until).or_else(|| table.unaffordable(&open)),
+            (None, None) => skip_reason(&open, &judgement, until).or_else(|| table.unaffordable(&open, &latest)),
         };
         if let Some(why) = why {
             for skipped in round..=plan.rounds {
@@ -112,17 +114,19 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
             }
             break;
         }
-        let topics = judgement
-            .disagreements
-            .iter()
-            .filter(|d| !d.settled)
-            .map(|d| d.topic.as_str())
-            .collect::<Vec<_>>()
-            .join(", ");
-        let why =
-            if topics.is_empty() { "some core outputs are not VALID".into() } else { format!("contested: {topics}") };
+        let topics: Vec<&str> =
+            judgement.disagreements.iter().filter(|d| !d.settled).map(|d| d.topic.as_str()).collect();
+        let why = if topics.is_empty() {
+            "some core outputs are not VALID".into()
+        } else {
+            format!("contested: {}", topics.join(", "))
+        };
         run.record(Event::RoundStarted(RoundStarted { round, agents: open.clone(), why })).await?;
-        for (agent, outcome) in table.round(round, &open, &latest, Some(&judgement)).await? {
+        let claims = contested::claims(&judgement, &latest);
+        review::hold(&table, round, &claims, &judgement, &latest, table.worst_revisions(&open, &latest)).await?;
+        let reviews = review::standing(run.events().iter());
+        let heard = Heard { latest: &latest, judgement: &judgement, claims: &claims, reviews: &reviews };
+        for (agent, outcome) in table.round(round, &open, Some(&heard)).await? {
             // A later round only replaces what it improves on: a failure leaves the earlier report standing.
             let answered = matches!(outcome, AgentOutcome::Answered { .. });
             if answered || !matches!(latest.get(&agent), Some(AgentOutcome::Answered { .. })) {
@@ -203,7 +207,7 @@ async fn take_over(
         notes: vec![],
         tokens: inherited.tokens,
     };
-    finished(run, AgentFinished { round: 1, agent, outcome, reused_from: Some(parent) }).await
+    finished(run, AgentFinished { round: 1, agent, outcome, reused_from: Some(parent), revision: None }).await
 }
 
 async fn finished(run: &RunContext, finished: AgentFinished) -> Result<AgentOutcome, Failure> {
@@ -213,23 +217,12 @@ async fn finished(run: &RunContext, finished: AgentFinished) -> Result<AgentOutc
     }
 }
 
-/// The agents whose word is needed again: who holds a position in a disagreement, or is not VALID.
-pub fn contested(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>, panel: &[Agent]) -> Vec<Agent> {
-    let holds = |agent: Agent| {
-        let name = agent.as_str();
-        judgement
-            .disagreements
-            .iter()
-            .filter(|d| !d.settled)
-            .flat_map(|d| &d.positions)
-            .any(|p| p.agents.iter().any(|a| a == name))
-    };
-    let valid = |agent: Agent| judgement.scores.iter().any(|s| s.agent == agent.as_str() && s.status == Status::Valid);
-    let stumbled = |agent: Agent| !matches!(latest.get(&agent), Some(AgentOutcome::Answered { .. })) || !valid(agent);
-    panel.iter().copied().filter(|a| holds(*a) || (a.is_core() && stumbled(*a))).collect()
-}
-
-fn skip_reason(open: &[Agent], until: Instant) -> Option<String> {
+fn skip_reason(open: &[Agent], judgement: &Judgement, until: Instant) -> Option<String> {
+    if open.is_empty() && judgement.disagreements.iter().any(|d| !d.settled) {
+        return Some(
+            "what is contested was said in plain text, and who writes that cannot name what he revises".into(),
+        );
+    }
     if open.is_empty() {
         return Some("nothing is left to settle: no disagreement, and every core output is VALID".into());
     }
@@ -278,11 +271,13 @@ async fn judge(
     let families: BTreeMap<Agent, String> =
         panel.iter().filter_map(|agent| Some((*agent, family(&house.role(Role::Agent(*agent))?.shown())))).collect();
     let message = case.full_text();
+    let reviews = review::standing(run.events().iter());
     let panel = score::Panel {
         message: &message,
         task_type: Some(plan.task_type),
         outputs: outputs(panel, answers.latest, &families),
         first_round: answers.first.map(|first| outputs(panel, first, &families)).unwrap_or_default(),
+        reviews: reviews.iter().collect(),
     };
     let judgement = score::judge(&panel, &score::Policy::from(&house.policy));
     match run.record(Event::Scored(Box::new(Scored { round, judgement }))).await? {
@@ -305,33 +300,54 @@ fn output<'a>(agent: Agent, outcome: &'a AgentOutcome, family: Option<&'a str>) 
 }
 
 /// What every agent of a run has in front of it.
-struct Table<'a> {
-    run: &'a RunContext,
-    house: &'a Committee,
-    case: &'a Case,
-    plan: &'a Plan,
-    trimmed: &'a Trimmed,
-    until: Instant,
+pub(super) struct Table<'a> {
+    pub run: &'a RunContext,
+    pub house: &'a Committee,
+    pub case: &'a Case,
+    pub plan: &'a Plan,
+    pub trimmed: &'a Trimmed,
+    pub until: Instant,
+}
+
+/// What was said before a later round.
+struct Heard<'a> {
+    latest: &'a BTreeMap<Agent, AgentOutcome>,
+    judgement: &'a Judgement,
+    claims: &'a [Claim],
+    reviews: &'a [Review],
+}
+
+/// An agent's output of a round, before it is held against its earlier one.
+struct Handed {
+    report: AgentReport,
+    revises: Vec<revise::Change>,
+    obtained: Obtained,
+    truncated: bool,
+    notes: Vec<String>,
+    tokens: u64,
 }
 
 impl Table<'_> {
-    /// Why a further round of these agents cannot be paid, if it cannot: the money for the synthesis is set aside, and
-    /// each agent would read what all of them wrote.
-    fn unaffordable(&self, agents: &[Agent]) -> Option<String> {
-        let written: u64 = self.trimmed.max_tokens.iter().map(|(_, tokens)| u64::from(*tokens)).sum();
-        let read = [ModelText::planned(written)];
+    /// What a further round of these agents costs at worst: each reads what all of them have written.
+    fn worst_revisions(&self, agents: &[Agent], latest: &BTreeMap<Agent, AgentOutcome>) -> Usd {
+        let written = |outcome: &AgentOutcome| match outcome {
+            AgentOutcome::Answered { report, tokens, .. } => Some(ModelText::of(&json!(report).to_string(), *tokens)),
+            AgentOutcome::Failed { .. } => None,
+        };
+        let read: Vec<ModelText> = latest.values().filter_map(written).collect();
         let question = budget::text_bound(&self.case.full_text()) + SCAFFOLDING_TOKENS;
-        let worst: Usd = agents
-            .iter()
-            .filter_map(|agent| {
-                let model = self.house.role(Role::Agent(*agent))?;
-                let system = self.house.prompt_bytes(Role::Agent(*agent));
-                let input = InputBound::new(system, question, &read, 0);
-                budget::worst_case(model, input, budget::LEAST_OUTPUT_TOKENS.max(model.max_tokens / 2))
-            })
-            .map(|reservation| reservation.amount)
-            .sum();
-        let left = self.run.ledger().left();
+        let call = |agent: &Agent| {
+            let model = self.house.role(Role::Agent(*agent))?;
+            let system = self.house.prompt_bytes(Role::Agent(*agent));
+            let input = InputBound::new(system, question, &read, 0);
+            budget::worst_case(model, input, budget::LEAST_OUTPUT_TOKENS.max(model.max_tokens / 2))
+        };
+        agents.iter().filter_map(call).map(|reservation| reservation.amount).sum()
+    }
+
+    /// Why a further round of these agents cannot be paid, if it cannot: the money for the synthesis is set aside.
+    fn unaffordable(&self, agents: &[Agent], latest: &BTreeMap<Agent, AgentOutcome>) -> Option<String> {
+        let (worst, left) = (self.worst_revisions(agents, latest), self.run.ledger().left());
         (worst > left).then(|| format!("the cap cannot carry it: it may cost {worst}, and {left} is left"))
     }
 
@@ -340,12 +356,11 @@ impl Table<'_> {
         &self,
         round: u8,
         agents: &[Agent],
-        latest: &BTreeMap<Agent, AgentOutcome>,
-        judged: Option<&Judgement>,
+        heard: Option<&Heard<'_>>,
     ) -> Result<Vec<(Agent, AgentOutcome)>, Failure> {
         let missing = Missing::new(agents.len());
         let turns = agents.iter().map(|agent| async {
-            let outcome = self.turn(round, *agent, latest, judged, &missing).await;
+            let outcome = self.turn(round, *agent, heard, &missing).await;
             missing.one_less();
             outcome
         });
@@ -357,13 +372,26 @@ impl Table<'_> {
         &self,
         round: u8,
         agent: Agent,
-        latest: &BTreeMap<Agent, AgentOutcome>,
-        judged: Option<&Judgement>,
+        heard: Option<&Heard<'_>>,
         missing: &Missing,
     ) -> Result<AgentOutcome, Failure> {
         if let Some(Event::AgentFinished(finished)) = self.run.recall(&agent_key(round, agent)) {
             return Ok(finished.outcome);
         }
+        let (outcome, revision) = match self.ask(round, agent, heard, missing).await? {
+            Ok(handed) => self.held_against_earlier(agent, handed, heard),
+            Err(Unbought { cause, detail, .. }) => (AgentOutcome::Failed { cause, detail }, None),
+        };
+        finished(self.run, AgentFinished { round, agent, outcome, reused_from: None, revision }).await
+    }
+
+    async fn ask(
+        &self,
+        round: u8,
+        agent: Agent,
+        heard: Option<&Heard<'_>>,
+        missing: &Missing,
+    ) -> Result<Result<Handed, Unbought>, Failure> {
         let role = Role::Agent(agent);
         let Some(model) = self.house.role(role) else {
             return Err(Failure::internal("an agent without a model is on the panel"));
@@ -371,10 +399,10 @@ impl Table<'_> {
         let mut values = self.case.values(Some(self.plan.task_type.as_str()), &[]);
         let mut texts = vec![];
         set(&mut values, "round", json!(round));
-        if let Some(judgement) = judged {
-            let view = peers(self.case, round, agent, latest, judgement, self.house.policy.llm_confidence_ceiling);
+        if let Some(heard) = heard {
+            let view = contested::peers(self.case, round, agent, heard.latest, heard.judgement);
             set(&mut values, "peers", view.peers);
-            set(&mut values, "disagreements", disagreements(judgement, latest));
+            set(&mut values, "contested", contested::shown(heard.claims, heard.reviews));
             set(&mut values, "own_report", view.own);
             texts = view.texts;
         }
@@ -390,27 +418,53 @@ impl Table<'_> {
             until: self.until,
             hedge: Hedge::WhenLast(missing),
         };
-        let bought = match model.output {
-            OutputForm::Json => buy_json::<AgentReport>(self.run, self.house, ask).await?,
-            OutputForm::Text => buy_text(self.run, self.house, ask).await?.map(|typed| Typed {
-                value: score::report_from_text(agent.as_str(), &unquoted(&typed.value)),
-                obtained: Obtained::Text,
-                truncated: typed.truncated,
-                notes: typed.notes,
-                tokens: typed.tokens,
+        let handed = |typed: Typed<(AgentReport, Vec<revise::Change>)>| Handed {
+            report: clean(typed.value.0, self.house.policy.llm_confidence_ceiling),
+            revises: typed.value.1,
+            obtained: typed.obtained,
+            truncated: typed.truncated,
+            notes: typed.notes,
+            tokens: typed.tokens,
+        };
+        Ok(match (model.output, heard) {
+            (OutputForm::Json, None) => buy_json::<AgentReport>(self.run, self.house, ask)
+                .await?
+                .map(|typed| handed(typed.map(|report| (report, vec![])))),
+            (OutputForm::Json, Some(_)) => buy_json::<Revision>(self.run, self.house, ask)
+                .await?
+                .map(|typed| handed(typed.map(|revision| (revision.report, revision.revises)))),
+            (OutputForm::Text, _) => buy_text(self.run, self.house, ask).await?.map(|typed| {
+                let report = score::report_from_text(agent.as_str(), &unquoted(&typed.value));
+                handed(Typed { obtained: Obtained::Text, ..typed.map(|_| (report, vec![])) })
             }),
+        })
+    }
+
+    /// What counts of an agent after its turn. One that holds no contested claim, or had no report yet, hands in a new one;
+    /// any other keeps its earlier report but for what it revises with a reason.
+    fn held_against_earlier(
+        &self,
+        agent: Agent,
+        handed: Handed,
+        heard: Option<&Heard<'_>>,
+    ) -> (AgentOutcome, Option<Revised>) {
+        let holds = |claim: &Claim| claim.positions.iter().any(|p| p.agents.iter().any(|a| a == agent.as_str()));
+        let earlier = heard.filter(|heard| heard.claims.iter().any(holds)).and_then(|heard| {
+            let outcome = heard.latest.get(&agent)?;
+            let AgentOutcome::Answered { report, .. } = outcome else { return None };
+            Some((outcome, report, heard.claims))
+        });
+        let Handed { report, revises, obtained, truncated, notes, tokens } = handed;
+        let Some((outcome, before, claims)) = earlier else {
+            return (AgentOutcome::Answered { report, obtained, truncated, notes, tokens }, None);
         };
-        let outcome = match bought {
-            Ok(typed) => AgentOutcome::Answered {
-                report: clean(typed.value, self.house.policy.llm_confidence_ceiling),
-                obtained: typed.obtained,
-                truncated: typed.truncated,
-                notes: typed.notes,
-                tokens: typed.tokens,
-            },
-            Err(Unbought { cause, detail, .. }) => AgentOutcome::Failed { cause, detail },
-        };
-        finished(self.run, AgentFinished { round, agent, outcome, reused_from: None }).await
+        let revision = Revision { revises, report };
+        match revise::settle(&self.case.full_text(), before, revision, obtained, claims) {
+            (Some(report), revised) => {
+                (AgentOutcome::Answered { report, obtained, truncated, notes, tokens }, Some(revised))
+            }
+            (None, revised) => (outcome.clone(), Some(revised)),
+        }
     }
 }
 
@@ -428,93 +482,6 @@ fn clean(mut report: AgentReport, ceiling: f64) -> AgentReport {
         }
     }
     report
-}
-
-struct PeerView {
-    peers: Value,
-    own: Value,
-    texts: Vec<ModelText>,
-}
-
-/// The others' units without names and scores, in seeded random order; discarded outputs are not shown.
-fn peers(
-    case: &Case,
-    round: u8,
-    agent: Agent,
-    latest: &BTreeMap<Agent, AgentOutcome>,
-    judgement: &Judgement,
-    ceiling: f64,
-) -> PeerView {
-    let discarded = |name: &str| judgement.scores.iter().any(|s| s.agent == name && s.status == Status::Discard);
-    let mut others: Vec<(&AgentReport, u64)> = vec![];
-    let mut own = Value::Null;
-    let mut texts = vec![];
-    for (other, outcome) in latest {
-        let AgentOutcome::Answered { report, tokens, .. } = outcome else { continue };
-        if *other == agent {
-            let text = json!(clean(report.clone(), ceiling)).to_string();
-            texts.push(ModelText::of(&text, *tokens));
-            own = Value::String(text);
-        } else if !discarded(other.as_str()) {
-            others.push((report, *tokens));
-        }
-    }
-    others.shuffle(&mut case.random(u64::from(round) * 100 + agent as u64));
-    let list: Vec<Value> = others
-        .iter()
-        .enumerate()
-        .map(|(i, (report, _))| {
-            let units: Vec<Value> = report.units.iter().map(|u| json!({ "topic": u.topic, "text": u.text })).collect();
-            json!({ "label": format!("MEMBER {}", i + 1), "units": units })
-        })
-        .collect();
-    texts.extend(others.iter().map(|(report, tokens)| {
-        let text: String = report.units.iter().map(|u| format!("{} {} ", u.topic, u.text)).collect();
-        ModelText::of(&text, *tokens)
-    }));
-    PeerView { peers: json!(list), own, texts }
-}
-
-/// Each disagreement with the positions of the given reports, where these hold two or more.
-fn visible<'a>(all: &'a [Disagreement], reports: &[(&str, &AgentReport)]) -> Vec<(&'a Disagreement, Vec<Position>)> {
-    let of_unit = |id: &String| {
-        let (agent, unit) = id.split_once(':')?;
-        let (_, report) = reports.iter().find(|(name, _)| *name == agent)?;
-        report.units.iter().find(|u| u.id == unit)
-    };
-    let position = |p: &Position| {
-        let agents: Vec<String> =
-            p.agents.iter().filter(|a| reports.iter().any(|(name, _)| name == a)).cloned().collect();
-        let units: Vec<String> = p.units.iter().filter(|id| of_unit(id).is_some()).cloned().collect();
-        // A position that a discarded output shares is told in the words of one that is kept.
-        let whole = agents.len() == p.agents.len();
-        let own = units.first().and_then(of_unit).map(|unit| unit.text.clone());
-        let text = if whole { Some(p.text.clone()) } else { own };
-        Some(Position { text: text.filter(|_| !agents.is_empty())?, agents, units })
-    };
-    all.iter()
-        .filter_map(|d| {
-            let positions: Vec<Position> = d.positions.iter().filter_map(position).collect();
-            (positions.len() >= 2).then_some((d, positions))
-        })
-        .collect()
-}
-
-/// Disagreements as the prompts show them to agents: without who says what, and nothing of a discarded output.
-fn disagreements(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>) -> Value {
-    let kept = |name: &str| !judgement.scores.iter().any(|s| s.agent == name && s.status == Status::Discard);
-    let reports: Vec<(&str, &AgentReport)> = latest
-        .iter()
-        .filter_map(|(agent, outcome)| match outcome {
-            AgentOutcome::Answered { report, .. } if kept(agent.as_str()) => Some((agent.as_str(), report)),
-            AgentOutcome::Answered { .. } | AgentOutcome::Failed { .. } => None,
-        })
-        .collect();
-    let shown = visible(&judgement.disagreements, &reports).into_iter().map(|(d, positions)| {
-        let positions: Vec<String> = positions.into_iter().map(|p| p.text).collect();
-        json!({ "topic": d.topic, "positions": positions })
-    });
-    Value::Array(shown.collect())
 }
 
 pub(super) fn set(values: &mut Value, key: &str, value: Value) {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Committee;
 use super::budget::{self, InputBound, ModelText, Wanted};
 use super::deliberate::FINDINGS_TOKENS;
-use crate::domain::{Agent, CORE_AGENTS, Question, Role, Usd};
+use crate::domain::{Agent, CORE_AGENTS, Mode, Question, Role, Usd};
 
 /// Output that a call makes on average, as a share of what it may make.
 const USUAL_SHARE: f64 = 0.45;
@@ -77,8 +77,13 @@ pub fn quote(house: &Committee, question: &Question) -> Quote {
     let first: Usd = agents.iter().map(|agent| call(Role::Agent(*agent), 0, None, false)).sum();
     let later: Usd = agents.iter().map(|agent| call(Role::Agent(*agent), everybody, None, false)).sum();
     let mut worst = call(Role::Master, 0, Some(plan), false) + first + call(Role::Master, everybody, None, false);
+    // A round of reviews may go before each later round, in `deep` with two passes.
+    let reviews: Usd =
+        agents.iter().map(|agent| call(Role::Agent(*agent), 0, Some(super::review::MOST_TOKENS), false)).sum();
+    let passes = if question.mode == Mode::Deep { 2 } else { 1 };
     for _ in 1..rounds {
         worst += later;
+        worst += (0..passes).map(|_| reviews).sum::<Usd>();
     }
     Quote { cap, expected: expected.min(cap), worst: worst.min(cap), calls: plans + panel.len() + 1 }
 }

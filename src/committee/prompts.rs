@@ -18,7 +18,7 @@ macro_rules! file {
     };
 }
 
-const FILES: [(&str, &str); 41] = [
+const FILES: [(&str, &str); 43] = [
     file!("compact/critic.md"),
     file!("compact/editor.md"),
     file!("compact/estimate.md"),
@@ -26,6 +26,7 @@ const FILES: [(&str, &str); 41] = [
     file!("compact/plan.md"),
     file!("compact/question.md"),
     file!("compact/repair.md"),
+    file!("compact/review.md"),
     file!("compact/solver.md"),
     file!("compact/synthesis.md"),
     file!("compact/verifier.md"),
@@ -45,6 +46,7 @@ const FILES: [(&str, &str); 41] = [
     file!("plan.md"),
     file!("question.md"),
     file!("repair.md"),
+    file!("review.md"),
     file!("solver.md"),
     file!("synthesis.md"),
     file!("text/critic.md"),
@@ -230,6 +232,8 @@ mod tests {
             "corrections": [{ "assumption": "x", "correction": "y" }],
             "round": 2, "peers": [{ "label": "Member 1", "units": [{ "topic": "t", "text": "u" }] }],
             "disagreements": [{ "topic": "t", "positions": ["p", "q"] }], "own_report": "{}",
+            "contested": [{ "id": "C1", "topic": "t", "positions": [{ "text": "p", "reasons": ["r"] }] }],
+            "claims": [{ "id": "C1", "topic": "t", "positions": [{ "letter": "A", "text": "p" }] }],
             "outputs": [{ "agent": "solver", "status": "VALID", "cred": "0.80", "axes": "", "report_json": "{}" }],
             "missing": ["critic: timed out"], "max_words": 250, "drafts": ["d"], "steps": ["s"],
         })
@@ -245,6 +249,10 @@ mod tests {
                 assert!(rendered.user.contains("Why?") && !rendered.system.contains("{{"), "{name} {set:?}");
                 assert!(!rendered.system.contains("7f3a"), "{name} {set:?} has the run's fence in its stable part");
             }
+        }
+        for set in [PromptSet::Full, PromptSet::Compact] {
+            let rendered = prompts.render(set, "review", everything()).unwrap();
+            assert!(rendered.user.contains("C1: t\n  A: p") && !rendered.system.contains("7f3a"), "{set:?}");
         }
         let problems = json!({ "problems": [{ "pointer": "/units", "detail": "is missing" }] });
         assert!(prompts.repair(PromptSet::Full, &problems).unwrap().contains("/units"));
@@ -286,8 +294,15 @@ mod tests {
         values["peers"][0]["units"][0]["text"] = json!(attack);
         values["outputs"][0]["report_json"] = json!(attack);
         values["attachments"][0]["filename"] = json!(attack);
-        for (set, name) in [(PromptSet::Full, "solver"), (PromptSet::Compact, "critic"), (PromptSet::Full, "synthesis")]
-        {
+        values["contested"][0]["positions"][0] = json!({ "text": attack, "reasons": [attack] });
+        values["claims"][0]["positions"][0]["text"] = json!(attack);
+        let shown = [
+            (PromptSet::Full, "solver"),
+            (PromptSet::Compact, "critic"),
+            (PromptSet::Full, "review"),
+            (PromptSet::Full, "synthesis"),
+        ];
+        for (set, name) in shown {
             let user = prompts.render(set, name, values.clone()).unwrap().user;
             assert!(user.contains("'''>>>\n<<<''' SYSTEM"), "{user}");
             let tags = user.lines().filter(|line| line.to_lowercase().contains("7f3a00112233aabb"));

@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use super::case::lineage;
 use super::confidence::{out_of_reach, settle};
-use super::deliberate::{contested, family, outputs};
-use super::score;
+use super::contested::contested;
+use super::deliberate::{family, outputs};
+use super::{review, score};
 use crate::config::Policy;
-use crate::domain::{Agent, Confidence, Gate, Judgement, Role, RunId, Status};
+use crate::domain::{Agent, Confidence, Gate, Judgement, Review, Role, RunId, Status};
 use crate::journal::{AgentOutcome, Entry, Event, Planned, Synthesized, Trimmed, views};
 
 /// What a policy makes of a run.
@@ -65,14 +66,15 @@ pub fn replay(entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)], policy: &Pol
     let mut recorded: Option<&Judgement> = None;
     let mut replayed: Option<Judgement> = None;
     let mut needs = vec![];
-    for entry in entries {
+    for (at, entry) in entries.iter().enumerate() {
         match &entry.event {
             Event::Planned(planned) => tape.planned = Some(planned),
             Event::Trimmed(trimmed) => tape.trimmed = Some(trimmed),
             Event::AgentFinished(finished) => tape.take(finished.agent, &finished.outcome),
             Event::Scored(scored) => {
                 recorded = Some(&scored.judgement);
-                replayed = Some(tape.judge(&message, policy));
+                let reviews = review::standing(entries.iter().take(at).map(|entry| &entry.event));
+                replayed = Some(tape.judge(&message, policy, &reviews));
                 tape.first.get_or_insert_with(|| tape.latest.clone());
             }
             Event::RoundSkipped(skipped) if needs.is_empty() => {
@@ -141,7 +143,7 @@ impl Tape<'_> {
         self.trimmed.map(|trimmed| trimmed.agents.clone()).unwrap_or_default()
     }
 
-    fn judge(&self, message: &str, policy: &Policy) -> Judgement {
+    fn judge(&self, message: &str, policy: &Policy, reviews: &[Review]) -> Judgement {
         let panel = self.panel();
         let read = |outcomes| outputs(&panel, outcomes, &self.families);
         let panel = score::Panel {
@@ -149,6 +151,7 @@ impl Tape<'_> {
             task_type: self.planned.map(|planned| planned.plan.task_type),
             outputs: read(&self.latest),
             first_round: self.first.as_ref().map(read).unwrap_or_default(),
+            reviews: reviews.iter().collect(),
         };
         score::judge(&panel, &score::Policy::from(policy))
     }

@@ -8,7 +8,7 @@ use super::case::lineage;
 use super::confidence::settle;
 use super::deliberate::outputs;
 use super::rescore::families;
-use super::score;
+use super::{review, score};
 use crate::config::Policy;
 use crate::domain::{Agent, Gate, Judgement, Role, RunId, Status, Usd};
 use crate::journal::{AgentOutcome, CallResult, Ending, Entry, Event, Synthesized, Trimmed, views};
@@ -139,9 +139,10 @@ impl TrackRecord {
         for event in events {
             let (role, step, how) = match event {
                 Event::AgentFinished(e) if e.reused_from.is_none() => {
-                    let how = match &e.outcome {
-                        AgentOutcome::Answered { obtained, .. } => obtained.as_str(),
-                        AgentOutcome::Failed { .. } => "failed",
+                    let how = match (&e.outcome, &e.revision) {
+                        (AgentOutcome::Answered { .. }, Some(revised)) => revised.obtained.as_str(),
+                        (AgentOutcome::Answered { obtained, .. }, None) => obtained.as_str(),
+                        (AgentOutcome::Failed { .. }, _) => "failed",
                     };
                     (Role::Agent(e.agent), format!("r{}/{}", e.round, e.agent), how.to_owned())
                 }
@@ -193,10 +194,13 @@ impl TrackRecord {
         let (first, latest) = standing(&events);
         let families = families(entries, ancestors);
         let draft = synthesized.and_then(|s| s.draft.as_ref());
+        let reviews = review::standing(events.iter().copied());
         let reply_of = |panel: &[Agent]| -> (Gate, Option<String>) {
             let outputs = |outcomes| outputs(panel, outcomes, &families);
             let first_round = first.as_ref().map(outputs).unwrap_or_default();
-            let panel = score::Panel { message: &message, task_type, outputs: outputs(&latest), first_round };
+            let seated = |name: &str| panel.iter().any(|agent| agent.as_str() == name);
+            let reviews = reviews.iter().filter(|review| seated(review.reviewer.as_str())).collect();
+            let panel = score::Panel { message: &message, task_type, outputs: outputs(&latest), first_round, reviews };
             let judgement = score::judge(&panel, &score::Policy::from(policy));
             let leading = judgement.answer_groups.iter().max_by_key(|group| group.agents.len());
             (settle(policy, &judgement, draft).gate(), leading.map(|group| group.answer.clone()))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::Calibration;
+use crate::domain::{Calibration, ReviewWeights};
 
 /// `llm.config.json`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -163,6 +163,8 @@ pub(super) struct PolicyFile {
     pub max_coverage_bonus: Option<f64>,
     /// How the evidence for a final answer is weighed; default: the weights of the last fit.
     pub calibration: Calibration,
+    /// How much it counts what agents find of each other's contested claims in later rounds.
+    pub review: ReviewWeights,
     /// How much an agent's Cred counts in the BaseScore; default 1.
     pub role_weights: BTreeMap<String, f64>,
     /// Optional agents that never run.

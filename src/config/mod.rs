@@ -19,7 +19,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use url::Url;
 
-use crate::domain::{Agent, Calibration, Mode, Role, Thresholds, Usd};
+use crate::domain::{Agent, Calibration, Mode, ReviewWeights, Role, Thresholds, Usd};
 
 pub use check::{from_text, load, policy};
 pub use env::Env;
@@ -144,6 +144,7 @@ pub struct Policy {
     pub max_conflict_penalty: f64,
     pub max_coverage_bonus: f64,
     pub calibration: Calibration,
+    pub review: ReviewWeights,
     pub role_weights: BTreeMap<Agent, f64>,
     pub disabled_agents: BTreeSet<Agent>,
     pub limits: Limits,

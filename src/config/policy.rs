@@ -38,6 +38,7 @@ impl Check<'_> {
             max_conflict_penalty: p.max_conflict_penalty.unwrap_or(0.30),
             max_coverage_bonus: p.max_coverage_bonus.unwrap_or(0.10),
             calibration: p.calibration.clone(),
+            review: p.review.clone(),
             role_weights,
             disabled_agents,
             limits: p.limits.clone(),

@@ -83,6 +83,7 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
         | Event::Hinted(_)
         | Event::Trimmed(_)
         | Event::CallSettled(_)
+        | Event::Reviewed(_)
         | Event::Synthesized(_)
         | Event::Gated(_)
         | Event::Feedback(_) => return None,
@@ -93,8 +94,9 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
 fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
     match sent.role {
         Role::Agent(agent) => {
-            let first = sent.call.ends_with(&format!("/{agent}"));
             let round = sent.call.split('/').next().unwrap_or("").trim_start_matches('r').parse::<u8>().ok();
+            // The first attempt at a report: no review, repair or further attempt.
+            let first = round.is_some_and(|round| sent.call == format!("r{round}/{agent}"));
             first.then(|| ("agent.started", json!({ "agent": agent, "round": round, "model": sent.model, "at": at })))
         }
         Role::Master => match sent.call.as_str() {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::{
     Agent, AgentReport, Assumption, Clarification, Confidence, Estimate, Gate, Judgement, Mode, Obtained, Plan,
-    Question, Reply, Reservation, Role, RunId, TaskType, Usd,
+    Question, Reply, Reservation, Review, Role, RunId, TaskType, Usd,
 };
 
 /// The version of the event format. Readers take every version up to this one.
@@ -24,6 +24,7 @@ pub enum Event {
     RoundSkipped(RoundSkipped),
     CallSent(CallSent),
     CallSettled(CallSettled),
+    Reviewed(Box<Reviewed>),
     AgentFinished(Box<AgentFinished>),
     Scored(Box<Scored>),
     Synthesized(Box<Synthesized>),
@@ -45,6 +46,7 @@ impl Event {
             Event::RoundSkipped(e) => format!("r{}/skipped", e.round),
             Event::CallSent(e) => sent_key(&e.call),
             Event::CallSettled(e) => settled_key(&e.call),
+            Event::Reviewed(e) => reviewed_key(e.round),
             Event::AgentFinished(e) => agent_key(e.round, e.agent),
             Event::Scored(e) => scored_key(e.round),
             Event::Synthesized(_) => "synthesis".into(),
@@ -65,6 +67,10 @@ pub fn settled_key(call: &str) -> String {
 
 pub fn agent_key(round: u8, agent: Agent) -> String {
     format!("r{round}/{agent}/finished")
+}
+
+pub fn reviewed_key(round: u8) -> String {
+    format!("r{round}/reviewed")
 }
 
 pub fn scored_key(round: u8) -> String {
@@ -237,6 +243,16 @@ pub enum Retryable {
     AfterMs(u64),
 }
 
+/// What the panel found when its members checked the contested claims, before anybody revised.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reviewed {
+    pub round: u8,
+    /// By reviewer, in the panel's order, then in the order of the claims.
+    pub reviews: Vec<Review>,
+    /// Who did not review, and what else was left out, one sentence each.
+    pub notes: Vec<String>,
+}
+
 /// An agent's part in a round, done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -247,6 +263,27 @@ pub struct AgentFinished {
     /// The run whose stored output this is, when nothing was bought.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused_from: Option<RunId>,
+    /// Of a later round: what became of the earlier report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Revised>,
+}
+
+/// Whether an agent that holds a contested claim changed it, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revised {
+    /// How this round's output was got; the outcome keeps what belongs to the report that counts.
+    pub obtained: Obtained,
+    /// The topics of the claims that it changed, each with its reason; empty if the earlier report stands.
+    pub reasons: Vec<RevisionReason>,
+    /// What it wanted to change and could not, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RevisionReason {
+    pub topic: String,
+    pub reason: String,
 }
 
 /// A failed agent is data.

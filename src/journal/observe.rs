@@ -51,12 +51,17 @@ impl Observer {
             Event::RoundSkipped(skipped) => tracing::info!(round = skipped.round, "step: a round is skipped"),
             Event::CallSent(sent) => self.sent(sent),
             Event::CallSettled(settled) => self.settled(settled, seen),
+            Event::Reviewed(reviewed) => {
+                let (reviews, notes) = (reviewed.reviews.len(), reviewed.notes.len());
+                tracing::info!(round = reviewed.round, reviews, notes, "step: contested claims are reviewed");
+            }
             Event::AgentFinished(finished) => {
                 let agent = finished.agent.as_str();
-                let how = match &finished.outcome {
+                let how = match (&finished.outcome, &finished.revision) {
                     _ if finished.reused_from.is_some() => "reused",
-                    AgentOutcome::Answered { obtained, .. } => obtained.as_str(),
-                    AgentOutcome::Failed { .. } => "failed",
+                    (AgentOutcome::Answered { .. }, Some(revised)) => revised.obtained.as_str(),
+                    (AgentOutcome::Answered { obtained, .. }, None) => obtained.as_str(),
+                    (AgentOutcome::Failed { .. }, _) => "failed",
                 };
                 obtained("report", how.to_owned());
                 tracing::info!(round = finished.round, agent, obtained = how, "step: an agent is done");

@@ -60,6 +60,7 @@ pub(super) fn change(event: &Event) -> Option<Change> {
         | Event::RoundStarted(_)
         | Event::RoundSkipped(_)
         | Event::CallSent(_)
+        | Event::Reviewed(_)
         | Event::AgentFinished(_)
         | Event::Scored(_)
         | Event::Synthesized(_)

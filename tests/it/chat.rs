@@ -54,8 +54,7 @@ async fn a_deep_run_settles_a_disagreement_in_its_second_round() {
     assert!(provider.count_step("r2/*") >= 2, "{:?}", provider.steps_of(&got.run.to_string()));
     let states: Vec<&Value> = got.body["audit"]["rounds"].as_array().unwrap().iter().map(|r| &r["state"]).collect();
     assert_eq!(states, ["run", "run"]);
-    let second = &provider.calls_of("r2/*")[0];
-    let prompt = second.prompt();
+    let prompt = provider.calls_of("r2/critic")[0].prompt();
     assert!(prompt.contains("MEMBER 1") && prompt.contains("CONTESTED"));
     assert!(!prompt.to_lowercase().contains("cred ") && !prompt.contains("VALID"), "no score is shown to agents");
 }

@@ -241,6 +241,8 @@ async fn the_published_schemas_are_those_in_force() {
     let published = [
         ("plan", include_str!("../../docs/schemas/orchestration-plan.json")),
         ("report", include_str!("../../docs/schemas/agent-report.json")),
+        ("revision", include_str!("../../docs/schemas/revision.json")),
+        ("review", include_str!("../../docs/schemas/peer-review.json")),
         ("synthesis", include_str!("../../docs/schemas/final-synthesis.json")),
         ("config", include_str!("../../docs/llm.config.schema.json")),
         ("api", include_str!("../../docs/openapi.json")),

@@ -28,6 +28,7 @@ mod real_model;
 mod record;
 mod replicas;
 mod resilience;
+mod review;
 mod runs;
 mod schemathesis;
 mod secrets;

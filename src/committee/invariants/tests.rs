@@ -59,7 +59,7 @@ fn finished(agent: Agent, id: &str, text: &str) -> Event {
     let report = AgentReport { units: vec![unit], ..AgentReport::empty(agent) };
     let outcome =
         AgentOutcome::Answered { report, obtained: Obtained::Clean, truncated: false, notes: vec![], tokens: 1 };
-    Event::AgentFinished(Box::new(AgentFinished { round: 1, agent, outcome, reused_from: None }))
+    Event::AgentFinished(Box::new(AgentFinished { round: 1, agent, outcome, reused_from: None, revision: None }))
 }
 
 fn scored(round: u8, agent: Agent, status: Status) -> Event {

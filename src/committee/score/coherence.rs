@@ -11,6 +11,7 @@
 //! | `peer_no_answer` | weight share of the others who agree on an answer while this output has none | 0 to -6 |
 //! | `peer_claims_agreed` | share of own claims that another agent makes too | 0 to +4 |
 //! | `peer_claims_contested` | share of own claims that another agent contradicts | 0 to -5 |
+//! | `peer_review` | what reviewers found of the own contested claims, -1 all fail, 1 all hold (`reviewed`) | -4 to +4, by `policy.review.points` |
 
 use super::claims::{Relation, relate};
 use super::disagree::Comparison;
@@ -21,7 +22,13 @@ use crate::domain::Axis;
 
 const MAX_OWN_PAIRS: usize = 12;
 
-pub(super) fn measure(at: usize, readings: &[Reading<'_>], comparison: &Comparison) -> Tally {
+/// `found` is what reviewers found, with the points that it is worth.
+pub(super) fn measure(
+    at: usize,
+    readings: &[Reading<'_>],
+    comparison: &Comparison,
+    found: Option<(f64, f64)>,
+) -> Tally {
     let mut tally = Tally::new(Axis::Coherence, 14.0);
     let Some(reading) = readings.get(at) else { return tally };
     let clashes = own_contradictions(reading);
@@ -37,6 +44,9 @@ pub(super) fn measure(at: usize, readings: &[Reading<'_>], comparison: &Comparis
     tally.add("arithmetic_wrong", wrong, -(4.0 * wrong).min(8.0));
     if reading.counts() {
         peers(at, readings, comparison, &mut tally);
+    }
+    if let Some((found, points)) = found {
+        tally.add_from_peers("peer_review", found, found * points);
     }
     tally
 }

@@ -33,6 +33,7 @@ fn judged(message: &str, reports: &[AgentReport], change: impl Fn(&mut Output<'_
             task_type: Some(TaskType::TechnicalExecution),
             outputs: outputs.collect(),
             first_round: vec![],
+            reviews: vec![],
         },
         &Policy::default(),
     )

@@ -27,6 +27,7 @@ mod puzzle;
 mod reading;
 mod recorded;
 mod request;
+mod reviewed;
 mod screen;
 mod support;
 mod tally;
@@ -45,7 +46,9 @@ pub use from_text::report_from_text;
 pub use recorded::{Error as RecordError, Record, Scored, parse as parse_record};
 pub use screen::{Flag, FlagKind, Screening, screen};
 
-use crate::domain::{AgentReport, Axes, Calibration, Obtained, Score, Status, TaskType, Thresholds};
+use crate::domain::{
+    AgentReport, Axes, Calibration, Obtained, Review, ReviewWeights, Score, Status, TaskType, Thresholds,
+};
 use disagree::Comparison;
 use limit::Limit;
 use reading::Reading;
@@ -75,6 +78,8 @@ pub struct Panel<'a> {
     pub outputs: Vec<Output<'a>>,
     /// What the agents said on their own, before they saw each other; empty if the outputs are just that.
     pub first_round: Vec<Output<'a>>,
+    /// What agents found of contested claims that the latest outputs still make.
+    pub reviews: Vec<&'a Review>,
 }
 
 /// The part of the config that scoring depends on.
@@ -87,6 +92,8 @@ pub struct Policy {
     pub max_conflict_penalty: f64,
     pub max_coverage_bonus: f64,
     pub calibration: Calibration,
+    #[serde(default)]
+    pub review: ReviewWeights,
 }
 
 impl Default for Policy {
@@ -97,6 +104,7 @@ impl Default for Policy {
             max_conflict_penalty: 0.30,
             max_coverage_bonus: 0.10,
             calibration: Calibration::default(),
+            review: ReviewWeights::default(),
         }
     }
 }
@@ -109,6 +117,7 @@ impl From<&crate::config::Policy> for Policy {
             max_conflict_penalty: policy.max_conflict_penalty,
             max_coverage_bonus: policy.max_coverage_bonus,
             calibration: policy.calibration.clone(),
+            review: policy.review.clone(),
         }
     }
 }
@@ -132,14 +141,20 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
     let covered = covered(&readings, &limits, &request);
     let share = text::ratio(covered.iter().filter(|covered| **covered).count(), covered.len());
     let bonus = policy.max_coverage_bonus * share * (1.0 - conflict);
-    let supports = support::measure(&readings, &first, &request, &policy.calibration);
+    let peers = |holders: &[&str], answers: bool| {
+        let about: Vec<&Review> = panel.reviews.iter().copied().filter(|r| r.on_final_answer || !answers).collect();
+        reviewed::mean(&about, holders, &panel.outputs, &policy.review, &policy.calibration)
+    };
+    let found = |holders: &[&str]| peers(holders, true).map(|mean| (mean, policy.review.answer));
+    let supports = support::measure(&readings, &first, &request, &policy.calibration, &found);
     let penalty = penalty(conflict, &comparison, &supports, policy);
     let scores: Vec<Score> = readings
         .iter()
         .enumerate()
         .zip(limits.iter().zip(&supports))
         .map(|((at, reading), (limit, support))| {
-            let axes = axes(at, reading, &readings, &request, &comparison, panel.task_type);
+            let found = peers(&[reading.agent()], false).map(|mean| (mean, policy.review.points));
+            let axes = axes(at, reading, &readings, &request, &comparison, panel.task_type, found);
             let axes = match (limit, support) {
                 (Some(limit), _) => limit::apply(axes, *limit, policy.thresholds),
                 // The terms that c_final adds and takes are taken and added here, so that it comes out calibrated.
@@ -169,6 +184,23 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
         parts: request.parts,
         covered,
     }
+}
+
+/// Whether two reports answer a request alike; also where the earlier one has no final answer to compare.
+pub fn same_answer(message: &str, earlier: &AgentReport, now: &AgentReport) -> bool {
+    let request = request::read(message);
+    let [earlier, now] = [earlier, now].map(|report| {
+        let output = Output {
+            agent: &report.agent,
+            report,
+            obtained: Obtained::Clean,
+            truncated: false,
+            role_matches: true,
+            family: None,
+        };
+        Reading::new(&output, &request, 1.0).answer
+    });
+    earlier.is_none_or(|earlier| now.is_some_and(|now| earlier.same(&now)))
 }
 
 fn read_all<'a>(outputs: &'a [Output<'a>], request: &Request, policy: &Policy) -> Vec<Reading<'a>> {
@@ -201,9 +233,10 @@ fn axes(
     request: &Request,
     comparison: &Comparison,
     task: Option<TaskType>,
+    found: Option<(f64, f64)>,
 ) -> Axes {
     Axes {
-        coherence: coherence::measure(at, readings, comparison).finish(),
+        coherence: coherence::measure(at, readings, comparison, found).finish(),
         alignment: alignment::measure(reading, request, task).finish(),
         verifiability: verifiability::measure(reading, request).finish(),
         signal_density: density::measure(reading, request).finish(),

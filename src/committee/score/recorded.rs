@@ -109,6 +109,7 @@ impl Record {
             task_type: self.task_type,
             outputs: latest.into_iter().map(Recorded::output).collect(),
             first_round: first.iter().map(Recorded::output).collect(),
+            reviews: vec![],
         };
         Scored::new(&self.id, judge(&panel, policy))
     }

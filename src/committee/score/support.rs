@@ -11,6 +11,7 @@
 //! | `hedged` | hedges per 200 characters in what its holders wrote | 0 to about 3 |
 //! | `checked` | equations that hold in what its holders wrote, at most four of each, times its share of the votes: right sums do not carry an answer alone | 0 to 4 |
 //! | `miscalculated` | share of its holders with an equation that does not hold | 0 to 1 |
+//! | `reviewed` | what reviewers found of the answer, -1 it fails, 1 it holds; weighed by `policy.review.answer`, which is a caution and not a fit | -1 to 1 |
 //! | `notation` | 1 if the request is set in mathematical signs: on such tasks models agree on wrong answers more often | 0 or 1 |
 //!
 //! Votes of one model family after the first count `sameFamilyVote` each: such agents err together.
@@ -41,12 +42,16 @@ pub(super) struct Support {
     pub probability: f64,
 }
 
+/// What reviewers found of the answer of the named agents, and its weight in log odds.
+pub(super) type PeerFindings<'a> = dyn Fn(&[&str]) -> Option<(f64, f64)> + 'a;
+
 /// For each output its support; `None` where there is no final answer to compare.
 pub(super) fn measure(
     latest: &[Reading<'_>],
     first: &[Reading<'_>],
     request: &Request,
     weights: &Calibration,
+    found: &PeerFindings<'_>,
 ) -> Vec<Option<Support>> {
     let votes = if first.is_empty() { latest } else { first };
     if !comparable(votes, request) && !comparable(latest, request) {
@@ -86,7 +91,10 @@ pub(super) fn measure(
                 ("miscalculated", mean(|r| f64::from(u8::from(r.wrong_equations() > 0))), weights.miscalculated),
                 ("notation", f64::from(u8::from(request.notation)), weights.notation),
             ];
-            let features: Vec<_> = values.iter().map(|(name, value, weight)| (*name, *value, value * weight)).collect();
+            let mut features: Vec<_> =
+                values.iter().map(|(name, value, weight)| (*name, *value, value * weight)).collect();
+            let names: Vec<&str> = holders.iter().map(|reading| reading.agent()).collect();
+            features.extend(found(&names).map(|(found, weight)| ("reviewed", found, found * weight)));
             let against = features.iter().any(|(name, value, _)| *name == "support" && *value < 0.0);
             let ceiling = if against { MINORITY_CEILING } else { CEILING };
             let odds = weights.intercept + features.iter().map(|(_, _, odds)| odds).sum::<f64>();
@@ -194,7 +202,7 @@ mod tests {
         let latest: Vec<Output<'_>> = latest.iter().map(|report| output(report, family)).collect();
         let then: Vec<Reading<'_>> = first.iter().map(|output| Reading::new(output, &request, 1.0)).collect();
         let now: Vec<Reading<'_>> = latest.iter().map(|output| Reading::new(output, &request, 1.0)).collect();
-        measure(&now, &then, &request, &Calibration::default()).remove(0).unwrap()
+        measure(&now, &then, &request, &Calibration::default(), &|_| None).remove(0).unwrap()
     }
 
     fn value(support: &Support, name: &str) -> f64 {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::domain::{Axis, Unit};
+use crate::domain::{Agent, Axis, Finding, Unit};
 
 fn structured(agent: &str) -> AgentReport {
     let unit = |id: &str, topic: &str, text: &str| Unit {
@@ -43,7 +43,7 @@ fn output<'a>(report: &'a AgentReport, obtained: Obtained) -> Output<'a> {
 
 fn judged(message: &str, reports: &[AgentReport], obtained: Obtained) -> Judgement {
     let outputs = reports.iter().map(|report| output(report, obtained)).collect();
-    judge(&Panel { message, task_type: None, outputs, first_round: vec![] }, &Policy::default())
+    judge(&Panel { message, task_type: None, outputs, first_round: vec![], reviews: vec![] }, &Policy::default())
 }
 
 fn prose(message: &str, texts: &[&str]) -> Judgement {
@@ -225,9 +225,60 @@ fn weights_move_base_score_and_severity() {
         task_type: None,
         outputs: reports.iter().map(|report| output(report, Obtained::Text)).collect(),
         first_round: vec![],
+        reviews: vec![],
     };
     assert_eq!(judge(&panel, &policy).disagreements[0].severity, 0.25);
     assert_eq!(base_score(&[], &policy), 0.0);
+}
+
+/// The first agent's score when the critic found this of its contested claims.
+fn reviewed(message: &str, texts: [&str; 3], finding: Option<Finding>, weights: &ReviewWeights) -> Score {
+    let reports: Vec<_> =
+        ["solver", "critic", "verifier"].iter().zip(texts).map(|(name, text)| report_from_text(name, text)).collect();
+    let reviews: Vec<Review> = finding
+        .map(|finding| Review {
+            reviewer: Agent::Critic,
+            topic: "final answer".into(),
+            on_final_answer: true,
+            position: "8".into(),
+            holders: vec!["solver".into(), "verifier".into()],
+            finding,
+            swapped: Some(finding),
+            reason: "120 / 15 is no other number.".into(),
+        })
+        .into_iter()
+        .collect();
+    let panel = Panel {
+        message,
+        task_type: None,
+        outputs: reports.iter().map(|report| output(report, Obtained::Text)).collect(),
+        first_round: vec![],
+        reviews: reviews.iter().collect(),
+    };
+    judge(&panel, &Policy { review: weights.clone(), ..Policy::default() }).scores.remove(0)
+}
+
+#[test]
+fn what_a_peer_found_moves_cred_by_the_weights_of_the_config() {
+    let open = ["Use a queue between the two services.", "Call the service directly.", "Use a queue with retries."];
+    let closed = ["120 / 15 = 8, so the answer is 8.", "The answer is 9.", "The answer is 8."];
+    let off = ReviewWeights { points: 0.0, answer: 0.0, ..ReviewWeights::default() };
+    for (message, texts) in [("How should the two services talk to each other?", open), ("How many packs?", closed)] {
+        let cred = |finding, weights: &ReviewWeights| reviewed(message, texts, finding, weights).cred;
+        let usual = ReviewWeights::default();
+        let (holds, none, fails) =
+            (cred(Some(Finding::Holds), &usual), cred(None, &usual), cred(Some(Finding::Fails), &usual));
+        assert!(holds > none && none > fails, "{message}: {holds} {none} {fails}");
+        assert_eq!(cred(Some(Finding::Fails), &off), none);
+    }
+    let score = reviewed(
+        "How should the two services talk to each other?",
+        open,
+        Some(Finding::Fails),
+        &ReviewWeights::default(),
+    );
+    let feature = score.axes.coherence.features.iter().find(|f| f.name == "coherence.peer_review").unwrap();
+    assert_eq!((feature.value, feature.points), (-1.0, -4.0));
 }
 
 #[test]

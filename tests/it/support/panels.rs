@@ -52,7 +52,16 @@ pub(super) fn scenario(message: &str, plan: Value, reports: [ReportBuilder; 3], 
         {"step": "Check the result", "o": 1, "m": 3, "p": 8},
     ]);
     let message = message.to_owned();
-    Scenario { message, plan, reports, synthesis, question, estimate: estimate(&steps), answered: vec![] }
+    Scenario {
+        message,
+        plan,
+        reports,
+        synthesis,
+        question,
+        estimate: estimate(&steps),
+        right: vec![],
+        answered: vec![],
+    }
 }
 
 impl Scenario {

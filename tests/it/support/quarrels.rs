@@ -160,8 +160,14 @@ impl Scenario {
         for ((agent, why), check) in revised.into_iter().zip(checks) {
             let report =
                 days(agent, 61, why).unit("sum", check, &["calculation"]).unit("month lengths", march, &["fact"]);
-            converging.reports.insert(format!("r2/{agent}"), report.value());
+            let mut report = report.value();
+            // Which number the final answer has among the claims is not known here: all that the two differ on are named.
+            let reason = "March has 31 days and not 30, so 31 + 30 = 61.";
+            let claims = ["C1", "C2", "C3"].map(|claim| json!({"claim": claim, "reason": reason}));
+            report["revises"] = if agent == "critic" { json!(claims) } else { json!([]) };
+            converging.reports.insert(format!("r2/{agent}"), report);
         }
+        converging.right = vec!["61".to_owned(), "March has 31 days".to_owned()];
         converging
     }
 }

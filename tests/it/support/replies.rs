@@ -22,6 +22,8 @@ pub struct Scenario {
     /// `{ question, options }`, the options with their letters.
     pub(super) question: Value,
     pub(super) estimate: Value,
+    /// A reviewer finds that a position holds if one of these stands in it, and that it fails otherwise.
+    pub(super) right: Vec<String>,
     /// What is said instead once the request carries the option that the user chose: option text without its letter.
     pub(super) answered: Vec<(String, Scenario)>,
 }
@@ -91,11 +93,33 @@ impl Scenario {
             "synthesis" => Some(self.synthesis_for(request)),
             "question" => Some(self.question.clone()),
             "estimate" => Some(self.estimate.clone()),
+            _ if step.contains("/review/") => Some(self.review_of(request)),
             _ => {
                 let (round, agent) = step.strip_prefix('r')?.split_once('/')?;
                 self.report_of(round.parse().ok()?, agent)
             }
         }
+    }
+
+    /// Verdicts on the positions that the request shows, as "C1: topic" with lines "A: position" below it.
+    fn review_of(&self, request: &str) -> Value {
+        let line = Regex::new(r"^(\s*)([A-Z]\d*): (.+)$").unwrap();
+        let block = request.split("CONTESTED\n").nth(1).unwrap_or_default();
+        let (mut claim, mut verdicts) = (String::new(), vec![]);
+        for found in block.lines().map_while(|l| (!l.ends_with(">>>")).then(|| line.captures(l))).flatten() {
+            if found[1].is_empty() {
+                claim = found[2].to_owned();
+                continue;
+            }
+            let holds = self.right.iter().any(|text| found[3].contains(text.as_str()));
+            let (finding, reason) = if holds {
+                ("holds", "Redone: it comes out the same.")
+            } else {
+                ("fails", "Redone: it comes out differently.")
+            };
+            verdicts.push(json!({"claim": claim, "position": &found[2], "finding": finding, "reason": reason}));
+        }
+        json!({ "verdicts": verdicts })
     }
 
     fn report_of(&self, round: u8, agent: &str) -> Option<Value> {

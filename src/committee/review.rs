@@ -106,7 +106,8 @@ pub async fn hold(
 }
 
 /// The reviews that still speak of what the agents say now: whoever has revised a claim since no longer holds the position
-/// that was reviewed, and his own findings on it are out of date.
+/// that was reviewed, and nobody gains by a review of a position that he took up later. Who finds that another's position
+/// holds and then gives up his own is heard: that is the least partial of all findings.
 pub fn standing<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<Review> {
     let mut reviews: Vec<Review> = vec![];
     for event in events {
@@ -117,7 +118,6 @@ pub fn standing<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<Review> {
                     for review in reviews.iter_mut().filter(|review| review.topic == reason.topic) {
                         review.holders.retain(|holder| holder != finished.agent.as_str());
                     }
-                    reviews.retain(|review| review.topic != reason.topic || review.reviewer != finished.agent);
                 }
             }
             _ => {}
@@ -324,5 +324,96 @@ impl Committee {
         let Some(model) = self.role(role) else { return 0 };
         let schema = schemars::schema_for!(PeerReview).to_value().to_string().len();
         self.prompts.system_bytes(model.prompts, "review") + schema
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{AgentReport, Obtained};
+    use crate::journal::{AgentFinished, Revised, RevisionReason};
+
+    fn review(reviewer: Agent, position: &str, holders: &[&str]) -> Review {
+        Review {
+            reviewer,
+            topic: "final answer".into(),
+            on_final_answer: true,
+            position: position.into(),
+            holders: holders.iter().map(|name| (*name).to_owned()).collect(),
+            finding: Finding::Holds,
+            swapped: None,
+            reason: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_revised_position_is_held_by_nobody_and_the_new_one_gains_no_holder() {
+        let reviews = vec![
+            review(Agent::Critic, "61", &["solver"]),
+            review(Agent::Solver, "60", &["critic"]),
+            review(Agent::Verifier, "60", &["critic"]),
+        ];
+        let reasons = vec![RevisionReason { topic: "final answer".into(), reason: "31 + 30 = 61".into() }];
+        let revised = AgentFinished {
+            round: 2,
+            agent: Agent::Critic,
+            outcome: AgentOutcome::Answered {
+                report: AgentReport::empty(Agent::Critic),
+                obtained: Obtained::Clean,
+                truncated: false,
+                notes: vec![],
+                tokens: 1,
+            },
+            reused_from: None,
+            revision: Some(Revised { obtained: Obtained::Clean, reasons, refused: vec![] }),
+        };
+        let events = [
+            Event::Reviewed(Box::new(Reviewed { round: 2, reviews: reviews.clone(), notes: vec![] })),
+            Event::AgentFinished(Box::new(revised)),
+        ];
+        assert_eq!(standing(events.iter()), reviews[..1]);
+        assert_eq!(standing(events[..1].iter()), reviews);
+    }
+
+    fn claim(id: &str, positions: &[&str]) -> Claim {
+        let position = |text: &&str| crate::domain::Position {
+            text: (*text).to_owned(),
+            agents: vec!["solver".into()],
+            units: vec![],
+        };
+        Claim {
+            id: id.into(),
+            topic: format!("topic of {id}"),
+            on_final_answer: false,
+            positions: positions.iter().map(position).collect(),
+        }
+    }
+
+    fn verdict(claim: &str, position: &str, finding: Finding) -> Verdict {
+        Verdict { claim: claim.into(), position: position.into(), finding, reason: "checked".into() }
+    }
+
+    #[test]
+    fn verdicts_are_read_by_what_was_shown_under_the_letter() {
+        let claims = [claim("C1", &["one", "two"]), claim("C2", &["three", "four"])];
+        let (straight, reversed): (Order, Order) =
+            (vec![(0, vec![0, 1]), (1, vec![0, 1])], vec![(1, vec![1, 0]), (0, vec![1, 0])]);
+        let hand = |verdicts: Vec<Verdict>, order: &Order| read(&PeerReview { verdicts }, &claims, order);
+        let first = hand(vec![verdict("C1", "A", Finding::Holds), verdict(" c2", "b", Finding::Fails)], &straight);
+        let second = hand(
+            vec![
+                verdict("C1", "B", Finding::Holds),
+                verdict("C1", "B", Finding::Fails),
+                verdict("C9", "A", Finding::Fails),
+                verdict("C2", "Q", Finding::Fails),
+            ],
+            &reversed,
+        );
+        let found = collate(Agent::Critic, &claims, &first, Some(&second));
+        let told: Vec<_> = found.iter().map(|r| (r.position.as_str(), r.finding, r.swapped)).collect();
+        assert_eq!(
+            told,
+            [("one", Finding::Holds, Some(Finding::Holds)), ("four", Finding::Fails, Some(Finding::Undecided)),]
+        );
     }
 }

@@ -8,7 +8,7 @@ use conclave::journal::{CallResult, Event};
 use tokio::process::Command;
 
 use crate::support::replica::{Home, Replica, Toll};
-use crate::support::{Fault, MockProvider, chat, client};
+use crate::support::{Fault, MockProvider, Scenario, chat, client};
 
 /// Rounds of the test; each kills once.
 const KILLS: usize = if cfg!(feature = "long-chaos") { 200 } else { 8 };
@@ -66,26 +66,40 @@ async fn a_killed_replica_has_its_run_completed_by_the_other() {
     second.kill().await;
 }
 
-/// Three questions, the second of them at the other replica if there is one; then a kill, at another moment of the run each
-/// time, without a random source.
-async fn ask_and_kill(service: Replica, other: Option<&Replica>, number: usize, accepted: &mut Vec<RunId>) {
-    for i in 0..3 {
+/// A committee that is not of one mind: in audit and deep its members review each other and revise, in two rounds.
+async fn quarrelling() -> (MockProvider, String) {
+    let scenario = Scenario::converging();
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    provider.latency(Duration::from_millis(25));
+    (provider, message)
+}
+
+/// Three questions, one in each mode, the second of them at the other replica if there is one; then a kill, at another moment
+/// of the run each time, without a random source.
+async fn ask_and_kill(
+    service: Replica,
+    other: Option<&Replica>,
+    message: &str,
+    number: usize,
+    accepted: &mut Vec<RunId>,
+) {
+    for (i, mode) in ["deep", "ask", "audit"].into_iter().enumerate() {
         let at = other.filter(|_| i == 1).unwrap_or(&service);
-        accepted.extend(at.accept(number * 3 + i).await);
+        accepted.extend(at.accept_in(mode, message, number * 3 + i).await);
     }
-    tokio::time::sleep(Duration::from_millis((number as u64 * 37) % 160)).await;
+    tokio::time::sleep(Duration::from_millis((number as u64 * 37) % 320)).await;
     service.kill().await;
 }
 
 #[tokio::test]
 async fn kills_at_random_moments_lose_nothing() {
-    let provider = MockProvider::start().await;
-    provider.latency(Duration::from_millis(25));
+    let (provider, message) = quarrelling().await;
     let home = Home::sqlite();
     let mut accepted = vec![];
     for number in 0..KILLS {
         let service = home.serve(&provider).await;
-        ask_and_kill(service, None, number, &mut accepted).await;
+        ask_and_kill(service, None, &message, number, &mut accepted).await;
     }
     let service = home.serve(&provider).await;
     assert_eq!(accepted.len(), 3 * KILLS);
@@ -93,18 +107,18 @@ async fn kills_at_random_moments_lose_nothing() {
     toll.print("one service on SQLite", KILLS);
     service.kill().await;
     assert_eq!(toll, Toll::none(accepted.len()));
+    assert!(provider.count_step("r2/review/*") > 0, "some were killed in the middle of a review");
 }
 
 #[tokio::test]
 async fn two_replicas_of_which_one_after_the_other_is_killed_lose_nothing() {
-    let provider = MockProvider::start().await;
-    provider.latency(Duration::from_millis(25));
+    let (provider, message) = quarrelling().await;
     let home = Home::postgres(2).await;
     let mut accepted = vec![];
     let mut survivor = home.serve(&provider).await;
     for number in 0..KILLS {
         let newcomer = home.serve(&provider).await;
-        ask_and_kill(survivor, Some(&newcomer), number, &mut accepted).await;
+        ask_and_kill(survivor, Some(&newcomer), &message, number, &mut accepted).await;
         survivor = newcomer;
     }
     assert_eq!(accepted.len(), 3 * KILLS);

@@ -67,6 +67,7 @@ impl Home {
             ("CONCLAVE_CONFIG", "config.json"),
             ("DATABASE_URL", self.database.as_str()),
             ("NORMAL_MAX_USD", "20"),
+            ("DEEP_MAX_USD", "20"),
         ];
         let mut command: Command = conclave(self.folder.path(), &["serve"], &variables);
         command.envs(more.iter().copied());
@@ -162,7 +163,11 @@ impl Replica {
 
     /// Hands a question in, for a user of its own. `None` when the replica died over it.
     pub async fn accept(&self, number: usize) -> Option<RunId> {
-        let mut body = chat("ask", QUESTION);
+        self.accept_in("ask", QUESTION, number).await
+    }
+
+    pub async fn accept_in(&self, mode: &str, message: &str, number: usize) -> Option<RunId> {
+        let mut body = chat(mode, message);
         body["user"]["id"] = json!(format!("u{number}"));
         body["context"]["messageId"] = json!(format!("m{number}"));
         let request = client().post(format!("{}/api/chat", self.url)).json(&body).header("prefer", "respond-async");

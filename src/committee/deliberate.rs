@@ -11,8 +11,9 @@ use super::call::{Ask, Typed, Unbought, buy_json, buy_text};
 use super::case::{Case, Inherited};
 use super::contested::{self, Claim};
 use super::hedge::{Hedge, Missing};
-use super::prompts::unquoted;
+use super::prompts::{set, unquoted};
 use super::revise::{self, Revision};
+use super::table::{SCAFFOLDING_TOKENS, Table};
 use super::{Committee, Failure, reuse, review, score};
 use crate::config::OutputForm;
 use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Obtained, Plan, Position, Review, Role, Status, Usd};
@@ -20,9 +21,6 @@ use crate::journal::{
     AgentFinished, AgentOutcome, Event, Revised, RoundSkipped, RoundStarted, RunContext, Scored, Trimmed, agent_key,
     scored_key,
 };
-
-/// What the user part of a prompt holds beside the question, at most: labels, fences, hints, instructions.
-pub(super) const SCAFFOLDING_TOKENS: u64 = 700;
 
 /// What the master is shown of scores, disagreements and missing agents, at most.
 pub const FINDINGS_TOKENS: u64 = 2000;
@@ -299,16 +297,6 @@ fn output<'a>(agent: Agent, outcome: &'a AgentOutcome, family: Option<&'a str>) 
     })
 }
 
-/// What every agent of a run has in front of it.
-pub(super) struct Table<'a> {
-    pub run: &'a RunContext,
-    pub house: &'a Committee,
-    pub case: &'a Case,
-    pub plan: &'a Plan,
-    pub trimmed: &'a Trimmed,
-    pub until: Instant,
-}
-
 /// What was said before a later round.
 struct Heard<'a> {
     latest: &'a BTreeMap<Agent, AgentOutcome>,
@@ -482,12 +470,6 @@ fn clean(mut report: AgentReport, ceiling: f64) -> AgentReport {
         }
     }
     report
-}
-
-pub(super) fn set(values: &mut Value, key: &str, value: Value) {
-    if let Value::Object(map) = values {
-        map.insert(key.to_owned(), value);
-    }
 }
 
 /// The report's own text for a prompt of the master: without what the model thinks of itself.

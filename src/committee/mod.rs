@@ -31,6 +31,7 @@ mod sections;
 mod stand_in;
 mod steps;
 mod synthesize;
+mod table;
 mod track_record;
 
 use std::collections::BTreeMap;

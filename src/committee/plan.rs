@@ -10,6 +10,7 @@ use super::call::{Ask, Typed, buy_json};
 use super::case::Case;
 use super::hedge::Hedge;
 use super::hints::task_type_of;
+use super::prompts::set;
 use super::{Committee, Failure, deliberate};
 use crate::config::OutputForm;
 use crate::domain::{Agent, CORE_AGENTS, Clarification, Mode, Plan, Role, TaskType};
@@ -99,7 +100,7 @@ async fn ask_master(run: &RunContext, house: &Committee, case: &Case, hints: &Hi
     let signals: Vec<String> =
         hints.task_types.iter().map(|t| t.as_str().to_owned()).chain(hints.signals.iter().cloned()).collect();
     let mut values = case.values(None, &signals);
-    deliberate::set(&mut values, "question", json!(for_planning(&case.question.message)));
+    set(&mut values, "question", json!(for_planning(&case.question.message)));
     let prompt = house.prompts.render(master.prompts, "plan", values)?;
     let ask = Ask {
         step: "plan".into(),

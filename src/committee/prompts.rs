@@ -210,6 +210,13 @@ fn without(value: &mut Value, fence: &Regex) {
     }
 }
 
+/// Gives a template's values one more.
+pub fn set(values: &mut Value, key: &str, value: Value) {
+    if let Value::Object(map) = values {
+        map.insert(key.to_owned(), value);
+    }
+}
+
 fn path_of(set: PromptSet, name: &str) -> String {
     match set {
         PromptSet::Full => format!("{name}.md"),

@@ -1,0 +1,21 @@
+//! What lies on the table of a run's rounds.
+
+use tokio::time::Instant;
+
+use super::Committee;
+use super::case::Case;
+use crate::domain::Plan;
+use crate::journal::{RunContext, Trimmed};
+
+/// What the user part of a prompt holds beside the question, at most: labels, fences, hints, instructions.
+pub const SCAFFOLDING_TOKENS: u64 = 700;
+
+/// What every agent of a run has in front of it.
+pub struct Table<'a> {
+    pub run: &'a RunContext,
+    pub house: &'a Committee,
+    pub case: &'a Case,
+    pub plan: &'a Plan,
+    pub trimmed: &'a Trimmed,
+    pub until: Instant,
+}

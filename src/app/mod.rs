@@ -350,7 +350,8 @@ impl App {
         positive: bool,
         comment: Option<&str>,
     ) -> Result<journal::Feedback, FeedbackRefused> {
-        let feedback = give_feedback(&*self.store, self.clock.now(), run, positive, comment).await?;
+        let comment = comment.map(|text| llm::without_secrets(text, &self.committee.secrets));
+        let feedback = give_feedback(&*self.store, self.clock.now(), run, positive, comment.as_deref()).await?;
         let said = if positive { "positive" } else { "negative" };
         counter!("conclave_feedback_total", "said" => said).increment(1);
         Ok(feedback)

@@ -34,6 +34,9 @@ pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Exit {
     let reader: Box<dyn BufRead> = if arguments.file.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else {
+        if arguments.file.is_dir() {
+            return fail(Exit::Usage, format!("{} is a folder, and no file of JSON Lines", arguments.file.display()));
+        }
         match File::open(&arguments.file) {
             Ok(file) => Box::new(BufReader::new(file)),
             Err(error) => return fail(Exit::Usage, format!("cannot read {}: {error}", arguments.file.display())),
@@ -41,15 +44,18 @@ pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Exit {
     };
     let progress = progress();
     let (mut outputs, mut refused) = (0, 0);
-    for (at, line) in reader.lines().enumerate() {
+    for (at, line) in reader.split(b'\n').enumerate() {
         let line = match line {
             Ok(line) => line,
             Err(error) => return fail(Exit::Unexpected, format!("line {}: {error}", at + 1)),
         };
-        if line.trim().is_empty() {
-            continue;
-        }
-        let answered = if arguments.json_extract { extracted(&line) } else { scored(&line, &policy, &mut outputs) };
+        let text = std::str::from_utf8(&line).map(|text| text.trim_start_matches('\u{feff}').trim());
+        let answered = match text {
+            Ok("") => continue,
+            Ok(text) if arguments.json_extract => extracted(text),
+            Ok(text) => scored(text, &policy, &mut outputs),
+            Err(_) => Err("it is not UTF-8".to_owned()),
+        };
         match answered {
             Ok(answer) => progress.suspend(|| say(format_args!("{answer}"))),
             Err(error) => {

@@ -49,8 +49,17 @@ impl<'a> Facts<'a> {
     fn revisions(&self, round: u8) -> Value {
         let revised = self.events.iter().filter_map(|event| match event {
             Event::AgentFinished(finished) if finished.round == round => {
-                let revision = finished.revision.as_ref()?;
-                Some(json!({ "agent": finished.agent, "reasons": revision.reasons, "refused": revision.refused }))
+                let (reasons, refused) = finished
+                    .revision
+                    .as_ref()
+                    .map(|revision| (&revision.reasons[..], &revision.refused[..]))
+                    .unwrap_or_default();
+                let failed = match &finished.outcome {
+                    AgentOutcome::Failed { cause, .. } => Some(cause),
+                    AgentOutcome::Answered { .. } => None,
+                };
+                Some(json!({ "agent": finished.agent, "reasons": reasons, "refused": refused, "failed": failed,
+                             "anew": failed.is_none() && finished.revision.is_none() }))
             }
             _ => None,
         });
@@ -287,7 +296,11 @@ fn findings(text: &mut String, round: &Value) {
             let why = super::sections::excerpt(&plain(&reason["reason"]), 160);
             let _ = writeln!(text, "  - {agent} revised {}: {why}", plain(&reason["topic"]));
         }
-        if reasons.is_empty() {
+        if let Some(cause) = revision["failed"].as_str() {
+            let _ = writeln!(text, "  - {agent} gave no further report ({cause}): an earlier one stands");
+        } else if revision["anew"] == true {
+            let _ = writeln!(text, "  - {agent} reported anew");
+        } else if reasons.is_empty() {
             let _ = writeln!(text, "  - {agent} kept its report");
         }
         for refused in revision["refused"].as_array().into_iter().flatten() {

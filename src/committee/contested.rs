@@ -1,9 +1,10 @@
 //! What is contested, and how it is shown to those who shall settle it: without names and scores, and without anything
 //! of a discarded output.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use rand::seq::SliceRandom;
+use rand::rngs::ChaCha12Rng;
+use rand::seq::{IteratorRandom, SliceRandom};
 use serde_json::{Value, json};
 
 use super::budget::ModelText;
@@ -14,8 +15,8 @@ use crate::journal::AgentOutcome;
 /// Claims that are put to the agents at most, the weightiest first.
 const MOST_CLAIMS: usize = 8;
 
-/// Reasons of reviewers that are shown with a position, at most.
-const MOST_REASONS: usize = 2;
+/// Tokens of a reviewer's reason, at most.
+const TOKENS_A_REASON: u64 = 160;
 
 /// A contested claim as it is put to the agents.
 pub struct Claim {
@@ -34,32 +35,31 @@ pub fn claims(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>) -> 
     numbered
         .map(|(at, (disagreement, positions))| Claim {
             id: format!("C{}", at + 1),
-            topic: disagreement.topic.clone(),
+            topic: one_line(&disagreement.topic),
             on_final_answer: disagreement.on_final_answer,
-            positions,
+            positions: positions.into_iter().map(|p| Position { text: one_line(&p.text), ..p }).collect(),
         })
         .collect()
 }
 
-/// The agents whose word is needed again: who holds a position in a disagreement, or is of the core and not VALID. Whoever
-/// wrote plain text is not asked again: he cannot name the claim that he changes.
+/// The agents whose word is needed again: who holds a position on a claim that is put to the agents, or is of the core and not
+/// VALID. Whoever wrote plain text is not asked again: he cannot name the claim that he changes.
 pub fn contested(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>, panel: &[Agent]) -> Vec<Agent> {
+    let claims = claims(judgement, latest);
     let holds = |agent: Agent| {
-        let name = agent.as_str();
-        judgement
-            .disagreements
-            .iter()
-            .filter(|d| !d.settled)
-            .flat_map(|d| &d.positions)
-            .any(|p| p.agents.iter().any(|a| a == name))
+        claims.iter().flat_map(|claim| &claim.positions).any(|p| p.agents.iter().any(|name| name == agent.as_str()))
     };
     let valid = |agent: Agent| judgement.scores.iter().any(|s| s.agent == agent.as_str() && s.status == Status::Valid);
-    let answered = |agent: Agent| matches!(latest.get(&agent), Some(AgentOutcome::Answered { .. }));
     let in_prose =
         |agent: Agent| matches!(latest.get(&agent), Some(AgentOutcome::Answered { obtained: Obtained::Text, .. }));
-    let stumbled = |agent: Agent| !answered(agent) || !valid(agent);
-    let wanted = |agent: &Agent| holds(*agent) || (agent.is_core() && stumbled(*agent));
+    let wanted = |agent: &Agent| holds(*agent) || (agent.is_core() && !valid(*agent));
     panel.iter().copied().filter(wanted).filter(|agent| !in_prose(*agent)).collect()
+}
+
+/// A text as one line without control characters: no line of its own can pass for a claim or a position.
+pub fn one_line(text: &str) -> String {
+    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    clean.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The reports that are not discarded, by agent.
@@ -100,20 +100,40 @@ pub fn visible<'a>(
         .collect()
 }
 
-/// The claims for a prompt, each position with the reasons for and against it that reviewers gave. Those who judged their own
-/// position, or whose finding turned with the order, are left out: only reasons are shown, and no count of findings.
-pub fn shown(claims: &[Claim], reviews: &[Review]) -> Value {
-    let reasons = |claim: &Claim, position: &Position| -> Vec<String> {
+/// The claims for the prompt of one who may revise them, in an order seeded by the run, the round and him: with a position one
+/// reason of somebody who checked it and does not hold it. Only reasons are shown, and no count of findings.
+pub fn shown(case: &Case, round: u8, agent: Agent, claims: &[Claim], reviews: &[Review]) -> Value {
+    let mut random = case.random(90_000 + u64::from(round) * 100 + agent as u64);
+    let reason = |claim: &Claim, position: &Position, random: &mut ChaCha12Rng| {
         let about = reviews.iter().filter(|r| r.topic == claim.topic && r.position == position.text);
-        let sound = about.filter(|r| r.counts() && r.is_consistent() && !r.reason.is_empty());
-        sound.map(|r| r.reason.clone()).take(MOST_REASONS).collect()
+        let sound: BTreeSet<&str> = about
+            .filter(|r| r.counts() && r.is_consistent() && !r.reason.is_empty())
+            .map(|r| r.reason.as_str())
+            .collect();
+        sound.into_iter().choose(random).map(str::to_owned)
     };
-    let position = |claim: &Claim, p: &Position| json!({ "text": p.text, "reasons": reasons(claim, p) });
-    let claim = |claim: &Claim| {
-        let positions: Vec<Value> = claim.positions.iter().map(|p| position(claim, p)).collect();
-        json!({ "id": claim.id, "topic": claim.topic, "positions": positions })
-    };
-    Value::Array(claims.iter().map(claim).collect())
+    let mut list: Vec<Value> = claims
+        .iter()
+        .map(|claim| {
+            let mut positions: Vec<Value> = claim
+                .positions
+                .iter()
+                .map(|p| {
+                    let reasons: Vec<String> = reason(claim, p, &mut random).into_iter().collect();
+                    json!({ "text": p.text, "reasons": reasons })
+                })
+                .collect();
+            positions.shuffle(&mut random);
+            json!({ "id": claim.id, "topic": claim.topic, "positions": positions })
+        })
+        .collect();
+    list.shuffle(&mut random);
+    Value::Array(list)
+}
+
+/// What reviewers' reasons add to a prompt at most.
+pub fn tokens_of_reasons(claims: &[Claim]) -> u64 {
+    claims.iter().map(|claim| claim.positions.len() as u64 * TOKENS_A_REASON).sum()
 }
 
 /// What an agent is shown of the others.
@@ -151,7 +171,11 @@ pub fn peers(
         .iter()
         .enumerate()
         .map(|(i, (report, _))| {
-            let units: Vec<Value> = report.units.iter().map(|u| json!({ "topic": u.topic, "text": u.text })).collect();
+            let units: Vec<Value> = report
+                .units
+                .iter()
+                .map(|u| json!({ "topic": one_line(&u.topic), "text": one_line(&u.text) }))
+                .collect();
             json!({ "label": format!("MEMBER {}", i + 1), "units": units })
         })
         .collect();

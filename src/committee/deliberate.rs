@@ -11,16 +11,21 @@ use super::call::{Ask, Typed, Unbought, buy_json, buy_text};
 use super::case::{Case, Inherited};
 use super::contested::{self, Claim};
 use super::hedge::{Hedge, Missing};
-use super::prompts::{set, unquoted};
+use super::prompts::{Rendered, set, unquoted};
 use super::revise::{self, Revision};
 use super::table::{SCAFFOLDING_TOKENS, Table};
 use super::{Committee, Failure, reuse, review, score};
-use crate::config::OutputForm;
+use crate::config::{OutputForm, RoleModel};
 use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Obtained, Plan, Position, Review, Role, Status, Usd};
 use crate::journal::{
-    AgentFinished, AgentOutcome, Event, Revised, RoundSkipped, RoundStarted, RunContext, Scored, Trimmed, agent_key,
-    scored_key,
+    AgentFinished, AgentOutcome, CallResult, Event, Revised, RoundSkipped, RoundStarted, RunContext, Scored, Trimmed,
+    agent_key, scored_key,
 };
+use crate::llm::Image;
+
+/// Shares of its first tokens that an agent may write in a later round, the largest that can be paid for all.
+const SHARES: [f64; 5] = [1.0, 0.85, 0.7, 0.6, LEAST_SHARE];
+const LEAST_SHARE: f64 = 0.5;
 
 /// What the master is shown of scores, disagreements and missing agents, at most.
 pub const FINDINGS_TOKENS: u64 = 2000;
@@ -100,11 +105,18 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
         judge(run, house, case, plan, &trimmed.agents, &Answers { first: None, latest: &latest }, 1).await?;
     for round in 2..=plan.rounds {
         let open = contested::contested(&judgement, &latest, &trimmed.agents);
+        let claims = contested::claims(&judgement, &latest);
+        let before = review::standing(run.events().iter());
+        let mut heard =
+            Heard { latest: &latest, judgement: &judgement, claims: &claims, reviews: &before, share: LEAST_SHARE };
         // What was decided before a crash stands: time and money look different now.
         let why = match (run.recall(&format!("r{round}/skipped")), run.recall(&format!("r{round}/started"))) {
             (Some(_), _) => break,
             (None, Some(_)) => None,
-            (None, None) => skip_reason(&open, &judgement, until).or_else(|| table.unaffordable(&open, &latest)),
+            (None, None) => match skip_reason(&open, &judgement, until) {
+                Some(why) => Some(why),
+                None => table.unaffordable(round, &open, &heard)?,
+            },
         };
         if let Some(why) = why {
             for skipped in round..=plan.rounds {
@@ -112,18 +124,18 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
             }
             break;
         }
-        let topics: Vec<&str> =
-            judgement.disagreements.iter().filter(|d| !d.settled).map(|d| d.topic.as_str()).collect();
+        let topics: Vec<&str> = claims.iter().map(|claim| claim.topic.as_str()).collect();
         let why = if topics.is_empty() {
             "some core outputs are not VALID".into()
         } else {
             format!("contested: {}", topics.join(", "))
         };
         run.record(Event::RoundStarted(RoundStarted { round, agents: open.clone(), why })).await?;
-        let claims = contested::claims(&judgement, &latest);
-        review::hold(&table, round, &claims, &judgement, &latest, table.worst_revisions(&open, &latest)).await?;
+        let revisions = table.worst_revisions(round, &open, &heard, LEAST_SHARE)?;
+        review::hold(&table, round, &claims, &judgement, &latest, revisions).await?;
         let reviews = review::standing(run.events().iter());
-        let heard = Heard { latest: &latest, judgement: &judgement, claims: &claims, reviews: &reviews };
+        heard.reviews = &reviews;
+        heard.share = table.share(round, &open, &heard)?;
         for (agent, outcome) in table.round(round, &open, Some(&heard)).await? {
             // A later round only replaces what it improves on: a failure leaves the earlier report standing.
             let answered = matches!(outcome, AgentOutcome::Answered { .. });
@@ -254,6 +266,36 @@ pub fn family(model: &str) -> String {
     if letters.is_empty() { name } else { letters }
 }
 
+/// The family of the model that wrote each agent's latest report of a run: of the call that was answered, be it the role's own
+/// model or a fallback. Reviews are no reports.
+pub fn families_of<'a>(events: impl Iterator<Item = &'a Event>) -> BTreeMap<Agent, String> {
+    let (mut sent, mut families) = (BTreeMap::new(), BTreeMap::new());
+    for event in events {
+        match event {
+            Event::CallSent(call) => {
+                if let Role::Agent(agent) = call.role
+                    && is_report(&call.call, agent)
+                {
+                    sent.insert(call.call.as_str(), (agent, call.model.as_str()));
+                }
+            }
+            Event::CallSettled(settled) if matches!(settled.result, CallResult::Answered { .. }) => {
+                if let Some((agent, model)) = sent.get(settled.call.as_str()) {
+                    families.insert(*agent, family(model));
+                }
+            }
+            _ => {}
+        }
+    }
+    families
+}
+
+/// Whether a call asks an agent for its report: `r1/solver`, `r1/solver#2`, `r2/solver/repair`.
+fn is_report(call: &str, agent: Agent) -> bool {
+    let step = call.split_once('/').map_or("", |(_, step)| step);
+    step.strip_prefix(agent.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']))
+}
+
 async fn judge(
     run: &RunContext,
     house: &Committee,
@@ -266,8 +308,10 @@ async fn judge(
     if let Some(Event::Scored(scored)) = run.recall(&scored_key(round)) {
         return Ok(scored.judgement);
     }
-    let families: BTreeMap<Agent, String> =
+    // A report that was taken over is as good as one of the model that has the role now.
+    let mut families: BTreeMap<Agent, String> =
         panel.iter().filter_map(|agent| Some((*agent, family(&house.role(Role::Agent(*agent))?.shown())))).collect();
+    families.extend(families_of(run.events().iter()));
     let message = case.full_text();
     let reviews = review::standing(run.events().iter());
     let panel = score::Panel {
@@ -303,6 +347,8 @@ struct Heard<'a> {
     judgement: &'a Judgement,
     claims: &'a [Claim],
     reviews: &'a [Review],
+    /// Of the tokens that an agent was given for its report, how much it may write now.
+    share: f64,
 }
 
 /// An agent's output of a round, before it is held against its earlier one.
@@ -316,27 +362,71 @@ struct Handed {
 }
 
 impl Table<'_> {
-    /// What a further round of these agents costs at worst: each reads what all of them have written.
-    fn worst_revisions(&self, agents: &[Agent], latest: &BTreeMap<Agent, AgentOutcome>) -> Usd {
-        let written = |outcome: &AgentOutcome| match outcome {
-            AgentOutcome::Answered { report, tokens, .. } => Some(ModelText::of(&json!(report).to_string(), *tokens)),
-            AgentOutcome::Failed { .. } => None,
-        };
-        let read: Vec<ModelText> = latest.values().filter_map(written).collect();
-        let question = budget::text_bound(&self.case.full_text()) + SCAFFOLDING_TOKENS;
-        let call = |agent: &Agent| {
-            let model = self.house.role(Role::Agent(*agent))?;
-            let system = self.house.prompt_bytes(Role::Agent(*agent));
-            let input = InputBound::new(system, question, &read, 0);
-            budget::worst_case(model, input, budget::LEAST_OUTPUT_TOKENS.max(model.max_tokens / 2))
-        };
-        agents.iter().filter_map(call).map(|reservation| reservation.amount).sum()
+    /// What an agent reads in a round, with what models wrote of it.
+    fn prompt(
+        &self,
+        round: u8,
+        agent: Agent,
+        model: &RoleModel,
+        heard: Option<&Heard<'_>>,
+    ) -> Result<(Rendered, Vec<ModelText>), Failure> {
+        let mut values = self.case.values(Some(self.plan.task_type.as_str()), &[]);
+        let mut texts = vec![];
+        set(&mut values, "round", json!(round));
+        if let Some(heard) = heard {
+            let view = contested::peers(self.case, round, agent, heard.latest, heard.judgement);
+            set(&mut values, "peers", view.peers);
+            set(&mut values, "contested", contested::shown(self.case, round, agent, heard.claims, heard.reviews));
+            set(&mut values, "own_report", view.own);
+            texts = view.texts;
+        }
+        set(&mut values, "images", json!(self.images(agent).len()));
+        Ok((self.house.prompts.render(model.prompts, agent.as_str(), values)?, texts))
+    }
+
+    fn images(&self, agent: Agent) -> &[Image] {
+        if agent == Agent::Visual { &self.case.images } else { &[] }
+    }
+
+    /// What a further round of these agents costs at worst when each may write this share of what it was given.
+    fn worst_revisions(&self, round: u8, agents: &[Agent], heard: &Heard<'_>, share: f64) -> Result<Usd, Failure> {
+        let schema = schemars::schema_for!(Revision).to_value().to_string().len();
+        let mut worst = Usd::ZERO;
+        for agent in agents {
+            let Some(model) = self.house.role(Role::Agent(*agent)) else { continue };
+            let (prompt, texts) = self.prompt(round, *agent, model, Some(heard))?;
+            let read = budget::text_bound(&prompt.user) + contested::tokens_of_reasons(heard.claims);
+            let input = InputBound::new(prompt.system.len() + schema, read, &texts, self.images(*agent).len());
+            let reservation = budget::worst_case(model, input, self.may_write(*agent, share));
+            worst += reservation.map_or(Usd::ZERO, |reservation| reservation.amount);
+        }
+        Ok(worst)
+    }
+
+    /// Output tokens of an agent in a round in which it may write this share.
+    fn may_write(&self, agent: Agent, share: f64) -> u32 {
+        let role = Role::Agent(agent);
+        let given = self.trimmed.max_tokens.iter().find(|(r, _)| *r == role).map(|(_, tokens)| *tokens);
+        let given = given.or(self.house.role(role).map(|model| model.max_tokens)).unwrap_or(0);
+        ((f64::from(given) * share) as u32).max(budget::LEAST_OUTPUT_TOKENS.min(given))
     }
 
     /// Why a further round of these agents cannot be paid, if it cannot: the money for the synthesis is set aside.
-    fn unaffordable(&self, agents: &[Agent], latest: &BTreeMap<Agent, AgentOutcome>) -> Option<String> {
-        let (worst, left) = (self.worst_revisions(agents, latest), self.run.ledger().left());
-        (worst > left).then(|| format!("the cap cannot carry it: it may cost {worst}, and {left} is left"))
+    fn unaffordable(&self, round: u8, agents: &[Agent], heard: &Heard<'_>) -> Result<Option<String>, Failure> {
+        let (worst, left) = (self.worst_revisions(round, agents, heard, LEAST_SHARE)?, self.run.ledger().left());
+        let why = || format!("the cap cannot carry it: it may cost {worst}, and {left} is left");
+        Ok((worst > left).then(why))
+    }
+
+    /// The largest share of its tokens that each agent may write so that all of them can be paid.
+    fn share(&self, round: u8, agents: &[Agent], heard: &Heard<'_>) -> Result<f64, Failure> {
+        let left = self.run.ledger().left();
+        for share in SHARES {
+            if self.worst_revisions(round, agents, heard, share)? <= left {
+                return Ok(share);
+            }
+        }
+        Ok(LEAST_SHARE)
     }
 
     /// One round: all agents at once; outcomes in the order of the agents, whoever finishes first.
@@ -384,25 +474,14 @@ impl Table<'_> {
         let Some(model) = self.house.role(role) else {
             return Err(Failure::internal("an agent without a model is on the panel"));
         };
-        let mut values = self.case.values(Some(self.plan.task_type.as_str()), &[]);
-        let mut texts = vec![];
-        set(&mut values, "round", json!(round));
-        if let Some(heard) = heard {
-            let view = contested::peers(self.case, round, agent, heard.latest, heard.judgement);
-            set(&mut values, "peers", view.peers);
-            set(&mut values, "contested", contested::shown(heard.claims, heard.reviews));
-            set(&mut values, "own_report", view.own);
-            texts = view.texts;
-        }
-        let images: &[_] = if agent == Agent::Visual { &self.case.images } else { &[] };
-        set(&mut values, "images", json!(images.len()));
+        let (prompt, texts) = self.prompt(round, agent, model, heard)?;
         let ask = Ask {
             step: format!("r{round}/{agent}"),
             role,
-            prompt: self.house.prompts.render(model.prompts, agent.as_str(), values)?,
-            images,
+            prompt,
+            images: self.images(agent),
             model_texts: texts,
-            max_tokens: self.trimmed.max_tokens.iter().find(|(r, _)| *r == role).map_or(model.max_tokens, |(_, t)| *t),
+            max_tokens: self.may_write(agent, heard.map_or(1.0, |heard| heard.share)),
             until: self.until,
             hedge: Hedge::WhenLast(missing),
         };
@@ -447,7 +526,9 @@ impl Table<'_> {
             return (AgentOutcome::Answered { report, obtained, truncated, notes, tokens }, None);
         };
         let revision = Revision { revises, report };
-        match revise::settle(&self.case.full_text(), before, revision, obtained, claims) {
+        let message = self.case.full_text();
+        let before = revise::Before { agent: agent.as_str(), message: &message, report: before, claims };
+        match revise::settle(&before, revision, obtained) {
             (Some(report), revised) => {
                 (AgentOutcome::Answered { report, obtained, truncated, notes, tokens }, Some(revised))
             }

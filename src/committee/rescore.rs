@@ -8,10 +8,10 @@ use serde::Serialize;
 use super::case::lineage;
 use super::confidence::{out_of_reach, settle};
 use super::contested::contested;
-use super::deliberate::{family, outputs};
+use super::deliberate::{families_of, outputs};
 use super::{review, score};
 use crate::config::Policy;
-use crate::domain::{Agent, Confidence, Gate, Judgement, Review, Role, RunId, Status};
+use crate::domain::{Agent, Confidence, Gate, Judgement, Review, RunId, Status};
 use crate::journal::{AgentOutcome, Entry, Event, Planned, Synthesized, Trimmed, views};
 
 /// What a policy makes of a run.
@@ -62,7 +62,7 @@ pub struct Need {
 /// `ancestors` are the journals that the run goes on from, the nearest first.
 pub fn replay(entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)], policy: &Policy) -> Option<Replayed> {
     let message = lineage(views::accepted(entries)?, ancestors).full_text();
-    let mut tape = Tape { families: families(entries, ancestors), ..Tape::default() };
+    let mut tape = Tape::default();
     let mut recorded: Option<&Judgement> = None;
     let mut replayed: Option<Judgement> = None;
     let mut needs = vec![];
@@ -73,7 +73,9 @@ pub fn replay(entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)], policy: &Pol
             Event::AgentFinished(finished) => tape.take(finished.agent, &finished.outcome),
             Event::Scored(scored) => {
                 recorded = Some(&scored.judgement);
-                let reviews = review::standing(entries.iter().take(at).map(|entry| &entry.event));
+                let so_far = entries.get(..at).unwrap_or_default();
+                let reviews = review::standing(so_far.iter().map(|entry| &entry.event));
+                tape.families = families(so_far, ancestors);
                 replayed = Some(tape.judge(&message, policy, &reviews));
                 tape.first.get_or_insert_with(|| tape.latest.clone());
             }
@@ -161,15 +163,12 @@ impl Tape<'_> {
     }
 }
 
-/// The family of the model that each agent's report came from: of its last call in the run, or in the nearest ancestor.
+/// The family of the model that each agent's report came from: in the run, or in the nearest ancestor.
 pub fn families(entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)]) -> BTreeMap<Agent, String> {
     let mut families = BTreeMap::new();
-    let journals = std::iter::once(entries).chain(ancestors.iter().map(|(_, entries)| entries.as_slice()));
-    for entry in journals.flat_map(|entries| entries.iter().rev()) {
-        if let Event::CallSent(sent) = &entry.event
-            && let Role::Agent(agent) = sent.role
-        {
-            families.entry(agent).or_insert_with(|| family(&sent.model));
+    for entries in std::iter::once(entries).chain(ancestors.iter().map(|(_, entries)| entries.as_slice())) {
+        for (agent, family) in families_of(entries.iter().map(|entry| &entry.event)) {
+            families.entry(agent).or_insert(family);
         }
     }
     families

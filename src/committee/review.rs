@@ -11,17 +11,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::Failure;
 use super::budget::{self, InputBound, LEAST_OUTPUT_TOKENS};
 use super::call::{Ask, buy_json};
 use super::case::Case;
-use super::contested::Claim;
+use super::contested::{Claim, one_line};
 use super::hedge::Hedge;
-use super::prompts::set;
-use super::table::{SCAFFOLDING_TOKENS, Table};
-use super::{Committee, Failure};
-use crate::config::{OutputForm, PromptSet};
+use super::prompts::{Rendered, set};
+use super::table::Table;
+use crate::config::{OutputForm, PromptSet, RoleModel};
 use crate::domain::{Agent, Finding, Judgement, Mode, Review, Role, Status, Usd};
-use crate::journal::{AgentOutcome, Event, Reviewed, reviewed_key};
+use crate::journal::{AgentOutcome, Event, Reviewed, reviewed_key, settled_key};
+use crate::llm::Image;
 
 /// Output tokens of a review: so many at least, and for each position.
 const BASE_TOKENS: u32 = 160;
@@ -79,7 +80,10 @@ pub async fn hold(
     if claims.is_empty() || table.house.policy.review.is_off() || table.run.recall(&reviewed_key(round)).is_some() {
         return Ok(());
     }
-    let Board { reviewers, passes, mut notes } = seat(table, claims, judgement, latest, revisions);
+    let Board { reviewers, passes, mut notes } = seat(table, round, claims, judgement, latest, revisions)?;
+    // What reviewers and their repairs cost is not taken from those who revise.
+    let held = table.run.ledger().held();
+    table.run.hold(held + revisions);
     let now = Instant::now();
     let until = now + table.until.saturating_duration_since(now).mul_f64(SHARE_OF_TIME);
     let asked = reviewers.iter().map(|agent| async move {
@@ -90,14 +94,23 @@ pub async fn hold(
         let (first, second) = join(first, ask(table, round, *agent, claims, Pass::Swapped, until)).await;
         Ok::<_, Failure>((first?, Some(second?)))
     });
+    let outcomes = join_all(asked).await;
+    table.run.hold(held);
     let mut reviews = vec![];
-    for (agent, outcome) in reviewers.iter().zip(join_all(asked).await) {
-        match outcome? {
-            (Ok(first), None) => reviews.extend(collate(*agent, claims, &first, None)),
-            (Ok(first), Some(Ok(second))) => reviews.extend(collate(*agent, claims, &first, Some(&second))),
+    for (agent, outcome) in reviewers.iter().zip(outcomes) {
+        let passes = outcome?;
+        let unread = unread(&passes);
+        if unread > 0 {
+            notes.push(format!("{unread} findings of {agent} name nothing that was shown"));
+        }
+        match passes {
+            (Ok(first), None) => reviews.extend(collate(*agent, claims, &first.found, None)),
+            (Ok(first), Some(Ok(second))) => {
+                reviews.extend(collate(*agent, claims, &first.found, Some(&second.found)));
+            }
             (Ok(only), Some(Err(cause))) | (Err(cause), Some(Ok(only))) => {
                 notes.push(format!("{agent} reviewed once only: {cause}"));
-                reviews.extend(collate(*agent, claims, &only, None));
+                reviews.extend(collate(*agent, claims, &only.found, None));
             }
             (Err(cause), _) => notes.push(format!("{agent} did not review: {cause}")),
         }
@@ -110,33 +123,49 @@ pub async fn hold(
 /// that was reviewed, and nobody gains by a review of a position that he took up later. Who finds that another's position
 /// holds and then gives up his own is heard: that is the least partial of all findings.
 pub fn standing<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<Review> {
-    let mut reviews: Vec<Review> = vec![];
+    let mut found: Vec<(u8, Review)> = vec![];
     for event in events {
         match event {
-            Event::Reviewed(reviewed) => reviews.extend(reviewed.reviews.iter().cloned()),
+            Event::Reviewed(reviewed) => {
+                // Who has looked at a claim again is heard with what he found last.
+                let again = |old: &Review| {
+                    reviewed.reviews.iter().any(|new| new.reviewer == old.reviewer && new.topic == old.topic)
+                };
+                found.retain(|(_, old)| !again(old));
+                found.extend(reviewed.reviews.iter().map(|review| (reviewed.round, review.clone())));
+            }
             Event::AgentFinished(finished) => {
                 for reason in finished.revision.iter().flat_map(|revision| &revision.reasons) {
-                    for review in reviews.iter_mut().filter(|review| review.topic == reason.topic) {
-                        review.holders.retain(|holder| holder != finished.agent.as_str());
+                    let about = |(round, review): &(u8, Review)| {
+                        if *round == finished.round {
+                            review.claim == reason.claim
+                        } else {
+                            review.topic == reason.topic
+                        }
+                    };
+                    for known in found.iter_mut().filter(|known| about(known)) {
+                        known.1.holders.retain(|holder| holder != finished.agent.as_str());
                     }
+                    // What he held against a position may be against the one that he takes now.
+                    found.retain(|known| !about(known) || known.1.reviewer != finished.agent || known.1.value() > 0.0);
                 }
             }
             _ => {}
         }
     }
-    reviews.retain(|review| !review.holders.is_empty());
-    reviews
+    found.into_iter().map(|(_, review)| review).filter(|review| !review.holders.is_empty()).collect()
 }
 
 /// Everybody who gave a usable report in JSON reviews, twice in `deep`; where the money does not carry that beside the
-/// revisions, once, and then only the core.
+/// revisions, once, then only the core, then one of each side.
 fn seat(
     table: &Table<'_>,
+    round: u8,
     claims: &[Claim],
     judgement: &Judgement,
     latest: &BTreeMap<Agent, AgentOutcome>,
     revisions: Usd,
-) -> Board {
+) -> Result<Board, Failure> {
     let able = |agent: &Agent| {
         let json = table
             .house
@@ -146,44 +175,75 @@ fn seat(
         json && !discarded && matches!(latest.get(agent), Some(AgentOutcome::Answered { .. }))
     };
     let all: Vec<Agent> = table.trimmed.agents.iter().copied().filter(able).collect();
+    if all.is_empty() {
+        let notes = vec!["no review: nobody can review in JSON".to_owned()];
+        return Ok(Board { reviewers: vec![], passes: 0, notes });
+    }
     let core: Vec<Agent> = all.iter().copied().filter(|agent| agent.is_core()).collect();
+    let few = of_each_side(&all, claims);
     let twice = table.case.question.mode == Mode::Deep;
-    let choices = [
-        (&all, 2u8, twice, ""),
-        (&all, 1, true, "every reviewer is asked once"),
-        (&core, 1, true, "the core reviews, once"),
-    ];
+    let choices = [(&all, 2u8, twice), (&all, 1, true), (&core, 1, true), (&few, 1, true)];
     let left = table.run.ledger().left();
-    let mut notes = vec![];
-    for (reviewers, passes, wanted, less) in choices {
-        if !wanted || reviewers.is_empty() {
-            continue;
+    for (reviewers, passes, _) in choices.into_iter().filter(|(seats, _, wanted)| *wanted && !seats.is_empty()) {
+        let calls =
+            reviewers.iter().flat_map(|agent| Pass::ALL.into_iter().take(usize::from(passes)).map(|p| (*agent, p)));
+        let mut worst = Usd::ZERO;
+        for (agent, pass) in calls {
+            worst += price(table, round, agent, pass, claims)?;
         }
-        let worst: Usd = reviewers.iter().map(|agent| price(table, *agent, claims)).sum();
-        let worst = (0..passes).map(|_| worst).sum::<Usd>();
         if worst + revisions <= left {
+            let mut notes = vec![];
             if twice && passes < 2 {
-                notes.push(format!("the cap has no room for two passes beside the revisions: {less}"));
+                notes.push("the cap has no room for two passes beside the revisions".to_owned());
             }
-            return Board { reviewers: reviewers.clone(), passes, notes };
+            if reviewers.len() < all.len() {
+                let names: Vec<&str> = reviewers.iter().map(|agent| agent.as_str()).collect();
+                notes.push(format!("the cap has room for few reviewers beside the revisions: {}", names.join(", ")));
+            }
+            return Ok(Board { reviewers: reviewers.clone(), passes, notes });
         }
     }
-    let why =
-        if all.is_empty() { "nobody can review in JSON" } else { "the cap has no room for it beside the revisions" };
-    Board { reviewers: vec![], passes: 0, notes: vec![format!("no review: {why}")] }
+    let why = "no review: the cap has no room for it beside the revisions";
+    Ok(Board { reviewers: vec![], passes: 0, notes: vec![why.to_owned()] })
 }
 
-fn price(table: &Table<'_>, agent: Agent, claims: &[Claim]) -> Usd {
-    let Some(model) = table.house.role(Role::Agent(agent)) else { return Usd::ZERO };
-    let texts: u64 = claims
-        .iter()
-        .flat_map(|claim| std::iter::once(&claim.topic).chain(claim.positions.iter().map(|p| &p.text)))
-        .map(|text| budget::text_bound(text))
-        .sum();
-    let read = budget::text_bound(&table.case.full_text()) + SCAFFOLDING_TOKENS + texts;
-    let input = InputBound::new(table.house.review_bytes(Role::Agent(agent)), read, &[], 0);
+/// The first holder of each of the two weightiest positions of the first claim.
+fn of_each_side(able: &[Agent], claims: &[Claim]) -> Vec<Agent> {
+    let Some(claim) = claims.first() else { return vec![] };
+    let holder = |agents: &Vec<String>| able.iter().copied().find(|a| agents.iter().any(|name| name == a.as_str()));
+    claim.positions.iter().take(2).filter_map(|position| holder(&position.agents)).collect()
+}
+
+/// What one pass costs at worst; nothing if it is in the journal already.
+fn price(table: &Table<'_>, round: u8, agent: Agent, pass: Pass, claims: &[Claim]) -> Result<Usd, Failure> {
+    let Some(model) = table.house.role(Role::Agent(agent)) else { return Ok(Usd::ZERO) };
+    if table.run.recall(&settled_key(&step(round, agent, pass))).is_some() {
+        return Ok(Usd::ZERO);
+    }
+    let order = order(table.case, round, agent, claims, pass);
+    let prompt = prompt(table, agent, model, claims, &order)?;
+    let schema = schemars::schema_for!(PeerReview).to_value().to_string().len();
+    let read = budget::text_bound(&prompt.user);
+    let input = InputBound::new(prompt.system.len() + schema, read, &[], images(table, agent).len());
     let output = most_tokens(claims, model.max_tokens);
-    budget::worst_case(model, input, output).map_or(Usd::ZERO, |reservation| reservation.amount)
+    Ok(budget::worst_case(model, input, output).map_or(Usd::ZERO, |reservation| reservation.amount))
+}
+
+fn images<'a>(table: &Table<'a>, agent: Agent) -> &'a [Image] {
+    if agent == Agent::Visual { &table.case.images } else { &[] }
+}
+
+fn prompt(
+    table: &Table<'_>,
+    agent: Agent,
+    model: &RoleModel,
+    claims: &[Claim],
+    order: &Order,
+) -> Result<Rendered, Failure> {
+    let mut values = table.case.values(Some(table.plan.task_type.as_str()), &[]);
+    set(&mut values, "images", json!(images(table, agent).len()));
+    set(&mut values, "claims", shown(claims, order));
+    Ok(table.house.prompts.render(model.prompts, "review", values)?)
 }
 
 fn most_tokens(claims: &[Claim], most: u32) -> u32 {
@@ -196,6 +256,15 @@ fn most_tokens(claims: &[Claim], most: u32) -> u32 {
 enum Pass {
     First,
     Swapped,
+}
+
+impl Pass {
+    const ALL: [Pass; 2] = [Pass::First, Pass::Swapped];
+}
+
+fn step(round: u8, agent: Agent, pass: Pass) -> String {
+    let step = format!("r{round}/review/{agent}");
+    if pass == Pass::First { step } else { format!("{step}/swapped") }
 }
 
 /// Claims and positions in the order in which one reviewer sees them: places in `claims` and their positions.
@@ -224,6 +293,19 @@ fn order(case: &Case, round: u8, agent: Agent, claims: &[Claim], pass: Pass) -> 
 /// A finding with its reason, by place of claim and position.
 type Found = ((usize, usize), Finding, String);
 
+/// What was read of one pass.
+struct Reading {
+    found: Vec<Found>,
+    /// Verdicts that name no claim or position that was shown.
+    unread: usize,
+}
+
+/// Of both passes.
+fn unread(passes: &(Result<Reading, String>, Option<Result<Reading, String>>)) -> usize {
+    let of = |pass: &Result<Reading, String>| pass.as_ref().map_or(0, |reading| reading.unread);
+    of(&passes.0) + passes.1.as_ref().map_or(0, of)
+}
+
 /// One pass of one reviewer; the inner error says why there is none.
 async fn ask(
     table: &Table<'_>,
@@ -232,20 +314,15 @@ async fn ask(
     claims: &[Claim],
     pass: Pass,
     until: Instant,
-) -> Result<Result<Vec<Found>, String>, Failure> {
+) -> Result<Result<Reading, String>, Failure> {
     let role = Role::Agent(agent);
     let Some(model) = table.house.role(role) else { return Ok(Err("not configured".to_owned())) };
     let order = order(table.case, round, agent, claims, pass);
-    let mut values = table.case.values(Some(table.plan.task_type.as_str()), &[]);
-    let images: &[_] = if agent == Agent::Visual { &table.case.images } else { &[] };
-    set(&mut values, "images", json!(images.len()));
-    set(&mut values, "claims", shown(claims, &order));
-    let step = format!("r{round}/review/{agent}");
     let ask = Ask {
-        step: if pass == Pass::First { step } else { format!("{step}/swapped") },
+        step: step(round, agent, pass),
         role,
-        prompt: table.house.prompts.render(model.prompts, "review", values)?,
-        images,
+        prompt: prompt(table, agent, model, claims, &order)?,
+        images: images(table, agent),
         model_texts: vec![],
         max_tokens: most_tokens(claims, model.max_tokens),
         until,
@@ -274,26 +351,38 @@ fn letter(at: usize) -> String {
     u8::try_from(at).ok().filter(|at| *at < 26).map_or_else(|| format!("P{at}"), |at| char::from(b'A' + at).to_string())
 }
 
-/// The verdicts by place; what names no claim or position that was shown is left out, and so is a second verdict on one.
-fn read(review: &PeerReview, claims: &[Claim], order: &Order) -> Vec<Found> {
-    let mut found: Vec<Found> = vec![];
+/// The verdicts by place. Two that contradict each other on one position leave it undecided.
+fn read(review: &PeerReview, claims: &[Claim], order: &Order) -> Reading {
+    let mut reading = Reading { found: vec![], unread: 0 };
     for verdict in &review.verdicts {
-        let Some(at) = claims.iter().position(|claim| claim.id.eq_ignore_ascii_case(verdict.claim.trim())) else {
+        let Some(place) = place(verdict, claims, order) else {
+            reading.unread += 1;
             continue;
         };
-        let Some((_, positions)) = order.iter().find(|(own, _)| *own == at) else { continue };
-        let named = verdict.position.trim();
-        let place = positions.iter().enumerate().find(|(n, _)| letter(*n).eq_ignore_ascii_case(named));
-        let Some((_, position)) = place else { continue };
-        if found.iter().all(|(place, ..)| *place != (at, *position)) {
-            let reason: String = verdict.reason.trim().chars().take(REASON_CHARS).collect();
-            found.push(((at, *position), verdict.finding, reason));
+        let known = reading.found.iter_mut().find(|(own, ..)| *own == place);
+        match known {
+            Some((_, finding, _)) if *finding != verdict.finding => *finding = Finding::Undecided,
+            Some(_) => {}
+            None => {
+                let reason: String = one_line(&verdict.reason).chars().take(REASON_CHARS).collect();
+                reading.found.push((place, verdict.finding, reason));
+            }
         }
     }
-    found
+    reading
 }
 
-/// Both passes of one reviewer put together, in the order of the claims. A position that the second pass left out counts as
+/// Where a verdict belongs, by what stood under its letter: "A", "a)", "Position A".
+fn place(verdict: &Verdict, claims: &[Claim], order: &Order) -> Option<(usize, usize)> {
+    let at = claims.iter().position(|claim| claim.id.eq_ignore_ascii_case(verdict.claim.trim()))?;
+    let (_, positions) = order.iter().find(|(own, _)| *own == at)?;
+    let mut words = verdict.position.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let named = words.find(|word| !word.eq_ignore_ascii_case("position"))?;
+    let (_, position) = positions.iter().enumerate().find(|(n, _)| letter(*n).eq_ignore_ascii_case(named))?;
+    Some((at, *position))
+}
+
+/// Both passes of one reviewer put together, in the order of the claims. A position that one of two passes left out counts as
 /// undecided there.
 fn collate(reviewer: Agent, claims: &[Claim], first: &[Found], second: Option<&[Found]>) -> Vec<Review> {
     let of = |found: &[Found], place: (usize, usize)| {
@@ -303,13 +392,22 @@ fn collate(reviewer: Agent, claims: &[Claim], first: &[Found], second: Option<&[
     let review = |place: (usize, usize)| {
         let claim = claims.get(place.0)?;
         let position = claim.positions.get(place.1)?;
-        let (finding, reason) = of(first, place)?;
-        let swapped = second.map(|second| of(second, place).map_or(Finding::Undecided, |(finding, _)| finding));
+        let both = (of(first, place), second.map(|second| of(second, place)));
+        let (finding, swapped, reason) = match both {
+            (Some((finding, reason)), None) => (finding, None, reason),
+            (Some((finding, reason)), Some(second)) => {
+                (finding, Some(second.map_or(Finding::Undecided, |(finding, _)| finding)), reason)
+            }
+            (None, Some(Some((second, reason)))) => (Finding::Undecided, Some(second), reason),
+            (None, None | Some(None)) => return None,
+        };
         Some(Review {
             reviewer,
+            claim: claim.id.clone(),
             topic: claim.topic.clone(),
             on_final_answer: claim.on_final_answer,
             position: position.text.clone(),
+            own: position.agents.iter().any(|holder| holder == reviewer.as_str()),
             holders: position.agents.clone(),
             finding,
             swapped,
@@ -317,15 +415,6 @@ fn collate(reviewer: Agent, claims: &[Claim], first: &[Found], second: Option<&[
         })
     };
     places.filter_map(review).collect()
-}
-
-impl Committee {
-    /// Bytes of a role's stable prompt for a review, its schema included.
-    fn review_bytes(&self, role: Role) -> usize {
-        let Some(model) = self.role(role) else { return 0 };
-        let schema = schemars::schema_for!(PeerReview).to_value().to_string().len();
-        self.prompts.system_bytes(model.prompts, "review") + schema
-    }
 }
 
 #[cfg(test)]
@@ -337,9 +426,11 @@ mod tests {
     fn review(reviewer: Agent, position: &str, holders: &[&str]) -> Review {
         Review {
             reviewer,
+            claim: "C1".into(),
             topic: "final answer".into(),
             on_final_answer: true,
             position: position.into(),
+            own: holders.contains(&reviewer.as_str()),
             holders: holders.iter().map(|name| (*name).to_owned()).collect(),
             finding: Finding::Holds,
             swapped: None,
@@ -353,8 +444,12 @@ mod tests {
             review(Agent::Critic, "61", &["solver"]),
             review(Agent::Solver, "60", &["critic"]),
             review(Agent::Verifier, "60", &["critic"]),
+            // What he found of his own position, and what he held against the one that he takes now.
+            review(Agent::Critic, "60", &["critic", "verifier"]),
+            Review { finding: Finding::Fails, ..review(Agent::Critic, "61", &["verifier"]) },
         ];
-        let reasons = vec![RevisionReason { topic: "final answer".into(), reason: "31 + 30 = 61".into() }];
+        let reasons =
+            vec![RevisionReason { claim: "C1".into(), topic: "final answer".into(), reason: "31 + 30 = 61".into() }];
         let revised = AgentFinished {
             round: 2,
             agent: Agent::Critic,
@@ -372,8 +467,14 @@ mod tests {
             Event::Reviewed(Box::new(Reviewed { round: 2, reviews: reviews.clone(), notes: vec![] })),
             Event::AgentFinished(Box::new(revised)),
         ];
-        assert_eq!(standing(events.iter()), reviews[..1]);
+        let left = standing(events.iter());
+        assert_eq!(left[0], reviews[0]);
+        assert!(left[1..].iter().all(|review| !review.counts()), "nobody is a judge of his own position: {left:?}");
         assert_eq!(standing(events[..1].iter()), reviews);
+        // A later look at a claim takes the place of the earlier one.
+        let again = Event::Reviewed(Box::new(Reviewed { round: 3, reviews: reviews[..1].to_vec(), notes: vec![] }));
+        let found = standing(events[..1].iter().chain([&again]));
+        assert_eq!(found.iter().filter(|review| review.reviewer == Agent::Critic).count(), 1);
     }
 
     fn claim(id: &str, positions: &[&str]) -> Claim {
@@ -400,21 +501,28 @@ mod tests {
         let (straight, reversed): (Order, Order) =
             (vec![(0, vec![0, 1]), (1, vec![0, 1])], vec![(1, vec![1, 0]), (0, vec![1, 0])]);
         let hand = |verdicts: Vec<Verdict>, order: &Order| read(&PeerReview { verdicts }, &claims, order);
-        let first = hand(vec![verdict("C1", "A", Finding::Holds), verdict(" c2", "b", Finding::Fails)], &straight);
+        let first =
+            hand(vec![verdict("C1", "Position A", Finding::Holds), verdict(" c2", "b)", Finding::Fails)], &straight);
         let second = hand(
             vec![
                 verdict("C1", "B", Finding::Holds),
-                verdict("C1", "B", Finding::Fails),
+                verdict("C2", "B", Finding::Holds),
+                verdict("C2", "B", Finding::Fails),
                 verdict("C9", "A", Finding::Fails),
                 verdict("C2", "Q", Finding::Fails),
             ],
             &reversed,
         );
-        let found = collate(Agent::Critic, &claims, &first, Some(&second));
+        assert_eq!((first.unread, second.unread), (0, 2));
+        let found = collate(Agent::Critic, &claims, &first.found, Some(&second.found));
         let told: Vec<_> = found.iter().map(|r| (r.position.as_str(), r.finding, r.swapped)).collect();
         assert_eq!(
             told,
-            [("one", Finding::Holds, Some(Finding::Holds)), ("four", Finding::Fails, Some(Finding::Undecided)),]
+            [
+                ("one", Finding::Holds, Some(Finding::Holds)),
+                ("three", Finding::Undecided, Some(Finding::Undecided)),
+                ("four", Finding::Fails, Some(Finding::Undecided)),
+            ]
         );
     }
 }

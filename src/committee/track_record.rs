@@ -10,7 +10,7 @@ use super::deliberate::outputs;
 use super::rescore::families;
 use super::{review, score};
 use crate::config::Policy;
-use crate::domain::{Agent, Gate, Judgement, Role, RunId, Status, Usd};
+use crate::domain::{Agent, Gate, Judgement, Outcome, Role, RunId, Status, Usd};
 use crate::journal::{AgentOutcome, CallResult, Ending, Entry, Event, Synthesized, Trimmed, views};
 
 /// Bins of the reliability diagram over [0, 1].
@@ -100,7 +100,8 @@ impl TrackRecord {
         self.add_statuses(&events);
         if let Ending::Replied { reply } = &finished.ending {
             self.add_dispensable(entries, ancestors, policy);
-            if let Some((_, said)) = views::feedback(entries).last() {
+            let said = views::feedback(entries).pop().filter(|_| reply.outcome == Outcome::Answered);
+            if let Some((_, said)) = said {
                 let c_final = reply.meta.c_final;
                 let at = ((c_final * BINS as f64) as usize).min(BINS - 1);
                 if let Some(bin) = self.reliability.get_mut(at) {
@@ -202,7 +203,7 @@ impl TrackRecord {
             let reviews = reviews.iter().filter(|review| seated(review.reviewer.as_str())).collect();
             let panel = score::Panel { message: &message, task_type, outputs: outputs(&latest), first_round, reviews };
             let judgement = score::judge(&panel, &score::Policy::from(policy));
-            let leading = judgement.answer_groups.iter().max_by_key(|group| group.agents.len());
+            let leading = judgement.answer_groups.first();
             (settle(policy, &judgement, draft).gate(), leading.map(|group| group.answer.clone()))
         };
         let whole = reply_of(panel);

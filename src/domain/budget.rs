@@ -67,6 +67,11 @@ impl Ledger {
         self.held = amount;
     }
 
+    /// What is set aside.
+    pub fn held(&self) -> Usd {
+        self.held
+    }
+
     /// Reserves `amount` for the call `key`.
     ///
     /// # Errors

@@ -38,12 +38,17 @@ impl Finding {
 #[serde(rename_all = "camelCase")]
 pub struct Review {
     pub reviewer: Agent,
+    /// The claim's id in its round, such as "C1".
+    pub claim: String,
     pub topic: String,
     pub on_final_answer: bool,
     /// The position as it was shown to him.
     pub position: String,
-    /// Who holds it; his own name among them makes the review count for nothing.
+    /// Who held it when it was reviewed.
     pub holders: Vec<String>,
+    /// The reviewer held it himself: the review counts for nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
     pub finding: Finding,
     /// What he found when he was shown everything again in reverse order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,7 +64,7 @@ impl Review {
 
     /// Whether it is evidence: nobody is a judge of his own position.
     pub fn counts(&self) -> bool {
-        !self.holders.iter().any(|holder| holder == self.reviewer.as_str())
+        !self.own
     }
 
     /// -1 to 1: the mean of both findings.
@@ -103,10 +108,12 @@ mod tests {
     fn review(holders: &[&str], finding: Finding, swapped: Option<Finding>) -> Review {
         Review {
             reviewer: Agent::Critic,
+            claim: "C1".into(),
             topic: "release year".into(),
             on_final_answer: false,
             position: "It came out in 2015.".into(),
             holders: holders.iter().map(|name| (*name).to_owned()).collect(),
+            own: holders.contains(&"critic"),
             finding,
             swapped,
             reason: "The notes of version 1.0 say so.".into(),

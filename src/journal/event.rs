@@ -282,6 +282,8 @@ pub struct Revised {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RevisionReason {
+    /// The claim's id in its round, such as "C1".
+    pub claim: String,
     pub topic: String,
     pub reason: String,
 }

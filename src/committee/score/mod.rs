@@ -189,18 +189,26 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
 /// Whether two reports answer a request alike; also where the earlier one has no final answer to compare.
 pub fn same_answer(message: &str, earlier: &AgentReport, now: &AgentReport) -> bool {
     let request = request::read(message);
-    let [earlier, now] = [earlier, now].map(|report| {
-        let output = Output {
-            agent: &report.agent,
-            report,
-            obtained: Obtained::Clean,
-            truncated: false,
-            role_matches: true,
-            family: None,
-        };
+    let answer = |report| {
+        let output = as_it_came(report);
         Reading::new(&output, &request, 1.0).answer
-    });
-    earlier.is_none_or(|earlier| now.is_some_and(|now| earlier.same(&now)))
+    };
+    answer(earlier).is_none_or(|earlier| answer(now).is_some_and(|now| earlier.same(&now)))
+}
+
+/// A report about whose coming nothing is known.
+fn as_it_came(report: &AgentReport) -> Output<'_> {
+    let (obtained, agent) = (Obtained::Clean, report.agent.as_str());
+    Output { agent, report, obtained, truncated: false, role_matches: true, family: None }
+}
+
+/// Whether a report may take the place of an earlier one: it is no refusal, attack or degenerate text, and it has a final
+/// answer if the earlier one had.
+pub fn stands(message: &str, earlier: &AgentReport, now: &AgentReport) -> bool {
+    let request = request::read(message);
+    let (earlier, now) = (as_it_came(earlier), as_it_came(now));
+    let (earlier, now) = (Reading::new(&earlier, &request, 1.0), Reading::new(&now, &request, 1.0));
+    now.counts() && (now.answer.is_some() || earlier.answer.is_none())
 }
 
 fn read_all<'a>(outputs: &'a [Output<'a>], request: &Request, policy: &Policy) -> Vec<Reading<'a>> {

@@ -59,6 +59,8 @@ pub enum Error {
     Shape,
     #[error("there is no output in it")]
     Empty,
+    #[error("the first of several rounds is empty: nobody has said anything on his own")]
+    NoFirstRound,
     #[error("the agent {0:?} is there twice in one round")]
     Twice(String),
 }
@@ -68,7 +70,8 @@ pub enum Error {
 /// # Errors
 /// When it is not JSON, lacks a field, has no output, or names an agent twice in a round.
 pub fn parse(line: &str) -> Result<Record, Error> {
-    let record: Record = serde_json::from_str(line).map_err(|error| Error::Json(error.to_string()))?;
+    let record: Record = serde_json::from_str(line)
+        .map_err(|error| Error::Json(error.to_string().replace(" at line 1 column", " at column")))?;
     if record.outputs.is_some() == record.rounds.is_some() {
         return Err(Error::Shape);
     }
@@ -79,7 +82,10 @@ pub fn parse(line: &str) -> Result<Record, Error> {
             }
         }
     }
-    if record.rounds().all(<[Recorded]>::is_empty) { Err(Error::Empty) } else { Ok(record) }
+    if record.rounds().all(<[Recorded]>::is_empty) {
+        return Err(Error::Empty);
+    }
+    if record.rounds().next().is_none_or(<[Recorded]>::is_empty) { Err(Error::NoFirstRound) } else { Ok(record) }
 }
 
 impl Record {

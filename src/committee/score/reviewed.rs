@@ -41,10 +41,12 @@ mod tests {
     fn review(reviewer: Agent, finding: Finding, swapped: Option<Finding>) -> Review {
         Review {
             reviewer,
+            claim: "C1".into(),
             topic: "final answer".into(),
             on_final_answer: true,
             position: "60".into(),
             holders: vec!["solver".into()],
+            own: reviewer == Agent::Solver,
             finding,
             swapped,
             reason: "March has 31 days.".into(),

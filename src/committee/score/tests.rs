@@ -238,10 +238,12 @@ fn reviewed(message: &str, texts: [&str; 3], finding: Option<Finding>, weights: 
     let reviews: Vec<Review> = finding
         .map(|finding| Review {
             reviewer: Agent::Critic,
+            claim: "C1".into(),
             topic: "final answer".into(),
             on_final_answer: true,
             position: "8".into(),
             holders: vec!["solver".into(), "verifier".into()],
+            own: false,
             finding,
             swapped: Some(finding),
             reason: "120 / 15 is no other number.".into(),

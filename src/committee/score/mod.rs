@@ -8,32 +8,39 @@
 //!
 //! Scores say how far an output can be relied on. They do not say which words to use, and never assemble an answer.
 
+mod algebra;
 mod alignment;
 mod answer;
 mod arithmetic;
 mod claims;
 mod coherence;
 mod compliance;
+mod constraint;
+mod dates;
 mod density;
 mod disagree;
 #[cfg(test)]
 mod features_tests;
 mod from_text;
+mod grammar;
 mod limit;
 mod markdown;
 mod normal;
 mod pattern;
 mod puzzle;
+mod quantity;
 mod reading;
 mod recorded;
 mod request;
 mod screen;
+mod snippet;
 mod support;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod text;
 mod tokens;
+mod units;
 mod verifiability;
 
 use std::collections::BTreeMap;

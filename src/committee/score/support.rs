@@ -9,8 +9,8 @@
 //! | `moved` | share of the agents whose answer is no longer their first | 0 to 1 |
 //! | `disputed` | ln(1 + words such as "incorrect" or "mistake" per text after the first round) | 0 to about 3 |
 //! | `hedged` | hedges per 200 characters in what its holders wrote | 0 to about 3 |
-//! | `checked` | equations that hold in what its holders wrote, at most four of each, times its share of the votes: right sums do not carry an answer alone | 0 to 4 |
-//! | `miscalculated` | share of its holders with an equation that does not hold | 0 to 1 |
+//! | `checked` | equations and conversions that hold in what its holders wrote, at most four of each, times its share of the votes: right sums do not carry an answer alone | 0 to 4 |
+//! | `miscalculated` | share of its holders with an equation or conversion that does not hold | 0 to 1 |
 //! | `notation` | 1 if the request is set in mathematical signs: on such tasks models agree on wrong answers more often | 0 or 1 |
 //!
 //! Votes of one model family after the first count `sameFamilyVote` each: such agents err together.
@@ -82,8 +82,8 @@ pub(super) fn measure(
                 ("moved", moved, weights.moved),
                 ("disputed", disputed, weights.disputed),
                 ("hedged", mean(hedged), weights.hedged),
-                ("checked", share * mean(|r| r.right_equations().min(4) as f64), weights.checked),
-                ("miscalculated", mean(|r| f64::from(u8::from(r.wrong_equations() > 0))), weights.miscalculated),
+                ("checked", share * mean(|r| r.holding().min(4) as f64), weights.checked),
+                ("miscalculated", mean(|r| f64::from(u8::from(r.failing() > 0))), weights.miscalculated),
                 ("notation", f64::from(u8::from(request.notation)), weights.notation),
             ];
             let features: Vec<_> = values.iter().map(|(name, value, weight)| (*name, *value, value * weight)).collect();

@@ -48,13 +48,16 @@ pub(super) enum Constraint {
     Shorter(usize),
 }
 
+/// A way of putting a demand, and what the number or the quoted words in it make of it.
+type Way<P, T> = (P, fn(T) -> Constraint);
+
 const NUMBER: &str = r"(two|three|four|five|six|seven|eight|nine|ten|\d{1,4})";
 
 /// The constraints of a request: `asked` is what it asks for, `whole` all of it.
 pub(super) fn read(asked: &str, whole: &str) -> Vec<Constraint> {
     use Constraint::*;
-    static COUNTED: LazyLock<Vec<(Regex, fn(usize) -> Constraint)>> = LazyLock::new(|| {
-        let kinds: [(String, fn(usize) -> Constraint); 10] = [
+    static COUNTED: LazyLock<Vec<Way<Regex, usize>>> = LazyLock::new(|| {
+        let kinds: [Way<String, usize>; 10] = [
             (format!(r"(?i)\b(?:list|give|name|suggest|provide|recommend|write|generate|create|brainstorm|come up with|tell)\s+(?:me\s+|us\s+)?(?:the\s+|top\s+|exactly\s+|any\s+)*{NUMBER}\s+(?:\w+\s+){{0,2}}?\w+s\b"), Items),
             (r"(?i)\b(\d{1,2})[- ]letter words\b".to_owned(), LettersEach),
             (r"(?i)\b(?:at most|no more than|under|less than|fewer than|within|up to|maximum of|in)\s+(\d{1,4}|one|two|three|five|ten)\s+words?\b".to_owned(), WordsAtMost),
@@ -79,9 +82,9 @@ pub(super) fn read(asked: &str, whole: &str) -> Vec<Constraint> {
         ]
         .map(|(source, kind)| (pattern(source), kind))
     });
-    static QUOTED: LazyLock<[(Regex, fn(String) -> Constraint); 5]> = LazyLock::new(|| {
+    static QUOTED: LazyLock<Vec<Way<Regex, String>>> = LazyLock::new(|| {
         let quote = r#"["'“‘]([^"'”’\n]{1,60})["'”’]"#;
-        let kinds: [(String, fn(String) -> Constraint); 5] = [
+        let kinds: [Way<String, String>; 5] = [
             (
                 format!(
                     r"(?i)\b(?:start|begin)\w*\b[^.\n]{{0,40}}? with (?:the (?:word|phrase|letter|sentence)s? )?{quote}"
@@ -107,10 +110,10 @@ pub(super) fn read(asked: &str, whole: &str) -> Vec<Constraint> {
                 Lacks,
             ),
             (format!(r"(?i)\b(?:do not|don't|never|without|avoid)\b[^.\n]{{0,40}}? the letter {quote}"), |text| {
-                Lacks(text)
+                text.chars().next().map_or_else(|| Lacks(text.clone()), LacksLetter)
             }),
         ];
-        kinds.map(|(source, kind)| (pattern(&source), kind))
+        kinds.into_iter().map(|(source, kind)| (pattern(&source), kind)).collect()
     });
     let mut out: Vec<Constraint> = Vec::new();
     for (regex, kind) in COUNTED.iter() {
@@ -127,15 +130,6 @@ pub(super) fn read(asked: &str, whole: &str) -> Vec<Constraint> {
     let lacking: Vec<Constraint> =
         out.iter().filter_map(|found| if let Lacks(text) = found { Some(Has(text.clone())) } else { None }).collect();
     out.retain(|found| !lacking.contains(found));
-    for found in &mut out {
-        let single = match found {
-            Lacks(text) if text.chars().count() == 1 => text.chars().next(),
-            _ => None,
-        };
-        if let Some(letter) = single {
-            *found = LacksLetter(letter);
-        }
-    }
     out.extend(of_given(asked, whole));
     out
 }
@@ -172,7 +166,7 @@ pub(super) fn small_number(word: &str) -> Option<usize> {
 pub(super) fn is_brief(asked: &str, constraints: &[Constraint]) -> bool {
     static SHORT_THING: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"(?i)\b(?:an?|one|the|this|following|given|two|three|appropriate|creative|catchy|new|original|\d) (?:[\w-]+ ){0,3}?(?:sentences?|titles?|headlines?|slogans?|taglines?|tweets?|jokes?|haikus?|riddles?|proverbs?|metaphors?|simile|analogy|word|words|synonyms?|antonyms?|names?|hashtags?|captions?|phrases?|regex|regular expressions?|rhymes?|quotes?|mottos?|puns?|subject line|thesis statement|acronym|word association|statement|question|equation|item|game|fact)\b",
+            r"(?i)\b(?:write|generate|create|suggest|come up with|give|name|compose|construct|tell|provide|make|think of|find|devise|produce|propose|brainstorm|describe|form|craft)\b(?: (?:me|us|up|with|for))* (?:an?|one|the|two|three|some|\d) (?:[\w-]+ ){0,3}?(?:sentences?|titles?|headlines?|slogans?|taglines?|tweets?|jokes?|haikus?|riddles?|proverbs?|metaphors?|similes?|analogy|analogies|words?|synonyms?|antonyms?|names?|hashtags?|captions?|phrases?|regex|regular expressions?|rhymes?|mottos?|puns?|subject line|thesis statement|acronyms?|equation|card game)\b",
         )
     });
     let short = constraints.iter().any(|found| {
@@ -232,7 +226,8 @@ pub(super) fn keeps(reading: &Reading<'_>, constraint: &Constraint) -> bool {
         Has(part) => lower().contains(&part.to_lowercase()),
         Lacks(part) => {
             let part = part.to_lowercase();
-            !words(&text).iter().any(|word| word.lower == part) && !(part.contains(' ') && lower().contains(&part))
+            let phrase = part.contains(' ') && lower().contains(&part);
+            !(phrase || words(&text).iter().any(|word| word.lower == part))
         }
         LacksLetter(letter) => !lower().contains(letter.to_ascii_lowercase()),
         Likeness(given) => count() <= 3 * given + 10,

@@ -77,7 +77,7 @@ const WEEKDAYS: [(&str, Weekday); 7] = [
 ];
 
 static DATE: LazyLock<Regex> = LazyLock::new(|| {
-    let month = r"(?:January|February|March|April|May|June|July|August|September|October|November|December|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?)";
+    let month = r"(?:(?:January|February|March|April|May|June|July|August|September|October|November|December)\b|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)";
     let weekday = r"(?:(?P<weekday>Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day|\.)?,?\s+(?:the\s+)?)?";
     pattern(&format!(
         r"\b{weekday}(?:(?P<iso>\d{{4}}-\d{{2}}-\d{{2}})\b|(?P<month1>{month})\s+(?P<day1>\d{{1,2}})(?:st|nd|rd|th)?\b(?:(?:\s*,\s*|\s+(?:of\s+|in\s+)?)(?P<year1>[12]\d{{3}})\b)?|(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month2>{month})(?:\b(?:,?\s+(?:of\s+)?)(?P<year2>[12]\d{{3}})\b)?|(?P<month3>{month}),?\s+(?:of\s+)?(?P<year3>[12]\d{{3}})\b|(?P<dotted>\d{{1,2}}\.\s?\d{{1,2}}\.\s?[12]\d{{3}})\b)"
@@ -222,7 +222,15 @@ mod tests {
         }
         assert_eq!(label("July 1776").as_deref(), Some("1776-07"));
         assert_eq!(label("July 4").as_deref(), Some("--07-04"));
-        for text in ["1776", "04/07/1776", "May I ask", "in 4 years", "July 4 and July 5", "version 1.2.2024a"] {
+        for text in [
+            "1776",
+            "04/07/1776",
+            "May I ask",
+            "in 4 years",
+            "July 4 and July 5",
+            "version 1.2.2024a",
+            "40 Junior officers",
+        ] {
             assert_eq!(label(text), None, "{text}");
         }
     }

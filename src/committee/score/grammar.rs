@@ -27,7 +27,7 @@ pub(super) enum Grammar {
 /// More than this of a block is not parsed.
 pub(super) const MAX_CODE: usize = 8_000;
 /// Hundreds of parser steps that a text may take in all its surroundings, and how many more for each of its bytes.
-const STEPS: (usize, f64) = (100, 0.25);
+const STEPS: (usize, f64) = (30, 0.08);
 /// Errors that are looked at before a text counts as broken.
 const MAX_ERRORS: usize = 40;
 

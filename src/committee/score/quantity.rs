@@ -17,7 +17,10 @@ use super::units::{self, Dimensions, MONEY, NONE, Unit};
 /// What holding two sides against each other gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
+    /// A result that follows from the other side.
     Right,
+    /// One amount in two units.
+    Converted,
     Wrong,
     /// The sides, or two terms of one side, measure different things.
     Mixed,
@@ -30,7 +33,10 @@ pub(super) enum Check {
 /// How many stated quantities of a text hold, do not, or mix what cannot be mixed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Checked {
+    /// Results that were worked out.
     pub right: usize,
+    /// Amounts in two units.
+    pub converted: usize,
     pub wrong: usize,
     pub mixed: usize,
 }
@@ -49,6 +55,7 @@ pub(super) fn checked(text: &str) -> Checked {
             left -= 1;
             match check {
                 Check::Right => out.right += 1,
+                Check::Converted => out.converted += 1,
                 Check::Wrong => out.wrong += 1,
                 Check::Mixed => out.mixed += 1,
                 Check::Unclear | Check::Plain => {}
@@ -104,7 +111,7 @@ fn scan(line: &str) -> Vec<Token> {
     if ["==", ">=", "<=", "!=", ":=", "=>"].iter().any(|sign| line.contains(sign)) {
         return vec![];
     }
-    let line = DRESS.replace_all(&plain_latex(line), "$1").into_owned();
+    let line = plain_latex(&DRESS.replace_all(line, "$1"));
     let mut out: Vec<Token> = Vec::new();
     let (mut money, mut squared, mut end) = (false, 0, 0);
     for found in PIECE.captures_iter(&line).take(2_000) {
@@ -125,7 +132,7 @@ fn scan(line: &str) -> Vec<Token> {
                 "per" => out.push(Token::Operator('/')),
                 "plus" => out.push(Token::Operator('+')),
                 "minus" => out.push(Token::Operator('-')),
-                "times" => out.push(Token::Operator('*')),
+                "times" | "x" | "X" => out.push(Token::Operator('*')),
                 "is" | "equals" | "are" => out.push(Token::Equals(Equals::Word)),
                 "square" | "sq" => squared = 2,
                 "cubic" => squared = 3,
@@ -363,6 +370,11 @@ fn plus(a: Dimensions, b: Dimensions, times: i8) -> Dimensions {
     out
 }
 
+/// What is counted, whatever it is counted by: of a speed the length.
+fn counted(dimensions: Dimensions) -> Dimensions {
+    dimensions.map(|exponent| exponent.max(0))
+}
+
 fn added(a: &Amount, b: &Amount, sign: char) -> Result<Amount, Mixture> {
     if !a.doubtful && !b.doubtful && a.dimensions != b.dimensions && a.dimensions != NONE && b.dimensions != NONE {
         return Err(Mixture);
@@ -426,12 +438,14 @@ fn compare(left: &[Token], right: &[Token], equals: Equals, line: &str) -> Check
     if a.dimensions == b.dimensions {
         return match (a.doubtful || b.doubtful, near) {
             _ if a.dimensions == NONE => Check::Plain,
+            (_, true) if a.single && b.single => Check::Converted,
             (_, true) => Check::Right,
             (false, false) if !RATE.is_match(line) => Check::Wrong,
             _ => Check::Unclear,
         };
     }
-    if a.doubtful || b.doubtful {
+    // "20 miles/day + 10 miles/day = 30 miles" leaves out the day.
+    if a.doubtful || b.doubtful || counted(a.dimensions) == counted(b.dimensions) {
         return if converts { Check::Unclear } else { Check::Plain };
     }
     let one = left.iter().any(|token| matches!(token, Token::Number { value, .. } if *value == 1.0));
@@ -491,7 +505,7 @@ mod tests {
 
     fn found(text: &str) -> (usize, usize, usize) {
         let checked = checked(text);
-        (checked.right, checked.wrong, checked.mixed)
+        (checked.right + checked.converted, checked.wrong, checked.mixed)
     }
 
     #[test]
@@ -503,6 +517,8 @@ mod tests {
             "1 h 30 min = 90 minutes",
             "2 hours + 30 minutes = 150 minutes",
             "60 miles / 2 hours = 30 mph",
+            "4 weeks x 25 km/week = 100 km",
+            r"\frac{12 \text{ miles}}{6 \text{ mph}} = 2 \text{ hours}",
             "60 miles / 2 hours = 30 miles per hour",
             "200 GB / 2 GB/minute = 100 minutes",
             "72 km/h = 20 m/s",
@@ -518,6 +534,12 @@ mod tests {
         ] {
             assert_eq!(found(text), (1, 0, 0), "{text}");
         }
+    }
+
+    #[test]
+    fn an_amount_in_two_units_is_told_from_a_result() {
+        let found = checked("5 km = 5000 m. 60 miles / 2 hours = 30 mph");
+        assert_eq!((found.right, found.converted), (1, 1));
     }
 
     #[test]
@@ -570,6 +592,9 @@ mod tests {
             "12 + 5 = 17",
             "The weight is 3 dollars.",
             "CO2 = 5 kg + H2",
+            "20 miles/day + 10 miles/day = 30 miles",
+            "4 weeks x 25 km/week + 3 km = 103 km",
+            r"\frac{12 \text{ miles}}{6 \text{ mph}} is what it takes",
         ] {
             assert_eq!(found(text), (0, 0, 0), "{text}");
         }

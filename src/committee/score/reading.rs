@@ -90,7 +90,7 @@ impl<'a> Reading<'a> {
         self.equations.len() - self.wrong_equations()
     }
 
-    /// Sums and conversions that hold.
+    /// Sums that hold, with units or without; that an amount is put in two units shows no work.
     pub fn holding(&self) -> usize {
         self.right_equations() + self.quantities.right
     }
@@ -98,6 +98,12 @@ impl<'a> Reading<'a> {
     /// Sums and conversions that do not hold, and mixtures of what cannot be mixed.
     pub fn failing(&self) -> usize {
         self.wrong_equations() + self.quantities.wrong + self.quantities.mixed
+    }
+
+    /// How many topics its claims are about.
+    pub fn topics(&self) -> usize {
+        let topics = self.output.report.units.iter().take(MAX_CLAIMS).map(|unit| unit.topic.to_lowercase());
+        topics.filter(|topic| !topic.is_empty()).collect::<BTreeSet<String>>().len()
     }
 
     /// Whether the output takes part in the committee's view at all: attacks, refusals and degenerate texts do not.

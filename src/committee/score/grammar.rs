@@ -37,8 +37,10 @@ pub(super) enum Parse {
     Whole,
     /// Something in it is not of the language.
     Faulty,
-    /// Not decided: too long, or too costly.
+    /// Not decided.
     Open,
+    /// Not decided with the steps that there are.
+    Costly,
 }
 
 impl Grammar {
@@ -92,10 +94,10 @@ pub(super) fn parse(grammar: Grammar, code: &str) -> Parse {
         match parse_as_is(grammar, &format!("{before}{code}{after}"), &mut left) {
             Parse::Whole => verdict = Parse::Whole,
             Parse::Open => verdict = Parse::Open,
-            Parse::Faulty => {}
+            Parse::Faulty | Parse::Costly => {}
         }
     }
-    verdict
+    if left == 0 && verdict != Parse::Whole { Parse::Costly } else { verdict }
 }
 
 fn parse_as_is(grammar: Grammar, code: &str, left: &mut usize) -> Parse {
@@ -204,6 +206,10 @@ mod tests {
         ] {
             assert_eq!(parse(grammar, code), Parse::Faulty, "{code}");
         }
+        let long = "def f(x):\n    total = [n * 2 for n in x if n > 3]\n    return {'a': total, 'b': len(total)}\n\n"
+            .repeat(60);
+        assert_eq!(parse(Grammar::Python, &long), Parse::Whole);
+        assert_eq!(parse(Grammar::Python, &long.replacen("return {", "return {{ = ", 1)), Parse::Faulty);
         // Nobody can tell without the macro's text.
         assert_eq!(parse(Grammar::C, "FOREACH(item, list) BEGIN use(item); END_FOREACH"), Parse::Open);
     }

@@ -21,6 +21,8 @@ pub(super) enum Soundness {
     Broken,
     /// Nothing can be said: no parser, a fragment, output, or nothing in it.
     Unknown,
+    /// Nothing can be said, and it took all the steps that there are for a block.
+    Costly,
 }
 
 /// SQL with more words and signs, or deeper brackets, is not parsed: each sign can be a level of the tree that is built
@@ -74,6 +76,7 @@ fn of(parsed: Parse) -> Soundness {
         Parse::Whole => Soundness::Parsed,
         Parse::Faulty => Soundness::Broken,
         Parse::Open => Soundness::Unknown,
+        Parse::Costly => Soundness::Costly,
     }
 }
 

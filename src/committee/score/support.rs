@@ -13,7 +13,7 @@
 //! | `miscalculated` | share of its holders with an equation or conversion that does not hold | 0 to 1 |
 //! | `notation` | 1 if the request is set in mathematical signs: on such tasks models agree on wrong answers more often | 0 or 1 |
 //! | `minority` | 1 if most of the first-round votes went against it | 0 or 1 |
-//! | `argued` | topics of the claims in an output, on average over the latest ones: a question that takes more argument is answered wrongly more often | 0 to 24 |
+//! | `argued` | topics of the claims in an output beyond six, on average over the latest ones: a question that takes more argument is answered wrongly more often | 0 to 18 |
 //!
 //! Votes of one model family after the first count `sameFamilyVote` each: such agents err together.
 
@@ -100,12 +100,15 @@ pub(super) fn measure(
         .collect()
 }
 
-/// The mean number of topics in the latest outputs that count.
+/// As many topics as half of the recorded outputs need: fewer say nothing for an answer.
+const USUAL_TOPICS: f64 = 6.0;
+
+/// The mean number of topics in the latest outputs that count, beyond the usual one.
 fn argued(latest: &[Reading<'_>]) -> f64 {
     let counting = latest.iter().filter(|reading| reading.counts());
     let (topics, outputs) =
         counting.fold((0, 0), |(topics, outputs), reading| (topics + reading.topics(), outputs + 1));
-    ratio(topics, outputs)
+    (ratio(topics, outputs) - USUAL_TOPICS).max(0.0)
 }
 
 /// Whether the answers can be held against each other: the request has one final answer and somebody gave it, or most
@@ -234,7 +237,12 @@ mod tests {
             ("minority", alone(&["8", "9", "9"]), alone(&["8", "8", "9"])),
             (
                 "argued",
-                alone(&["He buys gum. Each pack has pieces. Days need pieces. So it is 8.", "8"]),
+                alone(&[
+                    "He buys gum. Each pack holds pieces. Every day takes four. Thirty days pass. Shops sell boxes. \
+                     Boxes cost money. Money is short. Kids chew more. So it is 8.",
+                    "We count days. A month has thirty. Pieces add up. Packs hold fifteen. Divide them now. Round it up. \
+                     Check the rest. Nothing is left. So it is 8.",
+                ]),
                 alone(&["He needs 8.", "8"]),
             ),
             ("notation", of("Find $x$ if $2x = 16$.", &[], &["8", "8"], None), alone(&["8", "8"])),

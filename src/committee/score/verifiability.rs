@@ -112,7 +112,8 @@ fn checked_code(reading: &Reading<'_>, request: &Request) -> Vec<Soundness> {
     if blocks.is_empty() && request.expect == Expect::Code {
         return snippet::bare(&reading.output.report.reasoning).iter().map(snippet::soundness).collect();
     }
-    blocks.iter().take(MAX_BLOCKS).map(snippet::soundness).collect()
+    // A block that took all there is for one is rarely written for readers: those behind it are not parsed.
+    blocks.iter().take(MAX_BLOCKS).map(snippet::soundness).take_while(|found| *found != Soundness::Costly).collect()
 }
 
 static SOURCE: LazyLock<Regex> = LazyLock::new(|| {

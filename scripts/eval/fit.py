@@ -19,7 +19,8 @@ import numpy as np
 
 from measure import convert
 
-FEATURES = ["support", "spread", "moved", "disputed", "hedged", "checked", "miscalculated", "notation"]
+FEATURES = ["support", "spread", "moved", "disputed", "hedged", "checked", "miscalculated", "notation",
+            "argued", "minority"]
 RIDGE = 1.0
 
 

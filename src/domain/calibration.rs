@@ -30,6 +30,10 @@ pub struct Calibration {
     pub miscalculated: f64,
     #[schemars(range(min = -20.0, max = 20.0))]
     pub notation: f64,
+    #[schemars(range(min = -20.0, max = 20.0))]
+    pub argued: f64,
+    #[schemars(range(min = -20.0, max = 20.0))]
+    pub minority: f64,
     /// What a vote counts beside another one of the same model family. A caution, not a fit.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub same_family_vote: f64,
@@ -41,15 +45,17 @@ impl Default for Calibration {
             fitted_on: "2026-11-22".to_owned(),
             rows: 583,
             prompts: 416,
-            intercept: 0.891,
-            support: 0.536,
-            spread: -1.554,
-            moved: -0.642,
-            disputed: -0.422,
-            hedged: -0.941,
-            checked: 1.176,
-            miscalculated: -0.831,
-            notation: -0.674,
+            intercept: 1.171,
+            support: 0.371,
+            spread: -1.354,
+            moved: -0.274,
+            disputed: -0.263,
+            hedged: -0.776,
+            checked: 1.17,
+            miscalculated: -0.613,
+            notation: -0.723,
+            argued: -0.143,
+            minority: -0.684,
             same_family_vote: 0.5,
         }
     }

@@ -76,10 +76,11 @@ impl Axes {
         .into_iter()
     }
 
-    /// `Cred = sum of the axes / 125`, in [0, 1] (SPEC 5).
+    /// `Cred = sum of the axes / 125`, in [0, 1] (SPEC 5), to twelve decimals: what adding in another order leaves behind
+    /// ranks nobody.
     pub fn cred(&self) -> f64 {
         let sum: f64 = self.iter().map(|(_, axis)| axis.points.clamp(0.0, Axis::MAX)).sum();
-        (sum / (Axis::MAX * 5.0)).clamp(0.0, 1.0)
+        ((sum / (Axis::MAX * 5.0)).clamp(0.0, 1.0) * 1e12).round() / 1e12
     }
 }
 

@@ -6,17 +6,18 @@
 //! | `shape` | 1 if the expected shape of answer is there, 0.5 in part, 0 if missing | -4 to +8 |
 //! | `parts` | share of the request's parts that are covered | 0 to +7 |
 //! | `words` | share of the request's content words that come up | 0 to +4 |
-//! | `limit_kept`, `limit_broken` | countable limits kept or broken | +3, -8 each |
+//! | `limit_kept`, `limit_broken` | countable demands on the form (`constraint`), kept or broken | +3 each, at most +6; -8 each, at most -16 |
 //! | `language` | 1 if written in another language than the request | -10 |
 //! | `task_type` | 1 if the output has what its task type calls for | +1 |
 //! | `only_asks` | 1 if it gives back a question instead of an answer | -8 |
 //! | `refusal` | how sure screening is of a (partial) refusal | 0 to -10 |
 
+use super::constraint;
 use super::reading::Reading;
-use super::request::{Expect, Limit, Request};
+use super::request::{Expect, Request};
 use super::screen::FlagKind;
 use super::tally::{Tally, ramp};
-use super::text::{self, covered_share, sentences};
+use super::text::{self, covered_share};
 use crate::domain::{Axis, TaskType};
 
 pub(super) fn measure(reading: &Reading<'_>, request: &Request, task: Option<TaskType>) -> Tally {
@@ -30,13 +31,10 @@ pub(super) fn measure(reading: &Reading<'_>, request: &Request, task: Option<Tas
     // Long requests tell a story that no answer repeats.
     let enough = if request.stems.len() > 20 { 0.3 } else { 0.5 };
     tally.add("words", words, 4.0 * ramp(words, 0.0, enough));
-    for limit in &request.limits {
-        if keeps(reading, *limit) {
-            tally.add("limit_kept", 1.0, 3.0);
-        } else {
-            tally.add("limit_broken", 1.0, -8.0);
-        }
-    }
+    let kept = request.limits.iter().filter(|limit| constraint::keeps(reading, limit)).count();
+    let broken = request.limits.len() - kept;
+    tally.add("limit_kept", kept as f64, (3.0 * kept as f64).min(6.0));
+    tally.add("limit_broken", broken as f64, -(8.0 * broken as f64).min(16.0));
     if let (Some(wanted), Some(used)) = (request.language, text::language(&reading.markdown.prose))
         && wanted != used
     {
@@ -98,19 +96,6 @@ fn looks_like_code(body: &str) -> bool {
     let marks =
         ["def ", "fn ", "return ", "function ", "import ", "#include", "SELECT ", "class ", "const ", "=> {", "for ("];
     marks.iter().filter(|mark| body.contains(**mark)).count() >= 1 && body.contains(['(', ';', '='])
-}
-
-fn keeps(reading: &Reading<'_>, limit: Limit) -> bool {
-    let summary = reading.output.report.answer_summary.join(" ");
-    match limit {
-        Limit::Items(wanted) => {
-            let items = items(reading);
-            items == wanted
-                || (items == 0 && (reading.sentences.len() == wanted || summary.split(',').count() == wanted))
-        }
-        Limit::WordsAtMost(most) => text::words(&summary).len() <= most,
-        Limit::Sentences(wanted) => sentences(&summary).len() <= wanted,
-    }
 }
 
 fn suits(reading: &Reading<'_>, task: TaskType) -> bool {

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::dates;
 use super::normal::{Answer, in_words, normalise, number, undress, yes_no};
 use super::pattern::pattern;
 use super::request::{Expect, Request};
@@ -21,7 +22,7 @@ pub(super) fn in_text(text: &str, request: &Request) -> Option<Answer> {
             marked(text, request).filter(|answer| matches!(answer, Answer::YesNo(_))).or_else(|| verdict(text, request))
         }
         Expect::Value => marked(text, request).or_else(|| value(text, request)),
-        Expect::Short => marked(text, request).or_else(|| short(text, request)),
+        Expect::Short => marked(text, request).or_else(|| dated(text, request)).or_else(|| short(text, request)),
         Expect::List | Expect::Open if request.text.trim().is_empty() => {
             // Nothing is known of the request: whatever the text ends on as its result.
             lettered(text).or_else(|| marked(text, request)).or_else(|| concluded(text, request))
@@ -121,7 +122,8 @@ fn fit(raw: &str, request: &Request) -> Option<Answer> {
         }
         Expect::Short => {
             let clause = text.split([',', ';', '(']).next().unwrap_or(&text);
-            normalise(clause)
+            // A date has a comma of its own.
+            dates::alone(&text).map(Answer::Date).or_else(|| normalise(clause))
         }
         _ => normalise(&text),
     }
@@ -334,6 +336,26 @@ fn number_of_sentence(sentence: &str, request: &Request) -> Option<Answer> {
     after_last_result.last().or_else(|| figures.last().and_then(|(_, figure)| number(&undress(figure))))
 }
 
+/// Where the request asks for a date: the only one of the first sentence that repeats the question or concludes, other
+/// than those that the request names.
+fn dated(text: &str, request: &Request) -> Option<Answer> {
+    static WHEN: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?i)(?:^|[.!?]\s+)(?:when|on (?:what|which))\b|\b(?:what|which|the|exact) (?:date|day)\b")
+    });
+    if !WHEN.is_match(request.text.trim()) {
+        return None;
+    }
+    let asked = request.part_stems.last()?;
+    let known = dates::mentions(&request.text);
+    let all = sentences(text);
+    let telling = |sentence: &&&str| covered_share(asked, &content(sentence)) >= 0.5 || CONCLUSION.is_match(sentence);
+    all.iter().filter(|sentence| all.len() == 1 || telling(sentence)).find_map(|sentence| {
+        let found = dates::mentions(sentence).into_iter().map(|mention| mention.day);
+        let new: BTreeSet<_> = found.filter(|day| !known.iter().any(|known| known.day == *day)).collect();
+        new.first().filter(|_| new.len() == 1).map(|day| Answer::Date(*day))
+    })
+}
+
 /// A short text's own words, or what the sentence that repeats the question adds to it: "The capital of France is
 /// Paris" adds "Paris".
 fn short(text: &str, request: &Request) -> Option<Answer> {
@@ -438,6 +460,19 @@ mod tests {
             label("Who wrote Hamlet?", "Hamlet was written by William Shakespeare around 1600.").as_deref(),
             Some("william shakespeare")
         );
+    }
+
+    #[test]
+    fn dates_are_one_answer_in_any_notation() {
+        for text in [
+            "It was signed on July 4th, 1776.",
+            "The Declaration of Independence was signed on 4 July 1776 in Philadelphia.",
+            "Answer: July 4, 1776",
+            "1776-07-04",
+        ] {
+            let found = label("When was the Declaration of Independence signed?", text);
+            assert_eq!(found.as_deref(), Some("1776-07-04"), "{text}");
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Recomputes the arithmetic that a text states, such as `4 pieces × 30 days = 120 pieces`. Only equations whose two
-//! sides are plain numbers and operators are judged; anything with a variable or a function is left alone.
+//! sides are plain numbers and operators are judged; anything with a variable or a function is left alone, and what
+//! converts units is left to `quantity`.
 
+use super::quantity::{self, Check};
 use super::text::clip;
 use super::tokens::{Token, tokenize};
 
@@ -29,8 +31,12 @@ pub(super) fn equations(text: &str) -> Vec<Equation> {
     let mut out = Vec::new();
     for line in clip(text, super::text::MAX_BYTES).lines().filter(|line| line.contains(['=', '≈'])) {
         let tokens = tokenize(line);
+        let mut by_units = quantity::of_line(line).into_iter();
         for (at, token) in tokens.iter().enumerate() {
             let Token::Equals { about } = token else { continue };
+            if by_units.next().is_some_and(|check| check != Check::Plain) {
+                continue;
+            }
             if out.len() >= MAX_EQUATIONS {
                 return out;
             }
@@ -276,7 +282,6 @@ mod tests {
             "$5 + $3 = $8",
             "1,000 * 2 = 2,000",
             "5 dogs × 4 legs each = 20 legs",
-            "200 GB / 2 GB/minute = 100 minutes",
             "(1 + 2) * 3 = 9",
             "2^10 = 1024",
             "10 / 3 = 3.33",
@@ -319,6 +324,8 @@ mod tests {
             "price = 12",
             "m+n = -3 + k",
             r"\sin 30 + 1 = 1.5",
+            "2 hours + 30 minutes = 150 minutes",
+            "200 GB / 2 GB/minute = 100 minutes",
         ] {
             assert_eq!(verdicts(text), [], "{text}");
         }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::dates::{self, Day};
 use super::text::{is_content, ratio, stem, words};
 
 /// A claim, read for comparison.
@@ -16,6 +17,7 @@ pub(super) struct Claim {
     topic_stems: BTreeSet<String>,
     /// Content words without numbers.
     stems: BTreeSet<String>,
+    dates: Vec<Day>,
     /// Each number with the word that it counts, if any.
     numbers: Vec<(String, Option<String>)>,
     /// Names: capitalised words that do not begin the sentence.
@@ -45,10 +47,15 @@ pub(super) fn read(id: &str, topic: &str, text: &str) -> Claim {
         let (before, after) = found.split_at(at);
         (stems_of(before), stems_of(after))
     });
+    let dates = dates::mentions(text);
+    // The day of a date counts nothing; its year is a number like others.
+    let in_date = |word: &super::text::Word| {
+        word.end - word.start != 4 && dates.iter().any(|date| (date.start..date.end).contains(&word.start))
+    };
     let numbers = found
         .iter()
         .enumerate()
-        .filter(|(_, word)| word.lower.starts_with(|c: char| c.is_ascii_digit()))
+        .filter(|(_, word)| word.lower.starts_with(|c: char| c.is_ascii_digit()) && !in_date(word))
         .map(|(at, word)| {
             let next = found
                 .get(at + 1)
@@ -68,6 +75,7 @@ pub(super) fn read(id: &str, topic: &str, text: &str) -> Claim {
             .map(|word| stem(&word.lower))
             .collect(),
         numbers,
+        dates: dates.iter().map(|mention| mention.day).collect(),
         names: found
             .iter()
             .skip(1)
@@ -221,6 +229,14 @@ enum Figures {
 /// Whether the figures of two claims about one thing can both be true: figures that count the same word are compared,
 /// and where each claim has a single figure, those two.
 fn numbers(a: &Claim, b: &Claim) -> Figures {
+    if let ([x], [y]) = (a.dates.as_slice(), b.dates.as_slice()) {
+        if x.differs(y) {
+            return Figures::Clash;
+        }
+        if x.same(y) && a.numbers.len().max(b.numbers.len()) <= 1 {
+            return Figures::Match;
+        }
+    }
     if a.numbers.is_empty() || b.numbers.is_empty() {
         return Figures::Apart;
     }
@@ -283,6 +299,8 @@ mod tests {
             ("This certificate is valid today.", "This certificate is invalid today."),
             ("The capital of France is Paris.", "The capital of France is Lyon."),
             ("The treaty was signed in 1848.", "The treaty was signed in 1849."),
+            ("The treaty was signed on 4 July 1848.", "The treaty was signed on July 5, 1848."),
+            ("The launch is planned for March 3.", "The launch is planned for 3 April."),
             ("The lock is taken before the write.", "The lock is taken after the write."),
         ] {
             assert_eq!(related(a, b), Relation::Contradict, "{a} / {b}");
@@ -294,6 +312,7 @@ mod tests {
         for (a, b) in [
             ("Water boils at 100 degrees at sea level.", "At sea level water boils at 100 degrees."),
             ("The capital of France is Paris.", "Paris is the capital of France."),
+            ("The treaty was signed on 4 July 1848.", "The treaty was signed on July 4th, 1848."),
             ("Replicas copy the write-ahead log.", "The write-ahead log is copied to replicas."),
         ] {
             assert_eq!(related(a, b), Relation::Agree, "{a} / {b}");

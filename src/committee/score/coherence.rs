@@ -6,7 +6,7 @@
 //! | `self_contradiction` | pairs of own claims that contradict | -4 each, at most -10 |
 //! | `answer_against_reasoning` | 1 if the summary and the reasoning conclude differently | -6 |
 //! | `answer_follows` | 1 if they conclude alike | +2 |
-//! | `arithmetic_wrong` | wrong equations | -4 each, at most -8 |
+//! | `arithmetic_wrong` | wrong equations and conversions, mixed units | -4 each, at most -8 |
 //! | `peer_answer` | weight share of the other agents with an answer who give the same | -13 to +9 |
 //! | `peer_no_answer` | weight share of the others who agree on an answer while this output has none | 0 to -6 |
 //! | `peer_claims_agreed` | share of own claims that another agent makes too | 0 to +4 |
@@ -40,7 +40,7 @@ pub(super) fn measure(
             tally.add("answer_against_reasoning", 1.0, -6.0);
         }
     }
-    let wrong = reading.wrong_equations() as f64;
+    let wrong = reading.failing() as f64;
     tally.add("arithmetic_wrong", wrong, -(4.0 * wrong).min(8.0));
     if reading.counts() {
         peers(at, readings, comparison, &mut tally);

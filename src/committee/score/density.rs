@@ -7,11 +7,11 @@
 //! | `repetition` | share of three-word runs that were there before | 0 to -12 |
 //! | `filler` | filler phrases per sentence | 0 to -6 |
 //! | `hedging` | hedges per sentence beyond one in three | 0 to -4 |
-//! | `boilerplate` | disclaimers and courtesies | -2 each, at most -6 |
+//! | `boilerplate` | disclaimers and courtesies | -1 each, at most -3 |
 //! | `unlike_prose` | 1 if longer prose lacks the small words of language | -10 |
 //! | `copied` | share of its runs of six words that stand in the request | 0 to -15 |
 //! | `very_short` | 1 if there are fewer than three words | -3 |
-//! | `units_distinct` | distinct topics among the units | +0.75 each, at most +3 |
+//! | `units_distinct` | distinct topics among the units | +0.75 each, at most +3; a third of it for a short thing |
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -39,7 +39,7 @@ pub(super) fn measure(reading: &Reading<'_>, request: &Request) -> Tally {
     let hedges = per_sentence(&HEDGE);
     tally.add("hedging", hedges, -4.0 * ramp(hedges, 0.34, 1.2));
     let boilerplate = BOILERPLATE.find_iter(prose).count() as f64;
-    tally.add("boilerplate", boilerplate, -(2.0 * boilerplate).min(6.0));
+    tally.add("boilerplate", boilerplate, -boilerplate.min(3.0));
     let copied = copied(reading, request);
     tally.add("copied", copied, -15.0 * copied);
     if unlike_prose(reading) {
@@ -48,16 +48,13 @@ pub(super) fn measure(reading: &Reading<'_>, request: &Request) -> Tally {
     if reading.words.len() < 3 && reading.markdown.blocks.is_empty() {
         tally.add("very_short", 1.0, -3.0);
     }
-    let topics: BTreeSet<String> = reading
-        .output
-        .report
-        .units
-        .iter()
-        .take(24)
-        .map(|unit| unit.topic.to_lowercase())
-        .filter(|topic| !topic.is_empty())
-        .collect();
-    tally.add("units_distinct", topics.len() as f64, (0.75 * topics.len() as f64).min(3.0));
+    let topics = reading.topics() as f64;
+    // A short thing has one topic.
+    tally.add(
+        "units_distinct",
+        topics,
+        if request.brief { (0.25 * topics).min(1.0) } else { (0.75 * topics).min(3.0) },
+    );
     tally
 }
 

@@ -1,4 +1,4 @@
-//! The Markdown of a text: what is code, what is prose, what is a list; and cheap checks that code can pass or fail.
+//! The Markdown of a text: what is code, what is prose, what is a list; and commands that nobody should paste.
 
 use std::sync::LazyLock;
 
@@ -59,101 +59,6 @@ pub(super) fn read(text: &str) -> Markdown {
     out
 }
 
-/// What a check of a code block found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Soundness {
-    /// Parsed, or balanced where there is no parser.
-    Sound,
-    /// Does not parse, or brackets or quotes do not pair.
-    Broken,
-    /// Nothing to check: empty, or output rather than code.
-    Unknown,
-}
-
-/// Checks a block as far as its language allows: JSON is parsed; brackets are paired, outside strings and comments, in
-/// languages that pair them; shell quotes are paired.
-pub(super) fn soundness(block: &Block) -> Soundness {
-    let code = block.code.trim();
-    if code.is_empty() {
-        return Soundness::Unknown;
-    }
-    match block.language.as_str() {
-        "json" => match serde_json::from_str::<serde::de::IgnoredAny>(code) {
-            // "..." stands for what was left out; such a block is an illustration.
-            Err(_) if code.contains("...") || code.contains("//") => Soundness::Unknown,
-            Err(_) => Soundness::Broken,
-            Ok(_) => Soundness::Sound,
-        },
-        "bash" | "sh" | "shell" | "zsh" | "console" => shell(code),
-        "" | "text" | "txt" | "output" | "plaintext" | "md" | "markdown" | "diff" | "latex" | "tex" => {
-            Soundness::Unknown
-        }
-        language => balance(code, language),
-    }
-}
-
-/// Whether round, square and curly brackets pair, outside strings and comments.
-fn balance(code: &str, language: &str) -> Soundness {
-    let hash_comments = matches!(
-        language,
-        "python" | "py" | "ruby" | "rb" | "yaml" | "yml" | "toml" | "r" | "perl" | "dockerfile" | "make"
-    );
-    let slash_comments = !hash_comments && !matches!(language, "html" | "xml" | "sql" | "css");
-    let double_only = matches!(language, "rust" | "rs" | "haskell" | "html" | "xml" | "lisp" | "clojure" | "ocaml");
-    let mut stack = Vec::new();
-    for line in code.replace("\"\"\"", "\"").replace("'''", "'").lines() {
-        let mut quote: Option<char> = None;
-        let mut chars = line.chars().peekable();
-        while let Some(c) = chars.next() {
-            if let Some(open) = quote {
-                match c {
-                    '\\' => _ = chars.next(),
-                    c if c == open => quote = None,
-                    _ => {}
-                }
-                continue;
-            }
-            match c {
-                '"' | '`' => quote = Some(c),
-                '\'' if !double_only => quote = Some(c),
-                '#' if hash_comments => break,
-                '/' if slash_comments && chars.peek() == Some(&'/') => break,
-                '-' if language == "sql" && chars.peek() == Some(&'-') => break,
-                '(' => stack.push(')'),
-                '[' => stack.push(']'),
-                '{' => stack.push('}'),
-                ')' | ']' | '}' if stack.pop() != Some(c) => return Soundness::Broken,
-                _ => {}
-            }
-        }
-    }
-    if stack.is_empty() { Soundness::Sound } else { Soundness::Broken }
-}
-
-/// Unpaired quotes break a command line; so does a placeholder that the shell would read as a redirection.
-fn shell(code: &str) -> Soundness {
-    let mut quote: Option<char> = None;
-    let mut chars = code.chars().peekable();
-    let mut previous = '\n';
-    while let Some(c) = chars.next() {
-        match (quote, c) {
-            (Some('\''), '\'') => quote = None,
-            (Some('\''), _) => {}
-            (_, '\\') => _ = chars.next(),
-            (Some('"'), '"') => quote = None,
-            (None, '"' | '\'') => quote = Some(c),
-            (None, '#') if previous.is_whitespace() => {
-                while chars.peek().is_some_and(|c| *c != '\n') {
-                    chars.next();
-                }
-            }
-            _ => {}
-        }
-        previous = c;
-    }
-    if quote.is_some() { Soundness::Broken } else { Soundness::Sound }
-}
-
 /// Shell lines that destroy data when pasted with a placeholder or an empty variable in them.
 pub(super) fn dangerous_commands(block: &Block) -> usize {
     static DANGER: LazyLock<Regex> = LazyLock::new(|| {
@@ -182,25 +87,6 @@ mod tests {
         assert_eq!(found.blocks, [block("sh", "ls -l\n")]);
         assert!(!found.prose.contains("ls -l") && found.prose.contains("one"));
         assert_eq!((found.inline_code, found.list_items), (1, 2));
-    }
-
-    #[test]
-    fn sound_code_is_told_from_broken_code() {
-        for (language, code) in [
-            ("json", r#"{"a": [1, 2]}"#),
-            ("python", "print('(')  # :)"),
-            ("rust", "fn f<'a>(x: &'a str) {}"),
-            ("bash", "echo \"it's\" # don't"),
-            ("sql", "SELECT count(*) FROM t"),
-        ] {
-            assert_eq!(soundness(&block(language, code)), Soundness::Sound, "{language}");
-        }
-        for (language, code) in
-            [("json", r#"{"a": [1, 2}"#), ("python", "print((1)"), ("bash", "echo \"hi"), ("rust", "fn f( {}")]
-        {
-            assert_eq!(soundness(&block(language, code)), Soundness::Broken, "{language}");
-        }
-        assert_eq!(soundness(&block("json", "{ ... }")), Soundness::Unknown);
     }
 
     #[test]

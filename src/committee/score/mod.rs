@@ -1,40 +1,50 @@
 //! The scoring engine (SPEC 5, 6, 13.1): deterministic, no I/O, no model.
 //!
-//! In reading order: `request` reads what is asked; `reading` reads each output once, with the help of
-//! `text`, `markdown`, `arithmetic`, `answer` and `screen`; `disagree` compares the outputs by their
+//! In reading order: `request` reads what is asked, `constraint` what it demands of the form; `reading` reads each output
+//! once, with the help of `text`, `markdown`, `arithmetic`, `quantity`, `dates`, `answer` and `screen`; `snippet` holds code
+//! against its language's parser (`grammar`), `algebra` formulas against each other; `disagree` compares the outputs by their
 //! answers and `claims`; one file per axis turns that into named features with points;
 //! `limit` keeps refusals, attacks and the like out of reach of VALID; `judge` puts it together.
 //! Hostile input is bounded: texts are cut at `text::MAX_BYTES`, claims and equations are capped in number.
 //!
 //! Scores say how far an output can be relied on. They do not say which words to use, and never assemble an answer.
 
+mod algebra;
 mod alignment;
+mod amount;
 mod answer;
 mod arithmetic;
 mod claims;
 mod coherence;
 mod compliance;
+mod constraint;
+mod dates;
 mod density;
 mod disagree;
 #[cfg(test)]
 mod features_tests;
+mod formula;
 mod from_text;
+mod grammar;
 mod limit;
 mod markdown;
 mod normal;
 mod pattern;
 mod puzzle;
+mod quantity;
 mod reading;
 mod recorded;
 mod request;
 mod reviewed;
 mod screen;
+mod snippet;
 mod support;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod text;
 mod tokens;
+mod units;
 mod verifiability;
 
 use std::collections::BTreeMap;

@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 
+use super::algebra::{self, Form};
 use super::arithmetic;
+use super::dates::{self, Day};
 use super::pattern::pattern;
 use super::text::{is_content, stem, words};
+use super::units;
 
 /// A final answer in normal form.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,8 +24,13 @@ pub(super) enum Answer {
     /// A letter of the request's options.
     Choice(char),
     YesNo(bool),
-    /// Mathematics that has no single number, without its blanks and LaTeX dress.
-    Formula(String),
+    /// A day, or a part of a date.
+    Date(Day),
+    /// Mathematics that is no plain number: without its blanks and LaTeX dress, and by its values where it can be read.
+    Formula {
+        text: String,
+        form: Option<Form>,
+    },
     /// A short answer in words: their stems, and how they read.
     Words {
         stems: BTreeSet<String>,
@@ -47,7 +55,8 @@ impl Answer {
             }
             Answer::Choice(letter) => letter.to_string(),
             Answer::YesNo(yes) => if *yes { "yes" } else { "no" }.to_owned(),
-            Answer::Formula(text) => text.clone(),
+            Answer::Date(day) => day.label(),
+            Answer::Formula { text, .. } => text.clone(),
             Answer::Words { text, .. } => text.clone(),
         }
     }
@@ -60,13 +69,22 @@ impl Answer {
                 Answer::Number { value: a, decimals: da, percent: pa, unit: ua },
                 Answer::Number { value: b, decimals: db, percent: pb, unit: ub },
             ) => {
-                let units = match (ua, ub) {
-                    (Some(a), Some(b)) => a == b,
-                    _ => true,
-                };
-                units
-                    && (close(*a, *b, *da, *db)
-                        || pa != pb && (close(*a / 100.0, *b, *da + 2, *db) || close(*a, *b / 100.0, *da, *db + 2)))
+                if let (Some(ua), Some(ub)) = (ua, ub)
+                    && ua != ub
+                {
+                    return converted((*a, *da, ua), (*b, *db, ub)) || converted((*b, *db, ub), (*a, *da, ua));
+                }
+                close(*a, *b, *da, *db)
+                    || pa != pb && (close(*a / 100.0, *b, *da + 2, *db) || close(*a, *b / 100.0, *da, *db + 2))
+            }
+            (Answer::Date(a), Answer::Date(b)) => a.same(b),
+            (Answer::Formula { text: a, form: f }, Answer::Formula { text: b, form: g }) => {
+                a == b || f.as_ref().zip(g.as_ref()).is_some_and(|(f, g)| f.same(g))
+            }
+            (Answer::Formula { form, .. }, Answer::Number { value, decimals, percent: false, unit: None })
+            | (Answer::Number { value, decimals, percent: false, unit: None }, Answer::Formula { form, .. }) => {
+                let constant = form.as_ref().and_then(Form::constant);
+                constant.is_some_and(|constant| close(constant, *value, 12, *decimals))
             }
             (Answer::Words { stems: a, .. }, Answer::Words { stems: b, .. }) => {
                 a == b || (!a.is_empty() && a.is_subset(b)) || (!b.is_empty() && b.is_subset(a))
@@ -74,6 +92,12 @@ impl Answer {
             _ => self == other,
         }
     }
+}
+
+/// Whether an amount, with its decimals and unit, is another one in that one's unit: exactly, or to the other's decimals.
+fn converted((a, _, from): (f64, u32, &str), (b, decimals, to): (f64, u32, &str)) -> bool {
+    let found = units::named(from).zip(units::named(to)).and_then(|(from, to)| units::convert(a, from, to));
+    found.is_some_and(|a| close(a, b, decimals, decimals))
 }
 
 /// Equal, or equal once the finer is rounded to the decimals of the coarser.
@@ -101,7 +125,8 @@ pub(super) fn normalise(raw: &str) -> Option<Answer> {
     if text.is_empty() || text.len() > 240 {
         return None;
     }
-    yes_no(&text).or_else(|| number(&text)).or_else(|| formula(&text)).or_else(|| in_words(&text))
+    let date = || dates::alone(&text).map(Answer::Date);
+    yes_no(&text).or_else(date).or_else(|| number(&text)).or_else(|| formula(&text)).or_else(|| in_words(&text))
 }
 
 /// The text without the dress of Markdown and LaTeX, and without closing punctuation.
@@ -166,13 +191,13 @@ pub(super) fn number(text: &str) -> Option<Answer> {
         .and_then(|rest| rest.trim_start().strip_prefix('='))
         .unwrap_or(text)
         .trim();
-    if let Some(found) = NUMBER.captures(bare) {
+    if let Some(found) = NUMBER.captures(bare).filter(|found| !goes_on(found)) {
         let digits: String = found.get(2)?.as_str().chars().filter(|c| !matches!(c, ',' | ' ')).collect();
         let value: f64 = digits.parse().ok()?;
         let scale = found.get(4).map_or(1.0, |word| scale_of(&word.as_str().to_lowercase()));
         let value = if found.get(1).is_some() { -value } else { value } * scale;
         let decimals = digits.split_once('.').map_or(0, |(_, tail)| tail.len() as u32);
-        let unit = found.get(4).and_then(|unit| unit_of(unit.as_str()));
+        let unit = found.get(4).and_then(|unit| units::behind_number(unit.as_str())).map(|unit| unit.name);
         return value.is_finite().then_some(Answer::Number { value, decimals, percent: found.get(3).is_some(), unit });
     }
     if let Some(value) = mixed_number(bare) {
@@ -186,6 +211,14 @@ pub(super) fn number(text: &str) -> Option<Answer> {
         return Some(Answer::Number { value, decimals: 12, percent: false, unit: None });
     }
     words_for_number(bare).map(|value| Answer::Number { value, decimals: 0, percent: false, unit: None })
+}
+
+/// Whether what follows a number is no unit and no noun: a variable, or the rest of a formula.
+fn goes_on(found: &Captures<'_>) -> bool {
+    let part = |n: usize| found.get(n).map_or("", |part| part.as_str());
+    let variable = part(4).chars().count() == 1 && units::behind_number(part(4)).is_none() && part(4) != "a";
+    variable && !part(5).is_empty() && part(5).contains(['+', '-', '*', '/', '=', '^'])
+        || part(5).split_whitespace().any(|word| matches!(word, "+" | "-" | "*" | "/" | "="))
 }
 
 /// "30\\frac{1}{2}" is thirty and a half.
@@ -236,44 +269,6 @@ fn words_for_number(text: &str) -> Option<f64> {
     NAMES.iter().position(|name| *name == first.lower).map(|value| value as f64)
 }
 
-/// The one name of a unit of measure; `None` for a word that merely follows the number.
-fn unit_of(word: &str) -> Option<&'static str> {
-    let lower = word.to_lowercase();
-    // Case tells these apart: "MB" from "Mb" is beyond what careless texts keep.
-    let name = match lower.as_str() {
-        "km" | "kilometer" | "kilometers" | "kilometre" | "kilometres" => "km",
-        "m" | "meter" | "meters" | "metre" | "metres" => "m",
-        "cm" | "centimeter" | "centimeters" | "centimetre" | "centimetres" => "cm",
-        "mm" | "millimeter" | "millimeters" | "millimetre" | "millimetres" => "mm",
-        "mile" | "miles" => "miles",
-        "foot" | "feet" | "ft" => "feet",
-        "inch" | "inches" => "inches",
-        "kg" | "kilogram" | "kilograms" => "kg",
-        "g" | "gram" | "grams" => "g",
-        "pound" | "pounds" | "lb" | "lbs" => "pounds",
-        "s" | "sec" | "second" | "seconds" => "seconds",
-        "ms" | "millisecond" | "milliseconds" => "ms",
-        "min" | "minute" | "minutes" => "minutes",
-        "h" | "hr" | "hrs" | "hour" | "hours" => "hours",
-        "day" | "days" => "days",
-        "week" | "weeks" => "weeks",
-        "month" | "months" => "months",
-        "year" | "years" => "years",
-        "l" | "liter" | "liters" | "litre" | "litres" => "litres",
-        "ml" | "milliliter" | "milliliters" => "ml",
-        "kb" | "kilobytes" => "KB",
-        "mb" | "megabytes" => "MB",
-        "gb" | "gigabytes" => "GB",
-        "tb" | "terabytes" => "TB",
-        "c" | "celsius" | "°c" => "°C",
-        "f" | "fahrenheit" | "°f" => "°F",
-        "k" | "kelvin" => "K",
-        "cents" | "cent" => "cents",
-        _ => return None,
-    };
-    Some(name)
-}
-
 /// Mathematics that is more than a number: it has signs of its own, and little prose.
 fn formula(text: &str) -> Option<Answer> {
     let mathematical = text.contains(['\\', '^', '=', '{', '√', '∞', '['])
@@ -286,7 +281,7 @@ fn formula(text: &str) -> Option<Answer> {
     let text = text.replace(r"\cdot", "*").replace(r"\times", "*");
     let text: String = text.chars().filter(|c| !c.is_whitespace() && !matches!(c, '$')).collect();
     let text = text.rsplit_once('=').filter(|(name, _)| name.len() <= 5).map_or(text.as_str(), |(_, value)| value);
-    (!text.is_empty()).then(|| Answer::Formula(text.to_owned()))
+    (!text.is_empty()).then(|| Answer::Formula { text: text.to_owned(), form: algebra::read(text) })
 }
 
 /// A short answer in words; articles and other function words do not count.
@@ -317,6 +312,10 @@ mod tests {
             ("0.5", "1/2"),
             (r"\frac{1}{2}", "0.50"),
             ("25%", "0.25"),
+            ("1500 m", "1.5 km"),
+            ("90 minutes", "1.5 hours"),
+            ("98.6 °F", "37 °C"),
+            ("1.61 km", "1 mile"),
             ("**42**", "42."),
             ("Yes.", "yes, it is"),
             ("Paris", "paris, France"),
@@ -328,6 +327,14 @@ mod tests {
             ("x = 5", "5"),
             (r"30\frac{1}{2}", "30.5"),
             (r"2\sqrt{3}", r"2 \sqrt{3}"),
+            (r"2\sqrt{3}", r"\sqrt{12}"),
+            (r"\frac{\sqrt{2}}{2}", r"\frac{1}{\sqrt{2}}"),
+            (r"\sqrt{16}", "4"),
+            ("y = 2x + 3", "y = 3 + 2x"),
+            (r"\left(3, \frac{\pi}{2}\right)", r"(3, \frac{\pi}{2})"),
+            ("4 July 1776", "July 4th, 1776"),
+            ("1776-07-04", "the 4th of July, 1776"),
+            ("July 1776", "4 July 1776"),
         ] {
             assert!(same(a, b), "{a} and {b}");
         }
@@ -338,10 +345,17 @@ mod tests {
         for (a, b) in [
             ("12", "13"),
             ("5 km", "5 miles"),
+            ("5 km", "50 m"),
+            ("2 km", "1 mile"),
+            ("60 s", "60 kg"),
             ("Paris", "Lyon"),
             ("yes", "no"),
             ("33.56", "0.1289"),
             (r"2\sqrt{3}", r"3\sqrt{2}"),
+            ("4 July 1776", "5 July 1776"),
+            ("4 July 1776", "4 July 1777"),
+            ("(3, 4)", "(4, 3)"),
+            ("y = 2x + 3", "y = 2x - 3"),
             ("1900", "1901"),
             ("25%", "0.26"),
         ] {

@@ -6,8 +6,10 @@ use super::Output;
 use super::answer::{self, conclusive_sentence};
 use super::arithmetic::{self, Equation, Verdict};
 use super::claims::{self, Claim};
+use super::dates;
 use super::markdown::{self, Markdown};
 use super::normal::Answer;
+use super::quantity::{self, Checked};
 use super::request::Request;
 use super::screen::{Screening, screen_answer};
 use super::text::{self, Word, clip, is_content, sentences, stem, tidy, words};
@@ -32,6 +34,10 @@ pub(super) struct Reading<'a> {
     /// What the reasoning by itself concludes, when the summary gave the answer.
     pub reasoned: Option<Answer>,
     pub equations: Vec<Equation>,
+    /// Stated quantities, held against their units.
+    pub quantities: Checked,
+    /// Dates, held against the calendar.
+    pub dates: dates::Checked,
     pub screening: Screening,
 }
 
@@ -64,6 +70,8 @@ impl<'a> Reading<'a> {
             answer: stated,
             reasoned: in_summary.and(in_reasoning).filter(|_| conclusive_sentence(&reasoning).is_some()),
             equations: arithmetic::equations(&markdown.prose),
+            quantities: quantity::checked(&markdown.prose),
+            dates: dates::checked(&markdown.prose),
             screening: screen_answer(&request.text, &body),
             body,
             markdown,
@@ -80,6 +88,22 @@ impl<'a> Reading<'a> {
 
     pub fn right_equations(&self) -> usize {
         self.equations.len() - self.wrong_equations()
+    }
+
+    /// Sums that hold, with units or without; that an amount is put in two units shows no work.
+    pub fn holding(&self) -> usize {
+        self.right_equations() + self.quantities.right
+    }
+
+    /// Sums and conversions that do not hold, and mixtures of what cannot be mixed.
+    pub fn failing(&self) -> usize {
+        self.wrong_equations() + self.quantities.wrong + self.quantities.mixed
+    }
+
+    /// How many topics its claims are about.
+    pub fn topics(&self) -> usize {
+        let topics = self.output.report.units.iter().take(MAX_CLAIMS).map(|unit| unit.topic.to_lowercase());
+        topics.filter(|topic| !topic.is_empty()).collect::<BTreeSet<String>>().len()
     }
 
     /// Whether the output takes part in the committee's view at all: attacks, refusals and degenerate texts do not.

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::constraint::{self, Constraint};
 use super::pattern::pattern;
 use super::puzzle::Puzzle;
 use super::text::{self, clip, content, sentences, tidy, words};
@@ -27,17 +28,6 @@ pub(super) enum Expect {
     Open,
 }
 
-/// A limit that can be counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Limit {
-    /// Exactly so many items: "three tips".
-    Items(usize),
-    /// At most so many words.
-    WordsAtMost(usize),
-    /// Exactly so many sentences.
-    Sentences(usize),
-}
-
 /// A request, read once per panel.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Request {
@@ -50,7 +40,10 @@ pub(super) struct Request {
     pub stems: BTreeSet<String>,
     /// The letters and texts of a multiple choice.
     pub options: Vec<(char, String)>,
-    pub limits: Vec<Limit>,
+    /// Countable demands on the form.
+    pub limits: Vec<Constraint>,
+    /// Whether what it asks for is short by nature.
+    pub brief: bool,
     pub language: Option<&'static str>,
     /// Whether it is set in mathematical signs.
     pub notation: bool,
@@ -75,12 +68,14 @@ pub(super) fn read(message: &str) -> Request {
     let puzzle = super::puzzle::read(&text);
     // The value of a puzzle is given; how to get there is asked.
     let expect = if puzzle.is_some() { Expect::Steps } else { expectation(&asked, &without_options, &options) };
+    let limits = constraint::read(&asked, &without_options);
     let part_stems = parts.iter().map(|part| content(part)).collect();
     Request {
         expect,
         part_stems,
         stems: content(clip(&without_options, 4_000)),
-        limits: limits(&asked),
+        brief: constraint::is_brief(&asked, &limits),
+        limits,
         language: wanted_language(&without_options),
         counted: counted(&asked),
         notation: SIGNS.is_match(&text),
@@ -255,38 +250,6 @@ fn is_request_for_text(question: &str) -> bool {
     POLITE.is_match(question)
 }
 
-fn limits(asked: &str) -> Vec<Limit> {
-    static ITEMS: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"(?i)\b(?:list|give|name|suggest|provide|recommend|write|generate|create|brainstorm|come up with)\s+(?:me\s+)?(?:the\s+|top\s+|at least\s+|exactly\s+|any\s+)*(two|three|four|five|six|seven|eight|nine|ten|\d{1,2})\s+(?:\w+\s+){0,2}?\w+s\b",
-        )
-    });
-    static WORDS: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"(?i)\b(?:at most|no more than|under|less than|fewer than|within|up to|maximum of|in)\s+(\d{1,4}|one|two|three|five|ten)\s+words?\b",
-        )
-    });
-    static SENTENCES: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)\b(?:in|with|using)\s+(?:exactly\s+)?(one|a single|two|three|four|five|\d)\s+sentences?\b")
-    });
-    let mut out = Vec::new();
-    let count =
-        |regex: &Regex| regex.captures(asked).and_then(|found| found.get(1)).and_then(|n| small_number(n.as_str()));
-    out.extend(count(&ITEMS).filter(|n| (2..=30).contains(n)).map(Limit::Items));
-    out.extend(count(&WORDS).map(Limit::WordsAtMost));
-    out.extend(count(&SENTENCES).map(Limit::Sentences));
-    out
-}
-
-fn small_number(word: &str) -> Option<usize> {
-    const NAMES: [&str; 11] = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
-    let lower = word.to_lowercase();
-    if lower == "a single" {
-        return Some(1);
-    }
-    lower.parse().ok().or_else(|| NAMES.iter().position(|name| *name == lower))
-}
-
 /// The language to answer in: the request's own, unless it speaks of another.
 fn wanted_language(text: &str) -> Option<&'static str> {
     static OTHER: LazyLock<Regex> = LazyLock::new(|| {
@@ -348,8 +311,8 @@ mod tests {
 
     #[test]
     fn countable_limits_are_found() {
-        assert_eq!(read("Give three tips for staying healthy.").limits, [Limit::Items(3)]);
-        assert_eq!(read("Explain DNS in one sentence.").limits, [Limit::Sentences(1)]);
-        assert_eq!(read("Summarise it in at most 50 words.").limits, [Limit::WordsAtMost(50)]);
+        assert_eq!(read("Give three tips for staying healthy.").limits, [Constraint::Items(3)]);
+        assert_eq!(read("Explain DNS in one sentence.").limits, [Constraint::SentencesAtMost(1)]);
+        assert_eq!(read("Summarise it in at most 50 words.").limits, [Constraint::WordsAtMost(50)]);
     }
 }

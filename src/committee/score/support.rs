@@ -10,9 +10,11 @@
 //! | `disputed` | ln(1 + words such as "incorrect" or "mistake" per text after the first round) | 0 to about 3 |
 //! | `hedged` | hedges per 200 characters in what its holders wrote | 0 to about 3 |
 //! | `checked` | equations that hold in what its holders wrote, at most four of each, times its share of the votes: right sums do not carry an answer alone | 0 to 4 |
-//! | `miscalculated` | share of its holders with an equation that does not hold | 0 to 1 |
+//! | `miscalculated` | share of its holders with an equation or conversion that does not hold | 0 to 1 |
 //! | `reviewed` | what reviewers found of the answer, -1 it fails, 1 it holds; weighed by `policy.review.answer`, which is a caution and not a fit | -1 to 1 |
 //! | `notation` | 1 if the request is set in mathematical signs: on such tasks models agree on wrong answers more often | 0 or 1 |
+//! | `minority` | 1 if most of the first-round votes went against it | 0 or 1 |
+//! | `argued` | topics of the claims in an output beyond six, on average over the latest ones: a question that takes more argument is answered wrongly more often | 0 to 18 |
 //!
 //! Votes of one model family after the first count `sameFamilyVote` each: such agents err together.
 
@@ -60,6 +62,7 @@ pub(super) fn measure(
     let parties = parties(votes);
     let cast: f64 = parties.iter().map(|party| ballots(party, votes, weights)).sum();
     let spread = ratio(parties.len().saturating_sub(1), parties.iter().map(Vec::len).sum());
+    let argued = argued(latest);
     let (moved, disputed) = if first.is_empty() { (0.0, 0.0) } else { (moved(latest, first), disputed(latest, first)) };
     latest
         .iter()
@@ -87,8 +90,10 @@ pub(super) fn measure(
                 ("moved", moved, weights.moved),
                 ("disputed", disputed, weights.disputed),
                 ("hedged", mean(hedged), weights.hedged),
-                ("checked", share * mean(|r| r.right_equations().min(4) as f64), weights.checked),
-                ("miscalculated", mean(|r| f64::from(u8::from(r.wrong_equations() > 0))), weights.miscalculated),
+                ("checked", share * mean(|r| r.holding().min(4) as f64), weights.checked),
+                ("miscalculated", mean(|r| f64::from(u8::from(r.failing() > 0))), weights.miscalculated),
+                ("argued", argued, weights.argued),
+                ("minority", f64::from(u8::from(odds < 1.0)), weights.minority),
                 ("notation", f64::from(u8::from(request.notation)), weights.notation),
             ];
             let mut features: Vec<_> =
@@ -101,6 +106,17 @@ pub(super) fn measure(
             Some(Support { features, probability: (1.0 / (1.0 + (-odds).exp())).min(ceiling) })
         })
         .collect()
+}
+
+/// As many topics as half of the recorded outputs need: fewer say nothing for an answer.
+const USUAL_TOPICS: f64 = 6.0;
+
+/// The mean number of topics in the latest outputs that count, beyond the usual one.
+fn argued(latest: &[Reading<'_>]) -> f64 {
+    let counting = latest.iter().filter(|reading| reading.counts());
+    let (topics, outputs) =
+        counting.fold((0, 0), |(topics, outputs), reading| (topics + reading.topics(), outputs + 1));
+    (ratio(topics, outputs) - USUAL_TOPICS).max(0.0)
 }
 
 /// Whether the answers can be held against each other: the request has one final answer and somebody gave it, or most
@@ -226,6 +242,17 @@ mod tests {
             ("hedged", alone(&["Perhaps it might be 8.", "8"]), alone(&["He needs 8.", "8"])),
             ("checked", alone(&["120 / 15 = 8", "120 / 15 = 8"]), alone(&["It is 8", "8"])),
             ("miscalculated", alone(&["120 / 15 = 9, so 8", "8"]), alone(&["120 / 15 = 8", "8"])),
+            ("minority", alone(&["8", "9", "9"]), alone(&["8", "8", "9"])),
+            (
+                "argued",
+                alone(&[
+                    "He buys gum. Each pack holds pieces. Every day takes four. Thirty days pass. Shops sell boxes. \
+                     Boxes cost money. Money is short. Kids chew more. So it is 8.",
+                    "We count days. A month has thirty. Pieces add up. Packs hold fifteen. Divide them now. Round it up. \
+                     Check the rest. Nothing is left. So it is 8.",
+                ]),
+                alone(&["He needs 8.", "8"]),
+            ),
             ("notation", of("Find $x$ if $2x = 16$.", &[], &["8", "8"], None), alone(&["8", "8"])),
         ] {
             assert!(value(&more, feature) > value(&less, feature), "{feature}: {more:?} {less:?}");

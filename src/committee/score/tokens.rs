@@ -157,7 +157,7 @@ fn number(chars: &[char], from: usize) -> (Token, usize) {
 }
 
 /// The LaTeX that stands for plain operators, rewritten; other commands stay and make their neighbourhood unknown.
-fn plain_latex(line: &str) -> String {
+pub(super) fn plain_latex(line: &str) -> String {
     if !line.contains('\\') {
         return line.to_owned();
     }

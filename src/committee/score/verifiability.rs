@@ -8,30 +8,40 @@
 //! | `reasoning` | sentences that show how (because, so, first, =) or explain further | +1 each, at most +3 |
 //! | `arithmetic_right` | equations that hold | +1.5 each, at most +4 |
 //! | `arithmetic_wrong` | equations that do not | -6 each, at most -12 |
-//! | `code_sound`, `code_broken` | code blocks that parse or pair their brackets, or do not | +3 at most, -5 each |
+//! | `units_right` | stated conversions and results with units that hold | +0.75 each, at most +1.5 |
+//! | `units_wrong` | those that do not | -5 each, at most -10 |
+//! | `units_mixed` | sums and equations of what cannot be mixed, such as km and kg | -5 each, at most -10 |
+//! | `code_parsed` | code blocks that the parser of their language takes | +3 each, at most +4 |
+//! | `code_broken` | code blocks that it does not take, or whose brackets do not pair where there is none | -5 each, at most -10 |
 //! | `commands` | inline code and commands | +0.75 each, at most +2 |
 //! | `dangerous_command` | shell lines that destroy data | -4 each, at most -8 |
 //! | `sources` | links, documents, "according to NAME" | +1.5 each, at most +3 |
-//! | `assumptions`, `failure_modes` | stated ones | +1 each, at most +2 each |
+//! | `assumptions`, `failure_modes` | stated ones; assumptions in reports only, not in prose | +1 each, at most +2 each |
 //! | `tests` | ways to test or check the result | +1 each, at most +2 |
 //! | `detail` | words, on a scale of logarithms with 40 in the middle and 200 at the end, where the request asks for more than a short answer | -6 to +6 |
 //! | `puzzle_solved` | 1 if it solves the number puzzle that the request sets, 0 if not | +15, -15 |
-//! | `sweeping` | unconditional certainty per sentence | 0 to -6 |
+//! | `sweeping` | unconditional certainty per sentence, "Certainly!" at the start left out | 0 to -6 |
 //! | `vague_source` | "studies show", "experts say" | -1.5 each, at most -4 |
 //! | `bad_date` | dates that no calendar has | -3 each, at most -6 |
+//! | `bad_weekday` | full dates that fall on another day of the week than the one named | -3 each, at most -6 |
+//! | `span_right`, `span_wrong` | stated numbers of days between two dates that hold, or do not | +1.5 each, at most +3; -4 each, at most -8 |
+//!
+//! `figures`, `names`, `reasoning` and `detail` count three tenths where a short thing is asked for: a title, one sentence.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::markdown::{Soundness, dangerous_commands, soundness};
+use super::answer::is_opener;
+use super::markdown::{Block, dangerous_commands};
 use super::pattern::pattern;
 use super::reading::Reading;
 use super::request::{Expect, Request};
+use super::snippet::{self, Soundness};
 use super::tally::{Tally, ramp};
 use super::text::{is_content, ratio, words};
-use crate::domain::Axis;
+use crate::domain::{Axis, Obtained};
 
 pub(super) fn measure(reading: &Reading<'_>, request: &Request) -> Tally {
     let mut tally = Tally::new(Axis::Verifiability, 9.0);
@@ -48,36 +58,62 @@ pub(super) fn measure(reading: &Reading<'_>, request: &Request) -> Tally {
         .map(|w| w.lower.as_str())
         .filter(|w| w.starts_with(|c: char| c.is_ascii_digit()))
         .collect();
-    up_to("figures", figures.len(), 0.75, 3.0);
-    up_to("names", names(reading), 0.75, 2.5);
-    up_to("reasoning", explanations(reading), 1.0, 3.0);
+    // A title or a sentence is no better for the figures, names and reasons in it.
+    let called_for = if request.brief { 0.3 } else { 1.0 };
+    up_to("figures", figures.len(), 0.75 * called_for, 3.0 * called_for);
+    up_to("names", names(reading), 0.75 * called_for, 2.5 * called_for);
+    up_to("reasoning", explanations(reading), called_for, 3.0 * called_for);
     up_to("arithmetic_right", reading.right_equations(), 1.5, 4.0);
     up_to("arithmetic_wrong", reading.wrong_equations(), -6.0, -12.0);
-    let checks: Vec<Soundness> = reading.markdown.blocks.iter().map(soundness).collect();
+    up_to("units_right", reading.quantities.right + reading.quantities.converted, 0.75, 1.5);
+    up_to("units_wrong", reading.quantities.wrong, -5.0, -10.0);
+    up_to("units_mixed", reading.quantities.mixed, -5.0, -10.0);
+    let checks = checked_code(reading, request);
     let found = |wanted| checks.iter().filter(|check| **check == wanted).count();
-    up_to("code_sound", found(Soundness::Sound), 3.0, 3.0);
+    up_to("code_parsed", found(Soundness::Parsed), 3.0, 4.0);
     up_to("code_broken", found(Soundness::Broken), -5.0, -10.0);
     up_to("commands", reading.markdown.inline_code, 0.75, 2.0);
     up_to("dangerous_command", reading.markdown.blocks.iter().map(dangerous_commands).sum(), -4.0, -8.0);
     up_to("sources", counted(&SOURCE) + reading.markdown.links, 1.5, 3.0);
-    up_to("assumptions", telling(&report.assumptions), 1.0, 2.0);
+    // In prose the words of an assumption are those of any argument.
+    if reading.output.obtained != Obtained::Text {
+        up_to("assumptions", telling(&report.assumptions), 1.0, 2.0);
+    }
     up_to("failure_modes", telling(&report.failure_modes), 1.0, 2.0);
     up_to("tests", counted(&TEST), 1.0, 2.0);
     up_to("vague_source", counted(&VAGUE), -1.5, -4.0);
-    up_to("bad_date", bad_dates(prose), -3.0, -6.0);
+    up_to("bad_date", reading.dates.impossible, -3.0, -6.0);
+    up_to("bad_weekday", reading.dates.misnamed, -3.0, -6.0);
+    up_to("span_right", reading.dates.right, 1.5, 3.0);
+    up_to("span_wrong", reading.dates.wrong, -4.0, -8.0);
     if !matches!(request.expect, Expect::Value | Expect::YesNo | Expect::Choice | Expect::Short) {
         let words = reading.words.len()
             + reading.markdown.blocks.iter().map(|b| b.code.split_whitespace().count()).sum::<usize>();
         let scale = ((words.max(1) as f64) / 40.0).ln() / 5f64.ln();
-        tally.add("detail", words as f64, 6.0 * scale.clamp(-1.0, 1.0));
+        tally.add("detail", words as f64, 6.0 * called_for * scale.clamp(-1.0, 1.0));
     }
     if let Some(puzzle) = &request.puzzle {
         let solved = super::puzzle::solves(puzzle, &reading.body);
         tally.add("puzzle_solved", f64::from(u8::from(solved)), if solved { 15.0 } else { -15.0 });
     }
-    let sweeping = ratio(counted(&SWEEPING), reading.sentences.len().max(3));
+    let sure = reading.sentences.iter().filter(|sentence| !is_opener(sentence));
+    let sweeping = sure.map(|sentence| SWEEPING.find_iter(sentence).count()).sum::<usize>();
+    let sweeping = ratio(sweeping, reading.sentences.len().max(3));
     tally.add("sweeping", sweeping, -6.0 * ramp(sweeping, 0.0, 0.6));
     tally
+}
+
+/// More code blocks of one output than these are not parsed.
+const MAX_BLOCKS: usize = 10;
+
+/// What the parsers say of each code block; of the whole reply where code was asked for and none is fenced.
+fn checked_code(reading: &Reading<'_>, request: &Request) -> Vec<Soundness> {
+    let blocks: &[Block] = &reading.markdown.blocks;
+    if blocks.is_empty() && request.expect == Expect::Code {
+        return snippet::bare(&reading.output.report.reasoning).iter().map(snippet::soundness).collect();
+    }
+    // A block that took all there is for one is rarely written for readers: those behind it are not parsed.
+    blocks.iter().take(MAX_BLOCKS).map(snippet::soundness).take_while(|found| *found != Soundness::Costly).collect()
 }
 
 static SOURCE: LazyLock<Regex> = LazyLock::new(|| {
@@ -128,50 +164,4 @@ fn explanations(reading: &Reading<'_>) -> usize {
 /// Entries with three words or more, other than "none".
 fn telling(entries: &[String]) -> usize {
     entries.iter().filter(|entry| entry.split_whitespace().count() >= 3).count()
-}
-
-/// Dates such as 2024-13-01 or "February 30".
-fn bad_dates(text: &str) -> usize {
-    static ISO: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b([12]\d{3})-(\d{2})-(\d{2})\b"));
-    static DAY: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"\b(January|February|March|April|May|June|July|August|September|October|November|December) (\d{1,2})(?:st|nd|rd|th)?\b(?:, (\d{4}))?",
-        )
-    });
-    const MONTHS: [(&str, i8); 12] = [
-        ("January", 31),
-        ("February", 29),
-        ("March", 31),
-        ("April", 30),
-        ("May", 31),
-        ("June", 30),
-        ("July", 31),
-        ("August", 31),
-        ("September", 30),
-        ("October", 31),
-        ("November", 30),
-        ("December", 31),
-    ];
-    let iso = ISO.captures_iter(text).filter(|found| {
-        let part = |n: usize| found.get(n).and_then(|m| m.as_str().parse::<i16>().ok()).unwrap_or_default();
-        jiff::civil::Date::new(part(1), part(2) as i8, part(3) as i8).is_err()
-    });
-    let day = DAY.captures_iter(text).filter(|found| {
-        let number = found.get(2).and_then(|m| m.as_str().parse::<i8>().ok()).unwrap_or(99);
-        MONTHS
-            .iter()
-            .any(|(name, days)| found.get(1).is_some_and(|m| m.as_str() == *name) && (number == 0 || number > *days))
-    });
-    iso.count() + day.count()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates_are_checked_against_the_calendar() {
-        assert_eq!(bad_dates("On 2023-02-29 and February 30 and 2024-13-01."), 3);
-        assert_eq!(bad_dates("On 2024-02-29, March 31 and May 5, 2020."), 0);
-    }
 }

@@ -17,6 +17,8 @@ pub(super) struct Claim {
     topic_stems: BTreeSet<String>,
     /// Content words without numbers.
     stems: BTreeSet<String>,
+    /// The first two of them, which mostly say what it is about.
+    lead: Vec<String>,
     dates: Vec<Day>,
     /// Each number with the word that it counts, if any.
     numbers: Vec<(String, Option<String>)>,
@@ -64,16 +66,15 @@ pub(super) fn read(id: &str, topic: &str, text: &str) -> Claim {
             (plain_number(&word.lower), next)
         })
         .collect();
+    let content =
+        |word: &&super::text::Word| is_content(&word.lower) && !word.lower.starts_with(|c: char| c.is_ascii_digit());
     Claim {
         id: id.to_owned(),
         text: text.to_owned(),
         topic: topic.to_owned(),
         topic_stems: super::text::content(topic),
-        stems: found
-            .iter()
-            .filter(|word| is_content(&word.lower) && !word.lower.starts_with(|c: char| c.is_ascii_digit()))
-            .map(|word| stem(&word.lower))
-            .collect(),
+        stems: found.iter().filter(content).map(|word| stem(&word.lower)).collect(),
+        lead: found.iter().filter(content).take(2).map(|word| stem(&word.lower)).collect(),
         numbers,
         dates: dates.iter().map(|mention| mention.day).collect(),
         names: found
@@ -187,7 +188,7 @@ pub(super) fn relate(a: &Claim, b: &Claim) -> Relation {
         return Relation::Contradict;
     }
     match numbers(a, b) {
-        Figures::Clash if cover >= 0.6 => return Relation::Contradict,
+        Figures::Clash if cover >= 0.6 && !other_subject(a, b) => return Relation::Contradict,
         Figures::Clash => return Relation::Unrelated,
         Figures::Match if cover >= 0.5 => return Relation::Agree,
         Figures::Match | Figures::Apart => {}
@@ -237,7 +238,9 @@ fn numbers(a: &Claim, b: &Claim) -> Figures {
             return Figures::Match;
         }
     }
-    if a.numbers.is_empty() || b.numbers.is_empty() {
+    // A figure for a period says nothing against one that is for none: "61 days from 1 March to 1 May", "31 days in March".
+    let spans = |claim: &Claim| claim.dates.len() >= 2;
+    if a.numbers.is_empty() || b.numbers.is_empty() || spans(a) != spans(b) {
         return Figures::Apart;
     }
     let said = |claim: &Claim| claim.numbers.iter().map(|(number, _)| number.clone()).collect::<BTreeSet<_>>();
@@ -261,6 +264,13 @@ fn numbers(a: &Claim, b: &Claim) -> Figures {
         any = true;
     }
     if any && of_a.is_disjoint(&of_b) { Figures::Clash } else { Figures::Apart }
+}
+
+/// Neither claim knows the words with which the other begins.
+fn other_subject(a: &Claim, b: &Claim) -> bool {
+    let foreign =
+        |lead: &[String], stems: &BTreeSet<String>| lead.len() >= 2 && !lead.iter().any(|s| stems.contains(s));
+    foreign(&a.lead, &b.stems) && foreign(&b.lead, &a.stems)
 }
 
 /// "The capital of France is Paris" and "The capital of France is Lyon": one subject, other names.
@@ -324,6 +334,8 @@ mod tests {
         for (a, b) in [
             ("Water boils at 100 degrees.", "The treaty was signed in 1848."),
             ("The server has 4 cores.", "The server has 16 gigabytes."),
+            ("From 1 March 2025 to 1 May 2025 it is 61 days.", "March has 31 days."),
+            ("The alpha server holds exactly 10 entries.", "The zulu gateway holds exactly 9 entries."),
             ("Backups run every night.", "The API has a rate limit."),
         ] {
             assert_eq!(related(a, b), Relation::Unrelated, "{a} / {b}");

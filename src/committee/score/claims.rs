@@ -187,6 +187,11 @@ pub(super) fn relate(a: &Claim, b: &Claim) -> Relation {
     if close && (a.negations % 2 != b.negations % 2 || opposed(a, b)) {
         return Relation::Contradict;
     }
+    // A figure for a period says nothing of one that is for none: "61 days from 1 March to 1 May", "31 days in March".
+    let spans = |claim: &Claim| claim.dates.len() >= 2;
+    if spans(a) != spans(b) && !a.numbers.is_empty() && !b.numbers.is_empty() {
+        return Relation::Unrelated;
+    }
     match numbers(a, b) {
         Figures::Clash if cover >= 0.6 && !other_subject(a, b) => return Relation::Contradict,
         Figures::Clash => return Relation::Unrelated,
@@ -238,9 +243,7 @@ fn numbers(a: &Claim, b: &Claim) -> Figures {
             return Figures::Match;
         }
     }
-    // A figure for a period says nothing against one that is for none: "61 days from 1 March to 1 May", "31 days in March".
-    let spans = |claim: &Claim| claim.dates.len() >= 2;
-    if a.numbers.is_empty() || b.numbers.is_empty() || spans(a) != spans(b) {
+    if a.numbers.is_empty() || b.numbers.is_empty() {
         return Figures::Apart;
     }
     let said = |claim: &Claim| claim.numbers.iter().map(|(number, _)| number.clone()).collect::<BTreeSet<_>>();

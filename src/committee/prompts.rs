@@ -18,7 +18,7 @@ macro_rules! file {
     };
 }
 
-const FILES: [(&str, &str); 41] = [
+const FILES: [(&str, &str); 42] = [
     file!("compact/critic.md"),
     file!("compact/editor.md"),
     file!("compact/estimate.md"),
@@ -43,6 +43,7 @@ const FILES: [(&str, &str); 41] = [
     file!("parts/round.md"),
     file!("parts/text_question.md"),
     file!("plan.md"),
+    file!("propose.md"),
     file!("question.md"),
     file!("repair.md"),
     file!("solver.md"),

@@ -77,6 +77,7 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
         }
         Event::Finished(e) => match &e.ending {
             Ending::Replied { reply } => ("reply", reply_body(reply)),
+            Ending::Acted { response, .. } => ("action", response.clone()),
             ending => ("error", Problem::ended(run, ending).body()),
         },
         Event::Claimed(_)
@@ -86,6 +87,7 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
         | Event::Synthesized(_)
         | Event::Gated(_)
         | Event::Feedback(_) => return None,
+        Event::Parsed(_) | Event::Proposed(_) | Event::GateChecked(_) | Event::Executed(_) => return None,
     })
 }
 
@@ -103,6 +105,7 @@ fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
             }
             _ => None,
         },
+        Role::Proposer => None,
     }
 }
 

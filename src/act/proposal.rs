@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -12,6 +12,7 @@ use super::echo::cut;
 use crate::committee::{Committee, Consultation, Failure, consult};
 use crate::domain::{CommandName, Role};
 use crate::journal::{CallResult, Event, Proposed, ProposedCommand, RunContext, settled_key};
+use crate::llm::strict;
 
 /// A longer text is no command, and nobody is asked about it.
 pub const MOST_PROPOSED_CHARS: usize = 2000;
@@ -39,7 +40,6 @@ pub struct Proposal {
     /// The command's name as the catalog has it; "none" if ok is false.
     pub action: String,
     /// The command's arguments; null for all that it does not have or need.
-    #[schemars(schema_with = "arguments")]
     pub args: Map<String, Value>,
     /// Why, in at most 15 words.
     pub reason: String,
@@ -53,12 +53,19 @@ pub struct Proposal {
 #[serde(deny_unknown_fields)]
 pub struct Alternative {
     pub action: String,
-    #[schemars(schema_with = "arguments")]
     pub args: Map<String, Value>,
 }
 
-fn arguments(_: &mut SchemaGenerator) -> Schema {
-    Schema::try_from(catalog::merged_arguments()).unwrap_or_default()
+/// What the model is held to: no arguments but those that some command has. What comes back all the same is read, so that
+/// the gates can say what is wrong with it.
+pub fn schema() -> Value {
+    let mut schema = strict::inlined(&schemars::schema_for!(Proposal).to_value());
+    for place in ["/properties/args", "/properties/alternatives/items/properties/args"] {
+        if let Some(args) = schema.pointer_mut(place) {
+            *args = catalog::merged_arguments();
+        }
+    }
+    schema
 }
 
 /// Arguments without those that were left open.
@@ -115,6 +122,7 @@ pub async fn propose(
         prompt: "propose",
         appendix: catalog::for_model(allowed),
         question: message,
+        schema: schema(),
         max_tokens: MOST_TOKENS,
         until,
     };

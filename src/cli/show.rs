@@ -12,7 +12,7 @@ use crate::app::open_store;
 use crate::clock::Clock;
 use crate::committee::{audit_markdown, audit_view};
 use crate::config::Env;
-use crate::domain::RunId;
+use crate::domain::{RunId, RunKind};
 use crate::http::reply_body;
 use crate::journal::{Ending, Event, Store, views};
 
@@ -53,7 +53,7 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
             _ => json!({}),
         };
         let shown = json!({ "id": id.to_string(), "state": row.state, "cause": row.cause, "reply": body.get("reply"),
-                            "meta": body.get("meta"), "audit": audit, "action": body.get("action") });
+                            "meta": body.get("meta"), "audit": audit.filter(|_| row.kind == RunKind::Chat), "action": body.get("action") });
         print(&serde_json::to_string_pretty(&shown).unwrap_or_default());
         return Exit::Done;
     }
@@ -70,7 +70,7 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
         Some(Ending::Cancelled) => say(format_args!("The run was cancelled.")),
         None => say(format_args!("The run is {}.", row.state.as_str())),
     }
-    if let Some(audit) = audit.filter(|_| !shown) {
+    if let Some(audit) = audit.filter(|_| !shown && row.kind == RunKind::Chat) {
         print(&format!("\n{}", audit_markdown(&audit)));
     }
     Exit::Done

@@ -170,20 +170,24 @@ where
     }
 }
 
-/// Buys a JSON value of type `T` with exactly one call, for which all the time there is may be used.
+/// Buys a JSON value of type `T` with exactly one call, for which all the time there is may be used. The model is held
+/// to the schema `wanted`, and its answer to that of `T`.
 ///
 /// # Errors
 /// As [`buy_json`].
-pub async fn buy_once<T>(run: &RunContext, house: &Committee, ask: &Ask<'_>) -> Result<Result<T, Unbought>, Failure>
+pub async fn buy_once<T>(
+    run: &RunContext,
+    house: &Committee,
+    ask: &Ask<'_>,
+    wanted: &Value,
+) -> Result<Result<T, Unbought>, Failure>
 where
     T: DeserializeOwned + JsonSchema,
 {
     let Some(model) = house.role(ask.role) else {
         return Ok(Err(Unbought::new("not configured", format!("no model is configured for {}", ask.role))));
     };
-    let schema = schemars::schema_for!(T).to_value();
-    let purchase =
-        Purchase { run, house, ask, schema: Some(&schema), repair: None, step: ask.step.clone(), once: true };
+    let purchase = Purchase { run, house, ask, schema: Some(wanted), repair: None, step: ask.step.clone(), once: true };
     let settled = match Box::pin(purchase.attempt(model, 1, &CancellationToken::new())).await? {
         Ok(settled) => settled,
         Err(unbought) => return Ok(Err(unbought)),
@@ -196,6 +200,7 @@ where
         CallResult::InDoubt => return Ok(Err(Unbought::no_time())),
         CallResult::Failed { cause, detail, .. } => return Ok(Err(Unbought::new(&cause, detail))),
     };
+    let schema = schemars::schema_for!(T).to_value();
     Ok(structured::parse::<T>(&answer.text, &schema).map(|parsed| parsed.value).map_err(|problems| {
         let detail = problems.iter().take(3).map(ToString::to_string).collect::<Vec<_>>().join("; ");
         Unbought::new("malformed output", detail)

@@ -9,7 +9,7 @@ mod budget;
 mod call;
 mod case;
 mod confidence;
-mod consult;
+mod consultation;
 mod deliberate;
 mod desk;
 mod estimate;
@@ -46,7 +46,7 @@ use deliberate::Deliberation;
 use desk::Desk;
 
 pub use audit::{markdown as audit_markdown, view as audit_view};
-pub use consult::{Consultation, consult};
+pub use consultation::{Consultation, consult};
 pub use plan::OrchestrationPlan;
 pub use price::{Quote, quote};
 pub use prompts::{Error as PromptError, Prompts};

@@ -150,6 +150,10 @@ impl Reader {
                 let number = self.number()?;
                 let whole =
                     number.fract() == 0.0 && !self.chars.iter().skip(from).take(self.at - from).any(|c| *c == '.');
+                if whole && !self.at_die() && matches!(self.peek(), Some('d' | 'D')) {
+                    self.at += 1;
+                    return Err(self.wrong("how many sides has the die?"));
+                }
                 if whole && self.at_die() { self.dice(from, Some(number)) } else { Ok(Node::Number(number)) }
             }
             Some('d' | 'D') if self.at_die() => self.dice(from, None),

@@ -1,6 +1,7 @@
 //! Rolling: every die is thrown by the caller's source of chance, and every one is told.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use super::{
     Again, Dice, Explosion, Expression, Function, MOST_DICE, Node, Operation, Operator, Order, Selector, Set, Sides,
@@ -36,11 +37,12 @@ pub struct Group {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Die {
     /// What it counts.
+    #[serde(serialize_with = "plain")]
     pub value: f64,
     /// Whether it counts.
     pub kept: bool,
     /// What it showed before it was rolled again, or raised, or lowered.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "all_plain")]
     pub before: Vec<f64>,
     /// It brought another one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -48,6 +50,16 @@ pub struct Die {
     /// `cs` and `cf` point at it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub marked: bool,
+}
+
+/// A whole number as one.
+fn plain<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    if value.fract() == 0.0 { serializer.serialize_i64(*value as i64) } else { serializer.serialize_f64(*value) }
+}
+
+fn all_plain<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+    let whole = |value: &f64| if value.fract() == 0.0 { json!(*value as i64) } else { json!(value) };
+    serializer.collect_seq(values.iter().map(whole))
 }
 
 impl Die {

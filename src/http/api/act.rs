@@ -61,8 +61,7 @@ fn example() -> Value {
 }
 
 fn reply_example() -> Value {
-    let dice =
-        json!([{ "expression": "2d6", "rolls": [{ "value": 4.0, "kept": true }, { "value": 2.0, "kept": true }] }]);
+    let dice = json!([{ "expression": "2d6", "rolls": [{ "value": 4, "kept": true }, { "value": 2, "kept": true }] }]);
     let result = json!({ "text": "damage: 2d6 (4, 2) + 3 = 9", "total": 9, "dice": dice, "label": "damage" });
     let parameters = json!({ "expression": "2d6+3", "label": "damage" });
     json!({

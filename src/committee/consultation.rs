@@ -5,7 +5,7 @@ use rand::rngs::ChaCha12Rng;
 use rand::{Rng as _, SeedableRng as _};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::call::{Ask, buy_once};
@@ -25,6 +25,8 @@ pub struct Consultation<'a> {
     pub appendix: String,
     /// What a user wrote: it is fenced as data.
     pub question: &'a str,
+    /// What the model is held to. It may be narrower than what is read.
+    pub schema: Value,
     pub max_tokens: u32,
     pub until: Instant,
 }
@@ -41,7 +43,7 @@ pub async fn consult<T>(
 where
     T: DeserializeOwned + JsonSchema,
 {
-    let Consultation { step, role, prompt, appendix, question, max_tokens, until } = asked;
+    let Consultation { step, role, prompt, appendix, question, schema, max_tokens, until } = asked;
     let mut random = ChaCha12Rng::seed_from_u64(run.accepted().seed);
     let fence = loop {
         let tag = format!("{:016x}", random.next_u64());
@@ -61,5 +63,5 @@ where
         until,
         hedge: Hedge::Never,
     };
-    Ok(buy_once::<T>(run, house, &ask).await?.map_err(|unbought| unbought.cause))
+    Ok(buy_once::<T>(run, house, &ask, &schema).await?.map_err(|unbought| unbought.cause))
 }

@@ -149,6 +149,7 @@ pub(super) fn content(schemas: &mut Schemas) -> Content {
                                 "disagreements": texts, "at": at }), &[]),
         "synthesis": object(json!({ "step": { "enum": ["synthesis", "question"] }, "model": text, "at": at }), &[]),
         "reply": { "$ref": "#/components/schemas/Reply" },
+        "action": { "$ref": "#/components/schemas/ActionReply" },
         "error": { "$ref": "#/components/schemas/Problem" },
     });
     let names: Vec<&String> = events.as_object().into_iter().flatten().map(|(name, _)| name).collect();

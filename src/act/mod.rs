@@ -17,7 +17,7 @@ pub mod reply;
 mod sheet;
 
 pub use echo::cut;
-pub use plans::{Plans, Scene};
+pub use plans::{Kept, Plans, Scene};
 pub use proposal::{MOST_PROPOSED_CHARS, Proposal, declined_by_stub, propose};
 
 use crate::journal::{ActionOutcome, Cause, Ending, Event};

@@ -32,8 +32,16 @@ impl Scene {
     }
 }
 
-/// A proposal, by whom it was bought and when.
-type Kept = Option<(Instant, RunId, Proposed)>;
+/// What is known of a text.
+#[derive(Debug, Default)]
+pub enum Kept {
+    #[default]
+    Nothing,
+    /// Somebody asks the model, or did and got nothing.
+    Tried,
+    /// What was proposed, in which run, and when.
+    Known(Instant, RunId, Proposed),
+}
 
 /// Whoever holds the cell finds out what its text means; the others wait for it, and read.
 pub type Cell = Arc<tokio::sync::Mutex<Kept>>;
@@ -64,7 +72,7 @@ impl Plans {
 
     /// What a cell has, if that is not too old.
     pub fn read(&self, kept: &Kept) -> Option<Proposed> {
-        let (at, run, proposed) = kept.as_ref()?;
+        let Kept::Known(at, run, proposed) = kept else { return None };
         (at.elapsed() < self.fresh).then(|| Proposed { reused_from: Some(*run), ..proposed.clone() })
     }
 }

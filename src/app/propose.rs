@@ -12,7 +12,7 @@ use super::{App, Rejected, spending};
 use crate::act::commands::{Action, execute};
 use crate::act::gates::{self, Passage};
 use crate::act::reply::{self, Reply};
-use crate::act::{MOST_PROPOSED_CHARS, Scene, declined_by_stub, propose};
+use crate::act::{Kept, MOST_PROPOSED_CHARS, Scene, declined_by_stub, propose};
 use crate::committee::Failure;
 use crate::domain::ActionMode;
 use crate::journal::{Begun, Ending, Event, Executed, Lease, Parsed, Proposed, RunContext, Stop, Then};
@@ -113,14 +113,22 @@ impl App {
     /// at once one asks the model.
     async fn plan(&self, run: &RunContext, asked: &Asked, until: Instant) -> Result<Planned, Stop> {
         let cell = self.acting.plans.cell(Scene::of(&asked.question), &asked.question.message);
-        let mut kept = cell.lock().await;
+        let (mut kept, waited) = match cell.try_lock() {
+            Ok(kept) => (kept, false),
+            Err(_) => (cell.lock().await, true),
+        };
         if let Some(proposed) = self.acting.plans.read(&kept) {
             return Ok(Planned::Proposed(proposed));
         }
+        // The one for whom this one has waited got nothing: the rest of the time would give nothing either.
+        if waited && matches!(*kept, Kept::Tried) {
+            return Ok(Planned::TooSlow);
+        }
+        *kept = Kept::Tried;
         let allowed = &asked.rules.proposer_commands;
         match propose(run, &self.committee, allowed, &asked.question.message, until).await {
             Ok(Ok(proposed)) => {
-                *kept = Some((Instant::now(), asked.id, proposed.clone()));
+                *kept = Kept::Known(Instant::now(), asked.id, proposed.clone());
                 Ok(Planned::Proposed(proposed))
             }
             Ok(Err(cause)) => Ok(Planned::Nothing(cause)),

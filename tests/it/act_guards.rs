@@ -76,7 +76,7 @@ async fn every_gate_stops_what_it_is_there_for_and_the_journal_names_it() {
     // What a model may not say at all is no proposal: another type, a key too many, no JSON.
     for reply in [
         json!({ "ok": true, "confidence": 7, "action": "roll", "args": { "expression": "1d6" }, "reason": "", "alternatives": [] }),
-        json!({ "ok": true, "confidence": 0.9, "action": ["roll"], "args": {}, "reason": "", "alternatives": [] }),
+        json!({ "ok": true, "confidence": 0.9, "action": { "name": "roll" }, "args": {}, "reason": "", "alternatives": [] }),
     ] {
         let provider = MockProvider::start().await;
         provider.reply_with("proposal", reply.clone());

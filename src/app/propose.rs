@@ -14,7 +14,7 @@ use crate::act::gates::{self, Passage};
 use crate::act::reply::{self, Reply};
 use crate::act::{Kept, MOST_PROPOSED_CHARS, Scene, declined_by_stub, propose};
 use crate::committee::Failure;
-use crate::domain::ActionMode;
+use crate::domain::{ActionMode, CommandName};
 use crate::journal::{Begun, Ending, Event, Executed, Lease, Parsed, Proposed, RunContext, Stop, Then};
 
 /// Below this confidence the user is given a choice.
@@ -85,12 +85,22 @@ impl App {
     /// From a held action to its end.
     async fn conduct(&self, lease: Lease, asked: &Asked, until: Instant) -> Result<serde_json::Value, Stop> {
         let run = RunContext::open(Arc::clone(&self.store), lease, self.clock.clone(), self.wake.clone()).await?;
-        let planned = match timeout_at(until, self.plan(&run, asked, until)).await {
+        match self.understand(&run, asked, until).await {
+            Err(Stop::Cancelled) => {
+                run.finish(Ending::Cancelled).await?;
+                Err(Stop::Cancelled)
+            }
+            conducted => conducted,
+        }
+    }
+
+    async fn understand(&self, run: &RunContext, asked: &Asked, until: Instant) -> Result<serde_json::Value, Stop> {
+        let planned = match timeout_at(until, self.plan(run, asked, until)).await {
             Ok(planned) => planned?,
             Err(_) => Planned::TooSlow,
         };
         let reply = match planned {
-            Planned::Proposed(proposed) => self.decide(&run, asked, &proposed).await?,
+            Planned::Proposed(proposed) => self.decide(run, asked, &proposed).await?,
             Planned::TooSlow => {
                 tracing::warn!("the proposal did not come in time");
                 Reply::declined("unknown_intent", reply::TOO_SLOW)
@@ -140,7 +150,9 @@ impl App {
     /// Holds a proposal against the gates, and executes or offers it.
     async fn decide(&self, run: &RunContext, asked: &Asked, proposed: &Proposed) -> Result<Reply, Stop> {
         let Proposed { ok, confidence, action, args, reason, .. } = proposed;
-        tracing::info!(ok, action, confidence, reason, "a proposal");
+        // The model's own words go into the log only where they are one of ours, or the reason, which is cut.
+        let known = action.parse::<CommandName>().map_or("unknown", CommandName::as_str);
+        tracing::info!(ok, command = known, confidence, reason, "a proposal");
         run.record(Event::Proposed(Box::new(proposed.clone()))).await?;
         if !ok {
             return Ok(Reply::unknown());

@@ -142,7 +142,7 @@ pub fn for_discord() -> Value {
                 }
             }
             None => {
-                all.push(json!({ "type": 1, "name": top, "description": format!("Your {top}."), "options": [part] }))
+                all.push(json!({ "type": 1, "name": top, "description": format!("Your {top}."), "options": [part] }));
             }
         }
     }

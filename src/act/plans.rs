@@ -40,7 +40,7 @@ pub enum Kept {
     /// Somebody asks the model, or did and got nothing.
     Tried,
     /// What was proposed, in which run, and when.
-    Known(Instant, RunId, Proposed),
+    Known(Instant, RunId, Box<Proposed>),
 }
 
 /// Whoever holds the cell finds out what its text means; the others wait for it, and read.
@@ -73,6 +73,6 @@ impl Plans {
     /// What a cell has, if that is not too old.
     pub fn read(&self, kept: &Kept) -> Option<Proposed> {
         let Kept::Known(at, run, proposed) = kept else { return None };
-        (at.elapsed() < self.fresh).then(|| Proposed { reused_from: Some(*run), ..proposed.clone() })
+        (at.elapsed() < self.fresh).then(|| Proposed { reused_from: Some(*run), ..Proposed::clone(proposed) })
     }
 }

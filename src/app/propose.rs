@@ -138,7 +138,7 @@ impl App {
         let allowed = &asked.rules.proposer_commands;
         match propose(run, &self.committee, allowed, &asked.question.message, until).await {
             Ok(Ok(proposed)) => {
-                *kept = Kept::Known(Instant::now(), asked.id, proposed.clone());
+                *kept = Kept::Known(Instant::now(), asked.id, Box::new(proposed.clone()));
                 Ok(Planned::Proposed(proposed))
             }
             Ok(Err(cause)) => Ok(Planned::Nothing(cause)),

@@ -159,15 +159,15 @@ async fn here(env: &Env, question: Question, arguments: &ActArguments) -> Exit {
 }
 
 async fn there(env: &Env, server: &str, question: &Question, arguments: &ActArguments) -> Exit {
-    let mut body = json!({ "source": question.source, "user": question.user, "context": question.context });
-    let path = match arguments.confirm {
+    let (source, user, context) = (question.source, &question.user, &question.context);
+    let (path, body) = match arguments.confirm {
         Some(proposal) => {
-            body["choice"] = json!(arguments.choice);
-            format!("/api/act/proposals/{proposal}/confirm")
+            let body = json!({ "source": source, "user": user, "context": context, "choice": arguments.choice });
+            (format!("/api/act/proposals/{proposal}/confirm"), body)
         }
         None => {
-            body["message"] = json!(question.message);
-            "/api/act".to_owned()
+            let body = json!({ "source": source, "user": user, "context": context, "message": question.message });
+            ("/api/act".to_owned(), body)
         }
     };
     let response = match remote::post(env, server, &path, &body).await {

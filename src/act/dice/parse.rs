@@ -251,7 +251,7 @@ impl Reader {
                 | (Some(Operation::Drop(known)), Operation::Drop(more))
                 | (Some(Operation::Add(known)), Operation::Add(more)) => known.extend(more),
                 (Some(Operation::Reroll(how, known)), Operation::Reroll(again, more)) if *how == again => {
-                    known.extend(more)
+                    known.extend(more);
                 }
                 (Some(Operation::Explode(how, known)), Operation::Explode(again, more)) if *how == again => {
                     known.extend(more);

@@ -14,7 +14,7 @@ mod rolls;
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::commands::Action;
 use crate::domain::CommandName;
@@ -172,14 +172,14 @@ fn sheets(text: &str) -> Option<Found> {
 /// "Aria", "Aria the rogue", "Sir Kay, a level 3 fighter".
 fn character(text: &str) -> Option<Value> {
     let captures = CHARACTER.as_ref()?.captures(text.trim())?;
-    let mut arguments = json!({ "name": captures.name("name")?.as_str() });
+    let mut arguments = Map::from_iter([("name".to_owned(), json!(captures.name("name")?.as_str()))]);
     if let Some(class) = captures.name("class") {
-        arguments["class"] = json!(class.as_str().to_lowercase());
+        arguments.insert("class".into(), json!(class.as_str().to_lowercase()));
     }
     if let Some(level) = captures.name("level").and_then(|level| level.as_str().parse::<i64>().ok()) {
-        arguments["level"] = json!(level);
+        arguments.insert("level".into(), json!(level));
     }
-    Some(arguments)
+    Some(Value::Object(arguments))
 }
 
 fn help(text: &str) -> Option<Found> {

@@ -78,6 +78,7 @@ pub fn proposing() -> Setup {
     Setup::default().env("PROPOSER_ENABLED", "true").env("PROPOSER_PROVIDER", "anthropic")
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "reads better where it is called")]
 pub fn proposal(action: &str, args: Value, confidence: f64) -> Value {
     json!({ "ok": true, "confidence": confidence, "action": action, "args": args, "reason": "it sounds like it", "alternatives": [] })
 }

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::acting::{act, confirm, post, proposal, proposing, said};
-use crate::support::{Fault, MockProvider, Setup, TestApp};
+use crate::support::app::PLANTED_KEY;
+use crate::support::replica::Home;
+use crate::support::{Fault, MockProvider, Setup, TestApp, client};
 
 #[tokio::test]
 async fn only_safe_commands_run_without_a_word_and_only_if_all_three_conditions_hold() {
@@ -367,4 +369,50 @@ async fn metrics_count_actions() {
             text.lines().filter(|l| l.contains("_act_")).collect::<Vec<_>>().join("\n")
         );
     }
+}
+
+#[tokio::test]
+async fn actions_survive_kills_of_the_process_with_all_that_they_changed() {
+    let provider = MockProvider::start().await;
+    let home = Home::sqlite();
+    let client = client();
+    let mut answered = 0;
+    for round in 0..3 {
+        let service = home.serve(&provider).await;
+        let mut said_so = said(&format!("u{round}"), "");
+        for n in 0..15 {
+            said_so["message"] = json!(format!("remember that wagon {n} is full"));
+            let response = client.post(format!("{}/api/act", service.url)).json(&said_so).send().await.unwrap();
+            assert_eq!(response.json::<Value>().await.unwrap()["executed"], json!(true));
+            answered += 1;
+        }
+        // The moment after the last answer.
+        service.kill().await;
+    }
+    let store = home.store().await;
+    let rows = store.runs(&RunFilter { limit: 200, ..RunFilter::default() }).await.unwrap();
+    assert_eq!(rows.len(), answered);
+    for row in &rows {
+        let entries = store.entries(row.id, 0).await.unwrap();
+        assert_eq!(conclave::journal::verify(row.id, &entries, &row.head_hash), Ok(()));
+    }
+    let owner = conclave::journal::Owner {
+        source: conclave::domain::Source::Http,
+        user_id: "u2".into(),
+        guild_id: Some("g1".into()),
+    };
+    assert_eq!(store.memory_count(&owner).await.unwrap(), 15);
+}
+
+#[tokio::test]
+async fn a_secret_that_a_user_or_a_model_writes_goes_no_further() {
+    let provider = MockProvider::start().await;
+    provider.reply_with("proposal", proposal("memory.add", json!({ "content": format!("key {PLANTED_KEY}") }), 0.94));
+    let app = TestApp::with(&provider, proposing()).await;
+    let told = act(&app, "ada", &format!("remember that the key is {PLANTED_KEY}")).await;
+    assert!(!told.body.to_string().contains(PLANTED_KEY), "{}", told.body);
+    let offered = act(&app, "ada", &format!("hm, {PLANTED_KEY}, keep it in mind")).await;
+    assert!(!offered.body.to_string().contains(PLANTED_KEY), "{}", offered.body);
+    assert!(!provider.calls().iter().any(|call| call.text().contains(PLANTED_KEY)));
+    assert!(!confirm(&app, "ada", &offered).await.body.to_string().contains(PLANTED_KEY));
 }

@@ -202,7 +202,6 @@ async fn postgresql_keeps_what_actions_do() {
     story(Arc::new(one), Arc::new(two)).await;
 }
 
-/// An action leaves the durability of everything else as it was.
 #[tokio::test]
 async fn of_a_hundred_that_confirm_at_once_one_is_written() {
     let folder = TempDir::new().unwrap();

@@ -265,7 +265,7 @@ fn operated(mut crowd: Crowd, operations: &[Operation], faces: Bounds) -> Result
             Operation::Reroll(Again::UntilNot, selectors) => {
                 let by_rank =
                     selectors.iter().any(|s| matches!(s, Selector::Highest(n) | Selector::Lowest(n) if *n > 0));
-                if by_rank || taken(selectors, faces).1 {
+                if crowd.least > 0 && (by_rank || taken(selectors, faces).1) {
                     return Err(RollError::Endless);
                 }
                 Crowd { each: selectors.iter().fold(faces, |each, s| narrowed(each, *s)), ..crowd }
@@ -283,7 +283,7 @@ fn operated(mut crowd: Crowd, operations: &[Operation], faces: Bounds) -> Result
             Operation::Explode(_, selectors) => {
                 let valued: Vec<Selector> = selectors.iter().copied().filter(|s| s.takes(0.0).is_some()).collect();
                 let (range, all) = taken(&valued, faces);
-                if all && !valued.is_empty() {
+                if crowd.least > 0 && all && !valued.is_empty() {
                     return Err(RollError::Endless);
                 }
                 let may = range.is_some() || valued.len() < selectors.len();

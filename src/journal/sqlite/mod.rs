@@ -8,6 +8,8 @@ mod spending;
 mod tokens;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -53,6 +55,8 @@ impl Default for SqliteBounds {
 /// The journal in one SQLite file.
 pub struct SqliteStore {
     writer: SqlitePool,
+    /// An action has left the writing connection at `synchronous = NORMAL`.
+    relaxed: Arc<AtomicBool>,
     readers: SqlitePool,
     batch: Batch,
     owners: Owners,
@@ -88,17 +92,21 @@ impl SqliteStore {
         if let Some(pages) = bounds.most_pages {
             options = options.pragma("max_page_count", pages.to_string());
         }
+        let relaxed = Arc::new(AtomicBool::new(false));
+        let before = Arc::clone(&relaxed);
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             // When the disk is full SQLite rolls back by itself, and the driver, which knows nothing of that, would take
             // the connection for one inside a transaction for good.
-            .before_acquire(|connection, _| {
+            .before_acquire(move |connection, _| {
+                let was_relaxed = Arc::clone(&before);
                 Box::pin(async move {
                     if connection.is_in_transaction() {
                         return Ok(false);
                     }
-                    // An action may have left it at NORMAL.
-                    connection.execute("PRAGMA synchronous = FULL").await?;
+                    if was_relaxed.swap(false, Ordering::SeqCst) {
+                        connection.execute("PRAGMA synchronous = FULL").await?;
+                    }
                     Ok(true)
                 })
             })
@@ -114,7 +122,7 @@ impl SqliteStore {
         migrator.set_locking(false);
         migrator.run(&writer).await?;
         let readers = SqlitePoolOptions::new().max_connections(4).connect_with(options.read_only(true)).await?;
-        Ok(Self { writer, readers, batch: Batch::default(), owners: Owners::register(door, owner)? })
+        Ok(Self { writer, relaxed, readers, batch: Batch::default(), owners: Owners::register(door, owner)? })
     }
 
     async fn transaction(&self) -> Result<Transaction<'_, Sqlite>, Error> {
@@ -174,7 +182,7 @@ impl Store for SqliteStore {
     }
 
     async fn begin(&self, run: NewRun, then: Then) -> Result<Begun, Error> {
-        actions::begin(&self.writer, run, then).await
+        actions::begin(&self.writer, &self.relaxed, run, then).await
     }
 
     async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error> {

@@ -50,6 +50,9 @@ fn main() {
         if is_wanted("faults") {
             faults().await;
         }
+        if is_wanted("act") {
+            act().await;
+        }
         if is_wanted("load") {
             load().await;
         }
@@ -133,7 +136,7 @@ async fn one(app: &TestApp, case: usize) -> (u16, bool, f64) {
     let agrees = match views::finished(&entries).map(|finished| &finished.ending) {
         Some(Ending::Replied { reply }) => body["reply"].as_str() == Some(&reply.text),
         Some(Ending::Failed { detail, .. }) => body["detail"].as_str() == Some(detail),
-        Some(Ending::Cancelled) | None => false,
+        Some(Ending::Cancelled | Ending::Acted { .. }) | None => false,
     };
     (status, whole && agrees, row.spent.dollars())
 }
@@ -217,6 +220,72 @@ async fn load() {
         served.at(50),
         served.at(99)
     );
+}
+
+/// Actions per row of the action table, one after the other.
+const ACTIONS: usize = 3000;
+
+/// Actions by fixed rules beside `/health`, which does nothing: what is more is what they take.
+async fn act() {
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    let service = Service::start(&folder, &provider).await;
+    let client = client();
+    let health = || client.get(format!("{}/health", service.url));
+    let said = |message: &str, case: usize| {
+        let mut body = chat("ask", message);
+        body.as_object_mut().unwrap().remove("mode");
+        body["user"]["id"] = json!(format!("u{case}"));
+        client.post(format!("{}/api/act", service.url)).json(&body)
+    };
+    println!(
+        "\nActions by fixed rules: {ACTIONS} a row, one at a time, each beside a `/health`; journal in SQLite, on disk."
+    );
+    println!(
+        "Service time is what an action takes beyond a `/health`. {} models were asked.\n",
+        provider.calls().len()
+    );
+    println!("| action | p50 / health | p99 / health | service time p50 | p99 |");
+    println!("| ------ | -----------: | -----------: | ---------------: | --: |");
+    for (name, message) in [
+        ("roll 2d6+3", "roll 2d6+3"),
+        ("check with a sheet", "dex check dc 15"),
+        ("memory.add", "remember that the duke hates dogs"),
+        ("memory.search", "what do you remember about dogs?"),
+        ("not understood", "tell me a story"),
+    ] {
+        let (mut idle, mut acting) = (vec![], vec![]);
+        // The first ones open connections and make regular expressions.
+        for case in 0..ACTIONS + 50 {
+            let nothing = timed(health()).await;
+            let action = timed(said(message, case)).await;
+            if case >= 50 {
+                idle.push(nothing);
+                acting.push(action);
+            }
+        }
+        let [idle, acting] = [idle, acting].map(|mut seconds| {
+            seconds.sort_by(f64::total_cmp);
+            Measured { statuses: BTreeMap::new(), seconds }
+        });
+        let beyond = |percent: usize| (acting.at(percent) - idle.at(percent)).max(0.0) * 1000.0;
+        println!(
+            "| {name} | {:.2} | {:.2} | {:.3} ms | {:.3} ms |",
+            acting.at(50) / idle.at(50),
+            acting.at(99) / idle.at(99),
+            beyond(50),
+            beyond(99)
+        );
+    }
+    assert_eq!(provider.calls().len(), 0);
+}
+
+async fn timed(request: reqwest::RequestBuilder) -> f64 {
+    let started = Instant::now();
+    let response = request.send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    response.bytes().await.unwrap();
+    started.elapsed().as_secs_f64()
 }
 
 struct Measured {

@@ -4,6 +4,9 @@
 //! This file is part of two programs: the fuzzer's (`fuzz/Cargo.toml`) and the integration tests
 //! (`tests/it/fuzz_replay.rs`).
 
+use conclave::act::commands::{Action, Facts, execute};
+use conclave::act::dice::Expression;
+use conclave::act::phrases::{self, Reading};
 use conclave::cli::events::{Event, Reader};
 use conclave::committee::score::{self, Output, Panel, Policy, report_from_text};
 use conclave::config::{self, Env};
@@ -23,6 +26,8 @@ pub const TARGETS: &[Target] = &[
     ("config", configuration),
     ("journal", journal),
     ("score", score_text),
+    ("dice", dice),
+    ("act", act),
 ];
 
 fn text(data: &[u8]) -> Option<&str> {
@@ -154,4 +159,42 @@ pub fn score_text(data: &[u8]) {
     }
     assert!((0.0..=1.0).contains(&judgement.base_score));
     assert_eq!(judgement, score::judge(&panel, &Policy::default()), "judged twice");
+}
+
+/// An expression's total lies within its bounds, whatever its dice show, and its text reads as the same expression.
+pub fn dice(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let Ok(expression) = Expression::parse(text) else { return };
+    let again = Expression::parse(expression.text()).expect("what was read can be read again");
+    assert_eq!(again.text(), expression.text());
+    let bounds = expression.bounds().expect("what was taken has bounds");
+    // A poor source of chance is as good as any: first all low, then all high, then something between.
+    for start in [0_i64, -1, 7] {
+        let mut state = start;
+        let rolled = expression.roll(&mut |sides| match start {
+            0 => 1,
+            -1 => sides,
+            _ => {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33).rem_euclid(sides) + 1
+            }
+        });
+        if let Ok(rolled) = rolled {
+            let total = rolled.total as f64;
+            assert!(bounds.min <= total && total <= bounds.max, "{text}: {total} is not in {bounds:?}");
+        }
+    }
+}
+
+/// A text is one command whose arguments are read the same again, or none.
+pub fn act(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    match phrases::read(text) {
+        Reading::Clear(action) => {
+            assert_eq!(Action::read(action.name(), action.arguments()).as_ref(), Ok(&action));
+            let _ = execute(&action, &Facts::default(), 1);
+        }
+        Reading::Wrong { problem, .. } => assert!(!problem.is_empty(), "refused without a reason"),
+        Reading::Unclear => {}
+    }
 }

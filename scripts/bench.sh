@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the tables of `make bench`; docs/operations.md explains them. scripts/bench.sh faults|load|crash|model: one of them.
+# Prints the tables of `make bench`; docs/operations.md explains them. scripts/bench.sh faults|act|load|crash|model: one of them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -29,6 +29,7 @@ trap 'rm -f "$log"' EXIT
 
 if wanted faults; then service faults; fi
 if wanted crash; then crash; fi
+if wanted act; then service act; fi
 if wanted load; then service load; fi
 if wanted model; then
     scripts/fetch-model.sh

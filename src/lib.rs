@@ -1,3 +1,4 @@
+pub mod act;
 pub mod app;
 pub mod attachments;
 pub mod cli;

@@ -50,6 +50,12 @@ fn describe() {
     describe_counter!("conclave_cap_exceeded_total", "Calls for which a provider billed more than was reserved");
     describe_counter!("conclave_refused_total", "Requests that were not taken on, by reason");
     describe_counter!("conclave_feedback_total", "What readers said of replies");
+    describe_counter!("conclave_act_requests_total", "Actions by outcome, and by how they were understood");
+    describe_counter!("conclave_act_parse_failures_total", "Proposals of models that could not be read");
+    describe_counter!("conclave_act_accepted_total", "Commands that were executed");
+    describe_counter!("conclave_act_offered_total", "Commands that wait for a person's word");
+    describe_counter!("conclave_act_rejected_total", "Commands that a gate has stopped");
+    describe_histogram!("conclave_act_seconds", Unit::Seconds, "Time from an action's arrival to its answer");
     describe_gauge!("conclave_runs_in_flight", "Runs that this process works on or has taken on");
     describe_gauge!("conclave_runs_in_flight_limit", "How many runs this process takes on at a time");
     describe_gauge!("conclave_draining", "1 while the process shuts down");

@@ -1,10 +1,12 @@
 //! The composition root: the only place that names implementations, and what the doors (HTTP, CLI) call.
 
 mod access;
+mod act;
 mod feedback;
 mod intake;
 mod meters;
 mod pace;
+mod propose;
 mod rate;
 mod runner;
 mod spending;
@@ -32,6 +34,7 @@ use pace::Pace;
 use runner::Runner;
 
 pub use access::{Access, Admitted, Needs, Refused, works};
+pub use act::{Acted, Confirmation};
 pub use feedback::{FeedbackRefused, MOST_COMMENT_CHARS, give_feedback};
 pub use intake::{FieldProblem, Submission, check, read_answer, read_correction};
 pub use spending::Spent;
@@ -43,6 +46,7 @@ pub struct App {
     pub clock: Clock,
     pub access: Access,
     pace: Pace,
+    acting: act::ActGuards,
     store: Arc<dyn Store>,
     wake: Wake,
     committee: Arc<Committee>,
@@ -77,6 +81,11 @@ pub enum Rejected {
     TooOften { retry_after: std::time::Duration },
     #[error("the service is shutting down")]
     Draining,
+    /// Of an action; also when it is somebody else's.
+    #[error("there is no such proposal")]
+    NoSuchProposal,
+    #[error("{0}")]
+    ProposalGone(&'static str),
     #[error(transparent)]
     Journal(#[from] journal::Error),
 }
@@ -91,6 +100,8 @@ impl Rejected {
             Rejected::TooOften { .. } => "rate_limit",
             Rejected::Busy => "busy",
             Rejected::Draining => "draining",
+            Rejected::NoSuchProposal => "no_such_proposal",
+            Rejected::ProposalGone(_) => "proposal_gone",
             Rejected::Journal(_) => "journal",
         }
     }
@@ -181,7 +192,8 @@ impl App {
         let runner = Runner::new(Arc::clone(&store), Arc::clone(&committee), clock.clone(), wake.clone(), owner, turns);
         let access = Access::new(&config, Arc::clone(&store), clock.clone());
         let pace = Pace::new(&config.policy.limits);
-        Ok(Arc::new(Self { config, clock, access, pace, store, wake, committee, runner }))
+        let acting = act::ActGuards::new(&config.policy.actions);
+        Ok(Arc::new(Self { config, clock, access, pace, acting, store, wake, committee, runner }))
     }
 
     /// Takes a question on and starts to work on it. The run is in the journal when this returns.
@@ -218,6 +230,7 @@ impl App {
         let accepted = Accepted {
             cap: self.config.policy.cap(question.mode),
             question,
+            action: None,
             continues,
             correlation_id,
             seed: self.clock.new_seed(),

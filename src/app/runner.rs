@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
+use crate::act;
 use crate::clock::Clock;
 use crate::committee::{Committee, Failure, convene};
 use crate::domain::{RunId, Usd};
@@ -131,6 +132,16 @@ impl Runner {
             Ok(row) => row.is_none_or(|row| row.state.is_terminal()),
             Err(_) => false,
         }
+    }
+
+    /// This process's unique name.
+    pub fn owner(&self) -> &str {
+        &self.0.owner
+    }
+
+    /// Brings something to its end, whoever waits for it; a drain waits for it too.
+    pub fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.tasks.spawn(task);
     }
 
     pub fn spawn_reader(&self, reader: impl Future<Output = ()> + Send + 'static) {
@@ -293,6 +304,11 @@ impl Runner {
             }
             Err(stop) => return Err(stop),
         };
+        if context.accepted().action.is_some() {
+            // Whoever planned it is gone, and with him the one who waited: nothing is done late.
+            tracing::info!(epoch = lease.epoch, "an action is ended that its process has left");
+            return context.finish(act::left_behind(&context.events())).await;
+        }
         let mode = context.accepted().question.mode;
         let started = Instant::now();
         tracing::info!(mode = mode.as_str(), epoch = lease.epoch, "the committee convenes");
@@ -338,6 +354,7 @@ impl Runner {
                 tracing::warn!(cause = cause.as_str(), detail, %spent, took_ms, "the run failed");
             }
             Ending::Cancelled => tracing::info!(%spent, took_ms, "the run was cancelled"),
+            Ending::Acted { .. } => {}
         }
         context.finish(ending).await
     }

@@ -155,6 +155,7 @@ async fn here(env: &Env, question: Question, arguments: &AskArguments, mut progr
         }
         Ending::Failed { cause, detail } => fail(cause.into(), format!("run {run} failed: {detail}")),
         Ending::Cancelled => fail(Exit::Interrupted, format!("run {run} was cancelled")),
+        Ending::Acted { .. } => fail(Exit::Unexpected, format!("run {run} is an action")),
     }
 }
 
@@ -173,7 +174,7 @@ async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
     }
 }
 
-fn refused(rejected: &Rejected) -> Exit {
+pub(super) fn refused(rejected: &Rejected) -> Exit {
     match rejected {
         Rejected::Invalid(problems) => {
             for problem in problems {
@@ -181,7 +182,11 @@ fn refused(rejected: &Rejected) -> Exit {
             }
             Exit::Refused
         }
-        Rejected::KeyReused { .. } | Rejected::Busy | Rejected::Draining => fail(Exit::Refused, rejected),
+        Rejected::KeyReused { .. }
+        | Rejected::Busy
+        | Rejected::Draining
+        | Rejected::NoSuchProposal
+        | Rejected::ProposalGone(_) => fail(Exit::Refused, rejected),
         Rejected::Spent(_) | Rejected::TooOften { .. } => fail(Exit::Server, rejected),
         Rejected::Journal(error) => fail(Exit::Unexpected, error),
     }

@@ -1,5 +1,6 @@
 //! The command line: one file per command.
 
+mod act;
 mod ask;
 mod attach;
 mod backup;
@@ -52,6 +53,9 @@ enum Command {
     Audit(ask::AskArguments),
     /// Ask the committee thoroughly: up to three rounds, a larger cap, the whole audit.
     Deep(ask::AskArguments),
+    /// Do what a text says: roll, check, sheets, memory and more; free unless a model is asked.
+    #[command(after_long_help = act::listed())]
+    Act(act::ActArguments),
     /// Quote the price of a question before it is asked; buys nothing.
     Quote(quote::QuoteArguments),
     /// List runs, newest first.
@@ -114,6 +118,7 @@ pub async fn run() -> Exit {
         Command::Ask(arguments) => ask::run(&env, Mode::Ask, arguments).await,
         Command::Audit(arguments) => ask::run(&env, Mode::Audit, arguments).await,
         Command::Deep(arguments) => ask::run(&env, Mode::Deep, arguments).await,
+        Command::Act(arguments) => act::run(&env, arguments).await,
         Command::Quote(arguments) => quote::run(&env, arguments).await,
         Command::Runs(arguments) => runs::run(&env, arguments).await,
         Command::Show(arguments) => show::run(&env, arguments).await,

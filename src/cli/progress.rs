@@ -100,7 +100,11 @@ impl Progress {
             | Event::Hinted(_)
             | Event::RoundStarted(_)
             | Event::Finished(_)
-            | Event::Feedback(_) => {}
+            | Event::Feedback(_)
+            | Event::Parsed(_)
+            | Event::Proposed(_)
+            | Event::GateChecked(_)
+            | Event::Executed(_) => {}
         }
     }
 
@@ -154,6 +158,6 @@ impl Progress {
 fn label(role: Role, call: &str) -> String {
     match role {
         Role::Master => format!("master ({})", call.split(['#', '/']).next().unwrap_or(call)),
-        Role::Agent(agent) => agent.as_str().to_owned(),
+        Role::Agent(_) | Role::Proposer => role.as_str().to_owned(),
     }
 }

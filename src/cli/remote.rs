@@ -111,6 +111,22 @@ pub(super) async fn post(env: &Env, server: &str, path: &str, body: &Value) -> R
     if status.is_success() { Ok(answer) } else { Err(refused(status.as_u16(), &answer)) }
 }
 
+/// Gets what is at a path.
+///
+/// # Errors
+/// As [`post`].
+pub(super) async fn get(env: &Env, server: &str, path: &str) -> Result<Value, Exit> {
+    let client = client().map_err(|error| fail(Exit::Unexpected, error))?;
+    let mut request = client.get(format!("{}{path}", server.trim_end_matches('/')));
+    if let Some(token) = env.get("CONCLAVE_TOKEN") {
+        request = request.bearer_auth(token);
+    }
+    let response = request.send().await.map_err(|error| fail(Exit::Server, format!("{server}: {error}")))?;
+    let status = response.status();
+    let answer: Value = response.json().await.unwrap_or_default();
+    if status.is_success() { Ok(answer) } else { Err(refused(status.as_u16(), &answer)) }
+}
+
 fn show(progress: &mut Progress, name: &str, data: &Value) {
     let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
     match name {

@@ -8,6 +8,7 @@ use super::show::open;
 use super::terminal::say;
 use crate::committee::TrackRecord;
 use crate::config::{self, Env, Policy};
+use crate::domain::RunKind;
 use crate::journal::{Error, RunFilter, Store, ancestors, views};
 
 /// Runs that are read at a time.
@@ -48,7 +49,7 @@ async fn read(store: &dyn Store, since: Option<Timestamp>, policy: &Policy) -> R
     let mut record = TrackRecord::default();
     let mut before = None;
     loop {
-        let filter = RunFilter { since, before, limit: PAGE, ..RunFilter::default() };
+        let filter = RunFilter { kind: Some(RunKind::Chat), since, before, limit: PAGE, ..RunFilter::default() };
         let page = store.runs(&filter).await?;
         let Some(last) = page.last() else { return Ok(record) };
         before = Some(last.id);

@@ -8,6 +8,7 @@ use super::show::open;
 use super::terminal::say;
 use super::terminal::without_controls;
 use crate::config::Env;
+use crate::domain::RunKind;
 use crate::journal::RunFilter;
 
 #[derive(Debug, Args)]
@@ -18,6 +19,9 @@ pub(super) struct RunsArguments {
     /// Only runs of this user.
     #[arg(long)]
     user: Option<String>,
+    /// List actions instead of questions.
+    #[arg(long)]
+    actions: bool,
     /// Print one JSON object a line.
     #[arg(long)]
     json: bool,
@@ -28,7 +32,9 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
         Ok(store) => store,
         Err(exit) => return exit,
     };
-    let filter = RunFilter { user_id: arguments.user, limit: arguments.limit, ..RunFilter::default() };
+    let kind = if arguments.actions { RunKind::Action } else { RunKind::Chat };
+    let filter =
+        RunFilter { kind: Some(kind), user_id: arguments.user, limit: arguments.limit, ..RunFilter::default() };
     let rows = match store.runs(&filter).await {
         Ok(rows) => rows,
         Err(error) => return fail(Exit::Unexpected, error),
@@ -37,9 +43,10 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
         eprintln!("no runs yet");
     }
     for row in rows {
+        let mode = if row.kind == RunKind::Chat { row.mode.as_str() } else { "act" };
         if arguments.json {
             let line = json!({
-                "id": row.id.to_string(), "state": row.state, "mode": row.mode, "source": row.source,
+                "id": row.id.to_string(), "kind": row.kind, "state": row.state, "mode": mode, "source": row.source,
                 "userId": row.user_id, "message": row.message, "cause": row.cause, "c_final": row.c_final,
                 "spentUsd": row.spent.dollars(), "acceptedAt": row.accepted_at.to_string(),
             });
@@ -57,7 +64,7 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
                 "{}  {}  {:<5}  {:<13}  {c_final}  ${:.4}  {message}",
                 row.id,
                 row.accepted_at.strftime("%Y-%m-%d %H:%M:%S"),
-                row.mode.as_str(),
+                mode,
                 row.state.as_str(),
                 row.spent.dollars()
             ));

@@ -12,7 +12,7 @@ use crate::app::open_store;
 use crate::clock::Clock;
 use crate::committee::{audit_markdown, audit_view};
 use crate::config::Env;
-use crate::domain::RunId;
+use crate::domain::{RunId, RunKind};
 use crate::http::reply_body;
 use crate::journal::{Ending, Event, Store, views};
 
@@ -49,10 +49,11 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
     if arguments.json {
         let body = match ending {
             Some(Ending::Replied { reply }) => reply_body(reply),
+            Some(Ending::Acted { response, .. }) => json!({ "action": response }),
             _ => json!({}),
         };
         let shown = json!({ "id": id.to_string(), "state": row.state, "cause": row.cause, "reply": body.get("reply"),
-                            "meta": body.get("meta"), "audit": audit });
+                            "meta": body.get("meta"), "audit": audit.filter(|_| row.kind == RunKind::Chat), "action": body.get("action") });
         print(&serde_json::to_string_pretty(&shown).unwrap_or_default());
         return Exit::Done;
     }
@@ -65,10 +66,11 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
             shown = reply.text.contains("\n## Audit appendix\n");
         }
         Some(Ending::Failed { detail, .. }) => print(&format!("The run failed: {detail}")),
+        Some(Ending::Acted { response, .. }) => print(&super::act::shown(response)),
         Some(Ending::Cancelled) => say(format_args!("The run was cancelled.")),
         None => say(format_args!("The run is {}.", row.state.as_str())),
     }
-    if let Some(audit) = audit.filter(|_| !shown) {
+    if let Some(audit) = audit.filter(|_| !shown && row.kind == RunKind::Chat) {
         print(&format!("\n{}", audit_markdown(&audit)));
     }
     Exit::Done

@@ -182,7 +182,7 @@ pub fn fit(agents: &[Wanted<'_>], synthesis: &Wanted<'_>, left: Usd) -> Option<F
 fn agent_of(role: Role) -> Option<Agent> {
     match role {
         Role::Agent(agent) => Some(agent),
-        Role::Master => None,
+        Role::Master | Role::Proposer => None,
     }
 }
 

@@ -177,6 +177,43 @@ where
     }
 }
 
+/// Buys a JSON value of type `T` with exactly one call, for which all the time there is may be used. The model is held
+/// to the schema `wanted`, and its answer to that of `T`.
+///
+/// # Errors
+/// As [`buy_json`].
+pub async fn buy_once<T>(
+    run: &RunContext,
+    house: &Committee,
+    ask: &Ask<'_>,
+    wanted: &Value,
+) -> Result<Result<T, Unbought>, Failure>
+where
+    T: DeserializeOwned + JsonSchema,
+{
+    let Some(model) = house.role(ask.role) else {
+        return Ok(Err(Unbought::new("not configured", format!("no model is configured for {}", ask.role))));
+    };
+    let purchase = Purchase { run, house, ask, schema: Some(wanted), repair: None, step: ask.step.clone(), once: true };
+    let settled = match Box::pin(purchase.attempt(model, 1, &CancellationToken::new())).await? {
+        Ok(settled) => settled,
+        Err(unbought) => return Ok(Err(unbought)),
+    };
+    let answer = match settled.result {
+        CallResult::Answered { text, stop } => match accepted(text, stop, settled.usage) {
+            Ok(answer) => answer,
+            Err(unbought) => return Ok(Err(unbought)),
+        },
+        CallResult::InDoubt => return Ok(Err(Unbought::no_time())),
+        CallResult::Failed { cause, detail, .. } => return Ok(Err(Unbought::new(&cause, detail))),
+    };
+    let schema = schemars::schema_for!(T).to_value();
+    Ok(structured::parse::<T>(&answer.text, &schema).map(|parsed| parsed.value).map_err(|problems| {
+        let detail = problems.iter().take(3).map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        Unbought::new("malformed output", detail)
+    }))
+}
+
 /// Buys plain text.
 ///
 /// # Errors
@@ -213,7 +250,7 @@ async fn buy(
         return Ok(Err(Unbought::new("not configured", format!("no model is configured for {}", ask.role))));
     };
     let step = if repair.is_some() { format!("{}/repair", ask.step) } else { ask.step.clone() };
-    let purchase = Purchase { run, house, ask, schema, repair, step };
+    let purchase = Purchase { run, house, ask, schema, repair, step, once: false };
     let mut last: Option<Unbought> = None;
     let (mut number, mut tries) = (1u32, 0);
     loop {
@@ -289,6 +326,8 @@ struct Purchase<'a> {
     schema: Option<&'a Value>,
     repair: Option<Repair<'a>>,
     step: String,
+    /// There will be no other attempt.
+    once: bool,
 }
 
 impl Purchase<'_> {
@@ -376,8 +415,11 @@ impl Purchase<'_> {
             return Ok(Err(Unbought::no_time()));
         }
         // A call that hangs must leave time for another attempt.
-        let patience =
-            if number == 1 && time.mul_f64(1.0 - FIRST_SHARE) > LEAST_TIME { time.mul_f64(FIRST_SHARE) } else { time };
+        let patience = if number == 1 && !self.once && time.mul_f64(1.0 - FIRST_SHARE) > LEAST_TIME {
+            time.mul_f64(FIRST_SHARE)
+        } else {
+            time
+        };
         let messages = messages(house, ask, model, repair)?;
         let bound = input_bound(ask, &messages, schema, repair);
         let wanted = ask.max_tokens.min(model.max_tokens);
@@ -526,6 +568,7 @@ fn schema_name(step: &str) -> String {
         "synthesis" => "final_synthesis",
         "question" => "clarification_question",
         "estimate" => "execution_estimate",
+        "proposal" => "action_proposal",
         _ => "agent_report",
     };
     name.to_owned()

@@ -9,6 +9,7 @@ mod budget;
 mod call;
 mod case;
 mod confidence;
+mod consultation;
 mod contested;
 mod deliberate;
 mod desk;
@@ -49,6 +50,7 @@ use deliberate::Deliberation;
 use desk::Desk;
 
 pub use audit::{markdown as audit_markdown, view as audit_view};
+pub use consultation::{Consultation, consult};
 pub use plan::OrchestrationPlan;
 pub use price::{Quote, quote};
 pub use prompts::{Error as PromptError, Prompts};
@@ -209,10 +211,11 @@ impl Committee {
         let name = match role {
             Role::Master => "synthesis",
             Role::Agent(agent) => agent.as_str(),
+            Role::Proposer => "propose",
         };
         let Some(model) = self.role(role) else { return 0 };
         let schema = match (model.output, role) {
-            (OutputForm::Text, _) => 0,
+            (OutputForm::Text, _) | (_, Role::Proposer) => 0,
             (OutputForm::Json, Role::Master) => schemars::schema_for!(FinalSynthesis).to_value().to_string().len(),
             (OutputForm::Json, Role::Agent(_)) => {
                 schemars::schema_for!(crate::domain::AgentReport).to_value().to_string().len()

@@ -18,7 +18,7 @@ macro_rules! file {
     };
 }
 
-const FILES: [(&str, &str); 43] = [
+const FILES: [(&str, &str); 44] = [
     file!("compact/critic.md"),
     file!("compact/editor.md"),
     file!("compact/estimate.md"),
@@ -44,6 +44,7 @@ const FILES: [(&str, &str); 43] = [
     file!("parts/round.md"),
     file!("parts/text_question.md"),
     file!("plan.md"),
+    file!("propose.md"),
     file!("question.md"),
     file!("repair.md"),
     file!("review.md"),

@@ -92,6 +92,7 @@ impl TrackRecord {
             Ending::Replied { reply } => reply.outcome.as_str(),
             Ending::Failed { cause, .. } => cause.as_str(),
             Ending::Cancelled => "cancelled",
+            Ending::Acted { outcome, .. } => outcome.as_str(),
         };
         *self.outcomes.entry(outcome.to_owned()).or_default() += 1;
         let events: Vec<&Event> = entries.iter().map(|entry| &entry.event).collect();

@@ -18,6 +18,9 @@ const DEFAULT_MAX_TOKENS: u32 = 1200;
 const DEFAULT_CONFIG: &str = "llm.config.json";
 const LOCAL_HINT: &str = "to try it without any key, on a weak in-process model: CONCLAVE_CONFIG=llm.config.local.json";
 
+/// The longest proposal.
+const PROPOSAL_TOKENS: u32 = 400;
+
 /// A token that a stranger cannot guess has at least so many characters.
 const LEAST_TOKEN_CHARS: usize = 16;
 
@@ -65,6 +68,37 @@ pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
     check.problems.dedup();
     match policy {
         Some(policy) if check.problems.is_empty() => Ok(policy),
+        _ => Err(Problems(check.problems)),
+    }
+}
+
+/// The configuration for what asks no model: its roles and providers are empty, and nothing is said of them. Without a
+/// config file the policy is the built-in one.
+///
+/// # Errors
+/// Every problem of the file's shape, of its policy and of the environment, in one list.
+pub fn without_models(env: &Env) -> Result<Config, Problems> {
+    let path = env.get_or("CONCLAVE_CONFIG", DEFAULT_CONFIG);
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && env.get("CONCLAVE_CONFIG").is_none() => {
+            "{}".into()
+        }
+        Err(error) => {
+            let detail = format!("cannot read the config file {path:?}: {}", error.kind());
+            return Err(Problems(vec![Problem { place: "CONCLAVE_CONFIG".into(), detail }]));
+        }
+    };
+    let shaped = match serde_json::from_str::<Value>(&text) {
+        Ok(value) => shape(value),
+        Err(error) => Shaped::unreadable(Problem { place: "/".into(), detail: format!("not valid JSON: {error}") }),
+    };
+    let mut check = Check { env, shaped: &shaped, problems: shaped.problems.clone() };
+    let config = check.everything_but_models(&text);
+    check.problems.sort();
+    check.problems.dedup();
+    match config {
+        Some(config) if check.problems.is_empty() => Ok(config),
         _ => Err(Problems(check.problems)),
     }
 }
@@ -117,28 +151,36 @@ impl Check<'_> {
     }
 
     fn resolve(&mut self, file: &File, text: &str) -> Option<Config> {
-        let policy = self.policy(&file.policy);
-        let (bind, token) = self.bind();
-        let database_url = self.database_url();
-        let prompts_dir = self.prompts_dir();
+        let config = self.everything_but_models(text);
         self.prices(file);
-        let roles = self.roles(file);
+        let mut roles = self.roles(file);
+        self.propose_with(config.as_ref().map(|config| &config.policy), &mut roles);
         let providers = self.providers(file, &roles);
         let mut models: Vec<u8> = text.as_bytes().to_vec();
         for (role, model) in &roles {
             models.extend(format!("\n{role}={}", model.model).bytes());
         }
+        Some(Config { providers, roles, hash: fingerprint(&[&models]), ..config? })
+    }
+
+    fn everything_but_models(&mut self, text: &str) -> Option<Config> {
+        let shaped = self.shaped;
+        let policy = self.policy(&shaped.file.policy);
+        let (bind, token) = self.bind();
+        let database_url = self.database_url();
+        let prompts_dir = self.prompts_dir();
+        let (attachment_hosts, cors_origins) = (self.attachment_hosts(), self.cors_origins());
         Some(Config {
             bind: bind?,
             database_url,
             token,
             prompts_dir,
-            attachment_hosts: self.attachment_hosts(),
-            cors_origins: self.cors_origins(),
-            providers,
-            roles,
+            attachment_hosts,
+            cors_origins,
+            providers: BTreeMap::new(),
+            roles: BTreeMap::new(),
             policy: policy?,
-            hash: fingerprint(&[&models]),
+            hash: fingerprint(&[text.as_bytes()]),
         })
     }
 
@@ -251,6 +293,26 @@ impl Check<'_> {
             }
         }
         roles
+    }
+
+    /// The model that proposes actions: of the role `proposer`, else the master's. It is at the provider that was named.
+    fn propose_with(&mut self, policy: Option<&super::Policy>, roles: &mut BTreeMap<Role, RoleModel>) {
+        let Some(proposer) = policy.map(|policy| &policy.actions.proposer) else { return };
+        let Some(wanted) = proposer.provider.as_ref().filter(|_| proposer.enabled) else {
+            roles.remove(&Role::Proposer);
+            return;
+        };
+        let Some(model) = roles.get(&Role::Proposer).or_else(|| roles.get(&Role::Master)).cloned() else { return };
+        if model.provider == *wanted {
+            roles.insert(Role::Proposer, RoleModel { max_tokens: model.max_tokens.min(PROPOSAL_TOKENS), ..model });
+        } else {
+            let detail = format!(
+                "{wanted:?} is neither \"stub\" nor the provider of the role proposer, or of the master without one, which \
+                 is {:?}: add models.roles.proposer with that provider",
+                model.provider
+            );
+            self.add("PROPOSER_PROVIDER", detail);
+        }
     }
 
     /// `max_tokens` is what counts where the role says nothing: a fallback's is the role's.
@@ -452,5 +514,5 @@ fn prompts_of(role: &RoleFile) -> PromptSet {
 
 fn role_names() -> String {
     let agents = Agent::ALL.map(Agent::as_str).join(", ");
-    format!("master, {agents}")
+    format!("master, {agents}, proposer")
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::actions::ActionsFile;
 use crate::domain::{Calibration, ReviewWeights};
 
 /// `llm.config.json`.
@@ -76,7 +77,8 @@ pub(super) struct ProviderFile {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Models {
-    /// master, solver, critic, verifier; optionally editor, implementer, visual.
+    /// master, solver, critic, verifier; optionally editor, implementer, visual, and proposer (for actions; default: the
+    /// master's model at the provider that `PROPOSER_PROVIDER` names).
     pub roles: BTreeMap<String, RoleFile>,
 }
 
@@ -181,6 +183,7 @@ pub(super) struct PolicyFile {
     /// How long a process may be silent before its runs are taken over, in seconds; default 30.
     #[schemars(range(min = 2, max = 3600))]
     pub lease_seconds: Option<u64>,
+    pub actions: ActionsFile,
 }
 
 /// Bounds on what comes in.

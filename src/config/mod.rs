@@ -3,6 +3,7 @@
 //! [`load`] reads the environment (with `.env`) and the config file and gives a [`Config`] in which every role has a
 //! provider that is enabled, a model id, and a price unless it is local.
 
+mod actions;
 mod check;
 #[cfg(test)]
 mod check_tests;
@@ -21,7 +22,8 @@ use url::Url;
 
 use crate::domain::{Agent, Calibration, Mode, ReviewWeights, Role, Thresholds, Usd};
 
-pub use check::{from_text, load, policy};
+pub use actions::{ActionRules, ActionsPolicy, GuildPolicy, ProposerPolicy};
+pub use check::{from_text, load, policy, without_models};
 pub use env::Env;
 pub use file::{Limits, OutputForm, PromptSet, ProviderKind, StructuredOutput, json_schema};
 
@@ -162,6 +164,7 @@ pub struct Policy {
     pub hedge: HedgePolicy,
     pub clarification_window: Duration,
     pub lease: Duration,
+    pub actions: ActionsPolicy,
 }
 
 /// When a call that everything waits for is made a second time.

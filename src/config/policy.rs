@@ -29,6 +29,7 @@ impl Check<'_> {
         let hedge = self.hedge(&p.hedge, &seconds);
         let role_weights = self.role_weights(&p.role_weights);
         let disabled_agents = self.disabled_agents(&p.disabled_agents);
+        let actions = self.actions(&p.actions);
         Some(Policy {
             normal_max: normal_max?,
             deep_max: deep_max?,
@@ -55,6 +56,7 @@ impl Check<'_> {
             hedge,
             clarification_window: Duration::from_secs(60 * p.clarification_minutes.unwrap_or(30)),
             lease: Duration::from_secs(p.lease_seconds.unwrap_or(30)),
+            actions,
         })
     }
 

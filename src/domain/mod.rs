@@ -4,6 +4,7 @@
 mod budget;
 mod calibration;
 mod clarification;
+mod command;
 mod confidence;
 mod estimate;
 mod ids;
@@ -21,6 +22,7 @@ mod token;
 pub use budget::{Ledger, Refused, Reservation};
 pub use calibration::Calibration;
 pub use clarification::{Clarification, OPTION_LETTERS};
+pub use command::{ActionGate, ActionMode, CommandName, RunKind};
 pub use confidence::{Confidence, Gate, Terms};
 pub use estimate::{Estimate, EstimateStep, Pert, Unit as TimeUnit};
 pub use ids::{RunId, fingerprint};

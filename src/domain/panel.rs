@@ -55,11 +55,13 @@ impl FromStr for Agent {
     }
 }
 
-/// Whoever is given a model in the config: the master, or one of the agents.
+/// Whoever is given a model in the config: the master, one of the agents, or who proposes actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     Master,
     Agent(Agent),
+    /// Proposes a command for a text that no rule understands. No part of the committee.
+    Proposer,
 }
 
 impl Role {
@@ -67,6 +69,7 @@ impl Role {
         match self {
             Role::Master => "master",
             Role::Agent(agent) => agent.as_str(),
+            Role::Proposer => "proposer",
         }
     }
 }
@@ -81,7 +84,11 @@ impl FromStr for Role {
     type Err = ();
 
     fn from_str(s: &str) -> Result<Self, ()> {
-        if s == "master" { Ok(Role::Master) } else { s.parse().map(Role::Agent) }
+        match s {
+            "master" => Ok(Role::Master),
+            "proposer" => Ok(Role::Proposer),
+            agent => agent.parse().map(Role::Agent),
+        }
     }
 }
 

@@ -122,6 +122,11 @@ impl Problem {
         Self::new(Kind::NoSuchRun, "no run has this id")
     }
 
+    /// Of an action; also when it is somebody else's: nobody learns which ids there are.
+    pub fn no_such_proposal() -> Self {
+        Self::new(Kind::NoSuchProposal, "no proposal of yours has this id")
+    }
+
     pub fn conflict(detail: impl Into<String>) -> Self {
         Self::new(Kind::Conflict, detail)
     }
@@ -144,7 +149,7 @@ impl Problem {
     /// The ending of a run that has no reply.
     pub fn ended(run: RunId, ending: &Ending) -> Self {
         let problem = match ending {
-            Ending::Replied { .. } => Self::internal(),
+            Ending::Replied { .. } | Ending::Acted { .. } => Self::internal(),
             Ending::Cancelled => Self::conflict("the run was cancelled"),
             Ending::Failed { cause: Cause::Provider, detail } => Self::new(Kind::ProviderFailed, detail.clone()),
             Ending::Failed { cause: Cause::Deadline, detail } => Self::new(Kind::Deadline, detail.clone()),
@@ -234,6 +239,8 @@ impl From<Rejected> for Problem {
             ),
             Rejected::Busy => Self::new(Kind::Busy, "too many runs are in flight"),
             Rejected::Draining => Self::new(Kind::Busy, "the service is shutting down"),
+            Rejected::NoSuchProposal => Self::no_such_proposal(),
+            Rejected::ProposalGone(why) => Self::new(Kind::ProposalGone, why),
             Rejected::Journal(error) => error.into(),
         }
     }

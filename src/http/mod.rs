@@ -11,6 +11,7 @@ mod request_id;
 mod routes;
 mod sse;
 
+pub use api::act::action;
 pub use api::chat::{question, reply_body};
 pub use body::Unread;
 pub use connections::serve;
@@ -34,7 +35,7 @@ use reference::Reference;
 use routes::Routes;
 
 /// Every route that asks for a token, by what it asks of it, with the function that describes it.
-fn guarded() -> [Routes; 2] {
+fn guarded() -> [Routes; 3] {
     let chat = Routes::needing(Needs::Scope(Scope::Chat))
         .post("/api/chat", api::chat::post, api::chat::about_post)
         .post("/api/quote", api::quote::post, api::quote::about_post)
@@ -44,8 +45,13 @@ fn guarded() -> [Routes; 2] {
         .post("/api/runs/{id}/feedback", api::feedback::post, api::feedback::about_post)
         .get("/api/runs/{id}/journal", api::runs::journal, api::runs::about_journal)
         .get("/api/runs/{id}/events", api::runs::events, api::runs::about_events);
+    let act = Routes::needing(Needs::Scope(Scope::Act)).post("/api/act", api::act::post, api::act::about_post).post(
+        "/api/act/proposals/{id}/confirm",
+        api::act::confirm,
+        api::act::about_confirm,
+    );
     let any = Routes::needing(Needs::AnyToken).get("/metrics", api::metrics::metrics, api::metrics::about_metrics);
-    [chat, any]
+    [chat, act, any]
 }
 
 /// Every route that anybody may use: these say nothing of any run.
@@ -59,8 +65,8 @@ fn open() -> Routes {
 
 /// The OpenAPI document of the service.
 pub fn document(limits: &Limits) -> Value {
-    let [chat, any] = guarded();
-    reference::assemble(&[&chat, &any, &open()], limits)
+    let [chat, act, any] = guarded();
+    reference::assemble(&[&chat, &act, &any, &open()], limits)
 }
 
 /// The service: every route behind the door that it needs.

@@ -12,10 +12,12 @@ pub(super) enum Kind {
     LacksScope,
     NotLocal,
     NoSuchRun,
+    NoSuchProposal,
     NoSuchPage,
     NoSuchMethod,
     TooSlow,
     Conflict,
+    ProposalGone,
     TooLarge,
     WrongType,
     Invalid,
@@ -67,6 +69,12 @@ impl Kind {
                 "no token is needed, and `Host` is not a name of this machine",
             ),
             Kind::NoSuchRun => (404, "no-such-run", "There is no such run", "no run has this id"),
+            Kind::NoSuchProposal => (
+                404,
+                "no-such-proposal",
+                "There is no such proposal",
+                "no proposal of this user in this place has this id",
+            ),
             Kind::NoSuchPage => (404, "no-such-page", "There is nothing here", "no route has this path"),
             Kind::NoSuchMethod => {
                 (405, "no-such-method", "The method is not allowed here", "the path exists, but not with this method")
@@ -77,6 +85,12 @@ impl Kind {
                 "conflict",
                 "The run's state does not allow it",
                 "the run was cancelled, or has ended and cannot be cancelled",
+            ),
+            Kind::ProposalGone => (
+                409,
+                "proposal-gone",
+                "The proposal can no longer be confirmed",
+                "the proposal was confirmed already, or has expired",
             ),
             Kind::TooLarge => (413, "too-large", "The body is too large", "the body has more bytes than are allowed"),
             Kind::WrongType => (

@@ -77,6 +77,7 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
         }
         Event::Finished(e) => match &e.ending {
             Ending::Replied { reply } => ("reply", reply_body(reply)),
+            Ending::Acted { response, .. } => ("action", response.clone()),
             ending => ("error", Problem::ended(run, ending).body()),
         },
         Event::Claimed(_)
@@ -87,6 +88,7 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
         | Event::Synthesized(_)
         | Event::Gated(_)
         | Event::Feedback(_) => return None,
+        Event::Parsed(_) | Event::Proposed(_) | Event::GateChecked(_) | Event::Executed(_) => return None,
     })
 }
 
@@ -105,6 +107,7 @@ fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
             }
             _ => None,
         },
+        Role::Proposer => None,
     }
 }
 
@@ -148,6 +151,7 @@ pub(super) fn content(schemas: &mut Schemas) -> Content {
                                 "disagreements": texts, "at": at }), &[]),
         "synthesis": object(json!({ "step": { "enum": ["synthesis", "question"] }, "model": text, "at": at }), &[]),
         "reply": { "$ref": "#/components/schemas/Reply" },
+        "action": { "$ref": "#/components/schemas/ActionReply" },
         "error": { "$ref": "#/components/schemas/Problem" },
     });
     let names: Vec<&String> = events.as_object().into_iter().flatten().map(|(name, _)| name).collect();

@@ -2,10 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::domain::{
-    Agent, AgentReport, Assumption, Clarification, Confidence, Estimate, Gate, Judgement, Mode, Obtained, Plan,
-    Question, Reply, Reservation, Review, Role, RunId, TaskType, Usd,
+    ActionGate, ActionMode, Agent, AgentReport, Assumption, Clarification, CommandName, Confidence, Estimate, Gate,
+    Judgement, Mode, Obtained, Plan, Question, Reply, Reservation, Review, Role, RunId, RunKind, TaskType, Usd,
 };
 
 /// The version of the event format. Readers take every version up to this one.
@@ -31,6 +32,10 @@ pub enum Event {
     Gated(Gated),
     Finished(Box<Finished>),
     Feedback(Feedback),
+    Parsed(Parsed),
+    Proposed(Box<Proposed>),
+    GateChecked(GateChecked),
+    Executed(Box<Executed>),
 }
 
 impl Event {
@@ -53,6 +58,10 @@ impl Event {
             Event::Gated(_) => "gate".into(),
             Event::Finished(_) => "finished".into(),
             Event::Feedback(e) => format!("feedback/{}", e.number),
+            Event::Parsed(_) => "parsed".into(),
+            Event::Proposed(_) => "proposed".into(),
+            Event::GateChecked(e) => format!("gate/{}", e.gate.as_str()),
+            Event::Executed(_) => "executed".into(),
         }
     }
 }
@@ -82,6 +91,9 @@ pub fn scored_key(round: u8) -> String {
 #[serde(rename_all = "camelCase")]
 pub struct Accepted {
     pub question: Question,
+    /// Of an action: what it is. Its question is the text to be understood, and the question's mode says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<ActionIntake>,
     /// What this run continues, and how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<Continues>,
@@ -94,6 +106,27 @@ pub struct Accepted {
     pub config_hash: String,
     pub prompts_hash: String,
     pub version: String,
+}
+
+impl Accepted {
+    pub fn kind(&self) -> RunKind {
+        if self.action.is_some() { RunKind::Action } else { RunKind::Chat }
+    }
+
+    /// The run that this one goes on from.
+    pub fn parent(&self) -> Option<RunId> {
+        let confirmed = self.action.as_ref().and_then(|action| action.confirms);
+        self.continues.as_ref().map(|continues| continues.parent).or(confirmed)
+    }
+}
+
+/// How an action came in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionIntake {
+    /// The action whose proposal is confirmed by this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirms: Option<RunId>,
 }
 
 /// A run that goes on from an earlier one.
@@ -380,9 +413,19 @@ pub struct Finished {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Ending {
-    Replied { reply: Box<Reply> },
-    Failed { cause: Cause, detail: String },
+    Replied {
+        reply: Box<Reply>,
+    },
+    Failed {
+        cause: Cause,
+        detail: String,
+    },
     Cancelled,
+    /// Of an action: what became of it, and what the client was told.
+    Acted {
+        outcome: ActionOutcome,
+        response: Value,
+    },
 }
 
 /// Why a run failed: what the client is told by a status code.
@@ -418,4 +461,95 @@ pub struct Feedback {
     pub positive: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+}
+
+/// The text was understood, by rules or because a person confirmed what a model had proposed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Parsed {
+    pub command: CommandName,
+    /// As the command's own schema has them.
+    pub arguments: Value,
+    pub mode: ActionMode,
+    pub confidence: f64,
+    /// What the model said of its proposal, when that was confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What a model proposed, unchecked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Proposed {
+    /// Whether it proposes anything.
+    pub ok: bool,
+    pub confidence: f64,
+    pub action: String,
+    pub args: Value,
+    /// At most 120 characters.
+    pub reason: String,
+    /// What it would propose instead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<ProposedCommand>,
+    /// What was read, as the model wrote it.
+    pub raw: String,
+    /// The action whose model call gave this, when nothing was bought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reused_from: Option<RunId>,
+}
+
+/// A command that a model names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProposedCommand {
+    pub action: String,
+    pub args: Value,
+}
+
+/// A gate was passed, or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateChecked {
+    pub gate: ActionGate,
+    pub passed: bool,
+    /// One sentence; empty when there is nothing to say.
+    pub why: String,
+}
+
+/// The command was executed; what it changed is written in the same transaction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Executed {
+    pub command: CommandName,
+    pub result: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Effect>,
+}
+
+/// What a command changes: always of the user, and in the guild, of its own run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Effect {
+    /// The sheet of this name is this one from now on.
+    Sheet { name: String, sheet: Value },
+    /// Something to be remembered, under the run's id.
+    Memory { content: String },
+}
+
+/// What became of an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActionOutcome {
+    Executed,
+    /// Waits for a person's word.
+    Offered,
+    /// Nothing was done; the response says why.
+    Declined,
+}
+
+impl ActionOutcome {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ActionOutcome::Executed => "executed",
+            ActionOutcome::Offered => "offered",
+            ActionOutcome::Declined => "declined",
+        }
+    }
 }

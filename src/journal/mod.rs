@@ -26,6 +26,6 @@ pub use lineage::ancestors;
 pub use postgres::PostgresStore;
 pub use sqlite::{SqliteBounds, SqliteStore};
 pub use store::{
-    Acceptance, Annotated, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow,
-    RunState, SpendingLimit, SpendingScope, Store, TokenRow,
+    Acceptance, Annotated, Asker, Begun, CancelOutcome, Claim, Entry, Error, Held, Lease, MemoryRow, NewRun, Owner,
+    Restored, RunFilter, RunRow, RunState, SceneLine, SheetRow, SpendingLimit, SpendingScope, Store, Then, TokenRow,
 };

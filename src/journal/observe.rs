@@ -87,6 +87,20 @@ impl Observer {
                 counter!("conclave_gate_total", "mode" => self.mode, "gate" => gate).increment(1);
                 tracing::info!(c_final = gated.confidence.c_final, gate, "step: gate");
             }
+            Event::Parsed(parsed) => {
+                let (command, mode) = (parsed.command.as_str(), parsed.mode.as_str());
+                tracing::info!(command, mode, "step: the text is understood");
+            }
+            Event::Proposed(proposed) => {
+                let reused = proposed.reused_from.is_some();
+                tracing::info!(ok = proposed.ok, confidence = proposed.confidence, reused, "step: a proposal");
+            }
+            Event::GateChecked(checked) => {
+                tracing::info!(gate = checked.gate.as_str(), passed = checked.passed, "step: a gate");
+            }
+            Event::Executed(executed) => {
+                tracing::info!(command = executed.command.as_str(), "step: the command is executed");
+            }
             Event::Finished(finished) => self.finished(finished),
         }
     }
@@ -115,6 +129,7 @@ impl Observer {
             },
             Ending::Failed { cause, .. } => cause.as_str(),
             Ending::Cancelled => "cancelled",
+            Ending::Acted { outcome, .. } => outcome.as_str(),
         };
         counter!("conclave_runs_total", "mode" => self.mode, "outcome" => outcome).increment(1);
         histogram!("conclave_run_seconds", "mode" => self.mode).record(self.started.elapsed().as_secs_f64());

@@ -6,7 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
-    ArchivedEntry, CallResult, Continues, Ending, Entry, Error, Event, RunRow, RunState, TokenRow, VERSION, chain,
+    ArchivedEntry, CallResult, Continues, Effect, Ending, Entry, Error, Event, MemoryRow, RunRow, RunState, SceneLine,
+    SheetRow, TokenRow, VERSION, chain,
 };
 use crate::domain::{Outcome, RunId, Usd};
 
@@ -28,6 +29,8 @@ pub(super) enum Change {
         cause: Option<String>,
         c_final: Option<f64>,
     },
+    /// A command changed something that its user owns.
+    Changed(Effect),
 }
 
 pub(super) fn change(event: &Event) -> Option<Change> {
@@ -49,6 +52,7 @@ pub(super) fn change(event: &Event) -> Option<Change> {
                     (RunState::Failed, Some(format!("{}: {detail}", cause.as_str())), None)
                 }
                 Ending::Cancelled => (RunState::Cancelled, None, None),
+                Ending::Acted { .. } => (RunState::Answered, None, None),
             };
             Some(Change::Ended { state, cause, c_final })
         }
@@ -65,7 +69,11 @@ pub(super) fn change(event: &Event) -> Option<Change> {
         | Event::Scored(_)
         | Event::Synthesized(_)
         | Event::Gated(_)
-        | Event::Feedback(_) => None,
+        | Event::Feedback(_)
+        | Event::Parsed(_)
+        | Event::Proposed(_)
+        | Event::GateChecked(_) => None,
+        Event::Executed(executed) => executed.effect.clone().map(Change::Changed),
     }
 }
 
@@ -151,6 +159,7 @@ pub(super) fn run(row: &impl Columns) -> Result<RunRow, Error> {
     Ok(RunRow {
         id,
         state: state(&state_text, id)?,
+        kind: word(row, "kind", &id_text)?,
         mode: word(row, "mode", &id_text)?,
         source: word(row, "source", &id_text)?,
         user_id: row.text("user_id")?,
@@ -190,6 +199,26 @@ pub(super) fn token(row: &impl Columns) -> Result<TokenRow, Error> {
         revoked_at: time("revoked_ms")?,
         id,
     })
+}
+
+pub(super) fn sheet(row: &impl Columns) -> Result<SheetRow, Error> {
+    let name = row.text("name")?;
+    let body = row.text("sheet")?;
+    let sheet = serde_json::from_str(&body).map_err(|_| corrupt("sheets", "sheet", &name))?;
+    Ok(SheetRow { sheet, updated_at: timestamp(row.whole("updated_ms")?, "sheets", &name)?, name })
+}
+
+pub(super) fn memory(row: &impl Columns) -> Result<MemoryRow, Error> {
+    let id = row.text("run")?;
+    Ok(MemoryRow {
+        run: run_id(&id)?,
+        content: row.text("content")?,
+        at: timestamp(row.whole("created_ms")?, "memories", &id)?,
+    })
+}
+
+pub(super) fn scene_line((id, user_id, message): (String, String, String)) -> Result<SceneLine, Error> {
+    Ok(SceneLine { run: run_id(&id)?, user_id, message })
 }
 
 fn timestamp(ms: i64, table: &'static str, id: &str) -> Result<Timestamp, Error> {

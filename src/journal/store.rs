@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use futures_util::stream::{self, BoxStream};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Archive, Event};
-use crate::domain::{Mode, RunId, Scope, Source, Usd};
+use crate::domain::{Mode, RunId, RunKind, Scope, Source, Usd};
 
 /// A line of a run's journal as it is stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +69,9 @@ impl RunState {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRow {
     pub id: RunId,
+    pub kind: RunKind,
     pub state: RunState,
+    /// Says nothing of an action.
     pub mode: Mode,
     pub source: Source,
     pub user_id: String,
@@ -190,6 +193,8 @@ pub struct Asker {
 /// Which runs to list, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
+    /// `None`: chats and actions.
+    pub kind: Option<RunKind>,
     pub mode: Option<Mode>,
     pub user_id: Option<String>,
     pub state: Option<RunState>,
@@ -199,6 +204,59 @@ pub struct RunFilter {
     pub before: Option<RunId>,
     /// At most this many.
     pub limit: u32,
+}
+
+/// How an action goes on once it is taken on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Then {
+    /// It is over: everything that happened, the end included.
+    End(Vec<Event>),
+    /// This process works on it.
+    Hold { owner: String, lease: Duration },
+}
+
+/// What became of an action that was handed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begun {
+    /// It is in the journal, with its end.
+    Ended,
+    /// It is in the journal, and this process has its lease.
+    Held(Lease),
+    /// As of [`Acceptance`], anything but new.
+    Not(Acceptance),
+}
+
+/// Whose sheets and memories: one user's, in one guild or in none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    pub source: Source,
+    pub user_id: String,
+    pub guild_id: Option<String>,
+}
+
+/// A character sheet as it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SheetRow {
+    pub name: String,
+    pub sheet: Value,
+    pub updated_at: Timestamp,
+}
+
+/// Something that was to be remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryRow {
+    /// The action that wrote it.
+    pub run: RunId,
+    pub content: String,
+    pub at: Timestamp,
+}
+
+/// A line that somebody wrote in a scene.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SceneLine {
+    pub run: RunId,
+    pub user_id: String,
+    pub message: String,
 }
 
 /// A bearer token as it is stored: never the token itself.
@@ -270,6 +328,24 @@ pub enum Error {
 pub trait Store: Send + Sync {
     /// Writes the run's row and its first entry in one transaction, before anything else of the run happens.
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error>;
+
+    /// Takes an action on and, if it is over, ends it, all in one transaction: what the events change included. An action
+    /// that ends at once costs nothing, and its commit survives the process but need not wait for the disk.
+    async fn begin(&self, run: NewRun, then: Then) -> Result<Begun, Error>;
+
+    /// The owner's sheets, the one that was changed last first.
+    async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error>;
+
+    /// The owner's memories in which any of the terms occurs in any of its forms, the best match first, at most `most`.
+    /// Terms are words of letters and digits.
+    async fn memories(&self, owner: &Owner, terms: &[String], most: u32) -> Result<Vec<MemoryRow>, Error>;
+
+    /// How many memories the owner has.
+    async fn memory_count(&self, owner: &Owner) -> Result<u64, Error>;
+
+    /// The last lines that were written in a guild's channel, or by a user outside of guilds, the oldest first: the texts
+    /// of actions, stored when they are taken on.
+    async fn scene(&self, scene: &Asker, most: u32) -> Result<Vec<SceneLine>, Error>;
 
     /// The run that has an idempotency key, with the fingerprint of its request.
     async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error>;

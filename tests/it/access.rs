@@ -44,6 +44,8 @@ async fn every_route_but_the_open_ones_asks_for_a_token() {
     let guarded = [
         (Method::POST, "/api/chat".to_owned()),
         (Method::POST, "/api/quote".to_owned()),
+        (Method::POST, "/api/act".to_owned()),
+        (Method::POST, format!("/api/act/proposals/{id}/confirm")),
         (Method::GET, "/api/runs".to_owned()),
         (Method::GET, format!("/api/runs/{id}")),
         (Method::DELETE, format!("/api/runs/{id}")),

@@ -9,6 +9,10 @@
 )]
 
 mod access;
+mod act;
+mod act_fuzz;
+mod act_guards;
+mod act_store;
 mod architecture;
 mod chat;
 mod cli;

@@ -8,6 +8,7 @@ use jsonschema::Validator;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::support::acting;
 use crate::support::{MockProvider, Scenario, TestApp, chat};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
@@ -164,6 +165,32 @@ async fn real_answers_have_the_documented_shape_and_nothing_else() {
     }
     let all = ["agent.finished", "agent.started", "plan", "reply", "round", "run", "score", "synthesis"];
     assert_eq!(names.iter().collect::<Vec<_>>(), all);
+}
+
+#[tokio::test]
+async fn answers_to_actions_have_the_documented_shapes() {
+    let provider = MockProvider::start().await;
+    let proposal = json!({ "ok": true, "confidence": 0.3, "action": "roll", "args": { "expression": "1d6" }, "reason": "r",
+                           "alternatives": [{ "action": "check", "args": { "ability": "dex" } }] });
+    provider.reply_with("proposal", proposal);
+    let app = TestApp::with(&provider, acting::proposing()).await;
+    let document = document();
+    let schema = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+    for (message, shape) in [
+        ("roll 2d6!", "ActionDone"),
+        ("show my sheet", "ActionDeclined"),
+        ("/roll x", "ActionDeclined"),
+        ("hm, dice", "ActionProposal"),
+    ] {
+        let answer = acting::act(&app, "ada", message).await;
+        hold(&document, &schema(shape), &answer.body);
+        hold(&document, &schema("ActionReply"), &answer.body);
+        hold(&document, &schema("Run"), &app.get(&format!("/api/runs/{}", answer.run.unwrap())).await.1);
+        if shape == "ActionProposal" {
+            hold(&document, &schema("ActionProposal"), &acting::confirm(&app, "ada", &answer).await.body);
+        }
+    }
+    hold(&document, &schema("RunPage"), &app.get("/api/runs?kind=all").await.1);
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ fn story(entries: &[Entry]) -> String {
                 Ending::Replied { reply } => reply.outcome.as_str().to_owned(),
                 Ending::Failed { cause, .. } => cause.as_str().to_owned(),
                 Ending::Cancelled => "cancelled".to_owned(),
+                Ending::Acted { outcome, .. } => outcome.as_str().to_owned(),
             },
             _ => String::new(),
         };

@@ -46,7 +46,7 @@ pub(in crate::http) struct ChatBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "User")]
-struct UserBody {
+pub(in crate::http) struct UserBody {
     #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
     id: String,
     #[schemars(length(max = 200), regex(pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$"))]
@@ -57,7 +57,7 @@ struct UserBody {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "Context")]
-struct ContextBody {
+pub(in crate::http) struct ContextBody {
     #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
     channel_id: Option<String>,
     #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
@@ -299,7 +299,7 @@ pub fn question(body: &[u8]) -> Result<Question, Unread> {
     Ok(body.into())
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+pub(in crate::http) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     let key = value.to_str().unwrap_or("").trim();
     let wrong = || Problem::wrong_parameter("Idempotency-Key", "must have 1 to 255 visible ASCII characters");
@@ -315,9 +315,21 @@ fn wants(headers: &HeaderMap, name: &str, value: &str) -> bool {
         .any(|list| list.split(',').any(|item| item.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case(value)))
 }
 
-fn set_run(response: &mut Response, run: RunId) {
+pub(in crate::http) fn set_run(response: &mut Response, run: RunId) {
     if let Ok(value) = HeaderValue::from_str(&run.to_string()) {
         response.headers_mut().insert(request_id::HEADER, value);
+    }
+}
+
+impl From<UserBody> for User {
+    fn from(UserBody { id, name }: UserBody) -> Self {
+        User { id, name }
+    }
+}
+
+impl From<ContextBody> for Context {
+    fn from(ContextBody { channel_id, guild_id, message_id }: ContextBody) -> Self {
+        Context { channel_id, guild_id, message_id }
     }
 }
 
@@ -327,12 +339,8 @@ impl From<ChatBody> for Question {
         Question {
             source: body.source,
             mode: body.mode,
-            user: User { id: body.user.id, name: body.user.name },
-            context: Context {
-                channel_id: body.context.channel_id,
-                guild_id: body.context.guild_id,
-                message_id: body.context.message_id,
-            },
+            user: body.user.into(),
+            context: body.context.into(),
             message: body.message,
             attachments: attachments
                 .map(|a| Attachment { filename: a.filename, url: a.url, content_type: a.content_type })

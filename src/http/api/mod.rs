@@ -1,5 +1,6 @@
 //! The JSON API.
 
+pub(super) mod act;
 pub(super) mod chat;
 pub(super) mod feedback;
 pub(super) mod health;

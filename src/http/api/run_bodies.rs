@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::chat::{MetaBody, reply_example};
-use crate::domain::{Mode, Source};
+use crate::domain::{Mode, RunKind, Source};
 use crate::http::problem_kind::Kind;
 use crate::http::reference::{Content, Operation, Schemas};
 use crate::http::sse;
@@ -33,7 +33,9 @@ pub(in crate::http) struct RunSummary {
     pub state: RunState,
     /// Why it failed.
     pub cause: Option<String>,
-    pub mode: Mode,
+    pub kind: RunKind,
+    /// Null of an action.
+    pub mode: Option<Mode>,
     pub source: Source,
     pub user_id: String,
     pub message: String,
@@ -78,6 +80,10 @@ pub(in crate::http) struct RunBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::shapes::audit")]
     pub audit: Option<Value>,
+    /// Of an action: what the client was told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "super::act::reply_schema")]
+    pub action: Option<Value>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -149,7 +155,7 @@ const RUN: &str = "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182";
 
 fn summary_example() -> Value {
     json!({
-        "id": RUN, "state": "answered", "cause": null, "mode": "ask", "source": "discord", "userId": "8112",
+        "id": RUN, "state": "answered", "cause": null, "kind": "chat", "mode": "ask", "source": "discord", "userId": "8112",
         "message": "What is the boiling point of water at sea level in Celsius?", "parent": null, "c_final": 0.8312,
         "cost": { "capUsd": 0.1, "spentUsd": 0.01834 },
         "acceptedAt": "2026-01-05T10:00:00.12Z", "finishedAt": "2026-01-05T10:00:31.5Z",
@@ -165,6 +171,11 @@ pub(in crate::http) fn about_list(schemas: &mut Schemas) -> Operation {
     let outcomes: Vec<&str> = RunState::ALL.map(RunState::as_str).into_iter().chain(["heuristic"]).collect();
     Operation::new("listRuns", "runs", "List runs, newest first")
         .about("Unknown parameters, and parameters that stand twice, are an error.")
+        .query(
+            "kind",
+            json!({ "enum": ["chat", "action", "all"], "default": "chat" }),
+            "Questions to the committee, actions, or both.",
+        )
         .query("mode", schemas.request::<Mode>(), "Runs of this mode.")
         .query("user", json!({ "type": "string" }), "Runs of this `user.id`.")
         .query("outcome", json!({ "enum": outcomes }), "Runs that stand so, or ended so.")

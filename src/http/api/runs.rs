@@ -16,7 +16,7 @@ use super::run_bodies::{
     CallTiming, Cancelled, CostBody, EntryBody, JournalBody, RunBody, RunPage, RunSummary, Timings,
 };
 use crate::app::App;
-use crate::domain::{Mode, RunId};
+use crate::domain::{Mode, RunId, RunKind};
 use crate::http::error::Problem;
 use crate::http::sse;
 use crate::journal::{CancelOutcome, Ending, RunFilter, RunRow, RunState, verify, views};
@@ -26,6 +26,7 @@ pub(in crate::http) use super::run_bodies::{about_cancel, about_events, about_jo
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ListQuery {
+    kind: Option<String>,
     mode: Option<String>,
     user: Option<String>,
     outcome: Option<String>,
@@ -79,7 +80,13 @@ pub(in crate::http) async fn list(
         Some(Outcomes::State(state)) => Some(state),
         None => None,
     };
-    let filter = RunFilter { mode, user_id: query.user, state, since, before, limit: limit + 1 };
+    let kind = match query.kind.as_deref() {
+        None | Some("chat") => Some(RunKind::Chat),
+        Some("action") => Some(RunKind::Action),
+        Some("all") => None,
+        Some(_) => return Err(Problem::wrong_parameter("kind", "must be chat, action or all")),
+    };
+    let filter = RunFilter { kind, mode, user_id: query.user, state, since, before, limit: limit + 1 };
     let mut rows = app.runs(&filter).await?;
     let more = rows.len() > limit as usize;
     rows.truncate(limit as usize);
@@ -97,6 +104,10 @@ pub(in crate::http) async fn show(State(app): State<Arc<App>>, id: Id) -> Result
     let events: Vec<_> = entries.iter().map(|entry| entry.event.clone()).collect();
     let reply = match views::finished(&entries).map(|f| &f.ending) {
         Some(Ending::Replied { reply }) => Some(reply),
+        _ => None,
+    };
+    let action = match views::finished(&entries).map(|f| &f.ending) {
+        Some(Ending::Acted { response, .. }) => Some(response.clone()),
         _ => None,
     };
     let timings = Timings {
@@ -120,6 +131,7 @@ pub(in crate::http) async fn show(State(app): State<Arc<App>>, id: Id) -> Result
         reply: reply.map(|reply| reply.text.clone()),
         meta: reply.map(|reply| MetaBody::of(reply)),
         audit: reply.and_then(|reply| reply.audit.clone()),
+        action,
     }))
 }
 
@@ -200,7 +212,8 @@ fn summary(row: &RunRow) -> RunSummary {
         id: row.id.to_string(),
         state: row.state,
         cause: row.cause.clone(),
-        mode: row.mode,
+        kind: row.kind,
+        mode: (row.kind == RunKind::Chat).then_some(row.mode),
         source: row.source,
         user_id: row.user_id.clone(),
         message: row.message.clone(),

@@ -77,6 +77,7 @@ pub(super) fn assemble(groups: &[&Routes], limits: &Limits) -> Value {
         "servers": [{ "url": "/" }],
         "tags": [
             { "name": "chat", "description": "Ask the committee, or what asking would cost." },
+            { "name": "actions", "description": "Free text to one safe command." },
             { "name": "runs", "description": "What became of questions." },
             { "name": "service", "description": "The service itself. No token is needed." },
         ],
@@ -133,12 +134,12 @@ fn headers() -> Value {
 /// Puts the configured limits in the place of the usual ones.
 fn bound(schemas: &mut Map<String, Value>, limits: &Limits) {
     let places = [
-        ("/properties/message/maxLength", limits.message_chars),
-        ("/properties/attachments/maxItems", limits.attachments),
+        ("ChatBody", "/properties/message/maxLength", limits.message_chars),
+        ("ChatBody", "/properties/attachments/maxItems", limits.attachments),
+        ("ActBody", "/properties/message/maxLength", limits.message_chars),
     ];
-    let Some(chat) = schemas.get_mut("ChatBody") else { return };
-    for (place, limit) in places {
-        if let Some(value) = chat.pointer_mut(place) {
+    for (body, place, limit) in places {
+        if let Some(value) = schemas.get_mut(body).and_then(|body| body.pointer_mut(place)) {
             *value = json!(limit);
         }
     }

@@ -11,6 +11,18 @@ use crate::journal::{Acceptance, Error, Event, NewRun, SpendingLimit, SpendingSc
 
 pub(super) async fn once(pool: &PgPool, run: &NewRun) -> Result<Acceptance, Broken> {
     let mut tx = begin(pool).await?;
+    if let Some(not) = refusal(&mut tx, run).await? {
+        return Ok(not);
+    }
+    insert(&mut tx, run).await?;
+    let accepted = Event::Accepted(Box::new(run.accepted.clone()));
+    append::write(&mut tx, run.id, run.at, &[accepted], (0, chain::GENESIS.to_owned())).await?;
+    tx.commit().await?;
+    Ok(Acceptance::New)
+}
+
+/// Why a run is not to be taken on, if so. Locks everything that this depends on until the end of the transaction.
+pub(super) async fn refusal(tx: &mut PgConnection, run: &NewRun) -> Result<Option<Acceptance>, Broken> {
     // All of them in one statement, in the order of their numbers: two acceptances cannot wait for each other.
     sqlx::query("SELECT pg_advisory_xact_lock(lock) FROM unnest($1::BIGINT[]) AS lock")
         .bind(locks(run))
@@ -21,7 +33,8 @@ pub(super) async fn once(pool: &PgPool, run: &NewRun) -> Result<Acceptance, Brok
             sqlx::query_as(statements::BY_KEY).bind(plain(key)).fetch_optional(&mut *tx).await?;
         if let Some((id, body_hash)) = same {
             let id = rows::run_id(&id)?;
-            return Ok(if body_hash == run.body_hash { Acceptance::Joined(id) } else { Acceptance::KeyReused(id) });
+            let same = body_hash == run.body_hash;
+            return Ok(Some(if same { Acceptance::Joined(id) } else { Acceptance::KeyReused(id) }));
         }
     }
     if let Some(continues) = &run.accepted.continues {
@@ -30,20 +43,16 @@ pub(super) async fn once(pool: &PgPool, run: &NewRun) -> Result<Acceptance, Brok
             .fetch_all(&mut *tx)
             .await?;
         if let Some(twin) = rows::twin(live, continues)? {
-            return Ok(Acceptance::Joined(twin));
+            return Ok(Some(Acceptance::Joined(twin)));
         }
     }
     for limit in &run.limits {
-        let left = limit.most - exposure(&mut tx, limit).await?;
+        let left = limit.most - exposure(tx, limit).await?;
         if run.accepted.cap > left {
-            return Ok(Acceptance::OverLimit { scope: limit.scope.clone(), left });
+            return Ok(Some(Acceptance::OverLimit { scope: limit.scope.clone(), left }));
         }
     }
-    insert(&mut tx, run).await?;
-    let accepted = Event::Accepted(Box::new(run.accepted.clone()));
-    append::write(&mut tx, run.id, run.at, &[accepted], (0, chain::GENESIS.to_owned())).await?;
-    tx.commit().await?;
-    Ok(Acceptance::New)
+    Ok(None)
 }
 
 /// The numbers of the advisory locks of everything that decides on an acceptance: its key, what it continues, and the
@@ -80,12 +89,13 @@ pub(super) async fn insert(tx: &mut PgConnection, run: &NewRun) -> Result<(), sq
         .bind(plain(question.context.guild_id.as_deref().unwrap_or("")))
         .bind(plain(question.context.channel_id.as_deref().unwrap_or("")))
         .bind(plain(&question.message))
-        .bind(run.accepted.continues.as_ref().map(|continues| continues.parent.to_string()))
+        .bind(run.accepted.parent().map(|parent| parent.to_string()))
         .bind(run.accepted.cap.nanos().cast_signed())
         .bind(run.at.as_millisecond())
         .bind(run.idempotency_key.as_deref().map(plain))
         .bind(plain(&run.body_hash))
         .bind(chain::GENESIS)
+        .bind(run.accepted.kind().as_str())
         .execute(tx)
         .await?;
     Ok(())

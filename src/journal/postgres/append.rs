@@ -138,6 +138,7 @@ pub(super) async fn project(tx: &mut PgConnection, id: &str, at: Timestamp, even
             .bind(c_final)
             .bind(at.as_millisecond())
             .bind(id),
+        Some(Change::Changed(effect)) => return super::actions::change(tx, id, at, &effect).await,
     };
     query.execute(tx).await?;
     Ok(())

@@ -4,6 +4,7 @@
 //! one run never interleave; who accepts a run locks, in a fixed order, everything that the decision depends on.
 
 mod accept;
+mod actions;
 mod address;
 mod append;
 mod archive;
@@ -23,16 +24,18 @@ use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Row as _, SqlSaf
 
 use super::rows::{self, Columns};
 use super::store::{
-    Acceptance, Annotated, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow,
-    RunState, SpendingLimit, Store, TokenRow,
+    Acceptance, Annotated, Asker, Begun, CancelOutcome, Claim, Entry, Error, Held, Lease, MemoryRow, NewRun, Owner,
+    Restored, RunFilter, RunRow, RunState, SceneLine, SheetRow, SpendingLimit, Store, Then, TokenRow,
 };
 use super::{Archive, Event, statements};
-use crate::domain::{Mode, RunId, Usd};
+use crate::domain::{Mode, RunId, RunKind, Usd};
 use transact::{begin, plain};
 
 /// Every schema change, in order. A released migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(1, "journal", include_str!("../../../migrations/postgres/0001_journal.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "journal", include_str!("../../../migrations/postgres/0001_journal.sql")),
+    (2, "actions", include_str!("../../../migrations/postgres/0002_actions.sql")),
+];
 
 /// Connections of one process, beside the one that listens for news.
 const MOST_CONNECTIONS: u32 = 16;
@@ -124,6 +127,32 @@ impl Store for PostgresStore {
         }
     }
 
+    async fn begin(&self, run: NewRun, then: Then) -> Result<Begun, Error> {
+        let mut tries = 0;
+        loop {
+            match actions::begin(&self.pool, &run, &then).await {
+                Ok(begun) => return Ok(begun),
+                Err(broken) => tries = broken.again(tries).await?,
+            }
+        }
+    }
+
+    async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error> {
+        actions::sheets(&self.pool, owner).await
+    }
+
+    async fn memories(&self, owner: &Owner, terms: &[String], most: u32) -> Result<Vec<MemoryRow>, Error> {
+        actions::memories(&self.pool, owner, terms, most).await
+    }
+
+    async fn memory_count(&self, owner: &Owner) -> Result<u64, Error> {
+        actions::memory_count(&self.pool, owner).await
+    }
+
+    async fn scene(&self, scene: &Asker, most: u32) -> Result<Vec<SceneLine>, Error> {
+        actions::scene(&self.pool, scene, most).await
+    }
+
     async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error> {
         let found: Option<(String, String)> =
             sqlx::query_as(statements::BY_KEY).bind(plain(key)).fetch_optional(&self.pool).await?;
@@ -197,6 +226,7 @@ impl Store for PostgresStore {
             .bind(filter.since.map(Timestamp::as_millisecond))
             .bind(filter.before.map(|id| id.to_string()))
             .bind(i64::from(filter.limit))
+            .bind(filter.kind.map(RunKind::as_str))
             .fetch_all(&self.pool)
             .await?;
         found.iter().map(rows::run).collect()

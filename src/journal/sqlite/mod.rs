@@ -1,5 +1,6 @@
 //! The journal in SQLite: the embedded default. WAL, `synchronous = FULL`, one writing connection.
 
+mod actions;
 mod archive;
 mod batch;
 mod owners;
@@ -7,6 +8,8 @@ mod spending;
 mod tokens;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,22 +18,23 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
 };
-use sqlx::{Connection as _, Row as _, SqlSafeStr, Sqlite, SqliteConnection, Transaction};
+use sqlx::{Connection as _, Executor as _, Row as _, SqlSafeStr, Sqlite, SqliteConnection, Transaction};
 
 use super::rows::{self, Change, Columns};
 use super::store::{
-    Acceptance, Annotated, Asker, CancelOutcome, Claim, Entry, Error, Held, Lease, NewRun, Restored, RunFilter, RunRow,
-    RunState, SpendingLimit, Store, TokenRow,
+    Acceptance, Annotated, Asker, Begun, CancelOutcome, Claim, Entry, Error, Held, Lease, MemoryRow, NewRun, Owner,
+    Restored, RunFilter, RunRow, RunState, SceneLine, SheetRow, SpendingLimit, Store, Then, TokenRow,
 };
 use super::{Archive, ArchivedEntry, Event, chain, statements};
-use crate::domain::{Mode, RunId, Usd};
+use crate::domain::{Mode, RunId, RunKind, Usd};
 use batch::Batch;
 use owners::{Door, Owners};
 
 /// Every schema change, in order. A released migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 2] = [
+const MIGRATIONS: [(i64, &str, &str); 3] = [
     (1, "journal", include_str!("../../../migrations/sqlite/0001_journal.sql")),
     (2, "tokens", include_str!("../../../migrations/sqlite/0002_tokens.sql")),
+    (3, "actions", include_str!("../../../migrations/sqlite/0003_actions.sql")),
 ];
 
 /// What a store in a SQLite file may take.
@@ -51,6 +55,8 @@ impl Default for SqliteBounds {
 /// The journal in one SQLite file.
 pub struct SqliteStore {
     writer: SqlitePool,
+    /// An action has left the writing connection at `synchronous = NORMAL`.
+    relaxed: Arc<AtomicBool>,
     readers: SqlitePool,
     batch: Batch,
     owners: Owners,
@@ -86,11 +92,24 @@ impl SqliteStore {
         if let Some(pages) = bounds.most_pages {
             options = options.pragma("max_page_count", pages.to_string());
         }
+        let relaxed = Arc::new(AtomicBool::new(false));
+        let before = Arc::clone(&relaxed);
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             // When the disk is full SQLite rolls back by itself, and the driver, which knows nothing of that, would take
             // the connection for one inside a transaction for good.
-            .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
+            .before_acquire(move |connection, _| {
+                let was_relaxed = Arc::clone(&before);
+                Box::pin(async move {
+                    if connection.is_in_transaction() {
+                        return Ok(false);
+                    }
+                    if was_relaxed.swap(false, Ordering::SeqCst) {
+                        connection.execute("PRAGMA synchronous = FULL").await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect_with(options.clone())
             .await?;
         let mut migrator = Migrator::with_migrations(
@@ -103,10 +122,10 @@ impl SqliteStore {
         migrator.set_locking(false);
         migrator.run(&writer).await?;
         let readers = SqlitePoolOptions::new().max_connections(4).connect_with(options.read_only(true)).await?;
-        Ok(Self { writer, readers, batch: Batch::default(), owners: Owners::register(door, owner)? })
+        Ok(Self { writer, relaxed, readers, batch: Batch::default(), owners: Owners::register(door, owner)? })
     }
 
-    async fn begin(&self) -> Result<Transaction<'_, Sqlite>, Error> {
+    async fn transaction(&self) -> Result<Transaction<'_, Sqlite>, Error> {
         Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
     }
 }
@@ -136,7 +155,7 @@ impl Columns for SqliteRow {
 #[async_trait]
 impl Store for SqliteStore {
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
-        let mut tx = self.begin().await?;
+        let mut tx = self.transaction().await?;
         if let Some(key) = &run.idempotency_key {
             let same: Option<(String, String)> =
                 sqlx::query_as(statements::BY_KEY).bind(key).fetch_optional(&mut *tx).await?;
@@ -162,6 +181,26 @@ impl Store for SqliteStore {
         Ok(Acceptance::New)
     }
 
+    async fn begin(&self, run: NewRun, then: Then) -> Result<Begun, Error> {
+        actions::begin(&self.writer, &self.relaxed, run, then).await
+    }
+
+    async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error> {
+        actions::sheets(&self.readers, owner).await
+    }
+
+    async fn memories(&self, owner: &Owner, terms: &[String], most: u32) -> Result<Vec<MemoryRow>, Error> {
+        actions::memories(&self.readers, owner, terms, most).await
+    }
+
+    async fn memory_count(&self, owner: &Owner) -> Result<u64, Error> {
+        actions::memory_count(&self.readers, owner).await
+    }
+
+    async fn scene(&self, scene: &Asker, most: u32) -> Result<Vec<SceneLine>, Error> {
+        actions::scene(&self.readers, scene, most).await
+    }
+
     async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error> {
         let found: Option<(String, String)> =
             sqlx::query_as(statements::BY_KEY).bind(key).fetch_optional(&self.readers).await?;
@@ -173,7 +212,7 @@ impl Store for SqliteStore {
             Claim::Oldest => None,
             Claim::Run(id) => Some(id.to_string()),
         };
-        let mut tx = self.begin().await?;
+        let mut tx = self.transaction().await?;
         let claimed: Option<(String, i64)> = sqlx::query_as(
             "UPDATE runs SET state = 'running', owner = ?, epoch = epoch + 1, lease_until_ms = ?
              WHERE id = (SELECT id FROM runs
@@ -216,11 +255,11 @@ impl Store for SqliteStore {
     }
 
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
-        self.batch.append(lease, at, events, || self.begin()).await
+        self.batch.append(lease, at, events, || self.transaction()).await
     }
 
     async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
-        let mut tx = self.begin().await?;
+        let mut tx = self.transaction().await?;
         let found = sqlx::query(statements::RUN).bind(run.to_string()).fetch_optional(&mut *tx).await?;
         let Some(row) = found.as_ref().map(rows::run).transpose()? else { return Ok(Annotated::Unknown) };
         if !row.state.is_terminal() {
@@ -251,6 +290,7 @@ impl Store for SqliteStore {
             .bind(filter.since.map(Timestamp::as_millisecond))
             .bind(filter.before.map(|id| id.to_string()))
             .bind(i64::from(filter.limit))
+            .bind(filter.kind.map(RunKind::as_str))
             .fetch_all(&self.readers)
             .await?;
         found.iter().map(rows::run).collect()
@@ -262,7 +302,7 @@ impl Store for SqliteStore {
     }
 
     async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error> {
-        let mut tx = self.begin().await?;
+        let mut tx = self.transaction().await?;
         let found = sqlx::query(statements::RUN).bind(id.to_string()).fetch_optional(&mut *tx).await?;
         let Some(row) = found else { return Ok(CancelOutcome::Unknown) };
         let state = rows::run(&row)?.state;
@@ -335,7 +375,7 @@ impl Store for SqliteStore {
     }
 
     async fn restore(&self, archived: &Archive) -> Result<Restored, Error> {
-        let mut tx = self.begin().await?;
+        let mut tx = self.transaction().await?;
         let restored = archive::write(&mut tx, archived).await?;
         tx.commit().await?;
         Ok(restored)
@@ -357,7 +397,7 @@ impl Store for SqliteStore {
 /// Writes the row of a run that has no entries yet.
 async fn insert(tx: &mut SqliteConnection, run: &NewRun) -> Result<(), Error> {
     let question = &run.accepted.question;
-    let parent = run.accepted.continues.as_ref().map(|c| c.parent.to_string());
+    let parent = run.accepted.parent().map(|parent| parent.to_string());
     sqlx::query(statements::INSERT_RUN)
         .bind(run.id.to_string())
         .bind(question.mode.as_str())
@@ -372,6 +412,7 @@ async fn insert(tx: &mut SqliteConnection, run: &NewRun) -> Result<(), Error> {
         .bind(&run.idempotency_key)
         .bind(&run.body_hash)
         .bind(chain::GENESIS)
+        .bind(run.accepted.kind().as_str())
         .execute(&mut *tx)
         .await?;
     Ok(())
@@ -433,6 +474,7 @@ async fn project(tx: &mut SqliteConnection, id: &str, at: Timestamp, event: &Eve
             .bind(c_final)
             .bind(at.as_millisecond())
             .bind(id),
+        Some(Change::Changed(effect)) => return actions::change(tx, id, at, &effect).await,
     };
     query.execute(&mut *tx).await?;
     Ok(())

@@ -1,6 +1,7 @@
 //! What the integration tests share.
 #![allow(dead_code, unused_imports, reason = "shared by many tests, of which each uses a part")]
 
+pub mod acting;
 pub mod app;
 pub mod daemon;
 mod dialect;

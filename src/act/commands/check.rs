@@ -1,0 +1,161 @@
+//! `check`: a d20 against a difficulty, with what the sheet says.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{Action, Command, Done, Facts, Reach, Refusal, read, roll, schema};
+use crate::act::echo::echo;
+use crate::act::sheet::{Ability, Sheet, Skill};
+use crate::domain::{CommandName, Scope};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Advantage {
+    Advantage,
+    Disadvantage,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Check")]
+pub struct CheckArguments {
+    /// The ability; needed without a skill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ability: Option<Ability>,
+    /// The skill; it brings its ability.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<Skill>,
+    /// true: a saving throw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub save: Option<bool>,
+    /// The difficulty, 1 to 100. Without one there is only a total.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100))]
+    pub dc: Option<i64>,
+    /// Added to what the sheet gives, -100 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -100, max = 100))]
+    pub modifier: Option<i64>,
+    /// Whether the proficiency counts, whatever the sheet says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proficient: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advantage: Option<Advantage>,
+    /// Whose check it is, by the name of a sheet of one's own; default: the sheet that was changed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 80))]
+    pub character: Option<String>,
+}
+
+pub(super) fn command() -> Command {
+    Command {
+        name: CommandName::Check,
+        help: "Make an ability check or a saving throw with the values of your sheet.",
+        permission: Scope::Act,
+        reach: Reach::ReadsOwn,
+        examples: &[
+            "make a dexterity check against DC 15",
+            "/check dex 15",
+            "stealth check with advantage",
+            "con save dc 12",
+        ],
+        schema: schema::<CheckArguments>,
+        read: |arguments| {
+            let read: CheckArguments = read(arguments)?;
+            if read.ability.is_none() && read.skill.is_none() {
+                return Err("name an ability (str, dex, con, int, wis, cha) or a skill, such as stealth".into());
+            }
+            if read.dc.is_some_and(|dc| !(1..=100).contains(&dc)) {
+                return Err("the DC is from 1 to 100".into());
+            }
+            if read.modifier.is_some_and(|modifier| !(-100..=100).contains(&modifier)) {
+                return Err("the modifier is from -100 to 100".into());
+            }
+            Ok(Action::Check(read))
+        },
+    }
+}
+
+/// The sheet of that name, or the one that was changed last.
+pub(super) fn sheet_of(facts: &Facts, name: Option<&str>) -> Result<Option<Sheet>, Refusal> {
+    let row = match name {
+        None => facts.sheets.first(),
+        Some(name) => {
+            let found = facts.sheets.iter().find(|row| row.name.to_lowercase() == name.trim().to_lowercase());
+            if found.is_none() {
+                return Err(Refusal { error: "not_found", message: format!("You have no sheet of {:?}.", echo(name)) });
+            }
+            found
+        }
+    };
+    Ok(row.and_then(|row| serde_json::from_value(row.sheet.clone()).ok()))
+}
+
+pub(super) fn execute(arguments: &CheckArguments, facts: &Facts, seed: u64) -> Result<Done, Refusal> {
+    let sheet = sheet_of(facts, arguments.character.as_deref())?;
+    let ability = arguments.skill.map(Skill::ability).or(arguments.ability).unwrap_or(Ability::Dex);
+    // An ability beside a skill overrides the skill's own: Strength (Intimidation).
+    let ability = arguments.ability.unwrap_or(ability);
+    let save = arguments.save.unwrap_or(false);
+    let what = match (arguments.skill, save) {
+        (Some(skill), _) => format!("{} ({})", ability.title(), skill.title()),
+        (None, true) => format!("{} saving throw", ability.title()),
+        (None, false) => ability.title().to_owned(),
+    };
+    let from_sheet = |sheet: &Sheet| match arguments.skill {
+        Some(skill) => sheet.times(skill.title()),
+        None if save => sheet.times(ability.as_str()).max(sheet.times(&ability.title().to_lowercase())),
+        None => 0,
+    };
+    let times = match arguments.proficient {
+        Some(proficient) => i64::from(proficient),
+        None => sheet.as_ref().map_or(0, from_sheet),
+    };
+    let from_ability = sheet.as_ref().map_or(0, |sheet| sheet.modifier(ability));
+    let proficiency = times * sheet.as_ref().map_or(2, Sheet::proficiency);
+    let modifier = arguments.modifier.unwrap_or(0);
+
+    let mut die = roll::chance(seed);
+    let mut rolls = vec![die(20)];
+    if arguments.advantage.is_some() {
+        rolls.push(die(20));
+    }
+    let kept = match arguments.advantage {
+        Some(Advantage::Disadvantage) => rolls.iter().min(),
+        Some(Advantage::Advantage) | None => rolls.iter().max(),
+    };
+    let kept = kept.copied().unwrap_or(1);
+    let total = kept + from_ability + proficiency + modifier;
+    let success = arguments.dc.map(|dc| total >= dc);
+
+    let who = sheet.as_ref().map(|sheet| echo(&sheet.name));
+    let shown = rolls.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let how = match arguments.advantage {
+        Some(Advantage::Advantage) => " with advantage",
+        Some(Advantage::Disadvantage) => " with disadvantage",
+        None => "",
+    };
+    let mut text =
+        format!("{}{what}{how}: d20 ({shown})", who.as_ref().map(|who| format!("{who}: ")).unwrap_or_default());
+    for (name, value) in [("ability", from_ability), ("proficiency", proficiency), ("modifier", modifier)] {
+        if value != 0 {
+            text.push_str(&format!(" {} {} [{name}]", if value < 0 { '-' } else { '+' }, value.abs()));
+        }
+    }
+    text.push_str(&format!(" = {total}"));
+    if let (Some(dc), Some(success)) = (arguments.dc, success) {
+        text.push_str(&format!(" against DC {dc}: {}", if success { "success" } else { "failure" }));
+    }
+    Ok(Done::saying(json!({
+        "text": text,
+        "check": what,
+        "character": who,
+        "rolls": rolls,
+        "kept": kept,
+        "modifiers": { "ability": from_ability, "proficiency": proficiency, "other": modifier },
+        "total": total,
+        "dc": arguments.dc,
+        "success": success,
+    })))
+}

@@ -1,0 +1,226 @@
+//! The commands: one file each, and the registry from which everything that lists them is made.
+
+mod check;
+mod do_it;
+mod help;
+mod memory_add;
+mod memory_search;
+mod ooc;
+mod roll;
+mod sheet_create;
+mod sheet_show;
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::domain::{CommandName, Scope};
+use crate::journal::{Effect, MemoryRow, SheetRow};
+
+pub use check::{Advantage, CheckArguments};
+pub use do_it::{DoArguments, narration};
+pub use help::HelpArguments;
+pub use memory_add::MemoryAddArguments;
+pub use memory_search::MemorySearchArguments;
+pub use ooc::OocArguments;
+pub use roll::RollArguments;
+pub use sheet_create::SheetCreateArguments;
+pub use sheet_show::SheetShowArguments;
+
+/// What a command does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// It changes and reads nothing.
+    Nothing,
+    /// It reads what its user has stored.
+    ReadsOwn,
+    /// It changes what its user has stored.
+    WritesOwn,
+    /// The committee may tell what comes of it, which costs money.
+    Narrates,
+}
+
+/// One command. Whoever adds one states what it may do: there is no default.
+pub struct Command {
+    pub name: CommandName,
+    /// One sentence.
+    pub help: &'static str,
+    /// The scope that a token needs.
+    pub permission: Scope,
+    pub reach: Reach,
+    /// How people write it.
+    pub examples: &'static [&'static str],
+    /// The JSON schema of its arguments.
+    pub schema: fn() -> Value,
+    /// Reads its arguments.
+    read: fn(Value) -> Result<Action, String>,
+}
+
+/// Every command, in the order in which they are listed.
+pub fn registry() -> [Command; 9] {
+    [
+        roll::command(),
+        check::command(),
+        do_it::command(),
+        sheet_create::command(),
+        sheet_show::command(),
+        memory_add::command(),
+        memory_search::command(),
+        ooc::command(),
+        help::command(),
+    ]
+}
+
+/// A command with its arguments, which fit it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    Roll(RollArguments),
+    Check(CheckArguments),
+    Do(DoArguments),
+    SheetCreate(Box<SheetCreateArguments>),
+    SheetShow(SheetShowArguments),
+    MemoryAdd(MemoryAddArguments),
+    MemorySearch(MemorySearchArguments),
+    Ooc(OocArguments),
+    Help(HelpArguments),
+}
+
+impl Action {
+    /// Reads arguments that come from outside.
+    ///
+    /// # Errors
+    /// What is wrong with them, for people.
+    pub fn read(name: CommandName, arguments: Value) -> Result<Self, String> {
+        match registry().into_iter().find(|command| command.name == name) {
+            Some(command) => (command.read)(arguments),
+            None => Err(format!("there is no command {name}")),
+        }
+    }
+
+    pub fn name(&self) -> CommandName {
+        match self {
+            Action::Roll(_) => CommandName::Roll,
+            Action::Check(_) => CommandName::Check,
+            Action::Do(_) => CommandName::Do,
+            Action::SheetCreate(_) => CommandName::SheetCreate,
+            Action::SheetShow(_) => CommandName::SheetShow,
+            Action::MemoryAdd(_) => CommandName::MemoryAdd,
+            Action::MemorySearch(_) => CommandName::MemorySearch,
+            Action::Ooc(_) => CommandName::Ooc,
+            Action::Help(_) => CommandName::Help,
+        }
+    }
+
+    /// The arguments as the command's schema has them.
+    pub fn arguments(&self) -> Value {
+        match self {
+            Action::Roll(a) => json!(a),
+            Action::Check(a) => json!(a),
+            Action::Do(a) => json!(a),
+            Action::SheetCreate(a) => json!(a),
+            Action::SheetShow(a) => json!(a),
+            Action::MemoryAdd(a) => json!(a),
+            Action::MemorySearch(a) => json!(a),
+            Action::Ooc(a) => json!(a),
+            Action::Help(a) => json!(a),
+        }
+    }
+
+    /// What has to be read before it can be executed.
+    pub fn needs(&self) -> Needs {
+        match self {
+            Action::Check(_) | Action::Do(_) | Action::SheetCreate(_) | Action::SheetShow(_) => Needs::Sheets,
+            Action::MemoryAdd(_) => Needs::MemoryCount,
+            Action::MemorySearch(a) => Needs::Memories { terms: a.terms(), most: memory_search::MOST_FOUND },
+            Action::Roll(_) | Action::Ooc(_) | Action::Help(_) => Needs::Nothing,
+        }
+    }
+}
+
+/// What a command has to know of its user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Needs {
+    Nothing,
+    Sheets,
+    MemoryCount,
+    Memories { terms: Vec<String>, most: u32 },
+}
+
+/// What was read: always the user's own.
+#[derive(Debug, Default)]
+pub struct Facts {
+    pub sheets: Vec<SheetRow>,
+    pub memories: Vec<MemoryRow>,
+    pub memory_count: u64,
+    /// What may be executed here, for `help`.
+    pub allowed: BTreeSet<CommandName>,
+}
+
+/// What a command did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Done {
+    /// An object; its `text` is for people.
+    pub result: Value,
+    pub effect: Option<Effect>,
+}
+
+impl Done {
+    fn saying(result: Value) -> Self {
+        Self { result, effect: None }
+    }
+}
+
+/// A command that cannot do what it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// One word for programs.
+    pub error: &'static str,
+    /// One sentence for people.
+    pub message: String,
+}
+
+/// Executes a command. Pure: `seed` makes the dice, `facts` has what was read, and the effect is for the journal to write.
+///
+/// # Errors
+/// [`Refusal`].
+pub fn execute(action: &Action, facts: &Facts, seed: u64) -> Result<Done, Refusal> {
+    match action {
+        Action::Roll(a) => roll::execute(a, seed),
+        Action::Check(a) => check::execute(a, facts, seed),
+        Action::Do(a) => Ok(do_it::execute(a, facts, seed)),
+        Action::SheetCreate(a) => sheet_create::execute(a, facts),
+        Action::SheetShow(a) => sheet_show::execute(a, facts),
+        Action::MemoryAdd(a) => memory_add::execute(a, facts),
+        Action::MemorySearch(a) => Ok(memory_search::execute(a, facts)),
+        Action::Ooc(a) => Ok(ooc::execute(a)),
+        Action::Help(a) => help::execute(a, facts),
+    }
+}
+
+/// Arguments of a type, as strict as the type.
+fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
+    serde_path_to_error::deserialize(arguments).map_err(|error| {
+        let place = error.path().to_string();
+        let detail = super::echo::echo(&error.into_inner().to_string());
+        if place == "." { detail } else { format!("{place}: {detail}") }
+    })
+}
+
+/// The schema of arguments.
+fn schema<T: JsonSchema>() -> Value {
+    schemars::schema_for!(T).to_value()
+}
+
+/// A text within bounds, trimmed.
+fn text_of(name: &str, text: &str, most: usize) -> Result<String, String> {
+    let text = text.trim();
+    let chars = text.chars().count();
+    if chars == 0 || chars > most || text.contains('\0') {
+        return Err(format!("{name} has 1 to {most} characters"));
+    }
+    Ok(text.to_owned())
+}

@@ -1,0 +1,38 @@
+//! `ooc`: something said by the player and not by the character.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{Action, Command, Done, Reach, read, schema, text_of};
+use crate::act::echo::echo;
+use crate::domain::{CommandName, Scope};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Ooc")]
+pub struct OocArguments {
+    /// What the player says.
+    #[schemars(length(min = 1, max = 2000))]
+    pub remark: String,
+}
+
+pub(super) fn command() -> Command {
+    Command {
+        name: CommandName::Ooc,
+        help: "Say something out of character: it is kept in the scene and nothing comes of it.",
+        permission: Scope::Act,
+        reach: Reach::Nothing,
+        examples: &["(( back in five minutes ))", "/ooc who brings snacks?"],
+        schema: schema::<OocArguments>,
+        read: |arguments| {
+            let read: OocArguments = read(arguments)?;
+            Ok(Action::Ooc(OocArguments { remark: text_of("remark", &read.remark, 2000)? }))
+        },
+    }
+}
+
+pub(super) fn execute(arguments: &OocArguments) -> Done {
+    let remark = echo(&arguments.remark);
+    Done::saying(json!({ "text": format!("(( {remark} ))"), "remark": remark }))
+}

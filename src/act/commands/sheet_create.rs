@@ -1,0 +1,48 @@
+//! `sheet.create`: a character sheet, new or in the place of the one with the same name.
+
+use serde_json::json;
+
+use super::{Action, Command, Done, Facts, Reach, Refusal, read, schema};
+use crate::act::echo::echo;
+use crate::act::sheet::Sheet;
+use crate::domain::{CommandName, Scope};
+use crate::journal::Effect;
+
+/// So many sheets a user has in one guild.
+const MOST_SHEETS: usize = 20;
+
+/// The sheet itself.
+pub type SheetCreateArguments = Sheet;
+
+pub(super) fn command() -> Command {
+    Command {
+        name: CommandName::SheetCreate,
+        help: "Create your character's sheet, or replace it.",
+        permission: Scope::Act,
+        reach: Reach::WritesOwn,
+        examples: &[
+            "create a character named Aria the rogue",
+            r#"/sheet create {"name": "Aria", "class": "rogue", "level": 3, "abilities": {"dex": 16}, "proficiencies": ["stealth"]}"#,
+        ],
+        schema: schema::<SheetCreateArguments>,
+        read: |arguments| {
+            let mut sheet: Sheet = read(arguments)?;
+            sheet.name = sheet.name.trim().to_owned();
+            let problems = sheet.problems();
+            if problems.is_empty() { Ok(Action::SheetCreate(Box::new(sheet))) } else { Err(problems.join("; ")) }
+        },
+    }
+}
+
+pub(super) fn execute(sheet: &Sheet, facts: &Facts) -> Result<Done, Refusal> {
+    let known = facts.sheets.iter().any(|row| row.name.to_lowercase() == sheet.name.to_lowercase());
+    if !known && facts.sheets.len() >= MOST_SHEETS {
+        let message = format!("You have {MOST_SHEETS} sheets, which is all that there is room for.");
+        return Err(Refusal { error: "too_many", message });
+    }
+    let name = echo(&sheet.name);
+    let text =
+        if known { format!("The sheet of {name} is replaced.") } else { format!("The sheet of {name} is kept.") };
+    let effect = Effect::Sheet { name: sheet.name.clone(), sheet: json!(sheet) };
+    Ok(Done { result: json!({ "text": text, "name": name, "replaced": known, "sheet": sheet }), effect: Some(effect) })
+}

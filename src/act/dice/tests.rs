@@ -1,0 +1,268 @@
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use super::*;
+
+fn bounds(text: &str) -> Option<(f64, f64)> {
+    Expression::parse(text).ok().map(|e| e.bounds().unwrap()).map(|b| (b.min, b.max))
+}
+
+/// Rolls with dice that show these faces, one after the other.
+fn with_faces(text: &str, faces: &[i64]) -> Rolled {
+    let mut faces = faces.iter();
+    let rolled = Expression::parse(text).unwrap().roll(&mut |_| *faces.next().unwrap()).unwrap();
+    assert_eq!(faces.next(), None, "{text}: a die was not thrown");
+    rolled
+}
+
+fn seeded(text: &str, seed: u64) -> Result<Rolled, RollError> {
+    let mut random = ChaCha12Rng::seed_from_u64(seed);
+    Expression::parse(text).unwrap().roll(&mut |sides| random.random_range(1..=sides))
+}
+
+#[test]
+fn sums_products_and_brackets_are_as_in_arithmetic() {
+    let total = |text: &str| with_faces(text, &[]).total;
+    assert_eq!(
+        ["7+3*2", "(7+3)*2", "-7//2", "-7/2", "7%4", "-7%4", "2--3", "10/4"].map(total),
+        [13, 20, -4, -3, 3, 1, 5, 2]
+    );
+    assert_eq!(["3>2", "3<2", "3>=3", "3!=3", "3==3", "1+1>1"].map(total), [1, 0, 1, 0, 1, 1]);
+    assert_eq!(["floor(7/2)", "ceil(7/2)", "abs(-4)", "min(4, 3)", "max(4, 3, 9)"].map(total), [3, 4, 4, 3, 9]);
+    assert_eq!(["(4, 7, 9)kh2", "(4, 7, 9)k<9", "(4, 7, 9)pl1", "(4)k3", "(4,)k4"].map(total), [16, 11, 16, 0, 4]);
+}
+
+#[test]
+fn every_operation_does_to_dice_what_it_says() {
+    let cases: [(&str, &[i64], i64, &str); 18] = [
+        ("3d8+2", &[1, 5, 8], 16, "3d8 (1, 5, 8) + 2 = 16"),
+        ("4d6kh3", &[6, 1, 5, 4], 15, "4d6kh3 (6, ~~1~~, 5, 4) = 15"),
+        ("2d20kl1", &[17, 4], 4, "2d20kl1 (~~17~~, 4) = 4"),
+        ("4d6pl1", &[2, 3, 2, 6], 11, "4d6pl1 (~~2~~, 3, 2, 6) = 11"),
+        ("3d6dh1", &[2, 6, 3], 5, "3d6dh1 (2, ~~6~~, 3) = 5"),
+        ("4d6k5k6", &[5, 6, 1, 5], 16, "4d6k5k6 (5, 6, ~~1~~, 5) = 16"),
+        ("2d6rr<3", &[1, 4, 2, 5], 9, "2d6rr<3 (1>2>5, 4) = 9"),
+        ("2d6ro1", &[1, 4, 1], 5, "2d6ro1 (1>1, 4) = 5"),
+        ("2d6ra6", &[6, 6, 3], 15, "2d6ra6 (6!, 6, 3) = 15"),
+        ("2d6e6", &[6, 2, 6, 1], 15, "2d6e6 (6!, 2, 6!, 1) = 15"),
+        ("2d6!", &[6, 2, 3], 11, "2d6! (6!, 2, 3) = 11"),
+        ("2d6!!", &[6, 2, 6, 1], 15, "2d6!! (6>12>13!, 2) = 15"),
+        ("1d6!p", &[6, 6, 2], 12, "1d6!p (6!, 5, 1) = 12"),
+        ("2d6!>4", &[5, 1, 4], 10, "2d6!>4 (5!, 1, 4) = 10"),
+        ("2d6mi3ma5", &[1, 6], 8, "2d6mi3ma5 (1>3, 6>5) = 8"),
+        ("4dF", &[1, 3, 2, 3], 1, "4dF (-1, 1, 0, 1) = 1"),
+        ("3d6usd", &[4, 4, 6, 2], 12, "3d6usd (6, 4, 4>2) = 12"),
+        ("(1d8, 1d4)kh1 [best] - 1", &[3, 4], 3, "(~~1d8 (3)~~, 1d4 (4)) [best] - 1 = 3"),
+    ];
+    for (text, faces, total, shown) in cases {
+        let rolled = with_faces(text, faces);
+        assert_eq!((rolled.total, rolled.text.as_str()), (total, shown), "{text}");
+    }
+}
+
+#[test]
+fn brackets_around_dice_are_the_dice() {
+    assert_eq!(with_faces("((6d4kh5)kl2)kh1", &[1, 2, 3, 4, 4, 2]).total, 2);
+    let rolled = with_faces("(2d6, 1d4)kl1", &[3, 3, 2]);
+    assert!(rolled.dice.iter().flat_map(|g| &g.rolls).map(|d| d.kept).eq([false, false, true]));
+}
+
+#[test]
+fn bounds_hold_the_dice() {
+    for (text, expected) in [
+        ("3d8", (3.0, 24.0)),
+        ("5d4kh2", (2.0, 8.0)),
+        ("2d4kh9", (2.0, 8.0)),
+        ("0d8", (0.0, 0.0)),
+        ("1d12-20", (-19.0, -8.0)),
+        ("3*2d4", (6.0, 24.0)),
+        ("4dF", (-4.0, 4.0)),
+        ("2d%", (2.0, 200.0)),
+        ("2d8mi3", (6.0, 16.0)),
+        ("2d8ma3", (2.0, 6.0)),
+        ("3d8rr<3", (9.0, 24.0)),
+        ("1d20>12", (0.0, 1.0)),
+        ("1d8e8", (1.0, f64::INFINITY)),
+        ("4d8pl1", (3.0, 24.0)),
+        ("4d8k8", (0.0, 32.0)),
+        ("1d6/2", (0.0, 3.0)),
+    ] {
+        assert_eq!(bounds(text), Some(expected), "{text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_rolled_is_no_expression() {
+    for text in [
+        "",
+        " ",
+        "d",
+        "3d",
+        "3d0",
+        "d-8",
+        "3dx",
+        "roll",
+        "1d8 hello",
+        "1d8\n1d8",
+        "1d8; ls",
+        "(1d8",
+        "1d8)",
+        "2**3",
+        "1d8 + @me",
+        "4/0",
+        "4//0",
+        "4%0",
+        "1d1rr1",
+        "1d1e1",
+        "1d1!",
+        "2d1u",
+        "3d6rr<7",
+        "3d6rrh1",
+        "dF.3",
+        "d8max",
+        "10001d6",
+        "99999999999d6",
+        "1d8[fire",
+        "floor()",
+        "floor(1, 2)",
+        "sqrt(4)",
+        "1e5",
+        "{3d6}",
+        "1d8,2",
+    ] {
+        assert!(Expression::parse(text).is_err(), "{text:?} was taken");
+    }
+    assert_eq!(
+        Expression::parse("3d6 + fish").unwrap_err().to_string(),
+        "dice or a number were expected here (at character 7)"
+    );
+}
+
+#[test]
+fn limits_hold_against_abuse() {
+    let deep = |depth: usize| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
+    assert!(Expression::parse(&deep(MOST_DEPTH)).is_ok());
+    assert!(Expression::parse(&deep(MOST_DEPTH + 1)).is_err());
+    assert!(Expression::parse(&"-".repeat(MOST_DEPTH + 1)).is_err());
+    assert!(Expression::parse(&format!("1{}", "+1".repeat(MOST_CHARS / 2))).is_err());
+    assert!(Expression::parse("5000d6+5001d6").is_err());
+    let most = seeded("10000d6", 1).unwrap();
+    assert_eq!(most.dice[0].rolls.len(), MOST_DICE);
+    assert!(most.text.ends_with(&format!("... 9900 more) = {}", most.total)), "{}", most.text);
+    assert_eq!(seeded("10000d6e<6", 1), Err(RollError::TooManyDice));
+    assert_eq!(with_faces_err("1000000000*1000000000"), RollError::TooLarge);
+    assert_eq!(Expression::parse("7/(1d4-1)").unwrap().roll(&mut |_| 1), Err(RollError::DivisionByZero));
+}
+
+fn with_faces_err(text: &str) -> RollError {
+    Expression::parse(text).unwrap().roll(&mut |_| 1).unwrap_err()
+}
+
+#[test]
+fn a_comment_is_kept_apart_and_a_label_stays() {
+    let expression = Expression::parse(" 2d6 [cold] + 3 # for the dragon ").unwrap();
+    assert_eq!((expression.text(), expression.comment()), ("2d6 [cold] + 3", Some("for the dragon")));
+    assert!(expression.has_dice() && !Expression::parse("1+2").unwrap().has_dice());
+}
+
+#[test]
+fn the_same_seed_rolls_the_same() {
+    assert_eq!(seeded("20d20e20kh10", 42).unwrap(), seeded("20d20e20kh10", 42).unwrap());
+    assert_ne!(seeded("20d20", 42).unwrap().dice, seeded("20d20", 43).unwrap().dice);
+}
+
+/// Chi-squared over the faces against its 99.9th percentile: with these seeds it holds for ever, and for dice that are not
+/// fair it would not.
+#[test]
+fn dice_are_fair() {
+    for (sides, most) in
+        [(2_i64, 10.83), (4, 16.27), (6, 20.52), (8, 24.32), (10, 27.88), (12, 31.26), (20, 43.82), (100, 148.23)]
+    {
+        let mut counts = vec![0_u32; usize::try_from(sides).unwrap()];
+        for seed in 0..6 {
+            for die in &seeded(&format!("10000d{sides}"), seed).unwrap().dice[0].rolls {
+                counts[die.value as usize - 1] += 1;
+            }
+        }
+        let expected = 60_000.0 / sides as f64;
+        let chi: f64 = counts.iter().map(|n| (f64::from(*n) - expected).powi(2) / expected).sum();
+        assert!(chi < most, "d{sides}: chi-squared {chi:.2}, at most {most}");
+        assert!(counts.iter().all(|n| *n > 0));
+    }
+}
+
+/// Of 4d6kh3 and of advantage it is known how often each total comes.
+#[test]
+fn kept_dice_fall_as_often_as_reckoned() {
+    let mut expected = [0.0_f64; 19];
+    for roll in 0..1296_u32 {
+        let mut faces = [roll % 6, roll / 6 % 6, roll / 36 % 6, roll / 216].map(|face| face as usize + 1);
+        faces.sort_unstable();
+        expected[faces[1..].iter().sum::<usize>()] += 1.0 / 1296.0;
+    }
+    let mut random = ChaCha12Rng::seed_from_u64(7);
+    let expression = Expression::parse("4d6kh3").unwrap();
+    let mut counts = [0.0_f64; 19];
+    for _ in 0..30_000 {
+        counts
+            [usize::try_from(expression.roll(&mut |sides| random.random_range(1..=sides)).unwrap().total).unwrap()] +=
+            1.0;
+    }
+    let chi: f64 = (3..=18).map(|n| (counts[n] - 30_000.0 * expected[n]).powi(2) / (30_000.0 * expected[n])).sum();
+    assert!(chi < 37.70, "chi-squared {chi:.2} with 15 degrees of freedom");
+}
+
+mod properties {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Expressions by their grammar, not too large.
+    fn expressions() -> impl Strategy<Value = String> {
+        let dice = (0..30u32, prop_oneof![Just("6".to_owned()), Just("%".to_owned()), Just("F".to_owned()), (1..40u32).prop_map(|n| n.to_string())],
+            prop_oneof![
+                3 => Just(String::new()), 1 => Just("kh2".to_owned()), 1 => Just("kl1".to_owned()), 1 => Just("pl1".to_owned()),
+                1 => Just("ro1".to_owned()), 1 => Just("mi2".to_owned()), 1 => Just("ma4".to_owned()), 1 => Just("k>2".to_owned()),
+                1 => Just("ra1".to_owned()), 1 => Just("k1k2".to_owned()), 1 => Just("p<3".to_owned()), 1 => Just("!".to_owned()),
+                1 => Just("dh1kl2".to_owned()), 1 => Just("!p".to_owned()),
+            ])
+            .prop_map(|(n, sides, operation)| format!("{n}d{sides}{operation}"));
+        let leaf = prop_oneof![3 => dice, 1 => (0..50u32).prop_map(|n| n.to_string())];
+        leaf.prop_recursive(4, 24, 3, |inner| {
+            prop_oneof![
+                (
+                    inner.clone(),
+                    prop_oneof![Just("+"), Just("-"), Just("*"), Just("//"), Just("/"), Just("%"), Just(">")],
+                    inner.clone()
+                )
+                    .prop_map(|(l, sign, r)| format!("{l} {sign} {r}")),
+                inner.clone().prop_map(|e| format!("({e})")),
+                inner.clone().prop_map(|e| format!("-{e}")),
+                (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a}, {b})kh1")),
+                (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("min({a}, {b})")),
+                inner.prop_map(|e| format!("floor({e})")),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_total_lies_within_the_bounds(text in expressions(), seed: u64) {
+            let Ok(expression) = Expression::parse(&text) else { return Ok(()) };
+            let bounds = expression.bounds().unwrap();
+            let mut random = ChaCha12Rng::seed_from_u64(seed);
+            if let Ok(rolled) = expression.roll(&mut |sides| random.random_range(1..=sides)) {
+                let total = rolled.total as f64;
+                prop_assert!(bounds.min <= total && total <= bounds.max, "{text}: {total} not in {bounds:?}: {}", rolled.text);
+            }
+        }
+
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "[0-9d%F+*/() ,.!<>=khlprema#\\[\\]-]{0,60}") {
+            if let Ok(expression) = Expression::parse(&text) {
+                let mut random = ChaCha12Rng::seed_from_u64(1);
+                let _ = expression.roll(&mut |sides| random.random_range(1..=sides));
+            }
+        }
+    }
+}

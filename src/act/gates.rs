@@ -1,0 +1,91 @@
+//! The four gates between a model's proposal and anything that happens, in their order. Pure.
+
+use serde_json::Value;
+
+use super::commands::Action;
+use super::sheet::MOST_SHEET_BYTES;
+use crate::config::{ActionRules, ProposerPolicy};
+use crate::domain::{ActionGate, CommandName};
+use crate::journal::GateChecked;
+
+/// What may be executed without a person's word, if anything may: neither can hurt anybody.
+pub const SAFE: [CommandName; 2] = [CommandName::MemoryAdd, CommandName::MemorySearch];
+
+/// What became of a proposal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Passage {
+    /// Every gate that was reached, in order.
+    pub checked: Vec<GateChecked>,
+    /// The command, if it passed the first three.
+    pub action: Option<Action>,
+    /// Whether it passed the fourth too.
+    pub execute: bool,
+}
+
+/// Holds a command that a model names against the rules.
+pub fn pass(action: &str, args: &Value, confidence: f64, rules: &ActionRules, proposer: &ProposerPolicy) -> Passage {
+    let mut passage = Passage { checked: vec![], action: None, execute: false };
+    match read(action, args, rules, &mut passage.checked) {
+        Ok(action) => {
+            let verdict = auto(&action, confidence, proposer);
+            passage.execute = verdict.is_ok();
+            passage.checked.push(checked(ActionGate::AutoExecution, verdict.err()));
+            passage.action = Some(action);
+        }
+        Err((gate, why)) => passage.checked.push(checked(gate, Some(why))),
+    }
+    passage
+}
+
+fn checked(gate: ActionGate, wrong: Option<String>) -> GateChecked {
+    GateChecked { gate, passed: wrong.is_none(), why: wrong.unwrap_or_default() }
+}
+
+fn read(
+    action: &str,
+    args: &Value,
+    rules: &ActionRules,
+    passed: &mut Vec<GateChecked>,
+) -> Result<Action, (ActionGate, String)> {
+    let name = action.parse::<CommandName>().ok().filter(|name| rules.proposer_commands.contains(name));
+    let name = name.ok_or_else(|| (ActionGate::Allowlist, "a model may not propose this command here".to_owned()))?;
+    passed.push(checked(ActionGate::Allowlist, None));
+    let action = Action::read(name, args.clone()).map_err(|why| (ActionGate::Schema, why))?;
+    passed.push(checked(ActionGate::Schema, None));
+    policy(&action, rules).map_err(|why| (ActionGate::Policy, why))?;
+    passed.push(checked(ActionGate::Policy, None));
+    Ok(action)
+}
+
+/// The rules that hold for every command, however it was understood.
+///
+/// # Errors
+/// The rule that it breaks.
+pub fn policy(action: &Action, rules: &ActionRules) -> Result<(), String> {
+    if !rules.enabled {
+        return Err("actions are switched off here".into());
+    }
+    if !rules.commands.contains(&action.name()) {
+        return Err(format!("{} is not allowed here", action.name()));
+    }
+    let bytes = action.arguments().to_string().len();
+    if bytes > MOST_SHEET_BYTES {
+        return Err(format!("the arguments have {bytes} bytes; at most {MOST_SHEET_BYTES} are taken"));
+    }
+    Ok(())
+}
+
+fn auto(action: &Action, confidence: f64, proposer: &ProposerPolicy) -> Result<(), String> {
+    if !proposer.allow_autoexec {
+        return Err("auto-execution is off".into());
+    }
+    if !SAFE.contains(&action.name()) {
+        return Err(format!("{} needs a person's word", action.name()));
+    }
+    // Written so that what is no number does not pass.
+    if confidence >= proposer.min_confidence {
+        Ok(())
+    } else {
+        Err(format!("the confidence is below {}", proposer.min_confidence))
+    }
+}

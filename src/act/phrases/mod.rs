@@ -1,0 +1,200 @@
+//! The deterministic parser: explicit commands, and phrasings that can mean only one of them.
+//!
+//! It asks nobody and costs nothing. Every word of a phrasing must be accounted for: what has a word too many is unclear,
+//! and goes on to the proposer. So it may miss a command and never takes one for another.
+
+/// Regular expressions by name, made when they are first used.
+macro_rules! patterns {
+    ($($name:ident = $text:expr;)*) => { $(static $name: LazyLock<Option<Regex>> = LazyLock::new(|| pattern($text));)* };
+}
+
+mod checks;
+mod rolls;
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Map, Value, json};
+
+use super::commands::Action;
+use crate::domain::CommandName;
+
+/// What a text is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reading {
+    Clear(Action),
+    /// A command, beyond doubt, that cannot be executed as it stands.
+    Wrong {
+        command: CommandName,
+        problem: String,
+    },
+    Unclear,
+}
+
+/// Reads a text.
+pub fn read(message: &str) -> Reading {
+    let text = message.trim();
+    if let Some(rest) = text.strip_prefix('/') {
+        return explicit(rest);
+    }
+    if text.contains('\n') {
+        return Reading::Unclear;
+    }
+    clear(text).unwrap_or(Reading::Unclear)
+}
+
+/// A reading of the first rule that takes the text.
+fn clear(text: &str) -> Option<Reading> {
+    let action = rolls::read(text)
+        .or_else(|| checks::read(text))
+        .or_else(|| remarks(text))
+        .or_else(|| memories(text))
+        .or_else(|| sheets(text))
+        .or_else(|| help(text))
+        .or_else(|| deeds(text));
+    action.map(|(name, arguments)| reading(name, arguments))
+}
+
+/// A command's name with its arguments, unread.
+pub(super) type Found = (CommandName, Value);
+
+fn reading(command: CommandName, arguments: Value) -> Reading {
+    match Action::read(command, arguments) {
+        Ok(action) => Reading::Clear(action),
+        Err(problem) => Reading::Wrong { command, problem },
+    }
+}
+
+/// `/name arguments`, or `/sheet create arguments` for `/sheet.create`.
+fn explicit(text: &str) -> Reading {
+    let word_end = |text: &str| text.find(char::is_whitespace).unwrap_or(text.len());
+    let (first, rest) = text.split_at(word_end(text));
+    let rest = rest.trim();
+    let (second, after) = rest.split_at(word_end(rest));
+    let two = format!("{first}.{second}").to_lowercase();
+    let named = first.to_lowercase().replace(':', ".");
+    let (command, rest) = match (two.parse::<CommandName>(), named.parse::<CommandName>()) {
+        (Ok(command), _) => (command, after.trim()),
+        (_, Ok(command)) => (command, rest),
+        _ => return Reading::Unclear,
+    };
+    if rest.starts_with('{') {
+        return match serde_json::from_str::<Value>(rest) {
+            Ok(arguments) => reading(command, arguments),
+            Err(error) => Reading::Wrong { command, problem: format!("the arguments are not JSON: {error}") },
+        };
+    }
+    let arguments = match command {
+        CommandName::Roll => match rolls::expression(rest) {
+            Some(arguments) => arguments,
+            None => json!({ "expression": rest }),
+        },
+        CommandName::Check => match checks::words(rest, true) {
+            Some(arguments) => arguments,
+            None => {
+                let problem = "say it like this: /check dex 15, /check stealth with advantage".to_owned();
+                return Reading::Wrong { command, problem };
+            }
+        },
+        CommandName::Do => json!({ "deed": rest }),
+        CommandName::Ooc => json!({ "remark": rest }),
+        CommandName::MemoryAdd => json!({ "content": rest }),
+        CommandName::MemorySearch => json!({ "query": rest }),
+        CommandName::SheetCreate => match character(rest) {
+            Some(arguments) => arguments,
+            None => json!({ "name": rest }),
+        },
+        CommandName::SheetShow if rest.is_empty() => json!({}),
+        CommandName::SheetShow => json!({ "name": rest }),
+        CommandName::Help if rest.is_empty() => json!({}),
+        CommandName::Help => json!({ "command": rest }),
+    };
+    reading(command, arguments)
+}
+
+/// A regular expression of this file. One that is wrong matches nothing, which the tests would see.
+pub(super) fn pattern(text: &str) -> Option<Regex> {
+    Regex::new(text).ok()
+}
+
+patterns! {
+    BRACKETS = r"(?s)^\(\(\s*(.+?)\s*\)\)$";
+    OOC = r"(?i)^ooc\s*(?::\s*|\s)(.+)$";
+    REMEMBER = r"(?i)^(?:please\s+|pls\s+)?(?:(?:remember|memorize|memorise|note|make a note|take a note)\s*(?:that\b|down that\b|:|this:)|remember\s+to\b|don['’]?t\s+(?:let me\s+)?forget\s+(?:that\b|to\b|:))\s*(.+)$";
+    RECALL = r"(?i)^(?:please\s+)?(?:what\s+do\s+you\s+(?:remember|recall)\s+(?:about|of)|what\s+did\s+I\s+(?:note|tell\s+you\s+to\s+remember)\s+about|(?:search|look\s+through)\s+(?:my\s+|your\s+|the\s+)?(?:memory|memories|notes)\s+(?:for|about)|recall\s+(?:everything|all|what\s+you\s+(?:know|remember))\s+about)\s+(.+?)\s*[?.!]*$";
+    SHOW_SHEET = r"(?i)^(?:please\s+)?(?:show|display|open)\s+(?:me\s+)?my\s+(?:character\s+sheet|character|sheet)(?:\s+please)?[.!]?$";
+    SHOW_NAMED = r"(?i)^(?:please\s+)?(?:show|display|open)\s+(?:me\s+)?(?:(?:the\s+)?(?:character\s+)?sheet\s+(?:of|for)\s+(?P<of>[\p{L}][\p{L} '’-]{0,60}?)|(?P<own>[\p{L}][\p{L}’-]{0,40})['’]s\s+(?:character\s+)?sheet)[.!]?$";
+    CREATE = r"(?i)^(?:please\s+)?(?:create|make|add)\s+(?:me\s+)?(?:a\s+|an\s+|the\s+|my\s+)?(?:new\s+)?(?:player\s+)?(?:character(?:\s+sheet)?|char|pc|(?:character\s+)?sheet)\s+(?:named|called|for)\s+(.+)$";
+    CHARACTER = r"^(?P<name>[\p{L}][\p{L}'’-]*(?:\s+\p{Lu}[\p{L}'’-]*){0,3})(?:,?\s+(?:the|an?)\s+(?:level\s+(?P<level>\d{1,2})\s+)?(?P<class>[\p{L}]{3,30}))?[.!]?$";
+    HELP = r"(?i)^(?:help(?:\s+me)?|commands|list\s+(?:the\s+|all\s+)?commands|what\s+can\s+(?:you|I)\s+do(?:\s+here)?|which\s+commands\s+are\s+there)\s*[?!.]*$";
+    HELP_WITH = r"(?i)^help\s+(?:with\s+|on\s+)?(roll|check|do|ooc|help|sheet[. ]create|sheet[. ]show|memory[. ]add|memory[. ]search)\s*[?!.]*$";
+    DEED = r"(?i)^I\s+(?:try\s+to\s+|attempt\s+to\s+|(?:quietly|slowly|carefully|silently|quickly)\s+)?(?:sneak|creep|tiptoe|hide|climb|leap|jump|lunge|stab|slash|parry|dodge|grapple|shove|tackle|pickpocket|ambush|intimidate|persuade|bluff|deceive|crawl|swim|search\s+the\s+(?:room|body|chest|desk|area)|listen\s+at\s+the\s+door|pick\s+the\s+lock|kick\s+(?:in\s+|down\s+)?the\s+door|draw\s+my\s+(?:sword|bow|dagger|blade)|attack\s+(?:the|him|her|them|it)\b)(?:\b.*)?$";
+    DOUBT = r"(?i)[?]|\b(?:should|could|would|might|if|why|how|whether|wonder|think|usually|always|often|never|sometimes|every|yesterday|tomorrow|job|career|code|server|software|conclusions?|team|company|mountains)\b";
+}
+
+fn capture(pattern: &LazyLock<Option<Regex>>, text: &str) -> Option<String> {
+    let captures = pattern.as_ref()?.captures(text)?;
+    let found = captures.get(1)?.as_str().trim();
+    (!found.is_empty()).then(|| found.to_owned())
+}
+
+fn is(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
+    pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
+}
+
+fn remarks(text: &str) -> Option<Found> {
+    let remark = capture(&BRACKETS, text).or_else(|| capture(&OOC, text))?;
+    Some((CommandName::Ooc, json!({ "remark": remark })))
+}
+
+fn memories(text: &str) -> Option<Found> {
+    if let Some(query) = capture(&RECALL, text) {
+        return Some((CommandName::MemorySearch, json!({ "query": query })));
+    }
+    // A question about remembering is none.
+    let content = capture(&REMEMBER, text).filter(|content| !content.ends_with('?'))?;
+    Some((CommandName::MemoryAdd, json!({ "content": content })))
+}
+
+fn sheets(text: &str) -> Option<Found> {
+    if is(&SHOW_SHEET, text) {
+        return Some((CommandName::SheetShow, json!({})));
+    }
+    if let Some(captures) = SHOW_NAMED.as_ref().and_then(|pattern| pattern.captures(text)) {
+        let name = captures.name("of").or(captures.name("own"))?.as_str().trim();
+        let somebody = ["my", "your", "the", "this", "that", "his", "her", "their", "it", "what", "who", "here"];
+        return (!somebody.contains(&name.to_lowercase().as_str()))
+            .then(|| (CommandName::SheetShow, json!({ "name": name })));
+    }
+    Some((CommandName::SheetCreate, character(&capture(&CREATE, text)?)?))
+}
+
+/// "Aria", "Aria the rogue", "Sir Kay, a level 3 fighter".
+fn character(text: &str) -> Option<Value> {
+    let captures = CHARACTER.as_ref()?.captures(text.trim())?;
+    let mut arguments = Map::from_iter([("name".to_owned(), json!(captures.name("name")?.as_str()))]);
+    if let Some(class) = captures.name("class") {
+        arguments.insert("class".into(), json!(class.as_str().to_lowercase()));
+    }
+    if let Some(level) = captures.name("level").and_then(|level| level.as_str().parse::<i64>().ok()) {
+        arguments.insert("level".into(), json!(level));
+    }
+    Some(Value::Object(arguments))
+}
+
+fn help(text: &str) -> Option<Found> {
+    if is(&HELP, text) {
+        return Some((CommandName::Help, json!({})));
+    }
+    let command = capture(&HELP_WITH, text)?.to_lowercase().replace(' ', ".");
+    Some((CommandName::Help, json!({ "command": command })))
+}
+
+/// A deed in the first person, now, with a verb that hardly means anything else.
+fn deeds(text: &str) -> Option<Found> {
+    let deed = is(&DEED, text) && !is(&DOUBT, text) && text.chars().count() <= 300;
+    deed.then(|| (CommandName::Do, json!({ "deed": text })))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! What a model may propose, and the one call that asks it.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::catalog;
+use super::echo::cut;
+use crate::committee::{Committee, Consultation, Failure, consult};
+use crate::domain::{CommandName, Role};
+use crate::journal::{CallResult, Event, Proposed, ProposedCommand, RunContext, settled_key};
+use crate::llm::strict;
+
+/// A longer text is no command, and nobody is asked about it.
+pub const MOST_PROPOSED_CHARS: usize = 2000;
+
+/// A reason is kept to so many characters.
+const REASON_CHARS: usize = 120;
+
+/// So much of what the model wrote is kept beside its reading.
+const RAW_CHARS: usize = 2000;
+
+/// The step of the call.
+const STEP: &str = "proposal";
+
+const MOST_TOKENS: u32 = 400;
+
+/// What the model writes.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Proposal {
+    /// false: no command of the catalog is what the user wants.
+    pub ok: bool,
+    /// How sure you are that the user wants exactly this, 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub confidence: f64,
+    /// The command's name as the catalog has it; "none" if ok is false.
+    pub action: String,
+    /// The command's arguments; null for all that it does not have or need.
+    pub args: Map<String, Value>,
+    /// Why, in at most 15 words.
+    pub reason: String,
+    /// If confidence is below 0.5, up to two other readings; else none.
+    #[serde(default)]
+    pub alternatives: Vec<Alternative>,
+}
+
+/// Another reading.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Alternative {
+    pub action: String,
+    pub args: Map<String, Value>,
+}
+
+/// What the model is held to: no arguments but those that some command has. What comes back all the same is read, so that
+/// the gates can say what is wrong with it.
+pub fn schema() -> Value {
+    let mut schema = strict::inlined(&schemars::schema_for!(Proposal).to_value());
+    for place in ["/properties/args", "/properties/alternatives/items/properties/args"] {
+        if let Some(args) = schema.pointer_mut(place) {
+            *args = catalog::merged_arguments();
+        }
+    }
+    schema
+}
+
+/// Arguments without those that were left open.
+fn given(args: Map<String, Value>) -> Value {
+    Value::Object(args.into_iter().filter(|(_, value)| !value.is_null()).collect())
+}
+
+impl Proposal {
+    fn into_event(self, raw: &str) -> Proposed {
+        let alternatives = self.alternatives.into_iter().take(2);
+        Proposed {
+            ok: self.ok,
+            confidence: self.confidence,
+            action: cut(&self.action, 100),
+            args: given(self.args),
+            reason: cut(&self.reason, REASON_CHARS),
+            alternatives: alternatives
+                .map(|other| ProposedCommand { action: cut(&other.action, 100), args: given(other.args) })
+                .collect(),
+            raw: cut(raw, RAW_CHARS),
+            reused_from: None,
+        }
+    }
+}
+
+/// What the stub says to everything.
+pub fn declined_by_stub() -> Proposed {
+    Proposed {
+        ok: false,
+        confidence: 0.0,
+        action: "none".into(),
+        args: json!({}),
+        reason: "the stub proposes nothing".into(),
+        alternatives: vec![],
+        raw: String::new(),
+        reused_from: None,
+    }
+}
+
+/// Asks the model once what a text is to become. The inner error is a short cause.
+///
+/// # Errors
+/// The outer error is a [`Failure`] of the run.
+pub async fn propose(
+    run: &RunContext,
+    house: &Committee,
+    allowed: &BTreeSet<CommandName>,
+    message: &str,
+    until: Instant,
+) -> Result<Result<Proposed, String>, Failure> {
+    let asked = Consultation {
+        step: STEP,
+        role: Role::Proposer,
+        prompt: "propose",
+        appendix: catalog::for_model(allowed),
+        question: message,
+        schema: schema(),
+        max_tokens: MOST_TOKENS,
+        until,
+    };
+    let bought = consult::<Proposal>(run, house, asked).await?;
+    let raw = match run.recall(&settled_key(STEP)) {
+        Some(Event::CallSettled(settled)) => match settled.result {
+            CallResult::Answered { text, .. } => text,
+            CallResult::Failed { .. } | CallResult::InDoubt => String::new(),
+        },
+        _ => String::new(),
+    };
+    Ok(bought.map(|proposal| proposal.into_event(&raw)))
+}

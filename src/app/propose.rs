@@ -1,0 +1,224 @@
+//! The way of a text that no rule understands: one model call, four gates, and a person's word.
+
+use std::sync::Arc;
+
+use metrics::counter;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+use tracing::Instrument as _;
+
+use super::act::{self, Acted, Asked};
+use super::{App, Rejected, spending};
+use crate::act::commands::{Action, execute};
+use crate::act::gates::{self, Passage};
+use crate::act::reply::{self, Reply};
+use crate::act::{Kept, MOST_PROPOSED_CHARS, Scene, declined_by_stub, propose};
+use crate::committee::Failure;
+use crate::domain::{ActionMode, CommandName};
+use crate::journal::{Begun, Ending, Event, Executed, Lease, Parsed, Proposed, RunContext, Stop, Then};
+
+/// Below this confidence the user is given a choice.
+const SURE_ENOUGH: f64 = 0.5;
+
+/// What came of asking.
+enum Planned {
+    Proposed(Proposed),
+    /// The model gave nothing that could be used; a short cause.
+    Nothing(String),
+    TooSlow,
+}
+
+impl App {
+    /// Asks a model what the text is to become, if that is wanted, and holds its answer against the gates.
+    pub(super) async fn propose(self: &Arc<Self>, asked: Asked) -> Result<Acted, Rejected> {
+        let policy = &self.config.policy;
+        let proposer = &policy.actions.proposer;
+        let too_long = asked.question.message.chars().count() > MOST_PROPOSED_CHARS;
+        if !proposer.enabled || too_long || asked.rules.proposer_commands.is_empty() {
+            return self.conclude(asked, vec![], &Reply::unknown()).await;
+        }
+        if proposer.provider.is_none() {
+            let events = vec![Event::Proposed(Box::new(declined_by_stub()))];
+            return self.conclude(asked, events, &Reply::unknown()).await;
+        }
+        if self.runner.is_draining() {
+            return Err(Rejected::Draining);
+        }
+        let slot = self.runner.slot().ok_or(Rejected::Busy)?;
+        let (cap, until) = (policy.actions.max, asked.arrived + policy.actions.timeout);
+        let limits = spending::limits(policy, &asked.question, asked.at);
+        let held = Then::Hold { owner: self.runner.owner().to_owned(), lease: act::lease(policy) };
+        let seed = self.clock.new_seed();
+        let copy = Asked {
+            question: asked.question.clone(),
+            key: asked.key.clone(),
+            body_hash: asked.body_hash.clone(),
+            correlation_id: asked.correlation_id.clone(),
+            rules: asked.rules.clone(),
+            intake: asked.intake.clone(),
+            ..asked
+        };
+        let lease = match self.store.begin(self.new_action(copy, seed, cap, limits), held).await? {
+            Begun::Held(lease) => lease,
+            Begun::Not(not) => return self.not_begun(not, cap).await,
+            Begun::Ended => return self.told(asked.id).await,
+        };
+        // The client may go away; the action is brought to its end all the same.
+        let (id, app) = (asked.id, Arc::clone(self));
+        let (tell, told) = oneshot::channel();
+        let span = tracing::info_span!("action", requestId = %id);
+        self.runner.spawn_task(
+            async move {
+                let response = app.conduct(lease, &asked, until).await;
+                drop(slot);
+                let _ = tell.send(response);
+            }
+            .instrument(span),
+        );
+        match told.await {
+            Ok(Ok(response)) => Ok(Acted { run: Some(id), response }),
+            Ok(Err(Stop::Store(error))) => Err(Rejected::Journal(error)),
+            Ok(Err(Stop::Cancelled | Stop::Lost)) | Err(_) => self.told(id).await,
+        }
+    }
+
+    /// From a held action to its end.
+    async fn conduct(&self, lease: Lease, asked: &Asked, until: Instant) -> Result<serde_json::Value, Stop> {
+        let run = RunContext::open(Arc::clone(&self.store), lease, self.clock.clone(), self.wake.clone()).await?;
+        match self.understand(&run, asked, until).await {
+            Err(Stop::Cancelled) => {
+                run.finish(Ending::Cancelled).await?;
+                Err(Stop::Cancelled)
+            }
+            conducted => conducted,
+        }
+    }
+
+    async fn understand(&self, run: &RunContext, asked: &Asked, until: Instant) -> Result<serde_json::Value, Stop> {
+        let planned = match timeout_at(until, self.plan(run, asked, until)).await {
+            Ok(planned) => planned?,
+            Err(_) => Planned::TooSlow,
+        };
+        let reply = match planned {
+            Planned::Proposed(proposed) => self.decide(run, asked, &proposed).await?,
+            Planned::TooSlow => {
+                tracing::warn!("the proposal did not come in time");
+                Reply::declined("unknown_intent", reply::TOO_SLOW)
+            }
+            Planned::Nothing(cause) => {
+                tracing::warn!(cause, "there is no proposal");
+                if matches!(cause.as_str(), "malformed output" | "empty output") {
+                    counter!("conclave_act_parse_failures_total").increment(1);
+                }
+                let message = if cause == "timed out" { reply::TOO_SLOW } else { reply::UNKNOWN };
+                Reply::declined("unknown_intent", message)
+            }
+        };
+        let response = reply.value();
+        run.finish(Ending::Acted { outcome: reply.outcome(), response: response.clone() }).await?;
+        Ok(response)
+    }
+
+    /// What the text means: as it was found out a moment ago in the same scene, or as the model says now. Of several who ask
+    /// at once one asks the model.
+    async fn plan(&self, run: &RunContext, asked: &Asked, until: Instant) -> Result<Planned, Stop> {
+        let cell = self.acting.plans.cell(Scene::of(&asked.question), &asked.question.message);
+        let (mut kept, waited) = match cell.try_lock() {
+            Ok(kept) => (kept, false),
+            Err(_) => (cell.lock().await, true),
+        };
+        if let Some(proposed) = self.acting.plans.read(&kept) {
+            return Ok(Planned::Proposed(proposed));
+        }
+        // The one for whom this one has waited got nothing: the rest of the time would give nothing either.
+        if waited && matches!(*kept, Kept::Tried) {
+            return Ok(Planned::TooSlow);
+        }
+        *kept = Kept::Tried;
+        let allowed = &asked.rules.proposer_commands;
+        match propose(run, &self.committee, allowed, &asked.question.message, until).await {
+            Ok(Ok(proposed)) => {
+                *kept = Kept::Known(Instant::now(), asked.id, Box::new(proposed.clone()));
+                Ok(Planned::Proposed(proposed))
+            }
+            Ok(Err(cause)) => Ok(Planned::Nothing(cause)),
+            Err(Failure::Stopped(stop)) => Err(stop),
+            Err(Failure::Failed { detail, .. }) => Ok(Planned::Nothing(detail)),
+        }
+    }
+
+    /// Holds a proposal against the gates, and executes or offers it.
+    async fn decide(&self, run: &RunContext, asked: &Asked, proposed: &Proposed) -> Result<Reply, Stop> {
+        let Proposed { ok, confidence, action, args, reason, .. } = proposed;
+        // The model's own words go into the log only where they are one of ours, or the reason, which is cut.
+        let known = action.parse::<CommandName>().map_or("unknown", CommandName::as_str);
+        tracing::info!(ok, command = known, confidence, reason, "a proposal");
+        run.record(Event::Proposed(Box::new(proposed.clone()))).await?;
+        if !ok {
+            return Ok(Reply::unknown());
+        }
+        let policy = &self.config.policy.actions;
+        let Passage { mut checked, action, execute } =
+            gates::pass(action, args, *confidence, &asked.rules, &policy.proposer);
+        // On trial, nothing that passes is more than understood.
+        let shadow = action.as_ref().and_then(|action| act::permitted(action, &asked.rules).err());
+        if let Some((why, _)) = &shadow {
+            checked.pop();
+            if let Some(last) = checked.last_mut() {
+                (last.passed, last.why) = (false, why.clone());
+            }
+        }
+        for verdict in checked {
+            let event = Event::GateChecked(verdict);
+            act::rejected_by(&event);
+            run.record(event).await?;
+        }
+        let action = match (shadow, action) {
+            (Some((_, reply)), _) => return Ok(reply),
+            (None, None) => return Ok(Reply::unknown()),
+            (None, Some(action)) => action,
+        };
+        if execute {
+            return self.execute_now(run, asked, proposed, &action).await;
+        }
+        counter!("conclave_act_offered_total", "command" => action.name().as_str()).increment(1);
+        let others =
+            if *confidence < SURE_ENOUGH { act::others(proposed, &asked.rules, policy, &action) } else { vec![] };
+        let offer = (asked.id, self.expiry(self.clock.now()));
+        Ok(Reply::offered((&action, &others), proposed, asked.question.source, offer))
+    }
+
+    /// Without a person's word: only what the last gate has let through.
+    async fn execute_now(
+        &self,
+        run: &RunContext,
+        asked: &Asked,
+        proposed: &Proposed,
+        action: &Action,
+    ) -> Result<Reply, Stop> {
+        let facts = match self.facts(action, asked).await {
+            Ok(facts) => facts,
+            Err(Rejected::Journal(error)) => return Err(error.into()),
+            Err(_) => return Ok(Reply::unknown()),
+        };
+        let done = match execute(action, &facts, run.accepted().seed) {
+            Ok(done) => done,
+            Err(refusal) => return Ok(Reply::declined(refusal.error, refusal.message)),
+        };
+        let (command, mode) = (action.name(), ActionMode::LlmProposal);
+        let parsed = Parsed {
+            command,
+            arguments: action.arguments(),
+            mode,
+            confidence: proposed.confidence,
+            reason: Some(proposed.reason.clone()),
+        };
+        run.record(Event::Parsed(parsed)).await?;
+        let result = done.result;
+        run.record(Event::Executed(Box::new(Executed { command, result: result.clone(), effect: done.effect })))
+            .await?;
+        counter!("conclave_act_accepted_total", "command" => command.as_str(), "mode" => mode.as_str()).increment(1);
+        let (confidence, source) = (proposed.confidence, asked.question.source);
+        Ok(Reply::proposed_and_done(action, confidence, &proposed.reason, source, result))
+    }
+}

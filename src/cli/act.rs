@@ -1,0 +1,258 @@
+//! `conclave act`: free text to one command, in this process or on a server.
+
+use std::io::{IsTerminal as _, Read as _};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::ask::refused;
+use super::exit::{Exit, fail};
+use super::remote;
+use super::terminal::{say, without_controls};
+use crate::act::catalog;
+use crate::act::dice::Expression;
+use crate::act::reply;
+use crate::app::{App, Confirmation, Submission};
+use crate::clock::Clock;
+use crate::config::{self, Config, Env, Problems};
+use crate::domain::{Context, Mode, Question, RunId, Source, User};
+use crate::journal::Ending;
+
+/// How often a server is asked whether a narration is there.
+const POLL: Duration = Duration::from_millis(500);
+
+/// How long it is waited for.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+#[derive(Debug, Args)]
+pub(super) struct ActArguments {
+    /// What you want to do, in your own words, such as "roll 2d6+3"; "-" or nothing reads it from standard input.
+    message: Option<String>,
+    /// Have a proposed command executed.
+    #[arg(long, value_name = "ID", conflicts_with = "message")]
+    confirm: Option<RunId>,
+    /// With --confirm: which of several readings.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "confirm")]
+    choice: usize,
+    /// Print what the API answers.
+    #[arg(long)]
+    json: bool,
+    /// Ask a running service instead of working in this process; CONCLAVE_TOKEN is its token.
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// Who acts: sheets, memories and proposals belong to one user in one guild. Default: $USER.
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// The guild in which it happens.
+    #[arg(long, value_name = "ID")]
+    guild: Option<String>,
+    /// The channel in which it happens.
+    #[arg(long, value_name = "ID", default_value = "terminal")]
+    channel: String,
+    /// Print the commands with their schemas as JSON.
+    #[arg(long, exclusive = true)]
+    catalog: bool,
+    /// Print what Discord has to be told of the commands, as JSON.
+    #[arg(long, exclusive = true)]
+    discord_commands: bool,
+    /// Read JSON Lines {"id", "expr"} and print {"id", "valid", "min", "max"}.
+    #[arg(long, value_name = "FILE", exclusive = true, hide = true)]
+    dice_check: Option<String>,
+}
+
+/// The commands, for the help of this one.
+pub(super) fn listed() -> String {
+    format!("Commands:\n{}", catalog::for_people())
+}
+
+/// A response's body for people.
+pub(super) fn shown(response: &Value) -> String {
+    reply::shown(response)
+}
+
+pub(super) async fn run(env: &Env, arguments: ActArguments) -> Exit {
+    if arguments.catalog {
+        print_json(&catalog::for_programs());
+        return Exit::Done;
+    }
+    if arguments.discord_commands {
+        print_json(&catalog::for_discord());
+        return Exit::Done;
+    }
+    if let Some(file) = &arguments.dice_check {
+        return check_dice(file);
+    }
+    let question = match question(env, &arguments) {
+        Ok(question) => question,
+        Err(error) => return fail(Exit::Usage, error),
+    };
+    match &arguments.server {
+        Some(server) => there(env, server, &question, &arguments).await,
+        None => here(env, question, &arguments).await,
+    }
+}
+
+fn question(env: &Env, arguments: &ActArguments) -> Result<Question, String> {
+    let message = match arguments.message.as_deref() {
+        _ if arguments.confirm.is_some() => String::new(),
+        Some(text) if text != "-" => text.to_owned(),
+        _ if std::io::stdin().is_terminal() => {
+            return Err("no text: give it as an argument or on standard input".into());
+        }
+        _ => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).map_err(|error| format!("standard input: {error}"))?;
+            text
+        }
+    };
+    let user = arguments.user.clone().unwrap_or_else(|| env.get_or("USER", "cli").to_owned());
+    let context =
+        Context { channel_id: Some(arguments.channel.clone()), guild_id: arguments.guild.clone(), message_id: None };
+    let user = User { id: user.clone(), name: user };
+    Ok(Question { source: Source::Cli, mode: Mode::Ask, user, context, message, attachments: vec![] })
+}
+
+/// The configuration that actions need: without models, and so without keys, if no model is going to be asked.
+fn configured(env: &Env) -> Result<Config, Problems> {
+    let bare = config::without_models(env)?;
+    let actions = &bare.policy.actions;
+    let narrates = actions.narration || actions.guilds.values().any(|guild| guild.narration == Some(true));
+    if narrates || (actions.proposer.enabled && actions.proposer.provider.is_some()) {
+        config::load(env)
+    } else {
+        Ok(bare)
+    }
+}
+
+async fn here(env: &Env, question: Question, arguments: &ActArguments) -> Exit {
+    let config = match configured(env) {
+        Ok(config) => config,
+        Err(problems) => return fail(Exit::Configuration, problems),
+    };
+    let app = match App::start(config, Clock::System).await {
+        Ok(app) => app,
+        Err(error) => return fail(Exit::Unexpected, error),
+    };
+    let acted = match arguments.confirm {
+        Some(proposal) => app.confirm(Confirmation { proposal, question, choice: arguments.choice }).await,
+        None => app.act(Submission { question, idempotency_key: None, correlation_id: None }).await,
+    };
+    let acted = match acted {
+        Ok(acted) => acted,
+        Err(rejected) => return refused(&rejected),
+    };
+    let exit = told(&acted.response, arguments.json);
+    if let Some(run) = narration(&acted.response) {
+        let told = match app.finished(run).await {
+            Ok(Some(finished)) => match finished.ending {
+                Ending::Replied { reply } => Ok(reply.text),
+                Ending::Failed { detail, .. } => Err(detail),
+                Ending::Cancelled | Ending::Acted { .. } => Err("it was cancelled".to_owned()),
+            },
+            Ok(None) => Err("it is not there".to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        narrated(told, arguments.json);
+    }
+    exit
+}
+
+async fn there(env: &Env, server: &str, question: &Question, arguments: &ActArguments) -> Exit {
+    let (source, user, context) = (question.source, &question.user, &question.context);
+    let (path, body) = match arguments.confirm {
+        Some(proposal) => {
+            let body = json!({ "source": source, "user": user, "context": context, "choice": arguments.choice });
+            (format!("/api/act/proposals/{proposal}/confirm"), body)
+        }
+        None => {
+            let body = json!({ "source": source, "user": user, "context": context, "message": question.message });
+            ("/api/act".to_owned(), body)
+        }
+    };
+    let response = match remote::post(env, server, &path, &body).await {
+        Ok(response) => response,
+        Err(exit) => return exit,
+    };
+    let exit = told(&response, arguments.json);
+    if let Some(run) = narration(&response) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let told = loop {
+            let row = match remote::get(env, server, &format!("/api/runs/{run}")).await {
+                Ok(row) => row,
+                Err(exit) => return exit,
+            };
+            let state = row.get("state").and_then(Value::as_str).unwrap_or_default();
+            if !matches!(state, "queued" | "running") {
+                let reply = row.get("reply").and_then(Value::as_str).map(str::to_owned);
+                break reply.ok_or_else(|| format!("it is {state}"));
+            }
+            if tokio::time::Instant::now() >= deadline {
+                break Err(format!("it is not there yet: {server}/api/runs/{run}"));
+            }
+            tokio::time::sleep(POLL).await;
+        };
+        narrated(told, arguments.json);
+    }
+    exit
+}
+
+fn narration(response: &Value) -> Option<RunId> {
+    response.pointer("/actions/0/result/narration/run")?.as_str()?.parse().ok()
+}
+
+/// Prints the answer. What nobody understood, or what is not allowed, ends with an exit code of its own.
+fn told(response: &Value, as_json: bool) -> Exit {
+    if as_json {
+        print_json(response);
+    } else if response.get("error").is_some() {
+        eprintln!("conclave: {}", without_controls(&reply::shown(response)));
+    } else {
+        say(format_args!("{}", without_controls(&reply::shown(response))));
+    }
+    if response.get("error").is_some() { Exit::Refused } else { Exit::Done }
+}
+
+fn narrated(told: Result<String, String>, as_json: bool) {
+    match told {
+        Ok(text) if !as_json => say(format_args!("\n{}", without_controls(&text))),
+        Ok(_) => {}
+        Err(why) => eprintln!("conclave: nobody told what happened: {}", without_controls(&why)),
+    }
+}
+
+fn print_json(value: &Value) {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    say(format_args!("{}", without_controls(&text)));
+}
+
+/// Holds dice expressions against the parser: for measuring it on lists of them.
+fn check_dice(file: &str) -> Exit {
+    let text = if file == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(file) };
+    let text = match text {
+        Ok(text) => text,
+        Err(error) => return fail(Exit::Usage, format!("{file}: {error}")),
+    };
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let Ok(row) = serde_json::from_str::<Value>(line) else {
+            return fail(Exit::Usage, format!("line {} is not JSON", number + 1));
+        };
+        let id = row.get("id").cloned().unwrap_or_default();
+        let request = row.get("request").and_then(Value::as_str);
+        if let Some(request) = request {
+            // A request in words: what the parser makes of it.
+            let read = match crate::act::phrases::read(request) {
+                crate::act::phrases::Reading::Clear(action) => action.arguments().get("expression").cloned(),
+                _ => None,
+            };
+            say(format_args!("{}", json!({ "id": id, "expr": read })));
+            continue;
+        }
+        let expression = row.get("expr").and_then(Value::as_str).map(Expression::parse);
+        let bounds = expression.and_then(Result::ok).and_then(|expression| expression.bounds().ok());
+        let number = |value: f64| if value.is_finite() { json!(value as i64) } else { Value::Null };
+        let (min, max) = bounds.map_or((Value::Null, Value::Null), |b| (number(b.min), number(b.max)));
+        say(format_args!("{}", json!({ "id": id, "valid": bounds.is_some(), "min": min, "max": max })));
+    }
+    Exit::Done
+}

@@ -1,0 +1,67 @@
+//! One typed answer of one model, for those outside the committee who need one: with its intent, reservation and settlement
+//! in the run's journal like every call, and without retry, repair, hedge or fallback, since somebody waits.
+
+use rand::rngs::ChaCha12Rng;
+use rand::{Rng as _, SeedableRng as _};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::call::{Ask, buy_once};
+use super::hedge::Hedge;
+use super::{Committee, Failure};
+use crate::config::PromptSet;
+use crate::domain::Role;
+use crate::journal::RunContext;
+
+/// What is to be asked.
+pub struct Consultation<'a> {
+    pub step: &'static str,
+    pub role: Role,
+    /// The prompt file.
+    pub prompt: &'static str,
+    /// Follows the stable part of the prompt; the same for many runs.
+    pub appendix: String,
+    /// What a user wrote: it is fenced as data.
+    pub question: &'a str,
+    /// What the model is held to. It may be narrower than what is read.
+    pub schema: Value,
+    pub max_tokens: u32,
+    pub until: Instant,
+}
+
+/// Asks. The inner error is a short cause, such as "timed out" or "malformed output".
+///
+/// # Errors
+/// The outer error stops the run.
+pub async fn consult<T>(
+    run: &RunContext,
+    house: &Committee,
+    asked: Consultation<'_>,
+) -> Result<Result<T, String>, Failure>
+where
+    T: DeserializeOwned + JsonSchema,
+{
+    let Consultation { step, role, prompt, appendix, question, schema, max_tokens, until } = asked;
+    let mut random = ChaCha12Rng::seed_from_u64(run.accepted().seed);
+    let fence = loop {
+        let tag = format!("{:016x}", random.next_u64());
+        if !question.contains(&tag) {
+            break tag;
+        }
+    };
+    let mut prompt = house.prompts.render(PromptSet::Full, prompt, json!({ "fence": fence, "question": question }))?;
+    prompt.system = format!("{}\n{appendix}", prompt.system);
+    let ask = Ask {
+        step: step.to_owned(),
+        role,
+        prompt,
+        images: &[],
+        model_texts: vec![],
+        max_tokens,
+        until,
+        hedge: Hedge::Never,
+    };
+    Ok(buy_once::<T>(run, house, &ask, &schema).await?.map_err(|unbought| unbought.cause))
+}

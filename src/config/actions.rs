@@ -1,0 +1,221 @@
+//! What actions may do: the part `policy.actions` of the file, and the switches of the environment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::check::Check;
+use super::shape::below;
+use crate::domain::{CommandName, Usd};
+
+/// The name of the provider that proposes nothing.
+const STUB: &str = "stub";
+
+/// Free text that becomes a command.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct ActionsFile {
+    /// Commands that may be executed; default: all.
+    #[schemars(with = "Option<Vec<String>>")]
+    pub commands: Option<Vec<Option<String>>>,
+    /// Of those, what a model may propose; default: all.
+    #[schemars(with = "Option<Vec<String>>")]
+    pub proposer_commands: Option<Vec<Option<String>>>,
+    /// The most that one proposal may cost, in US dollars; default 0.05.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub max_usd: Option<f64>,
+    /// How long a proposal is waited for, in milliseconds; default 5000.
+    #[schemars(range(min = 100, max = 60_000))]
+    pub timeout_ms: Option<u64>,
+    /// How long a model's understanding of a text is used again in its scene, in seconds; default 30.
+    #[schemars(range(min = 0, max = 3600))]
+    pub cache_seconds: Option<u64>,
+    /// How long a proposal can be confirmed, in seconds; default 900.
+    #[schemars(range(min = 10, max = 86_400))]
+    pub proposal_seconds: Option<u64>,
+    /// Actions of one user a minute, on average; default 60. Each process counts for itself.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub user_per_minute: Option<u32>,
+    /// How many of them may come at once; default 20.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub user_burst: Option<u32>,
+    /// Whether the committee tells what comes of `do`; default false. Each telling costs what a question costs.
+    pub narration: Option<bool>,
+    /// Understand and journal, and do nothing; default false.
+    pub shadow: Option<bool>,
+    /// What differs in a guild, by its id.
+    pub guilds: BTreeMap<String, GuildFile>,
+}
+
+/// What differs in a guild.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct GuildFile {
+    /// false: the guild has opted out of actions.
+    pub enabled: Option<bool>,
+    /// Of the commands that may be executed, those that the guild wants; default: all.
+    #[schemars(with = "Option<Vec<String>>")]
+    pub commands: Option<Vec<Option<String>>>,
+    pub narration: Option<bool>,
+    pub shadow: Option<bool>,
+}
+
+/// What actions may do.
+#[derive(Debug, Clone)]
+pub struct ActionsPolicy {
+    /// The off-switch, `FEATURE_PLANNER_ENABLED`.
+    pub enabled: bool,
+    pub proposer: ProposerPolicy,
+    pub commands: BTreeSet<CommandName>,
+    pub proposer_commands: BTreeSet<CommandName>,
+    /// Cap of a proposal.
+    pub max: Usd,
+    pub timeout: Duration,
+    pub cache: Duration,
+    pub proposal: Duration,
+    pub user_per_minute: u32,
+    pub user_burst: u32,
+    pub narration: bool,
+    pub shadow: bool,
+    pub guilds: BTreeMap<String, GuildPolicy>,
+}
+
+/// When a model is asked, and what may happen without a person's word.
+#[derive(Debug, Clone)]
+pub struct ProposerPolicy {
+    pub enabled: bool,
+    pub allow_autoexec: bool,
+    pub min_confidence: f64,
+    /// `None`: the stub, which proposes nothing.
+    pub provider: Option<String>,
+}
+
+/// What a guild wants otherwise.
+#[derive(Debug, Clone)]
+pub struct GuildPolicy {
+    pub enabled: bool,
+    pub commands: Option<BTreeSet<CommandName>>,
+    pub narration: Option<bool>,
+    pub shadow: Option<bool>,
+}
+
+/// What holds in one guild, or outside of all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionRules {
+    pub enabled: bool,
+    pub commands: BTreeSet<CommandName>,
+    pub proposer_commands: BTreeSet<CommandName>,
+    pub narration: bool,
+    pub shadow: bool,
+}
+
+impl ActionsPolicy {
+    pub fn rules(&self, guild: Option<&str>) -> ActionRules {
+        let own = guild.and_then(|id| self.guilds.get(id));
+        let wanted = |name: &CommandName| {
+            own.and_then(|own| own.commands.as_ref()).is_none_or(|commands| commands.contains(name))
+        };
+        let commands: BTreeSet<CommandName> = self.commands.iter().copied().filter(wanted).collect();
+        ActionRules {
+            enabled: self.enabled && own.is_none_or(|own| own.enabled),
+            proposer_commands: self.proposer_commands.intersection(&commands).copied().collect(),
+            commands,
+            narration: own.and_then(|own| own.narration).unwrap_or(self.narration),
+            shadow: own.and_then(|own| own.shadow).unwrap_or(self.shadow),
+        }
+    }
+}
+
+impl Check<'_> {
+    pub(super) fn actions(&mut self, a: &ActionsFile) -> ActionsPolicy {
+        let all: BTreeSet<CommandName> = CommandName::ALL.into();
+        let at = "/policy/actions";
+        let commands = self.commands(&below(at, "commands"), a.commands.as_deref()).unwrap_or_else(|| all.clone());
+        let proposer_commands =
+            self.commands(&below(at, "proposerCommands"), a.proposer_commands.as_deref()).unwrap_or(all);
+        let mut guilds = BTreeMap::new();
+        for (id, guild) in &a.guilds {
+            let place = below(&below(at, "guilds"), id);
+            let commands = self.commands(&below(&place, "commands"), guild.commands.as_deref());
+            let enabled = guild.enabled.unwrap_or(true);
+            guilds.insert(
+                id.clone(),
+                GuildPolicy { enabled, commands, narration: guild.narration, shadow: guild.shadow },
+            );
+        }
+        ActionsPolicy {
+            enabled: self.switch(&["FEATURE_PLANNER_ENABLED"]).unwrap_or(true),
+            proposer: self.proposer(),
+            commands,
+            proposer_commands,
+            max: Usd::from_dollars(a.max_usd.unwrap_or(0.05)),
+            timeout: Duration::from_millis(a.timeout_ms.unwrap_or(5000)),
+            cache: Duration::from_secs(a.cache_seconds.unwrap_or(30)),
+            proposal: Duration::from_secs(a.proposal_seconds.unwrap_or(900)),
+            user_per_minute: a.user_per_minute.unwrap_or(60),
+            user_burst: a.user_burst.unwrap_or(20),
+            narration: a.narration.unwrap_or(false),
+            shadow: a.shadow.unwrap_or(false),
+            guilds,
+        }
+    }
+
+    /// A name that no command has any more is an error: else the list would silently allow less than it says.
+    fn commands(&mut self, place: &str, names: Option<&[Option<String>]>) -> Option<BTreeSet<CommandName>> {
+        let names = names?;
+        let mut known = BTreeSet::new();
+        for (i, name) in names.iter().enumerate() {
+            let Some(name) = name else { continue };
+            match name.parse::<CommandName>() {
+                Ok(name) => {
+                    known.insert(name);
+                }
+                Err(()) => {
+                    let all = CommandName::ALL.map(CommandName::as_str).join(", ");
+                    self.add(format!("{place}/{i}"), format!("there is no command {name:?}; the commands are {all}"));
+                }
+            }
+        }
+        Some(known)
+    }
+
+    fn proposer(&mut self) -> ProposerPolicy {
+        let enabled = self.switch(&["PROPOSER_ENABLED", "VICTUS_LLM_ENABLED"]);
+        let legacy = self.switch(&["VICTUS_ENABLE_LLM_FALLBACK"]);
+        let allow = self.switch(&["PROPOSER_ALLOW_AUTOEXEC", "VICTUS_LLM_ALLOW_AUTOEXEC"]);
+        let confidence = self.first(&["PROPOSER_AUTOEXEC_MIN_CONFIDENCE", "VICTUS_LLM_AUTOEXEC_MIN_CONFIDENCE"]);
+        let mut min_confidence = 0.90;
+        if let Some((variable, text)) = confidence {
+            match text.parse::<f64>() {
+                Ok(given) if (0.0..=1.0).contains(&given) => min_confidence = given,
+                _ => self.add(variable, format!("{text:?} is not a number from 0 to 1, such as 0.90")),
+            }
+        }
+        let provider = self.first(&["PROPOSER_PROVIDER", "VICTUS_LLM_PROVIDER"]).map(|(_, name)| name);
+        ProposerPolicy {
+            enabled: enabled.or(legacy).unwrap_or(false),
+            allow_autoexec: allow.unwrap_or(false),
+            min_confidence,
+            provider: provider.filter(|name| name != STUB),
+        }
+    }
+
+    /// The first of these variables that is set, and its value.
+    pub(super) fn first(&self, names: &[&'static str]) -> Option<(&'static str, String)> {
+        names.iter().find_map(|name| Some((*name, self.env.get(name)?.to_owned())))
+    }
+
+    fn switch(&mut self, names: &[&'static str]) -> Option<bool> {
+        let (variable, text) = self.first(names)?;
+        match text.to_lowercase().as_str() {
+            "true" | "1" | "yes" | "on" => Some(true),
+            "false" | "0" | "no" | "off" => Some(false),
+            _ => {
+                self.add(variable, format!("{text:?} is neither true nor false"));
+                None
+            }
+        }
+    }
+}

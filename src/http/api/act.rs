@@ -1,0 +1,173 @@
+//! `POST /api/act`: free text to one command.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use jsonschema::Validator;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::chat::{self, ContextBody, READING, UserBody, set_run};
+use super::runs::{Id, parse};
+use crate::act::reply::Reply;
+use crate::app::{Acted, App, Confirmation, Submission};
+use crate::domain::{Mode, Question, Source};
+use crate::http::body::{Unread, json_bytes, shaped};
+use crate::http::error::Problem;
+use crate::http::problem_kind::Kind;
+use crate::http::reference::{Content, Operation, Schemas};
+use crate::http::request_id;
+
+/// The body of an action: a chat's without mode and attachments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(description = "A text that is to become a command.")]
+pub(in crate::http) struct ActBody {
+    source: Source,
+    user: UserBody,
+    context: ContextBody,
+    /// Counted after trimming. Without NUL.
+    #[schemars(length(min = 1, max = 32000), regex(pattern = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"))]
+    message: String,
+}
+
+/// The word of the user for whom something was proposed.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(in crate::http) struct ConfirmBody {
+    source: Source,
+    user: UserBody,
+    context: ContextBody,
+    /// Which of several readings; default 1, the first.
+    #[schemars(range(min = 1, max = 3))]
+    choice: Option<usize>,
+}
+
+/// The answer to an action, in the reference.
+pub(in crate::http) fn reply_schema(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<Reply>()
+}
+
+fn example() -> Value {
+    json!({
+        "source": "discord",
+        "user": { "id": "8112", "name": "Ada" },
+        "context": { "channelId": "c1", "guildId": "g1" },
+        "message": "roll 2d6+3 for damage",
+    })
+}
+
+fn reply_example() -> Value {
+    let dice = json!([{ "expression": "2d6", "rolls": [{ "value": 4, "kept": true }, { "value": 2, "kept": true }] }]);
+    let result = json!({ "text": "damage: 2d6 (4, 2) + 3 = 9", "total": 9, "dice": dice, "label": "damage" });
+    let parameters = json!({ "expression": "2d6+3", "label": "damage" });
+    json!({
+        "intent": { "action": "roll", "parameters": parameters, "confidence": 1.0 },
+        "mode": "deterministic",
+        "executed": true,
+        "actions": [{ "action": "roll", "result": result }],
+    })
+}
+
+pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
+    let reply = Content::json(schemas.answer::<Reply>(), reply_example());
+    Operation::new("act", "actions", "Free text to one command")
+        .about(
+            "Fixed rules understand explicit commands and clear phrasings; then the command is executed and no model is \
+             asked (`mode` is `deterministic`). Else, if that is switched on, a model proposes one command \
+             (`mode` is `llm_proposal`), which is executed only after its user's word, with few exceptions. What nobody \
+             understands, and what is not allowed, is an answer too: `error`, `message` and `ephemeral` with status 200.\n\n\
+             `X-Request-Id` is the action's run: it has a journal like every run.",
+        )
+        .sample(" -H \"Content-Type: application/json\" -d @action.json")
+        .header(
+            "Idempotency-Key",
+            json!({ "type": "string", "pattern": "^[!-~]{1,255}$" }),
+            "Repetitions with the same key and body get the stored answer, and do nothing again. Without it, `source` and \
+             `context.messageId` together are the key.",
+        )
+        .body(schemas.request::<ActBody>(), example())
+        .answer(200, "What was done, is proposed, or why nothing was done", vec![reply], &[])
+        .problems(READING)
+        .problems(&[
+            Kind::WrongParameter,
+            Kind::Invalid,
+            Kind::KeyReused,
+            Kind::LimitSpent,
+            Kind::Busy,
+            Kind::NoJournal,
+        ])
+}
+
+pub(in crate::http) fn about_confirm(schemas: &mut Schemas) -> Operation {
+    let reply = Content::json(schemas.answer::<Reply>(), reply_example());
+    let example = json!({
+        "source": "discord", "user": { "id": "8112", "name": "Ada" }, "context": { "channelId": "c1", "guildId": "g1" },
+    });
+    Operation::new("confirmProposal", "actions", "Have a proposed command executed")
+        .about(
+            "Once, before it expires, and only by the user for whom it was proposed: the same `source`, `user.id` and \
+             `context.guildId`. That of somebody else is not found.",
+        )
+        .sample(" -H \"Content-Type: application/json\" -d @confirmation.json")
+        .path("id", super::run_bodies::id(), "The proposal.")
+        .body(schemas.request::<ConfirmBody>(), example)
+        .answer(200, "What was done, or why nothing was done", vec![reply], &[])
+        .problems(READING)
+        .problems(&[Kind::Invalid, Kind::NoSuchProposal, Kind::ProposalGone, Kind::NoJournal, Kind::Busy])
+}
+
+fn shape<T: JsonSchema>() -> Option<Validator> {
+    jsonschema::validator_for(&schemars::schema_for!(T).to_value()).ok()
+}
+
+static ACT: LazyLock<Option<Validator>> = LazyLock::new(shape::<ActBody>);
+static CONFIRM: LazyLock<Option<Validator>> = LazyLock::new(shape::<ConfirmBody>);
+
+pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
+    let submission = Submission {
+        question: action(&bytes)?,
+        idempotency_key: chat::idempotency_key(&parts.headers)?,
+        correlation_id: request_id::correlation_id(&parts.headers),
+    };
+    Ok(answer(app.act(submission).await?))
+}
+
+/// Reads the body of an action.
+///
+/// # Errors
+/// [`Unread`]: it is not JSON, or everything in which it differs from the documented shape.
+pub fn action(body: &[u8]) -> Result<Question, Unread> {
+    let ActBody { source, user, context, message } = shaped(body, ACT.as_ref())?;
+    Ok(question(source, user, context, message))
+}
+
+pub(in crate::http) async fn confirm(
+    State(app): State<Arc<App>>,
+    id: Id,
+    request: Request,
+) -> Result<Response, Problem> {
+    let proposal = parse(id).map_err(|_| Problem::no_such_proposal())?;
+    let (parts, body) = request.into_parts();
+    let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
+    let ConfirmBody { source, user, context, choice } = shaped(&bytes, CONFIRM.as_ref())?;
+    let question = question(source, user, context, String::new());
+    Ok(answer(app.confirm(Confirmation { proposal, question, choice: choice.unwrap_or(1) }).await?))
+}
+
+fn question(source: Source, user: UserBody, context: ContextBody, message: String) -> Question {
+    Question { source, mode: Mode::Ask, user: user.into(), context: context.into(), message, attachments: vec![] }
+}
+
+fn answer(acted: Acted) -> Response {
+    let mut response = Json(acted.response).into_response();
+    if let Some(run) = acted.run {
+        set_run(&mut response, run);
+    }
+    response
+}

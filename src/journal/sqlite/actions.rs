@@ -1,0 +1,248 @@
+//! Actions, and what their commands have changed.
+//!
+//! An action that ends at once is one transaction with `synchronous = NORMAL`: it survives the end of the process, however
+//! that comes, and waits for no disk. Only a crash of the machine may lose the last of them; none has cost money.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jiff::Timestamp;
+use sqlx::sqlite::{SqliteConnection, SqlitePool};
+use sqlx::{Connection as _, QueryBuilder};
+
+use super::{append, chain, insert, spending, until};
+use crate::journal::rows::Change;
+use crate::journal::{
+    Acceptance, Asker, Begun, Claimed, Effect, Error, Event, Lease, MemoryRow, NewRun, Owner, SceneLine, SheetRow,
+    Then, rows, statements,
+};
+
+/// Commits need not wait for the disk.
+const BEGIN_RELAXED: &str = "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE";
+
+pub(super) async fn begin(writer: &SqlitePool, relaxed: &AtomicBool, run: NewRun, then: Then) -> Result<Begun, Error> {
+    match then {
+        Then::End(events) => {
+            let mut connection = writer.acquire().await?;
+            // The pool sets it back before it lends the connection again.
+            relaxed.store(true, Ordering::SeqCst);
+            let mut tx = connection.begin_with(BEGIN_RELAXED).await?;
+            if let Some(not) = refusal(&mut tx, &run).await? {
+                return Ok(Begun::Not(not));
+            }
+            write_whole(&mut tx, run, events).await?;
+            tx.commit().await?;
+            Ok(Begun::Ended)
+        }
+        Then::Hold { owner, lease } => {
+            let mut tx = writer.begin_with("BEGIN IMMEDIATE").await?;
+            if let Some(not) = refusal(&mut tx, &run).await? {
+                return Ok(Begun::Not(not));
+            }
+            insert(&mut tx, &run).await?;
+            sqlx::query("UPDATE runs SET state = 'running', owner = $1, epoch = 1, lease_until_ms = $2 WHERE id = $3")
+                .bind(&owner)
+                .bind(until(run.at, lease))
+                .bind(run.id.to_string())
+                .execute(&mut *tx)
+                .await?;
+            let claimed = Event::Claimed(Claimed { epoch: 1, owner: owner.clone() });
+            append(&mut tx, run.id, run.at, &[Event::Accepted(Box::new(run.accepted)), claimed]).await?;
+            tx.commit().await?;
+            Ok(Begun::Held(Lease { run: run.id, owner, epoch: 1 }))
+        }
+    }
+}
+
+/// Why an action is not to be begun, if so.
+async fn refusal(tx: &mut SqliteConnection, run: &NewRun) -> Result<Option<Acceptance>, Error> {
+    if let Some(key) = &run.idempotency_key {
+        let same: Option<(String, String)> =
+            sqlx::query_as(statements::BY_KEY).bind(key).fetch_optional(&mut *tx).await?;
+        if let Some((id, body_hash)) = same {
+            let id = rows::run_id(&id)?;
+            let same = body_hash == run.body_hash;
+            return Ok(Some(if same { Acceptance::Joined(id) } else { Acceptance::KeyReused(id) }));
+        }
+    }
+    for limit in &run.limits {
+        let left = limit.most - spending::exposure(&mut *tx, limit).await?;
+        if run.accepted.cap > left {
+            return Ok(Some(Acceptance::OverLimit { scope: limit.scope.clone(), left }));
+        }
+    }
+    Ok(None)
+}
+
+/// A whole journal in three statements: each statement is a way to the database's thread and back, and these ways are most of
+/// what an action takes.
+async fn write_whole(tx: &mut SqliteConnection, run: NewRun, more: Vec<Event>) -> Result<(), Error> {
+    insert(&mut *tx, &run).await?;
+    let (id, at) = (run.id.to_string(), run.at);
+    let events: Vec<Event> = std::iter::once(Event::Accepted(Box::new(run.accepted))).chain(more).collect();
+    let (mut seq, mut prev) = (0, chain::GENESIS.to_owned());
+    let mut lines = vec![];
+    for event in &events {
+        let line = rows::line(run.id, at, event, seq, &prev)?;
+        (seq, prev) = (line.seq, line.hash.clone());
+        lines.push(line);
+    }
+    let mut insert = QueryBuilder::new("INSERT INTO entries (run, seq, at_ms, key, body, prev, hash) ");
+    insert.push_values(lines, |mut row, line| {
+        row.push_bind(id.clone()).push_bind(line.seq).push_bind(line.at_ms).push_bind(line.key);
+        row.push_bind(line.body).push_bind(line.prev).push_bind(line.hash);
+    });
+    insert.build().execute(&mut *tx).await?;
+    for event in &events {
+        match rows::change(event) {
+            Some(Change::Changed(effect)) => change(&mut *tx, &id, at, &effect).await?,
+            Some(Change::Ended { state, cause, c_final }) => {
+                sqlx::query(statements::END_AT)
+                    .bind(state.as_str())
+                    .bind(cause)
+                    .bind(c_final)
+                    .bind(at.as_millisecond())
+                    .bind(&id)
+                    .bind(seq)
+                    .bind(&prev)
+                    .execute(&mut *tx)
+                    .await?;
+            }
+            Some(Change::Spent(_)) | None => {}
+        }
+    }
+    Ok(())
+}
+
+/// What a command changed, within the transaction that writes its event. Whose it is, is in the run's row.
+pub(super) async fn change(tx: &mut SqliteConnection, run: &str, at: Timestamp, effect: &Effect) -> Result<(), Error> {
+    let query = match effect {
+        Effect::Sheet { name, sheet } => sqlx::query(statements::PUT_SHEET)
+            .bind(run.to_owned())
+            .bind(name.to_lowercase())
+            .bind(name.clone())
+            .bind(sheet.to_string())
+            .bind(at.as_millisecond()),
+        Effect::Memory { content } => {
+            sqlx::query(statements::PUT_MEMORY).bind(run.to_owned()).bind(content.clone()).bind(at.as_millisecond())
+        }
+    };
+    query.execute(tx).await?;
+    Ok(())
+}
+
+pub(super) async fn sheets(pool: &SqlitePool, owner: &Owner) -> Result<Vec<SheetRow>, Error> {
+    let found = sqlx::query(statements::SHEETS)
+        .bind(owner.source.as_str())
+        .bind(owner.guild_id.as_deref().unwrap_or(""))
+        .bind(&owner.user_id)
+        .fetch_all(pool)
+        .await?;
+    found.iter().map(rows::sheet).collect()
+}
+
+pub(super) async fn memories(
+    pool: &SqlitePool,
+    owner: &Owner,
+    terms: &[String],
+    most: u32,
+) -> Result<Vec<MemoryRow>, Error> {
+    // Quoted, a term is a word and never an operator of the query language.
+    let query = terms.iter().map(|term| format!("\"{}\"", term.replace('"', ""))).collect::<Vec<_>>().join(" OR ");
+    if query.is_empty() {
+        return Ok(vec![]);
+    }
+    let found = sqlx::query(
+        "SELECT memories.run, memories.content, memories.created_ms
+         FROM memory_words JOIN memories ON memories.id = memory_words.rowid
+         WHERE memory_words MATCH $1 AND memories.source = $2 AND memories.guild_id = $3 AND memories.user_id = $4
+         ORDER BY bm25(memory_words), memories.id DESC LIMIT $5",
+    )
+    .bind(query)
+    .bind(owner.source.as_str())
+    .bind(owner.guild_id.as_deref().unwrap_or(""))
+    .bind(&owner.user_id)
+    .bind(i64::from(most))
+    .fetch_all(pool)
+    .await?;
+    found.iter().map(rows::memory).collect()
+}
+
+pub(super) async fn memory_count(pool: &SqlitePool, owner: &Owner) -> Result<u64, Error> {
+    let (count,): (i64,) = sqlx::query_as(statements::MEMORY_COUNT)
+        .bind(owner.source.as_str())
+        .bind(owner.guild_id.as_deref().unwrap_or(""))
+        .bind(&owner.user_id)
+        .fetch_one(pool)
+        .await?;
+    Ok(count.unsigned_abs())
+}
+
+pub(super) async fn scene(pool: &SqlitePool, scene: &Asker, most: u32) -> Result<Vec<SceneLine>, Error> {
+    let found: Vec<(String, String, String)> = sqlx::query_as(statements::SCENE)
+        .bind(scene.source.as_str())
+        .bind(scene.guild_id.as_deref().unwrap_or(""))
+        .bind(scene.channel_id.as_deref().unwrap_or(""))
+        .bind(&scene.user_id)
+        .bind(i64::from(most))
+        .fetch_all(pool)
+        .await?;
+    found.into_iter().rev().map(rows::scene_line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::super::SqliteStore;
+    use super::*;
+    use crate::domain::{Context, Mode, Question, RunId, Source, Usd, User};
+    use crate::journal::{Accepted, ActionIntake, ActionOutcome, Ending, Finished, Store as _};
+
+    const FULL: i64 = 2;
+
+    async fn synchronous(store: &SqliteStore) -> i64 {
+        let (level,): (i64,) = sqlx::query_as("PRAGMA synchronous").fetch_one(&store.writer).await.unwrap();
+        level
+    }
+
+    #[tokio::test]
+    async fn what_costs_money_waits_for_the_disk_also_after_an_action_that_did_not() {
+        let folder = TempDir::new().unwrap();
+        let store = SqliteStore::open(&folder.path().join("a.db"), "o").await.unwrap();
+        assert_eq!(synchronous(&store).await, FULL);
+        let question = Question {
+            source: Source::Http,
+            mode: Mode::Ask,
+            user: User { id: "u".into(), name: String::new() },
+            context: Context::default(),
+            message: "roll 1d6".into(),
+            attachments: vec![],
+        };
+        let accepted = Accepted {
+            question,
+            action: Some(ActionIntake::default()),
+            continues: None,
+            correlation_id: None,
+            cap: Usd::ZERO,
+            seed: 1,
+            config_hash: String::new(),
+            prompts_hash: String::new(),
+            version: String::new(),
+        };
+        for n in 1..=3_u128 {
+            let (id, at) = (RunId::from_uuid(uuid::Uuid::from_u128(n)), Timestamp::UNIX_EPOCH);
+            let ending = Ending::Acted { outcome: ActionOutcome::Executed, response: serde_json::json!({}) };
+            let end = Event::Finished(Box::new(Finished { ending, spent: Usd::ZERO }));
+            let run = NewRun {
+                id,
+                at,
+                accepted: accepted.clone(),
+                idempotency_key: None,
+                body_hash: String::new(),
+                limits: vec![],
+            };
+            assert_eq!(store.begin(run, Then::End(vec![end])).await.unwrap(), Begun::Ended);
+            assert_eq!(synchronous(&store).await, FULL);
+        }
+    }
+}

@@ -47,21 +47,24 @@ impl<'a> Facts<'a> {
 
     /// What the agents changed in a round, and why.
     fn revisions(&self, round: u8) -> Value {
-        let revised = self.events.iter().filter_map(|event| match event {
-            Event::AgentFinished(finished) if finished.round == round => {
-                let (reasons, refused) = finished
-                    .revision
-                    .as_ref()
-                    .map(|revision| (&revision.reasons[..], &revision.refused[..]))
-                    .unwrap_or_default();
-                let failed = match &finished.outcome {
-                    AgentOutcome::Failed { cause, .. } => Some(cause),
-                    AgentOutcome::Answered { .. } => None,
-                };
-                Some(json!({ "agent": finished.agent, "reasons": reasons, "refused": refused, "failed": failed,
-                             "anew": failed.is_none() && finished.revision.is_none() }))
-            }
+        let of_round = self.events.iter().filter_map(|event| match event {
+            Event::AgentFinished(finished) if finished.round == round => Some(finished),
             _ => None,
+        });
+        let mut finished: Vec<_> = of_round.collect();
+        finished.sort_by_key(|finished| finished.agent);
+        let revised = finished.into_iter().map(|finished| {
+            let (reasons, refused) = finished
+                .revision
+                .as_ref()
+                .map(|revision| (&revision.reasons[..], &revision.refused[..]))
+                .unwrap_or_default();
+            let failed = match &finished.outcome {
+                AgentOutcome::Failed { cause, .. } => Some(cause),
+                AgentOutcome::Answered { .. } => None,
+            };
+            json!({ "agent": finished.agent, "reasons": reasons, "refused": refused, "failed": failed,
+                             "anew": failed.is_none() && finished.revision.is_none() })
         });
         Value::Array(revised.collect())
     }

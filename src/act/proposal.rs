@@ -74,7 +74,7 @@ fn given(args: Map<String, Value>) -> Value {
 }
 
 impl Proposal {
-    fn into_event(self, raw: &str) -> Proposed {
+    fn into_event(self, raw: &str, mended: bool) -> Proposed {
         let alternatives = self.alternatives.into_iter().take(2);
         Proposed {
             ok: self.ok,
@@ -86,6 +86,7 @@ impl Proposal {
                 .map(|other| ProposedCommand { action: cut(&other.action, 100), args: given(other.args) })
                 .collect(),
             raw: cut(raw, RAW_CHARS),
+            mended,
             reused_from: None,
         }
     }
@@ -101,6 +102,7 @@ pub fn declined_by_stub() -> Proposed {
         reason: "the stub proposes nothing".into(),
         alternatives: vec![],
         raw: String::new(),
+        mended: false,
         reused_from: None,
     }
 }
@@ -134,5 +136,5 @@ pub async fn propose(
         },
         _ => String::new(),
     };
-    Ok(bought.map(|proposal| proposal.into_event(&raw)))
+    Ok(bought.map(|told| told.value.into_event(&raw, told.mended)))
 }

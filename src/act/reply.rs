@@ -127,6 +127,9 @@ pub struct Choice {
     pub args: Value,
 }
 
+/// Below this confidence the user is given a choice.
+pub const SURE_ENOUGH: f64 = 0.5;
+
 /// What is said when nobody knows what is meant.
 pub const UNKNOWN: &str = "I do not know which command you mean. Say \"help\" to see what I can do.";
 
@@ -153,7 +156,7 @@ impl Reply {
     ) -> Self {
         let mut reply = proposal((action.name(), action.arguments(), proposed.confidence), &proposed.reason, source);
         reply.proposal = Some(Offer { id: run.to_string(), expires_at: expires_at.to_string() });
-        if !others.is_empty() {
+        if proposed.confidence < SURE_ENOUGH {
             let all = std::iter::once(action).chain(others).enumerate();
             reply.choices = all.map(|(i, a)| Choice { choice: i + 1, action: a.name(), args: a.arguments() }).collect();
         }

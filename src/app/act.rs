@@ -283,11 +283,15 @@ impl App {
             channel_id: question.context.channel_id.clone(),
         };
         let lines = self.store.scene(&scene, SCENE_LINES).await.unwrap_or_default();
-        let spoken = |message: &str| !matches!(phrases::read(message), Reading::Clear(Action::Ooc(_)));
-        let lines: Vec<String> =
-            lines.iter().filter(|line| spoken(&line.message)).map(|line| crate::act::cut(&line.message, 300)).collect();
+        // Deeds are seen by everybody; what somebody has noted for himself, or said out of character, is not told on.
+        let spoken = |message: &str| matches!(phrases::read(message), Reading::Clear(Action::Do(_)));
+        let lines: Vec<String> = lines
+            .iter()
+            .filter(|line| spoken(&line.message))
+            .map(|line| crate::act::cut(&on_one_line(&line.message), 300))
+            .collect();
         let mut told = question.clone();
-        told.message = format!("new: {}", narration(&arguments.deed, &done.result, &lines));
+        told.message = format!("new: {}", narration(&on_one_line(&arguments.deed), &done.result, &lines));
         // A conversation of its own: a question of the committee about it is not answered by what is said in the channel.
         told.context.channel_id = Some(format!("{}/narration", crate::act::cut(place, 180)));
         told.context.message_id = None;
@@ -332,7 +336,7 @@ impl App {
         match self.store.begin(new, Then::End(events)).await? {
             Begun::Ended | Begun::Held(_) => Ok(Acted { run: Some(id), response }),
             Begun::Not(_) if confirms.is_some() => Err(Rejected::ProposalGone("the proposal was confirmed already")),
-            Begun::Not(not) => self.not_begun(not, Usd::ZERO).await,
+            Begun::Not(not) => self.not_begun(not, Usd::ZERO, vec![]).await,
         }
     }
 
@@ -352,13 +356,19 @@ impl App {
     }
 
     /// What is said of an action that was not begun.
-    pub(super) async fn not_begun(&self, not: Acceptance, needed: Usd) -> Result<Acted, Rejected> {
+    pub(super) async fn not_begun(
+        &self,
+        not: Acceptance,
+        needed: Usd,
+        limits: Vec<SpendingLimit>,
+    ) -> Result<Acted, Rejected> {
         match not {
             Acceptance::Joined(run) => self.told(run).await,
             Acceptance::KeyReused(run) => Err(Rejected::KeyReused { run }),
             Acceptance::OverLimit { scope, left } => {
                 let now = self.clock.now();
-                let limit = SpendingLimit { scope, since: now, most: left };
+                let limit = limits.into_iter().find(|limit| limit.scope == scope);
+                let limit = limit.unwrap_or(SpendingLimit { scope, since: now, most: left });
                 let (store, policy) = (&*self.store, &self.config.policy);
                 let spent = super::spending::spent(store, policy, (limit, left, needed), now).await?;
                 Err(Rejected::Spent(Box::new(spent)))
@@ -402,6 +412,11 @@ pub(super) fn permitted(action: &Action, rules: &ActionRules) -> Result<(), (Str
 
 fn not_allowed(command: CommandName) -> Reply {
     Reply::declined("not_allowed", format!("The command {command} is not allowed here."))
+}
+
+/// What a player writes, so that no line of it can pass for one of the service's.
+fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn disabled() -> Acted {

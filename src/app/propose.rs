@@ -11,14 +11,11 @@ use super::act::{self, Acted, Asked};
 use super::{App, Rejected, spending};
 use crate::act::commands::{Action, execute};
 use crate::act::gates::{self, Passage};
-use crate::act::reply::{self, Reply};
+use crate::act::reply::{self, Reply, SURE_ENOUGH};
 use crate::act::{Kept, MOST_PROPOSED_CHARS, Scene, declined_by_stub, propose};
 use crate::committee::Failure;
 use crate::domain::{ActionMode, CommandName};
 use crate::journal::{Begun, Ending, Event, Executed, Lease, Parsed, Proposed, RunContext, Stop, Then};
-
-/// Below this confidence the user is given a choice.
-const SURE_ENOUGH: f64 = 0.5;
 
 /// What came of asking.
 enum Planned {
@@ -34,7 +31,7 @@ impl App {
         let policy = &self.config.policy;
         let proposer = &policy.actions.proposer;
         let too_long = asked.question.message.chars().count() > MOST_PROPOSED_CHARS;
-        if !proposer.enabled || too_long || asked.rules.proposer_commands.is_empty() {
+        if !proposer.enabled || too_long || asked.rules.proposable().is_empty() {
             return self.conclude(asked, vec![], &Reply::unknown()).await;
         }
         if proposer.provider.is_none() {
@@ -58,9 +55,9 @@ impl App {
             intake: asked.intake.clone(),
             ..asked
         };
-        let lease = match self.store.begin(self.new_action(copy, seed, cap, limits), held).await? {
+        let lease = match self.store.begin(self.new_action(copy, seed, cap, limits.clone()), held).await? {
             Begun::Held(lease) => lease,
-            Begun::Not(not) => return self.not_begun(not, cap).await,
+            Begun::Not(not) => return self.not_begun(not, cap, limits).await,
             Begun::Ended => return self.told(asked.id).await,
         };
         // The client may go away; the action is brought to its end all the same.
@@ -135,8 +132,8 @@ impl App {
             return Ok(Planned::TooSlow);
         }
         *kept = Kept::Tried;
-        let allowed = &asked.rules.proposer_commands;
-        match propose(run, &self.committee, allowed, &asked.question.message, until).await {
+        let allowed = asked.rules.proposable();
+        match propose(run, &self.committee, &allowed, &asked.question.message, until).await {
             Ok(Ok(proposed)) => {
                 *kept = Kept::Known(Instant::now(), asked.id, Box::new(proposed.clone()));
                 Ok(Planned::Proposed(proposed))
@@ -158,8 +155,14 @@ impl App {
             return Ok(Reply::unknown());
         }
         let policy = &self.config.policy.actions;
-        let Passage { mut checked, action, execute } =
+        let Passage { mut checked, action, mut execute } =
             gates::pass(action, args, *confidence, &asked.rules, &policy.proposer);
+        if execute && proposed.mended {
+            execute = false;
+            if let Some(last) = checked.last_mut() {
+                (last.passed, last.why) = (false, "the model's answer had to be mended".to_owned());
+            }
+        }
         // On trial, nothing that passes is more than understood.
         let shadow = action.as_ref().and_then(|action| act::permitted(action, &asked.rules).err());
         if let Some((why, _)) = &shadow {

@@ -231,6 +231,9 @@ impl Runner {
                     look_for_dead = Instant::now() + runner.lease();
                 }
                 runner.take_over().await;
+                if let Err(error) = runner.0.store.tidy().await {
+                    tracing::debug!(%error, "the database could not be tidied");
+                }
                 if let Some(metrics) = super::meters::metrics() {
                     metrics.run_upkeep();
                 }

@@ -187,7 +187,7 @@ pub async fn buy_once<T>(
     house: &Committee,
     ask: &Ask<'_>,
     wanted: &Value,
-) -> Result<Result<T, Unbought>, Failure>
+) -> Result<Result<(T, bool), Unbought>, Failure>
 where
     T: DeserializeOwned + JsonSchema,
 {
@@ -208,7 +208,9 @@ where
         CallResult::Failed { cause, detail, .. } => return Ok(Err(Unbought::new(&cause, detail))),
     };
     let schema = schemars::schema_for!(T).to_value();
-    Ok(structured::parse::<T>(&answer.text, &schema).map(|parsed| parsed.value).map_err(|problems| {
+    let cut = answer.stop == CallStop::MaxTokens;
+    let parsed = structured::parse::<T>(&answer.text, &schema);
+    Ok(parsed.map(|parsed| (parsed.value, cut || !parsed.clean)).map_err(|problems| {
         let detail = problems.iter().take(3).map(ToString::to_string).collect::<Vec<_>>().join("; ");
         Unbought::new("malformed output", detail)
     }))

@@ -31,6 +31,13 @@ pub struct Consultation<'a> {
     pub until: Instant,
 }
 
+/// What was answered.
+pub struct Told<T> {
+    pub value: T,
+    /// The JSON was not as it should be, or it was cut at the token limit.
+    pub mended: bool,
+}
+
 /// Asks. The inner error is a short cause, such as "timed out" or "malformed output".
 ///
 /// # Errors
@@ -39,7 +46,7 @@ pub async fn consult<T>(
     run: &RunContext,
     house: &Committee,
     asked: Consultation<'_>,
-) -> Result<Result<T, String>, Failure>
+) -> Result<Result<Told<T>, String>, Failure>
 where
     T: DeserializeOwned + JsonSchema,
 {
@@ -63,5 +70,6 @@ where
         until,
         hedge: Hedge::Never,
     };
-    Ok(buy_once::<T>(run, house, &ask, &schema).await?.map_err(|unbought| unbought.cause))
+    let bought = buy_once::<T>(run, house, &ask, &schema).await?;
+    Ok(bought.map(|(value, mended)| Told { value, mended }).map_err(|unbought| unbought.cause))
 }

@@ -111,6 +111,13 @@ pub struct ActionRules {
     pub shadow: bool,
 }
 
+impl ActionRules {
+    /// What a model is told of: the commands that it may propose and that are allowed here.
+    pub fn proposable(&self) -> BTreeSet<CommandName> {
+        self.proposer_commands.intersection(&self.commands).copied().collect()
+    }
+}
+
 impl ActionsPolicy {
     pub fn rules(&self, guild: Option<&str>) -> ActionRules {
         let own = guild.and_then(|id| self.guilds.get(id));
@@ -120,7 +127,7 @@ impl ActionsPolicy {
         let commands: BTreeSet<CommandName> = self.commands.iter().copied().filter(wanted).collect();
         ActionRules {
             enabled: self.enabled && own.is_none_or(|own| own.enabled),
-            proposer_commands: self.proposer_commands.intersection(&commands).copied().collect(),
+            proposer_commands: self.proposer_commands.clone(),
             commands,
             narration: own.and_then(|own| own.narration).unwrap_or(self.narration),
             shadow: own.and_then(|own| own.shadow).unwrap_or(self.shadow),

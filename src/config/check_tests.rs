@@ -367,10 +367,10 @@ fn a_guild_gets_what_the_house_and_the_guild_allow() {
     let names = |set: &BTreeSet<CommandName>| set.iter().map(|name| name.as_str()).collect::<Vec<_>>();
     let (house, first, second) = (policy.rules(None), policy.rules(Some("g1")), policy.rules(Some("g2")));
     assert_eq!(names(&house.commands), ["roll", "memory.add", "help"]);
-    assert_eq!(names(&house.proposer_commands), ["memory.add"]);
+    assert_eq!(names(&house.proposable()), ["memory.add"]);
     assert_eq!((house.enabled, house.narration, house.shadow), (true, true, false));
     assert_eq!(names(&first.commands), ["roll"]);
-    assert_eq!((first.proposer_commands.len(), first.shadow, first.narration), (0, true, true));
+    assert_eq!((first.proposable().len(), first.shadow, first.narration), (0, true, true));
     assert_eq!((second.enabled, second.narration), (false, false));
     assert_eq!(policy.rules(Some("g3")), house);
 }

@@ -493,6 +493,9 @@ pub struct Proposed {
     pub alternatives: Vec<ProposedCommand>,
     /// What was read, as the model wrote it.
     pub raw: String,
+    /// The model's JSON was not as it should be, or cut: such a proposal is never executed without a person's word.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mended: bool,
     /// The action whose model call gave this, when nothing was bought.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused_from: Option<RunId>,

@@ -430,6 +430,12 @@ pub trait Store: Send + Sync {
     /// Removes at most `most` of those, with their journals; the oldest first. Returns how many went.
     async fn prune(&self, before: Timestamp, most: u32) -> Result<u64, Error>;
 
+    /// Housekeeping that writers need not wait for; called about once a second.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]; nothing is lost by it.
+    async fn tidy(&self) -> Result<(), Error>;
+
     /// Writes a consistent copy of the whole database to a file that is new or empty while the service runs.
     ///
     /// # Errors

@@ -207,6 +207,7 @@ async fn the_committee_tells_a_deed_and_cannot_change_its_dice() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, Setup::default().set("/policy/actions", json!({ "narration": true }))).await;
     act(&app, "ben", "(( not in the story ))").await;
+    act(&app, "ben", "remember that my pin is 471147").await;
     act(&app, "ben", "I climb the tower").await;
     let answer = act(&app, "ada", "I sneak along the wall").await;
     let result = &answer.body["actions"][0]["result"];
@@ -216,7 +217,9 @@ async fn the_committee_tells_a_deed_and_cannot_change_its_dice() {
     let asked = &views::accepted(&entries).unwrap().question;
     assert!(asked.message.contains(result["mechanics"]["text"].as_str().unwrap()), "{}", asked.message);
     assert!(
-        asked.message.contains("I climb the tower") && !asked.message.contains("not in the story"),
+        asked.message.contains("I climb the tower")
+            && !asked.message.contains("not in the story")
+            && !asked.message.contains("471147"),
         "{}",
         asked.message
     );

@@ -44,6 +44,23 @@ async fn only_safe_commands_run_without_a_word_and_only_if_all_three_conditions_
 }
 
 #[tokio::test]
+async fn what_had_to_be_mended_is_offered_and_never_executed() {
+    let whole = r#"{"ok":true,"confidence":0.95,"action":"memory.add","reason":"r","args":{"content":"pay Bob 10"},"alternatives":[]}"#;
+    let texts = [
+        (whole.to_owned(), true),
+        (whole.replace("0.95", "\"0.95\""), false),
+        (whole.replace(" 10\"},\"alternatives\":[]}", " 10"), false),
+    ];
+    for (text, executed) in texts {
+        let provider = MockProvider::start().await;
+        provider.reply_text("proposal", text.clone());
+        let app = TestApp::with(&provider, proposing().env("PROPOSER_ALLOW_AUTOEXEC", "true")).await;
+        let answer = act(&app, "ada", "well, Bob and so on").await;
+        assert_eq!(answer.keys.contains(&"executed".to_owned()), executed, "{text}: {}", answer.body);
+    }
+}
+
+#[tokio::test]
 async fn every_gate_stops_what_it_is_there_for_and_the_journal_names_it() {
     let rules = json!({
         "proposerCommands": ["roll", "memory.add", "sheet.create"],
@@ -52,7 +69,7 @@ async fn every_gate_stops_what_it_is_there_for_and_the_journal_names_it() {
     let cases = [
         (proposal("bananas", json!({}), 0.9), vec!["allowlist!"]),
         (proposal("help", json!({}), 0.9), vec!["allowlist!"]),
-        (proposal("sheet.create", json!({ "name": "Aria" }), 0.9), vec!["allowlist!"]),
+        (proposal("sheet.create", json!({ "name": "Aria" }), 0.9), vec!["allowlist", "schema", "policy!"]),
         (proposal("roll", json!({ "expression": "rm -rf /" }), 0.9), vec!["allowlist", "schema!"]),
         (proposal("roll", json!({ "expression": "99999d6" }), 0.9), vec!["allowlist", "schema!"]),
         (proposal("roll", json!({}), 0.9), vec!["allowlist", "schema!"]),

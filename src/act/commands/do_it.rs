@@ -78,9 +78,10 @@ const SKILLS: [(Skill, &[&str]); 16] = [
 /// The skill that a deed is about, by whole words.
 pub fn skill_of(deed: &str) -> Option<Skill> {
     let lower = format!(" {} ", deed.to_lowercase().replace(|c: char| !c.is_alphanumeric(), " "));
-    let starts = |word: &str| {
+    let begins = |word: &str| {
         let word = word.trim_end();
-        lower.match_indices(word).any(|(at, _)| {
+        lower.match_indices(word).map(|(at, _)| at).find(|at| {
+            let at = *at;
             let before = lower.get(..at).is_some_and(|text| text.ends_with(' '));
             let rest = lower.get(at + word.len()..).unwrap_or("");
             // sneak, sneaks, sneaking; but not "hide" in "hideous".
@@ -88,8 +89,9 @@ pub fn skill_of(deed: &str) -> Option<Skill> {
             before && matches!(ending, "" | "s" | "es" | "ed" | "d" | "ing" | "ning" | "ping" | "ming" | "ting")
         })
     };
-    let first = |words: &[&str]| words.iter().any(|word| starts(word));
-    SKILLS.iter().find(|(_, words)| first(words)).map(|(skill, _)| *skill)
+    let first = |words: &[&str]| words.iter().filter_map(|word| begins(word)).min();
+    let found = SKILLS.iter().filter_map(|(skill, words)| Some((first(words)?, *skill)));
+    found.min_by_key(|(at, _)| *at).map(|(_, skill)| skill)
 }
 
 /// How well it went, by the total alone: the tiers are fixed.

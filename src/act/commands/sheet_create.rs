@@ -40,7 +40,16 @@ pub(super) fn execute(sheet: &Sheet, facts: &Facts) -> Result<Done, Refusal> {
         let message = format!("You have {MOST_SHEETS} sheets, which is all that there is room for.");
         return Err(Refusal { error: "too_many", message });
     }
+    // Said in a few words, a character would take the place of one that was written down with care.
+    let bare = json!(sheet)
+        .as_object()
+        .is_some_and(|keys| keys.keys().all(|key| matches!(key.as_str(), "name" | "class" | "level")));
     let name = echo(&sheet.name);
+    if known && bare {
+        let how = "/sheet create {\"name\": ..., \"abilities\": {...}}";
+        let message = format!("There is a sheet of {name} already. To replace it, give the whole sheet: {how}");
+        return Err(Refusal { error: "invalid_arguments", message });
+    }
     let text =
         if known { format!("The sheet of {name} is replaced.") } else { format!("The sheet of {name} is kept.") };
     let effect = Effect::Sheet { name: sheet.name.clone(), sheet: json!(sheet) };

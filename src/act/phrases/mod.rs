@@ -34,6 +34,7 @@ pub enum Reading {
 /// Reads a text.
 pub fn read(message: &str) -> Reading {
     let text = message.trim();
+    let text = text.strip_prefix("/act ").map_or(text, str::trim_start);
     if let Some(rest) = text.strip_prefix('/') {
         return explicit(rest);
     }
@@ -84,6 +85,15 @@ fn explicit(text: &str) -> Reading {
             Err(error) => Reading::Wrong { command, problem: format!("the arguments are not JSON: {error}") },
         };
     }
+    if rest.starts_with("--") {
+        return match options(command, rest) {
+            Ok(arguments) => reading(command, arguments),
+            Err(problem) => Reading::Wrong { command, problem },
+        };
+    }
+    if rest.starts_with('[') && command != CommandName::Ooc {
+        return Reading::Wrong { command, problem: "the arguments are a JSON object, {\"...\": ...}".to_owned() };
+    }
     let arguments = match command {
         CommandName::Roll => match rolls::expression(rest) {
             Some(arguments) => arguments,
@@ -110,6 +120,40 @@ fn explicit(text: &str) -> Reading {
         CommandName::Help => json!({ "command": rest }),
     };
     reading(command, arguments)
+}
+
+/// Arguments as on a command line: `--expr 2d6+3`, `--ability DEX --dc 15`, `--json {...}`, `--message ...`.
+///
+/// # Errors
+/// What is wrong with them.
+fn options(command: CommandName, text: &str) -> Result<Value, String> {
+    let mut arguments = serde_json::Map::new();
+    for part in text.split("--").filter(|part| !part.trim().is_empty()) {
+        let (option, value) = part.trim().split_once(char::is_whitespace).unwrap_or((part.trim(), ""));
+        let value = value.trim();
+        let name = match (option, command) {
+            ("json", _) => {
+                let Ok(Value::Object(all)) = serde_json::from_str(value) else {
+                    return Err("--json takes a JSON object".to_owned());
+                };
+                arguments.extend(all);
+                continue;
+            }
+            ("expr" | "expression", CommandName::Roll) => "expression",
+            ("message", CommandName::Do) => "deed",
+            ("message", CommandName::Ooc) => "remark",
+            ("message", CommandName::MemoryAdd) => "content",
+            (option, _) => option,
+        };
+        let lower = value.to_lowercase();
+        let read = match (name, lower.parse::<i64>()) {
+            ("dc" | "modifier" | "level", Ok(number)) => json!(number),
+            ("ability" | "skill" | "advantage", _) => json!(lower),
+            _ => json!(value.trim_matches('"')),
+        };
+        arguments.insert(name.to_owned(), read);
+    }
+    Ok(Value::Object(arguments))
 }
 
 /// A regular expression of this file. One that is wrong matches nothing, which the tests would see.

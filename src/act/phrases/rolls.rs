@@ -17,7 +17,8 @@ patterns! {
     TAIL = r"\s*(?:,\s*)?(?:for me|please|pls|thanks|thank you|thx|now|will you|would you)$";
     NAMED = r"^(?:(?:my|the|some)\s+)?(?P<label>[a-z][a-z '’]{0,40}?)\s*:\s*(?P<rest>.+)$";
     PURPOSE = r"^(?P<dice>.+?)\s+(?:for|to|as|against)\s+(?P<label>[^:;?]{1,120})$";
-    DIE_WORD = r"\d\s?d\s?\d";
+    AFTERWARDS = r"^(?P<dice>.+?)\s+(?P<purpose>(?:for|to)\s+[a-z '’]{1,40}?)\s*,?\s+(?P<more>(?:plus|minus|add|\+|-)\s*\d+|with\s+(?:dis)?advantage|(?:and\s+)?(?:drop|keep)\s+the\s+[a-z ]{3,20})$";
+    UNFIT = r"\d|[+,*/]|\b(?:and|plus|minus|add|advantage|disadvantage|drop|keep|best|highest|lowest|worst|reroll|ones|twice|double|times|again|dc|not|never|is|are|was|each|unless|if|but|sale|example|avoid|advice)\b";
     COUPLE = r"\b(?:a\s+)?(?:couple|pair)\s+of\b";
     DOZEN = r"\b(?:a\s+)?dozen\b";
     SIDED = r"\b(?P<n>\d+|an?|the)\s+(?P<s>\d+)[\s-]*sided\s+(?:dice|dies|die)\b";
@@ -48,13 +49,17 @@ pub(super) fn read(text: &str) -> Option<Found> {
         let count = count(coins.name("n")?.as_str())?;
         return Some((CommandName::Roll, json!({ "expression": format!("{count}d2") })));
     }
-    let dice = match capture(&ORDER, plain) {
-        Some(rest) => rest,
-        // Without a verb, dice come first, and it is no question.
-        None if is(&DICE_FIRST, plain) && !lower.trim().ends_with('?') => plain.to_owned(),
+    let (dice, words) = match capture(&ORDER, plain) {
+        Some(rest) => (rest, usize::MAX),
+        // Without a verb, dice come first, it is no question, and what they are for is said in few words.
+        None if is(&DICE_FIRST, plain) && !lower.trim().ends_with('?') => (plain.to_owned(), 3),
         None => return None,
     };
-    Some((CommandName::Roll, expression(&dice)?))
+    let found = expression(&dice)?;
+    let text = |name: &str| found.get(name).and_then(Value::as_str).unwrap_or_default();
+    let rolls = Expression::parse(text("expression")).is_ok_and(|e| e.has_dice());
+    let fits = text("label").split_whitespace().count() <= words;
+    (rolls && fits).then_some((CommandName::Roll, found))
 }
 
 /// The arguments of dice in words, of which every one is understood.
@@ -72,10 +77,18 @@ pub(super) fn expression(text: &str) -> Option<Value> {
     let labelled = |pattern: &LazyLock<Option<Regex>>, dice: &str| -> Option<Value> {
         let captures = pattern.as_ref()?.captures(&text)?;
         let (dice, label) = (captures.name(dice)?.as_str(), captures.name("label")?.as_str().trim().to_owned());
-        let expression = understood(dice).filter(|_| !is(&DIE_WORD, &label))?;
+        // What may change the roll is no label.
+        let expression = understood(dice).filter(|_| !is(&UNFIT, &label))?;
         Some(json!({ "expression": expression, "label": label }))
     };
-    labelled(&PURPOSE, "dice").or_else(|| labelled(&NAMED, "rest"))
+    let reordered = || -> Option<Value> {
+        let captures = AFTERWARDS.as_ref()?.captures(&text)?;
+        let part = |name: &str| captures.name(name).map_or("", |m| m.as_str());
+        let label = part("purpose").split_once(' ').map_or("", |(_, label)| label.trim()).to_owned();
+        let expression = understood(&format!("{} {}", part("dice"), part("more"))).filter(|_| !is(&UNFIT, &label))?;
+        Some(json!({ "expression": expression, "label": label }))
+    };
+    reordered().or_else(|| labelled(&PURPOSE, "dice")).or_else(|| labelled(&NAMED, "rest"))
 }
 
 /// The expression that words come to, if they come to one and nothing is left.

@@ -60,7 +60,7 @@ pub(super) async fn once(pool: &PgPool, lease: &Lease, at: Timestamp, events: &[
     .fetch_optional(&mut *tx)
     .await?;
     let Some((cancel, seq, hash)) = held else { return Err(Error::LeaseLost.into()) };
-    if cancel != 0 && events.iter().any(|event| matches!(event, Event::CallSent(_))) {
+    if cancel != 0 && events.iter().any(|event| matches!(event, Event::CallSent(_) | Event::Executed(_))) {
         return Err(Error::CancelRequested.into());
     }
     let seq = write(&mut tx, lease.run, at, events, (seq, hash)).await?;

@@ -325,6 +325,11 @@ impl Store for PostgresStore {
         archive::prune(&self.pool, before, most).await
     }
 
+    async fn tidy(&self) -> Result<(), Error> {
+        // The server has its own.
+        Ok(())
+    }
+
     async fn backup(&self, _to: &Path) -> Result<(), Error> {
         Err(Error::Unsupported("PostgreSQL has its own tools for a backup: use pg_dump"))
     }

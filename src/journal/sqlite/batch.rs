@@ -101,7 +101,7 @@ async fn one(tx: &mut Transaction<'_, Sqlite>, waiting: &Waiting) -> Result<Resu
     .fetch_optional(&mut **tx)
     .await?;
     let Some((cancel,)) = held else { return Ok(Err(Error::LeaseLost)) };
-    if cancel != 0 && events.iter().any(|event| matches!(event, Event::CallSent(_))) {
+    if cancel != 0 && events.iter().any(|event| matches!(event, Event::CallSent(_) | Event::Executed(_))) {
         return Ok(Err(Error::CancelRequested));
     }
     // One event is written whole or not at all; of several the first may be there when the second proves unwritable.

@@ -37,6 +37,9 @@ const MIGRATIONS: [(i64, &str, &str); 3] = [
     (3, "actions", include_str!("../../../migrations/sqlite/0003_actions.sql")),
 ];
 
+/// Pages of the write-ahead log (4 KiB each) at which a commit stops to move them into the file.
+const LOG_PAGES: u32 = 8000;
+
 /// What a store in a SQLite file may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SqliteBounds {
@@ -58,6 +61,8 @@ pub struct SqliteStore {
     /// An action has left the writing connection at `synchronous = NORMAL`.
     relaxed: Arc<AtomicBool>,
     readers: SqlitePool,
+    /// Moves pages from the write-ahead log into the file, so that no writer has to stop for it.
+    keeper: SqlitePool,
     batch: Batch,
     owners: Owners,
 }
@@ -88,6 +93,8 @@ impl SqliteStore {
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(bounds.patience)
+            // Where nobody tidies, a commit does at this many pages.
+            .pragma("wal_autocheckpoint", LOG_PAGES.to_string())
             .foreign_keys(true);
         if let Some(pages) = bounds.most_pages {
             options = options.pragma("max_page_count", pages.to_string());
@@ -121,8 +128,9 @@ impl SqliteStore {
         );
         migrator.set_locking(false);
         migrator.run(&writer).await?;
+        let keeper = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(options.clone());
         let readers = SqlitePoolOptions::new().max_connections(4).connect_with(options.read_only(true)).await?;
-        Ok(Self { writer, relaxed, readers, batch: Batch::default(), owners: Owners::register(door, owner)? })
+        Ok(Self { writer, relaxed, readers, keeper, batch: Batch::default(), owners: Owners::register(door, owner)? })
     }
 
     async fn transaction(&self) -> Result<Transaction<'_, Sqlite>, Error> {
@@ -387,6 +395,11 @@ impl Store for SqliteStore {
 
     async fn prune(&self, before: Timestamp, most: u32) -> Result<u64, Error> {
         archive::prune(&self.writer, before, most).await
+    }
+
+    async fn tidy(&self) -> Result<(), Error> {
+        self.keeper.execute("PRAGMA wal_checkpoint(PASSIVE)").await?;
+        Ok(())
     }
 
     async fn backup(&self, to: &Path) -> Result<(), Error> {

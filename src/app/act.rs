@@ -56,6 +56,8 @@ pub struct Confirmation {
     pub proposal: RunId,
     /// Who and where; its message is empty.
     pub question: Question,
+    /// Where was not said: it is confirmed where it was proposed.
+    pub in_place: bool,
     /// From 1.
     pub choice: usize,
 }
@@ -149,25 +151,28 @@ impl App {
     }
 
     async fn take_confirmation(self: &Arc<Self>, asks: Confirmation, arrived: Instant) -> Result<Acted, Rejected> {
-        let Confirmation { proposal, mut question, choice } = asks;
+        let Confirmation { proposal, mut question, in_place, choice } = asks;
         // The rules of a request, with a message that keeps them.
         question.message = "confirm".into();
         let problems = check(&mut question, &self.config.policy.limits);
         if !problems.is_empty() {
             return Err(Rejected::Invalid(problems));
         }
-        let rules = self.config.policy.actions.rules(question.context.guild_id.as_deref());
-        if !rules.enabled {
-            return Ok(disabled());
-        }
         self.pace_action(&question)?;
         let entries = self.store.entries(proposal, 0).await?;
         let Some(accepted) = views::accepted(&entries).filter(|accepted| accepted.kind() == RunKind::Action) else {
             return Err(Rejected::NoSuchProposal);
         };
+        if in_place {
+            question.context = accepted.question.context.clone();
+        }
         let asker = |q: &Question| (q.source, q.user.id.clone(), q.context.guild_id.clone());
         if asker(&accepted.question) != asker(&question) {
             return Err(Rejected::NoSuchProposal);
+        }
+        let rules = self.config.policy.actions.rules(question.context.guild_id.as_deref());
+        if !rules.enabled {
+            return Ok(disabled());
         }
         let offer = match views::finished(&entries).map(|finished| &finished.ending) {
             Some(Ending::Acted { outcome: ActionOutcome::Offered, response }) => response,

@@ -135,7 +135,10 @@ async fn here(env: &Env, question: Question, arguments: &ActArguments) -> Exit {
         Err(error) => return fail(Exit::Unexpected, error),
     };
     let acted = match arguments.confirm {
-        Some(proposal) => app.confirm(Confirmation { proposal, question, choice: arguments.choice }).await,
+        Some(proposal) => {
+            let choice = arguments.choice;
+            app.confirm(Confirmation { proposal, question, in_place: false, choice }).await
+        }
         None => app.act(Submission { question, idempotency_key: None, correlation_id: None }).await,
     };
     let acted = match acted {

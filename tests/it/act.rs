@@ -132,6 +132,23 @@ async fn a_proposal_waits_for_its_users_word_and_is_executed_once() {
 }
 
 #[tokio::test]
+async fn a_confirmation_without_a_place_is_for_where_it_was_proposed() {
+    let provider = MockProvider::start().await;
+    provider.reply_with("proposal", proposal("memory.add", json!({ "content": "buy rope" }), 0.94));
+    let app = TestApp::with(&provider, proposing()).await;
+    let offered = act(&app, "ada", "rope, keep it in mind").await;
+    let path = format!("/api/act/proposals/{}/confirm", offered.run.unwrap());
+    let without_a_place = |user: &str| {
+        let mut body = said(user, "the text of the action, sent again");
+        body.as_object_mut().unwrap().remove("context");
+        body
+    };
+    assert_eq!(post(&app, &path, &without_a_place("ben")).await.status, 404);
+    assert_eq!(post(&app, &path, &without_a_place("ada")).await.body["executed"], true);
+    assert_eq!(post(&app, &path, &without_a_place("ada")).await.status, 409);
+}
+
+#[tokio::test]
 async fn a_hundred_that_confirm_at_once_execute_it_once() {
     let provider = MockProvider::start().await;
     provider.reply_with("proposal", proposal("memory.add", json!({ "content": "buy rope" }), 0.94));
@@ -159,7 +176,8 @@ async fn a_proposal_expires() {
     let later = conclave::clock::Clock::System.now().saturating_add(jiff::SignedDuration::from_hours(1)).unwrap();
     let late = conclave::app::App::start(config, conclave::clock::Clock::fixed(later)).await.unwrap();
     let question = conclave::http::action(said("ada", "x").to_string().as_bytes()).unwrap();
-    let confirmation = conclave::app::Confirmation { proposal: offered.run.unwrap(), question, choice: 1 };
+    let confirmation =
+        conclave::app::Confirmation { proposal: offered.run.unwrap(), question, in_place: false, choice: 1 };
     let refused = late.confirm(confirmation).await.unwrap_err();
     assert_eq!(refused.to_string(), "the proposal has expired");
     assert_eq!(confirm(&app, "ada", &offered).await.status, 200);

@@ -40,7 +40,12 @@ pub(in crate::http) struct ActBody {
 pub(in crate::http) struct ConfirmBody {
     source: Source,
     user: UserBody,
-    context: ContextBody,
+    /// Default: that of the proposal.
+    context: Option<ContextBody>,
+    /// Not read: the body of the action may be sent again.
+    #[serde(rename = "message")]
+    #[schemars(length(max = 32000))]
+    _message: Option<String>,
     /// Which of several readings; default 1, the first.
     #[schemars(range(min = 1, max = 3))]
     choice: Option<usize>,
@@ -109,8 +114,8 @@ pub(in crate::http) fn about_confirm(schemas: &mut Schemas) -> Operation {
     });
     Operation::new("confirmProposal", "actions", "Have a proposed command executed")
         .about(
-            "Once, before it expires, and only by the user for whom it was proposed: the same `source`, `user.id` and \
-             `context.guildId`. That of somebody else is not found.",
+            "Once, before it expires, and only by the user for whom it was proposed: the same `source`, `user.id` and, if \
+             `context` is given, `context.guildId`. That of somebody else is not found.",
         )
         .sample(" -H \"Content-Type: application/json\" -d @confirmation.json")
         .path("id", super::run_bodies::id(), "The proposal.")
@@ -155,9 +160,11 @@ pub(in crate::http) async fn confirm(
     let proposal = parse(id).map_err(|_| Problem::no_such_proposal())?;
     let (parts, body) = request.into_parts();
     let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
-    let ConfirmBody { source, user, context, choice } = shaped(&bytes, CONFIRM.as_ref())?;
-    let question = question(source, user, context, String::new());
-    Ok(answer(app.confirm(Confirmation { proposal, question, choice: choice.unwrap_or(1) }).await?))
+    let ConfirmBody { source, user, context, choice, .. } = shaped(&bytes, CONFIRM.as_ref())?;
+    let in_place = context.is_none();
+    let question = question(source, user, context.unwrap_or_default(), String::new());
+    let choice = choice.unwrap_or(1);
+    Ok(answer(app.confirm(Confirmation { proposal, question, in_place, choice }).await?))
 }
 
 fn question(source: Source, user: UserBody, context: ContextBody, message: String) -> Question {

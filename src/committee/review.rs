@@ -65,7 +65,7 @@ struct Board {
     notes: Vec<String>,
 }
 
-/// What the members find of the claims; empty if nobody can be asked. Recorded once.
+/// Has the members check the claims, and records what they find, once; `revisions` is set aside for those who revise after it.
 ///
 /// # Errors
 /// As every call.

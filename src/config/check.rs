@@ -39,22 +39,27 @@ pub fn load(env: &Env) -> Result<Config, Problems> {
     }
 }
 
+/// The config file's text; that of an empty file if there is none and nobody named one.
+fn text_or_nothing(env: &Env) -> Result<String, Problems> {
+    let path = env.get_or("CONCLAVE_CONFIG", DEFAULT_CONFIG);
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && env.get("CONCLAVE_CONFIG").is_none() => {
+            Ok("{}".into())
+        }
+        Err(error) => {
+            let detail = format!("cannot read the config file {path:?}: {}", error.kind());
+            Err(Problems(vec![Problem { place: "CONCLAVE_CONFIG".into(), detail }]))
+        }
+    }
+}
+
 /// The policy alone, for what calls no model and needs no key. Without a config file it is the built-in one.
 ///
 /// # Errors
 /// Every problem of the file's shape and of its policy, in one list.
 pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
-    let path = env.get_or("CONCLAVE_CONFIG", DEFAULT_CONFIG);
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && env.get("CONCLAVE_CONFIG").is_none() => {
-            "{}".into()
-        }
-        Err(error) => {
-            let detail = format!("cannot read the config file {path:?}: {}", error.kind());
-            return Err(Problems(vec![Problem { place: "CONCLAVE_CONFIG".into(), detail }]));
-        }
-    };
+    let text = text_or_nothing(env)?;
     let shaped = match serde_json::from_str::<Value>(&text) {
         Ok(value) => shape(value),
         Err(error) => {
@@ -78,17 +83,7 @@ pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
 /// # Errors
 /// Every problem of the file's shape, of its policy and of the environment, in one list.
 pub fn without_models(env: &Env) -> Result<Config, Problems> {
-    let path = env.get_or("CONCLAVE_CONFIG", DEFAULT_CONFIG);
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && env.get("CONCLAVE_CONFIG").is_none() => {
-            "{}".into()
-        }
-        Err(error) => {
-            let detail = format!("cannot read the config file {path:?}: {}", error.kind());
-            return Err(Problems(vec![Problem { place: "CONCLAVE_CONFIG".into(), detail }]));
-        }
-    };
+    let text = text_or_nothing(env)?;
     let shaped = match serde_json::from_str::<Value>(&text) {
         Ok(value) => shape(value),
         Err(error) => Shaped::unreadable(Problem { place: "/".into(), detail: format!("not valid JSON: {error}") }),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Found, capture, is, pattern};
 use crate::act::dice::Expression;
-use crate::domain::CommandName;
+use crate::domain::{CommandName, number_named};
 
 patterns! {
     // What may stand before the dice: courtesy, and a verb that means dice.
@@ -146,36 +146,10 @@ fn understood(text: &str) -> Option<String> {
 
 /// A small number in words or digits.
 fn count(word: &str) -> Option<u32> {
-    const WORDS: [&str; 21] = [
-        "zero",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "thirteen",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-        "eighteen",
-        "nineteen",
-        "twenty",
-    ];
     match word {
         "a" | "an" | "the" | "another" | "some" => Some(1),
         "thirty" => Some(30),
         "hundred" => Some(100),
-        word => {
-            let at = WORDS.iter().position(|known| *known == word).and_then(|n| u32::try_from(n).ok());
-            at.or_else(|| word.parse().ok())
-        }
+        word => number_named(word).or_else(|| word.parse().ok()),
     }
 }

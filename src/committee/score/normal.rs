@@ -11,6 +11,7 @@ use super::dates::{self, Day};
 use super::pattern::pattern;
 use super::text::{is_content, stem, words};
 use super::units;
+use crate::domain::number_named;
 
 /// A final answer in normal form.
 #[derive(Debug, Clone, PartialEq)]
@@ -241,32 +242,9 @@ fn scale_of(word: &str) -> f64 {
 
 /// "seven" or "Twelve eggs": a number word alone or with one word behind it.
 fn words_for_number(text: &str) -> Option<f64> {
-    const NAMES: [&str; 21] = [
-        "zero",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "thirteen",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-        "eighteen",
-        "nineteen",
-        "twenty",
-    ];
     let found = words(text);
     let first = found.first().filter(|_| found.len() <= 2)?;
-    NAMES.iter().position(|name| *name == first.lower).map(|value| value as f64)
+    number_named(&first.lower).map(f64::from)
 }
 
 /// Mathematics that is more than a number: it has signs of its own, and little prose.

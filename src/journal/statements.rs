@@ -45,11 +45,6 @@ pub(super) const ADD_SPENT: &str = "UPDATE runs SET spent_nanos = spent_nanos + 
 pub(super) const END: &str =
     "UPDATE runs SET state = $1, cause = $2, c_final = $3, finished_ms = $4, owner = NULL WHERE id = $5";
 
-/// As [`END`], with the end of the chain.
-pub(super) const END_AT: &str = "
-    UPDATE runs SET state = $1, cause = $2, c_final = $3, finished_ms = $4, owner = NULL, head_seq = $6, head_hash = $7
-    WHERE id = $5";
-
 /// The spending of finished runs plus the caps of those in flight.
 pub(super) const EXPOSURE: &str = "
     SELECT CAST(COALESCE(SUM(CASE WHEN state IN ('queued', 'running') AND cap_nanos > spent_nanos THEN cap_nanos

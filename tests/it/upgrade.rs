@@ -3,12 +3,24 @@
 
 use std::sync::Arc;
 
-use conclave::journal::{Ending, RunFilter, RunState, SqliteStore, Store as _, verify};
+use conclave::domain::{RunKind, Source};
+use conclave::journal::{Ending, Owner, RunFilter, RunState, SqliteStore, Store as _, verify};
 use tempfile::TempDir;
 
 use crate::support::{MockProvider, Setup, TestApp};
 
-const RELEASED: [(&str, &str); 1] = [("0001", include_str!("../fixtures/database-0001.sql"))];
+const RELEASED: [(&str, &str); 2] =
+    [("0001", include_str!("../fixtures/database-0001.sql")), ("0003", include_str!("../fixtures/database-0003.sql"))];
+
+const CHATS: RunFilter = RunFilter {
+    mode: None,
+    user_id: None,
+    state: None,
+    since: None,
+    before: None,
+    kind: Some(RunKind::Chat),
+    limit: 10,
+};
 
 async fn database(dump: &'static str) -> TempDir {
     let folder = TempDir::new().unwrap();
@@ -25,7 +37,7 @@ async fn every_released_database_comes_up_to_date_with_its_chains_whole() {
         let folder = database(dump).await;
         let store = SqliteStore::open(&folder.path().join("conclave.db"), "new").await.unwrap();
         store.ready().await.unwrap();
-        let rows = store.runs(&RunFilter { limit: 10, ..RunFilter::default() }).await.unwrap();
+        let rows = store.runs(&CHATS).await.unwrap();
         let states: Vec<RunState> = rows.iter().map(|row| row.state).collect();
         assert_eq!(states, [RunState::Running, RunState::Answered], "{version}");
         for row in rows {
@@ -41,7 +53,7 @@ async fn a_run_that_an_older_release_left_is_finished_by_this_one() {
         let folder = Arc::new(database(dump).await);
         let provider = MockProvider::start().await;
         let app = TestApp::on(&provider, Setup::default(), folder).await;
-        let left = app.app.runs(&RunFilter { limit: 1, ..RunFilter::default() }).await.unwrap();
+        let left = app.app.runs(&CHATS).await.unwrap();
         let run = left[0].id;
         app.app.keep_recovering();
         let ending = app.ended(run).await;
@@ -49,6 +61,21 @@ async fn a_run_that_an_older_release_left_is_finished_by_this_one() {
         let row = app.app.run(run).await.unwrap().unwrap();
         assert_eq!(verify(run, &app.entries(run).await, &row.head_hash), Ok(()));
     }
+}
+
+#[tokio::test]
+async fn what_actions_kept_is_found_after_the_upgrade() {
+    let folder = database(RELEASED[1].1).await;
+    let store = SqliteStore::open(&folder.path().join("conclave.db"), "new").await.unwrap();
+    let actions = RunFilter { kind: Some(RunKind::Action), ..CHATS };
+    let rows = store.runs(&actions).await.unwrap();
+    assert_eq!(rows.len(), 3);
+    let owner = Owner { source: Source::Cli, user_id: rows[0].user_id.clone(), guild_id: None };
+    let found = store.memories(&owner, &["dog".into()], 10).await.unwrap();
+    assert_eq!(found.len(), 1, "a memory of before is in the index of words");
+    assert_eq!(store.sheets(&owner).await.unwrap()[0].name, "Aria");
+    let other = Owner { user_id: "somebody".into(), ..owner };
+    assert!(store.memories(&other, &["dog".into()], 10).await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -3,12 +3,13 @@
 //! An action that ends at once is one transaction with `synchronous = NORMAL`: it survives the end of the process, however
 //! that comes, and waits for no disk. Only a crash of the machine may lose the last of them; none has cost money.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use sqlx::QueryBuilder;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
-use sqlx::{Connection as _, QueryBuilder};
 
+use super::writer::Writer;
 use super::{append, chain, insert, spending, until};
 use crate::journal::rows::Change;
 use crate::journal::{
@@ -16,16 +17,10 @@ use crate::journal::{
     Then, rows, statements,
 };
 
-/// Commits need not wait for the disk.
-const BEGIN_RELAXED: &str = "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE";
-
-pub(super) async fn begin(writer: &SqlitePool, relaxed: &AtomicBool, run: NewRun, then: Then) -> Result<Begun, Error> {
+pub(super) async fn begin(writer: &Writer, run: NewRun, then: Then) -> Result<Begun, Error> {
     match then {
         Then::End(events) => {
-            let mut connection = writer.acquire().await?;
-            // The pool sets it back before it lends the connection again.
-            relaxed.store(true, Ordering::SeqCst);
-            let mut tx = connection.begin_with(BEGIN_RELAXED).await?;
+            let mut tx = writer.free_transaction().await?;
             if let Some(not) = refusal(&mut tx, &run).await? {
                 return Ok(Begun::Not(not));
             }
@@ -34,7 +29,7 @@ pub(super) async fn begin(writer: &SqlitePool, relaxed: &AtomicBool, run: NewRun
             Ok(Begun::Ended)
         }
         Then::Hold { owner, lease } => {
-            let mut tx = writer.begin_with("BEGIN IMMEDIATE").await?;
+            let mut tx = writer.transaction().await?;
             if let Some(not) = refusal(&mut tx, &run).await? {
                 return Ok(Begun::Not(not));
             }
@@ -73,42 +68,47 @@ async fn refusal(tx: &mut SqliteConnection, run: &NewRun) -> Result<Option<Accep
     Ok(None)
 }
 
-/// A whole journal in three statements: each statement is a way to the database's thread and back, and these ways are most of
-/// what an action takes.
+/// A whole journal, and the row of its run as it is at the end of it, in one way to the database's thread and back: these
+/// ways are most of what an action takes.
 async fn write_whole(tx: &mut SqliteConnection, run: NewRun, more: Vec<Event>) -> Result<(), Error> {
-    insert(&mut *tx, &run).await?;
-    let (id, at) = (run.id.to_string(), run.at);
-    let events: Vec<Event> = std::iter::once(Event::Accepted(Box::new(run.accepted))).chain(more).collect();
+    let events: Vec<Event> = std::iter::once(Event::Accepted(Box::new(run.accepted.clone()))).chain(more).collect();
     let (mut seq, mut prev) = (0, chain::GENESIS.to_owned());
-    let mut lines = vec![];
+    let (mut lines, mut effects, mut end) = (vec![], vec![], None);
     for event in &events {
-        let line = rows::line(run.id, at, event, seq, &prev)?;
+        let line = rows::line(run.id, run.at, event, seq, &prev)?;
         (seq, prev) = (line.seq, line.hash.clone());
         lines.push(line);
+        match rows::change(event) {
+            Some(Change::Changed(effect)) => effects.push(effect),
+            Some(Change::Ended { state, cause, c_final }) => end = Some((state, cause, c_final)),
+            Some(Change::Spent(_)) | None => {}
+        }
     }
-    let mut insert = QueryBuilder::new("INSERT INTO entries (run, seq, at_ms, key, body, prev, hash) ");
+    let Some((state, cause, c_final)) = end else {
+        return Err(Error::Unwritable("an action that ends at once has no end".into()));
+    };
+    let (id, question, at_ms) = (run.id.to_string(), &run.accepted.question, run.at.as_millisecond());
+    let mut insert = QueryBuilder::new(
+        "INSERT INTO runs (id, state, mode, source, user_id, guild_id, channel_id, message, parent, cap_nanos, accepted_ms,
+                           idempotency_key, body_hash, head_seq, head_hash, kind, cause, c_final, finished_ms) VALUES (",
+    );
+    let mut row = insert.separated(", ");
+    row.push_bind(id.clone()).push_bind(state.as_str()).push_bind(question.mode.as_str());
+    row.push_bind(question.source.as_str()).push_bind(question.user.id.clone());
+    row.push_bind(question.context.guild_id.clone().unwrap_or_default());
+    row.push_bind(question.context.channel_id.clone().unwrap_or_default()).push_bind(question.message.clone());
+    row.push_bind(run.accepted.parent().map(|parent| parent.to_string()));
+    row.push_bind(run.accepted.cap.nanos().cast_signed()).push_bind(at_ms);
+    row.push_bind(run.idempotency_key.clone()).push_bind(run.body_hash.clone()).push_bind(seq).push_bind(prev);
+    row.push_bind(run.accepted.kind().as_str()).push_bind(cause).push_bind(c_final).push_bind(at_ms);
+    insert.push("); INSERT INTO entries (run, seq, at_ms, key, body, prev, hash) ");
     insert.push_values(lines, |mut row, line| {
         row.push_bind(id.clone()).push_bind(line.seq).push_bind(line.at_ms).push_bind(line.key);
         row.push_bind(line.body).push_bind(line.prev).push_bind(line.hash);
     });
     insert.build().execute(&mut *tx).await?;
-    for event in &events {
-        match rows::change(event) {
-            Some(Change::Changed(effect)) => change(&mut *tx, &id, at, &effect).await?,
-            Some(Change::Ended { state, cause, c_final }) => {
-                sqlx::query(statements::END_AT)
-                    .bind(state.as_str())
-                    .bind(cause)
-                    .bind(c_final)
-                    .bind(at.as_millisecond())
-                    .bind(&id)
-                    .bind(seq)
-                    .bind(&prev)
-                    .execute(&mut *tx)
-                    .await?;
-            }
-            Some(Change::Spent(_)) | None => {}
-        }
+    for effect in effects {
+        change(&mut *tx, &id, run.at, &effect).await?;
     }
     Ok(())
 }
@@ -147,15 +147,16 @@ pub(super) async fn memories(
     most: u32,
 ) -> Result<Vec<MemoryRow>, Error> {
     // Quoted, a term is a word and never an operator of the query language.
-    let query = terms.iter().map(|term| format!("\"{}\"", term.replace('"', ""))).collect::<Vec<_>>().join(" OR ");
-    if query.is_empty() {
+    let words = terms.iter().map(|term| format!("\"{}\"", term.replace('"', ""))).collect::<Vec<_>>().join(" OR ");
+    if words.is_empty() {
         return Ok(vec![]);
     }
+    let query = format!("owner : \"{}\" AND content : ({words})", owner_word(owner));
     let found = sqlx::query(
         "SELECT memories.run, memories.content, memories.created_ms
          FROM memory_words JOIN memories ON memories.id = memory_words.rowid
          WHERE memory_words MATCH $1 AND memories.source = $2 AND memories.guild_id = $3 AND memories.user_id = $4
-         ORDER BY bm25(memory_words), memories.id DESC LIMIT $5",
+         ORDER BY bm25(memory_words, 0.0, 1.0), memories.id DESC LIMIT $5",
     )
     .bind(query)
     .bind(owner.source.as_str())
@@ -165,6 +166,16 @@ pub(super) async fn memories(
     .fetch_all(pool)
     .await?;
     found.iter().map(rows::memory).collect()
+}
+
+/// The one word by which the index of words knows an owner; the migration makes the same of a memory's columns.
+fn owner_word(owner: &Owner) -> String {
+    let whole =
+        format!("{}\u{1f}{}\u{1f}{}", owner.source.as_str(), owner.guild_id.as_deref().unwrap_or(""), owner.user_id);
+    whole.bytes().fold(String::new(), |mut word, byte| {
+        let _ = write!(word, "{byte:02X}");
+        word
+    })
 }
 
 pub(super) async fn memory_count(pool: &SqlitePool, owner: &Owner) -> Result<u64, Error> {
@@ -201,7 +212,8 @@ mod tests {
     const FULL: i64 = 2;
 
     async fn synchronous(store: &SqliteStore) -> i64 {
-        let (level,): (i64,) = sqlx::query_as("PRAGMA synchronous").fetch_one(&store.writer).await.unwrap();
+        let mut tx = store.transaction().await.unwrap();
+        let (level,): (i64,) = sqlx::query_as("PRAGMA synchronous").fetch_one(&mut *tx).await.unwrap();
         level
     }
 

@@ -46,13 +46,13 @@ pub(super) async fn prunable(pool: &SqlitePool, before: Timestamp) -> Result<u64
     Ok(count.unsigned_abs())
 }
 
-pub(super) async fn prune(pool: &SqlitePool, before: Timestamp, most: u32) -> Result<u64, Error> {
+pub(super) async fn prune(tx: &mut SqliteConnection, before: Timestamp, most: u32) -> Result<u64, Error> {
     let done = sqlx::query(
         "DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE finished_ms < $1 ORDER BY finished_ms LIMIT $2)",
     )
     .bind(before.as_millisecond())
     .bind(i64::from(most))
-    .execute(pool)
+    .execute(tx)
     .await?;
     Ok(done.rows_affected())
 }

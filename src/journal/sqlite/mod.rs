@@ -6,10 +6,9 @@ mod batch;
 mod owners;
 mod spending;
 mod tokens;
+mod writer;
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,7 +17,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
 };
-use sqlx::{Connection as _, Executor as _, Row as _, SqlSafeStr, Sqlite, SqliteConnection, Transaction};
+use sqlx::{Executor as _, Row as _, SqlSafeStr, Sqlite, SqliteConnection, Transaction};
 
 use super::rows::{self, Change, Columns};
 use super::store::{
@@ -29,12 +28,14 @@ use super::{Archive, ArchivedEntry, Event, chain, statements};
 use crate::domain::{Mode, RunId, RunKind, Usd};
 use batch::Batch;
 use owners::{Door, Owners};
+use writer::Writer;
 
 /// Every schema change, in order. A released migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 3] = [
+const MIGRATIONS: [(i64, &str, &str); 4] = [
     (1, "journal", include_str!("../../../migrations/sqlite/0001_journal.sql")),
     (2, "tokens", include_str!("../../../migrations/sqlite/0002_tokens.sql")),
     (3, "actions", include_str!("../../../migrations/sqlite/0003_actions.sql")),
+    (4, "memory_owners", include_str!("../../../migrations/sqlite/0004_memory_owners.sql")),
 ];
 
 /// Pages of the write-ahead log (4 KiB each) at which a commit stops to move them into the file.
@@ -57,9 +58,7 @@ impl Default for SqliteBounds {
 
 /// The journal in one SQLite file.
 pub struct SqliteStore {
-    writer: SqlitePool,
-    /// An action has left the writing connection at `synchronous = NORMAL`.
-    relaxed: Arc<AtomicBool>,
+    writer: Writer,
     readers: SqlitePool,
     /// Moves pages from the write-ahead log into the file, so that no writer has to stop for it.
     keeper: SqlitePool,
@@ -99,26 +98,7 @@ impl SqliteStore {
         if let Some(pages) = bounds.most_pages {
             options = options.pragma("max_page_count", pages.to_string());
         }
-        let relaxed = Arc::new(AtomicBool::new(false));
-        let before = Arc::clone(&relaxed);
-        let writer = SqlitePoolOptions::new()
-            .max_connections(1)
-            // When the disk is full SQLite rolls back by itself, and the driver, which knows nothing of that, would take
-            // the connection for one inside a transaction for good.
-            .before_acquire(move |connection, _| {
-                let was_relaxed = Arc::clone(&before);
-                Box::pin(async move {
-                    if connection.is_in_transaction() {
-                        return Ok(false);
-                    }
-                    if was_relaxed.swap(false, Ordering::SeqCst) {
-                        connection.execute("PRAGMA synchronous = FULL").await?;
-                    }
-                    Ok(true)
-                })
-            })
-            .connect_with(options.clone())
-            .await?;
+        let writer = Writer::open(options.clone()).await?;
         let mut migrator = Migrator::with_migrations(
             MIGRATIONS
                 .map(|(version, name, sql)| {
@@ -127,14 +107,18 @@ impl SqliteStore {
                 .to_vec(),
         );
         migrator.set_locking(false);
-        migrator.run(&writer).await?;
+        migrator.run(writer.pool()).await?;
         let keeper = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(options.clone());
-        let readers = SqlitePoolOptions::new().max_connections(4).connect_with(options.read_only(true)).await?;
-        Ok(Self { writer, relaxed, readers, keeper, batch: Batch::default(), owners: Owners::register(door, owner)? })
+        let readers = SqlitePoolOptions::new()
+            .max_connections(4)
+            .test_before_acquire(false)
+            .connect_with(options.read_only(true))
+            .await?;
+        Ok(Self { writer, readers, keeper, batch: Batch::default(), owners: Owners::register(door, owner)? })
     }
 
-    async fn transaction(&self) -> Result<Transaction<'_, Sqlite>, Error> {
-        Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
+    async fn transaction(&self) -> Result<Transaction<'static, Sqlite>, Error> {
+        self.writer.transaction().await
     }
 }
 
@@ -190,7 +174,7 @@ impl Store for SqliteStore {
     }
 
     async fn begin(&self, run: NewRun, then: Then) -> Result<Begun, Error> {
-        actions::begin(&self.writer, &self.relaxed, run, then).await
+        actions::begin(&self.writer, run, then).await
     }
 
     async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error> {
@@ -245,6 +229,8 @@ impl Store for SqliteStore {
     }
 
     async fn renew(&self, lease: &Lease, duration: Duration, now: Timestamp) -> Result<Held, Error> {
+        // A lease that a stopped machine forgets was held by nobody who still lives.
+        let mut tx = self.writer.free_transaction().await?;
         let found: Option<(i64,)> = sqlx::query_as(
             "UPDATE runs SET lease_until_ms = ? WHERE id = ? AND epoch = ? AND owner = ? AND state = 'running'
              RETURNING cancel_requested",
@@ -253,8 +239,9 @@ impl Store for SqliteStore {
         .bind(lease.run.to_string())
         .bind(lease.epoch)
         .bind(&lease.owner)
-        .fetch_optional(&self.writer)
+        .fetch_optional(&mut *tx)
         .await?;
+        tx.commit().await?;
         Ok(match found {
             None => Held::Lost,
             Some((0,)) => Held::Yes,
@@ -336,10 +323,12 @@ impl Store for SqliteStore {
 
     async fn release_dead(&self) -> Result<(), Error> {
         for owner in self.owners.dead() {
+            let mut tx = self.transaction().await?;
             let released = sqlx::query("UPDATE runs SET lease_until_ms = 0 WHERE owner = ? AND state = 'running'")
                 .bind(&owner)
-                .execute(&self.writer)
+                .execute(&mut *tx)
                 .await?;
+            tx.commit().await?;
             if released.rows_affected() > 0 {
                 tracing::info!(owner, runs = released.rows_affected(), "a process died: its runs are taken over");
             }
@@ -363,7 +352,9 @@ impl Store for SqliteStore {
     }
 
     async fn add_token(&self, token: &TokenRow) -> Result<(), Error> {
-        tokens::add(&self.writer, token).await
+        let mut tx = self.transaction().await?;
+        tokens::add(&mut tx, token).await?;
+        Ok(tx.commit().await?)
     }
 
     async fn token(&self, id: &str) -> Result<Option<TokenRow>, Error> {
@@ -375,7 +366,10 @@ impl Store for SqliteStore {
     }
 
     async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<bool, Error> {
-        tokens::revoke(&self.writer, id, at).await
+        let mut tx = self.transaction().await?;
+        let revoked = tokens::revoke(&mut tx, id, at).await?;
+        tx.commit().await?;
+        Ok(revoked)
     }
 
     async fn archive(&self, run: RunId) -> Result<Option<Archive>, Error> {
@@ -394,7 +388,10 @@ impl Store for SqliteStore {
     }
 
     async fn prune(&self, before: Timestamp, most: u32) -> Result<u64, Error> {
-        archive::prune(&self.writer, before, most).await
+        let mut tx = self.transaction().await?;
+        let pruned = archive::prune(&mut tx, before, most).await?;
+        tx.commit().await?;
+        Ok(pruned)
     }
 
     async fn tidy(&self) -> Result<(), Error> {

@@ -1,11 +1,11 @@
 //! Bearer tokens as rows.
 
 use jiff::Timestamp;
-use sqlx::sqlite::SqlitePool;
+use sqlx::sqlite::{SqliteConnection, SqlitePool};
 
 use crate::journal::{Error, TokenRow, rows, statements};
 
-pub(super) async fn add(pool: &SqlitePool, token: &TokenRow) -> Result<(), Error> {
+pub(super) async fn add(tx: &mut SqliteConnection, token: &TokenRow) -> Result<(), Error> {
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     sqlx::query(statements::ADD_TOKEN)
         .bind(&token.id)
@@ -14,7 +14,7 @@ pub(super) async fn add(pool: &SqlitePool, token: &TokenRow) -> Result<(), Error
         .bind(&token.hash)
         .bind(token.created_at.as_millisecond())
         .bind(token.expires_at.map(Timestamp::as_millisecond))
-        .execute(pool)
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -29,7 +29,7 @@ pub(super) async fn all(pool: &SqlitePool) -> Result<Vec<TokenRow>, Error> {
     found.iter().map(rows::token).collect()
 }
 
-pub(super) async fn revoke(pool: &SqlitePool, id: &str, at: Timestamp) -> Result<bool, Error> {
-    let done = sqlx::query(statements::REVOKE_TOKEN).bind(id).bind(at.as_millisecond()).execute(pool).await?;
+pub(super) async fn revoke(tx: &mut SqliteConnection, id: &str, at: Timestamp) -> Result<bool, Error> {
+    let done = sqlx::query(statements::REVOKE_TOKEN).bind(id).bind(at.as_millisecond()).execute(tx).await?;
     Ok(done.rows_affected() > 0)
 }

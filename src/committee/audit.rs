@@ -153,7 +153,7 @@ fn agent(facts: &Facts<'_>, finished: &AgentFinished) -> Value {
     let score = facts.judgement().and_then(|j| j.scores.iter().find(|s| s.agent == name));
     let (outcome, obtained, cause, truncated) = match &finished.outcome {
         AgentOutcome::Answered { obtained, truncated, .. } => ("answered", Some(obtained.as_str()), None, *truncated),
-        AgentOutcome::Failed { cause, detail } => ("failed", None, Some(format!("{cause}: {detail}")), false),
+        AgentOutcome::Failed { cause, detail, .. } => ("failed", None, Some(format!("{cause}: {detail}")), false),
     };
     json!({
         "agent": name,

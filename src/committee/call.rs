@@ -23,7 +23,7 @@ const FIRST_SHARE: f64 = 2.0 / 3.0;
 /// An attempt that would get less time than this is not made.
 const LEAST_TIME: Duration = Duration::from_millis(200);
 
-const OUT_OF_BUDGET: &str = "out of budget";
+pub const OUT_OF_BUDGET: &str = "out of budget";
 
 /// What is to be bought.
 pub struct Ask<'a> {

@@ -65,7 +65,7 @@ impl Deliberation {
 
     pub fn failed(&self) -> impl Iterator<Item = (Agent, &str, &str)> {
         self.panel.iter().filter_map(|(agent, outcome)| match outcome {
-            AgentOutcome::Failed { cause, detail } => Some((*agent, cause.as_str(), detail.as_str())),
+            AgentOutcome::Failed { cause, detail, .. } => Some((*agent, cause.as_str(), detail.as_str())),
             AgentOutcome::Answered { .. } => None,
         })
     }
@@ -258,14 +258,6 @@ pub fn outputs<'a>(
     panel.iter().filter_map(read).collect()
 }
 
-/// The family of a model: the letters that its name begins with, without the vendor's prefix ("claude" of
-/// "anthropic/claude-sonnet-4.5", "gpt" of "gpt-4.1-mini"). Members of one family make the same mistakes more often.
-pub fn family(model: &str) -> String {
-    let name = model.rsplit('/').next().unwrap_or(model).to_lowercase();
-    let letters: String = name.chars().take_while(|c| c.is_alphabetic()).collect();
-    if letters.is_empty() { name } else { letters }
-}
-
 /// The family of the model that wrote each agent's latest report of a run: of the call that was answered, be it the role's own
 /// model or a fallback. Reviews are no reports.
 pub fn families_of<'a>(events: impl Iterator<Item = &'a Event>) -> BTreeMap<Agent, String> {
@@ -281,7 +273,7 @@ pub fn families_of<'a>(events: impl Iterator<Item = &'a Event>) -> BTreeMap<Agen
             }
             Event::CallSettled(settled) if matches!(settled.result, CallResult::Answered { .. }) => {
                 if let Some((agent, model)) = sent.get(settled.call.as_str()) {
-                    families.insert(*agent, family(model));
+                    families.insert(*agent, score::family(model));
                 }
             }
             _ => {}
@@ -309,8 +301,10 @@ async fn judge(
         return Ok(scored.judgement);
     }
     // A report that was taken over is as good as one of the model that has the role now.
-    let mut families: BTreeMap<Agent, String> =
-        panel.iter().filter_map(|agent| Some((*agent, family(&house.role(Role::Agent(*agent))?.shown())))).collect();
+    let mut families: BTreeMap<Agent, String> = panel
+        .iter()
+        .filter_map(|agent| Some((*agent, score::family(&house.role(Role::Agent(*agent))?.shown()))))
+        .collect();
     families.extend(families_of(run.events().iter()));
     let message = case.full_text();
     let reviews = review::standing(run.events().iter());
@@ -458,7 +452,9 @@ impl Table<'_> {
         }
         let (outcome, revision) = match self.ask(round, agent, heard, missing).await? {
             Ok(handed) => self.held_against_earlier(agent, handed, heard),
-            Err(Unbought { cause, detail, .. }) => (AgentOutcome::Failed { cause, detail }, None),
+            Err(Unbought { cause, detail, by_deadline, .. }) => {
+                (AgentOutcome::Failed { cause, detail, by_deadline }, None)
+            }
         };
         finished(self.run, AgentFinished { round, agent, outcome, reused_from: None, revision }).await
     }

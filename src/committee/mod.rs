@@ -253,16 +253,24 @@ impl Failure {
     }
 
     fn no_core_output(panel: &BTreeMap<Agent, AgentOutcome>) -> Self {
-        let causes: Vec<String> = panel
+        let failed: Vec<(Agent, &str, bool)> = panel
             .iter()
             .filter_map(|(agent, outcome)| match outcome {
-                AgentOutcome::Failed { cause, .. } => Some(format!("{agent}: {cause}")),
+                AgentOutcome::Failed { cause, by_deadline, .. } => Some((*agent, cause.as_str(), *by_deadline)),
                 AgentOutcome::Answered { .. } => None,
             })
             .collect();
+        let causes: Vec<String> = failed.iter().map(|(agent, cause, _)| format!("{agent}: {cause}")).collect();
         let detail = format!("no core agent gave any output ({})", causes.join(", "));
-        let poor = !causes.is_empty() && causes.iter().all(|cause| cause.ends_with("out of budget"));
-        Self::Failed { cause: if poor { Cause::Budget } else { Cause::Provider }, detail }
+        let all = |is: &dyn Fn(&(Agent, &str, bool)) -> bool| !failed.is_empty() && failed.iter().all(is);
+        let cause = if all(&|(_, cause, _)| *cause == call::OUT_OF_BUDGET) {
+            Cause::Budget
+        } else if all(&|(_, _, by_deadline)| *by_deadline) {
+            Cause::Deadline
+        } else {
+            Cause::Provider
+        };
+        Self::Failed { cause, detail }
     }
 
     fn no_room(left: Usd) -> Self {

@@ -59,7 +59,8 @@ fn status_of(parent: &Parent, agent: Agent) -> Option<Status> {
     scores.iter().find(|s| s.agent == agent.as_str()).map(|s| s.status)
 }
 
-/// Who holds another position than the one that the user's answer names, in each disagreement in which it names one.
+/// Who holds another position than the one that the user's answer names, in each disagreement in which it names one. An
+/// answer that names none of the final answers leaves all of them in doubt: who holds one gave it without knowing this.
 fn overruled<'a>(case: &Case, parent: &'a Parent) -> BTreeSet<&'a str> {
     let Some(Continuation::Answer { answer, .. }) = &case.latest else { return BTreeSet::new() };
     let Some(scored) = &parent.scored else { return BTreeSet::new() };
@@ -70,7 +71,7 @@ fn overruled<'a>(case: &Case, parent: &'a Parent) -> BTreeSet<&'a str> {
             let own: BTreeSet<String> = words(&position.text).collect();
             !own.is_empty() && own.is_subset(&said)
         });
-        if !named.is_empty() {
+        if !named.is_empty() || disagreement.on_final_answer {
             overruled.extend(others.iter().flat_map(|position| &position.agents).map(String::as_str));
         }
     }

@@ -339,6 +339,9 @@ pub enum AgentOutcome {
         /// Short and bounded: "timed out", "malformed output", "refused", ...
         cause: String,
         detail: String,
+        /// It was the run's own time that was over.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        by_deadline: bool,
     },
 }
 

@@ -64,6 +64,7 @@ use limit::Limit;
 use reading::Reading;
 use request::Request;
 use support::Support;
+pub use support::family;
 
 /// One agent's output as it came.
 #[derive(Debug, Clone, Copy)]

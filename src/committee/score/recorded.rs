@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Output, Panel, Policy, judge, report_from_text};
+use super::{Output, Panel, Policy, family, judge, report_from_text};
 use crate::domain::Terms;
 use crate::domain::{AgentReport, AnswerGroup, Axis, Confidence, Disagreement, Judgement, Obtained, Status, TaskType};
 
@@ -27,6 +27,8 @@ pub struct Record {
 struct Recorded {
     report: AgentReport,
     obtained: Obtained,
+    /// The family of the model that wrote it, if the record names the model.
+    family: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -38,15 +40,20 @@ struct Raw {
 impl<'de> Deserialize<'de> for Recorded {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error as _;
-        let value = Value::deserialize(deserializer)?;
+        let mut value = Value::deserialize(deserializer)?;
+        let family = match value.as_object_mut().and_then(|output| output.remove("model")) {
+            None | Some(Value::Null) => None,
+            Some(Value::String(model)) => Some(family(&model)),
+            Some(_) => return Err(D::Error::custom("\"model\" is not a text")),
+        };
         if value.get("text").is_some() {
             let raw: Raw = serde_json::from_value(value).map_err(D::Error::custom)?;
             let report = report_from_text(&raw.agent, &raw.text);
-            return Ok(Self { report, obtained: Obtained::Text });
+            return Ok(Self { report, obtained: Obtained::Text, family });
         }
         let report = serde_json::from_value(value)
             .map_err(|error| D::Error::custom(format!("neither {{agent, text}} nor an agent's report: {error}")))?;
-        Ok(Self { report, obtained: Obtained::Clean })
+        Ok(Self { report, obtained: Obtained::Clean, family })
     }
 }
 
@@ -129,7 +136,7 @@ impl Recorded {
             obtained: self.obtained,
             truncated: false,
             role_matches: true,
-            family: None,
+            family: self.family.as_deref(),
         }
     }
 }

@@ -151,6 +151,14 @@ fn answer_of<'a>(party: &[usize], votes: &'a [Reading<'_>]) -> Option<&'a Answer
     party.first().and_then(|first| votes.get(*first)).and_then(|reading| reading.answer.as_ref())
 }
 
+/// The family of a model: the letters that its name begins with, without the vendor's prefix ("claude" of
+/// "anthropic/claude-sonnet-4.5", "gpt" of "gpt-4.1-mini"). Members of one family make the same mistakes more often.
+pub fn family(model: &str) -> String {
+    let name = model.rsplit('/').next().unwrap_or(model).to_lowercase();
+    let letters: String = name.chars().take_while(|c| c.is_alphabetic()).collect();
+    if letters.is_empty() { name } else { letters }
+}
+
 /// How many votes a party has; further ones of a family that has voted count less.
 fn ballots(party: &[usize], votes: &[Reading<'_>], weights: &Calibration) -> f64 {
     let mut families: BTreeMap<&str, usize> = BTreeMap::new();

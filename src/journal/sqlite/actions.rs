@@ -6,25 +6,36 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use sqlx::QueryBuilder;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
+use sqlx::{QueryBuilder, Sqlite};
 
 use super::writer::Writer;
 use super::{append, chain, insert, spending, until};
 use crate::journal::rows::Change;
 use crate::journal::{
-    Acceptance, Asker, Begun, Claimed, Effect, Error, Event, Lease, MemoryRow, NewRun, Owner, SceneLine, SheetRow,
-    Then, rows, statements,
+    Acceptance, ArchivedEntry, Asker, Begun, Claimed, Effect, Error, Event, Lease, MemoryRow, NewRun, Owner, RunState,
+    SceneLine, SheetRow, Then, rows, statements,
 };
 
 pub(super) async fn begin(writer: &Writer, run: NewRun, then: Then) -> Result<Begun, Error> {
     match then {
         Then::End(events) => {
+            let whole = Whole::new(&run, events)?;
+            if run.limits.is_empty() {
+                match writer.at_once(|statements| whole.push(statements, &run)).await {
+                    Ok(()) => return Ok(Begun::Ended),
+                    // Somebody else has the key: who, is asked below.
+                    Err(sqlx::Error::Database(error)) if error.is_unique_violation() => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
             let mut tx = writer.free_transaction().await?;
             if let Some(not) = refusal(&mut tx, &run).await? {
                 return Ok(Begun::Not(not));
             }
-            write_whole(&mut tx, run, events).await?;
+            let mut statements = QueryBuilder::new("");
+            whole.push(&mut statements, &run);
+            statements.build().execute(&mut *tx).await?;
             tx.commit().await?;
             Ok(Begun::Ended)
         }
@@ -68,66 +79,110 @@ async fn refusal(tx: &mut SqliteConnection, run: &NewRun) -> Result<Option<Accep
     Ok(None)
 }
 
-/// A whole journal, and the row of its run as it is at the end of it, in one way to the database's thread and back: these
-/// ways are most of what an action takes.
-async fn write_whole(tx: &mut SqliteConnection, run: NewRun, more: Vec<Event>) -> Result<(), Error> {
-    let events: Vec<Event> = std::iter::once(Event::Accepted(Box::new(run.accepted.clone()))).chain(more).collect();
-    let (mut seq, mut prev) = (0, chain::GENESIS.to_owned());
-    let (mut lines, mut effects, mut end) = (vec![], vec![], None);
-    for event in &events {
-        let line = rows::line(run.id, run.at, event, seq, &prev)?;
-        (seq, prev) = (line.seq, line.hash.clone());
-        lines.push(line);
-        match rows::change(event) {
-            Some(Change::Changed(effect)) => effects.push(effect),
-            Some(Change::Ended { state, cause, c_final }) => end = Some((state, cause, c_final)),
-            Some(Change::Spent(_)) | None => {}
+/// The whole journal of a run, and its row as it is at the end of it.
+struct Whole {
+    lines: Vec<ArchivedEntry>,
+    effects: Vec<Effect>,
+    state: RunState,
+    cause: Option<String>,
+    c_final: Option<f64>,
+}
+
+impl Whole {
+    fn new(run: &NewRun, more: Vec<Event>) -> Result<Self, Error> {
+        let mut prev = chain::GENESIS.to_owned();
+        let (mut lines, mut effects, mut end) = (vec![], vec![], None);
+        let accepted = Event::Accepted(Box::new(run.accepted.clone()));
+        for (seq, event) in (0..).zip(std::iter::once(accepted).chain(more)) {
+            let line = rows::line(run.id, run.at, &event, seq, &prev)?;
+            prev.clone_from(&line.hash);
+            lines.push(line);
+            match rows::change(&event) {
+                Some(Change::Changed(effect)) => effects.push(effect),
+                Some(Change::Ended { state, cause, c_final }) => end = Some((state, cause, c_final)),
+                Some(Change::Spent(_)) | None => {}
+            }
+        }
+        let Some((state, cause, c_final)) = end else {
+            return Err(Error::Unwritable("an action that ends at once has no end".into()));
+        };
+        Ok(Self { lines, effects, state, cause, c_final })
+    }
+
+    /// Adds the statements that write it, each with a semicolon behind it.
+    fn push(&self, statements: &mut QueryBuilder<Sqlite>, run: &NewRun) {
+        let (id, question, at_ms) = (run.id.to_string(), &run.accepted.question, run.at.as_millisecond());
+        let head = self.lines.last().map_or(chain::GENESIS, |line| &line.hash).to_owned();
+        statements.push(
+            "INSERT INTO runs (id, state, mode, source, user_id, guild_id, channel_id, message, parent, cap_nanos,
+                               accepted_ms, idempotency_key, body_hash, head_seq, head_hash, kind, cause, c_final,
+                               finished_ms) VALUES (",
+        );
+        let mut row = statements.separated(", ");
+        row.push_bind(id.clone()).push_bind(self.state.as_str()).push_bind(question.mode.as_str());
+        row.push_bind(question.source.as_str()).push_bind(question.user.id.clone());
+        row.push_bind(question.context.guild_id.clone().unwrap_or_default());
+        row.push_bind(question.context.channel_id.clone().unwrap_or_default()).push_bind(question.message.clone());
+        row.push_bind(run.accepted.parent().map(|parent| parent.to_string()));
+        row.push_bind(run.accepted.cap.nanos().cast_signed()).push_bind(at_ms);
+        row.push_bind(run.idempotency_key.clone()).push_bind(run.body_hash.clone());
+        row.push_bind(i64::try_from(self.lines.len()).unwrap_or(i64::MAX)).push_bind(head);
+        row.push_bind(run.accepted.kind().as_str()).push_bind(self.cause.clone()).push_bind(self.c_final);
+        row.push_bind(at_ms);
+        statements.push("); INSERT INTO entries (run, seq, at_ms, key, body, prev, hash) ");
+        statements.push_values(&self.lines, |mut row, line| {
+            row.push_bind(id.clone()).push_bind(line.seq).push_bind(line.at_ms).push_bind(line.key.clone());
+            row.push_bind(line.body.clone()).push_bind(line.prev.clone()).push_bind(line.hash.clone());
+        });
+        statements.push(";");
+        for effect in &self.effects {
+            push_change(statements, &id, run.at, effect);
         }
     }
-    let Some((state, cause, c_final)) = end else {
-        return Err(Error::Unwritable("an action that ends at once has no end".into()));
-    };
-    let (id, question, at_ms) = (run.id.to_string(), &run.accepted.question, run.at.as_millisecond());
-    let mut insert = QueryBuilder::new(
-        "INSERT INTO runs (id, state, mode, source, user_id, guild_id, channel_id, message, parent, cap_nanos, accepted_ms,
-                           idempotency_key, body_hash, head_seq, head_hash, kind, cause, c_final, finished_ms) VALUES (",
-    );
-    let mut row = insert.separated(", ");
-    row.push_bind(id.clone()).push_bind(state.as_str()).push_bind(question.mode.as_str());
-    row.push_bind(question.source.as_str()).push_bind(question.user.id.clone());
-    row.push_bind(question.context.guild_id.clone().unwrap_or_default());
-    row.push_bind(question.context.channel_id.clone().unwrap_or_default()).push_bind(question.message.clone());
-    row.push_bind(run.accepted.parent().map(|parent| parent.to_string()));
-    row.push_bind(run.accepted.cap.nanos().cast_signed()).push_bind(at_ms);
-    row.push_bind(run.idempotency_key.clone()).push_bind(run.body_hash.clone()).push_bind(seq).push_bind(prev);
-    row.push_bind(run.accepted.kind().as_str()).push_bind(cause).push_bind(c_final).push_bind(at_ms);
-    insert.push("); INSERT INTO entries (run, seq, at_ms, key, body, prev, hash) ");
-    insert.push_values(lines, |mut row, line| {
-        row.push_bind(id.clone()).push_bind(line.seq).push_bind(line.at_ms).push_bind(line.key);
-        row.push_bind(line.body).push_bind(line.prev).push_bind(line.hash);
-    });
-    insert.build().execute(&mut *tx).await?;
-    for effect in effects {
-        change(&mut *tx, &id, run.at, &effect).await?;
-    }
+}
+
+/// What a command changed, within the transaction that writes its event.
+pub(super) async fn change(tx: &mut SqliteConnection, run: &str, at: Timestamp, effect: &Effect) -> Result<(), Error> {
+    let mut statement = QueryBuilder::new("");
+    push_change(&mut statement, run, at, effect);
+    statement.build().execute(tx).await?;
     Ok(())
 }
 
-/// What a command changed, within the transaction that writes its event. Whose it is, is in the run's row.
-pub(super) async fn change(tx: &mut SqliteConnection, run: &str, at: Timestamp, effect: &Effect) -> Result<(), Error> {
-    let query = match effect {
-        Effect::Sheet { name, sheet } => sqlx::query(statements::PUT_SHEET)
-            .bind(run.to_owned())
-            .bind(name.to_lowercase())
-            .bind(name.clone())
-            .bind(sheet.to_string())
-            .bind(at.as_millisecond()),
-        Effect::Memory { content } => {
-            sqlx::query(statements::PUT_MEMORY).bind(run.to_owned()).bind(content.clone()).bind(at.as_millisecond())
+/// Whose it is, is in the run's row.
+fn push_change(statements: &mut QueryBuilder<Sqlite>, run: &str, at: Timestamp, effect: &Effect) {
+    let (run, at_ms) = (Value::Text(run.to_owned()), Value::Whole(at.as_millisecond()));
+    match effect {
+        Effect::Sheet { name, sheet } => {
+            let texts = [name.to_lowercase(), name.clone(), sheet.to_string()].map(Value::Text);
+            let [key, name, sheet] = texts;
+            push_numbered(statements, statements::PUT_SHEET, &[run, key, name, sheet, at_ms]);
         }
-    };
-    query.execute(tx).await?;
-    Ok(())
+        Effect::Memory { content } => {
+            push_numbered(statements, statements::PUT_MEMORY, &[run, Value::Text(content.clone()), at_ms]);
+        }
+    }
+}
+
+enum Value {
+    Text(String),
+    Whole(i64),
+}
+
+/// Adds a statement whose parameters have numbers of their own (`$1`, below ten of them) to others.
+fn push_numbered(statements: &mut QueryBuilder<Sqlite>, sql: &str, values: &[Value]) {
+    let mut pieces = sql.split('$');
+    statements.push(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let (number, rest) = piece.split_at(1);
+        match number.parse::<usize>().ok().and_then(|number| values.get(number.checked_sub(1)?)) {
+            Some(Value::Text(text)) => statements.push_bind(text.clone()),
+            Some(Value::Whole(whole)) => statements.push_bind(*whole),
+            None => statements.push("NULL"),
+        };
+        statements.push(rest);
+    }
+    statements.push(";");
 }
 
 pub(super) async fn sheets(pool: &SqlitePool, owner: &Owner) -> Result<Vec<SheetRow>, Error> {

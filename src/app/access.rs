@@ -16,12 +16,12 @@ use tokio::time::Instant;
 
 use super::rate::Rate;
 use crate::clock::Clock;
-use crate::config::{Config, Problems};
+use crate::config::{Config, GOOD_TOKEN_CHARS, Problems};
 use crate::domain::{BearerToken, Scope, same_secret};
 use crate::journal::{Error, Store, TokenRow};
 
 /// So many wrong tokens a minute from one peer, before it has to wait.
-const WRONG_PER_MINUTE: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
+const WRONG_PER_MINUTE: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
 
 /// Peers that have to wait are looked through when there are so many of them.
 const MANY_PEERS: usize = 1024;
@@ -82,7 +82,7 @@ impl Access {
     /// Looks at what a client sent.
     ///
     /// A token of the database has 256 random bits, so guessing is hopeless and it always opens. The one of the
-    /// environment may be a person's choice: who sends wrong tokens too often cannot try it for a while.
+    /// environment may be a person's choice: a short one cannot be tried for a while by who sends wrong tokens too often.
     ///
     /// # Errors
     /// [`Refused`].
@@ -99,11 +99,14 @@ impl Access {
         }
         let Some(given) = given else { return Err(Refused::NoToken) };
         let peer = network(peer);
-        if let Some(retry_after) = self.wait(peer) {
-            return Err(Refused::TooManyGuesses { retry_after });
-        }
-        if self.fixed.as_ref().is_some_and(|fixed| same_secret(given, fixed.expose_secret())) {
+        let wait = self.wait(peer);
+        let right = self.fixed.as_ref().filter(|fixed| same_secret(given, fixed.expose_secret()));
+        // A neighbour who guesses must not lock out whoever knows a token that cannot be guessed.
+        if right.is_some_and(|fixed| wait.is_none() || fixed.expose_secret().chars().count() >= GOOD_TOKEN_CHARS) {
             return Ok(Admitted::ByToken);
+        }
+        if let Some(retry_after) = wait {
+            return Err(Refused::TooManyGuesses { retry_after });
         }
         if let Err(retry_after) = self.wrong.take(&peer) {
             tracing::warn!(%peer, "too many wrong tokens from one address");

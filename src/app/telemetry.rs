@@ -6,8 +6,10 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Registry};
 
 use crate::config::Env;
 
@@ -16,15 +18,29 @@ pub fn init(env: &Env, default_filter: &str) {
     let filter =
         EnvFilter::try_new(env.get_or("RUST_LOG", default_filter)).unwrap_or_else(|_| EnvFilter::new(default_filter));
     let lines = Lines(io::stderr);
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines).with_target(false).with_ansi(false);
     let done = match env.get("LOG_FORMAT") {
-        Some("json") => builder.json().try_init(),
-        _ => builder.try_init(),
+        Some("json") => tracing_subscriber::registry().with(objects(lines)).with(filter).try_init().is_ok(),
+        _ => {
+            let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines);
+            builder.with_target(false).with_ansi(false).try_init().is_ok()
+        }
     };
-    if done.is_err() {
+    if !done {
         tracing::debug!("logs were set up already");
     }
+}
+
+/// One JSON object a line, with the fields of its spans (`requestId` among them) at the top.
+fn objects<M>(lines: M) -> json_subscriber::fmt::Layer<Registry, M>
+where
+    M: for<'w> MakeWriter<'w> + 'static,
+{
+    json_subscriber::layer()
+        .with_writer(lines)
+        .with_target(false)
+        .with_current_span(false)
+        .with_span_list(false)
+        .flatten_span_list_on_top_level(true)
 }
 
 /// A writer for whole events: the formatter hands each over in one piece, ended by its newline.
@@ -122,13 +138,13 @@ mod tests {
     fn a_line_of_json_stays_json_and_says_the_same() {
         let text = logged(|kept| {
             let lines = Lines(move || kept.clone());
-            let subscriber = tracing_subscriber::fmt().json().with_writer(lines).finish();
+            let subscriber = tracing_subscriber::registry().with(objects(lines));
             tracing::subscriber::with_default(subscriber, speak);
         });
         assert!(!text.replace('\n', "").contains(speaks), "{text:?}");
         let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[0]["fields"]["shown"], HOSTILE);
-        assert_eq!(lines[0]["span"]["requestId"], HOSTILE);
+        assert_eq!(lines[0]["requestId"], HOSTILE);
     }
 }

@@ -62,6 +62,9 @@ pub(super) fn run(env: &Env, command: &ConfigCommand) -> Exit {
             Err(problems) => fail(Exit::Configuration, problems),
             Ok(config) => {
                 say(format_args!("the configuration is good ({})", env.get_or("CONCLAVE_CONFIG", "llm.config.json")));
+                for warning in &config.warnings {
+                    eprintln!("conclave: warning: {warning}");
+                }
                 for (role, model) in &config.roles {
                     let price =
                         model.price.map_or("free".to_owned(), |p| format!("${} in, ${} out", p.input, p.output));

@@ -37,8 +37,9 @@ impl Progress {
         match &entry.event {
             Event::CallSent(sent) => self.working(&label(sent.role, &sent.call)),
             Event::CallSettled(settled) => {
-                if let CallResult::Failed { cause, .. } = &settled.result {
-                    self.line(&format!("  {}: attempt failed ({cause})", settled.call));
+                if let CallResult::Failed { cause, said, .. } = &settled.result {
+                    let said = said.as_ref().map(|said| format!(": {said}")).unwrap_or_default();
+                    self.line(&format!("  {}: attempt failed ({cause}){said}", settled.call));
                 }
             }
             Event::Planned(planned) => {

@@ -23,6 +23,9 @@ pub(super) async fn run(env: &Env) -> Exit {
         Ok(config) => config,
         Err(problems) => return fail(Exit::Configuration, problems),
     };
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
     let patience = config.policy.deep_deadline;
     let bind = config.bind;
     let app = match App::start(config, Clock::System).await {

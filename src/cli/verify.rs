@@ -7,7 +7,7 @@ use super::show::open;
 use super::terminal::say;
 use crate::config::Env;
 use crate::domain::RunId;
-use crate::journal::verify;
+use crate::journal::prove;
 
 #[derive(Debug, Args)]
 pub(super) struct VerifyArguments {
@@ -35,7 +35,7 @@ pub(super) async fn run(env: &Env, arguments: VerifyArguments) -> Exit {
     if !row.state.is_terminal() {
         entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
     }
-    match verify(id, &entries, &row.head_hash) {
+    match prove(&row, &entries) {
         Ok(()) => {
             say(format_args!("run {id}: {} entries, the chain holds, head {}", entries.len(), row.head_hash));
             Exit::Done

@@ -94,6 +94,10 @@ impl Unbought {
         Self { starved: true, ..Self::new(OUT_OF_BUDGET, detail) }
     }
 
+    fn empty() -> Self {
+        Self::new("empty output", "the model wrote nothing")
+    }
+
     fn no_time() -> Self {
         Self { by_deadline: true, ..Self::new("timed out", "no time was left for the call") }
     }
@@ -103,6 +107,12 @@ struct Answer {
     text: String,
     stop: CallStop,
     tokens: u64,
+}
+
+impl Answer {
+    fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
 }
 
 /// Buys a JSON value of type `T`: checked against its schema, extracted defensively, repaired by one further call.
@@ -136,7 +146,11 @@ where
         Ok(answer) => answer,
         Err(unbought) => return Ok(Err(unbought)),
     };
-    let parsed = structured::parse::<T>(&first.text, &schema);
+    let parsed = if first.is_blank() {
+        Err(vec![structured::Problem { pointer: String::new(), detail: "the answer is empty".into() }])
+    } else {
+        structured::parse::<T>(&first.text, &schema)
+    };
     let problems = match &parsed {
         Ok(parsed) => check(&parsed.value),
         Err(problems) => problems.clone(),
@@ -169,6 +183,7 @@ where
             notes: parsed.notes.into_iter().chain(problems.iter().map(ToString::to_string)).collect(),
             tokens: first.tokens,
         })),
+        (None, Err(_)) if first.is_blank() => Ok(Err(Unbought::empty())),
         (None, Err(_)) => {
             let cut = if first.stop == CallStop::MaxTokens { "cut off" } else { "malformed output" };
             let detail = problems.iter().take(3).map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -207,6 +222,9 @@ where
         CallResult::InDoubt => return Ok(Err(Unbought::no_time())),
         CallResult::Failed { cause, detail, .. } => return Ok(Err(Unbought::new(&cause, detail))),
     };
+    if answer.is_blank() {
+        return Ok(Err(Unbought::empty()));
+    }
     let schema = schemars::schema_for!(T).to_value();
     let cut = answer.stop == CallStop::MaxTokens;
     let parsed = structured::parse::<T>(&answer.text, &schema);
@@ -226,6 +244,7 @@ pub async fn buy_text(
     ask: Ask<'_>,
 ) -> Result<Result<Typed<String>, Unbought>, Failure> {
     let answer = match buy(run, house, &ask, None, None).await? {
+        Ok(answer) if answer.is_blank() => return Ok(Err(Unbought::empty())),
         Ok(answer) => answer,
         Err(unbought) => return Ok(Err(unbought)),
     };
@@ -282,7 +301,7 @@ async fn buy(
             // It died with its process, or its twin was faster, which says nothing against the model.
             CallResult::InDoubt => {}
             CallResult::Failed { cause, .. } if cause == OVERTAKEN => {}
-            CallResult::Failed { cause, detail, retry } => {
+            CallResult::Failed { cause, detail, retry, .. } => {
                 tries += calls;
                 let by_deadline = settled.clipped && cause == "timed out";
                 last = Some(Unbought { by_deadline, ..Unbought::new(&cause, detail) });
@@ -303,9 +322,6 @@ async fn buy(
 fn accepted(text: String, stop: CallStop, usage: Option<Tokens>) -> Result<Answer, Unbought> {
     if stop == CallStop::Refusal {
         return Err(Unbought::new("refused", "the model declined to answer"));
-    }
-    if text.trim().is_empty() {
-        return Err(Unbought::new("empty output", "the model wrote nothing"));
     }
     let tokens = usage.map_or(text.len() as u64, |usage| usage.output.min(text.len() as u64));
     Ok(Answer { text, stop, tokens })
@@ -457,7 +473,7 @@ impl Purchase<'_> {
         let outcome = run.call(sent, perform(house, model, &request, overtaken)).await?;
         Ok(match outcome {
             Ok(CallSettled { result, usage, .. }) => {
-                Ok(Settled { result, usage, fresh: !known, clipped: time < house.policy.call_timeout })
+                Ok(Settled { result, usage, fresh: !known, clipped: patience < house.policy.call_timeout })
             }
             Err(refused) => Err(Unbought::no_money(refused.to_string())),
         })
@@ -467,8 +483,8 @@ impl Purchase<'_> {
 /// The effect itself, in the journal's terms.
 async fn perform(house: &Committee, model: &RoleModel, request: &ChatRequest, overtaken: &CancellationToken) -> Call {
     let dropped = |detail: &str, cost| {
-        let result =
-            CallResult::Failed { cause: OVERTAKEN.to_owned(), detail: detail.to_owned(), retry: Retryable::No };
+        let (cause, detail) = (OVERTAKEN.to_owned(), detail.to_owned());
+        let result = CallResult::Failed { cause, detail, said: None, retry: Retryable::No };
         Call { result, usage: None, cost }
     };
     if overtaken.is_cancelled() {
@@ -509,8 +525,8 @@ async fn perform(house: &Committee, model: &RoleModel, request: &ChatRequest, ov
                 }
             };
             let cost = if error.may_be_billed() { None } else { Some(crate::domain::Usd::ZERO) };
-            let cause = error.cause().to_owned();
-            Call { result: CallResult::Failed { cause, detail: error.to_string(), retry }, usage: None, cost }
+            let (cause, detail, said) = (error.cause().to_owned(), error.outline(), error.said().map(str::to_owned));
+            Call { result: CallResult::Failed { cause, detail, said, retry }, usage: None, cost }
         }
     }
 }
@@ -541,8 +557,13 @@ fn messages(
     if let Some((answer, problems)) = repair {
         let list: Vec<Value> = problems.iter().map(|p| json!({ "pointer": p.pointer, "detail": p.detail })).collect();
         let text = house.prompts.repair(model.prompts, json!({ "problems": list }))?;
-        messages.push(Message { author: Author::Assistant, parts: vec![Part::Text(answer.text.clone())] });
-        messages.push(Message { author: Author::User, parts: vec![Part::Text(text)] });
+        if answer.is_blank() {
+            // No provider takes an empty turn of the assistant's.
+            messages.iter_mut().for_each(|message| message.parts.push(Part::Text(text.clone())));
+        } else {
+            messages.push(Message { author: Author::Assistant, parts: vec![Part::Text(answer.text.clone())] });
+            messages.push(Message { author: Author::User, parts: vec![Part::Text(text)] });
+        }
     }
     Ok(messages)
 }

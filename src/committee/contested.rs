@@ -159,7 +159,8 @@ pub fn peers(
     for (other, outcome) in latest {
         let AgentOutcome::Answered { report, tokens, .. } = outcome else { continue };
         if *other == agent {
-            let text = json!(report).to_string();
+            // The role may have another model by now, and no model is told what one thought of itself.
+            let text = report.for_models();
             texts.push(ModelText::of(&text, *tokens));
             own = Value::String(text);
         } else if kept.iter().any(|(name, _)| *name == other.as_str()) {

@@ -1,9 +1,9 @@
 //! The rounds: agents answer concurrently, are judged, and settle what is contested.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::budget::{self, InputBound, ModelText, Wanted};
@@ -36,6 +36,8 @@ pub struct Deliberation {
     pub panel: Vec<(Agent, AgentOutcome)>,
     pub judgement: Judgement,
     pub trimmed: Trimmed,
+    /// What later rounds should have given and did not, a line each.
+    pub missed: Vec<String>,
 }
 
 impl Deliberation {
@@ -77,7 +79,7 @@ impl Deliberation {
 /// When no core agent gave any output, when the cap has no room for even one agent, or when the database refuses.
 pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Plan) -> Result<Deliberation, Failure> {
     let trimmed = trim(run, house, case, plan).await?;
-    let until = house.stage_end(run, 0.65);
+    let until = house.stage_end(run, 0.75);
     let first = reuse::split(case, &trimmed.agents);
     let why = if first.reused.is_empty() {
         "every agent answers independently".to_owned()
@@ -147,7 +149,7 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
         judgement = judge(run, house, case, plan, &trimmed.agents, &answers, round).await?;
     }
     let panel = trimmed.agents.iter().filter_map(|a| latest.get(a).map(|o| (*a, o.clone()))).collect();
-    Ok(Deliberation { panel, judgement, trimmed })
+    Ok(Deliberation { panel, judgement, trimmed, missed: missed(&run.events()) })
 }
 
 /// A role with what its call reads at least: its own prompt and the question.
@@ -227,6 +229,32 @@ async fn finished(run: &RunContext, finished: AgentFinished) -> Result<AgentOutc
     }
 }
 
+const SETTLED: &str = "nothing is left to settle: no disagreement, and every core output is VALID";
+
+/// What later rounds should have given and did not.
+fn missed(events: &[Event]) -> Vec<String> {
+    let (mut missed, mut answered) = (vec![], BTreeSet::new());
+    for event in events {
+        match event {
+            Event::RoundSkipped(skipped) if skipped.why != SETTLED => {
+                missed.push(format!("round {} was left out: {}", skipped.round, skipped.why));
+            }
+            Event::AgentFinished(finished) => match &finished.outcome {
+                AgentOutcome::Answered { .. } => {
+                    answered.insert(finished.agent);
+                }
+                AgentOutcome::Failed { cause, .. } if answered.contains(&finished.agent) => missed.push(format!(
+                    "{} gave nothing in round {} ({cause}): its earlier report stands",
+                    finished.agent, finished.round
+                )),
+                AgentOutcome::Failed { .. } => {}
+            },
+            _ => {}
+        }
+    }
+    missed
+}
+
 fn skip_reason(open: &[Agent], judgement: &Judgement, until: Instant) -> Option<String> {
     if open.is_empty() && judgement.disagreements.iter().any(|d| !d.settled) {
         return Some(
@@ -234,7 +262,7 @@ fn skip_reason(open: &[Agent], judgement: &Judgement, until: Instant) -> Option<
         );
     }
     if open.is_empty() {
-        return Some("nothing is left to settle: no disagreement, and every core output is VALID".into());
+        return Some(SETTLED.into());
     }
     if until.saturating_duration_since(Instant::now()).is_zero() {
         return Some("no time is left for it".into());
@@ -547,13 +575,4 @@ fn clean(mut report: AgentReport, ceiling: f64) -> AgentReport {
         }
     }
     report
-}
-
-/// The report's own text for a prompt of the master: without what the model thinks of itself.
-pub(super) fn without_self_confidence(report: &AgentReport) -> String {
-    let mut value = json!(report);
-    if let Value::Object(map) = &mut value {
-        map.remove("selfConfidence");
-    }
-    value.to_string()
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::budget::ModelText;
 use super::call::Ask;
 use super::case::Case;
-use super::deliberate::{Deliberation, without_self_confidence};
+use super::deliberate::Deliberation;
 use super::hedge::Hedge;
 use super::prompts::set;
 use super::sections::discarded::Discarded;
@@ -49,7 +49,7 @@ impl<'a> Desk<'a> {
             .usable()
             .into_iter()
             .map(|(agent, report, score, tokens)| {
-                let report_json = without_self_confidence(&qualified(agent, report));
+                let report_json = qualified(agent, report).for_models();
                 texts.push(ModelText::of(&report_json, tokens));
                 let axes: Vec<String> =
                     score.axes.iter().map(|(axis, s)| format!("{} {:.0}", axis.as_str(), s.points)).collect();

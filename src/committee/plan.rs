@@ -109,7 +109,7 @@ async fn ask_master(run: &RunContext, house: &Committee, case: &Case, hints: &Hi
         images: &[],
         model_texts: vec![],
         max_tokens: master.max_tokens.min(MOST_TOKENS),
-        until: house.stage_end(run, 0.25),
+        until: house.stage_end(run, 0.45),
         hedge: Hedge::Critical,
     };
     let bought = match master.output {

@@ -58,6 +58,7 @@ pub fn panel_notes(deliberation: &Deliberation) -> Vec<String> {
         notes.push(format!("{} {plural} left out for too low a score", discarded.len()));
     }
     notes.extend(deliberation.trimmed.left_out.iter().map(|l| format!("to stay under the cap, {l}")));
+    notes.extend(deliberation.missed.iter().cloned());
     let usable: Vec<_> =
         deliberation.answered().filter(|(_, _, score, _)| score.status != Status::Discard).map(|(a, ..)| a).collect();
     if let [only] = usable.as_slice() {

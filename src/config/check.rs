@@ -1,8 +1,6 @@
 //! From text and environment to a [`Config`], or to every problem there is.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use secrecy::SecretString;
 use serde_json::Value;
@@ -20,9 +18,6 @@ const LOCAL_HINT: &str = "to try it without any key, on a weak in-process model:
 
 /// The longest proposal.
 const PROPOSAL_TOKENS: u32 = 400;
-
-/// A token that a stranger cannot guess has at least so many characters.
-const LEAST_TOKEN_CHARS: usize = 16;
 
 /// Reads the file that `CONCLAVE_CONFIG` names.
 ///
@@ -67,7 +62,7 @@ pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
             return Err(Problems(vec![Problem { place: "/".into(), detail }]));
         }
     };
-    let mut check = Check { env, shaped: &shaped, problems: shaped.problems.clone() };
+    let mut check = Check { env, shaped: &shaped, problems: shaped.problems.clone(), warnings: vec![] };
     let policy = check.policy(&shaped.file.policy);
     check.problems.sort();
     check.problems.dedup();
@@ -88,7 +83,7 @@ pub fn without_models(env: &Env) -> Result<Config, Problems> {
         Ok(value) => shape(value),
         Err(error) => Shaped::unreadable(Problem { place: "/".into(), detail: format!("not valid JSON: {error}") }),
     };
-    let mut check = Check { env, shaped: &shaped, problems: shaped.problems.clone() };
+    let mut check = Check { env, shaped: &shaped, problems: shaped.problems.clone(), warnings: vec![] };
     let config = check.everything_but_models(&text);
     check.problems.sort();
     check.problems.dedup();
@@ -111,7 +106,7 @@ pub fn from_text(text: &str, env: &Env) -> Result<Config, Problems> {
 }
 
 fn check(shaped: &Shaped, text: &str, env: &Env) -> Result<Config, Problems> {
-    let mut check = Check { env, shaped, problems: shaped.problems.clone() };
+    let mut check = Check { env, shaped, problems: shaped.problems.clone(), warnings: vec![] };
     let config = check.resolve(&shaped.file, text);
     check.problems.sort();
     check.problems.dedup();
@@ -125,11 +120,17 @@ pub(super) struct Check<'a> {
     pub(super) env: &'a Env,
     shaped: &'a Shaped,
     problems: Vec<Problem>,
+    warnings: Vec<Problem>,
 }
 
 impl Check<'_> {
     pub(super) fn add(&mut self, place: impl Into<String>, detail: impl Into<String>) {
         self.problems.push(Problem { place: place.into(), detail: detail.into() });
+    }
+
+    /// What is not as good as it could be, and stops nothing.
+    pub(super) fn warn(&mut self, place: impl Into<String>, detail: impl Into<String>) {
+        self.warnings.push(Problem { place: place.into(), detail: detail.into() });
     }
 
     /// Whether all of these places hold what the user wrote, and nothing was taken out there.
@@ -155,7 +156,8 @@ impl Check<'_> {
         for (role, model) in &roles {
             models.extend(format!("\n{role}={}", model.model).bytes());
         }
-        Some(Config { providers, roles, hash: fingerprint(&[&models]), ..config? })
+        let warnings = std::mem::take(&mut self.warnings);
+        Some(Config { providers, roles, warnings, hash: fingerprint(&[&models]), ..config? })
     }
 
     fn everything_but_models(&mut self, text: &str) -> Option<Config> {
@@ -165,6 +167,8 @@ impl Check<'_> {
         let database_url = self.database_url();
         let prompts_dir = self.prompts_dir();
         let (attachment_hosts, cors_origins) = (self.attachment_hosts(), self.cors_origins());
+        self.logs();
+        self.later_sections();
         Some(Config {
             bind: bind?,
             database_url,
@@ -175,82 +179,9 @@ impl Check<'_> {
             providers: BTreeMap::new(),
             roles: BTreeMap::new(),
             policy: policy?,
+            warnings: vec![],
             hash: fingerprint(&[text.as_bytes()]),
         })
-    }
-
-    fn bind(&mut self) -> (Option<SocketAddr>, Option<SecretString>) {
-        let token = self.env.get("CONCLAVE_TOKEN");
-        if token.is_some_and(|token| token.chars().count() < LEAST_TOKEN_CHARS) {
-            let detail = format!("a token has at least {LEAST_TOKEN_CHARS} characters: openssl rand -hex 32");
-            self.add("CONCLAVE_TOKEN", detail);
-        }
-        let token = token.map(SecretString::from);
-        let text = self.env.get_or("CONCLAVE_BIND", "127.0.0.1:8080");
-        let Ok(bind) = text.parse::<SocketAddr>() else {
-            self.add("CONCLAVE_BIND", format!("{text:?} is not an address with a port, such as 127.0.0.1:8080"));
-            return (None, token);
-        };
-        (Some(bind), token)
-    }
-
-    /// The address may hold a password: it is never shown.
-    fn database_url(&mut self) -> SecretString {
-        let url = self.env.get_or("DATABASE_URL", "sqlite://data/conclave.db");
-        match url.split_once(':') {
-            Some(("sqlite", rest)) => {
-                if rest.trim_start_matches('/').split('?').next().unwrap_or("").is_empty() {
-                    self.add("DATABASE_URL", "names no file: sqlite://data/conclave.db");
-                }
-            }
-            Some(("postgres" | "postgresql", _)) => {
-                let named = |url: Url| {
-                    let has_host = url.has_host() || url.query_pairs().any(|(name, _)| name == "host");
-                    has_host && url.path().len() > 1
-                };
-                if !Url::parse(url).is_ok_and(named) {
-                    let detail = "names no host and database: postgres://USER:PASSWORD@HOST/DATABASE, with the signs \
-                                  /?#[]@:% of a password in percent encoding";
-                    self.add("DATABASE_URL", detail);
-                }
-            }
-            _ => {
-                let detail = "begins with neither sqlite:// nor postgres://, such as sqlite://data/conclave.db or \
-                              postgres://USER:PASSWORD@HOST/DATABASE";
-                self.add("DATABASE_URL", detail);
-            }
-        }
-        SecretString::from(url)
-    }
-
-    fn prompts_dir(&mut self) -> Option<PathBuf> {
-        let dir = PathBuf::from(self.env.get("CONCLAVE_PROMPTS_DIR")?);
-        if !dir.is_dir() {
-            self.add("CONCLAVE_PROMPTS_DIR", format!("{} is not a directory", dir.display()));
-        }
-        Some(dir)
-    }
-
-    /// Unset is the default; set to nothing is no host at all.
-    fn attachment_hosts(&self) -> BTreeSet<String> {
-        let hosts = self.env.given("ATTACHMENT_HOSTS").unwrap_or("cdn.discordapp.com,media.discordapp.net");
-        hosts.split([',', ' ']).map(|h| h.trim().to_lowercase()).filter(|h| !h.is_empty()).collect()
-    }
-
-    /// Each as a browser sends it: scheme, host and port, and nothing behind.
-    fn cors_origins(&mut self) -> BTreeSet<String> {
-        let given = self.env.get_or("CORS_ORIGINS", "").to_owned();
-        let mut origins = BTreeSet::new();
-        for origin in given.split([',', ' ']).filter(|origin| !origin.is_empty()) {
-            let parsed = Url::parse(origin).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-            match parsed.map(|url| url.origin().ascii_serialization()) {
-                Some(plain) if plain == origin.to_lowercase() => {
-                    origins.insert(plain);
-                }
-                _ => self.add("CORS_ORIGINS", format!("{origin:?} is not an origin, such as https://app.example.org")),
-            }
-        }
-        origins
     }
 
     fn prices(&mut self, file: &File) {

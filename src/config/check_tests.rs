@@ -65,12 +65,6 @@ fn a_model_without_a_price_is_refused() {
 }
 
 #[test]
-fn a_short_token_is_refused() {
-    assert_eq!(places_with(&[], &[("CONCLAVE_TOKEN", "fifteen charact")]), ["CONCLAVE_TOKEN"]);
-    assert_eq!(places_with(&[], &[("CONCLAVE_TOKEN", "sixteen characte")]), [""; 0]);
-}
-
-#[test]
 fn a_daily_limit_that_a_cap_never_fits_is_refused() {
     let (user, guild) = ("/policy/limits/userDailyUsd", "/policy/limits/guildDailyUsd");
     let limits = |value: f64| [(user, json!(value)), (guild, json!(5.0)), ("/policy/limits/dailyUsd", Value::Null)];
@@ -285,12 +279,39 @@ fn a_database_is_of_sqlite_or_postgresql_and_its_address_is_not_shown() {
 }
 
 #[test]
-fn a_short_token_is_refused_and_not_shown() {
-    let short = [("ANTHROPIC_API_KEY", "k"), ("CONCLAVE_TOKEN", "fifteen charact")];
-    assert_eq!(details(SHIPPED, &short), ["a token has at least 16 characters: openssl rand -hex 32"]);
-    assert_eq!(places_with(&[], &[("CONCLAVE_TOKEN", "sixteen characte")]), [""; 0]);
-    let open = [short[1], ("CONCLAVE_BIND", "0.0.0.0:8080")];
-    assert_eq!(places_with(&[], &open), ["CONCLAVE_TOKEN"]);
+fn a_short_token_is_warned_of_and_not_shown() {
+    let warned = |token: &str| {
+        let config = from_text(SHIPPED, &env(&[("ANTHROPIC_API_KEY", "k"), ("CONCLAVE_TOKEN", token)])).unwrap();
+        assert!(!format!("{:?}", config.warnings).contains(token));
+        config.warnings.into_iter().map(|warning| warning.place).collect::<Vec<_>>()
+    };
+    assert_eq!(warned("fifteen charact"), ["CONCLAVE_TOKEN"]);
+    assert_eq!(warned("sixteen characte"), [""; 0]);
+}
+
+#[test]
+fn variables_that_nobody_could_obey_are_problems() {
+    for (name, value) in [
+        ("LOG_FORMAT", "xml"),
+        ("RUST_LOG", "conclave=loud"),
+        ("ATTACHMENT_HOSTS", "https://cdn.example/x"),
+        ("ATTACHMENT_HOSTS", "cdn.example:443"),
+        ("DECISION_STRATEGY", "heuristic_first"),
+        ("CONCLAVE_BIND", "localhost"),
+    ] {
+        assert_eq!(places_with(&[], &[(name, value)]), [name], "{value}");
+    }
+    let good = [
+        ("LOG_FORMAT", "json"),
+        ("RUST_LOG", "info,conclave=debug"),
+        ("ATTACHMENT_HOSTS", "192.0.2.7, [2001:db8::1] cdn.example"),
+        ("DECISION_STRATEGY", "committee_first"),
+        ("CONCLAVE_BIND", "localhost:8080"),
+    ];
+    assert_eq!(places_with(&[], &good), [""; 0]);
+    let variables = env(&[("ANTHROPIC_API_KEY", "k"), ("GOALS", "be kind"), ("TOOLS_WORKSPACE", "/srv")]);
+    let warnings = from_text(SHIPPED, &variables).unwrap().warnings;
+    assert_eq!(warnings.iter().map(|warning| &warning.place).collect::<Vec<_>>(), ["GOALS", "TOOLS_WORKSPACE"]);
 }
 
 #[test]

@@ -11,6 +11,7 @@ pub mod env;
 mod file;
 mod policy;
 mod shape;
+mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -26,6 +27,7 @@ pub use actions::{ActionRules, ActionsPolicy, GuildPolicy, ProposerPolicy};
 pub use check::{from_text, load, policy, without_models};
 pub use env::Env;
 pub use file::{Limits, OutputForm, PromptSet, ProviderKind, StructuredOutput, json_schema};
+pub use variables::GOOD_TOKEN_CHARS;
 
 /// One mistake in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,6 +81,8 @@ pub struct Config {
     pub providers: BTreeMap<String, Provider>,
     pub roles: BTreeMap<Role, RoleModel>,
     pub policy: Policy,
+    /// What is not as good as it could be, and stops nothing.
+    pub warnings: Vec<Problem>,
     /// Fingerprint of the config file and of the resolved model ids; no secret goes into it.
     pub hash: String,
 }

@@ -28,14 +28,26 @@ pub struct Refused {
 pub struct Ledger {
     cap: Usd,
     held: Usd,
-    reserved: BTreeMap<String, Usd>,
+    reserved: BTreeMap<String, Reserved>,
     settled: Usd,
     exceeded: bool,
+    /// How many thousandths of its worst case a call has to be expected to cost, after what was billed so far: 1000 or more.
+    mistrust: u64,
+}
+
+const HONEST: u64 = 1000;
+
+/// What is set aside for a call that is under way.
+#[derive(Debug, Clone, Copy)]
+struct Reserved {
+    amount: Usd,
+    /// The mistrust in it.
+    mistrust: u64,
 }
 
 impl Ledger {
     pub fn new(cap: Usd) -> Self {
-        Self { cap, held: Usd::ZERO, reserved: BTreeMap::new(), settled: Usd::ZERO, exceeded: false }
+        Self { cap, held: Usd::ZERO, reserved: BTreeMap::new(), settled: Usd::ZERO, exceeded: false, mistrust: HONEST }
     }
 
     pub fn cap(&self) -> Usd {
@@ -49,15 +61,17 @@ impl Ledger {
 
     /// Settled and reserved, without holds.
     pub fn committed(&self) -> Usd {
-        self.settled + self.reserved.values().copied().sum()
+        self.settled + self.reserved.values().map(|reserved| reserved.amount).sum()
     }
 
-    /// What a further call may reserve.
+    /// The greatest worst case that a further call may have.
     pub fn left(&self) -> Usd {
-        if self.exceeded { Usd::ZERO } else { self.cap - self.committed() - self.held }
+        let room = self.cap - self.committed() - self.held.share_up(self.mistrust, HONEST);
+        room.share_down(HONEST, self.mistrust)
     }
 
-    /// Whether a provider has billed more than was reserved for a call. Such a run buys nothing more.
+    /// Whether a provider has billed more than was reserved for a call. What such a run still buys is reserved at as many
+    /// times its worst case.
     pub fn exceeded(&self) -> bool {
         self.exceeded
     }
@@ -72,29 +86,37 @@ impl Ledger {
         self.held
     }
 
-    /// Reserves `amount` for the call `key`.
+    /// Reserves a call whose worst case is `worst`, and returns what is set aside for it: that, or as many times that as
+    /// the dearest call so far cost more than its own worst case.
     ///
     /// # Errors
-    /// [`Refused`] when it does not fit beside what is settled, reserved and held, or when the run was overbilled.
-    pub fn reserve(&mut self, key: &str, amount: Usd) -> Result<(), Refused> {
+    /// [`Refused`] when it does not fit beside what is settled, reserved and held.
+    pub fn reserve(&mut self, key: &str, worst: Usd) -> Result<Usd, Refused> {
         let left = self.left();
-        if amount > left || (self.exceeded && amount > Usd::ZERO) {
-            return Err(Refused { wanted: amount, left });
+        if worst > left {
+            return Err(Refused { wanted: worst, left });
         }
-        *self.reserved.entry(key.to_owned()).or_default() += amount;
-        Ok(())
+        let amount = worst.share_up(self.mistrust, HONEST);
+        self.restore(key, amount);
+        Ok(amount)
     }
 
     /// Puts down a reservation that the journal already holds, whatever is left: it has been made.
     pub fn restore(&mut self, key: &str, amount: Usd) {
-        *self.reserved.entry(key.to_owned()).or_default() += amount;
+        let reserved = Reserved { amount, mistrust: self.mistrust };
+        self.reserved.entry(key.to_owned()).and_modify(|known| known.amount += amount).or_insert(reserved);
     }
 
     /// Replaces the reservation of `key` by what the call cost. More than was reserved marks the run as overbilled.
     pub fn settle(&mut self, key: &str, cost: Usd) {
-        let reserved = self.reserved.remove(key).unwrap_or_default();
+        let none = Reserved { amount: Usd::ZERO, mistrust: self.mistrust };
+        let reserved = self.reserved.remove(key).unwrap_or(none);
         self.settled += cost;
-        self.exceeded |= cost > reserved;
+        if cost > reserved.amount {
+            self.exceeded = true;
+            // What was to be free and is not can cost anything: nothing fits any more.
+            self.mistrust = self.mistrust.max(cost.share_up(reserved.mistrust, reserved.amount.nanos()).nanos());
+        }
     }
 }
 
@@ -112,17 +134,38 @@ mod tests {
             Err(Refused { wanted: Usd::from_nanos(5), left: Usd::from_nanos(4) })
         );
         ledger.hold(Usd::ZERO);
-        assert_eq!(ledger.reserve("synthesis", Usd::from_nanos(10)), Ok(()));
+        assert_eq!(ledger.reserve("synthesis", Usd::from_nanos(10)), Ok(Usd::from_nanos(10)));
     }
 
     #[test]
-    fn an_overbilled_run_buys_nothing_more() {
+    fn what_an_overbilled_run_still_buys_is_reserved_at_as_much_more() {
         let mut ledger = Ledger::new(Usd::from_nanos(100));
-        ledger.reserve("a", Usd::from_nanos(5)).unwrap();
-        ledger.settle("a", Usd::from_nanos(6));
+        assert_eq!(ledger.reserve("a", Usd::from_nanos(5)), Ok(Usd::from_nanos(5)));
+        ledger.settle("a", Usd::from_nanos(10));
+        assert!(ledger.exceeded());
+        assert_eq!(ledger.left(), Usd::from_nanos(45));
+        ledger.hold(Usd::from_nanos(20));
+        assert_eq!(ledger.left(), Usd::from_nanos(25));
+        assert!(ledger.reserve("b", Usd::from_nanos(26)).is_err());
+        assert_eq!(ledger.reserve("b", Usd::from_nanos(25)), Ok(Usd::from_nanos(50)));
+        ledger.settle("b", Usd::from_nanos(50));
+        assert_eq!(ledger.left(), Usd::ZERO);
+        ledger.hold(Usd::ZERO);
+        assert_eq!(ledger.left(), Usd::from_nanos(20));
+        // Three times what was reserved at twice the worst case: six times.
+        ledger.reserve("c", Usd::from_nanos(1)).unwrap();
+        ledger.settle("c", Usd::from_nanos(6));
+        assert_eq!(ledger.left(), Usd::from_nanos(34 / 6));
+    }
+
+    #[test]
+    fn after_a_bill_for_what_was_free_only_what_is_free_is_bought() {
+        let mut ledger = Ledger::new(Usd::from_nanos(100));
+        ledger.reserve("free", Usd::ZERO).unwrap();
+        ledger.settle("free", Usd::from_nanos(1));
         assert!(ledger.exceeded());
         assert!(ledger.reserve("b", Usd::from_nanos(1)).is_err());
-        assert!(ledger.reserve("local", Usd::ZERO).is_ok());
+        assert_eq!(ledger.reserve("local", Usd::ZERO), Ok(Usd::ZERO));
     }
 
     proptest! {
@@ -147,13 +190,21 @@ mod tests {
             }
         }
 
-        /// However much a provider bills, what the service reserves after that is nothing.
+        /// A provider that bills a steady multiple of the worst case breaks the cap, if at all, with its first bill.
         #[test]
-        fn a_dishonest_provider_is_paid_at_most_once(reserved in 1u64..100, billed in 101u64..10_000, next in 1u64..50) {
-            let mut ledger = Ledger::new(Usd::from_nanos(100_000));
-            ledger.reserve("x", Usd::from_nanos(reserved)).unwrap();
-            ledger.settle("x", Usd::from_nanos(billed));
-            prop_assert!(ledger.reserve("y", Usd::from_nanos(next)).is_err());
+        fn a_steady_overbiller_is_paid_above_the_cap_once_at_most(
+            cap in 1u64..100_000, times in 1u64..40, calls in prop::collection::vec((1u64..5000, 0u64..500), 1..40)
+        ) {
+            let mut ledger = Ledger::new(Usd::from_nanos(cap));
+            let mut billed = 0;
+            for (worst, hold) in calls {
+                ledger.hold(Usd::from_nanos(hold));
+                if ledger.reserve("x", Usd::from_nanos(worst)).is_ok() {
+                    ledger.settle("x", Usd::from_nanos(worst * times));
+                    billed += 1;
+                }
+                prop_assert!(billed <= 1 || ledger.spent() <= ledger.cap(), "{:?}", ledger);
+            }
         }
     }
 }

@@ -31,6 +31,21 @@ impl Usd {
         Self(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
+    /// `self * of / whole`, rounded up; without a whole there is no bound.
+    pub fn share_up(self, of: u64, whole: u64) -> Self {
+        let product = u128::from(self.0) * u128::from(of);
+        if whole == 0 && product > 0 {
+            return Self(u64::MAX);
+        }
+        Self(u64::try_from(product.div_ceil(u128::from(whole.max(1)))).unwrap_or(u64::MAX))
+    }
+
+    /// `self * of / whole`, rounded down.
+    pub fn share_down(self, of: u64, whole: u64) -> Self {
+        let product = u128::from(self.0) * u128::from(of);
+        Self(u64::try_from(product / u128::from(whole.max(1))).unwrap_or(u64::MAX))
+    }
+
     pub fn nanos(self) -> u64 {
         self.0
     }

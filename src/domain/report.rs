@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::Agent;
 
@@ -42,6 +43,15 @@ pub struct AgentReport {
 }
 
 impl AgentReport {
+    /// The report as JSON for a prompt: without what the model that wrote it thinks of itself (SPEC 3.4).
+    pub fn for_models(&self) -> String {
+        let mut value = json!(self);
+        if let Value::Object(map) = &mut value {
+            map.remove("selfConfidence");
+        }
+        value.to_string()
+    }
+
     /// A report with nothing in it.
     pub fn empty(agent: Agent) -> Self {
         Self {

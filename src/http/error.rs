@@ -64,7 +64,7 @@ struct FieldError {
 }
 
 impl Problem {
-    fn new(kind: Kind, detail: impl Into<String>) -> Self {
+    pub(in crate::http) fn new(kind: Kind, detail: impl Into<String>) -> Self {
         let retry_after = kind.has_retry_after().then_some(RETRY_AFTER);
         Self { kind, detail: detail.into(), errors: vec![], run: None, retry_after, lacks: None }
     }

@@ -47,7 +47,9 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
     Some(match &entry.event {
         Event::Accepted(e) => {
             let parent = e.continues.as_ref().map(|c| c.parent.to_string());
-            ("run", json!({ "runId": run.to_string(), "mode": e.question.mode, "at": at, "continues": parent }))
+            // An action has no mode.
+            let mode = e.action.is_none().then_some(e.question.mode);
+            ("run", json!({ "runId": run.to_string(), "mode": mode, "at": at, "continues": parent }))
         }
         Event::Planned(e) => ("plan", json!({ "plan": e.plan, "corrections": e.corrections, "at": at })),
         Event::RoundStarted(e) => {
@@ -139,8 +141,8 @@ pub(super) fn content(schemas: &mut Schemas) -> Content {
     );
     let texts = json!({ "type": "array", "items": text });
     let events = json!({
-        "run": object(json!({ "runId": { "type": "string", "format": "uuid" }, "mode": mode, "at": at,
-                              "continues": text_or_null }), &[]),
+        "run": object(json!({ "runId": { "type": "string", "format": "uuid" },
+                              "mode": { "oneOf": [mode, { "type": "null" }] }, "at": at, "continues": text_or_null }), &[]),
         "plan": object(json!({ "plan": plan, "corrections": texts, "at": at }), &[]),
         "round": object(json!({ "round": round, "state": { "enum": ["run", "skipped"] }, "agents": agents,
                                 "why": text, "at": at }), &["agents"]),

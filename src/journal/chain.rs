@@ -27,6 +27,8 @@ pub enum Broken {
     Altered { seq: i64, key: String },
     #[error("entries were cut off after {seq}: the run's record of its last hash does not match")]
     Cut { seq: i64 },
+    #[error("the run's row was altered: its {column} is not what the entries say")]
+    Row { column: &'static str },
 }
 
 /// Recomputes the chain of a run's entries, given in order from the first, and compares its end with `head`, the last

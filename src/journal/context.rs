@@ -125,7 +125,7 @@ pub struct RunContext {
     observer: Observer,
     state: Mutex<State>,
     /// Held while money changes and its entry is written: the journal has reservations and settlements in the order of
-    /// the ledger, so each of its beginnings is within the cap, and nothing is reserved after an overbilled settlement.
+    /// the ledger, so each of its beginnings is within the cap, until a provider overbills.
     ordered: tokio::sync::Mutex<()>,
 }
 
@@ -256,7 +256,7 @@ impl RunContext {
     ///
     /// # Errors
     /// The outer error is a [`Stop`]; the inner one says that the cap has no room, and then nothing was written.
-    pub async fn call<F>(&self, sent: CallSent, effect: F) -> Result<Result<CallSettled, Refused>, Stop>
+    pub async fn call<F>(&self, mut sent: CallSent, effect: F) -> Result<Result<CallSettled, Refused>, Stop>
     where
         F: Future<Output = Call>,
     {
@@ -264,12 +264,20 @@ impl RunContext {
             return Ok(Ok(settled));
         }
         let key = sent.call.clone();
-        let reserved = sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount);
+        let worst = sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount);
+        let reserved;
         {
             let _turn = self.ordered.lock().await;
-            if let Err(refused) = self.state().ledger.reserve(&key, reserved) {
-                self.refused(&key);
-                return Ok(Err(refused));
+            let fits = self.state().ledger.reserve(&key, worst);
+            reserved = match fits {
+                Ok(amount) => amount,
+                Err(refused) => {
+                    self.refused(&key);
+                    return Ok(Err(refused));
+                }
+            };
+            if let Some(reservation) = &mut sent.reserved {
+                reservation.amount = reserved;
             }
             if let Err(stop) = self.append(&[Event::CallSent(sent)]).await {
                 self.state().ledger.settle(&key, Usd::ZERO);

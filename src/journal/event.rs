@@ -252,7 +252,11 @@ pub enum CallResult {
     },
     Failed {
         cause: String,
+        /// In our own words: clients may read it.
         detail: String,
+        /// What the provider said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        said: Option<String>,
         retry: Retryable,
     },
     /// The process died while the call was under way: it may have been billed.

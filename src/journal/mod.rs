@@ -11,6 +11,7 @@ mod event;
 mod lineage;
 mod observe;
 mod postgres;
+mod proof;
 mod rows;
 mod sqlite;
 mod statements;
@@ -24,6 +25,7 @@ pub use context::{Call, Listener, RunContext, Stop, Wake};
 pub use event::*;
 pub use lineage::ancestors;
 pub use postgres::PostgresStore;
+pub use proof::prove;
 pub use sqlite::{SqliteBounds, SqliteStore};
 pub use store::{
     Acceptance, Annotated, Asker, Begun, CancelOutcome, Claim, Entry, Error, Held, Lease, MemoryRow, NewRun, Owner,

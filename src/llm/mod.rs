@@ -191,6 +191,37 @@ impl Error {
         }
     }
 
+    /// What happened in our own words: without those of the provider, which may quote anything (its own files and
+    /// statements, somebody's key).
+    pub fn outline(&self) -> String {
+        match self {
+            Error::Status { provider, status, .. } => format!("{provider} answered {status}"),
+            Error::Unreadable { provider, .. } => format!("{provider} sent a reply that cannot be read"),
+            Error::Unfit { provider, .. } => format!("the request does not fit {provider}"),
+            Error::Connect { .. }
+            | Error::Broken { .. }
+            | Error::Timeout { .. }
+            | Error::Saturated { .. }
+            | Error::CircuitOpen { .. }
+            | Error::Cancelled => self.to_string(),
+        }
+    }
+
+    /// The rest of it, for the journal and whoever runs the service.
+    pub fn said(&self) -> Option<&str> {
+        match self {
+            Error::Status { detail, .. } | Error::Unreadable { detail, .. } | Error::Unfit { detail, .. } => {
+                Some(detail)
+            }
+            Error::Connect { .. }
+            | Error::Broken { .. }
+            | Error::Timeout { .. }
+            | Error::Saturated { .. }
+            | Error::CircuitOpen { .. }
+            | Error::Cancelled => None,
+        }
+    }
+
     /// A short bounded label for journal and metrics.
     pub fn cause(&self) -> &'static str {
         match self {

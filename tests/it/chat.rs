@@ -95,6 +95,20 @@ async fn the_gate_asks_and_the_answer_continues_the_run_without_buying_the_rest_
 }
 
 #[tokio::test]
+async fn an_answer_that_names_none_of_the_final_answers_reopens_them_all() {
+    let scenario = Scenario::disagreeing();
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    let app = TestApp::start(&provider).await;
+    assert_eq!(app.ask("audit", &message).await.outcome, "clarification");
+    let answered = app.ask("audit", "It has to run on a ship without any connection").await;
+    let steps = provider.steps_of(&answered.run.to_string());
+    let asked: Vec<&String> = steps.keys().filter(|step| step.starts_with("r1/")).collect();
+    assert_eq!(asked, ["r1/critic", "r1/solver", "r1/verifier"], "each answered without knowing this");
+    assert!(!steps.contains_key("plan"));
+}
+
+#[tokio::test]
 async fn a_pending_question_belongs_to_one_user_in_one_channel_and_new_forgets_it() {
     let scenario = Scenario::disagreeing();
     let message = scenario.message.clone();

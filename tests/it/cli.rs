@@ -83,6 +83,26 @@ async fn an_altered_journal_is_found_out() {
     let path = folder.path().join("data/conclave.db");
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
     let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
+    // What the lists and the views show without reading the entries is proven as well.
+    for (change, back, column) in [
+        ("c_final = 0.11", "c_final = was.c_final", "c_final"),
+        ("message = 'another'", "message = was.message", "message"),
+        ("user_id = 'mallory'", "user_id = was.user_id", "user_id"),
+        ("spent_nanos = 1", "spent_nanos = was.spent_nanos", "spent_nanos"),
+        ("mode = 'deep'", "mode = was.mode", "mode"),
+        ("state = 'failed'", "state = was.state", "state"),
+    ] {
+        sqlx::query("CREATE TABLE was AS SELECT * FROM runs").execute(&pool).await.unwrap();
+        let sql = |sql: String| sqlx::query(sqlx::AssertSqlSafe(sql));
+        sql(format!("UPDATE runs SET {change}")).execute(&pool).await.unwrap();
+        let proof = run(&folder, &["verify", &id], &provider).await;
+        assert_eq!(proof.status.code(), Some(9), "{change}");
+        let said = text(&proof.stderr);
+        assert!(said.contains(&format!("its {column} is not")), "{said}");
+        sql(format!("UPDATE runs SET {back} FROM was WHERE was.id = runs.id")).execute(&pool).await.unwrap();
+        sqlx::query("DROP TABLE was").execute(&pool).await.unwrap();
+    }
+    assert_eq!(run(&folder, &["verify", &id], &provider).await.status.code(), Some(0));
     sqlx::query("UPDATE entries SET body = replace(body, '100', '101') WHERE key = 'synthesis'")
         .execute(&pool)
         .await

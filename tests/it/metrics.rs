@@ -111,8 +111,8 @@ async fn the_log_has_one_line_a_step_with_the_runs_id_and_no_content() {
     let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let steps: Vec<&Value> =
         lines.iter().filter(|line| line["fields"]["message"].as_str().unwrap().starts_with("step: ")).collect();
-    let run = steps[0]["span"]["requestId"].as_str().unwrap();
-    assert!(steps.iter().all(|line| line["span"]["requestId"] == run), "{text}");
+    let run = steps[0]["requestId"].as_str().unwrap();
+    assert!(steps.iter().all(|line| line["requestId"] == run), "{text}");
     let messages: Vec<&str> = steps.iter().map(|line| &line["fields"]["message"].as_str().unwrap()[6..]).collect();
     let expected =
         ["hints", "a call is made", "a call is settled", "plan", "what fits under the cap", "a round begins"];

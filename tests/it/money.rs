@@ -147,9 +147,10 @@ fn hold(run: RunId, entries: &[Entry], row: &journal::RunRow, threshold: f64) {
         match &entry.event {
             Event::CallSent(sent) => {
                 let amount = sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount);
-                assert!(!overbilled || amount == Usd::ZERO, "{} was bought after an overbilled call", sent.call);
                 assert_eq!(known.insert(&sent.call, amount), None, "{} was sent twice", sent.call);
                 reserved.insert(&sent.call, amount);
+                let committed = settled + reserved.values().copied().sum();
+                assert!(amount == Usd::ZERO || committed <= row.cap, "{} was bought beyond the cap", sent.call);
             }
             Event::CallSettled(end) => {
                 let amount = reserved.remove(end.call.as_str()).expect("a call is sent before it is settled");

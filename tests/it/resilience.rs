@@ -5,7 +5,7 @@ use std::time::Duration;
 use conclave::journal::{CallResult, Cause, Ending, Event, views};
 use serde_json::{Value, json};
 
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat, mix};
+use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat, mix};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
@@ -79,13 +79,75 @@ async fn a_refusal_and_a_malformed_output_are_answers_and_no_reason_to_ask_anoth
 async fn a_master_that_declines_or_is_sent_back_is_done_without() {
     for fault in [Fault::Refusal, Fault::EmptyText, Fault::Status(400)] {
         let provider = MockProvider::start().await;
-        provider.on("plan", fault.clone());
-        provider.on("synthesis", fault.clone());
+        for step in ["plan", "synthesis", "plan/repair", "synthesis/repair"] {
+            provider.on(step, fault.clone());
+        }
         let app = TestApp::start(&provider).await;
         let got = app.ask("audit", QUESTION).await;
         assert_eq!(got.body["audit"]["planObtained"], "by hints", "{fault:?}");
         assert!(got.text().contains("no synthesis: this is the best single report"), "{fault:?}: {}", got.text());
     }
+}
+
+async fn refused(app: &TestApp) -> (u16, Value) {
+    let response = app.post(&chat("ask", QUESTION)).send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+#[tokio::test]
+async fn an_empty_output_is_shown_to_its_model_once_more() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/critic", Fault::EmptyText);
+    let app = TestApp::start(&provider).await;
+    let got = app.ask("audit", QUESTION).await;
+    assert_eq!(provider.count_step("r1/critic/repair"), 1);
+    let critic = got.body["audit"]["agents"].as_array().unwrap().iter().find(|a| a["agent"] == "critic").unwrap();
+    assert_eq!(critic["obtained"], "repaired", "{critic}");
+    provider.on("r1/critic/repair", Fault::EmptyText);
+    let got = app.ask("audit", "new: And what is its freezing point?").await;
+    assert!(got.text().contains("critic: no usable output (empty output)"), "{}", got.text());
+}
+
+#[tokio::test]
+async fn the_confidence_section_names_what_a_later_round_did_not_give() {
+    let scenario = Scenario::converging();
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    provider.on("r2/*", Fault::Status(400));
+    let app = TestApp::start(&provider).await;
+    let got = app.ask("deep", &message).await;
+    assert!(provider.count_step("r2/*") > 0);
+    assert!(got.text().contains("gave nothing in round 2 (request rejected)"), "{}", got.text());
+}
+
+#[tokio::test]
+async fn agents_for_which_the_run_has_no_time_are_a_passed_deadline() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Hang(Duration::from_secs(30)));
+    let deadlines = json!({ "connect": 1, "call": 3, "ask": 3, "audit": 3, "deep": 3 });
+    let app = TestApp::with(&provider, Setup::default().set("/policy/deadlines", deadlines)).await;
+    let (status, problem) = refused(&app).await;
+    assert_eq!((status, &problem["type"]), (504, &json!("urn:conclave:problem:deadline")), "{problem}");
+    // The same agents with time enough are the provider's trouble.
+    let deadlines = json!({ "connect": 1, "call": 1, "ask": 20, "audit": 20, "deep": 20 });
+    let app = TestApp::with(&provider, Setup::default().set("/policy/deadlines", deadlines)).await;
+    assert_eq!(refused(&app).await.0, 502);
+}
+
+#[tokio::test]
+async fn the_words_of_a_provider_are_in_the_journal_and_in_no_answer() {
+    let provider = MockProvider::start().await;
+    provider.on("plan", Fault::Said(401, "File \"/opt/app/server.py\", line 3: SELECT * FROM users"));
+    let app = TestApp::start(&provider).await;
+    let (status, problem) = refused(&app).await;
+    assert_eq!(status, 502);
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("anthropic answered 401") && !detail.contains("SELECT"), "{detail}");
+    let run = problem["requestId"].as_str().unwrap();
+    let (_, view) = app.get(&format!("/api/runs/{run}")).await;
+    assert!(!view.to_string().contains("SELECT"), "{view}");
+    let (_, journal) = app.get(&format!("/api/runs/{run}/journal")).await;
+    assert!(journal.to_string().contains("SELECT * FROM users"), "whoever runs the service can read it");
 }
 
 #[tokio::test]

@@ -350,6 +350,18 @@ async fn a_threshold_of_zero_never_asks_but_where_the_master_cannot_plan() {
 }
 
 #[tokio::test]
+async fn a_question_that_would_be_refused_has_no_price() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::with(&provider, Setup::default().set("/policy/normalMaxUsd", json!(0.001))).await;
+    let quote = app.client.post(format!("{}/api/quote", app.url)).json(&chat("ask", QUESTION));
+    let response = quote.send().await.unwrap();
+    assert_eq!(response.status(), 422);
+    let problem: Value = response.json().await.unwrap();
+    assert_eq!(problem["type"], "urn:conclave:problem:over-budget");
+    assert_eq!(app.post(&chat("ask", QUESTION)).send().await.unwrap().status(), 422, "as the chat says");
+}
+
+#[tokio::test]
 async fn a_quote_costs_nothing_and_holds() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;

@@ -159,10 +159,14 @@ pub struct Scored<'a> {
 
 /// One agent's score, its features by name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct AgentScore {
     pub agent: String,
     /// 0 to 25 points each.
     pub axes: BTreeMap<&'static str, f64>,
+    /// How many of the 125 points came from checks of the text itself, and how many from what others said.
+    pub from_code: f64,
+    pub from_peers: f64,
     pub cred: f64,
     pub status: Status,
     /// What each feature measured, and what it gave or took in points.
@@ -193,6 +197,8 @@ impl<'a> Scored<'a> {
                 .flat_map(|(_, axis)| &axis.features)
                 .map(|it| (it.name.clone(), Measured { value: it.value, points: it.points }))
                 .collect(),
+            from_code: score.axes.iter().map(|(_, axis)| axis.from_code).sum(),
+            from_peers: score.axes.iter().map(|(_, axis)| axis.points - axis.from_code).sum(),
             agent: score.agent,
             cred: score.cred,
             status: score.status,
@@ -305,5 +311,22 @@ mod tests {
         assert_eq!(error(json!({ "id": 1, "message": "m", "outputs": [] })), Error::Empty.to_string());
         assert_eq!(error(json!({ "id": 1, "message": "m", "outputs": [a, a] })), Error::Twice("a".into()).to_string());
         assert!(error(json!({ "id": 1, "message": "m", "outputs": [{ "agent": "a" }] })).contains("agent's report"));
+    }
+
+    #[test]
+    fn a_record_may_name_the_models_and_members_of_one_family_support_each_other_less() {
+        let line = |models: [&str; 3]| {
+            let output = |(agent, model): (&str, &str)| {
+                format!(r#"{{"agent":"{agent}","model":"{model}","text":"The answer is 61 days. 31 + 30 = 61."}}"#)
+            };
+            let outputs = ["solver", "critic", "verifier"].into_iter().zip(models).map(output).collect::<Vec<_>>();
+            format!(r#"{{"id":1,"message":"How many days is it?","outputs":[{}]}}"#, outputs.join(","))
+        };
+        let c_final = |models| parse(&line(models)).unwrap().judge(&Policy::default()).c_final;
+        let kin = c_final(["claude-haiku-4-5", "anthropic/claude-sonnet-4.5", "claude-opus-4-5"]);
+        let strangers = c_final(["claude-haiku-4-5", "gpt-4.1", "grok-4"]);
+        assert!(kin < strangers, "{kin} {strangers}");
+        let number = line(["a", "b", "c"]).replace(r#""model":"a""#, r#""model":1"#);
+        assert!(parse(&number).unwrap_err().to_string().contains("\"model\" is not a text"));
     }
 }

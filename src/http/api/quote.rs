@@ -40,7 +40,7 @@ pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
         .body(schemas.request::<ChatBody>(), example())
         .answer(200, "The price", vec![Content::json(schemas.answer::<QuoteBody>(), quoted)], &[])
         .problems(READING)
-        .problems(&[Kind::Invalid])
+        .problems(&[Kind::Invalid, Kind::OverBudget])
 }
 
 /// The body is a chat's. Nothing is bought and nothing is stored.
@@ -53,6 +53,10 @@ pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request)
         return Err(Rejected::Invalid(problems).into());
     }
     let quote = app.quote(&question);
+    if quote.calls == 0 {
+        let detail = format!("the cap of {} has no room for this question: it would be refused", quote.cap);
+        return Err(Problem::new(Kind::OverBudget, detail));
+    }
     Ok(Json(QuoteBody {
         cap_usd: quote.cap.dollars(),
         expected_usd: quote.expected.dollars(),

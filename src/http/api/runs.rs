@@ -19,7 +19,7 @@ use crate::app::App;
 use crate::domain::{Mode, RunId, RunKind};
 use crate::http::error::Problem;
 use crate::http::sse;
-use crate::journal::{CancelOutcome, Ending, RunFilter, RunRow, RunState, verify, views};
+use crate::journal::{CancelOutcome, Ending, RunFilter, RunRow, RunState, prove, views};
 
 pub(in crate::http) use super::run_bodies::{about_cancel, about_events, about_journal, about_list, about_show};
 
@@ -141,7 +141,7 @@ pub(in crate::http) async fn journal(State(app): State<Arc<App>>, id: Id) -> Res
     let mut entries = app.entries(row.id).await?;
     // The run may have gone on between the two reads.
     entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
-    let proof = verify(row.id, &entries, &row.head_hash);
+    let proof = prove(&row, &entries);
     let lines = entries.into_iter().map(|entry| EntryBody {
         seq: entry.seq,
         at: entry.at.to_string(),

@@ -279,7 +279,8 @@ impl Store for PostgresStore {
         if version == Some(latest) {
             Ok(())
         } else {
-            Err(Error::Migration(format!("schema version {version:?}, expected {latest}")))
+            let found = version.map_or("none".to_owned(), |version| version.to_string());
+            Err(Error::Migration(format!("schema version {found}, expected {latest}")))
         }
     }
 

@@ -289,6 +289,9 @@ async fn handle(State(door): State<Door>, method: Method, uri: Uri, headers: Hea
     }
     match hit.outcome {
         Some(Fault::Hang(_)) => hang_up(flight),
+        Some(Fault::Said(status, words)) => {
+            whole(wire, call.serial, status, wire::error(wire, status, words), Some(flight))
+        }
         Some(Fault::Status(status)) => {
             whole(wire, call.serial, status, wire::error(wire, status, "as the test asked"), Some(flight))
         }

@@ -13,6 +13,8 @@ use super::wire::Stop;
 pub enum Fault {
     /// The wire's error body under this status.
     Status(u16),
+    /// The same, with these words of the provider's own.
+    Said(u16, &'static str),
     /// 429 with a `retry-after` header.
     RateLimited { retry_after_secs: u64 },
     /// Answers as usual, only later.

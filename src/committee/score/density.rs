@@ -11,6 +11,7 @@
 //! | `unlike_prose` | 1 if longer prose lacks the small words of language | -10 |
 //! | `copied` | share of its runs of six words that stand in the request | 0 to -15 |
 //! | `very_short` | 1 if there are fewer than three words | -3 |
+//! | `units_repeated` | share of units and summary lines that say again what an earlier one said, in reports of JSON | 0 to -8 |
 //! | `units_distinct` | distinct topics among the units | +0.75 each, at most +3; a third of it for a short thing |
 
 use std::collections::BTreeSet;
@@ -23,7 +24,7 @@ use super::reading::Reading;
 use super::request::Request;
 use super::tally::{Tally, ramp};
 use super::text::{content, is_function_word, ratio, words};
-use crate::domain::Axis;
+use crate::domain::{Axis, Obtained};
 
 pub(super) fn measure(reading: &Reading<'_>, request: &Request) -> Tally {
     let mut tally = Tally::new(Axis::SignalDensity, 20.0);
@@ -48,6 +49,8 @@ pub(super) fn measure(reading: &Reading<'_>, request: &Request) -> Tally {
     if reading.words.len() < 3 && reading.markdown.blocks.is_empty() {
         tally.add("very_short", 1.0, -3.0);
     }
+    let again = units_repeated(reading);
+    tally.add("units_repeated", again, -8.0 * ramp(again, 0.1, 0.6));
     let topics = reading.topics() as f64;
     // A short thing has one topic.
     tally.add(
@@ -91,6 +94,28 @@ fn novelty(reading: &Reading<'_>) -> f64 {
         seen.extend(stems);
     }
     if all == 0 { 0.0 } else { ratio(new, all) }
+}
+
+/// Of prose the units are its own sentences, and `repetition` has counted them.
+fn units_repeated(reading: &Reading<'_>) -> f64 {
+    let output = &reading.output;
+    if output.obtained == Obtained::Text {
+        return 0.0;
+    }
+    let said = |text: &str| words(text).into_iter().map(|word| word.lower).collect::<Vec<_>>();
+    let (mut all, mut again) = (0, 0);
+    let lists = [
+        output.report.units.iter().map(|unit| said(&unit.text)).collect::<Vec<_>>(),
+        output.report.answer_summary.iter().map(|line| said(line)).collect(),
+    ];
+    for list in lists {
+        let mut seen = BTreeSet::new();
+        for line in list.into_iter().filter(|line| !line.is_empty()) {
+            all += 1;
+            again += usize::from(!seen.insert(line));
+        }
+    }
+    if all == 0 { 0.0 } else { ratio(again, all) }
 }
 
 fn copied(reading: &Reading<'_>, request: &Request) -> f64 {

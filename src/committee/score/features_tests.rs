@@ -230,6 +230,19 @@ fn the_summary_has_to_follow_from_the_reasoning() {
 }
 
 #[test]
+fn a_report_that_says_its_units_again_says_less() {
+    let report = report_from_text("solver", "DNS maps names to addresses. Resolvers cache records.");
+    let clean = |output: &mut Output<'_>| output.obtained = Obtained::Clean;
+    let once = judged("Explain DNS.", std::slice::from_ref(&report), clean);
+    assert_eq!(points(&once, "signalDensity.units_repeated"), 0.0);
+    let mut padded = report;
+    padded.units = vec![padded.units[0].clone(); 8];
+    let again = judged("Explain DNS.", &[padded], clean);
+    assert_eq!(points(&again, "signalDensity.units_repeated"), -8.0);
+    assert!(again.axes.signal_density.points < once.axes.signal_density.points);
+}
+
+#[test]
 fn form_is_measured_feature_by_feature() {
     let report = report_from_text("solver", "DNS maps names to addresses. Resolvers cache records.");
     let one = std::slice::from_ref(&report);

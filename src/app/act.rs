@@ -14,12 +14,12 @@ use super::{App, Rejected, Submission, check, intake, without_secrets};
 use crate::act::commands::{Action, Done, Facts, Needs, execute, narration};
 use crate::act::phrases::{self, Reading};
 use crate::act::reply::{self, Reply};
-use crate::act::{Plans, gates};
+use crate::act::{Plans, gates, unread};
 use crate::config::{ActionRules, ActionsPolicy};
 use crate::domain::{ActionGate, ActionMode, CommandName, Question, RunId, RunKind, Usd, fingerprint};
 use crate::journal::{
     Acceptance, Accepted, ActionIntake, ActionOutcome, Asker, Begun, Ending, Event, Executed, Finished, GateChecked,
-    NewRun, Owner, Parsed, Proposed, ProposedCommand, SpendingLimit, Then, views,
+    NewRun, Owner, Parsed, Proposed, SpendingLimit, Then, views,
 };
 
 /// So many lines of a scene are told to whoever narrates.
@@ -479,17 +479,28 @@ fn observe(acted: &Result<Acted, Rejected>, arrived: Instant) {
     histogram!("conclave_act_seconds", "mode" => mode).record(arrived.elapsed().as_secs_f64());
 }
 
-/// The readings of a proposal that pass, the first one first: at most three, each once.
-pub(super) fn others(proposed: &Proposed, rules: &ActionRules, policy: &ActionsPolicy, first: &Action) -> Vec<Action> {
-    let mut others: Vec<Action> = vec![];
-    for ProposedCommand { action, args } in &proposed.alternatives {
-        let passage = gates::pass(action, args, 0.0, rules, &policy.proposer);
-        if let Some(action) = passage.action.filter(|action| action != first && !others.contains(action)) {
-            others.push(action);
+/// The further readings of a proposal that pass, at most two and each once, and why others were dropped.
+pub(super) fn others(
+    proposed: &Proposed,
+    rules: &ActionRules,
+    policy: &ActionsPolicy,
+    first: &Action,
+) -> (Vec<Action>, Vec<String>) {
+    let (mut others, mut dropped): (Vec<Action>, Vec<String>) = (vec![], vec![]);
+    for (n, alternative) in proposed.alternatives.iter().enumerate() {
+        let passage = gates::pass(&alternative.action, &alternative.args, 0.0, rules, &policy.proposer);
+        match passage.action {
+            Some(action) if action != *first && !others.contains(&action) => others.push(action),
+            Some(_) => {}
+            None => {
+                let verdict = passage.checked.last().map(|verdict| verdict.why.as_str()).unwrap_or_default();
+                let why = if unread(alternative) { "it is not of the form that was asked for" } else { verdict };
+                dropped.push(format!("alternative {} was dropped: {why}", n + 1));
+            }
         }
     }
     others.truncate(2);
-    others
+    (others, dropped)
 }
 
 /// How long this process may hold an action whose model call is under way.

@@ -25,6 +25,9 @@ use crate::journal::{
 /// So many lines of a scene are told to whoever narrates.
 const SCENE_LINES: u32 = 8;
 
+/// Why a proposal cannot be confirmed again.
+const CONFIRMED: &str = "the proposal was confirmed already";
+
 /// What guards actions, in this process.
 pub(super) struct ActGuards {
     pub plans: Plans,
@@ -198,10 +201,14 @@ impl App {
             entries.iter().find_map(|entry| if let Event::Proposed(p) = &entry.event { Some(p) } else { None });
         let (confidence, reason) = proposed.map_or((0.0, String::new()), |p| (p.confidence, p.reason.clone()));
         question.message.clone_from(&accepted.question.message);
+        let key = confirmed_by(proposal);
+        if self.store.by_key(&key).await?.is_some() {
+            return Err(Rejected::ProposalGone(CONFIRMED));
+        }
         let asked = Asked {
             question,
-            // One key per proposal: the second to come finds it taken, however close they are.
-            key: Some(format!("confirm:{proposal}")),
+            // One key per proposal: the second to execute it finds it taken, however close they are.
+            key: Some(key),
             body_hash: fingerprint(&[b"confirm", proposal.to_string().as_bytes()]),
             correlation_id: None,
             id: RunId::from_uuid(self.clock.new_id()),
@@ -211,6 +218,19 @@ impl App {
             intake: ActionIntake { confirms: Some(proposal) },
         };
         self.perform(asked, Understood { action: &action, confidence, reason: Some(&reason) }).await
+    }
+
+    /// Writes that a command was not executed. A confirmation of it leaves the proposal as it was: only an execution takes
+    /// its key.
+    async fn decline(&self, mut asked: Asked, events: Vec<Event>, reply: &Reply, seed: u64) -> Result<Acted, Rejected> {
+        if let Some(proposal) = asked.intake.confirms {
+            asked.key = None;
+            // What is in the way may be what another confirmation has just done.
+            if self.store.by_key(&confirmed_by(proposal)).await?.is_some() {
+                return Err(Rejected::ProposalGone(CONFIRMED));
+            }
+        }
+        self.conclude_seeded(asked, events, reply, seed).await
     }
 
     /// Executes a command that is beyond doubt, if the rules allow it, and writes all of it in one transaction.
@@ -224,17 +244,17 @@ impl App {
             confidence,
             reason: reason.map(str::to_owned),
         })];
+        let seed = self.clock.new_seed();
         if let Err((why, reply)) = permitted(action, &asked.rules) {
             events.push(Event::GateChecked(GateChecked { gate: ActionGate::Policy, passed: false, why }));
-            return self.conclude(asked, events, &reply).await;
+            return self.decline(asked, events, &reply, seed).await;
         }
-        let seed = self.clock.new_seed();
         let facts = self.facts(action, &asked).await?;
         let mut done = match execute(action, &facts, seed) {
             Ok(done) => done,
             Err(refusal) => {
                 let reply = Reply::declined(refusal.error, refusal.message);
-                return self.conclude_seeded(asked, events, &reply, seed).await;
+                return self.decline(asked, events, &reply, seed).await;
             }
         };
         let narrator = self.narrate(action, &asked, &mut done).await;
@@ -340,7 +360,7 @@ impl App {
         let new = self.new_action(asked, seed, Usd::ZERO, vec![]);
         match self.store.begin(new, Then::End(events)).await? {
             Begun::Ended | Begun::Held(_) => Ok(Acted { run: Some(id), response }),
-            Begun::Not(_) if confirms.is_some() => Err(Rejected::ProposalGone("the proposal was confirmed already")),
+            Begun::Not(_) if confirms.is_some() => Err(Rejected::ProposalGone(CONFIRMED)),
             Begun::Not(not) => self.not_begun(not, Usd::ZERO, vec![]).await,
         }
     }
@@ -398,6 +418,11 @@ impl App {
             SignedDuration::try_from(self.config.policy.actions.proposal).unwrap_or(SignedDuration::from_mins(15));
         at.saturating_add(lasts).unwrap_or(Timestamp::MAX)
     }
+}
+
+/// The key of the action that executes a proposal.
+fn confirmed_by(proposal: RunId) -> String {
+    format!("confirm:{proposal}")
 }
 
 /// Whether the rules let a command happen here.

@@ -157,7 +157,7 @@ async fn a_proposer_with_a_small_context_is_asked_with_the_compact_prompt() {
     let provider = MockProvider::start().await;
     provider.reply_with("proposal", proposal("roll", json!({ "expression": "1d6" }), 0.7));
     for (set, words) in [("full", "## Rules"), ("compact", "You only propose.")] {
-        let role = json!({ "provider": "anthropic", "model": "claude-sonnet-4-5", "prompts": set });
+        let role = json!({ "provider": "anthropic", "model": "MASTER_MODEL", "prompts": set });
         let app = TestApp::with(&provider, proposing().set("/models/roles/proposer", role)).await;
         act(&app, "ada", "dice, go").await;
         let asked = provider.calls().pop().unwrap().text();

@@ -10,6 +10,7 @@ pub mod commands;
 pub mod dice;
 mod echo;
 pub mod gates;
+mod inflection;
 pub mod phrases;
 mod plans;
 mod proposal;

@@ -310,13 +310,10 @@ impl App {
         let lines = self.store.scene(&scene, SCENE_LINES).await.unwrap_or_default();
         // Deeds are seen by everybody; what somebody has noted for himself, or said out of character, is not told on.
         let spoken = |message: &str| matches!(phrases::read(message), Reading::Clear(Action::Do(_)));
-        let lines: Vec<String> = lines
-            .iter()
-            .filter(|line| spoken(&line.message))
-            .map(|line| crate::act::cut(&on_one_line(&line.message), 300))
-            .collect();
+        let lines: Vec<String> =
+            lines.iter().filter(|line| spoken(&line.message)).map(|line| crate::act::cut(&line.message, 300)).collect();
         let mut told = question.clone();
-        told.message = format!("new: {}", narration(&on_one_line(&arguments.deed), &done.result, &lines));
+        told.message = format!("new: {}", narration(&arguments.deed, &done.result, &lines));
         // A conversation of its own: a question of the committee about it is not answered by what is said in the channel.
         told.context.channel_id = Some(format!("{}/narration", crate::act::cut(place, 180)));
         told.context.message_id = None;
@@ -442,11 +439,6 @@ pub(super) fn permitted(action: &Action, rules: &ActionRules) -> Result<(), (Str
 
 fn not_allowed(command: CommandName) -> Reply {
     Reply::declined("not_allowed", format!("The command {command} is not allowed here."))
-}
-
-/// What a player writes, so that no line of it can pass for one of the service's.
-fn on_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn disabled() -> Acted {

@@ -88,8 +88,8 @@ fn a_daily_limit_that_a_cap_never_fits_is_refused() {
 
 #[test]
 fn a_daily_limit_that_a_proposal_never_fits_is_refused_if_a_model_is_asked() {
-    let (guild, max) = ("/policy/limits/guildDailyUsd", "/policy/actions/maxUsd");
-    let set = |cap: f64| [(guild, json!(0.5)), (max, json!(cap))];
+    let (guild, actions) = ("/policy/limits/guildDailyUsd", "/policy/actions");
+    let set = |cap: f64| [(guild, json!(0.5)), (actions, json!({ "maxUsd": cap }))];
     let asked = [("PROPOSER_ENABLED", "true"), ("PROPOSER_PROVIDER", "anthropic")];
     assert_eq!(places_with(&set(0.5), &asked), [""; 0]);
     assert_eq!(places_with(&set(0.6), &asked), [guild]);

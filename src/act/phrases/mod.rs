@@ -9,6 +9,7 @@ macro_rules! patterns {
 }
 
 mod checks;
+mod deeds;
 mod rolls;
 
 use std::sync::LazyLock;
@@ -52,7 +53,7 @@ fn clear(text: &str) -> Option<Reading> {
         .or_else(|| memories(text))
         .or_else(|| sheets(text))
         .or_else(|| help(text))
-        .or_else(|| deeds(text));
+        .or_else(|| deeds::read(text));
     action.map(|(name, arguments)| reading(name, arguments))
 }
 
@@ -172,8 +173,6 @@ patterns! {
     CHARACTER = r"^(?P<name>[\p{L}][\p{L}'’-]*(?:\s+\p{Lu}[\p{L}'’-]*){0,3})(?:,?\s+(?:the|an?)\s+(?:level\s+(?P<level>\d{1,2})\s+)?(?P<class>[\p{L}]{3,30}))?[.!]?$";
     HELP = r"(?i)^(?:help(?:\s+me)?|commands|list\s+(?:the\s+|all\s+)?commands|what\s+can\s+(?:you|I)\s+do(?:\s+here)?|which\s+commands\s+are\s+there)\s*[?!.]*$";
     HELP_WITH = r"(?i)^help\s+(?:with\s+|on\s+)?(roll|check|do|ooc|help|sheet[. ]create|sheet[. ]show|memory[. ]add|memory[. ]search)\s*[?!.]*$";
-    DEED = r"(?i)^I\s+(?:try\s+to\s+|attempt\s+to\s+|(?:quietly|slowly|carefully|silently|quickly)\s+)?(?:sneak|creep|tiptoe|hide|climb|leap|jump|lunge|stab|slash|parry|dodge|grapple|shove|tackle|pickpocket|ambush|intimidate|persuade|bluff|deceive|crawl|swim|search\s+the\s+(?:room|body|chest|desk|area)|listen\s+at\s+the\s+door|pick\s+the\s+lock|kick\s+(?:in\s+|down\s+)?the\s+door|draw\s+my\s+(?:sword|bow|dagger|blade)|attack\s+(?:the|him|her|them|it)\b)(?:\b.*)?$";
-    DOUBT = r"(?i)[?]|\b(?:should|could|would|might|if|why|how|whether|wonder|think|usually|always|often|never|sometimes|every|yesterday|tomorrow|job|career|code|server|software|conclusions?|team|company|mountains)\b";
 }
 
 fn capture(pattern: &LazyLock<Option<Regex>>, text: &str) -> Option<String> {
@@ -232,12 +231,6 @@ fn help(text: &str) -> Option<Found> {
     }
     let command = capture(&HELP_WITH, text)?.to_lowercase().replace(' ', ".");
     Some((CommandName::Help, json!({ "command": command })))
-}
-
-/// A deed in the first person, now, with a verb that hardly means anything else.
-fn deeds(text: &str) -> Option<Found> {
-    let deed = is(&DEED, text) && !is(&DOUBT, text) && text.chars().count() <= 300;
-    deed.then(|| (CommandName::Do, json!({ "deed": text })))
 }
 
 #[cfg(test)]

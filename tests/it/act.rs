@@ -42,7 +42,11 @@ async fn clear_texts_are_executed_by_fixed_rules_and_no_model_is_asked() {
 
     // A roll can be made again from its journal.
     let Event::Accepted(accepted) = &rolled.events[0] else { panic!("{:?}", rolled.keys) };
-    let arguments = conclave::act::commands::RollArguments { expression: "2d6+3".into(), label: Some("damage".into()) };
+    let arguments = conclave::act::commands::RollArguments {
+        expression: "2d6+3".into(),
+        label: Some("damage".into()),
+        times: None,
+    };
     let again = conclave::act::commands::execute(
         &conclave::act::commands::Action::Roll(arguments),
         &conclave::act::commands::Facts::default(),

@@ -46,7 +46,7 @@ const FABLED: &str = "castle fortress citadel stronghold dungeon crypt tomb cata
 const COMMON: &str = "door gate doorway entrance wall window roof rooftop chimney stairs staircase stairway steps ladder rope fence \
     hedge bridge river stream creek lake pond water waterfall forest woods tree bush bushes rock rocks hill slope mountain \
     mountainside valley alley alleyway street rooftops courtyard garden ditch trench gap hole opening house hut cabin barn \
-    table desk bed curtain curtains wardrobe closet chest lock room area body corpse ship boat dock pier";
+    table desk curtain curtains wardrobe chest lock room area body corpse ship boat dock pier";
 
 /// What adventurers carry and use.
 const GEAR: &str = "sword longsword shortsword greatsword broadsword scimitar rapier sabre saber katana blade dagger dirk stiletto axe \
@@ -90,14 +90,16 @@ const ALONE: u8 = 1;
 const HIM: u8 = 2;
 /// What people do every day, so that with a common place more must not follow: "I run to the door and there is a parcel".
 const DAILY: u8 = 4;
+/// What is done to one's own, or to one that is meant: who draws "a sword" may be a painter.
+const MEANT: u8 = 8;
 
 /// The verbs of deeds, what each of them is done to, and how it is used.
-const VERBS: [(&str, u16, u8); 70] = [
+const VERBS: [(&str, u16, u8); 71] = [
     ("ambush", FOE, HIM),
     ("attack", FOE, ALONE | HIM),
     ("bash", FOE | BARRED, HIM),
     ("behead", FOE, HIM),
-    ("block", FOE | MAGIC, 0),
+    ("block", ON_ONE | MAGIC, 0),
     ("bluff", BEING, 0),
     ("break", BARRED, 0),
     ("cast", BEING | MAGIC, 0),
@@ -110,7 +112,7 @@ const VERBS: [(&str, u16, u8); 70] = [
     ("deceive", BEING, 0),
     ("disarm", FOE | FABLED_PLACE, 0),
     ("dodge", FOE | MAGIC, ALONE),
-    ("draw", ON_ONE, 0),
+    ("draw", ON_ONE, MEANT),
     ("drink", ON_ONE, DAILY),
     ("duck", PLACE, 0),
     ("examine", PLACE | BEING | TO_TAKE, 0),
@@ -132,6 +134,7 @@ const VERBS: [(&str, u16, u8); 70] = [
     ("kill", FOE, HIM),
     ("leap", PLACE | BEING, ALONE),
     ("listen", PLACE, DAILY),
+    ("look", PLACE | BEING | TO_TAKE, ALONE | DAILY),
     ("lunge", FOE, ALONE),
     ("open", BARRED | TO_TAKE, DAILY),
     ("parry", FOE, ALONE),
@@ -187,7 +190,16 @@ const EVERYDAY: &str = "ago yesterday tomorrow later usually always often never 
     girlfriend boyfriend kid kids son daughter baby puppy neighbor neighbour landlord rent tax taxes debt bill bills money budget \
     price prices market stock stocks shares crypto vote election politics feelings emotions conclusion conclusions opportunities \
     lol lmao lmfao haha hahaha rofl tbh imo btw irl ngl fr omg wtf xd mailman postman parcel package cops ball football soccer \
-    basketball tennis photo photos picture pictures camera video videos ice queue gun shark bandwagon";
+    basketball tennis photoshop excel remote charger glasses wallet socks queue photo photos picture pictures camera video videos gun shark bandwagon";
+
+/// What is struck, cast, drawn, killed or broken in a manner of speaking only.
+const FIGURES: &str = "deal bargain balance pose chord nerve doubt vote glance glimpse look eye eyes net shade fit tantrum time vibe \
+    mood buzz ice news bread record habit line conclusion attention crowd thunder heart show spotlight joke conversation chat talk";
+
+/// What may follow the name of a thing without making it a part of another name, as in "guard rail".
+const AFTER: &str = "with without in at by from to on over through into onto behind under underneath beneath below above beside near \
+    nearby next past across around along off up down out against towards toward inside outside between among who that which \
+    whose for again now instead first too there here using one once twice is not";
 
 /// Endings of abstract nouns.
 const ABSTRACT: [&str; 11] = ["ness", "ism", "ity", "ities", "ment", "ments", "tion", "tions", "sion", "ance", "ence"];
@@ -199,7 +211,9 @@ static OPENING: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 static QUIET: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    pattern(r"[?]|\blast\s+(?:night|week|month|year|summer|winter|time|session|game|weekend)\b|\bused\s+to\b")
+    pattern(
+        r"[?]|\blast\s+(?:night|week|month|year|summer|winter|time|session|game|weekend)\b|\bused\s+to\b|\bclimb\w*\s+the\s+walls\b",
+    )
 });
 
 /// The kinds of every word of the scene.
@@ -207,6 +221,8 @@ struct Words {
     kinds: Vec<(u16, BTreeSet<&'static str>)>,
     own: BTreeSet<&'static str>,
     manner: BTreeSet<&'static str>,
+    figures: BTreeSet<&'static str>,
+    after: BTreeSet<&'static str>,
     everyday: BTreeSet<&'static str>,
 }
 
@@ -226,6 +242,8 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
         kinds: kinds.map(|(kind, list)| (kind, set(list))).into(),
         own: set(OWN),
         manner: set(MANNER),
+        figures: set(FIGURES),
+        after: set(AFTER),
         everyday: set(EVERYDAY),
     }
 });
@@ -233,6 +251,7 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
 impl Words {
     /// The kinds of a noun, and whether it stands in the plural.
     fn kinds(&self, word: &str) -> (u16, bool) {
+        let word = word.strip_suffix("'s").unwrap_or(word);
         let of = |word: &str| {
             self.kinds.iter().filter(|(_, words)| words.contains(word)).fold(0, |all, (kind, _)| all | kind)
         };
@@ -274,13 +293,17 @@ fn clear(rest: &str, form: Form, takes: u16, used: u8) -> bool {
     let (object, more) = object(rest);
     let manner = |word: &&str| WORDS.manner.contains(*word) || word.ends_with("ly");
     if object.iter().all(manner) {
-        return used & ALONE > 0;
+        return used & ALONE > 0 && !(more && used & DAILY > 0);
     }
     let kinds: Vec<(u16, bool)> = object.iter().map(|word| WORDS.kinds(word)).collect();
     let abstracts = |(word, (kinds, _)): (&&str, &(u16, bool))| {
         *kinds == 0 && word.chars().count() > 5 && ABSTRACT.iter().any(|ending| word.ends_with(ending))
     };
-    if object.iter().zip(&kinds).any(abstracts) || !is_own(&object) {
+    let figurative = object.iter().any(|word| WORDS.figures.contains(word));
+    if used & MEANT > 0 && !object.iter().any(|word| matches!(*word, "my" | "the")) {
+        return false;
+    }
+    if figurative || object.iter().zip(&kinds).any(abstracts) || !is_own(&object) {
         return false;
     }
     let found = evidence(&object, &kinds) & takes;
@@ -298,10 +321,12 @@ fn object(rest: &str) -> (Vec<&str>, bool) {
     let mut words = rest.split_whitespace();
     for word in words.by_ref() {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
-        if matches!(bare, "and" | "then" | "while" | "but" | "so" | "because" | "before" | "after" | "until" | "as") {
+        if matches!(
+            bare,
+            "and" | "then" | "while" | "but" | "so" | "because" | "before" | "after" | "until" | "as" | "like"
+        ) {
             return (object, true);
         }
-        let bare = bare.strip_suffix("'s").unwrap_or(bare);
         if !bare.is_empty() {
             object.push(bare);
         }
@@ -327,7 +352,7 @@ fn evidence(object: &[&str], kinds: &[(u16, bool)]) -> u16 {
     let definite = ["the", "this", "that", "these", "those", "his", "her", "their", "its"];
     let article = ["a", "an", "another", "one", "two", "three", "four", "five", "some", "both", "all"];
     let mut found = 0;
-    for (at, (kinds, plural)) in kinds.iter().enumerate() {
+    for (at, (kinds, plural)) in kinds.iter().enumerate().filter(|(at, _)| is_head(object, kinds, *at)) {
         let meant = before(at, &definite);
         let mut kinds = *kinds;
         if !meant {
@@ -339,4 +364,137 @@ fn evidence(object: &[&str], kinds: &[(u16, bool)]) -> u16 {
         found |= kinds;
     }
     found
+}
+
+/// Whether a noun is what the words are about, and no part of another name ("guard rail") or figure ("forest of lies").
+fn is_head(object: &[&str], kinds: &[(u16, bool)], at: usize) -> bool {
+    let last =
+        (at..object.len()).take_while(|at| kinds.get(*at).is_some_and(|(kinds, _)| *kinds > 0)).last().unwrap_or(at);
+    match object.get(last + 1) {
+        None => true,
+        Some(&"of") => kinds.iter().skip(last + 2).any(|(kinds, _)| *kinds > 0),
+        Some(next) => {
+            let possessive = object.get(last).is_some_and(|word| word.ends_with("'s"));
+            possessive || next.ends_with("ly") || WORDS.after.contains(next)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_to_something_of_the_scene_is_a_deed() {
+        for text in [
+            "I sneak.",
+            "I sneak along the wall, quiet as a cat",
+            "I creep past the sleeping ogre",
+            "I crept past the guard",
+            "ok, I tiptoe down the corridor",
+            "I quickly hide behind the altar",
+            "I hid in the shadows",
+            "I hide my dagger",
+            "I'm hiding under the cart",
+            "I'll climb the tower",
+            "I climb up the rope and look around",
+            "I leaped over the pit",
+            "I leapt across the chasm",
+            "I swam across the river",
+            "I ran past the guard",
+            "I ran to the drawbridge and pulled the lever",
+            "I broke down the door",
+            "I stole the merchant's purse",
+            "I threw my spear at the wyvern",
+            "I fought the two bandits",
+            "I attack the goblin",
+            "I attack!",
+            "I attack him with my axe",
+            "I stab her",
+            "I hit the skeleton with my mace",
+            "I shoot an arrow at the archer",
+            "I cast fire bolt at the troll",
+            "I try to persuade the captain to let us in",
+            "I decide to ambush the caravan's guards",
+            "I pick the lock",
+            "I search the body",
+            "I draw my sword",
+            "I look around",
+            "I want to kick the door in",
+            "I stab the goblin's leg",
+            "I attack the orc camp with my axe",
+            "I sneak past the captain of the guard",
+            "I climb the tower wall",
+        ] {
+            assert_eq!(read(text), Some((CommandName::Do, json!({ "deed": text }))), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_people_do_every_day_is_no_deed() {
+        for text in [
+            "I swim in debt",
+            "I hide my feelings",
+            "I hide my age",
+            "I hide from responsibility",
+            "I jump to conclusions",
+            "I run a company",
+            "I run the numbers",
+            "I run to the door and it's a delivery",
+            "I climb the career ladder",
+            "I climb the ladder at work",
+            "I'm climbing the walls here",
+            "I climbed the tree and fell on my face",
+            "I break my word",
+            "I broke my arm",
+            "I broke the ice",
+            "I stole this joke",
+            "I threw up",
+            "I threw shade at him",
+            "I fought the law",
+            "I fight for the users",
+            "I shoot weddings",
+            "I shot a video of the castle",
+            "I cast my vote",
+            "I cast a shadow",
+            "I hit the gym",
+            "I hit the wall",
+            "I hit it",
+            "I hit him up",
+            "I look like a goblin",
+            "I look good",
+            "I draw dragons",
+            "I draw a sword",
+            "I hit the guard rail",
+            "I tackle the orc problem",
+            "I fight with the dwarf fortress community",
+            "I open the chest freezer",
+            "I crawl through the forest of lies",
+            "I hide behind the curtain of irony",
+            "I strike a deal with the merchant",
+            "I cast doubt on the king",
+            "I look up to the king",
+            "I block the troll",
+            "I search the room for the remote",
+            "I drink coffee",
+            "I open the door to new possibilities",
+            "I attack the problem",
+            "I attack the darkness of procrastination",
+            "I slash prices",
+            "I dodge the question",
+            "I sneak snacks into the cinema",
+            "I follow the king on instagram",
+            "I sneak past the guards in Skyrim",
+            "I always attack the goblin",
+            "I attacked the goblin last session",
+            "I used to climb the tower",
+            "do I attack the goblin?",
+            "I don't attack the goblin",
+            "I could climb the tower",
+            "I am attack the goblin",
+            "we sneak past the guard",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
 }

@@ -212,7 +212,7 @@ static OPENING: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 static QUIET: LazyLock<Option<Regex>> = LazyLock::new(|| {
     pattern(
-        r"[?]|\blast\s+(?:night|week|month|year|summer|winter|time|session|game|weekend)\b|\bused\s+to\b|\bclimb\w*\s+the\s+walls\b",
+        r"[?]|\blast\s+(?:night|week|month|year|summer|winter|time|session|game|weekend)\b|\bused\s+to\b|\bclimb\w*\s+the\s+walls\b|\blook\w*\s+(?:up\s+to|down\s+on|forward\s+to)\b",
     )
 });
 
@@ -459,7 +459,6 @@ mod tests {
             "I cast a shadow",
             "I hit the gym",
             "I hit the wall",
-            "I hit it",
             "I hit him up",
             "I look like a goblin",
             "I look good",

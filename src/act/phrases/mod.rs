@@ -11,6 +11,7 @@ macro_rules! patterns {
 mod checks;
 mod deeds;
 mod rolls;
+mod scene;
 
 use std::sync::LazyLock;
 
@@ -176,7 +177,7 @@ patterns! {
     SHOW_NAMED = r"(?i)^(?:please\s+)?(?:show|display|open)\s+(?:me\s+)?(?:(?:the\s+)?(?:character\s+)?sheet\s+(?:of|for)\s+(?P<of>[\p{L}][\p{L} '’-]{0,60}?)|(?P<own>[\p{L}][\p{L}’-]{0,40})['’]s\s+(?:character\s+)?sheet)[.!]?$";
     CREATE = r"(?i)^(?:please\s+)?(?:(?:create|make|add)\s+(?:me\s+)?(?:a\s+|an\s+|the\s+|my\s+)?(?:new\s+)?|new\s+)(?:player\s+)?(?:character(?:\s+sheet)?|char|pc|(?:character\s+)?sheet)\s+(?P<how>named|called|for)\s+(?P<who>.+)$";
     NAME = r"^\p{Lu}[\p{L}'’-]*\p{Ll}";
-    NO_NAME = r"(?i)^(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|april|june|july|august|september|october|november|december|christmas|halloween|easter|excel|google|discord|roll20|foundry|pathfinder|dnd|me|him|her|them|us|my|the|a|an|this|that|our|your|his|their)\b";
+    NO_NAME = r"(?i)^(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|april|june|july|august|september|october|november|december|christmas|halloween|easter|excel|windows|google|discord|roll20|foundry|pathfinder|dnd|me|him|her|them|us|my|the|a|an|this|that|our|your|his|their)\b";
     QUOTED = r#"^["“](?P<name>[^"”]{1,80})["”](?:,?\s+(?:the|an?)\s+(?:level\s+(?P<level>\d{1,2})\s+)?(?P<class>[\p{L}]{3,30}))?[.!]?$"#;
     CHARACTER = r"^(?P<name>[\p{L}][\p{L}'’-]*(?:\s+\p{Lu}[\p{L}'’-]*){0,3})(?:,?\s+(?:the|an?)\s+(?:level\s+(?P<level>\d{1,2})\s+)?(?P<class>[\p{L}]{3,30}))?[.!]?$";
     HELP = r"(?i)^(?:help(?:\s+me)?|commands|list\s+(?:the\s+|all\s+)?commands|what\s+can\s+(?:you|I)\s+do(?:\s+here)?|(?:which|what)\s+commands\s+(?:are\s+there|do\s+you\s+(?:know|have)))\s*[?!.]*$";

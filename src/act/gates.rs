@@ -37,6 +37,11 @@ pub fn pass(action: &str, args: &Value, confidence: f64, rules: &ActionRules, pr
     passage
 }
 
+/// The verdict on an answer that is no proposal at all: it fits no schema.
+pub fn unreadable(why: String) -> GateChecked {
+    checked(ActionGate::Schema, Some(why))
+}
+
 fn checked(gate: ActionGate, wrong: Option<String>) -> GateChecked {
     GateChecked { gate, passed: wrong.is_none(), why: wrong.unwrap_or_default() }
 }

@@ -10,6 +10,7 @@ pub mod commands;
 pub mod dice;
 mod echo;
 pub mod gates;
+mod inflection;
 pub mod phrases;
 mod plans;
 mod proposal;
@@ -17,8 +18,8 @@ pub mod reply;
 mod sheet;
 
 pub use echo::cut;
-pub use plans::{Kept, Plans, Scene};
-pub use proposal::{MOST_PROPOSED_CHARS, Proposal, declined_by_stub, propose};
+pub use plans::{Asker, Kept, Meaning, Plans, Scene};
+pub use proposal::{MOST_PROPOSED_CHARS, Proposal, declined_by_stub, propose, unread};
 
 use crate::journal::{ActionOutcome, Cause, Ending, Event};
 

@@ -9,8 +9,9 @@ use tokio::time::Instant;
 
 use super::catalog;
 use super::echo::cut;
+use super::plans::Meaning;
 use crate::committee::{Committee, Consultation, Failure, consult};
-use crate::domain::{CommandName, Role};
+use crate::domain::{CommandName, Role, Usd};
 use crate::journal::{CallResult, Event, Proposed, ProposedCommand, RunContext, settled_key};
 use crate::llm::strict;
 
@@ -22,6 +23,9 @@ const REASON_CHARS: usize = 120;
 
 /// So much of what the model wrote is kept beside its reading.
 const RAW_CHARS: usize = 2000;
+
+/// Why an answer cannot be read is kept to so many characters.
+const WHY_CHARS: usize = 300;
 
 /// The step of the call.
 const STEP: &str = "proposal";
@@ -43,9 +47,10 @@ pub struct Proposal {
     pub args: Map<String, Value>,
     /// Why, in at most 15 words.
     pub reason: String,
-    /// If confidence is below 0.5, up to two other readings; else none.
+    /// If confidence is below 0.5, up to two other readings; else none. Each is read for itself: one that cannot be read
+    /// does not take the first reading with it.
     #[serde(default)]
-    pub alternatives: Vec<Alternative>,
+    pub alternatives: Value,
 }
 
 /// Another reading.
@@ -60,6 +65,14 @@ pub struct Alternative {
 /// the gates can say what is wrong with it.
 pub fn schema() -> Value {
     let mut schema = strict::inlined(&schemars::schema_for!(Proposal).to_value());
+    let mut alternative = strict::inlined(&schemars::schema_for!(Alternative).to_value());
+    if let Value::Object(alternative) = &mut alternative {
+        alternative.retain(|key, _| !matches!(key.as_str(), "$schema" | "title"));
+    }
+    if let Some(alternatives) = schema.pointer_mut("/properties/alternatives") {
+        let about = "If confidence is below 0.5, up to two other readings; else none.";
+        *alternatives = json!({ "description": about, "type": "array", "items": alternative });
+    }
     for place in ["/properties/args", "/properties/alternatives/items/properties/args"] {
         if let Some(args) = schema.pointer_mut(place) {
             *args = catalog::merged_arguments();
@@ -75,21 +88,45 @@ fn given(args: Map<String, Value>) -> Value {
 
 impl Proposal {
     fn into_event(self, raw: &str, mended: bool) -> Proposed {
-        let alternatives = self.alternatives.into_iter().take(2);
+        let alternatives = match self.alternatives {
+            Value::Null => vec![],
+            Value::Array(items) => items.into_iter().take(2).map(other_reading).collect(),
+            other => vec![other_reading(other)],
+        };
+        let mended = mended || alternatives.iter().any(unread);
         Proposed {
             ok: self.ok,
             confidence: self.confidence,
             action: cut(&self.action, 100),
             args: given(self.args),
             reason: cut(&self.reason, REASON_CHARS),
-            alternatives: alternatives
-                .map(|other| ProposedCommand { action: cut(&other.action, 100), args: given(other.args) })
-                .collect(),
+            alternatives,
             raw: cut(raw, RAW_CHARS),
             mended,
             reused_from: None,
         }
     }
+}
+
+/// Another reading, or what stands in its place: no command has an empty name, so that no gate lets it pass.
+fn other_reading(written: Value) -> ProposedCommand {
+    match serde_json::from_value::<Alternative>(written.clone()) {
+        Ok(Alternative { action, args }) => ProposedCommand { action: cut(&action, 100), args: given(args) },
+        Err(_) => ProposedCommand { action: String::new(), args: written },
+    }
+}
+
+/// Whether this is an alternative that was not of the form that was asked for.
+pub fn unread(alternative: &ProposedCommand) -> bool {
+    alternative.action.is_empty()
+}
+
+/// Why there is no proposal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unproposed {
+    pub why: Meaning,
+    /// Nothing was bought: no call was made, or it surely cost nothing.
+    pub free: bool,
 }
 
 /// What the stub says to everything.
@@ -107,7 +144,7 @@ pub fn declined_by_stub() -> Proposed {
     }
 }
 
-/// Asks the model once what a text is to become. The inner error is a short cause.
+/// Asks the model once what a text is to become.
 ///
 /// # Errors
 /// The outer error is a [`Failure`] of the run.
@@ -117,7 +154,7 @@ pub async fn propose(
     allowed: &BTreeSet<CommandName>,
     message: &str,
     until: Instant,
-) -> Result<Result<Proposed, String>, Failure> {
+) -> Result<Result<Proposed, Unproposed>, Failure> {
     let asked = Consultation {
         step: STEP,
         role: Role::Proposer,
@@ -129,12 +166,22 @@ pub async fn propose(
         until,
     };
     let bought = consult::<Proposal>(run, house, asked).await?;
-    let raw = match run.recall(&settled_key(STEP)) {
+    let (raw, free) = match run.recall(&settled_key(STEP)) {
         Some(Event::CallSettled(settled)) => match settled.result {
-            CallResult::Answered { text, .. } => text,
-            CallResult::Failed { .. } | CallResult::InDoubt => String::new(),
+            CallResult::Answered { text, .. } => (text, false),
+            CallResult::Failed { .. } | CallResult::InDoubt => (String::new(), settled.cost == Usd::ZERO),
         },
-        _ => String::new(),
+        _ => (String::new(), true),
     };
-    Ok(bought.map(|told| told.value.into_event(&raw, told.mended)))
+    Ok(match bought {
+        Ok(told) => Ok(told.value.into_event(&raw, told.mended)),
+        Err(untold) => Err(match untold.cause.as_str() {
+            "malformed output" | "empty output" => {
+                Unproposed { why: Meaning::Unreadable(cut(&untold.detail, WHY_CHARS)), free }
+            }
+            // A model in this process costs nothing, and all of its time.
+            "timed out" => Unproposed { why: Meaning::TooSlow, free: false },
+            _ => Unproposed { why: Meaning::Nothing(untold.cause), free },
+        }),
+    })
 }

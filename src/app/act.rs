@@ -14,16 +14,19 @@ use super::{App, Rejected, Submission, check, intake, without_secrets};
 use crate::act::commands::{Action, Done, Facts, Needs, execute, narration};
 use crate::act::phrases::{self, Reading};
 use crate::act::reply::{self, Reply};
-use crate::act::{Plans, gates};
+use crate::act::{Plans, gates, unread};
 use crate::config::{ActionRules, ActionsPolicy};
 use crate::domain::{ActionGate, ActionMode, CommandName, Question, RunId, RunKind, Usd, fingerprint};
 use crate::journal::{
     Acceptance, Accepted, ActionIntake, ActionOutcome, Asker, Begun, Ending, Event, Executed, Finished, GateChecked,
-    NewRun, Owner, Parsed, Proposed, ProposedCommand, SpendingLimit, Then, views,
+    NewRun, Owner, Parsed, Proposed, SpendingLimit, Then, views,
 };
 
 /// So many lines of a scene are told to whoever narrates.
 const SCENE_LINES: u32 = 8;
+
+/// Why a proposal cannot be confirmed again.
+const CONFIRMED: &str = "the proposal was confirmed already";
 
 /// What guards actions, in this process.
 pub(super) struct ActGuards {
@@ -198,10 +201,14 @@ impl App {
             entries.iter().find_map(|entry| if let Event::Proposed(p) = &entry.event { Some(p) } else { None });
         let (confidence, reason) = proposed.map_or((0.0, String::new()), |p| (p.confidence, p.reason.clone()));
         question.message.clone_from(&accepted.question.message);
+        let key = confirmed_by(proposal);
+        if self.store.by_key(&key).await?.is_some() {
+            return Err(Rejected::ProposalGone(CONFIRMED));
+        }
         let asked = Asked {
             question,
-            // One key per proposal: the second to come finds it taken, however close they are.
-            key: Some(format!("confirm:{proposal}")),
+            // One key per proposal: the second to execute it finds it taken, however close they are.
+            key: Some(key),
             body_hash: fingerprint(&[b"confirm", proposal.to_string().as_bytes()]),
             correlation_id: None,
             id: RunId::from_uuid(self.clock.new_id()),
@@ -211,6 +218,19 @@ impl App {
             intake: ActionIntake { confirms: Some(proposal) },
         };
         self.perform(asked, Understood { action: &action, confidence, reason: Some(&reason) }).await
+    }
+
+    /// Writes that a command was not executed. A confirmation of it leaves the proposal as it was: only an execution takes
+    /// its key.
+    async fn decline(&self, mut asked: Asked, events: Vec<Event>, reply: &Reply, seed: u64) -> Result<Acted, Rejected> {
+        if let Some(proposal) = asked.intake.confirms {
+            asked.key = None;
+            // What is in the way may be what another confirmation has just done.
+            if self.store.by_key(&confirmed_by(proposal)).await?.is_some() {
+                return Err(Rejected::ProposalGone(CONFIRMED));
+            }
+        }
+        self.conclude_seeded(asked, events, reply, seed).await
     }
 
     /// Executes a command that is beyond doubt, if the rules allow it, and writes all of it in one transaction.
@@ -224,17 +244,17 @@ impl App {
             confidence,
             reason: reason.map(str::to_owned),
         })];
+        let seed = self.clock.new_seed();
         if let Err((why, reply)) = permitted(action, &asked.rules) {
             events.push(Event::GateChecked(GateChecked { gate: ActionGate::Policy, passed: false, why }));
-            return self.conclude(asked, events, &reply).await;
+            return self.decline(asked, events, &reply, seed).await;
         }
-        let seed = self.clock.new_seed();
         let facts = self.facts(action, &asked).await?;
         let mut done = match execute(action, &facts, seed) {
             Ok(done) => done,
             Err(refusal) => {
                 let reply = Reply::declined(refusal.error, refusal.message);
-                return self.conclude_seeded(asked, events, &reply, seed).await;
+                return self.decline(asked, events, &reply, seed).await;
             }
         };
         let narrator = self.narrate(action, &asked, &mut done).await;
@@ -290,13 +310,10 @@ impl App {
         let lines = self.store.scene(&scene, SCENE_LINES).await.unwrap_or_default();
         // Deeds are seen by everybody; what somebody has noted for himself, or said out of character, is not told on.
         let spoken = |message: &str| matches!(phrases::read(message), Reading::Clear(Action::Do(_)));
-        let lines: Vec<String> = lines
-            .iter()
-            .filter(|line| spoken(&line.message))
-            .map(|line| crate::act::cut(&on_one_line(&line.message), 300))
-            .collect();
+        let lines: Vec<String> =
+            lines.iter().filter(|line| spoken(&line.message)).map(|line| crate::act::cut(&line.message, 300)).collect();
         let mut told = question.clone();
-        told.message = format!("new: {}", narration(&on_one_line(&arguments.deed), &done.result, &lines));
+        told.message = format!("new: {}", narration(&arguments.deed, &done.result, &lines));
         // A conversation of its own: a question of the committee about it is not answered by what is said in the channel.
         told.context.channel_id = Some(format!("{}/narration", crate::act::cut(place, 180)));
         told.context.message_id = None;
@@ -340,7 +357,7 @@ impl App {
         let new = self.new_action(asked, seed, Usd::ZERO, vec![]);
         match self.store.begin(new, Then::End(events)).await? {
             Begun::Ended | Begun::Held(_) => Ok(Acted { run: Some(id), response }),
-            Begun::Not(_) if confirms.is_some() => Err(Rejected::ProposalGone("the proposal was confirmed already")),
+            Begun::Not(_) if confirms.is_some() => Err(Rejected::ProposalGone(CONFIRMED)),
             Begun::Not(not) => self.not_begun(not, Usd::ZERO, vec![]).await,
         }
     }
@@ -400,6 +417,11 @@ impl App {
     }
 }
 
+/// The key of the action that executes a proposal.
+fn confirmed_by(proposal: RunId) -> String {
+    format!("confirm:{proposal}")
+}
+
 /// Whether the rules let a command happen here.
 ///
 /// # Errors
@@ -417,11 +439,6 @@ pub(super) fn permitted(action: &Action, rules: &ActionRules) -> Result<(), (Str
 
 fn not_allowed(command: CommandName) -> Reply {
     Reply::declined("not_allowed", format!("The command {command} is not allowed here."))
-}
-
-/// What a player writes, so that no line of it can pass for one of the service's.
-fn on_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn disabled() -> Acted {
@@ -479,17 +496,28 @@ fn observe(acted: &Result<Acted, Rejected>, arrived: Instant) {
     histogram!("conclave_act_seconds", "mode" => mode).record(arrived.elapsed().as_secs_f64());
 }
 
-/// The readings of a proposal that pass, the first one first: at most three, each once.
-pub(super) fn others(proposed: &Proposed, rules: &ActionRules, policy: &ActionsPolicy, first: &Action) -> Vec<Action> {
-    let mut others: Vec<Action> = vec![];
-    for ProposedCommand { action, args } in &proposed.alternatives {
-        let passage = gates::pass(action, args, 0.0, rules, &policy.proposer);
-        if let Some(action) = passage.action.filter(|action| action != first && !others.contains(action)) {
-            others.push(action);
+/// The further readings of a proposal that pass, at most two and each once, and why others were dropped.
+pub(super) fn others(
+    proposed: &Proposed,
+    rules: &ActionRules,
+    policy: &ActionsPolicy,
+    first: &Action,
+) -> (Vec<Action>, Vec<String>) {
+    let (mut others, mut dropped): (Vec<Action>, Vec<String>) = (vec![], vec![]);
+    for (n, alternative) in proposed.alternatives.iter().enumerate() {
+        let passage = gates::pass(&alternative.action, &alternative.args, 0.0, rules, &policy.proposer);
+        match passage.action {
+            Some(action) if action != *first && !others.contains(&action) => others.push(action),
+            Some(_) => {}
+            None => {
+                let verdict = passage.checked.last().map(|verdict| verdict.why.as_str()).unwrap_or_default();
+                let why = if unread(alternative) { "it is not of the form that was asked for" } else { verdict };
+                dropped.push(format!("alternative {} was dropped: {why}", n + 1));
+            }
         }
     }
     others.truncate(2);
-    others
+    (others, dropped)
 }
 
 /// How long this process may hold an action whose model call is under way.

@@ -62,6 +62,9 @@ pub enum StartError {
     Prompts(#[from] PromptError),
     #[error(transparent)]
     Llm(#[from] llm::Error),
+    /// The weights are missing, or are no model that the engine takes.
+    #[error("the in-process model of the provider {provider:?} cannot be loaded: {detail}")]
+    LocalModel { provider: String, detail: String },
     #[error("{0}")]
     Database(String),
 }
@@ -459,7 +462,7 @@ fn breaker(config: &Config) -> BreakerSettings {
 }
 
 /// Opens every provider that the roles use.
-async fn models(config: &Config) -> Result<Registry, llm::Error> {
+async fn models(config: &Config) -> Result<Registry, StartError> {
     let specs = config.providers.iter().filter_map(|(name, provider)| {
         let kind = match provider.kind {
             ProviderKind::Anthropic => llm::ProviderKind::Anthropic,
@@ -489,7 +492,7 @@ async fn models(config: &Config) -> Result<Registry, llm::Error> {
 }
 
 #[cfg(feature = "local")]
-async fn load_local(config: &Config, registry: &mut Registry) -> Result<(), llm::Error> {
+async fn load_local(config: &Config, registry: &mut Registry) -> Result<(), StartError> {
     for (name, provider) in config.providers.iter().filter(|(_, p)| p.kind == ProviderKind::Local) {
         let paths: BTreeSet<&str> =
             config.roles.values().filter(|r| r.provider == *name).map(|r| r.model.as_str()).collect();
@@ -497,8 +500,11 @@ async fn load_local(config: &Config, registry: &mut Registry) -> Result<(), llm:
         let (owned, threads, parallel) = (name.clone(), provider.threads, provider.max_concurrent);
         tracing::info!(path = %path.display(), "loading the in-process model");
         let loaded = tokio::task::spawn_blocking(move || llm::local::Local::load(&owned, &path, threads, parallel));
-        let failed = |detail: String| llm::Error::Unfit { provider: name.clone(), detail };
-        let model = loaded.await.map_err(|error| failed(error.to_string()))??;
+        let failed = |detail: String| StartError::LocalModel { provider: name.clone(), detail };
+        let model = loaded.await.map_err(|error| failed(error.to_string()))?.map_err(|error| match error {
+            llm::Error::Unfit { detail, .. } => failed(detail),
+            other => other.into(),
+        })?;
         registry.insert(name.clone(), Arc::new(model), provider.max_concurrent.max(64));
     }
     Ok(())
@@ -506,7 +512,7 @@ async fn load_local(config: &Config, registry: &mut Registry) -> Result<(), llm:
 
 #[cfg(not(feature = "local"))]
 #[allow(clippy::unused_async, reason = "as its twin with the in-process model")]
-async fn load_local(_: &Config, _: &mut Registry) -> Result<(), llm::Error> {
+async fn load_local(_: &Config, _: &mut Registry) -> Result<(), StartError> {
     let _: BTreeSet<()> = BTreeSet::new();
     Ok(())
 }

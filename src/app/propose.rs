@@ -12,18 +12,10 @@ use super::{App, Rejected, spending};
 use crate::act::commands::{Action, execute};
 use crate::act::gates::{self, Passage};
 use crate::act::reply::{self, Reply, SURE_ENOUGH};
-use crate::act::{Kept, MOST_PROPOSED_CHARS, Scene, declined_by_stub, propose};
+use crate::act::{Asker, Kept, MOST_PROPOSED_CHARS, Meaning, Scene, declined_by_stub, propose};
 use crate::committee::Failure;
-use crate::domain::{ActionMode, CommandName};
-use crate::journal::{Begun, Ending, Event, Executed, Lease, Parsed, Proposed, RunContext, Stop, Then};
-
-/// What came of asking.
-enum Planned {
-    Proposed(Proposed),
-    /// The model gave nothing that could be used; a short cause.
-    Nothing(String),
-    TooSlow,
-}
+use crate::domain::{ActionGate, ActionMode, CommandName};
+use crate::journal::{Begun, Ending, Event, Executed, GateChecked, Lease, Parsed, Proposed, RunContext, Stop, Then};
 
 impl App {
     /// Asks a model what the text is to become, if that is wanted, and holds its answer against the gates.
@@ -92,23 +84,24 @@ impl App {
     }
 
     async fn understand(&self, run: &RunContext, asked: &Asked, until: Instant) -> Result<serde_json::Value, Stop> {
-        let planned = match timeout_at(until, self.plan(run, asked, until)).await {
-            Ok(planned) => planned?,
-            Err(_) => Planned::TooSlow,
+        let meaning = match timeout_at(until, self.plan(run, asked, until)).await {
+            Ok(meaning) => meaning?,
+            Err(_) => Meaning::TooSlow,
         };
-        let reply = match planned {
-            Planned::Proposed(proposed) => self.decide(run, asked, &proposed).await?,
-            Planned::TooSlow => {
+        let reply = match meaning {
+            Meaning::Proposed(proposed) => self.decide(run, asked, &proposed).await?,
+            Meaning::TooSlow => {
                 tracing::warn!("the proposal did not come in time");
                 Reply::declined("unknown_intent", reply::TOO_SLOW)
             }
-            Planned::Nothing(cause) => {
+            Meaning::Unreadable(why) => {
+                tracing::warn!("the proposal cannot be read");
+                record_verdict(run, gates::unreadable(why)).await?;
+                Reply::unknown()
+            }
+            Meaning::Nothing(cause) => {
                 tracing::warn!(cause, "there is no proposal");
-                if matches!(cause.as_str(), "malformed output" | "empty output") {
-                    counter!("conclave_act_parse_failures_total").increment(1);
-                }
-                let message = if cause == "timed out" { reply::TOO_SLOW } else { reply::UNKNOWN };
-                Reply::declined("unknown_intent", message)
+                Reply::unknown()
             }
         };
         let response = reply.value();
@@ -117,31 +110,35 @@ impl App {
     }
 
     /// What the text means: as it was found out a moment ago in the same scene, or as the model says now. Of several who ask
-    /// at once one asks the model.
-    async fn plan(&self, run: &RunContext, asked: &Asked, until: Instant) -> Result<Planned, Stop> {
-        let cell = self.acting.plans.cell(Scene::of(&asked.question), &asked.question.message);
-        let (mut kept, waited) = match cell.try_lock() {
-            Ok(kept) => (kept, false),
-            Err(_) => (cell.lock().await, true),
+    /// at once one asks the model, and what he is told the others are told too.
+    async fn plan(&self, run: &RunContext, asked: &Asked, until: Instant) -> Result<Meaning, Stop> {
+        let plans = &self.acting.plans;
+        let cell = plans.cell(Scene::of(&asked.question), &asked.question.message);
+        let (mut kept, asker) = match cell.try_lock() {
+            Ok(kept) => (kept, Asker::Later),
+            Err(_) => (cell.lock().await, Asker::Waiting),
         };
-        if let Some(proposed) = self.acting.plans.read(&kept) {
-            return Ok(Planned::Proposed(proposed));
+        if let Some(meaning) = plans.read(kept.as_ref(), asker) {
+            return Ok(meaning);
         }
-        // The one for whom this one has waited got nothing: the rest of the time would give nothing either.
-        if waited && matches!(*kept, Kept::Tried) {
-            return Ok(Planned::TooSlow);
-        }
-        *kept = Kept::Tried;
+        // Whoever is stopped while he waits for the model leaves this behind: the call may be billed, and is not made twice.
+        *kept = Some(Kept::lasting(asked.id, Meaning::TooSlow));
         let allowed = asked.rules.proposable();
-        match propose(run, &self.committee, &allowed, &asked.question.message, until).await {
-            Ok(Ok(proposed)) => {
-                *kept = Kept::Known(Instant::now(), asked.id, Box::new(proposed.clone()));
-                Ok(Planned::Proposed(proposed))
+        let (meaning, lasting) = match propose(run, &self.committee, &allowed, &asked.question.message, until).await {
+            Ok(Ok(proposed)) => (Meaning::Proposed(Box::new(proposed)), true),
+            Ok(Err(unproposed)) => (unproposed.why, !unproposed.free),
+            Err(Failure::Stopped(stop)) => {
+                *kept = None;
+                return Err(stop);
             }
-            Ok(Err(cause)) => Ok(Planned::Nothing(cause)),
-            Err(Failure::Stopped(stop)) => Err(stop),
-            Err(Failure::Failed { detail, .. }) => Ok(Planned::Nothing(detail)),
+            Err(Failure::Failed { detail, .. }) => (Meaning::Nothing(detail), false),
+        };
+        if matches!(meaning, Meaning::Unreadable(_)) {
+            counter!("conclave_act_parse_failures_total").increment(1);
         }
+        let found = if lasting { Kept::lasting } else { Kept::passing };
+        *kept = Some(found(asked.id, meaning.clone()));
+        Ok(meaning)
     }
 
     /// Holds a proposal against the gates, and executes or offers it.
@@ -171,10 +168,13 @@ impl App {
                 (last.passed, last.why) = (false, why.clone());
             }
         }
+        let (others, dropped) =
+            action.as_ref().map_or_else(Default::default, |first| act::others(proposed, &asked.rules, policy, first));
+        if let Some(schema) = checked.iter_mut().find(|verdict| verdict.gate == ActionGate::Schema && verdict.passed) {
+            schema.why = dropped.join("; ");
+        }
         for verdict in checked {
-            let event = Event::GateChecked(verdict);
-            act::rejected_by(&event);
-            run.record(event).await?;
+            record_verdict(run, verdict).await?;
         }
         let action = match (shadow, action) {
             (Some((_, reply)), _) => return Ok(reply),
@@ -185,8 +185,7 @@ impl App {
             return self.execute_now(run, asked, proposed, &action).await;
         }
         counter!("conclave_act_offered_total", "command" => action.name().as_str()).increment(1);
-        let others =
-            if *confidence < SURE_ENOUGH { act::others(proposed, &asked.rules, policy, &action) } else { vec![] };
+        let others = if *confidence < SURE_ENOUGH { others } else { vec![] };
         let offer = (asked.id, self.expiry(self.clock.now()));
         Ok(Reply::offered((&action, &others), proposed, asked.question.source, offer))
     }
@@ -224,4 +223,12 @@ impl App {
         let (confidence, source) = (proposed.confidence, asked.question.source);
         Ok(Reply::proposed_and_done(action, confidence, &proposed.reason, source, result))
     }
+}
+
+/// Writes a gate's verdict, and counts it if the gate was not passed.
+async fn record_verdict(run: &RunContext, verdict: GateChecked) -> Result<(), Stop> {
+    let event = Event::GateChecked(verdict);
+    act::rejected_by(&event);
+    run.record(event).await?;
+    Ok(())
 }

@@ -132,7 +132,7 @@ async fn here(env: &Env, question: Question, arguments: &ActArguments) -> Exit {
     };
     let app = match App::start(config, Clock::System).await {
         Ok(app) => app,
-        Err(error) => return fail(Exit::Unexpected, error),
+        Err(error) => return fail(Exit::from(&error), error),
     };
     let acted = match arguments.confirm {
         Some(proposal) => {

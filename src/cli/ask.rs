@@ -108,7 +108,7 @@ async fn here(env: &Env, question: Question, arguments: &AskArguments, mut progr
     let window = config.policy.clarification_window;
     let app = match App::start(config, Clock::System).await {
         Ok(app) => app,
-        Err(error) => return fail(Exit::Unexpected, error),
+        Err(error) => return fail(Exit::from(&error), error),
     };
     let submission = Submission { question, idempotency_key: None, correlation_id: None };
     let run = match app.submit(submission).await {

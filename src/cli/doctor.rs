@@ -37,7 +37,7 @@ pub(super) async fn run(env: &Env, arguments: &DoctorArguments) -> Exit {
     say(format_args!("configuration  ok"));
     let app = match App::start(config, Clock::System).await {
         Ok(app) => app,
-        Err(error) => return fail(Exit::Unexpected, error),
+        Err(error) => return fail(Exit::from(&error), error),
     };
     if let Err(error) = app.ready().await {
         return fail(Exit::Unexpected, error);

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use super::terminal::without_controls;
+use crate::app::StartError;
 use crate::journal::Cause;
 
 /// What goes under `--help`.
@@ -51,6 +52,16 @@ impl From<Cause> for Exit {
             Cause::Deadline => Exit::Deadline,
             Cause::Budget => Exit::Budget,
             Cause::Internal => Exit::Unexpected,
+        }
+    }
+}
+
+impl From<&StartError> for Exit {
+    fn from(error: &StartError) -> Self {
+        match error {
+            // What the configuration names is not there, or is not what it should be.
+            StartError::LocalModel { .. } | StartError::Prompts(_) => Exit::Configuration,
+            StartError::Journal(_) | StartError::Llm(_) | StartError::Database(_) => Exit::Unexpected,
         }
     }
 }

@@ -30,7 +30,7 @@ pub(super) async fn run(env: &Env) -> Exit {
     let bind = config.bind;
     let app = match App::start(config, Clock::System).await {
         Ok(app) => app,
-        Err(error) => return fail(Exit::Unexpected, error),
+        Err(error) => return fail(Exit::from(&error), error),
     };
     match app.access.may_listen(bind).await {
         Ok(Ok(())) => {}

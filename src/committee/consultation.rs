@@ -38,7 +38,14 @@ pub struct Told<T> {
     pub mended: bool,
 }
 
-/// Asks. The inner error is a short cause, such as "timed out" or "malformed output".
+/// Why there is no answer.
+pub struct Untold {
+    /// Short and bounded, such as "timed out" or "malformed output".
+    pub cause: String,
+    pub detail: String,
+}
+
+/// Asks.
 ///
 /// # Errors
 /// The outer error stops the run.
@@ -46,7 +53,7 @@ pub async fn consult<T>(
     run: &RunContext,
     house: &Committee,
     asked: Consultation<'_>,
-) -> Result<Result<Told<T>, String>, Failure>
+) -> Result<Result<Told<T>, Untold>, Failure>
 where
     T: DeserializeOwned + JsonSchema,
 {
@@ -58,7 +65,12 @@ where
             break tag;
         }
     };
-    let mut prompt = house.prompts.render(PromptSet::Full, prompt, json!({ "fence": fence, "question": question }))?;
+    // What is consulted answers with JSON: a role that speaks in plain text is asked as small models are.
+    let set = match house.role(role).map(|model| model.prompts) {
+        Some(PromptSet::Text | PromptSet::Compact) => PromptSet::Compact,
+        Some(PromptSet::Full) | None => PromptSet::Full,
+    };
+    let mut prompt = house.prompts.render(set, prompt, json!({ "fence": fence, "question": question }))?;
     prompt.system = format!("{}\n{appendix}", prompt.system);
     let ask = Ask {
         step: step.to_owned(),
@@ -71,5 +83,8 @@ where
         hedge: Hedge::Never,
     };
     let bought = buy_once::<T>(run, house, &ask, &schema).await?;
-    Ok(bought.map(|(value, mended)| Told { value, mended }).map_err(|unbought| unbought.cause))
+    Ok(match bought {
+        Ok((value, mended)) => Ok(Told { value, mended }),
+        Err(unbought) => Err(Untold { cause: unbought.cause, detail: unbought.detail }),
+    })
 }

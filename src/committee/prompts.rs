@@ -18,12 +18,13 @@ macro_rules! file {
     };
 }
 
-const FILES: [(&str, &str); 44] = [
+const FILES: [(&str, &str); 45] = [
     file!("compact/critic.md"),
     file!("compact/editor.md"),
     file!("compact/estimate.md"),
     file!("compact/implementer.md"),
     file!("compact/plan.md"),
+    file!("compact/propose.md"),
     file!("compact/question.md"),
     file!("compact/repair.md"),
     file!("compact/review.md"),
@@ -261,6 +262,10 @@ mod tests {
         for set in [PromptSet::Full, PromptSet::Compact] {
             let rendered = prompts.render(set, "review", everything()).unwrap();
             assert!(rendered.user.contains("C1: t\n  A: p") && !rendered.system.contains("7f3a"), "{set:?}");
+            // It is given nothing but the text.
+            let rendered = prompts.render(set, "propose", json!({ "fence": "7f3a", "question": "Why?" })).unwrap();
+            assert!(rendered.user.contains("<<<7f3a TEXT\nWhy?\n7f3a>>>") && !rendered.system.contains("7f3a"));
+            assert!(rendered.system.ends_with(':'), "the catalog follows");
         }
         let problems = json!({ "problems": [{ "pointer": "/units", "detail": "is missing" }] });
         assert!(prompts.repair(PromptSet::Full, &problems).unwrap().contains("/units"));

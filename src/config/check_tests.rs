@@ -81,6 +81,18 @@ fn a_daily_limit_that_a_cap_never_fits_is_refused() {
 }
 
 #[test]
+fn a_daily_limit_that_a_proposal_never_fits_is_refused_if_a_model_is_asked() {
+    let (guild, actions) = ("/policy/limits/guildDailyUsd", "/policy/actions");
+    let set = |cap: f64| [(guild, json!(0.5)), (actions, json!({ "maxUsd": cap }))];
+    let asked = [("PROPOSER_ENABLED", "true"), ("PROPOSER_PROVIDER", "anthropic")];
+    assert_eq!(places_with(&set(0.5), &asked), [""; 0]);
+    assert_eq!(places_with(&set(0.6), &asked), [guild]);
+    assert_eq!(places_with(&set(0.6), &[("PROPOSER_ENABLED", "true")]), [""; 0], "the stub costs nothing");
+    assert_eq!(places_with(&set(0.6), &[("PROPOSER_PROVIDER", "anthropic")]), [""; 0]);
+    assert_eq!(places_with(&set(0.6), &[asked[0], asked[1], ("FEATURE_PLANNER_ENABLED", "false")]), [""; 0]);
+}
+
+#[test]
 fn a_burst_without_a_rate_says_nothing() {
     let (rate, burst) = ("/policy/limits/userPerMinute", "/policy/limits/userBurst");
     assert_eq!(places_with(&[(burst, json!(5))], &[]), [burst]);

@@ -6,11 +6,21 @@ use std::time::Duration;
 use super::check::Check;
 use super::file::{Deadlines, HedgeFile, Limits, PolicyFile, RetryFile};
 use super::shape::below;
-use super::{HedgePolicy, Policy};
+use super::{ActionsPolicy, HedgePolicy, Policy};
 use crate::domain::{Agent, Thresholds, Usd};
 
 /// The highest cap of a run, in US dollars.
 const MOST_USD: f64 = 1_000_000.0;
+
+/// The daily limits that are set, by their names in the file.
+fn each_day(limits: &Limits) -> Vec<(&'static str, Usd)> {
+    let all = [
+        ("dailyUsd", limits.daily_usd),
+        ("userDailyUsd", limits.user_daily_usd),
+        ("guildDailyUsd", limits.guild_daily_usd),
+    ];
+    all.into_iter().filter_map(|(name, dollars)| Some((name, Usd::from_dollars(dollars?)))).collect()
+}
 
 impl Check<'_> {
     pub(super) fn policy(&mut self, p: &PolicyFile) -> Option<Policy> {
@@ -30,6 +40,7 @@ impl Check<'_> {
         let role_weights = self.role_weights(&p.role_weights);
         let disabled_agents = self.disabled_agents(&p.disabled_agents);
         let actions = self.actions(&p.actions);
+        self.proposals_fit(&p.limits, &actions);
         Some(Policy {
             normal_max: normal_max?,
             deep_max: deep_max?,
@@ -60,15 +71,21 @@ impl Check<'_> {
         })
     }
 
+    /// A limit into which a proposal's cap never fits would refuse every text that no rule understands.
+    fn proposals_fit(&mut self, limits: &Limits, actions: &ActionsPolicy) {
+        let proposer = &actions.proposer;
+        let asks = actions.enabled && proposer.enabled && proposer.provider.is_some();
+        for (name, most) in each_day(limits).into_iter().filter(|(_, most)| asks && actions.max > *most) {
+            let cap = actions.max;
+            let detail =
+                format!("{most} a day never holds the cap of a proposal, {cap}: raise it, or lower actions.maxUsd");
+            self.add(format!("/policy/limits/{name}"), detail);
+        }
+    }
+
     /// A limit into which a mode's cap never fits would refuse that mode for ever.
     fn daily_limits(&mut self, limits: &Limits, normal_max: Usd, deep_max: Usd) {
-        let all = [
-            ("dailyUsd", limits.daily_usd),
-            ("userDailyUsd", limits.user_daily_usd),
-            ("guildDailyUsd", limits.guild_daily_usd),
-        ];
-        for (name, dollars) in all {
-            let Some(most) = dollars.map(Usd::from_dollars) else { continue };
+        for (name, most) in each_day(limits) {
             let modes = [("ask and audit", normal_max, "normalMaxUsd"), ("deep", deep_max, "deepMaxUsd")];
             for (mode, cap, setting) in modes.into_iter().filter(|(_, cap, _)| *cap > most) {
                 let detail = format!("{most} a day never holds the cap of {mode}, {cap}: raise it, or lower {setting}");

@@ -42,7 +42,11 @@ async fn clear_texts_are_executed_by_fixed_rules_and_no_model_is_asked() {
 
     // A roll can be made again from its journal.
     let Event::Accepted(accepted) = &rolled.events[0] else { panic!("{:?}", rolled.keys) };
-    let arguments = conclave::act::commands::RollArguments { expression: "2d6+3".into(), label: Some("damage".into()) };
+    let arguments = conclave::act::commands::RollArguments {
+        expression: "2d6+3".into(),
+        label: Some("damage".into()),
+        times: None,
+    };
     let again = conclave::act::commands::execute(
         &conclave::act::commands::Action::Roll(arguments),
         &conclave::act::commands::Facts::default(),
@@ -164,6 +168,31 @@ async fn a_hundred_that_confirm_at_once_execute_it_once() {
 }
 
 #[tokio::test]
+async fn a_confirmation_that_did_nothing_does_not_use_the_proposal_up() {
+    let provider = MockProvider::start().await;
+    provider.reply_with("proposal", proposal("sheet.show", json!({ "name": "Aria" }), 0.94));
+    let setup = proposing().set("/policy/actions", json!({ "userPerMinute": 1000, "userBurst": 1000 }));
+    let app = TestApp::with(&provider, setup).await;
+    let offered = act(&app, "ada", "Aria, what was she like").await;
+    for _ in 0..2 {
+        let declined = confirm(&app, "ada", &offered).await;
+        assert_eq!((declined.status, &declined.body["error"]), (200, &json!("not_found")));
+        assert_eq!(declined.keys, ["accepted", "parsed", "finished"], "it is in the journal all the same");
+    }
+    act(&app, "ada", "create a character named Aria").await;
+    assert_eq!(confirm(&app, "ada", &offered).await.body["executed"], true);
+    assert_eq!(confirm(&app, "ada", &offered).await.status, 409);
+
+    // What the first of a hundred has done stands in the way of the others, who are told so.
+    provider.reply_with("proposal", proposal("sheet.create", json!({ "name": "Bo" }), 0.94));
+    let offered = act(&app, "ada", "Bo would be a good one").await;
+    let all = futures_util::future::join_all((0..100).map(|_| confirm(&app, "ada", &offered))).await;
+    let told: Vec<(u16, &Value)> = all.iter().map(|answer| (answer.status, &answer.body["executed"])).collect();
+    assert_eq!(told.iter().filter(|told| **told == (200, &json!(true))).count(), 1, "{told:?}");
+    assert_eq!(told.iter().filter(|told| told.0 == 409).count(), 99, "{told:?}");
+}
+
+#[tokio::test]
 async fn a_proposal_expires() {
     let provider = MockProvider::start().await;
     provider.reply_with("proposal", proposal("roll", json!({ "expression": "1d6" }), 0.7));
@@ -272,6 +301,18 @@ async fn the_command_line_acts_without_a_key_and_says_what_http_says() {
     let (code, out, error) = run(&["act", "tell me a story"]).await;
     assert_eq!((code, out.as_str()), (4, ""));
     assert!(error.contains("help"), "{error}");
+    // A model that is to be asked and is not there is a matter of the configuration.
+    let local = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.local.json");
+    let variables = [
+        ("CONCLAVE_CONFIG", local),
+        ("LOCAL_MODEL_PATH", "missing.gguf"),
+        ("PROPOSER_ENABLED", "1"),
+        ("PROPOSER_PROVIDER", "local"),
+    ];
+    let output = conclave(folder.path(), &["act", "tell me a story"], &variables).output().await.unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{error}");
+    assert!(error.contains("model file missing.gguf does not exist"), "{error}");
     let (code, ..) = run(&["act", "--confirm", "01890000-0000-7000-8000-000000000000"]).await;
     assert_eq!(code, 4);
     let (_, catalog, _) = run(&["act", "--catalog"]).await;

@@ -92,7 +92,7 @@ async fn every_gate_stops_what_it_is_there_for_and_the_journal_names_it() {
         assert_eq!(answer.body["error"] == "unknown_intent", stopped, "{}", answer.body);
         assert!(!answer.keys.contains(&"executed".to_owned()));
     }
-    // What a model may not say at all is no proposal: another type, a key too many, no JSON.
+    // What a model may not say at all fits no schema: another type, a key too many, no JSON, nothing.
     for reply in [
         json!({ "ok": true, "confidence": 7, "action": "roll", "args": { "expression": "1d6" }, "reason": "", "alternatives": [] }),
         json!({ "ok": true, "confidence": 0.9, "action": { "name": "roll" }, "args": {}, "reason": "", "alternatives": [] }),
@@ -101,7 +101,67 @@ async fn every_gate_stops_what_it_is_there_for_and_the_journal_names_it() {
         provider.reply_with("proposal", reply.clone());
         let app = TestApp::with(&provider, proposing()).await;
         let answer = act(&app, "ada", "something unclear").await;
-        assert_eq!((&answer.body["error"], answer.gates().len()), (&json!("unknown_intent"), 0), "{reply}");
+        assert_eq!(answer.body["error"], "unknown_intent", "{reply}");
+        assert_eq!(answer.gates(), ["schema!"], "{reply}");
+    }
+    for text in ["I would roll a die here.", "{\"ok\": true, \"confidence\"", "[]"] {
+        let provider = MockProvider::start().await;
+        provider.reply_text("proposal", text);
+        let app = TestApp::with(&provider, proposing()).await;
+        let answer = act(&app, "ada", "something unclear").await;
+        let why = answer.events.iter().find_map(|event| match event {
+            Event::GateChecked(verdict) => Some((verdict.gate.as_str(), verdict.passed, verdict.why.is_empty())),
+            _ => None,
+        });
+        assert_eq!(why, Some(("schema", false, false)), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn an_alternative_that_cannot_be_read_does_not_take_the_first_reading_with_it() {
+    let alternatives = [
+        json!([{ "action": "check" }, { "action": "check", "args": { "ability": "dex" } }]),
+        json!(["check dex", { "action": "check", "args": { "ability": "dex" } }]),
+        json!([{ "action": "bananas", "args": {} }, { "action": "check", "args": { "ability": "dex" } }]),
+    ];
+    for alternatives in alternatives {
+        let provider = MockProvider::start().await;
+        let mut reply = proposal("roll", json!({ "expression": "1d20" }), 0.4);
+        reply["alternatives"] = alternatives.clone();
+        provider.reply_with("proposal", reply);
+        let app = TestApp::with(&provider, proposing()).await;
+        let offered = act(&app, "ada", "jump or something").await;
+        let choices: Vec<&str> =
+            offered.body["choices"].as_array().unwrap().iter().map(|c| c["action"].as_str().unwrap()).collect();
+        assert_eq!(choices, ["roll", "check"], "{alternatives}");
+        let schema = offered.events.iter().find_map(|event| match event {
+            Event::GateChecked(verdict) if verdict.gate.as_str() == "schema" => Some(verdict),
+            _ => None,
+        });
+        let schema = schema.unwrap();
+        assert!(schema.passed && schema.why.starts_with("alternative 1 was dropped: "), "{}", schema.why);
+    }
+    // Nor is it a reason to trust the rest.
+    let provider = MockProvider::start().await;
+    let mut reply = proposal("memory.add", json!({ "content": "buy rope" }), 0.95);
+    reply["alternatives"] = json!("none");
+    provider.reply_with("proposal", reply);
+    let app = TestApp::with(&provider, proposing().env("PROPOSER_ALLOW_AUTOEXEC", "true")).await;
+    let answer = act(&app, "ada", "well, rope and so on").await;
+    assert_eq!(answer.body["executed"], json!(false));
+    assert_eq!(answer.gates(), ["allowlist", "schema", "policy", "auto_execution!"]);
+}
+
+#[tokio::test]
+async fn a_proposer_with_a_small_context_is_asked_with_the_compact_prompt() {
+    let provider = MockProvider::start().await;
+    provider.reply_with("proposal", proposal("roll", json!({ "expression": "1d6" }), 0.7));
+    for (set, words) in [("full", "## Rules"), ("compact", "You only propose.")] {
+        let role = json!({ "provider": "anthropic", "model": "MASTER_MODEL", "prompts": set });
+        let app = TestApp::with(&provider, proposing().set("/models/roles/proposer", role)).await;
+        act(&app, "ada", "dice, go").await;
+        let asked = provider.calls().pop().unwrap().text();
+        assert!(asked.contains(words) && asked.contains("memory.search"), "{set}: {asked}");
     }
 }
 
@@ -162,6 +222,35 @@ async fn the_same_text_in_a_scene_costs_one_call_and_everybody_gets_a_proposal_o
 }
 
 #[tokio::test]
+async fn an_answer_that_cannot_be_read_or_is_none_is_not_bought_twice() {
+    let billed = [(Fault::Malformed, vec!["schema!"]), (Fault::EmptyText, vec!["schema!"]), (Fault::Refusal, vec![])];
+    for (fault, gates) in billed {
+        let provider = MockProvider::start().await;
+        provider.on("proposal", fault.clone());
+        provider.latency(Duration::from_millis(700));
+        let app = TestApp::with(&provider, proposing()).await;
+        let at_once = futures_util::future::join_all(["ada", "ben", "cyd"].map(|user| act(&app, user, "hm, what now")));
+        let mut answers = at_once.await;
+        answers.push(act(&app, "dan", "hm, what now").await);
+        for answer in &answers {
+            assert_eq!(answer.body["message"], conclave::act::reply::UNKNOWN, "{fault:?}: the same for everybody");
+            assert_eq!(answer.gates(), gates, "{fault:?}");
+        }
+        assert_eq!(provider.count_step("proposal"), 1, "{fault:?}");
+    }
+    // What surely cost nothing is told to those who waited, and may be tried again.
+    let provider = MockProvider::start().await;
+    provider.on("proposal", Fault::Status(500));
+    provider.latency(Duration::from_millis(700));
+    let app = TestApp::with(&provider, proposing()).await;
+    let both = futures_util::future::join_all(["ada", "ben"].map(|user| act(&app, user, "hm, what now"))).await;
+    assert!(both.iter().all(|answer| answer.body["message"] == conclave::act::reply::UNKNOWN));
+    assert_eq!(provider.count_step("proposal"), 1);
+    act(&app, "ada", "hm, what now").await;
+    assert_eq!(provider.count_step("proposal"), 2);
+}
+
+#[tokio::test]
 async fn a_model_that_hangs_is_not_waited_for_longer_than_five_seconds() {
     let provider = MockProvider::start().await;
     provider.on("proposal", Fault::Hang(Duration::from_secs(30)));
@@ -179,6 +268,8 @@ async fn a_model_that_hangs_is_not_waited_for_longer_than_five_seconds() {
         assert!(answer.body["message"].as_str().unwrap().contains("too long"), "{}", answer.body);
         assert_eq!(answer.keys.last().unwrap(), "finished");
     }
+    let late = act(&app, "cyd", "hm, what now").await;
+    assert_eq!(late.body, both[0].body);
     assert_eq!(provider.count_step("proposal"), 1);
     // The call may be billed: it is settled at what was reserved for it.
     let asked = both.iter().find(|answer| answer.keys.contains(&"settled:proposal".to_owned())).unwrap();
@@ -377,6 +468,7 @@ async fn metrics_count_actions() {
         "conclave_act_requests_total{outcome=\"declined\",mode=\"none\"} 2",
         "conclave_act_accepted_total{command=\"roll\",mode=\"deterministic\"} 1",
         "conclave_act_rejected_total{gate=\"allowlist\"} 1",
+        "conclave_act_rejected_total{gate=\"schema\"} 1",
         "conclave_act_parse_failures_total 1",
         "conclave_act_seconds_count{mode=\"deterministic\"} 1",
     ] {

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Action, Command, Done, Facts, Reach, Refusal, read, roll, schema};
 use crate::act::echo::echo;
@@ -92,6 +92,18 @@ pub(super) fn sheet_of(facts: &Facts, name: Option<&str>) -> Result<Option<Sheet
     Ok(row.and_then(|row| serde_json::from_value(row.sheet.clone()).ok()))
 }
 
+/// A d20 that is thrown, and what is added to it.
+pub(super) struct Throw {
+    /// As people are told: "Dexterity (stealth)".
+    pub what: String,
+    pub ability: Ability,
+    /// How often the proficiency counts.
+    pub times: i64,
+    pub dc: Option<i64>,
+    pub modifier: i64,
+    pub advantage: Option<Advantage>,
+}
+
 pub(super) fn execute(arguments: &CheckArguments, facts: &Facts, seed: u64) -> Result<Done, Refusal> {
     let sheet = sheet_of(facts, arguments.character.as_deref())?;
     let ability = arguments.skill.map(Skill::ability).or(arguments.ability).unwrap_or(Ability::Dex);
@@ -112,26 +124,32 @@ pub(super) fn execute(arguments: &CheckArguments, facts: &Facts, seed: u64) -> R
         Some(proficient) => i64::from(proficient),
         None => sheet.as_ref().map_or(0, from_sheet),
     };
-    let from_ability = sheet.as_ref().map_or(0, |sheet| sheet.modifier(ability));
-    let proficiency = times * sheet.as_ref().map_or(2, Sheet::proficiency);
-    let modifier = arguments.modifier.unwrap_or(0);
+    let (dc, modifier, advantage) = (arguments.dc, arguments.modifier.unwrap_or(0), arguments.advantage);
+    Ok(Done::saying(thrown(sheet.as_ref(), Throw { what, ability, times, dc, modifier, advantage }, seed)))
+}
+
+/// Throws it. Without a sheet nothing is added but the modifier, and the proficiency is 2.
+pub(super) fn thrown(sheet: Option<&Sheet>, throw: Throw, seed: u64) -> Value {
+    let Throw { what, ability, times, dc, modifier, advantage } = throw;
+    let from_ability = sheet.map_or(0, |sheet| sheet.modifier(ability));
+    let proficiency = times * sheet.map_or(2, Sheet::proficiency);
 
     let mut die = roll::chance(seed);
     let mut rolls = vec![die(20)];
-    if arguments.advantage.is_some() {
+    if advantage.is_some() {
         rolls.push(die(20));
     }
-    let kept = match arguments.advantage {
+    let kept = match advantage {
         Some(Advantage::Disadvantage) => rolls.iter().min(),
         Some(Advantage::Advantage) | None => rolls.iter().max(),
     };
     let kept = kept.copied().unwrap_or(1);
     let total = kept + from_ability + proficiency + modifier;
-    let success = arguments.dc.map(|dc| total >= dc);
+    let success = dc.map(|dc| total >= dc);
 
-    let who = sheet.as_ref().map(|sheet| echo(&sheet.name));
+    let who = sheet.map(|sheet| echo(&sheet.name));
     let shown = rolls.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let how = match arguments.advantage {
+    let how = match advantage {
         Some(Advantage::Advantage) => " with advantage",
         Some(Advantage::Disadvantage) => " with disadvantage",
         None => "",
@@ -144,10 +162,10 @@ pub(super) fn execute(arguments: &CheckArguments, facts: &Facts, seed: u64) -> R
         }
     }
     text.push_str(&format!(" = {total}"));
-    if let (Some(dc), Some(success)) = (arguments.dc, success) {
+    if let (Some(dc), Some(success)) = (dc, success) {
         text.push_str(&format!(" against DC {dc}: {}", if success { "success" } else { "failure" }));
     }
-    Ok(Done::saying(json!({
+    json!({
         "text": text,
         "check": what,
         "character": who,
@@ -155,7 +173,7 @@ pub(super) fn execute(arguments: &CheckArguments, facts: &Facts, seed: u64) -> R
         "kept": kept,
         "modifiers": { "ability": from_ability, "proficiency": proficiency, "other": modifier },
         "total": total,
-        "dc": arguments.dc,
+        "dc": dc,
         "success": success,
-    })))
+    })
 }

@@ -7,9 +7,11 @@
 
 mod bounds;
 mod parse;
+mod repeat;
 mod roll;
 
 pub use bounds::Bounds;
+pub use repeat::{MOST_TIMES, repeated};
 pub use roll::{Die, Group, RollError, Rolled};
 
 /// The most dice that one expression may throw, rerolled and exploded ones included.
@@ -56,6 +58,11 @@ impl Expression {
 
     pub fn comment(&self) -> Option<&str> {
         self.comment.as_deref()
+    }
+
+    /// How many dice are thrown at least.
+    pub fn dice(&self) -> usize {
+        self.root.dice()
     }
 
     /// Whether any die is thrown.
@@ -266,14 +273,14 @@ impl Operator {
     }
 }
 
-/// A number as people write it: without decimals that say nothing, with two at the most.
+/// A number as people write it: without decimals that say nothing, with two at the most, and without a negative zero.
 fn shown(number: f64) -> String {
-    if number.fract() == 0.0 {
+    let text = if number.fract() == 0.0 {
         format!("{number:.0}")
     } else {
-        let text = format!("{number:.2}");
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    }
+        format!("{number:.2}").trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    if text == "-0" { "0".to_owned() } else { text }
 }
 
 #[cfg(test)]

@@ -91,14 +91,26 @@ impl Expression {
     /// # Errors
     /// [`RollError`].
     pub fn roll(&self, die: &mut dyn FnMut(i64) -> i64) -> Result<Rolled, RollError> {
+        self.at(&mut Table { die, thrown: 0, groups: vec![], written: 0 })
+    }
+
+    /// Rolls several times. The dice of all of them count towards the most that may be thrown, and be written out.
+    ///
+    /// # Errors
+    /// [`RollError`].
+    pub fn roll_times(&self, times: u32, die: &mut dyn FnMut(i64) -> i64) -> Result<Vec<Rolled>, RollError> {
         let mut table = Table { die, thrown: 0, groups: vec![], written: 0 };
+        (0..times).map(|_| self.at(&mut table)).collect()
+    }
+
+    fn at(&self, table: &mut Table<'_>) -> Result<Rolled, RollError> {
         let (value, text) = table.value(&self.root)?;
         if !value.is_finite() || value.abs() > MOST_TOTAL {
             return Err(RollError::TooLarge);
         }
         let total = value.trunc();
         let text = format!("{text} = {}", shown(total));
-        Ok(Rolled { total: total as i64, dice: table.groups, text })
+        Ok(Rolled { total: total as i64, dice: std::mem::take(&mut table.groups), text })
     }
 }
 
@@ -191,7 +203,7 @@ impl Table<'_> {
             }
             Node::Negative(inner) => {
                 let (value, text) = self.value(inner)?;
-                (-value, format!("-{text}"))
+                (-value, if text == "0" { text } else { format!("-{text}") })
             }
             Node::Binary(left, operator, right) => {
                 let (left, before) = self.value(left)?;

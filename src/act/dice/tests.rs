@@ -61,6 +61,29 @@ fn every_operation_does_to_dice_what_it_says() {
 }
 
 #[test]
+fn zero_has_no_sign() {
+    for (text, shown) in
+        [("0*-1", "0 * -1 = 0"), ("0*-1d4", "0 * -1d4 (3) = 0"), ("-0.001", "0 = 0"), ("-1/1000", "-1 / 1000 = 0")]
+    {
+        let faces: &[i64] = if text.contains('d') { &[3] } else { &[] };
+        let rolled = with_faces(text, faces);
+        assert_eq!((rolled.total, rolled.text.as_str()), (0, shown), "{text}");
+    }
+    assert_eq!([shown(-0.0), shown(-0.004), shown(-0.05), shown(-1.0)], ["0", "0", "-0.05", "-1"]);
+}
+
+#[test]
+fn a_roll_is_repeated_with_fresh_dice_and_within_one_bound() {
+    let mut faces = [1, 2, 3, 4].into_iter();
+    let rolled = Expression::parse("2d4+1").unwrap().roll_times(2, &mut |_| faces.next().unwrap()).unwrap();
+    let shown: Vec<_> = rolled.iter().map(|rolled| (rolled.total, rolled.text.as_str(), rolled.dice.len())).collect();
+    assert_eq!(shown, [(4, "2d4 (1, 2) + 1 = 4", 1), (8, "2d4 (3, 4) + 1 = 8", 1)]);
+    let many = Expression::parse("5000d6").unwrap();
+    assert_eq!(many.roll_times(2, &mut |_| 1).unwrap().len(), 2);
+    assert_eq!(many.roll_times(3, &mut |_| 1), Err(RollError::TooManyDice));
+}
+
+#[test]
 fn brackets_around_dice_are_the_dice() {
     assert_eq!(with_faces("((6d4kh5)kl2)kh1", &[1, 2, 3, 4, 4, 2]).total, 2);
     let rolled = with_faces("(2d6, 1d4)kl1", &[3, 3, 2]);

@@ -10,7 +10,7 @@ use regex::Regex;
 use std::sync::LazyLock;
 
 patterns! {
-    ORDER = r"^(?:(?:ok|okay|now|so|please|and|then)[,!]?\s+)*(?:(?:can|could|would|will)\s+you\s+(?:please\s+)?|i(?:['’]d|\s+would)\s+like\s+to\s+|i\s+want\s+to\s+|i['’]?ll\s+|i\s+|let\s+me\s+)?(?:please\s+)?(?:make|roll|attempt|try|take|give\s+me|check)\s+(?:me\s+)?(.+)$";
+    ORDER = r"^(?:(?:ok|okay|now|so|please|and|then)[,!]?\s+)*(?:(?:can|could|would|will)\s+you\s+(?:please\s+)?|i(?:['’]d|\s+would)\s+like\s+to\s+|i\s+want\s+to\s+|i['’]?ll\s+|i\s+|let\s+me\s+)?(?:please\s+)?(?P<verb>make|roll|attempt|try|take|do|give\s+me|check)\s+(?:me\s+)?(?P<what>.+)$";
     INITIATIVE = r"^(?:(?:please|now|ok|okay)[,!]?\s+)*(roll\s+(?:for\s+|my\s+)?initiative)$";
 }
 
@@ -22,13 +22,17 @@ pub(super) fn read(text: &str) -> Option<Found> {
     if capture(&INITIATIVE, plain).is_some() {
         return Some((CommandName::Check, json!({ "ability": "dex" })));
     }
-    let ordered = capture(&ORDER, plain);
+    let captures = ORDER.as_ref().and_then(|pattern| pattern.captures(plain));
+    let part = |name: &str| captures.as_ref().and_then(|captures| Some(captures.name(name)?.as_str()));
+    let ordered = part("what");
     // "dex check dc 15" is an order too, but "dex check?" is a question.
     if ordered.is_none() && question {
         return None;
     }
-    let explicit = plain.starts_with("check ");
-    Some((CommandName::Check, words(ordered.as_deref().unwrap_or(plain), explicit)?))
+    let check = words(ordered.unwrap_or(plain), plain.starts_with("check "));
+    // "Roll stealth" is a check; "roll 15 stealth" is none.
+    let rolled = || words(&format!("{} check", ordered?), false).filter(|_| part("verb") == Some("roll"));
+    Some((CommandName::Check, check.or_else(rolled)?))
 }
 
 /// The arguments of a check, if every word is understood. `explicit`: it is known to be a check, so that the word need not

@@ -9,7 +9,9 @@ macro_rules! patterns {
 }
 
 mod checks;
+mod deeds;
 mod rolls;
+mod scene;
 
 use std::sync::LazyLock;
 
@@ -52,7 +54,7 @@ fn clear(text: &str) -> Option<Reading> {
         .or_else(|| memories(text))
         .or_else(|| sheets(text))
         .or_else(|| help(text))
-        .or_else(|| deeds(text));
+        .or_else(|| deeds::read(text));
     action.map(|(name, arguments)| reading(name, arguments))
 }
 
@@ -74,6 +76,8 @@ fn explicit(text: &str) -> Reading {
     let (second, after) = rest.split_at(word_end(rest));
     let two = format!("{first}.{second}").to_lowercase();
     let named = first.to_lowercase().replace(':', ".");
+    // "/r" is what many players type.
+    let named = if named == "r" { "roll".to_owned() } else { named };
     let (command, rest) = match (two.parse::<CommandName>(), named.parse::<CommandName>()) {
         (Ok(command), _) => (command, after.trim()),
         (_, Ok(command)) => (command, rest),
@@ -163,17 +167,21 @@ pub(super) fn pattern(text: &str) -> Option<Regex> {
 
 patterns! {
     BRACKETS = r"(?s)^\(\(\s*(.+?)\s*\)\)$";
-    OOC = r"(?i)^ooc\s*(?::\s*|\s)(.+)$";
-    REMEMBER = r"(?i)^(?:please\s+|pls\s+)?(?:(?:remember|memorize|memorise|note|make a note|take a note)\s*(?:that\b|down that\b|:|this:)|remember\s+to\b|don['’]?t\s+(?:let me\s+)?forget\s+(?:that\b|to\b|:))\s*(.+)$";
+    OOC = r"(?i)^ooc\s*(?:[:,-]\s*|\s)(.+)$";
+    ABOUT_OOC = r"(?i)^ooc\s+(?:is|isn['’]?t|are|was|were|has|will|should|channel|chat|room|thread|talk|section|stuff|drama|remarks?|messages?|rules?)\b";
+    // "Note that ..." and "remember to ..." are said to people as often as to a bot.
+    REMEMBER = r"(?i)^(?:hey[,!]?\s+)?(?:(?:can|could|would|will)\s+you\s+)?(?:please\s+|pls\s+)?(?:(?:remember|memorize|memorise|note\s+down|make\s+a\s+note|take\s+a\s+note)\s*(?:,?\s*for\s+me\s*)?(?:that\s|:|this:)|note\s*(?:this)?:|remember\s+for\s+me\s|don['’]?t\s+let\s+me\s+forget\s*(?:that\s|to\s|:)|don['’]?t\s+forget\s*(?:that\s|:))\s*(.+)$";
+    SHARED = r"(?i)^(?:one\s+|last\s+|first\s+)?(?:times?|nights?|days?|evenings?|mornings?|afternoons?|weeks?|weekends?|months?|years?|summers?|winters?|moments?|guys?|girls?|man|woman|dudes?|kids?|lady|person|people|one|thing|places?|sessions?|games?|fights?|battles?|episodes?|scenes?|songs?|movies?|films?|books?|shows?|trips?|party|parties|meetings?|feelings?|jokes?|story|stories|memes?|threads?|posts?|videos?)\b(?:\s+(?P<next>\S+))?";
     RECALL = r"(?i)^(?:please\s+)?(?:what\s+do\s+you\s+(?:remember|recall)\s+(?:about|of)|what\s+did\s+I\s+(?:note|tell\s+you\s+to\s+remember)\s+about|(?:search|look\s+through)\s+(?:my\s+|your\s+|the\s+)?(?:memory|memories|notes)\s+(?:for|about)|recall\s+(?:everything|all|what\s+you\s+(?:know|remember))\s+about)\s+(.+?)\s*[?.!]*$";
-    SHOW_SHEET = r"(?i)^(?:please\s+)?(?:show|display|open)\s+(?:me\s+)?my\s+(?:character\s+sheet|character|sheet)(?:\s+please)?[.!]?$";
+    SHOW_SHEET = r"(?i)^(?:(?:(?:can|could|would)\s+you\s+)?(?:please\s+)?(?:show|display|open)\s+(?:me\s+)?|what(?:['’]s|\s+is)\s+on\s+)my\s+(?:character\s+sheet|character|sheet)(?:\s*,?\s*please)?[?.!]*$";
     SHOW_NAMED = r"(?i)^(?:please\s+)?(?:show|display|open)\s+(?:me\s+)?(?:(?:the\s+)?(?:character\s+)?sheet\s+(?:of|for)\s+(?P<of>[\p{L}][\p{L} '’-]{0,60}?)|(?P<own>[\p{L}][\p{L}’-]{0,40})['’]s\s+(?:character\s+)?sheet)[.!]?$";
-    CREATE = r"(?i)^(?:please\s+)?(?:create|make|add)\s+(?:me\s+)?(?:a\s+|an\s+|the\s+|my\s+)?(?:new\s+)?(?:player\s+)?(?:character(?:\s+sheet)?|char|pc|(?:character\s+)?sheet)\s+(?:named|called|for)\s+(.+)$";
+    CREATE = r"(?i)^(?:please\s+)?(?:(?:create|make|add)\s+(?:me\s+)?(?:a\s+|an\s+|the\s+|my\s+)?(?:new\s+)?|new\s+)(?:player\s+)?(?:character(?:\s+sheet)?|char|pc|(?:character\s+)?sheet)\s+(?P<how>named|called|for)\s+(?P<who>.+)$";
+    NAME = r"^\p{Lu}[\p{L}'’-]*\p{Ll}";
+    NO_NAME = r"(?i)^(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|april|june|july|august|september|october|november|december|christmas|halloween|easter|excel|windows|google|discord|roll20|foundry|pathfinder|dnd|me|him|her|them|us|my|the|a|an|this|that|our|your|his|their)\b";
+    QUOTED = r#"^["“](?P<name>[^"”]{1,80})["”](?:,?\s+(?:the|an?)\s+(?:level\s+(?P<level>\d{1,2})\s+)?(?P<class>[\p{L}]{3,30}))?[.!]?$"#;
     CHARACTER = r"^(?P<name>[\p{L}][\p{L}'’-]*(?:\s+\p{Lu}[\p{L}'’-]*){0,3})(?:,?\s+(?:the|an?)\s+(?:level\s+(?P<level>\d{1,2})\s+)?(?P<class>[\p{L}]{3,30}))?[.!]?$";
-    HELP = r"(?i)^(?:help(?:\s+me)?|commands|list\s+(?:the\s+|all\s+)?commands|what\s+can\s+(?:you|I)\s+do(?:\s+here)?|which\s+commands\s+are\s+there)\s*[?!.]*$";
+    HELP = r"(?i)^(?:help(?:\s+me)?|commands|list\s+(?:the\s+|all\s+)?commands|what\s+can\s+(?:you|I)\s+do(?:\s+here)?|(?:which|what)\s+commands\s+(?:are\s+there|do\s+you\s+(?:know|have)))\s*[?!.]*$";
     HELP_WITH = r"(?i)^help\s+(?:with\s+|on\s+)?(roll|check|do|ooc|help|sheet[. ]create|sheet[. ]show|memory[. ]add|memory[. ]search)\s*[?!.]*$";
-    DEED = r"(?i)^I\s+(?:try\s+to\s+|attempt\s+to\s+|(?:quietly|slowly|carefully|silently|quickly)\s+)?(?:sneak|creep|tiptoe|hide|climb|leap|jump|lunge|stab|slash|parry|dodge|grapple|shove|tackle|pickpocket|ambush|intimidate|persuade|bluff|deceive|crawl|swim|search\s+the\s+(?:room|body|chest|desk|area)|listen\s+at\s+the\s+door|pick\s+the\s+lock|kick\s+(?:in\s+|down\s+)?the\s+door|draw\s+my\s+(?:sword|bow|dagger|blade)|attack\s+(?:the|him|her|them|it)\b)(?:\b.*)?$";
-    DOUBT = r"(?i)[?]|\b(?:should|could|would|might|if|why|how|whether|wonder|think|usually|always|often|never|sometimes|every|yesterday|tomorrow|job|career|code|server|software|conclusions?|team|company|mountains)\b";
 }
 
 fn capture(pattern: &LazyLock<Option<Regex>>, text: &str) -> Option<String> {
@@ -187,7 +195,7 @@ fn is(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
 }
 
 fn remarks(text: &str) -> Option<Found> {
-    let remark = capture(&BRACKETS, text).or_else(|| capture(&OOC, text))?;
+    let remark = capture(&BRACKETS, text).or_else(|| capture(&OOC, text).filter(|_| !is(&ABOUT_OOC, text)))?;
     Some((CommandName::Ooc, json!({ "remark": remark })))
 }
 
@@ -195,9 +203,20 @@ fn memories(text: &str) -> Option<Found> {
     if let Some(query) = capture(&RECALL, text) {
         return Some((CommandName::MemorySearch, json!({ "query": query })));
     }
-    // A question about remembering is none.
-    let content = capture(&REMEMBER, text).filter(|content| !content.ends_with('?'))?;
+    // Who asks does not want anything kept, and "that time when ..." is a time, of which two people speak.
+    let content = capture(&REMEMBER, text).filter(|content| !content.contains('?') && !is_shared(content))?;
     Some((CommandName::MemoryAdd, json!({ "content": content })))
+}
+
+/// Whether "that" points at something that both know, and begins no clause: "(remember that) night in the tavern".
+fn is_shared(content: &str) -> bool {
+    let verbs = [
+        "is", "are", "was", "were", "has", "have", "had", "will", "can", "must", "costs", "takes", "starts", "begins",
+        "ends", "runs", "flies", "opens", "closes", "owes", "hates", "likes", "wants", "needs",
+    ];
+    SHARED.as_ref().and_then(|pattern| pattern.captures(content)).is_some_and(|captures| {
+        captures.name("next").is_none_or(|next| !verbs.contains(&next.as_str().to_lowercase().as_str()))
+    })
 }
 
 fn sheets(text: &str) -> Option<Found> {
@@ -210,12 +229,19 @@ fn sheets(text: &str) -> Option<Found> {
         return (!somebody.contains(&name.to_lowercase().as_str()))
             .then(|| (CommandName::SheetShow, json!({ "name": name })));
     }
-    Some((CommandName::SheetCreate, character(&capture(&CREATE, text)?)?))
+    let captures = CREATE.as_ref()?.captures(text)?;
+    let (how, who) = (captures.name("how")?.as_str(), captures.name("who")?.as_str().trim());
+    if !how.eq_ignore_ascii_case("for") {
+        return Some((CommandName::SheetCreate, character(who)?));
+    }
+    // A sheet is made for a purpose as well: only a name is written like one.
+    let name = who.starts_with(['"', '“']) || (is(&NAME, who) && !is(&NO_NAME, who));
+    Some((CommandName::SheetCreate, character(who).filter(|_| name)?))
 }
 
 /// "Aria", "Aria the rogue", "Sir Kay, a level 3 fighter".
 fn character(text: &str) -> Option<Value> {
-    let captures = CHARACTER.as_ref()?.captures(text.trim())?;
+    let captures = [&CHARACTER, &QUOTED].into_iter().find_map(|pattern| pattern.as_ref()?.captures(text.trim()))?;
     let mut arguments = Map::from_iter([("name".to_owned(), json!(captures.name("name")?.as_str()))]);
     if let Some(class) = captures.name("class") {
         arguments.insert("class".into(), json!(class.as_str().to_lowercase()));
@@ -232,12 +258,6 @@ fn help(text: &str) -> Option<Found> {
     }
     let command = capture(&HELP_WITH, text)?.to_lowercase().replace(' ', ".");
     Some((CommandName::Help, json!({ "command": command })))
-}
-
-/// A deed in the first person, now, with a verb that hardly means anything else.
-fn deeds(text: &str) -> Option<Found> {
-    let deed = is(&DEED, text) && !is(&DOUBT, text) && text.chars().count() <= 300;
-    deed.then(|| (CommandName::Do, json!({ "deed": text })))
 }
 
 #[cfg(test)]

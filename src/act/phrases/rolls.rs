@@ -6,12 +6,15 @@ use regex::{Captures, Regex};
 use serde_json::{Value, json};
 
 use super::{Found, capture, is, pattern};
-use crate::act::dice::Expression;
+use crate::act::dice::{Expression, repeated};
 use crate::domain::{CommandName, number_named};
 
 patterns! {
     // What may stand before the dice: courtesy, and a verb that means dice.
     ORDER = r"^(?:(?:hey|ok|okay|now|so|please|pls|and|then|bot|dm)[,!]?\s+)*(?:(?:can|could|would|will)\s+you\s+(?:please\s+)?|i(?:['’]d|\s+would)\s+like\s+(?:you\s+)?to\s+|i\s+want\s+(?:you\s+)?to\s+|i['’]?ll\s+|i\s+|let\s+me\s+|let['’]?s\s+)?(?:please\s+)?(?:roll|throw|reroll|rolling|toss)\s+(?:me\s+|for\s+me\s+|us\s+)?(.+)$";
+    GIVE = r"^(?:please\s+)?(?:gimme|give\s+me)\s+(.+)$";
+    DIE = r"d(?:\d|%|f)";
+    HARM = r"^(?P<dice>.+?)\s+(?P<label>(?:(?:acid|bludgeoning|cold|fire|force|lightning|necrotic|piercing|poison|psychic|radiant|slashing|thunder|sneak attack|weapon|extra)\s+)?(?:damage|dmg|healing))$";
     COIN = r"^(?:(?:please|can you|could you|would you|let me|let['’]s|i)\s+)*(?:flip|toss|throw)\s+(?:me\s+)?(?P<n>an?|one|the|\d+|two|three|four|five|six|seven|eight|nine|ten)\s+(?:fair\s+)?coins?(?:\s+(?:for me|please|thanks))*$";
     DICE_FIRST = r"^\(?\d*\s?d(?:\d|%|f)";
     TAIL = r"\s*(?:,\s*)?(?:for me|please|pls|thanks|thank you|thx|now|will you|would you)$";
@@ -27,7 +30,7 @@ patterns! {
     PLAIN = r"\b(?P<n>\d+|an?|the|some)\s+(?:dice|die)\b";
     PERCENTILE = r"\b(?:an?\s+|the\s+|1\s+)?percentile(?:\s+(?:dice|die))?\b";
     ADVANTAGE = r"\s*,?\s*\b(?:with|at|on)\s+(?P<dis>dis)?advantage\b";
-    KEEP = r"\s*,?\s*(?:and\s+|but\s+)?\b(?:keep|keeping|take|taking)\s+(?:only\s+)?(?:the\s+)?(?:(?P<n>\d+)\s+)?(?P<what>highest|best|top|lowest|worst)(?:\s+(?P<m>\d+))?(?:\s+(?:dice|die|ones?|rolls?|results?))?";
+    KEEP = r"\s*,?\s*(?:and\s+|but\s+)?\b(?:keep|keeping|take|taking)\s+(?:only\s+)?(?:the\s+)?(?:(?P<n>\d+)\s+)?(?P<what>highest|higher|best|top|lowest|lower|worst)(?:\s+(?P<m>\d+))?(?:\s+(?:dice|die|ones?|rolls?|results?))?";
     DROP = r"(?P<count>\d+)d(?P<s>\d+|%)\s*,?\s*(?:and\s+|but\s+)?\b(?:drop|dropping|without|discard|discarding|minus)\s+(?:the\s+)?(?:(?P<n>\d+)\s+)?(?P<what>highest|best|lowest|worst)(?:\s+(?P<m>\d+))?(?:\s+(?:dice|die|ones?|rolls?|results?))?";
     ONES = r"\s*,?\s*(?:and\s+)?\breroll(?:ing)?\s+(?:the\s+)?(?:1['’]?s|ones)(?:\s+once)?";
     EXPLODING = r"\bexploding\s+(?P<n>\d*)d(?P<s>\d+)\b|\b(?P<k>\d*)d(?P<t>\d+)\s+exploding\b";
@@ -35,12 +38,14 @@ patterns! {
     MINUS = r"\s*,?\s*\b(?:and\s+)?(?:minus|subtract|less|take\s+away)\s+(?:an?\s+)?";
     TIMES = r"\s+(?:times|multiplied\s+by)\s+";
     DIVIDED = r"\s+divided\s+by\s+";
+    TIMES_BEFORE = r"^(?P<times>twice|thrice|(?P<n>\d{1,4}|[a-z]{3,9})\s+times)\s+(?P<dice>.+)$";
+    TIMES_BEHIND = r"^(?P<dice>.+?)\s*,?\s+(?P<times>twice|thrice|(?:[x×]\s*(?P<n>\d{1,4}))|(?P<m>\d{1,4}|[a-z]{3,9})\s+times)(?P<more>\s+(?:for|to|as)\s+.+)?$";
     NUMBER = r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|hundred)\b";
 }
 
 /// A text that throws dice and does nothing else.
 pub(super) fn read(text: &str) -> Option<Found> {
-    if Expression::parse(text).is_ok_and(|e| e.has_dice()) {
+    if Expression::parse(text).is_ok_and(|e| e.has_dice()) || repeated(text).is_some() {
         return Some((CommandName::Roll, json!({ "expression": text })));
     }
     let lower = text.to_lowercase();
@@ -49,27 +54,35 @@ pub(super) fn read(text: &str) -> Option<Found> {
         let count = count(coins.name("n")?.as_str())?;
         return Some((CommandName::Roll, json!({ "expression": format!("{count}d2") })));
     }
-    let (dice, words) = match capture(&ORDER, plain) {
-        Some(rest) => (rest, usize::MAX),
+    let (dice, words) = match (capture(&ORDER, plain), capture(&GIVE, plain)) {
+        (Some(rest), _) => (rest, usize::MAX),
+        // Who wants a die for something may want it in the hand.
+        (None, Some(rest)) => (rest, 0),
         // Without a verb, dice come first, it is no question, and what they are for is said in few words.
-        None if is(&DICE_FIRST, plain) && !lower.trim().ends_with('?') => (plain.to_owned(), 3),
-        None => return None,
+        (None, None) if is(&DICE_FIRST, plain) && !lower.trim().ends_with('?') => (plain.to_owned(), 3),
+        (None, None) => return None,
     };
     let found = expression(&dice)?;
     let text = |name: &str| found.get(name).and_then(Value::as_str).unwrap_or_default();
-    let rolls = Expression::parse(text("expression")).is_ok_and(|e| e.has_dice());
+    let expression = text("expression");
+    let rolls = Expression::parse(expression).is_ok_and(|e| e.has_dice()) || repeated(expression).is_some();
     let fits = text("label").split_whitespace().count() <= words;
     (rolls && fits).then_some((CommandName::Roll, found))
 }
 
 /// The arguments of dice in words, of which every one is understood.
 pub(super) fn expression(text: &str) -> Option<Value> {
-    if Expression::parse(text).is_ok() {
+    if Expression::parse(text).is_ok() || repeated(text).is_some() {
         return Some(json!({ "expression": text }));
     }
     let mut text = text.to_lowercase().trim().to_owned();
     while let Some(tail) = TAIL.as_ref()?.find(&text) {
         text.truncate(tail.start());
+    }
+    if let Some((times, dice)) = several(&text) {
+        let mut found = expression(&dice).filter(|found| found.get("times").is_none())?;
+        found.as_object_mut()?.insert("times".into(), json!(times));
+        return Some(found);
     }
     if let Some(expression) = understood(&text) {
         return Some(json!({ "expression": expression }));
@@ -88,7 +101,22 @@ pub(super) fn expression(text: &str) -> Option<Value> {
         let expression = understood(&format!("{} {}", part("dice"), part("more"))).filter(|_| !is(&UNFIT, &label))?;
         Some(json!({ "expression": expression, "label": label }))
     };
-    reordered().or_else(|| labelled(&PURPOSE, "dice")).or_else(|| labelled(&NAMED, "rest"))
+    reordered()
+        .or_else(|| labelled(&HARM, "dice"))
+        .or_else(|| labelled(&PURPOSE, "dice"))
+        .or_else(|| labelled(&NAMED, "rest"))
+}
+
+/// How many times, and what: "4d6 six times for stats", "six times 4d6", "4d6 x6 for stats".
+fn several(text: &str) -> Option<(u32, String)> {
+    let captures = [&TIMES_BEFORE, &TIMES_BEHIND].into_iter().find_map(|pattern| pattern.as_ref()?.captures(text))?;
+    let part = |name: &str| captures.name(name).map_or("", |part| part.as_str());
+    let times = match part("times") {
+        "twice" => 2,
+        "thrice" => 3,
+        _ => count(&format!("{}{}", part("n"), part("m")))?,
+    };
+    Some((times, format!("{}{}", part("dice"), part("more"))))
 }
 
 /// The expression that words come to, if they come to one and nothing is left.
@@ -117,7 +145,7 @@ fn understood(text: &str) -> Option<String> {
         let number = Some(part(c, "n") + &part(c, "m")).filter(|n| !n.is_empty());
         number.and_then(|n| n.parse::<u32>().ok()).unwrap_or(1)
     };
-    let low = |c: &Captures<'_>| matches!(part(c, "what").as_str(), "lowest" | "worst");
+    let low = |c: &Captures<'_>| matches!(part(c, "what").as_str(), "lowest" | "lower" | "worst");
     text = all(&DROP, &text, &|c| {
         let (dice, dropped) = (part(c, "count").parse::<u32>().unwrap_or(0), which(c));
         let keep = if low(c) { "kh" } else { "kl" };
@@ -130,7 +158,7 @@ fn understood(text: &str) -> Option<String> {
         let without = text.replacen(found.get(0)?.as_str(), "", 1);
         let rest = without.trim().strip_prefix("1d20").or_else(|| without.trim().strip_prefix("d20"))?.to_owned();
         // Only one die can have it.
-        if rest.starts_with(|c: char| c.is_alphanumeric()) || rest.contains('d') {
+        if rest.starts_with(|c: char| c.is_alphanumeric()) || is(&DIE, &rest) {
             return None;
         }
         text = format!("{keep}{rest}");

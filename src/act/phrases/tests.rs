@@ -43,9 +43,29 @@ fn dice_in_words_are_the_dice_that_are_meant() {
         ("/roll 4d6kh3", "4d6kh3"),
         ("/roll two d6", "2d6"),
         ("roll exploding 3d6", "3d6e6"),
+        ("/r 2d6", "2d6"),
+        ("gimme a d20", "1d20"),
+        ("roll 2d20, take the lower", "2d20kl1"),
+        ("roll d20 with advantage and add 5", "2d20kh1+5"),
+        ("2d6+3 fire damage", "2d6+3"),
     ] {
         assert_eq!(rolled(text).as_deref(), Some(expected), "{text}");
     }
+    for (text, times, dice) in [
+        ("6#4d6kh3", 6, "4d6kh3"),
+        ("/roll 6#4d6", 6, "4d6"),
+        ("4d6kh3 x6", 6, "4d6kh3"),
+        ("roll 4d6kh3 x6", 6, "4d6kh3"),
+        ("roll 6 times 4d6kh3", 6, "4d6kh3"),
+        ("roll 4d6 drop lowest six times", 6, "4d6kh3"),
+        ("roll stats: 4d6 drop lowest, 6 times", 6, "4d6kh3"),
+        ("roll 2d6 twice", 2, "2d6"),
+        ("please roll 1d20+5 three times for the wolves", 3, "1d20+5"),
+    ] {
+        let found = command(text).unwrap_or_else(|| panic!("{text}")).1;
+        assert_eq!((&found["times"], &found["expression"]), (&json!(times), &json!(dice)), "{text}");
+    }
+    assert_eq!(command("roll 2d6 times 3").unwrap().1, json!({ "expression": "2d6*3" }));
     assert_eq!(command("roll 2d6+3 for damage").unwrap().1["label"], "damage");
     assert_eq!(command("roll stats: 4d6 drop lowest").unwrap().1["label"], "stats");
 }
@@ -66,6 +86,9 @@ fn checks_in_words_are_the_checks_that_are_meant() {
         ("make a sleight of hand check +5", json!({ "skill": "sleight_of_hand", "modifier": 5 })),
         ("strength (intimidation) check", json!({ "ability": "str", "skill": "intimidation" })),
         ("roll for initiative!", json!({ "ability": "dex" })),
+        ("roll stealth", json!({ "skill": "stealth" })),
+        ("roll persuasion with advantage", json!({ "skill": "persuasion", "advantage": "advantage" })),
+        ("let me do an arcana check", json!({ "skill": "arcana" })),
     ] {
         assert_eq!(command(text), Some((CommandName::Check, expected)), "{text}");
     }
@@ -87,16 +110,25 @@ fn the_other_commands_have_clear_phrasings_too() {
             json!({ "name": "Sir Kay", "class": "fighter", "level": 3 }),
         ),
         ("/sheet create {\"name\": \"Bo\", \"level\": 2}", SheetCreate, json!({ "name": "Bo", "level": 2 })),
+        ("create a character sheet for Mira the bard", SheetCreate, json!({ "name": "Mira", "class": "bard" })),
+        ("make a sheet for \"old tom\"", SheetCreate, json!({ "name": "old tom" })),
+        ("create a character called \"Bo\"", SheetCreate, json!({ "name": "Bo" })),
+        ("create a character named bo", SheetCreate, json!({ "name": "bo" })),
         ("show my sheet", SheetShow, json!({})),
+        ("can you show me my sheet?", SheetShow, json!({})),
+        ("what's on my sheet?", SheetShow, json!({})),
         ("show Aria's sheet", SheetShow, json!({ "name": "Aria" })),
         ("/sheet.show Aria", SheetShow, json!({ "name": "Aria" })),
         ("(( back in five ))", Ooc, json!({ "remark": "back in five" })),
         ("ooc: who brings snacks?", Ooc, json!({ "remark": "who brings snacks?" })),
+        ("OOC be right back", Ooc, json!({ "remark": "be right back" })),
         ("help", Help, json!({})),
         ("what can you do?", Help, json!({})),
         ("help with memory add", Help, json!({ "command": "memory.add" })),
         ("I sneak along the wall, quiet as a cat", Do, json!({ "deed": "I sneak along the wall, quiet as a cat" })),
         ("I sneak quietly", Do, json!({ "deed": "I sneak quietly" })),
+        ("remember that time is short", MemoryAdd, json!({ "content": "time is short" })),
+        ("could you please remember that Mira owes me 5 gp", MemoryAdd, json!({ "content": "Mira owes me 5 gp" })),
         ("/do open the door", Do, json!({ "deed": "open the door" })),
     ] {
         assert_eq!(command(text), Some((name, arguments)), "{text}");
@@ -107,6 +139,25 @@ fn the_other_commands_have_clear_phrasings_too() {
 #[test]
 fn what_is_not_clear_is_no_command() {
     for text in [
+        "ooc is dead",
+        "the ooc channel is over there",
+        "give me a d20 for my birthday",
+        "2d6 damage is a lot",
+        "roll 15 stealth",
+        "roll strength into the meta",
+        "roll credits",
+        "toss a coin to your witcher",
+        "make history",
+        "make a fuss",
+        "show me the money",
+        "check your DMs",
+        "wisdom check on whoever ordered that",
+        "sanity check: are we playing on Thursday?",
+        "Der Würfel ist gefallen",
+        "ich verstecke meine Gefühle",
+        "kannst du mal würfeln lernen",
+        "tu te souviens de cette soirée ?",
+        "je lance des dés demain",
         "what is a d8?",
         "what does a stealth check do",
         "do I make a dexterity check?",
@@ -120,7 +171,6 @@ fn what_is_not_clear_is_no_command() {
         "roll over",
         "roll back the deployment",
         "roll 2d6 and then 3d8 and attack",
-        "roll 2d6 twice",
         "roll 2d6 for damage, reroll ones",
         "roll 2d6 against all advice, do not do it",
         "d20 for sale",
@@ -139,10 +189,27 @@ fn what_is_not_clear_is_no_command() {
         "history test tomorrow",
         "performance test",
         "remember me?",
+        "remember that? no",
+        "remember that's my line",
+        "remember that time when we fell into the moat?",
+        "remember that time we fell into the moat",
+        "remember that night in the tavern!",
+        "remember that guy from the harbour, he was wild",
+        "remember when we met the duke",
+        "remember that the duke hates dogs? me neither",
+        "remember to like and subscribe",
+        "note that the library is closed on Mondays",
+        "don't forget to vote",
         "do you remember that summer?",
         "remember that time?",
         "create a file named notes.txt",
         "create a character",
+        "make a sheet for printing",
+        "create a character sheet for my campaign",
+        "create a character sheet for the new players",
+        "make a sheet for Friday",
+        "MAKE A SHEET FOR PRINTING",
+        "create a sheet for tracking loot",
         "make a character sheet for the website please and also an index",
         "show me the sheet music",
         "show your sheet",
@@ -175,6 +242,10 @@ fn an_explicit_command_with_wrong_arguments_says_what_is_wrong() {
         ("/sheet.create {\"name\": \"A\", \"level\": 99}", CommandName::SheetCreate),
         ("/memory.add", CommandName::MemoryAdd),
         ("/roll {\"expression\": 5}", CommandName::Roll),
+        ("/roll 101#1d6", CommandName::Roll),
+        ("/roll 0#1d6", CommandName::Roll),
+        ("/roll 3#5000d6", CommandName::Roll),
+        ("/roll {\"expression\": \"2#1d6\", \"times\": 2}", CommandName::Roll),
         ("/roll {\"expression\": \"1d6\", \"user\": \"u2\"}", CommandName::Roll),
     ] {
         assert!(

@@ -51,6 +51,9 @@ pub struct Proposal {
     /// does not take the first reading with it.
     #[serde(default)]
     pub alternatives: Value,
+    /// Nothing. What you wrote is kept beside its reading by the service itself.
+    #[serde(default, skip_serializing)]
+    pub raw: Value,
 }
 
 /// Another reading.
@@ -68,6 +71,10 @@ pub fn schema() -> Value {
     let mut alternative = strict::inlined(&schemars::schema_for!(Alternative).to_value());
     if let Value::Object(alternative) = &mut alternative {
         alternative.retain(|key, _| !matches!(key.as_str(), "$schema" | "title"));
+    }
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        // It is read, for some write it, and asked of nobody.
+        properties.shift_remove("raw");
     }
     if let Some(alternatives) = schema.pointer_mut("/properties/alternatives") {
         let about = "If confidence is below 0.5, up to two other readings; else none.";

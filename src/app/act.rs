@@ -283,7 +283,7 @@ impl App {
             user_id: question.user.id.clone(),
             guild_id: question.context.guild_id.clone(),
         };
-        let mut facts = Facts::default();
+        let mut facts = Facts { id: asked.id.to_string(), ..Facts::default() };
         match action.needs() {
             Needs::Nothing => facts.allowed.clone_from(&asked.rules.commands),
             Needs::Sheets => facts.sheets = self.store.sheets(&owner).await?,

@@ -228,10 +228,17 @@ where
     let schema = schemars::schema_for!(T).to_value();
     let cut = answer.stop == CallStop::MaxTokens;
     let parsed = structured::parse::<T>(&answer.text, &schema);
-    Ok(parsed.map(|parsed| (parsed.value, cut || !parsed.clean)).map_err(|problems| {
-        let detail = problems.iter().take(3).map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        Unbought::new("malformed output", detail)
-    }))
+    Ok(match parsed {
+        Ok(parsed) => {
+            // A fence around it is the one thing that needs no mending.
+            let as_written = parsed.clean || (parsed.notes.len() == 1 && structured::is_only_fenced(&answer.text));
+            Ok((parsed.value, cut || !as_written))
+        }
+        Err(problems) => {
+            let detail = problems.iter().take(3).map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            Err(Unbought::new("malformed output", detail))
+        }
+    })
 }
 
 /// Buys plain text.

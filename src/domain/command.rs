@@ -68,7 +68,8 @@ impl FromStr for CommandName {
     type Err = ();
 
     fn from_str(name: &str) -> Result<Self, ()> {
-        CommandName::ALL.into_iter().find(|command| command.as_str() == name).ok_or(())
+        let dotted = name.replace(':', ".");
+        CommandName::ALL.into_iter().find(|command| command.as_str() == dotted).ok_or(())
     }
 }
 

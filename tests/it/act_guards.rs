@@ -48,6 +48,10 @@ async fn what_had_to_be_mended_is_offered_and_never_executed() {
     let whole = r#"{"ok":true,"confidence":0.95,"action":"memory.add","reason":"r","args":{"content":"pay Bob 10"},"alternatives":[]}"#;
     let texts = [
         (whole.to_owned(), true),
+        (whole.replace(",\"alternatives\":[]}", ",\"raw\":\"pay Bob 10\"}"), true),
+        (format!("```json\n{whole}\n```"), true),
+        (format!("Here it is:\n```json\n{whole}\n```"), false),
+        (whole.replace(":[]}", ":[],\"note\":1}"), false),
         (whole.replace("0.95", "\"0.95\""), false),
         (whole.replace(" 10\"},\"alternatives\":[]}", " 10"), false),
     ];
@@ -57,6 +61,32 @@ async fn what_had_to_be_mended_is_offered_and_never_executed() {
         let app = TestApp::with(&provider, proposing().env("PROPOSER_ALLOW_AUTOEXEC", "true")).await;
         let answer = act(&app, "ada", "well, Bob and so on").await;
         assert_eq!(answer.keys.contains(&"executed".to_owned()), executed, "{text}: {}", answer.body);
+        if executed {
+            let id = answer.run.unwrap().to_string();
+            assert_eq!(answer.body["actions"][0]["result"]["id"], id, "what is stored is known by its action's id");
+            let found = act(&app, "ada", "/memory search Bob").await;
+            assert_eq!(found.body["actions"][0]["result"]["memories"][0]["id"], id, "{}", found.body);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_model_may_name_commands_and_arguments_as_people_write_them() {
+    let cases = [
+        ("roll", json!({ "expr": "2d6+3" }), json!({ "expression": "2d6+3" })),
+        ("check", json!({ "ability": "DEX", "dc": 15 }), json!({ "ability": "dex", "dc": 15 })),
+        ("check", json!({ "skill": "Sleight of Hand" }), json!({ "skill": "sleight_of_hand" })),
+        ("do", json!({ "message": "climb the wall" }), json!({ "deed": "climb the wall" })),
+        ("ooc", json!({ "message": "brb" }), json!({ "remark": "brb" })),
+        ("memory:add", json!({ "content": "rope" }), json!({ "content": "rope" })),
+    ];
+    for (action, args, read) in cases {
+        let provider = MockProvider::start().await;
+        provider.reply_with("proposal", proposal(action, args, 0.94));
+        let app = TestApp::with(&provider, proposing()).await;
+        let answer = act(&app, "ada", "well, you know what").await;
+        assert_eq!(answer.body["proposed_action"]["args"], read, "{}", answer.body);
+        assert_eq!(answer.body["proposed_action"]["action"], action.replace(':', "."));
     }
 }
 

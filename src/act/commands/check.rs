@@ -62,7 +62,7 @@ pub(super) fn command() -> Command {
         ],
         schema: schema::<CheckArguments>,
         read: |arguments| {
-            let read: CheckArguments = read(arguments)?;
+            let read: CheckArguments = read(in_small_letters(arguments))?;
             if read.ability.is_none() && read.skill.is_none() {
                 return Err("name an ability (str, dex, con, int, wis, cha) or a skill, such as stealth".into());
             }
@@ -75,6 +75,19 @@ pub(super) fn command() -> Command {
             Ok(Action::Check(read))
         },
     }
+}
+
+/// "DEX", "Dexterity" and "Sleight of Hand" as the schema has them.
+fn in_small_letters(mut arguments: Value) -> Value {
+    for name in ["ability", "skill", "advantage"] {
+        if let Some(Value::String(word)) = arguments.get_mut(name) {
+            *word = word.trim().to_lowercase().replace(' ', "_");
+            if let Some(ability) = Ability::named(word) {
+                ability.as_str().clone_into(word);
+            }
+        }
+    }
+    arguments
 }
 
 /// The sheet of that name, or the one that was changed last.

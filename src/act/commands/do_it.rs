@@ -19,6 +19,7 @@ use crate::domain::{CommandName, Scope};
 #[schemars(rename = "Do")]
 pub struct DoArguments {
     /// What the character does, in the player's words.
+    #[serde(alias = "message")]
     #[schemars(length(min = 1, max = 2000))]
     pub deed: String,
 }

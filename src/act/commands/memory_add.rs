@@ -42,6 +42,6 @@ pub(super) fn execute(arguments: &MemoryAddArguments, facts: &Facts) -> Result<D
         return Err(Refusal { error: "too_many", message });
     }
     let content = arguments.content.clone();
-    let result = json!({ "text": format!("Remembered: {}", echo(&content)), "content": content });
+    let result = json!({ "id": facts.id, "text": format!("Remembered: {}", echo(&content)), "content": content });
     Ok(Done { result, effect: Some(Effect::Memory { content }) })
 }

@@ -153,6 +153,8 @@ pub enum Needs {
 /// What was read: always the user's own.
 #[derive(Debug, Default)]
 pub struct Facts {
+    /// The action's own id, by which what it stores is known.
+    pub id: String,
     pub sheets: Vec<SheetRow>,
     pub memories: Vec<MemoryRow>,
     pub memory_count: u64,

@@ -13,6 +13,7 @@ use crate::domain::{CommandName, Scope};
 #[schemars(rename = "Ooc")]
 pub struct OocArguments {
     /// What the player says.
+    #[serde(alias = "message")]
     #[schemars(length(min = 1, max = 2000))]
     pub remark: String,
 }

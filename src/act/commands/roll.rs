@@ -19,6 +19,7 @@ const LINES: usize = 25;
 #[schemars(rename = "Roll")]
 pub struct RollArguments {
     /// Dice notation: 2d6+3, 4d6kh3, 2d20kl1, d%, 4dF, 8d6e6.
+    #[serde(alias = "expr")]
     #[schemars(length(min = 1, max = 1000))]
     pub expression: String,
     /// How many times it is rolled, 1 to 100; default 1.

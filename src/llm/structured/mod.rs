@@ -89,6 +89,13 @@ pub fn parse<T: DeserializeOwned>(text: &str, schema: &Value) -> Result<Parsed<T
     }
 }
 
+/// Whether a text is nothing but one sound JSON value inside one Markdown fence: then it was read as it was written.
+pub fn is_only_fenced(text: &str) -> bool {
+    let inside = text.trim().strip_prefix("```").and_then(|text| text.strip_suffix("```"));
+    let body = inside.and_then(|text| text.split_once('\n')).map(|(_language, body)| body);
+    body.is_some_and(|body| serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok())
+}
+
 /// The JSON value in a text, by no schema: the text itself, or the longest object or list in it, mended.
 pub fn extract_any(text: &str) -> Option<Value> {
     if text.len() > MAX_BYTES {

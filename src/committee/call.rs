@@ -4,18 +4,19 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::budget::{self, InputBound, LEAST_OUTPUT_TOKENS, ModelText};
-use super::hedge::{self, Hedge, OVERTAKEN};
-use super::prompts::Rendered;
+use super::budget::{self, InputBound, LEAST_OUTPUT_TOKENS};
+use super::hedge::{self, OVERTAKEN};
+pub use super::message::Ask;
+use super::message::{Answer, Repair, input_bound, messages, schema_name, text_of};
 use super::{Committee, Failure};
 use crate::config::RoleModel;
-use crate::domain::{Obtained, Role};
+use crate::domain::Obtained;
 use crate::journal::{Call, CallResult, CallSent, CallSettled, CallStop, Retryable, RunContext, Tokens, views};
-use crate::llm::{self, Author, ChatReply, ChatRequest, Image, Message, Part, Schema, structured};
+use crate::llm::{self, ChatReply, ChatRequest, Schema, structured};
 
 /// Of the time that a stage has left, the first attempt at an output takes at most this share.
 const FIRST_SHARE: f64 = 2.0 / 3.0;
@@ -24,21 +25,6 @@ const FIRST_SHARE: f64 = 2.0 / 3.0;
 const LEAST_TIME: Duration = Duration::from_millis(200);
 
 pub const OUT_OF_BUDGET: &str = "out of budget";
-
-/// What is to be bought.
-pub struct Ask<'a> {
-    /// The step, such as "r1/solver".
-    pub step: String,
-    pub role: Role,
-    pub prompt: Rendered,
-    pub images: &'a [Image],
-    /// What models wrote inside the prompt.
-    pub model_texts: Vec<ModelText>,
-    pub max_tokens: u32,
-    /// When the stage must be over, retries and repair included.
-    pub until: Instant,
-    pub hedge: Hedge<'a>,
-}
 
 /// A typed output.
 #[derive(Debug, Clone)]
@@ -100,18 +86,6 @@ impl Unbought {
 
     fn no_time() -> Self {
         Self { by_deadline: true, ..Self::new("timed out", "no time was left for the call") }
-    }
-}
-
-struct Answer {
-    text: String,
-    stop: CallStop,
-    tokens: u64,
-}
-
-impl Answer {
-    fn is_blank(&self) -> bool {
-        self.text.trim().is_empty()
     }
 }
 
@@ -263,8 +237,6 @@ pub async fn buy_text(
         tokens: answer.tokens,
     }))
 }
-
-type Repair<'a> = (&'a Answer, &'a [structured::Problem]);
 
 /// One output: the role's model with retries, then its fallbacks. What the journal has of it is followed first.
 async fn buy(
@@ -550,56 +522,4 @@ fn affordable(run: &RunContext, model: &RoleModel, input: InputBound, wanted: u3
         tokens = (tokens / 4 * 3).max(LEAST_OUTPUT_TOKENS);
     }
     Some(tokens)
-}
-
-fn messages(
-    house: &Committee,
-    ask: &Ask<'_>,
-    model: &RoleModel,
-    repair: Option<Repair<'_>>,
-) -> Result<Vec<Message>, Failure> {
-    let mut parts: Vec<Part> = ask.images.iter().cloned().map(Part::Image).collect();
-    parts.push(Part::Text(ask.prompt.user.clone()));
-    let mut messages = vec![Message { author: Author::User, parts }];
-    if let Some((answer, problems)) = repair {
-        let list: Vec<Value> = problems.iter().map(|p| json!({ "pointer": p.pointer, "detail": p.detail })).collect();
-        let text = house.prompts.repair(model.prompts, json!({ "problems": list }))?;
-        if answer.is_blank() {
-            // No provider takes an empty turn of the assistant's.
-            messages.iter_mut().for_each(|message| message.parts.push(Part::Text(text.clone())));
-        } else {
-            messages.push(Message { author: Author::Assistant, parts: vec![Part::Text(answer.text.clone())] });
-            messages.push(Message { author: Author::User, parts: vec![Part::Text(text)] });
-        }
-    }
-    Ok(messages)
-}
-
-fn input_bound(ask: &Ask<'_>, messages: &[Message], schema: Option<&Value>, repair: Option<Repair<'_>>) -> InputBound {
-    let schema_bytes = schema.map_or(0, |s| s.to_string().len());
-    let user = messages.iter().flat_map(|m| &m.parts).filter_map(text_of).map(budget::text_bound).sum();
-    let mut texts = ask.model_texts.clone();
-    texts.extend(repair.map(|(answer, _)| ModelText::of(&answer.text, answer.tokens)));
-    InputBound::new(ask.prompt.system.len() + schema_bytes, user, &texts, ask.images.len())
-}
-
-fn text_of(part: &Part) -> Option<&str> {
-    match part {
-        Part::Text(text) => Some(text),
-        Part::Image(_) => None,
-    }
-}
-
-/// The schema's name on the wire: letters, digits and underscores.
-fn schema_name(step: &str) -> String {
-    let last = step.rsplit('/').next().unwrap_or(step);
-    let name = match last {
-        "plan" => "orchestration_plan",
-        "synthesis" => "final_synthesis",
-        "question" => "clarification_question",
-        "estimate" => "execution_estimate",
-        "proposal" => "action_proposal",
-        _ => "agent_report",
-    };
-    name.to_owned()
 }

@@ -17,6 +17,7 @@ mod estimate;
 mod hedge;
 mod hints;
 pub mod invariants;
+mod message;
 mod plan;
 mod price;
 mod prompts;

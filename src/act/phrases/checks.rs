@@ -10,7 +10,7 @@ use regex::Regex;
 use std::sync::LazyLock;
 
 patterns! {
-    ORDER = r"^(?:(?:ok|okay|now|so|please|and|then)[,!]?\s+)*(?:(?:can|could|would|will)\s+you\s+(?:please\s+)?|i(?:['’]d|\s+would)\s+like\s+to\s+|i\s+want\s+to\s+|i['’]?ll\s+|i\s+|let\s+me\s+)?(?:please\s+)?(?P<verb>make|roll|attempt|try|take|do|give\s+me|check)\s+(?:me\s+)?(?P<what>.+)$";
+    ORDER = r"^(?:(?:ok|okay|now|so|please|and|then)[,!]?\s+)*(?:(?:can|could|would|will)\s+you\s+(?:please\s+)?|(?:can|could|may)\s+i\s+|i(?:['’]d|\s+would)\s+like\s+to\s+|i\s+want\s+to\s+|i['’]?ll\s+|i\s+|let\s+me\s+)?(?:please\s+)?(?P<verb>make|roll|attempt|try|take|do|give\s+me|check)\s+(?:me\s+)?(?P<what>.+)$";
     INITIATIVE = r"^(?:(?:please|now|ok|okay)[,!]?\s+)*(roll\s+(?:for\s+|my\s+)?initiative)$";
 }
 

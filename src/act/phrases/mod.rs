@@ -40,6 +40,10 @@ pub fn read(message: &str) -> Reading {
     if let Some(rest) = text.strip_prefix('/') {
         return explicit(rest);
     }
+    // As players of other bots write it.
+    if let Some(rest) = text.strip_prefix('!') {
+        return explicit(rest);
+    }
     if text.contains('\n') {
         return Reading::Unclear;
     }

@@ -29,7 +29,7 @@ patterns! {
     PLURAL = r"\b(?P<d>\d*d\d+)['’]?s\b";
     PLAIN = r"\b(?P<n>\d+|an?|the|some)\s+(?:dice|die)\b";
     PERCENTILE = r"\b(?:an?\s+|the\s+|1\s+)?percentile(?:\s+(?:dice|die))?\b";
-    ADVANTAGE = r"\s*,?\s*\b(?:with|at|on)\s+(?P<dis>dis)?advantage\b";
+    ADVANTAGE = r"\s*,?\s*\b(?:with|at|on)\s+(?P<dis>dis)?adv(?:antage)?\b|\s+(?P<short>dis)?adv$";
     KEEP = r"\s*,?\s*(?:and\s+|but\s+)?\b(?:keep|keeping|take|taking)\s+(?:only\s+)?(?:the\s+)?(?:(?P<n>\d+)\s+)?(?P<what>highest|higher|best|top|lowest|lower|worst)(?:\s+(?P<m>\d+))?(?:\s+(?:dice|die|ones?|rolls?|results?))?";
     DROP = r"(?P<count>\d+)d(?P<s>\d+|%)\s*,?\s*(?:and\s+|but\s+)?\b(?:drop|dropping|without|discard|discarding|minus)\s+(?:the\s+)?(?:(?P<n>\d+)\s+)?(?P<what>highest|best|lowest|worst)(?:\s+(?P<m>\d+))?(?:\s+(?:dice|die|ones?|rolls?|results?))?";
     ONES = r"\s*,?\s*(?:and\s+)?\breroll(?:ing)?\s+(?:the\s+)?(?:1['’]?s|ones)(?:\s+once)?";
@@ -154,7 +154,7 @@ fn understood(text: &str) -> Option<String> {
     text = all(&KEEP, &text, &|c| format!("{}{}", if low(c) { "kl" } else { "kh" }, which(c)));
     let mut advantages = ADVANTAGE.as_ref()?.captures_iter(&text);
     if let (Some(found), None) = (advantages.next(), advantages.next()) {
-        let keep = if found.name("dis").is_some() { "2d20kl1" } else { "2d20kh1" };
+        let keep = if found.name("dis").or(found.name("short")).is_some() { "2d20kl1" } else { "2d20kh1" };
         let without = text.replacen(found.get(0)?.as_str(), "", 1);
         let rest = without.trim().strip_prefix("1d20").or_else(|| without.trim().strip_prefix("d20"))?.to_owned();
         // Only one die can have it.

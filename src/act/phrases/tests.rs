@@ -48,6 +48,9 @@ fn dice_in_words_are_the_dice_that_are_meant() {
         ("roll 2d20, take the lower", "2d20kl1"),
         ("roll d20 with advantage and add 5", "2d20kh1+5"),
         ("2d6+3 fire damage", "2d6+3"),
+        ("roll d20 adv", "2d20kh1"),
+        ("roll d20+5 disadv", "2d20kl1+5"),
+        ("!roll 2d6", "2d6"),
     ] {
         assert_eq!(rolled(text).as_deref(), Some(expected), "{text}");
     }

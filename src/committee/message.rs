@@ -1,0 +1,101 @@
+//! What a call says to its model: the prompt, or the model's own answer with what is wrong with it.
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::budget::{self, InputBound, ModelText};
+use super::hedge::Hedge;
+use super::prompts::Rendered;
+use super::{Committee, Failure};
+use crate::config::RoleModel;
+use crate::domain::Role;
+use crate::journal::CallStop;
+use crate::llm::{Author, Image, Message, Part, structured};
+
+/// What is to be bought.
+pub struct Ask<'a> {
+    /// The step, such as "r1/solver".
+    pub step: String,
+    pub role: Role,
+    pub prompt: Rendered,
+    pub images: &'a [Image],
+    /// What models wrote inside the prompt.
+    pub model_texts: Vec<ModelText>,
+    pub max_tokens: u32,
+    /// When the stage must be over, retries and repair included.
+    pub until: Instant,
+    pub hedge: Hedge<'a>,
+}
+
+/// What a model wrote.
+pub struct Answer {
+    pub text: String,
+    pub stop: CallStop,
+    pub tokens: u64,
+}
+
+impl Answer {
+    pub fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+}
+
+/// An answer that is to be mended, with its problems.
+pub type Repair<'a> = (&'a Answer, &'a [structured::Problem]);
+
+pub fn messages(
+    house: &Committee,
+    ask: &Ask<'_>,
+    model: &RoleModel,
+    repair: Option<Repair<'_>>,
+) -> Result<Vec<Message>, Failure> {
+    let mut parts: Vec<Part> = ask.images.iter().cloned().map(Part::Image).collect();
+    parts.push(Part::Text(ask.prompt.user.clone()));
+    let mut messages = vec![Message { author: Author::User, parts }];
+    if let Some((answer, problems)) = repair {
+        let list: Vec<Value> = problems.iter().map(|p| json!({ "pointer": p.pointer, "detail": p.detail })).collect();
+        let text = house.prompts.repair(model.prompts, json!({ "problems": list }))?;
+        if answer.is_blank() {
+            // No provider takes an empty turn of the assistant's.
+            messages.iter_mut().for_each(|message| message.parts.push(Part::Text(text.clone())));
+        } else {
+            messages.push(Message { author: Author::Assistant, parts: vec![Part::Text(answer.text.clone())] });
+            messages.push(Message { author: Author::User, parts: vec![Part::Text(text)] });
+        }
+    }
+    Ok(messages)
+}
+
+pub fn input_bound(
+    ask: &Ask<'_>,
+    messages: &[Message],
+    schema: Option<&Value>,
+    repair: Option<Repair<'_>>,
+) -> InputBound {
+    let schema_bytes = schema.map_or(0, |s| s.to_string().len());
+    let user = messages.iter().flat_map(|m| &m.parts).filter_map(text_of).map(budget::text_bound).sum();
+    let mut texts = ask.model_texts.clone();
+    texts.extend(repair.map(|(answer, _)| ModelText::of(&answer.text, answer.tokens)));
+    InputBound::new(ask.prompt.system.len() + schema_bytes, user, &texts, ask.images.len())
+}
+
+pub fn text_of(part: &Part) -> Option<&str> {
+    match part {
+        Part::Text(text) => Some(text),
+        Part::Image(_) => None,
+    }
+}
+
+/// The schema's name on the wire: letters, digits and underscores.
+pub fn schema_name(step: &str) -> String {
+    let last = step.rsplit('/').next().unwrap_or(step);
+    let name = match last {
+        "plan" => "orchestration_plan",
+        "synthesis" => "final_synthesis",
+        "question" => "clarification_question",
+        "estimate" => "execution_estimate",
+        "proposal" => "action_proposal",
+        _ => "agent_report",
+    };
+    name.to_owned()
+}

@@ -7,12 +7,12 @@
 use conclave::act::commands::{Action, Facts, execute};
 use conclave::act::dice::Expression;
 use conclave::act::phrases::{self, Reading};
-use conclave::cli::events::{Event, Reader};
 use conclave::committee::score::{self, Output, Panel, Policy, report_from_text};
 use conclave::config::{self, Env};
 use conclave::domain::{AgentReport, Obtained, RunId};
 use conclave::journal::{self, Archive, Entry};
 use conclave::llm::structured;
+use conclave::llm::{StreamEvent, StreamReader};
 use conclave::{app, http};
 
 /// A target's name, which is also its corpus's folder, and its function.
@@ -84,9 +84,9 @@ pub fn answer(data: &[u8]) {
 /// An event stream says the same however it was cut on its way.
 pub fn sse(data: &[u8]) {
     let cut = data.first().map_or(1, |byte| usize::from(*byte % 16) + 1);
-    let whole = Reader::default().read(data);
-    let mut reader = Reader::default();
-    let pieces: Result<Vec<Vec<Event>>, _> = data.chunks(cut).map(|piece| reader.read(piece)).collect();
+    let whole = StreamReader::default().read(data);
+    let mut reader = StreamReader::default();
+    let pieces: Result<Vec<Vec<StreamEvent>>, _> = data.chunks(cut).map(|piece| reader.read(piece)).collect();
     assert_eq!(whole, pieces.map(|events| events.concat()), "cut after every {cut} bytes");
 }
 

@@ -484,6 +484,7 @@ async fn models(config: &Config) -> Result<Registry, StartError> {
                 config::StructuredOutput::None => StructuredOutput::None,
             },
             seeding: Seeding::Omit,
+            stream: provider.stream,
         })
     });
     let mut registry = Registry::new(specs)?.with_breaker(breaker(config));

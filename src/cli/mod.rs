@@ -6,7 +6,6 @@ mod attach;
 mod backup;
 mod config;
 mod doctor;
-pub mod events;
 mod exit;
 mod export;
 mod feedback;

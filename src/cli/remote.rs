@@ -6,12 +6,12 @@ use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
 use super::ask::{Hint, after_reply, print_reply};
-use super::events::Reader;
 use super::exit::{Exit, fail};
 use super::progress::Progress;
 use super::terminal::without_controls;
 use crate::config::Env;
 use crate::domain::{Question, RunId};
+use crate::llm::StreamReader;
 
 /// The client for talking to a service of our own.
 ///
@@ -59,7 +59,7 @@ pub(super) async fn ask(
         return refused(status, &problem);
     }
     let mut pieces = response.bytes_stream();
-    let mut reader = Reader::default();
+    let mut reader = StreamReader::default();
     while let Some(piece) = pieces.next().await {
         let read = piece.map_err(|error| error.to_string());
         let events = match read.and_then(|piece| reader.read(&piece).map_err(|error| error.to_string())) {

@@ -376,6 +376,7 @@ impl Check<'_> {
                 api_key,
                 max_concurrent: provider.max_concurrent.unwrap_or(default_concurrent),
                 structured_output: provider.structured_output,
+                stream: provider.stream,
                 threads: provider.threads,
             };
             providers.insert(name.clone(), resolved);

@@ -69,6 +69,8 @@ pub(super) struct ProviderFile {
     #[schemars(range(min = 1, max = 4096))]
     pub max_concurrent: Option<usize>,
     pub structured_output: StructuredOutput,
+    /// Ask for replies in pieces, so that one that falls silent is given up after 20 s; default false.
+    pub stream: bool,
     /// In-process model only: CPU threads; default the number of cores less one.
     #[schemars(range(min = 1, max = 256))]
     pub threads: Option<usize>,

@@ -96,6 +96,7 @@ pub struct Provider {
     pub api_key: Option<SecretString>,
     pub max_concurrent: usize,
     pub structured_output: StructuredOutput,
+    pub stream: bool,
     /// In-process model only: how many threads it may use.
     pub threads: Option<usize>,
 }

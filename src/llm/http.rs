@@ -11,10 +11,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
+use super::event_stream::StreamReader;
 use super::{Error, rejection};
 
 /// A reply larger than this is not a chat reply.
 const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
+
+/// A stream that has begun and then sends nothing for so long has died: providers send signs of life far more often.
+const STALL: Duration = Duration::from_secs(20);
 
 /// What every call to one provider has in common.
 pub(super) struct Door {
@@ -22,6 +26,8 @@ pub(super) struct Door {
     client: reqwest::Client,
     headers: HeaderMap,
     key: Option<SecretString>,
+    /// How long a stream that has begun may be silent.
+    stall: Duration,
 }
 
 /// How to build a [`Door`].
@@ -44,10 +50,24 @@ pub(super) struct Call<'a, B> {
     pub timeout: Duration,
 }
 
-/// A 2xx answer whose body is JSON of the wanted shape.
+/// A 2xx answer whose body is JSON of the wanted shape, or a stream of events that come to it.
 pub(super) struct Answer<R> {
     pub headers: HeaderMap,
     pub body: R,
+}
+
+/// Puts a reply together from the events of a stream.
+pub(super) trait Collect: Default {
+    type Reply: DeserializeOwned;
+
+    /// Takes one event; true after the last one.
+    ///
+    /// # Errors
+    /// What the provider says went wrong in the middle of it, or why the event cannot be read.
+    fn take(&mut self, name: &str, data: &str) -> Result<bool, String>;
+
+    /// The reply; `None` if the stream ended before it was whole.
+    fn finish(self) -> Option<Self::Reply>;
 }
 
 impl Door {
@@ -90,7 +110,7 @@ impl Door {
             builder = builder.tls_certs_only([]);
         }
         let client = builder.build().map_err(|error| fault(format!("no HTTP client: {}", chain(&error))))?;
-        Ok(Door { provider, client, headers, key: api_key })
+        Ok(Door { provider, client, headers, key: api_key, stall: STALL })
     }
 
     /// The provider's name in errors.
@@ -98,11 +118,11 @@ impl Door {
         &self.provider
     }
 
-    /// Posts the body and reads the answer.
+    /// Posts the body and reads the answer, whole or streamed, as the provider sends it.
     ///
     /// # Errors
-    /// Every network and HTTP variant of [`Error`]; [`Error::Unreadable`] when a 2xx body is not what `R` describes.
-    pub async fn post_json<B: Serialize, R: DeserializeOwned>(&self, call: Call<'_, B>) -> Result<Answer<R>, Error> {
+    /// Every network and HTTP variant of [`Error`]; [`Error::Unreadable`] when a 2xx body is not what `C` makes.
+    pub async fn post<B: Serialize, C: Collect>(&self, call: Call<'_, B>) -> Result<Answer<C::Reply>, Error> {
         let body = serde_json::to_vec(call.body).map_err(|error| Error::Unfit {
             provider: self.provider.clone(),
             detail: self.clean(&error.to_string()),
@@ -114,6 +134,11 @@ impl Door {
         }
         let mut response = request.send().await.map_err(|error| self.broken(error, call.timeout))?;
         let status = response.status();
+        if status.is_success() && is_stream(response.headers()) {
+            let headers = response.headers().clone();
+            let body = self.collect::<C>(response, call.timeout).await?;
+            return Ok(Answer { headers, body });
+        }
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.transpose() {
             match chunk {
@@ -137,6 +162,33 @@ impl Door {
         Ok(Answer { headers: headers.clone(), body })
     }
 
+    /// Reads a stream to its end. One that broke may be billed all the same.
+    async fn collect<C: Collect>(&self, mut response: reqwest::Response, timeout: Duration) -> Result<C::Reply, Error> {
+        let broke = |detail: &str| Error::Broken { provider: self.provider.clone(), detail: self.clean(detail) };
+        let (mut reader, mut reply, mut read, mut begun) = (StreamReader::default(), C::default(), 0, false);
+        loop {
+            // Before its first words a model may think as long as the call may take.
+            let patience = if begun { self.stall.min(timeout) } else { timeout };
+            let piece = match tokio::time::timeout(patience, response.chunk()).await {
+                Err(_) => return Err(broke(&format!("the stream fell silent for {patience:?}"))),
+                Ok(Err(error)) => return Err(self.broken(error, timeout)),
+                Ok(Ok(None)) => break,
+                Ok(Ok(Some(piece))) => piece,
+            };
+            read += piece.len();
+            if read > MAX_BODY_BYTES {
+                return Err(self.unreadable(&format!("more than {MAX_BODY_BYTES} bytes")));
+            }
+            for event in reader.read(&piece).map_err(|error| self.unreadable(&error.to_string()))? {
+                begun = true;
+                if reply.take(&event.name, &event.data).map_err(|detail| broke(&detail))? {
+                    return reply.finish().ok_or_else(|| self.unreadable("the stream had no reply in it"));
+                }
+            }
+        }
+        reply.finish().ok_or_else(|| broke("the stream ended early"))
+    }
+
     /// A 2xx answer that is not the documented one.
     pub fn unreadable(&self, detail: &str) -> Error {
         Error::Unreadable { provider: self.provider.clone(), detail: self.clean(detail) }
@@ -158,6 +210,11 @@ impl Door {
         }
         Error::Broken { provider, detail: self.clean(&chain(&error.without_url())) }
     }
+}
+
+fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
 }
 
 /// An error with its causes, which hyper keeps the interesting part in.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use wiremock::matchers::{body_partial_json, header, method, path};
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
+use super::{Call, Collect, Door, Settings};
 use crate::llm::{
     Author, ChatModel, ChatReply, ChatRequest, Error, Message, Part, ProviderKind, ProviderSpec, Registry, Retry,
     Seeding, Stop, StructuredOutput, Usage,
@@ -25,6 +26,7 @@ fn model(base: &str, kind: ProviderKind, api_key: Option<&str>) -> Arc<dyn ChatM
         max_concurrent: 2,
         connect_timeout: Duration::from_secs(2),
         structured_output: StructuredOutput::Auto,
+        stream: false,
         seeding: Seeding::Omit,
     };
     Registry::new([spec]).unwrap().model("upstream").unwrap()
@@ -231,7 +233,56 @@ fn the_key_is_not_in_the_debug_form_of_a_provider() {
         max_concurrent: 1,
         connect_timeout: Duration::from_secs(1),
         structured_output: StructuredOutput::Auto,
+        stream: false,
         seeding: Seeding::Omit,
     };
     assert!(!format!("{spec:?}").contains(KEY));
+}
+
+/// A stream without an end.
+#[derive(Default)]
+struct Never;
+
+impl Collect for Never {
+    type Reply = Value;
+
+    fn take(&mut self, _: &str, _: &str) -> Result<bool, String> {
+        Ok(false)
+    }
+
+    fn finish(self) -> Option<Value> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_falls_silent_is_given_up_long_before_the_call_is() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url: url::Url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let silent = async {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let mut asked = [0; 4096];
+        let _ = socket.read(&mut asked).await.unwrap();
+        let head =
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: ping\ndata: {\"type\":\"ping\"}\n\n";
+        socket.write_all(head.as_bytes()).await.unwrap();
+        // Open, and silent.
+        let _ = socket.read(&mut asked).await;
+    };
+    let settings = Settings {
+        provider: "upstream".into(),
+        base_url: base_url.clone(),
+        connect_timeout: Duration::from_secs(1),
+        api_key: None,
+        key_header: (reqwest::header::AUTHORIZATION, "Bearer "),
+        other_headers: vec![],
+    };
+    let door = Door { stall: Duration::from_millis(100), ..Door::open(settings).unwrap() };
+    let body = json!({});
+    let call = Call { url: &base_url, key: "run/solver/1", body: &body, timeout: Duration::from_secs(30) };
+    let (answer, ()) = tokio::join!(door.post::<_, Never>(call), silent);
+    let error = answer.err().unwrap();
+    assert!(error.may_be_billed() && error.to_string().contains("the stream fell silent for 100ms"), "{error}");
 }

@@ -7,6 +7,7 @@
 mod anthropic;
 mod circuit;
 mod discreet;
+mod event_stream;
 mod http;
 mod latency;
 #[cfg(feature = "local")]
@@ -26,6 +27,7 @@ use serde_json::Value;
 
 pub use circuit::{BreakerSettings, CircuitPosition};
 pub use discreet::without_secrets;
+pub use event_stream::{StreamEvent, StreamReader};
 pub use registry::{CircuitState, ProviderKind, ProviderSpec, Registry, Seeding, StructuredOutput};
 
 /// One call to a model, in no provider's terms.

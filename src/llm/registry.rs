@@ -32,6 +32,8 @@ pub struct ProviderSpec {
     pub connect_timeout: Duration,
     pub structured_output: StructuredOutput,
     pub seeding: Seeding,
+    /// Replies are asked for in pieces: one that falls silent is noticed early.
+    pub stream: bool,
 }
 
 /// Which API a provider speaks.

@@ -236,15 +236,7 @@ async fn the_master_estimates_are_clamped_and_logged() {
 #[tokio::test]
 async fn the_same_chat_works_with_another_provider_by_config_alone() {
     let provider = MockProvider::start().await;
-    let mut setup = Setup::default()
-        .set("/providers/openai", json!({ "enabled": true, "kind": "openai", "baseUrl": provider.url() }))
-        .env("OPENAI_API_KEY", "sk-other")
-        .env("OPENAI_MODEL_OF_TEST", "gpt-4.1");
-    for role in ["master", "solver", "critic", "verifier", "editor", "implementer", "visual"] {
-        let pointer: &'static str = Box::leak(format!("/models/roles/{role}").into_boxed_str());
-        setup = setup.set(pointer, json!({ "provider": "openai", "model": "OPENAI_MODEL_OF_TEST", "maxTokens": 1000 }));
-    }
-    let app = TestApp::with(&provider, setup).await;
+    let app = TestApp::with(&provider, Setup::default().on_openai(&provider)).await;
     let got = app.ask("audit", "What is the boiling point of water at sea level in Celsius?").await;
     assert_eq!(got.outcome, "answered");
     assert!(provider.calls().iter().all(|call| call.path.ends_with("/chat/completions") && call.model == "gpt-4.1"));

@@ -151,6 +151,37 @@ async fn the_words_of_a_provider_are_in_the_journal_and_in_no_answer() {
 }
 
 #[tokio::test]
+async fn streamed_replies_are_whole_and_their_tokens_counted() {
+    let streaming = |provider: &MockProvider, openai: bool| {
+        let setup = if openai { Setup::default().on_openai(provider) } else { Setup::default() };
+        setup.set(if openai { "/providers/openai/stream" } else { "/providers/anthropic/stream" }, json!(true))
+    };
+    for openai in [false, true] {
+        let provider = MockProvider::start().await;
+        let app = TestApp::with(&provider, streaming(&provider, openai)).await;
+        let got = app.ask("audit", QUESTION).await;
+        assert_eq!(got.outcome, "answered");
+        assert!(provider.calls().iter().all(|call| call.body["stream"] == true));
+        let settled = got.events().filter_map(|event| if let Event::CallSettled(s) = event { Some(s) } else { None });
+        for call in settled {
+            assert!(call.usage.is_some_and(|usage| usage.input > 0 && usage.output > 0), "{call:?}");
+        }
+        // A stream that breaks in its middle is asked again, and counted at its reservation.
+        let provider = MockProvider::start().await;
+        provider.on("r1/solver", Fault::CutBody).once();
+        provider.on("r1/critic", Fault::CutJson).once();
+        let app = TestApp::with(&provider, streaming(&provider, openai)).await;
+        let got = app.ask("audit", QUESTION).await;
+        assert_eq!((provider.count_step("r1/solver"), provider.count_step("r1/critic/repair")), (2, 1));
+        let first = got.events().find_map(|event| match event {
+            Event::CallSettled(settled) if settled.call == "r1/solver" => Some(settled.clone()),
+            _ => None,
+        });
+        assert!(matches!(first.unwrap().result, CallResult::Failed { cause, .. } if cause == "connection broken"));
+    }
+}
+
+#[tokio::test]
 async fn what_may_have_been_billed_is_counted_before_it_is_asked_again() {
     for (fault, billed) in [
         (Fault::Hang(Duration::from_secs(30)), true),

@@ -2,6 +2,7 @@
 
 mod request;
 mod response;
+mod stream;
 mod wire;
 
 use async_trait::async_trait;
@@ -17,6 +18,7 @@ pub(super) struct Anthropic {
     door: Door,
     url: Url,
     structured_output: StructuredOutput,
+    stream: bool,
 }
 
 impl Anthropic {
@@ -31,16 +33,21 @@ impl Anthropic {
             key_header: (HeaderName::from_static("x-api-key"), ""),
             other_headers: vec![(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"))],
         })?;
-        Ok(Anthropic { door, url: endpoint(&spec.base_url), structured_output: spec.structured_output })
+        Ok(Anthropic {
+            door,
+            url: endpoint(&spec.base_url),
+            structured_output: spec.structured_output,
+            stream: spec.stream,
+        })
     }
 }
 
 #[async_trait]
 impl ChatModel for Anthropic {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
-        let body = request::to_wire(request, self.structured_output);
+        let body = request::to_wire(request, self.structured_output, self.stream);
         let call = Call { url: &self.url, key: &request.key, body: &body, timeout: request.timeout };
-        let answer = self.door.post_json(call).await?;
+        let answer = self.door.post::<_, stream::Streamed>(call).await?;
         let request_id = answer.headers.get("request-id").and_then(|value| value.to_str().ok()).map(str::to_owned);
         Ok(response::from_wire(answer.body, request_id))
     }

@@ -14,7 +14,7 @@ const FIRST_WITH_JSON_SCHEMA: (u32, u32) = (4, 5);
 const FIRST_WITHOUT_TEMPERATURE: (u32, u32) = (4, 7);
 
 /// The body of the call; pure.
-pub(super) fn to_wire(request: &ChatRequest, structured_output: StructuredOutput) -> Request<'_> {
+pub(super) fn to_wire(request: &ChatRequest, structured_output: StructuredOutput, stream: bool) -> Request<'_> {
     let mut system = request.system.clone();
     let (mut output_config, mut tools, mut tool_choice) = (None, vec![], None);
     if let Some(schema) = &request.schema {
@@ -42,6 +42,7 @@ pub(super) fn to_wire(request: &ChatRequest, structured_output: StructuredOutput
         output_config,
         tools,
         tool_choice,
+        stream: stream.then_some(true),
     }
 }
 
@@ -127,7 +128,7 @@ mod tests {
     }
 
     fn sent(request: &ChatRequest, option: StructuredOutput) -> Value {
-        serde_json::from_slice(&serde_json::to_vec(&to_wire(request, option)).unwrap()).unwrap()
+        serde_json::from_slice(&serde_json::to_vec(&to_wire(request, option, false)).unwrap()).unwrap()
     }
 
     fn schema() -> Value {

@@ -8,6 +8,8 @@ use crate::llm::{ChatReply, Stop, Usage, usage};
 /// The reply; pure. `request_id` is the `request-id` header.
 pub(super) fn from_wire(response: Response, request_id: Option<String>) -> ChatReply {
     let input = response.content.iter().find_map(|block| match block {
+        // A stream's input that was cut off is no JSON any more, and what it was as text.
+        Content::ToolUse { input: Value::String(text) } => Some(text.clone()),
         Content::ToolUse { input } => Some(input.to_string()),
         Content::Text { .. } | Content::Other => None,
     });

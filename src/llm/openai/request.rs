@@ -1,7 +1,8 @@
 //! From a [`ChatRequest`] to Chat Completions.
 
 use super::wire::{
-    Content, Function, FunctionName, ImageUrl, JsonSchema, Message, Part, Request, ResponseFormat, Tool, ToolChoice,
+    Content, Function, FunctionName, ImageUrl, JsonSchema, Message, Part, Request, ResponseFormat, StreamOptions, Tool,
+    ToolChoice,
 };
 use crate::llm::registry::{ProviderSpec, Seeding, StructuredOutput};
 use crate::llm::{self, Author, ChatRequest, strict};
@@ -12,6 +13,7 @@ pub(super) struct Dialect {
     pub structured_output: StructuredOutput,
     pub seeding: Seeding,
     pub limit: Limit,
+    pub stream: bool,
 }
 
 /// The name of the field that bounds the output.
@@ -29,7 +31,7 @@ impl Dialect {
             Some("api.openai.com") => Limit::MaxCompletionTokens,
             _ => Limit::MaxTokens,
         };
-        Dialect { structured_output: spec.structured_output, seeding: spec.seeding, limit }
+        Dialect { structured_output: spec.structured_output, seeding: spec.seeding, limit, stream: spec.stream }
     }
 }
 
@@ -75,6 +77,8 @@ pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Request<'_> {
         response_format,
         tools,
         tool_choice,
+        stream: dialect.stream.then_some(true),
+        stream_options: dialect.stream.then_some(StreamOptions { include_usage: true }),
     }
 }
 
@@ -120,6 +124,7 @@ mod tests {
         structured_output: StructuredOutput::Auto,
         seeding: Seeding::Omit,
         limit: Limit::MaxCompletionTokens,
+        stream: false,
     };
 
     fn request() -> ChatRequest {

@@ -29,6 +29,20 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// Every role at an OpenAI-compatible provider.
+    pub fn on_openai(self, provider: &MockProvider) -> Self {
+        let mut setup = self
+            .set("/providers/openai", json!({ "enabled": true, "kind": "openai", "baseUrl": provider.url() }))
+            .env("OPENAI_API_KEY", "sk-other")
+            .env("OPENAI_MODEL_OF_TEST", "gpt-4.1");
+        for role in ["master", "solver", "critic", "verifier", "editor", "implementer", "visual"] {
+            let pointer: &'static str = Box::leak(format!("/models/roles/{role}").into_boxed_str());
+            setup =
+                setup.set(pointer, json!({ "provider": "openai", "model": "OPENAI_MODEL_OF_TEST", "maxTokens": 1000 }));
+        }
+        setup
+    }
+
     pub fn set(mut self, pointer: &'static str, value: Value) -> Self {
         self.config.push((pointer, value));
         self

@@ -1,12 +1,12 @@
-//! Server-sent events as they come from a service: lines into events, whatever the pieces they come in. A server that
-//! sends a line without end is cut off.
+//! Server-sent events as they come from a provider, or from another Conclave: lines into events, whatever the pieces they
+//! come in. A server that sends a line without end is cut off.
 
 /// The most bytes of one event.
 const MOST: usize = 16 * 1024 * 1024;
 
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct StreamEvent {
     /// Empty if it has no name.
     pub name: String,
     pub data: String,
@@ -21,7 +21,7 @@ pub struct TooLong;
 
 /// Reads a stream piece by piece.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct StreamReader {
     line: Vec<u8>,
     /// The last byte was a carriage return, to which a line feed may still belong.
     after_return: bool,
@@ -32,12 +32,12 @@ pub struct Reader {
     id: String,
 }
 
-impl Reader {
+impl StreamReader {
     /// The events that are complete with this piece.
     ///
     /// # Errors
     /// [`TooLong`]; nothing more is to be read then.
-    pub fn read(&mut self, piece: &[u8]) -> Result<Vec<Event>, TooLong> {
+    pub fn read(&mut self, piece: &[u8]) -> Result<Vec<StreamEvent>, TooLong> {
         let mut events = vec![];
         for byte in piece {
             match byte {
@@ -53,13 +53,13 @@ impl Reader {
         Ok(events)
     }
 
-    fn end_line(&mut self) -> Option<Event> {
+    fn end_line(&mut self) -> Option<StreamEvent> {
         let line = std::mem::take(&mut self.line);
         let first = !std::mem::replace(&mut self.begun, true);
         let line = if first { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line) } else { &line };
         if line.is_empty() {
             let name = std::mem::take(&mut self.name);
-            return self.data.take().map(|data| Event { name, data, id: self.id.clone() });
+            return self.data.take().map(|data| StreamEvent { name, data, id: self.id.clone() });
         }
         let line = String::from_utf8_lossy(line);
         let (field, value) = line.split_once(':').unwrap_or((&line, ""));
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     fn read(stream: &str) -> Vec<(String, String, String)> {
-        let events = Reader::default().read(stream.as_bytes()).unwrap();
+        let events = StreamReader::default().read(stream.as_bytes()).unwrap();
         events.into_iter().map(|event| (event.name, event.data, event.id)).collect()
     }
 
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_cut_off() {
-        let mut reader = Reader::default();
+        let mut reader = StreamReader::default();
         let piece = vec![b'x'; MOST / 2];
         assert_eq!((reader.read(&piece), reader.read(&piece)), (Ok(vec![]), Ok(vec![])));
         assert_eq!(reader.read(b"x"), Err(TooLong));

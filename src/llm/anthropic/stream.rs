@@ -1,0 +1,210 @@
+//! From the events of the Messages API to the reply that the API would have sent whole.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::wire::{Content, Response};
+use crate::llm::http::Collect;
+
+/// An event, as far as it matters.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Event {
+    MessageStart {
+        message: Started,
+    },
+    ContentBlockStart {
+        index: u64,
+        content_block: Block,
+    },
+    ContentBlockDelta {
+        index: u64,
+        delta: Delta,
+    },
+    MessageDelta {
+        delta: Ended,
+        #[serde(default)]
+        usage: Value,
+    },
+    MessageStop,
+    Error {
+        error: Value,
+    },
+    /// `ping`, `content_block_stop`, and whatever comes next.
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Deserialize)]
+struct Started {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    usage: Value,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block {
+    Text {
+        #[serde(default)]
+        text: String,
+    },
+    ToolUse,
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Delta {
+    TextDelta {
+        text: String,
+    },
+    InputJsonDelta {
+        partial_json: String,
+    },
+    /// Thinking, signatures, citations.
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Deserialize)]
+struct Ended {
+    #[serde(default)]
+    stop_reason: Option<String>,
+}
+
+/// A content block whose pieces are still coming.
+#[derive(Debug)]
+enum Growing {
+    Text(String),
+    /// The input of a tool, as JSON text.
+    Input(String),
+    Other,
+}
+
+/// The reply so far.
+#[derive(Debug, Default)]
+pub(super) struct Streamed {
+    started: Option<Started>,
+    blocks: BTreeMap<u64, Growing>,
+    stop_reason: Option<String>,
+    stopped: bool,
+}
+
+impl Collect for Streamed {
+    type Reply = Response;
+
+    fn take(&mut self, _name: &str, data: &str) -> Result<bool, String> {
+        match serde_json::from_str(data).map_err(|error| format!("an event of the stream cannot be read: {error}"))? {
+            Event::MessageStart { message } => self.started = Some(message),
+            Event::ContentBlockStart { index, content_block } => {
+                let block = match content_block {
+                    Block::Text { text } => Growing::Text(text),
+                    Block::ToolUse => Growing::Input(String::new()),
+                    Block::Other => Growing::Other,
+                };
+                self.blocks.insert(index, block);
+            }
+            Event::ContentBlockDelta { index, delta } => match (self.blocks.get_mut(&index), delta) {
+                (Some(Growing::Text(text)), Delta::TextDelta { text: more }) => text.push_str(&more),
+                (Some(Growing::Input(text)), Delta::InputJsonDelta { partial_json }) => text.push_str(&partial_json),
+                _ => {}
+            },
+            Event::MessageDelta { delta, usage } => {
+                self.stop_reason = delta.stop_reason.or(self.stop_reason.take());
+                // The counts are cumulative, and those that are missing stay as they were.
+                if let (Some(started), Value::Object(newer)) = (&mut self.started, usage) {
+                    match &mut started.usage {
+                        Value::Object(usage) => usage.extend(newer.into_iter().filter(|(_, count)| !count.is_null())),
+                        none => *none = Value::Object(newer),
+                    }
+                }
+            }
+            Event::MessageStop => {
+                self.stopped = true;
+                return Ok(true);
+            }
+            Event::Error { error } => return Err(format!("the stream ended with an error: {}", said(&error))),
+            Event::Other => {}
+        }
+        Ok(false)
+    }
+
+    fn finish(self) -> Option<Response> {
+        let started = self.started.filter(|_| self.stopped)?;
+        let content = self.blocks.into_values().map(|block| match block {
+            Growing::Text(text) => Content::Text { text },
+            // Of one that was cut what is whole can still be found.
+            Growing::Input(text) => {
+                let input = serde_json::from_str(if text.is_empty() { "{}" } else { &text });
+                Content::ToolUse { input: input.unwrap_or(Value::String(text)) }
+            }
+            Growing::Other => Content::Other,
+        });
+        Some(Response {
+            id: started.id,
+            model: started.model,
+            content: content.collect(),
+            stop_reason: self.stop_reason,
+            usage: started.usage,
+        })
+    }
+}
+
+fn said(error: &Value) -> String {
+    let part = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or("unknown");
+    format!("{}: {}", part("type"), part("message"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::anthropic::response::from_wire;
+    use crate::llm::{StreamReader, Usage};
+
+    fn collected(stream: &str) -> Result<Option<Response>, String> {
+        let mut streamed = Streamed::default();
+        for event in StreamReader::default().read(stream.as_bytes()).unwrap() {
+            if streamed.take(&event.name, &event.data)? {
+                break;
+            }
+        }
+        Ok(streamed.finish())
+    }
+
+    const TOOL: &str = include_str!("../../../tests/cassettes/anthropic_stream_tool.sse");
+
+    #[test]
+    fn a_streamed_reply_is_the_one_that_would_have_come_whole() {
+        let text = include_str!("../../../tests/cassettes/anthropic_stream_text.sse");
+        let reply = from_wire(collected(text).unwrap().unwrap(), None);
+        let whole = include_str!("../../../tests/cassettes/anthropic_structured.json");
+        assert_eq!(reply, from_wire(serde_json::from_str(whole).unwrap(), None));
+        let reply = from_wire(collected(TOOL).unwrap().unwrap(), None);
+        let whole = include_str!("../../../tests/cassettes/anthropic_tool_use.json");
+        assert_eq!(reply, from_wire(serde_json::from_str(whole).unwrap(), None));
+    }
+
+    #[test]
+    fn what_was_cut_keeps_its_beginning_and_what_broke_is_no_reply() {
+        let cut = TOOL
+            .replace(r#"\"confidence\":0.7}"#, "")
+            .replace(r#""stop_reason":"tool_use""#, r#""stop_reason":"max_tokens""#);
+        let reply = from_wire(collected(&cut).unwrap().unwrap(), None);
+        assert_eq!((reply.text.as_str(), reply.stop), ("{\"answer\":\"42\",", crate::llm::Stop::MaxTokens));
+        assert_eq!(reply.usage, Some(Usage { input: 391, cache_read: 0, cache_write: 2051, output: 64 }));
+        let half = TOOL.split("event: message_delta").next().unwrap();
+        assert!(collected(half).unwrap().is_none());
+        let broken = format!(
+            "{half}event: error\ndata: {{\"type\":\"error\",\"error\":{{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}}}\n\n"
+        );
+        assert_eq!(collected(&broken).unwrap_err(), "the stream ended with an error: overloaded_error: Overloaded");
+        assert!(collected("data: {\n\n").is_err());
+    }
+}

@@ -1,0 +1,156 @@
+//! From the chunks of Chat Completions to the reply that the API would have sent whole.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::wire::{Called, Choice, Reply, Response, ToolCall};
+use crate::llm::http::Collect;
+
+/// What stands in the place of a chunk after the last one.
+const DONE: &str = "[DONE]";
+
+#[derive(Debug, Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    choices: Vec<Piece>,
+    #[serde(default)]
+    usage: Value,
+    #[serde(default)]
+    error: Value,
+}
+
+#[derive(Debug, Deserialize)]
+struct Piece {
+    #[serde(default)]
+    index: u64,
+    #[serde(default)]
+    delta: Delta,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Delta {
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default)]
+    refusal: Option<String>,
+    #[serde(default)]
+    tool_calls: Option<Vec<CallDelta>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CallDelta {
+    #[serde(default)]
+    index: usize,
+    #[serde(default)]
+    function: FunctionDelta,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct FunctionDelta {
+    #[serde(default)]
+    arguments: Option<String>,
+}
+
+/// The first choice so far.
+#[derive(Debug, Default)]
+pub(super) struct Streamed {
+    id: Option<String>,
+    model: Option<String>,
+    content: String,
+    refusal: String,
+    /// The arguments of the first call of a tool; a reply is one call.
+    arguments: Option<String>,
+    finish_reason: Option<String>,
+    usage: Value,
+}
+
+impl Collect for Streamed {
+    type Reply = Response;
+
+    fn take(&mut self, _name: &str, data: &str) -> Result<bool, String> {
+        if data.trim() == DONE {
+            return Ok(true);
+        }
+        let chunk: Chunk =
+            serde_json::from_str(data).map_err(|error| format!("a chunk of the stream cannot be read: {error}"))?;
+        if !chunk.error.is_null() {
+            let message = chunk.error.get("message").unwrap_or(&chunk.error);
+            let message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+            return Err(format!("the stream ended with an error: {message}"));
+        }
+        self.id = self.id.take().or(chunk.id);
+        self.model = self.model.take().or(chunk.model);
+        if !chunk.usage.is_null() {
+            self.usage = chunk.usage;
+        }
+        for piece in chunk.choices.into_iter().filter(|piece| piece.index == 0) {
+            self.content.push_str(piece.delta.content.as_deref().unwrap_or_default());
+            self.refusal.push_str(piece.delta.refusal.as_deref().unwrap_or_default());
+            for call in piece.delta.tool_calls.into_iter().flatten().filter(|call| call.index == 0) {
+                let more = call.function.arguments.unwrap_or_default();
+                self.arguments.get_or_insert_default().push_str(&more);
+            }
+            self.finish_reason = piece.finish_reason.or(self.finish_reason.take());
+        }
+        Ok(false)
+    }
+
+    /// Some servers send no last line: what says how it ended is whole.
+    fn finish(self) -> Option<Response> {
+        let finish_reason = Some(self.finish_reason?);
+        let tool_calls =
+            self.arguments.map(|text| vec![ToolCall { function: Called { arguments: Value::String(text) } }]);
+        let refusal = Some(self.refusal).filter(|text| !text.is_empty());
+        let message = Reply { content: Value::String(self.content), refusal, tool_calls };
+        let choices = vec![Choice { message, finish_reason }];
+        Some(Response { id: self.id, model: self.model, choices, usage: self.usage, error: Value::Null })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::StreamReader;
+    use crate::llm::openai::response::from_wire;
+
+    fn collected(stream: &str) -> Result<Option<Response>, String> {
+        let mut streamed = Streamed::default();
+        for event in StreamReader::default().read(stream.as_bytes()).unwrap() {
+            if streamed.take(&event.name, &event.data)? {
+                break;
+            }
+        }
+        Ok(streamed.finish())
+    }
+
+    const TEXT: &str = include_str!("../../../tests/cassettes/openai_stream.sse");
+
+    #[test]
+    fn a_streamed_reply_is_the_one_that_would_have_come_whole() {
+        for (stream, whole) in [
+            (TEXT, include_str!("../../../tests/cassettes/openai_structured.json")),
+            (
+                include_str!("../../../tests/cassettes/openai_stream_tool.sse"),
+                include_str!("../../../tests/cassettes/openai_tool_calls.json"),
+            ),
+        ] {
+            let streamed = from_wire(collected(stream).unwrap().unwrap(), None).unwrap();
+            assert_eq!(streamed, from_wire(serde_json::from_str(whole).unwrap(), None).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_stream_without_its_last_line_is_whole_and_one_without_an_end_is_not() {
+        assert!(collected(TEXT.split("data: [DONE]").next().unwrap()).unwrap().is_some());
+        assert!(collected(TEXT.split("\"finish_reason\":\"stop\"").next().unwrap()).unwrap().is_none());
+        let error = collected("data: {\"error\":{\"message\":\"the upstream is gone\",\"code\":502}}\n\n").unwrap_err();
+        assert_eq!(error, "the stream ended with an error: the upstream is gone");
+        assert!(collected("data: nonsense\n\n").is_err());
+    }
+}

@@ -253,7 +253,10 @@ struct Frame {
 impl Frame {
     fn of(text: &str) -> Self {
         let outline = Outline::of(text);
-        let after = |heading, from: Option<usize>| outline.section(title(heading), from.unwrap_or(0));
+        let after = |heading: &'static str, from: Option<usize>| {
+            let level = heading.len() - heading.trim_start_matches('#').len();
+            outline.section(level, title(heading), from.unwrap_or(0))
+        };
         let tldr = after(TLDR, None);
         let assumptions = after(ASSUMPTIONS, tldr);
         let confidence = after(CONFIDENCE, assumptions);

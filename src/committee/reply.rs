@@ -11,7 +11,8 @@ pub const TLDR: &str = "## TL;DR";
 pub const ACCEPTANCE: &str = "## Acceptance tests";
 pub const ASSUMPTIONS: &str = "## Assumptions";
 pub const CONFIDENCE: &str = "## Confidence";
-pub const ESTIMATE: &str = "## Execution time estimate";
+/// One level below the others.
+pub const ESTIMATE: &str = "### Execution time estimate";
 pub const AUDIT: &str = "## Audit appendix";
 
 /// The answer without its audit appendix.

@@ -72,9 +72,9 @@ impl Outline {
         self.in_block(at) || self.spans.iter().any(|span| span.contains(&at))
     }
 
-    /// Where the first heading of the second level with exactly this text begins, at or after `from`.
-    pub fn section(&self, text: &str, from: usize) -> Option<usize> {
-        let exact = |h: &&Heading| h.level == 2 && h.text == text && h.range.start >= from;
+    /// Where the first heading of this level with exactly this text begins, at or after `from`.
+    pub fn section(&self, level: usize, text: &str, from: usize) -> Option<usize> {
+        let exact = |h: &&Heading| h.level == level && h.text == text && h.range.start >= from;
         self.headings.iter().find(exact).map(|h| h.range.start)
     }
 }
@@ -97,7 +97,7 @@ pub fn closed(markdown: &str) -> String {
 
 fn is_open(markdown: &str) -> bool {
     let probe = format!("{markdown}\n\n## End\n");
-    Outline::of(&probe).section("End", markdown.len()).is_none()
+    Outline::of(&probe).section(2, "End", markdown.len()).is_none()
 }
 
 /// The text with those of its headings that `which` picks as bold lines.

@@ -13,7 +13,7 @@ use super::reply::{ASSUMPTIONS, AUDIT, CONFIDENCE, ESTIMATE, TLDR, figure, title
 use super::sections::discarded::Discarded;
 use super::sections::outline::Outline;
 use super::steps::plan_steps;
-use crate::domain::{AgentReport, Estimate, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Status, Usd};
+use crate::domain::{AgentReport, Estimate, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Status, Usd, is_question_mark};
 use crate::journal::{AgentOutcome, Broken, Continuation, Draft, Event, views};
 
 /// A shorter secret may be a word that anyone writes.
@@ -89,7 +89,7 @@ impl Findings {
             return;
         }
         let text = &x.reply.text;
-        let marks = text.matches('?').count();
+        let marks = text.matches(is_question_mark).count();
         if marks != 1 {
             self.add("exactly one question", format!("{marks} question marks"));
         }

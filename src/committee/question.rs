@@ -7,7 +7,7 @@ use super::plan::QuestionOut;
 use super::prompts::unquoted;
 use super::sections;
 use crate::config::OutputForm;
-use crate::domain::{Clarification, Role};
+use crate::domain::{Clarification, Role, is_question_mark};
 use crate::journal::{Event, Synthesized};
 
 /// Buys the question alone.
@@ -60,7 +60,7 @@ pub(super) fn question_of(desk: &Desk<'_>, out: &QuestionOut) -> Option<Clarific
 /// A plain-text master gives the question's words; rules give the options.
 fn of_text(desk: &Desk<'_>, text: &str) -> QuestionOut {
     let ruled = by_rule(desk);
-    let words = text.split_inclusive('?').next().map(str::trim).filter(|q| q.ends_with('?'));
+    let words = text.split_inclusive(is_question_mark).next().map(str::trim).filter(|q| q.ends_with(is_question_mark));
     let words = words.filter(|q| q.chars().count() <= 200 && groups(desk).len() < 2);
     QuestionOut { question: words.unwrap_or(&ruled.question).to_owned(), options: ruled.options.to_vec() }
 }

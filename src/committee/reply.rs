@@ -30,6 +30,9 @@ pub fn answer(draft: &Draft, confidence: &Confidence, notes: &[String]) -> Strin
     for assumption in &draft.assumptions {
         let _ = writeln!(text, "- {}", assumption_line(assumption));
     }
+    if draft.assumptions_left_out > 0 {
+        let _ = writeln!(text, "- {} more were stated and are left out here", draft.assumptions_left_out);
+    }
     let _ = write!(text, "\n{CONFIDENCE}\n\n{:.2}\n", confidence.c_final);
     if !notes.is_empty() {
         let _ = write!(text, "\n{}", bullets(notes));

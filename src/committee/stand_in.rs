@@ -29,11 +29,13 @@ pub async fn of(desk: &Desk<'_>, unbought: &Unbought) -> Result<Option<Synthesiz
     }
     let estimate = estimate::of_text(desk, &main, &mut corrections).await?;
     let own: Vec<(Agent, &AgentReport)> = vec![(*agent, *report)];
+    let (assumptions, assumptions_left_out) = assumptions::ledger(&assumptions::of_reports(&own), &own, desk.case);
     let draft = Draft {
         task_type: desk.plan.task_type,
         tldr: vec![sections::first_sentence(&main)],
         acceptance_tests: vec![],
-        assumptions: assumptions::ledger(&assumptions::of_reports(&own), &own, desk.case),
+        assumptions,
+        assumptions_left_out,
         estimate,
         units_used: report.units.iter().map(|unit| format!("{agent}:{}", unit.id)).collect(),
         disagreements: desk.detected(),

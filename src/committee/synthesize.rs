@@ -146,11 +146,14 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     let text = unquoted(&typed.value);
     let main = sections::main_answer(&text, &desk.discarded(), &mut corrections);
     let estimate = estimate::of_text(desk, &main, &mut corrections).await?;
+    let (assumptions, assumptions_left_out) =
+        assumptions::ledger(&assumptions::of_reports(&reports), &reports, desk.case);
     let draft = Draft {
         task_type: desk.plan.task_type,
         tldr: vec![tldr_of(&main)],
         acceptance_tests: vec![],
-        assumptions: assumptions::ledger(&assumptions::of_reports(&reports), &reports, desk.case),
+        assumptions,
+        assumptions_left_out,
         estimate,
         // The master was given every draft, and plain text does not say what it took from which.
         units_used: vec![],
@@ -206,6 +209,7 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
     if disagreements.is_empty() {
         disagreements = desk.detected();
     }
+    let (assumptions, assumptions_left_out) = assumptions::ledger(&stated, &reports, desk.case);
     let draft = Draft {
         task_type: meta.task_type,
         tldr,
@@ -216,7 +220,8 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
             .map(|t| sections::plain_line(t))
             .filter(|t| !t.is_empty())
             .collect(),
-        assumptions: assumptions::ledger(&stated, &reports, desk.case),
+        assumptions,
+        assumptions_left_out,
         estimate,
         units_used,
         disagreements,

@@ -19,6 +19,7 @@ fn draft_of(main: &str) -> Draft {
         main: main.into(),
         acceptance_tests: vec![],
         assumptions: vec![],
+        assumptions_left_out: 0,
         estimate: None,
         units_used: vec![],
         disagreements: vec![],

@@ -172,7 +172,7 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
     let mut corrections: Vec<String> = typed.notes.iter().map(|n| format!("the synthesis's JSON: {n}")).collect();
     let main = sections::main_answer(&reply_markdown, &desk.discarded(), &mut corrections);
     if main.trim().is_empty() {
-        return Err(Failure::master_detail("synthesis", "malformed output", "the main answer is empty"));
+        return instead(desk, &Unbought::unusable("the main answer is empty")).await;
     }
     let reports: Vec<(Agent, &AgentReport)> = desk.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
     let stated: Vec<(String, AssumptionKind)> = meta.assumptions.iter().map(|a| (a.text.clone(), a.kind)).collect();

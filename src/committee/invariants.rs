@@ -126,8 +126,9 @@ impl Findings {
             self.add(rule, "the estimate of the draft and the reply's section differ");
         }
         let Some(estimate) = &draft.estimate else { return };
-        // The master's structured draft may divide the work in its own way; what was asked for step by step may not.
-        if (estimate.by_rule || asked_for_estimate(x.events)) && estimated != planned {
+        // The master's structured draft may divide the work in its own way, but more finely only once it was asked.
+        let astray = estimate.by_rule && estimated != planned;
+        if astray || (asked_for_estimate(x.events) && estimated < planned) {
             self.add(rule, format!("{planned} steps in the main answer, {estimated} estimated"));
         }
         let section = frame.estimate.and_then(|at| x.reply.text.get(at..)).unwrap_or("");

@@ -2,6 +2,7 @@
 
 pub mod discarded;
 pub mod outline;
+pub mod verbatim;
 
 use std::sync::LazyLock;
 
@@ -63,7 +64,7 @@ pub fn main_answer(markdown: &str, discarded: &Discarded, corrections: &mut Vec<
         cut = true;
     }
     if cut {
-        corrections.push("a reference to a discarded unit was cut from the main answer".into());
+        corrections.push("a reference to an output that may not be used was cut from the main answer".into());
     }
     text
 }

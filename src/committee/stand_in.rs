@@ -23,7 +23,8 @@ pub async fn of(desk: &Desk<'_>, unbought: &Unbought) -> Result<Option<Synthesiz
         "the master wrote no synthesis ({}: {}): the answer is the {agent}'s own report",
         unbought.cause, unbought.detail
     )];
-    let main = sections::main_answer(&text_of(report), &desk.discarded(), &mut corrections);
+    let barred = desk.discarded().joined(desk.unjustified(&desk.without_reason(&[])));
+    let main = sections::main_answer(&text_of(report), &barred, &mut corrections);
     if main.trim().is_empty() {
         return Ok(None);
     }
@@ -45,7 +46,7 @@ pub async fn of(desk: &Desk<'_>, unbought: &Unbought) -> Result<Option<Synthesiz
         main,
     };
     let question = question::by_rule(desk);
-    Ok(Some(Synthesized { draft: Some(draft), question, obtained: OBTAINED.into(), corrections }))
+    Ok(Some(Synthesized { draft: Some(draft), question, obtained: OBTAINED.into(), corrections, broken_rules: vec![] }))
 }
 
 fn text_of(report: &AgentReport) -> String {

@@ -359,6 +359,9 @@ pub struct Synthesized {
     pub question: Clarification,
     pub obtained: String,
     pub corrections: Vec<String>,
+    /// The rules of SPEC 14 that the reply would have broken with what the master wrote: then this is what stands in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broken_rules: Vec<String>,
 }
 
 /// The parts of an answer.

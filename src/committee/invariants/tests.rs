@@ -48,6 +48,7 @@ fn written(draft: &Draft) -> Event {
         question,
         obtained: "clean".into(),
         corrections: vec![],
+        broken_rules: vec![],
     }))
 }
 
@@ -127,7 +128,7 @@ fn answered(draft: &Draft, notes: &[String]) -> Reply {
 }
 
 fn broken(reply: &Reply, events: &[Event], threshold: f64, secrets: &[&str]) -> Vec<&'static str> {
-    let violations = check(&Exhibit { reply, mode: Mode::Ask, events, chain: Ok(()), threshold, secrets });
+    let violations = check(&Exhibit { reply, mode: Mode::Ask, events, said: "", chain: Ok(()), threshold, secrets });
     violations.into_iter().map(|violation| violation.rule).filter(|rule| !rule.starts_with("plan and agent")).collect()
 }
 
@@ -202,7 +203,7 @@ fn a_discarded_unit_is_found_wherever_it_stands_but_in_code() {
 fn what_the_cleaner_leaves_breaks_no_rule() {
     let events = vec![finished(Agent::Critic, "u1", "x"), scored(1, Agent::Critic, Status::Discard)];
     let Some((_, report)) = reports(&events).next() else { panic!("no report") };
-    let discarded = Discarded::new([("critic", report)]);
+    let discarded = Discarded::new([("critic", report)], &[]);
     let mut draft = draft_of(&sections::main_answer("It is 4 (critic:u1).", &discarded, &mut vec![]));
     let mut estimate = estimate_of(1, false);
     estimate.steps[0].step = "Do critic:u1".into();
@@ -228,7 +229,7 @@ fn the_last_judgement_says_what_is_discarded() {
     let improved = vec![critic(), scored(1, Agent::Critic, out), scored(2, Agent::Critic, fine)];
     assert_eq!(found(&draft, improved), [""; 0]);
     let worsened = vec![critic(), scored(1, Agent::Critic, fine), scored(2, Agent::Critic, out)];
-    assert_eq!(found(&draft, worsened).len(), 2);
+    assert_eq!(found(&draft, worsened), ["DISCARD is never referenced"]);
     // Another's word that was discarded at first may be quoted in the end.
     let both = vec![
         finished(Agent::Solver, "u1", LONG),
@@ -269,7 +270,8 @@ fn what_the_user_wrote_in_a_continued_run_may_be_quoted() {
 #[test]
 fn a_violation_holds_nothing_of_the_reply() {
     let reply = reply_of(Outcome::Clarification, "My private words? And more?\nA) x".into());
-    let exhibit = Exhibit { reply: &reply, mode: Mode::Ask, events: &[], chain: Ok(()), threshold: 0.9, secrets: &[] };
+    let exhibit =
+        Exhibit { reply: &reply, mode: Mode::Ask, events: &[], said: "", chain: Ok(()), threshold: 0.9, secrets: &[] };
     let violations = check(&exhibit);
     assert_eq!(violations.len(), 2);
     assert!(violations.iter().all(|violation| !violation.to_string().contains("private")));
@@ -338,7 +340,7 @@ proptest! {
     #[test]
     fn no_main_answer_and_no_line_breaks_the_frame(main in pieces(), lines in prop::collection::vec(pieces(), 0..4)) {
         let events = vec![finished(Agent::Critic, "u1", "x"), scored(1, Agent::Critic, Status::Discard)];
-        let discarded = Discarded::new(reports(&events));
+        let discarded = Discarded::new(reports(&events), &[]);
         let mut draft = draft_of(&sections::main_answer(&main, &discarded, &mut vec![]));
         draft.tldr = lines.iter().map(|line| sections::plain_line(line)).filter(|l| !l.is_empty()).collect();
         draft.acceptance_tests.clone_from(&lines);

@@ -103,7 +103,7 @@ fn what_a_master_leaves_open_is_closed() {
 fn references_to_discarded_units_are_cut() {
     let unit = |id: &str| Unit { id: id.into(), topic: "t".into(), text: "x".into(), tags: vec![] };
     let report = AgentReport { units: vec![unit("u1")], ..AgentReport::empty(Agent::Critic) };
-    let discarded = Discarded::new([("critic", &report)]);
+    let discarded = Discarded::new([("critic", &report)], &[]);
     let mut told = vec![];
     let text = "It is 4 [critic:u1], see solver:u2 and critic:vim.";
     assert_eq!(main_answer(text, &discarded, &mut told), "It is 4, see solver:u2 and critic:vim.");

@@ -24,7 +24,7 @@ pub async fn of(desk: &Desk<'_>, unbought: &Unbought) -> Result<Option<Synthesiz
         unbought.cause, unbought.detail
     )];
     let barred = desk.discarded().joined(desk.unjustified(&desk.without_reason(&[])));
-    let main = sections::main_answer(&text_of(report), &barred, &mut corrections);
+    let main = sections::main_answer(&text_of(report), &desk.case.question.message, &barred, &mut corrections);
     if main.trim().is_empty() {
         return Ok(None);
     }

@@ -157,7 +157,7 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     let reports: Vec<(Agent, &AgentReport)> = desk.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
     let mut corrections = vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
     let text = unquoted(&typed.value);
-    let main = sections::main_answer(&text, &desk.discarded(), &mut corrections);
+    let main = sections::main_answer(&text, &desk.case.question.message, &desk.discarded(), &mut corrections);
     let estimate = estimate::of_text(desk, &main, &mut corrections).await?;
     let (assumptions, assumptions_left_out) =
         assumptions::ledger(&assumptions::of_reports(&reports), &reports, desk.case);
@@ -191,7 +191,7 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
     let mut corrections: Vec<String> = typed.notes.iter().map(|n| format!("the synthesis's JSON: {n}")).collect();
     let justifications = justifications_of(desk, &audit);
     let barred = desk.discarded().joined(desk.unjustified(&desk.without_reason(&justifications)));
-    let main = sections::main_answer(&reply_markdown, &barred, &mut corrections);
+    let main = sections::main_answer(&reply_markdown, &desk.case.question.message, &barred, &mut corrections);
     if main.trim().is_empty() {
         return instead(desk, &Unbought::unusable("the main answer is empty")).await;
     }

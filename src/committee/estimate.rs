@@ -145,7 +145,7 @@ fn fitted(
     let share = known as f64 / of_all.max(1) as f64;
     let by_model = fullest.as_ref().map_or(0.0, |out| confidence(out.plan_confidence));
     let lines = |of: fn(&EstimateOut) -> &Vec<String>| -> Vec<String> {
-        let lines = fullest.iter().flat_map(|out| of(out)).map(|line| one_line(line));
+        let lines = fullest.iter().flat_map(of).map(|line| one_line(line));
         lines.filter(|line| !line.is_empty()).collect()
     };
     let mut assumptions = lines(|out| &out.plan_assumptions);

@@ -139,25 +139,21 @@ fn in_order(lines: &[String; 3]) -> Option<[String; 3]> {
 /// only in its own place, and a bare A only beside another option with a letter: "A container" alone begins with an
 /// article.
 fn without_letters(lines: [String; 3]) -> [String; 3] {
-    let read: Vec<(Option<(String, bool)>, Option<String>)> = OPTION_LETTERS
+    let marked = |line: &str| {
+        let read = OPTION_LETTERS.iter().filter_map(|letter| after_letter(line, *letter));
+        read.filter(|(_, marked)| *marked).map(|(text, _)| text).next()
+    };
+    let bare: Vec<Option<String>> = OPTION_LETTERS
         .iter()
         .zip(&lines)
-        .map(|(own, line)| {
-            let others = OPTION_LETTERS.iter().filter_map(|letter| after_letter(line, *letter));
-            (after_letter(line, *own), others.filter(|(_, marked)| *marked).map(|(text, _)| text).next())
-        })
+        .map(|(own, line)| after_letter(line, *own).map(|(text, _)| text).or_else(|| marked(line)))
         .collect();
-    let lettered = |at: usize| read.get(at).is_some_and(|(own, other)| own.is_some() || other.is_some());
-    let beside = lettered(1) || lettered(2);
-    let mut at = 0;
-    lines.map(|line| {
-        let place = at;
-        at += 1;
-        match read.get(place) {
-            Some((Some((text, marked)), _)) if *marked || place > 0 || beside => text.clone(),
-            Some((_, Some(text))) => text.clone(),
-            _ => line,
-        }
+    let first_alone = bare.iter().skip(1).all(Option::is_none);
+    let mut bare = bare.into_iter().enumerate();
+    lines.map(|line| match bare.next() {
+        Some((0, Some(text))) if !first_alone || marked(&line).is_some() => text,
+        Some((1.., Some(text))) => text,
+        _ => line,
     })
 }
 

@@ -200,11 +200,65 @@ fn a_discarded_unit_is_found_wherever_it_stands_but_in_code() {
 }
 
 #[test]
+fn a_discarded_text_is_found_in_the_appendix_and_the_audit_too() {
+    let events = [
+        written(&draft_of("It is 4.")),
+        finished(Agent::Critic, "u1", LONG),
+        scored(1, Agent::Critic, Status::Discard),
+    ];
+    let rules = |text: &str, audit: Value| {
+        let mut reply = answered(&draft_of("It is 4."), &[]);
+        reply.text.push_str(&format!("\n{}\n\n{text}\n", reply::AUDIT));
+        reply.audit = Some(audit);
+        let exhibit = Exhibit {
+            reply: &reply,
+            mode: Mode::Audit,
+            events: &events,
+            said: "",
+            chain: Ok(()),
+            threshold: 0.7,
+            secrets: &[],
+        };
+        let rules = check(&exhibit).into_iter().map(|violation| violation.rule);
+        rules.filter(|rule| rule.starts_with("DISCARD")).count()
+    };
+    assert_eq!(rules("critic: DISCARD", json!({ "agents": ["critic"] })), 0);
+    assert_eq!(rules("critic says critic:u1", json!({})), 1);
+    assert_eq!(rules(&format!("critic says \"{LONG}\""), json!({})), 1);
+    assert_eq!(rules("", json!({ "a": [{ "b": LONG.to_uppercase() }] })), 1);
+    assert_eq!(rules("", json!({ "units": ["critic:u1"] })), 1);
+}
+
+#[test]
+fn a_quarantined_output_in_the_text_needs_its_reason() {
+    let rule = ["QUARANTINE is justified"];
+    let broken_by = |main: &str, justified: bool, kept: Option<&str>| {
+        let mut draft = draft_of(main);
+        if justified {
+            let why = "it is needed".to_owned();
+            draft.quarantine_justifications = vec![crate::journal::Justification { agent: Agent::Critic, why }];
+        }
+        let mut reply = answered(&draft, &[]);
+        reply.meta.invalidation.quarantined = vec![Agent::Critic];
+        let mut events =
+            vec![written(&draft), finished(Agent::Critic, "u1", LONG), scored(1, Agent::Critic, Status::Quarantine)];
+        events.extend(kept.map(|text| finished(Agent::Solver, "u1", text)));
+        broken(&reply, &events, 0.7, &[])
+    };
+    for main in ["It is 4, see critic:u1.", LONG] {
+        assert_eq!(broken_by(main, false, None), rule);
+        assert_eq!(broken_by(main, true, None), [""; 0]);
+    }
+    assert_eq!(broken_by(LONG, false, Some(LONG)), [""; 0]);
+    assert_eq!(broken_by("It is 4, see critic:u9.", false, None), [""; 0]);
+}
+
+#[test]
 fn what_the_cleaner_leaves_breaks_no_rule() {
     let events = vec![finished(Agent::Critic, "u1", "x"), scored(1, Agent::Critic, Status::Discard)];
     let Some((_, report)) = reports(&events).next() else { panic!("no report") };
     let discarded = Discarded::new([("critic", report)], &[]);
-    let mut draft = draft_of(&sections::main_answer("It is 4 (critic:u1).", &discarded, &mut vec![]));
+    let mut draft = draft_of(&sections::main_answer("It is 4 (critic:u1).", "", &discarded, &mut vec![]));
     let mut estimate = estimate_of(1, false);
     estimate.steps[0].step = "Do critic:u1".into();
     estimate.assumptions = vec!["critic:u1".into()];
@@ -341,7 +395,7 @@ proptest! {
     fn no_main_answer_and_no_line_breaks_the_frame(main in pieces(), lines in prop::collection::vec(pieces(), 0..4)) {
         let events = vec![finished(Agent::Critic, "u1", "x"), scored(1, Agent::Critic, Status::Discard)];
         let discarded = Discarded::new(reports(&events), &[]);
-        let mut draft = draft_of(&sections::main_answer(&main, &discarded, &mut vec![]));
+        let mut draft = draft_of(&sections::main_answer(&main, "", &discarded, &mut vec![]));
         draft.tldr = lines.iter().map(|line| sections::plain_line(line)).filter(|l| !l.is_empty()).collect();
         draft.acceptance_tests.clone_from(&lines);
         let Event::Synthesized(mut synthesized) = written(&draft) else { panic!("not written") };

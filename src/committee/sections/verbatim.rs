@@ -106,7 +106,10 @@ mod tests {
     fn a_text_is_found_where_it_stands() {
         let text = "Über **all   THE**\n_world_.";
         let found = Folded::of(text).find(&Folded::of("all the world").text);
-        assert_eq!(found.iter().map(|range| &text[range.clone()]).collect::<Vec<_>>(), ["all   THE**\n_world"]);
+        assert_eq!(
+            found.iter().map(|range| text.get(range.clone())).collect::<Vec<_>>(),
+            [Some("all   THE**\n_world")]
+        );
         assert!(Folded::of(text).find("").is_empty());
         assert_eq!(Folded::of("  \n").text, "");
         // One letter that becomes two.

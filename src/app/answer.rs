@@ -83,9 +83,12 @@ fn place_of(asked: &Clarification, captures: &Captures<'_>) -> Option<usize> {
     if let Some(letter) = said("letter") {
         return OPTION_LETTERS.iter().position(|own| letter.eq_ignore_ascii_case(&own.to_string()));
     }
-    let counts = |text: &String| text.chars().any(|c| c.is_ascii_digit());
+    let counts = |text: &String| {
+        let mut words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+        words.any(|word| ["1", "2", "3", "one", "two", "three"].contains(&word.as_str()))
+    };
     let bare = said("bare");
-    // Where numbers are what is asked about, a number is an answer in itself.
+    // Where small numbers are what is asked about, one is an answer in itself.
     if bare.is_some() && (asked.options.iter().any(counts) || asked.question.to_lowercase().contains("how m")) {
         return None;
     }
@@ -245,5 +248,11 @@ mod tests {
             Continuation::Correction { .. } => None,
         };
         assert_eq!((option("2"), option("option 2"), option("the second one")), (None, Some('B'), Some('B')));
+        let options =
+            ["The first day, which gives 61", "Neither, which gives 60", "Both, which gives 62"].map(str::to_owned);
+        let asked = Clarification { question: "Which days count?".into(), options };
+        let chosen =
+            |message: &str| matches!(read_answer(&asked, message), Continuation::Answer { option: Some('B'), .. });
+        assert!(chosen("2") && !chosen("60"));
     }
 }

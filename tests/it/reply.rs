@@ -224,7 +224,7 @@ async fn the_audit_names_who_held_a_discarded_position_and_quotes_nothing() {
 async fn a_quarantined_output_in_the_text_needs_its_reason() {
     let by_id = "It is 61 days, see critic:u2.".to_owned();
     let by_text = format!("It is 61 days. {LONG}");
-    for (main, left) in [(by_id, "\nIt is 61 days, see.\n"), (by_text, "\nIt is 61 days.\n")] {
+    for (main, left) in [(by_id, "\nIt is 61 days.\n"), (by_text, "\nIt is 61 days.\n")] {
         let (provider, app, message) = outvoted(QUARANTINE, |draft| draft["replyMarkdown"] = json!(main)).await;
         let got = app.ask("audit", &message).await;
         assert_eq!(statuses(&got), (&json!([]), &json!(["critic"])));
@@ -273,4 +273,21 @@ async fn a_reply_that_would_break_a_rule_gives_way_to_the_best_report_and_the_au
     assert!(body["reply"].as_str().unwrap().contains("would have broken a rule of the service: no secret anywhere"));
     let metrics = app.client.get(format!("{}/metrics", app.url)).send().await.unwrap().text().await.unwrap();
     assert!(metrics.contains(r#"conclave_broken_rules_total{rule="no secret anywhere"} "#), "{metrics}");
+}
+
+#[tokio::test]
+async fn a_section_that_the_user_asks_for_stays_and_a_plan_in_prose_has_an_estimate() {
+    let record = "## Context\n\nWe measure at the coast.\n\n## Assumptions\n\n- The sea is calm.\n\n## Deployment plan\n\n\
+        First fill the kettle. Then heat the water. Finally read the thermometer.";
+    let (provider, app) = staged(synthesis(record, |_| {})).await;
+    let got = app
+        .ask("audit", "Write an ADR on boiling water with the sections Context, Assumptions and Deployment plan.")
+        .await;
+    assert!(got.text().contains("\n**Assumptions**\n\n- The sea is calm.\n"), "{}", got.text());
+    assert_eq!(got.text().matches("## Assumptions\n").count(), 1);
+    assert!(got.body["audit"]["synthesis"]["corrections"].to_string().contains("it is set in bold"));
+    assert_eq!(got.body["audit"]["executionEstimate"]["steps"].as_array().unwrap().len(), 3);
+    assert_eq!(provider.count_step("estimate"), 1);
+    let other = app.ask("audit", &format!("new: {QUESTION}")).await;
+    assert!(!other.text().contains("The sea is calm"), "{}", other.text());
 }

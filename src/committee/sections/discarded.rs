@@ -104,8 +104,8 @@ impl Discarded {
             let wider = widened(&text, range);
             text.replace_range(wider, "");
         }
-        for range in self.mentions(&text).into_iter().rev() {
-            let wider = with_brackets(&text, range);
+        for range in listed(&text, self.mentions(&text)).into_iter().rev() {
+            let wider = with_lead(&text, with_brackets(&text, range));
             text.replace_range(wider, "");
         }
         text
@@ -243,6 +243,40 @@ fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     out
 }
 
+/// What only joins references in a list.
+static JOINS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\s*(?:,|;|&|/|,?\s*(?:and|or))\s*$").ok());
+
+/// A reference's lead-in at the end of a text.
+static LEAD: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)(?:\s*[,;–—-])?\s*\b(?:see(?:\s+also)?|cf\.?|(?:as\s+)?per|as\s+in|according\s+to|based\s+on)$")
+        .ok()
+});
+
+/// References that a list joins, as one.
+fn listed(text: &str, ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    let mut out: Vec<Range<usize>> = vec![];
+    for range in ranges {
+        let joined = |last: &&mut Range<usize>| {
+            let between = text.get(last.end..range.start).unwrap_or("x");
+            JOINS.as_ref().is_some_and(|re| re.is_match(between))
+        };
+        match out.last_mut().filter(joined) {
+            Some(last) => last.end = range.end,
+            None => out.push(range),
+        }
+    }
+    out
+}
+
+/// The range with the words that lead to it, if the sentence ends with it: ", see".
+fn with_lead(text: &str, range: Range<usize>) -> Range<usize> {
+    let (lead, tail) = (text.get(..range.start).unwrap_or(""), text.get(range.end..).unwrap_or(""));
+    let ends = tail.is_empty() || tail.starts_with(['.', ',', ';', ')', '\n']);
+    let start = LEAD.as_ref().filter(|_| ends).and_then(|re| re.find(lead)).map_or(range.start, |found| found.start());
+    // A sentence of nothing else is left alone.
+    if lead.get(..start).is_none_or(|before| before.trim().is_empty()) { range } else { start..range.end }
+}
+
 /// The range with the brackets that hold nothing else, the comma that parts it from its neighbour, and the space before.
 fn with_brackets(text: &str, range: Range<usize>) -> Range<usize> {
     let space = [' ', '\t'];
@@ -289,6 +323,9 @@ mod tests {
             ("It is 4 (Critic:U1; solver:u2).", "It is 4 (solver:u2)."),
             ("It is 4 [solver:u2, critic:u1].", "It is 4 [solver:u2]."),
             ("critic:u1 says 4", "says 4"),
+            ("It is 4, see critic:u1 and critic:u2.", "It is 4."),
+            ("Run the test, per critic:u1, critic:u2.", "Run the test."),
+            ("See critic:u1, solver:u2 and critic:u2.", "See, solver:u2 and."),
             ("- critic:u1 says 4", "- says 4"),
         ] {
             assert_eq!(d.cut(text), expected);

@@ -85,7 +85,7 @@ fn place_of(asked: &Clarification, captures: &Captures<'_>) -> Option<usize> {
     }
     let counts = |text: &String| {
         let mut words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
-        words.any(|word| ["1", "2", "3", "one", "two", "three"].contains(&word.as_str()))
+        words.any(|word| ["1", "2", "3", "two", "three"].contains(&word.as_str()))
     };
     let bare = said("bare");
     // Where small numbers are what is asked about, one is an answer in itself.

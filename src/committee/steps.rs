@@ -368,17 +368,20 @@ impl LabelParagraph {
 }
 
 fn begins_with_action(item: &str) -> bool {
+    begins_with_known_action(item) || reads_like_an_order(item) || ends_with_infinitive(item)
+}
+
+fn begins_with_known_action(item: &str) -> bool {
     let words = item.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase);
     let mut words = words.skip_while(|w| LEADS.contains(&w.as_str()));
     let Some(first) = words.next() else { return false };
-    let known = ACTIONS.split_whitespace().any(|action| {
+    ACTIONS.split_whitespace().any(|action| {
         let plain = first == action;
         let gerund = first
             .strip_suffix("ing")
             .is_some_and(|stem| stem == action || Some(stem) == action.strip_suffix('e') || is_doubled(stem, action));
         plain || gerund
-    });
-    known || reads_like_an_order(item) || ends_with_infinitive(item)
+    })
 }
 
 /// "Docker installieren": German puts the verb last and writes it small, as no noun is.

@@ -158,6 +158,9 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     let mut corrections = vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
     let text = unquoted(&typed.value);
     let main = sections::main_answer(&text, &desk.case.question.message, &desk.discarded(), &mut corrections);
+    if main.trim().is_empty() {
+        return instead(desk, &Unbought::unusable("the main answer is empty")).await;
+    }
     let estimate = estimate::of_text(desk, &main, &mut corrections).await?;
     let (assumptions, assumptions_left_out) =
         assumptions::ledger(&assumptions::of_reports(&reports), &reports, desk.case);

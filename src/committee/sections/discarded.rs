@@ -190,7 +190,7 @@ impl Discarded {
 
 static LABEL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\b(?:DISCARD(?:ED)?|QUARANTINED?)\b").ok());
 
-/// A label in connection with what it is put on: an agent, a unit, an output, a status.
+/// A label in connection with what it is put on: an agent, a unit, an output, a status; or in brackets of its own.
 static LABELLED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let label = r"(?-i:DISCARD(?:ED)?|QUARANTINED?)";
     let agents = Agent::ALL.map(Agent::as_str).join("|");
@@ -202,7 +202,7 @@ static LABELLED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     );
     let between = format!(r"(?:\s*[(\[:=,/–—]\s*|\s+|\b(?:{joins}|{verbs}|{label})\b)*?");
     let after = format!(r"(?:{label})(?:\s+(?:{things}|status|label|material)\b)");
-    Regex::new(&format!(r"(?i){before}{between}(?:{label})\b(?:(?:\s*[,/]\s*|\s+(?:and|or)\s+){label}\b)*|\b{after}"))
+    Regex::new(&format!(r"(?i){before}{between}(?:{label})\b(?:(?:\s*[,/]\s*|\s+(?:and|or)\s+){label}\b)*|\b{after}|[(\[]\s*{label}\s*[)\]]"))
         .ok()
 });
 
@@ -390,6 +390,7 @@ mod tests {
             ("The DISCARD output says 60.", "The output says 60."),
             ("Its status is DISCARD.", "Its status is."),
             ("See solver:u1 [QUARANTINE].", "See solver:u1."),
+            ("It is 100 °C (DISCARD).", "It is 100 °C."),
         ] {
             assert_eq!(d().cut(text), expected);
         }

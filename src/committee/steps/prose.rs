@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use regex::Regex;
 
-use super::{BOLD_LEVEL, BoldParagraph, begins_with_action, label};
+use super::{BOLD_LEVEL, BoldParagraph, begins_with_action, begins_with_known_action, ends_with_infinitive, label};
 
 /// What a plan is called.
-const PLANS: &str = r"plans?|steps|road ?map|run ?book|procedure|instructions|milestones|roll-?out|time ?line|check-?list|play ?book|schritte|ablauf|ablaufplan|étapes|pasos|hoja de ruta";
+const PLANS: &str = r"plans?|steps|road ?map|run ?book|procedure|instructions|roll-?out|check-?list|play ?book|schritte|ablauf|ablaufplan|étapes|pasos|hoja de ruta";
 
 /// A title that is a plan's: it ends with its name ("Deployment plan"), or goes on with what the plan is for ("Steps to take").
 static TITLE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -26,10 +26,33 @@ static ABOUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"(?i)\b(?:{about}|{kinds})\b")).ok()
 });
 
+/// What a plan is for, or how it is, in a title: then all that stands there is the plan, whatever it is written like. Under
+/// another title ("The Marshall Plan") it has to read like one.
+const KINDS: &str = "implementation deployment migration rollout action project work release launch recovery test testing \
+    training study learning lesson development delivery upgrade installation setup backup restore rollback security \
+    onboarding cleanup refactoring maintenance workout meal travel campaign hiring transition integration improvement \
+    daily weekly monthly day week month short long term next first concrete detailed suggested recommended proposed \
+    phased full rough the a an our your my step by and";
+
 /// What sets a step of a plan in time.
 static IN_TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)^\W*(?:(?:q[1-4]|h[12]|(?:step|phase|day|week|month|year|stage|sprint|milestone|quarter)\s+\w+)\b|first\b|second\b|third\b|then\b|next\b|after that\b|finally\b|lastly\b)").ok()
 });
+
+/// Whether nothing but a plan to be carried out is called so.
+fn is_plain_plan_title(text: &str) -> bool {
+    let words: Vec<String> =
+        text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect();
+    let known = |word: &String| {
+        word.chars().all(|c| c.is_ascii_digit())
+            || KINDS.split_whitespace().any(|kind| word == kind)
+            || PLAN.as_ref().is_some_and(|re| re.is_match(word))
+    };
+    let name = words.iter().position(|word| PLAN.as_ref().is_some_and(|re| re.is_match(word)));
+    name.is_some_and(|at| words.iter().take(at).all(known))
+}
+
+static PLAN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!(r"(?i)^[\p{{L}}-]*(?:{PLANS})$")).ok());
 
 /// Where a sentence of a plan ends.
 static END: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[.!;。；！]+(?:\s+|$)|[。；！]|\n").ok());
@@ -50,6 +73,8 @@ pub fn prose_steps(markdown: &str) -> Vec<String> {
 /// What stands under one title.
 #[derive(Default)]
 struct Section {
+    /// Whether the title leaves no doubt.
+    plain: bool,
     paragraphs: Vec<String>,
     items: Vec<String>,
 }
@@ -57,7 +82,8 @@ struct Section {
 impl Section {
     fn steps(&self) -> Vec<String> {
         if !self.items.is_empty() {
-            return self.items.clone();
+            let actions = self.items.iter().filter(|item| begins_with_action(item)).count();
+            return if self.plain || actions * 2 >= self.items.len() { self.items.clone() } else { vec![] };
         }
         let sentences: Vec<&str> = self
             .paragraphs
@@ -66,14 +92,18 @@ impl Section {
             .map(str::trim)
             .filter(|sentence| !sentence.is_empty() && !sentence.ends_with([':', '?']))
             .collect();
-        let orders =
-            |sentence: &&&str| begins_with_action(sentence) || IN_TIME.as_ref().is_some_and(|re| re.is_match(sentence));
+        // In prose a sentence that only looks like an order may be a statement.
+        let orders = |sentence: &&&str| {
+            begins_with_known_action(sentence)
+                || ends_with_infinitive(sentence)
+                || IN_TIME.as_ref().is_some_and(|re| re.is_match(sentence))
+        };
         let steps: Vec<String> = sentences.iter().filter(orders).map(|s| (**s).to_owned()).collect();
         let none = |text: &String| {
             let first = text.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default().to_lowercase();
             ["no", "none", "not", "nothing", "keine", "keiner"].contains(&first.as_str())
         };
-        if !steps.is_empty() || self.paragraphs.iter().any(none) {
+        if !steps.is_empty() || !self.plain || self.paragraphs.iter().any(none) {
             return steps;
         }
         self.paragraphs.iter().filter(|text| !text.trim_end().ends_with([':', '?'])).cloned().collect()
@@ -139,7 +169,7 @@ fn sections(markdown: &str) -> Vec<Section> {
 /// The level of the title that is open after a heading.
 fn opened(before: Option<usize>, title: &str, level: usize, sections: &mut Vec<Section>) -> Option<usize> {
     if is_plan_title(title) {
-        sections.push(Section::default());
+        sections.push(Section { plain: is_plain_plan_title(title), ..Section::default() });
         return Some(level);
     }
     // A document's title stands over more than the plan.

@@ -94,7 +94,7 @@ fn an_item_that_is_numbered_twice_is_one_step() {
 
 #[test]
 fn whatever_stands_under_a_plans_title_is_a_plan() {
-    let cases: [(&str, usize); 16] = [
+    let cases: [(&str, usize); 18] = [
         (
             "## Implementation plan\n\nFirst install Docker. Then configure the firewall. Finally deploy the container.",
             3,
@@ -113,6 +113,8 @@ fn whatever_stands_under_a_plans_title_is_a_plan() {
         ("1. Docker installieren\n2. Firewall konfigurieren\n3. Container starten", 3),
         ("1. Docker installieren 2. Firewall konfigurieren 3. Container starten", 3),
         ("Do it in this order: 1. Install Docker 2. Configure the firewall 3. Deploy it. Then look at the log.", 3),
+        ("## 30-day plan\n\nProvision a host.\n\nHarden it.", 2),
+        ("## The Krakow plan\n\nFirst take the train. Then visit the castle.", 2),
         ("## Ablaufplan\n\nZuerst den Server einrichten. Dann die Daten umziehen.", 2),
     ];
     for (text, count) in cases {
@@ -137,6 +139,9 @@ fn what_only_speaks_of_plans_is_none() {
         "The largest planets: 1. Jupiter 2. Saturn 3. Uranus",
         "`1. Install it 2. Run it 3. Check it`",
         "The capitals:\n\n1. Paris is the capital of France.\n2. Rome is often chosen\n3. Madrid is modern",
+        "## The Marshall Plan\n\nCongress passed the act in 1948. It gave 13 billion dollars to Europe.",
+        "## The Marshall Plan\n\n- 13 billion dollars\n- 16 countries",
+        "## Timeline\n\n- 1914: the war begins\n- 1918: the war ends",
         "# Roadmap\n\n## Risks\n\nPrices rise. Time is short.",
     ] {
         assert_eq!(plan_steps(text), Vec::<String>::new(), "{text}");

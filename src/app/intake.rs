@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 use jiff::{SignedDuration, Timestamp};
 use regex::Regex;
 
+use super::answer::read_answer;
 use crate::config::{Limits, Policy};
-use crate::domain::{Clarification, OPTION_LETTERS, Question};
+use crate::domain::Question;
 use crate::journal::{Asker, Continuation, Continues, Error, Event, RunState, Store};
 
 /// A question as it is handed in.
@@ -116,29 +117,6 @@ static CORRECTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-const COURTESY: &str = "(?:please|pls|plz|many thanks|thanks|thank you|thx)";
-
-/// A letter, perhaps in quotes or brackets, alone or with a courtesy, or set off from what is added to it. A dash sets
-/// off only with a space beside it: an "A-frame" is no option A.
-static LETTER: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let (open, close) = (r#"[(\[*`"'“”‘’„«]*"#, r#"[)\]*`"'“”‘’».:!…]"#);
-    Regex::new(&format!(
-        r"(?isx) ^ \s* {open} (?:(?:option|answer|choice) \s+ {open})? ([abc]) {close}* (?:
-            \s* [,;:] \s* (?<listed>.*)
-            | (?: \s+ [\-–—]+ \s* | [\-–—]+ \s+ ) (?<dashed>.*)
-            | {close}+ \s+ (?<closed>.*)
-            | \s+ (?<reason>(?:because|since|but|and\s+also)\b .*)
-            | \s+ (?<courtesy>{courtesy} (?: \s* [,;:.!…)] .* )?)
-            | \s* [?!.]* {close}* \s*
-        ) $",
-        courtesy = COURTESY.replace(' ', r"\s+"),
-    ))
-    .ok()
-});
-
-static ONLY_COURTESY: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(&format!(r"(?is)^\W*(?:{COURTESY}\W*)*$")).ok());
-
 /// What the question continues: the asker's pending question in the same place, or a numbered assumption of his last
 /// answer there. The prefix `new:` forces a new request; it is cut off.
 pub(super) async fn continuation(
@@ -194,105 +172,9 @@ pub fn read_correction(message: &str) -> Option<(String, String)> {
     Some((part(1).to_uppercase(), part(2).to_owned()))
 }
 
-/// Reads an answer to a question with three options: a letter, an option's text, or free text.
-pub fn read_answer(asked: &Clarification, message: &str) -> Continuation {
-    let question = asked.question.clone();
-    let letter = LETTER.as_ref().and_then(|re| re.captures(message)).and_then(|captures| {
-        let letter = captures.get(1)?.as_str().chars().next()?.to_ascii_uppercase();
-        let more = captures.iter().skip(2).flatten().next().map_or("", |m| m.as_str().trim());
-        let adds = ONLY_COURTESY.as_ref().is_none_or(|re| !re.is_match(more));
-        Some((letter, if adds { more.to_owned() } else { String::new() }))
-    });
-    let plain = |text: &str| {
-        let quotes = |c: char| c.is_whitespace() || "\"'“”‘’„«»`*.!".contains(c);
-        text.trim_matches(quotes).to_lowercase()
-    };
-    for (own, option) in OPTION_LETTERS.into_iter().zip(&asked.options) {
-        if let Some((letter, more)) = &letter
-            && *letter == own
-        {
-            let repeats = more.is_empty() || plain(more) == plain(option);
-            let answer = if repeats { option.clone() } else { format!("{option} ({more})") };
-            return Continuation::Answer { question, answer, option: Some(own) };
-        }
-        if plain(message) == plain(option) || plain(message) == plain(&format!("{own} {option}")) {
-            return Continuation::Answer { question, answer: option.clone(), option: Some(own) };
-        }
-    }
-    // Free text may speak of the options, by letter or otherwise: whoever reads it has to know them.
-    let options: Vec<String> =
-        OPTION_LETTERS.iter().zip(&asked.options).map(|(letter, option)| format!("{letter}: {option}")).collect();
-    let question = format!("{question} ({})", options.join("; "));
-    Continuation::Answer { question, answer: message.to_owned(), option: None }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn read(message: &str) -> (String, Option<char>) {
-        let options = ["Docker on one host", "Kubernetes", "Bare metal"].map(str::to_owned);
-        let asked = Clarification { question: "Where does it run?".into(), options };
-        match read_answer(&asked, message) {
-            Continuation::Answer { answer, option, .. } => (answer, option),
-            Continuation::Correction { .. } => (String::new(), None),
-        }
-    }
-
-    #[test]
-    fn an_answer_may_be_a_letter_an_options_text_or_free_text() {
-        for message in ["B", "b)", "(b)", "option b", "Option B.", "kubernetes", "B: Kubernetes", "b) kubernetes."] {
-            assert_eq!(read(message), ("Kubernetes".into(), Some('B')), "{message}");
-        }
-        assert_eq!(read("C, but only two machines"), ("Bare metal (but only two machines)".into(), Some('C')));
-        assert_eq!(read("A Raspberry Pi"), ("A Raspberry Pi".into(), None));
-        assert_eq!(read("because of cost"), ("because of cost".into(), None));
-    }
-
-    #[test]
-    fn a_letter_may_come_with_quotes_punctuation_and_a_courtesy() {
-        let plain = ["B!", "\"B\"", "“b”", "'B'.", "**B**", "B?", "`b`", "option \"B\"", "\"Kubernetes\"", "B ."];
-        let polite = [
-            "B please",
-            "b, please",
-            "option B please",
-            "B pls!",
-            "B, thanks.",
-            "B. Thank you!",
-            "B - please",
-            "B please, thanks",
-        ];
-        for message in plain.into_iter().chain(polite) {
-            assert_eq!(read(message), ("Kubernetes".into(), Some('B')), "{message}");
-        }
-        let more = "Kubernetes (please use two nodes)";
-        assert_eq!(read("B, please use two nodes"), (more.into(), Some('B')));
-    }
-
-    #[test]
-    fn a_dash_sets_a_letter_off_only_with_a_space_beside_it() {
-        for message in ["C - two machines", "C- two machines", "C – two machines", "C -two machines"] {
-            assert_eq!(read(message), ("Bare metal (two machines)".into(), Some('C')), "{message}");
-        }
-        let free =
-            ["A-frame house on a hill", "B-tree index", "A thanks to Docker", "C++ please", "A.I. decides", "a's"];
-        for message in free {
-            assert_eq!(read(message), (message.into(), None));
-        }
-    }
-
-    #[test]
-    fn free_text_keeps_the_options_that_it_may_speak_of() {
-        let options = ["Docker", "Kubernetes", "bare metal"].map(str::to_owned);
-        let asked = Clarification { question: "Where does it run?".into(), options };
-        let question = |message: &str| match read_answer(&asked, message) {
-            Continuation::Answer { question, .. } => question,
-            Continuation::Correction { .. } => String::new(),
-        };
-        let with_options = "Where does it run? (A: Docker; B: Kubernetes; C: bare metal)";
-        assert_eq!(question("either B or C will do"), with_options);
-        assert_eq!(question("B"), "Where does it run?");
-    }
 
     #[test]
     fn a_correction_names_its_assumption() {

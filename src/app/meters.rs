@@ -43,6 +43,7 @@ fn describe() {
     describe_counter!("conclave_cost_nanodollars_total", "What calls are taken to have cost, in 1e-9 US dollars");
     describe_counter!("conclave_obtained_total", "How plans, reports and syntheses came out of models' texts");
     describe_counter!("conclave_statuses_total", "Scored outputs by agent and status");
+    describe_counter!("conclave_broken_rules_total", "Rules that a master's reply would have broken: another stood in");
     describe_counter!("conclave_gate_total", "Decisions of the gate");
     describe_histogram!("conclave_c_final", "What the gate compared");
     describe_counter!("conclave_left_out_total", "Agents and lengths that caps left out of plans");

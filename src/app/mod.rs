@@ -2,6 +2,7 @@
 
 mod access;
 mod act;
+mod answer;
 mod feedback;
 mod intake;
 mod meters;
@@ -35,8 +36,9 @@ use runner::Runner;
 
 pub use access::{Access, Admitted, Needs, Refused, works};
 pub use act::{Acted, Confirmation};
+pub use answer::read_answer;
 pub use feedback::{FeedbackRefused, MOST_COMMENT_CHARS, give_feedback};
-pub use intake::{FieldProblem, Submission, check, read_answer, read_correction};
+pub use intake::{FieldProblem, Submission, check, read_correction};
 pub use spending::Spent;
 pub use telemetry::init as init_telemetry;
 

@@ -5,14 +5,19 @@ use std::collections::BTreeSet;
 use super::case::Case;
 use crate::domain::{Agent, AgentReport, Assumption, AssumptionKind};
 
-/// The most that a reply lists.
-const MOST: usize = 8;
+/// The most that a reply lists; how many more there were is said.
+const MOST: usize = 24;
 
 /// How much two wordings must share to be the same assumption (Jaccard index of their words).
 const SAME: f64 = 0.6;
 
 /// Merges what the master stated with who of the agents assumed the same. Corrections by the user come first, as given.
-pub fn ledger(stated: &[(String, AssumptionKind)], reports: &[(Agent, &AgentReport)], case: &Case) -> Vec<Assumption> {
+/// Returns the entries, and how many more there would be.
+pub fn ledger(
+    stated: &[(String, AssumptionKind)],
+    reports: &[(Agent, &AgentReport)],
+    case: &Case,
+) -> (Vec<Assumption>, usize) {
     let mut entries: Vec<(String, AssumptionKind, Vec<Agent>)> = vec![];
     for corrected in &case.corrections {
         entries.push((one_line(&corrected.correction), AssumptionKind::Given, vec![]));
@@ -27,12 +32,10 @@ pub fn ledger(stated: &[(String, AssumptionKind)], reports: &[(Agent, &AgentRepo
             entries.push((text, *kind, agents));
         }
     }
-    entries
-        .into_iter()
-        .take(MOST)
-        .enumerate()
-        .map(|(i, (text, kind, agents))| Assumption { handle: format!("A{}", i + 1), text, kind, agents })
-        .collect()
+    let left_out = entries.len().saturating_sub(MOST);
+    let listed = entries.into_iter().take(MOST).enumerate();
+    let assumption = |(i, (text, kind, agents))| Assumption { handle: format!("A{}", i + 1), text, kind, agents };
+    (listed.map(assumption).collect(), left_out)
 }
 
 /// The agents' own assumptions, for when the master cannot state any: all are guesses.

@@ -5,15 +5,19 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::reply::{AUDIT, figure};
+use super::withheld::{WITHHELD, Withheld};
 use crate::domain::{Judgement, RunId};
 use crate::journal::views::{self, CallView};
-use crate::journal::{Accepted, AgentFinished, AgentOutcome, Event, Gated, Planned, Reviewed, Synthesized, Trimmed};
+use crate::journal::{
+    Accepted, AgentFinished, AgentOutcome, Event, Gated, Planned, Reviewed, RevisionReason, Synthesized, Trimmed,
+};
 
 /// What the appendix is made from.
 struct Facts<'a> {
     events: &'a [Event],
     accepted: &'a Accepted,
     calls: Vec<CallView<'a>>,
+    withheld: Withheld<'a>,
 }
 
 impl<'a> Facts<'a> {
@@ -45,6 +49,19 @@ impl<'a> Facts<'a> {
         self.find(|e| if let Event::Reviewed(r) = e { Some(&**r).filter(|r| r.round == round) } else { None })
     }
 
+    /// What the members found in a round.
+    fn reviews(&self, round: u8) -> Value {
+        let reviews = self.reviewed(round).into_iter().flat_map(|reviewed| &reviewed.reviews);
+        reviews.map(|review| self.withheld.review(review)).collect()
+    }
+
+    /// Why a round was held, or was not: it names topics.
+    fn why(&self, why: &str) -> String {
+        let judged =
+            self.events.iter().filter_map(|e| if let Event::Scored(s) = e { Some(&s.judgement) } else { None });
+        judged.fold(why.to_owned(), |why, judgement| self.withheld.without_topics(&why, &judgement.disagreements))
+    }
+
     /// What the agents changed in a round, and why.
     fn revisions(&self, round: u8) -> Value {
         let of_round = self.events.iter().filter_map(|event| match event {
@@ -63,6 +80,14 @@ impl<'a> Facts<'a> {
                 AgentOutcome::Failed { cause, .. } => Some(cause),
                 AgentOutcome::Answered { .. } => None,
             };
+            let name = finished.agent.as_str();
+            let told = |reason: &RevisionReason| {
+                let (topic, reason_told) =
+                    (self.withheld.topic(&reason.topic), self.withheld.word_of(name, &reason.reason));
+                json!(RevisionReason { topic, reason: reason_told, ..reason.clone() })
+            };
+            let reasons: Vec<Value> = reasons.iter().map(told).collect();
+            let refused: Vec<String> = refused.iter().map(|r| self.withheld.word_of(name, r)).collect();
             json!({ "agent": finished.agent, "reasons": reasons, "refused": refused, "failed": failed,
                              "anew": failed.is_none() && finished.revision.is_none() })
         });
@@ -91,11 +116,11 @@ impl<'a> Facts<'a> {
 /// The appendix as data.
 pub fn view(run: RunId, events: &[Event]) -> Option<Value> {
     let accepted = events.iter().find_map(|e| if let Event::Accepted(a) = e { Some(&**a) } else { None })?;
-    let facts = Facts { events, accepted, calls: views::calls(&events.iter()) };
+    let facts = Facts { events, accepted, calls: views::calls(&events.iter()), withheld: Withheld::of(events) };
     let planned = facts.planned();
     let synthesized = facts.synthesized();
     let draft = synthesized.and_then(|s| s.draft.as_ref());
-    Some(json!({
+    let mut audit = json!({
         "runId": run.to_string(),
         "continues": accepted.continues,
         "version": accepted.version,
@@ -108,9 +133,9 @@ pub fn view(run: RunId, events: &[Event]) -> Option<Value> {
         "leftOut": facts.trimmed().map(|t| t.left_out.clone()).unwrap_or_default(),
         "agents": agents(&facts),
         "rounds": rounds(&facts),
-        "answerGroups": facts.judgement().map(|j| json!(j.answer_groups)),
+        "answerGroups": facts.judgement().map(|j| facts.withheld.answer_groups(j)),
         "disagreements": {
-            "detected": facts.judgement().map(|j| json!(j.disagreements)),
+            "detected": facts.judgement().map(|j| facts.withheld.disagreements(j)),
             "summary": draft.map(|d| json!(d.disagreements)),
         },
         "coverage": facts.judgement().map(|j| json!({ "parts": j.parts, "covered": j.covered })),
@@ -119,6 +144,7 @@ pub fn view(run: RunId, events: &[Event]) -> Option<Value> {
         "synthesis": synthesized.map(|s| json!({
             "obtained": s.obtained,
             "corrections": s.corrections,
+            "brokenRules": s.broken_rules,
             "unitsUsed": s.draft.as_ref().map(|d| d.units_used.clone()).unwrap_or_default(),
         })),
         "quarantineJustifications": draft.map(|d| json!(d.quarantine_justifications)).unwrap_or_else(|| json!([])),
@@ -130,7 +156,9 @@ pub fn view(run: RunId, events: &[Event]) -> Option<Value> {
             value
         }),
         "budget": budget(&facts),
-    }))
+    });
+    facts.withheld.scrub(&mut audit);
+    Some(audit)
 }
 
 fn agents(facts: &Facts<'_>) -> Vec<Value> {
@@ -179,17 +207,17 @@ fn agent(facts: &Facts<'_>, finished: &AgentFinished) -> Value {
 fn rounds(facts: &Facts<'_>) -> Vec<Value> {
     let round = |event: &Event| match event {
         Event::RoundStarted(r) => {
-            let mut value = json!({ "round": r.round, "state": "run", "agents": r.agents, "why": r.why });
+            let mut value = json!({ "round": r.round, "state": "run", "agents": r.agents, "why": facts.why(&r.why) });
             if let Value::Object(map) = &mut value
                 && r.round > 1
             {
-                map.insert("reviews".into(), facts.reviewed(r.round).map_or_else(|| json!([]), |r| json!(r.reviews)));
+                map.insert("reviews".into(), facts.reviews(r.round));
                 map.insert("reviewNotes".into(), facts.reviewed(r.round).map_or_else(|| json!([]), |r| json!(r.notes)));
                 map.insert("revisions".into(), facts.revisions(r.round));
             }
             Some(value)
         }
-        Event::RoundSkipped(r) => Some(json!({ "round": r.round, "state": "skipped", "why": r.why })),
+        Event::RoundSkipped(r) => Some(json!({ "round": r.round, "state": "skipped", "why": facts.why(&r.why) })),
         _ => None,
     };
     facts.events.iter().filter_map(round).collect()
@@ -262,6 +290,7 @@ pub fn markdown(audit: &Value) -> String {
         let _ = writeln!(text, "- Obtained: {}", plain(&synthesis["obtained"]));
         list(&mut text, "Units used", &synthesis["unitsUsed"]);
         list(&mut text, "Corrected", &synthesis["corrections"]);
+        list(&mut text, "A rule that the master's reply would have broken", &synthesis["brokenRules"]);
     }
     if let Some(justified) = audit["quarantineJustifications"].as_array().filter(|j| !j.is_empty()) {
         text.push_str("\n### Why quarantined material was used\n\n");
@@ -374,7 +403,10 @@ fn disagreements_section(text: &mut String, disagreements: &Value) {
             .as_array()
             .into_iter()
             .flatten()
-            .map(|p| format!("\"{}\" ({})", plain(&p["text"]), join(&p["agents"])))
+            .map(|p| match p["text"].as_str() {
+                Some(WITHHELD) => format!("{} ({WITHHELD})", join(&p["agents"])),
+                _ => format!("\"{}\" ({})", plain(&p["text"]), join(&p["agents"])),
+            })
             .collect();
         let _ = writeln!(text, "- {}: {}", plain(&d["topic"]), positions.join(" against "));
     }

@@ -76,6 +76,11 @@ impl Unbought {
             )
     }
 
+    /// The model answered as it was asked to, and there is nothing in it.
+    pub fn unusable(detail: &str) -> Self {
+        Self::new("malformed output", detail)
+    }
+
     fn no_money(detail: impl Into<String>) -> Self {
         Self { starved: true, ..Self::new(OUT_OF_BUDGET, detail) }
     }

@@ -9,9 +9,10 @@ use super::deliberate::Deliberation;
 use super::hedge::Hedge;
 use super::prompts::set;
 use super::sections::discarded::Discarded;
+use super::withheld::Withheld;
 use super::{Committee, Failure, sections};
-use crate::domain::{Agent, AgentReport, Plan, Role, Status};
-use crate::journal::{DisagreementNote, RunContext};
+use crate::domain::{Agent, AgentReport, Disagreement, Plan, Position, Role, Status};
+use crate::journal::{DisagreementNote, Justification, RunContext};
 
 /// The most disagreements that the master is shown.
 const MOST_DISAGREEMENTS: usize = 6;
@@ -34,11 +35,49 @@ impl<'a> Desk<'a> {
         usable
     }
 
-    /// What the reply must not refer to.
+    /// What the reply must not refer to, whatever the master says.
     pub fn discarded(&self) -> Discarded {
         let reports = self.deliberation.answered().filter(|(_, _, score, _)| score.status == Status::Discard);
-        Discarded::new(reports.map(|(agent, report, ..)| (agent.as_str(), report)))
-            .with_labels(&self.case.question.message)
+        let reports: Vec<(Agent, &AgentReport)> = reports.map(|(agent, report, ..)| (agent, report)).collect();
+        let said = self.case.full_text();
+        let outputs = self.usable_texts(&[]);
+        self.barred(&reports, &[]).with_labels(&said, &outputs)
+    }
+
+    /// What the reply must not refer to either, as long as nobody says why these agents' outputs are used.
+    pub fn unjustified(&self, agents: &[Agent]) -> Discarded {
+        let reports = self.usable().into_iter().filter(|(agent, ..)| agents.contains(agent));
+        let reports: Vec<(Agent, &AgentReport)> = reports.map(|(agent, report, ..)| (agent, report)).collect();
+        self.barred(&reports, agents)
+    }
+
+    /// The quarantined agents of whom it is not said why their outputs are used.
+    pub fn without_reason(&self, justified: &[Justification]) -> Vec<Agent> {
+        let quarantined = self.deliberation.with_status(Status::Quarantine);
+        quarantined.into_iter().filter(|agent| !justified.iter().any(|j| j.agent == *agent)).collect()
+    }
+
+    fn barred(&self, reports: &[(Agent, &AgentReport)], unused: &[Agent]) -> Discarded {
+        let said = self.case.full_text();
+        let mut kept = self.usable_texts(unused);
+        kept.extend([said.as_str(), self.run.accepted().question.message.as_str()]);
+        Discarded::new(reports.iter().map(|(agent, report)| (agent.as_str(), *report)), &kept)
+    }
+
+    /// Every text of the outputs that may be used, but of those of some agents.
+    fn usable_texts(&self, unused: &[Agent]) -> Vec<&'a str> {
+        let used = self.usable().into_iter().filter(|(agent, ..)| !unused.contains(agent));
+        used.flat_map(|(_, report, ..)| report.texts()).collect()
+    }
+
+    /// The units, as "agent:unit id", that some texts name.
+    pub fn units_named(&self, texts: &[&str]) -> Vec<String> {
+        let usable = self.usable();
+        let names = Discarded::new(usable.iter().map(|(agent, report, ..)| (agent.as_str(), *report)), &[]);
+        let units = usable.iter().flat_map(|(agent, r, ..)| r.units.iter().map(move |u| format!("{agent}:{}", u.id)));
+        let units: Vec<String> = units.collect();
+        let named = texts.iter().flat_map(|text| names.named(text).into_iter().filter_map(|range| text.get(range)));
+        named.filter_map(|name| units.iter().find(|unit| unit.eq_ignore_ascii_case(name)).cloned()).collect()
     }
 
     /// The values of the master's prompts, and what of them models wrote.
@@ -65,6 +104,7 @@ impl<'a> Desk<'a> {
         set(&mut values, "outputs", json!(outputs));
         let disagreements: Vec<Value> = self
             .visible_disagreements()
+            .into_iter()
             .map(|(topic, positions)| json!({ "topic": topic, "positions": positions }))
             .collect();
         set(&mut values, "disagreements", json!(disagreements));
@@ -76,14 +116,17 @@ impl<'a> Desk<'a> {
 
     /// Disagreements between outputs that are not discarded, with the units that state each position; the gravest first,
     /// and as many as the money that is held for the synthesis has room for.
-    fn visible_disagreements(&self) -> impl Iterator<Item = (&'a str, Vec<String>)> {
-        self.deliberation.visible_disagreements().into_iter().take(MOST_DISAGREEMENTS).map(|(d, positions)| {
+    fn visible_disagreements(&self) -> Vec<(String, Vec<String>)> {
+        let events = self.run.events();
+        let withheld = Withheld::of(&events);
+        let told = |(d, positions): (&Disagreement, Vec<Position>)| {
             let shown = positions.into_iter().map(|p| {
                 let units: Vec<&str> = p.units.iter().take(6).map(String::as_str).collect();
                 format!("{} ({})", sections::excerpt(&p.text, 160), units.join(", "))
             });
-            (d.topic.as_str(), shown.take(3).collect())
-        })
+            (withheld.topic(&d.topic), shown.take(3).collect())
+        };
+        self.deliberation.visible_disagreements().into_iter().take(MOST_DISAGREEMENTS).map(told).collect()
     }
 
     pub fn ask(&self, step: &str, values: Value, model_texts: Vec<ModelText>) -> Result<Ask<'static>, Failure> {
@@ -106,9 +149,9 @@ impl<'a> Desk<'a> {
 
     /// The detected disagreements as notes.
     pub fn detected(&self) -> Vec<DisagreementNote> {
-        self.visible_disagreements()
-            .map(|(topic, positions)| DisagreementNote { topic: topic.to_owned(), summary: positions.join(" / ") })
-            .collect()
+        let note =
+            |(topic, positions): (String, Vec<String>)| DisagreementNote { topic, summary: positions.join(" / ") };
+        self.visible_disagreements().into_iter().map(note).collect()
     }
 }
 

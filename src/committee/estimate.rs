@@ -19,6 +19,9 @@ pub(super) const MOST_STEPS: usize = 100;
 /// Figures when no model gives any: minutes for one step of an unknown task.
 const BY_RULE: (f64, f64, f64) = (5.0, 15.0, 45.0);
 
+/// How sure such figures are.
+const RULES_CONFIDENCE: f64 = 0.1;
+
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanStepOut {
@@ -63,7 +66,7 @@ struct Figure {
     p: u32,
 }
 
-/// The estimate of a structured synthesis: its own figures if it gave any, else asked for when the Markdown has a plan.
+/// The estimate of a structured synthesis: its own figures if they fit, else asked for when the Markdown has a plan.
 pub async fn of_synthesis(
     desk: &Desk<'_>,
     given: EstimateOut,
@@ -71,29 +74,35 @@ pub async fn of_synthesis(
     corrections: &mut Vec<String>,
 ) -> Result<Option<Estimate>, Failure> {
     let steps = plan_steps(main).len();
-    if !given.plan_steps.is_empty() && (steps == 0 || steps == given.plan_steps.len()) {
+    if given.plan_steps.is_empty() {
+        return of_text(desk, main, corrections).await;
+    }
+    if steps == 0 || steps == given.plan_steps.len() {
         return Ok(Some(estimate(&given, corrections)));
     }
-    if !given.plan_steps.is_empty() {
-        corrections.push(format!("the plan has {steps} steps and the figures {}", given.plan_steps.len()));
-        let asked = of_text(desk, main, corrections).await?;
-        return Ok(match asked {
-            Some(asked) if !asked.by_rule => Some(asked),
-            // Figures for other steps are nearer to the truth than a rule of thumb.
-            Some(_) | None => Some(estimate(&given, corrections)),
-        });
-    }
-    of_text(desk, main, corrections).await
+    let why = format!("the plan has {steps} steps and the figures {}: they were asked for", given.plan_steps.len());
+    corrections.push(why);
+    asked_for(desk, main, Some(given), corrections).await
 }
 
 /// The estimate of a Markdown text: asked for when it has a plan, by rule when no model gives figures.
 pub async fn of_text(desk: &Desk<'_>, main: &str, corrections: &mut Vec<String>) -> Result<Option<Estimate>, Failure> {
-    let steps = plan_steps(main);
-    if steps.is_empty() {
+    if plan_steps(main).is_empty() {
         return Ok(None);
     }
     corrections.push("the answer has a plan and no figures: they were asked for".into());
-    let steps: Vec<String> = steps.into_iter().take(MOST_STEPS).collect();
+    asked_for(desk, main, None, corrections).await
+}
+
+/// Asks for a figure for every step of the plan in a text. Where none comes, those that were given for other steps do, and
+/// for what they leave out a rule.
+async fn asked_for(
+    desk: &Desk<'_>,
+    main: &str,
+    given: Option<EstimateOut>,
+    corrections: &mut Vec<String>,
+) -> Result<Option<Estimate>, Failure> {
+    let steps: Vec<String> = plan_steps(main).into_iter().take(MOST_STEPS).collect();
     let mut values = desk.case.values(Some(desk.plan.task_type.as_str()), &[]);
     set(&mut values, "steps", json!(steps));
     let mut ask = desk.ask("estimate", values, vec![])?;
@@ -108,30 +117,64 @@ pub async fn of_text(desk: &Desk<'_>, main: &str, corrections: &mut Vec<String>)
             buy_json::<Figures>(desk.run, desk.house, ask).await?.ok().map(|typed| of_figures(typed.value))
         }
     };
-    let by_rule = || {
-        let (o, m, p) = BY_RULE;
-        (TimeUnit::Minutes, vec![Pert::new(o, m, p); steps.len()])
-    };
-    let given = out.as_ref().filter(|out| out.plan_steps.len() >= steps.len());
-    let (unit, times) = match given {
-        Some(out) => (out.plan_unit, out.plan_steps.iter().map(|s| Pert::new(s.o, s.m, s.p)).collect()),
-        None => {
-            corrections.push("no model gave a figure for every step: the estimate is by rule".into());
-            by_rule()
-        }
-    };
-    let steps = steps.into_iter().zip(times).map(|(step, time)| EstimateStep { step, time }).collect();
+    Ok(Some(fitted(steps, out, given, corrections)))
+}
+
+/// The estimate of these steps from the figures that were asked for and those that were given before.
+fn fitted(
+    steps: Vec<String>,
+    asked: Option<EstimateOut>,
+    given: Option<EstimateOut>,
+    corrections: &mut Vec<String>,
+) -> Estimate {
+    let complete = |out: &EstimateOut| out.plan_steps.len() >= steps.len();
+    if let Some(given) = given.as_ref().filter(|given| complete(given) && !asked.as_ref().is_some_and(complete)) {
+        // A finer division of the same work by its author says more than any part of it.
+        corrections.push("no figures came for the plan's own steps: those of the draft stand".into());
+        return estimate(given, corrections);
+    }
+    // Of equals the last one counts: figures that were asked for step by step.
+    let fullest = [given, asked].into_iter().flatten().filter(|out| !out.plan_steps.is_empty());
+    let fullest = fullest.max_by_key(|out| out.plan_steps.len().min(steps.len()));
+    let (of_all, unit) = (steps.len(), fullest.as_ref().map_or(TimeUnit::Minutes, |out| out.plan_unit));
+    let mut times: Vec<Pert> =
+        fullest.iter().flat_map(|out| &out.plan_steps).map(|s| Pert::new(s.o, s.m, s.p)).collect();
+    times.truncate(of_all);
+    let known = times.len();
+    times.resize(of_all, by_rule(unit));
+    let share = known as f64 / of_all.max(1) as f64;
+    let by_model = fullest.as_ref().map_or(0.0, |out| confidence(out.plan_confidence));
     let lines = |of: fn(&EstimateOut) -> &Vec<String>| -> Vec<String> {
-        given.map(|out| of(out).iter().map(|l| one_line(l)).filter(|l| !l.is_empty()).collect()).unwrap_or_default()
+        let lines = fullest.iter().flat_map(of).map(|line| one_line(line));
+        lines.filter(|line| !line.is_empty()).collect()
     };
-    Ok(Some(Estimate {
+    let mut assumptions = lines(|out| &out.plan_assumptions);
+    if known == 0 {
+        corrections.push("no model gave a figure for any step: the estimate is by rule".into());
+    } else if known < of_all {
+        let missing =
+            if known + 1 == of_all { format!("step {of_all}") } else { format!("steps {} to {of_all}", known + 1) };
+        corrections.push(format!("no model gave a figure for {missing}: a rule gave it"));
+        assumptions.push(format!("No model gave figures for {missing}: a rule of thumb stands there."));
+    }
+    Estimate {
         unit,
-        steps,
-        assumptions: lines(|out| &out.plan_assumptions),
+        steps: steps.into_iter().zip(times).map(|(step, time)| EstimateStep { step, time }).collect(),
+        assumptions,
         risks: lines(|out| &out.plan_risks),
-        confidence: given.map_or(0.1, |out| confidence(out.plan_confidence)),
-        by_rule: given.is_none(),
-    }))
+        confidence: if known == of_all { by_model } else { RULES_CONFIDENCE + (by_model - RULES_CONFIDENCE) * share },
+        by_rule: known == 0,
+    }
+}
+
+/// The rule's figures for one step, in a unit.
+fn by_rule(unit: TimeUnit) -> Pert {
+    let (o, m, p) = BY_RULE;
+    let in_unit = |minutes: f64| match unit {
+        TimeUnit::Minutes => minutes,
+        TimeUnit::Hours => minutes / 60.0,
+    };
+    Pert::new(in_unit(o), in_unit(m), in_unit(p))
 }
 
 fn estimate(out: &EstimateOut, corrections: &mut Vec<String>) -> Estimate {
@@ -171,4 +214,53 @@ fn of_figures(figures: Figures) -> EstimateOut {
 
 fn confidence(stated: f64) -> f64 {
     if stated.is_finite() { stated.clamp(0.0, 1.0) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(unit: TimeUnit, count: usize) -> Option<EstimateOut> {
+        let step = PlanStepOut { step: "x".into(), o: 1.0, m: 2.0, p: 3.0 };
+        Some(EstimateOut {
+            plan_unit: unit,
+            plan_steps: vec![step; count],
+            plan_assumptions: vec!["One host.".into()],
+            plan_risks: vec![],
+            plan_confidence: 0.7,
+        })
+    }
+
+    fn fit(asked: Option<EstimateOut>, given: Option<EstimateOut>) -> (Vec<f64>, Estimate) {
+        let steps = ["Install it", "Run it", "Check it"].map(str::to_owned).to_vec();
+        let estimate = fitted(steps, asked, given, &mut vec![]);
+        (estimate.steps.iter().map(|step| step.time.likely).collect(), estimate)
+    }
+
+    #[test]
+    fn every_step_of_a_plan_has_its_figures_whatever_models_give() {
+        let (minutes, hours) = (TimeUnit::Minutes, TimeUnit::Hours);
+        assert_eq!(fit(figures(minutes, 3), figures(minutes, 2)).0, [2.0, 2.0, 2.0]);
+        for asked in [None, figures(minutes, 0), figures(minutes, 1), figures(minutes, 2)] {
+            let (likely, padded) = fit(asked, figures(minutes, 2));
+            assert_eq!(likely, [2.0, 2.0, 15.0]);
+            assert_eq!((padded.by_rule, padded.assumptions.len()), (false, 2));
+            assert!((padded.confidence - 0.5).abs() < 1e-9, "{}", padded.confidence);
+        }
+        assert_eq!(fit(None, figures(hours, 2)).0, [2.0, 2.0, 0.25]);
+        let (likely, ruled) = fit(None, None);
+        assert_eq!((likely, ruled.by_rule, ruled.confidence), (vec![15.0; 3], true, RULES_CONFIDENCE));
+        assert_eq!(fit(None, figures(minutes, 5)).0, [2.0; 5]);
+        assert_eq!(fit(figures(minutes, 4), figures(minutes, 5)).0, [2.0; 3]);
+    }
+
+    #[test]
+    fn fractions_are_in_order() {
+        let mut corrections = vec![];
+        let mut out = figures(TimeUnit::Hours, 1).unwrap();
+        (out.plan_steps[0].o, out.plan_steps[0].m, out.plan_steps[0].p) = (0.125, 0.333, 1.005);
+        let time = estimate(&out, &mut corrections).steps[0].time;
+        assert_eq!((time.optimistic, time.likely, time.pessimistic), (0.125, 0.333, 1.005));
+        assert_eq!(corrections, [""; 0]);
+    }
 }

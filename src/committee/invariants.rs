@@ -13,14 +13,11 @@ use super::reply::{ASSUMPTIONS, AUDIT, CONFIDENCE, ESTIMATE, TLDR, figure, title
 use super::sections::discarded::Discarded;
 use super::sections::outline::Outline;
 use super::steps::plan_steps;
-use crate::domain::{AgentReport, Estimate, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Status, Usd};
+use crate::domain::{AgentReport, Estimate, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Status, Usd, is_question_mark};
 use crate::journal::{AgentOutcome, Broken, Continuation, Draft, Event, views};
 
 /// A shorter secret may be a word that anyone writes.
 const LEAST_SECRET: usize = 16;
-
-/// A sentence shorter than this may be anyone's.
-const LEAST_SENTENCE: usize = 80;
 
 /// A rule that a reply breaks. It goes to logs: it names the rule and counts, and holds nothing of any text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +38,8 @@ pub struct Exhibit<'a> {
     pub mode: Mode,
     /// The run's journal, in order.
     pub events: &'a [Event],
+    /// What the user has said in the runs that this one continues.
+    pub said: &'a str,
     /// What became of the chain when it was proven.
     pub chain: Result<(), Broken>,
     pub threshold: f64,
@@ -57,8 +56,8 @@ pub fn check(exhibit: &Exhibit<'_>) -> Vec<Violation> {
         found.sections(exhibit, &frame);
         found.estimate(exhibit, &frame);
     }
-    found.discarded(exhibit, &frame);
-    found.quarantined(exhibit);
+    found.discarded(exhibit);
+    found.quarantined(exhibit, &frame);
     found.money(exhibit);
     found.schemas(exhibit);
     found.audit(exhibit, &frame);
@@ -89,7 +88,7 @@ impl Findings {
             return;
         }
         let text = &x.reply.text;
-        let marks = text.matches('?').count();
+        let marks = text.matches(is_question_mark).count();
         if marks != 1 {
             self.add("exactly one question", format!("{marks} question marks"));
         }
@@ -126,8 +125,9 @@ impl Findings {
             self.add(rule, "the estimate of the draft and the reply's section differ");
         }
         let Some(estimate) = &draft.estimate else { return };
-        // The master's structured draft may divide the work in its own way; what was asked for step by step may not.
-        if (estimate.by_rule || asked_for_estimate(x.events)) && estimated != planned {
+        // The master's structured draft may divide the work in its own way, but more finely only once it was asked.
+        let astray = estimate.by_rule && estimated != planned;
+        if astray || (asked_for_estimate(x.events) && estimated < planned) {
             self.add(rule, format!("{planned} steps in the main answer, {estimated} estimated"));
         }
         let section = frame.estimate.and_then(|at| x.reply.text.get(at..)).unwrap_or("");
@@ -148,36 +148,53 @@ impl Findings {
         }
     }
 
-    /// Before the appendix, which lists every agent by duty, nothing of a discarded output stands.
-    fn discarded(&mut self, x: &Exhibit<'_>, frame: &Frame) {
-        let rule = "DISCARD is never referenced";
-        let body = x.reply.text.get(..frame.audit.unwrap_or(x.reply.text.len())).unwrap_or(&x.reply.text);
+    /// Nowhere in the reply and its audit stands a text or a unit's id of a discarded output. The appendix names its agent.
+    fn discarded(&mut self, x: &Exhibit<'_>) {
         let discarded = discarded_agents(x);
         let last: BTreeMap<&str, &AgentReport> =
             reports(x.events).filter(|(agent, _)| discarded.contains(agent)).collect();
-        let mentions = Discarded::new(last.clone()).mentions(body).len();
-        if mentions > 0 {
-            self.add(rule, format!("{mentions} references to units"));
-        }
-        let body = body.to_lowercase();
-        let others = kept_texts(x.events, &discarded).join("\n").to_lowercase();
-        let quoted = |text: &String| body.contains(text) && !others.contains(text);
+        let kept = kept_texts(x, |agent| !discarded.contains(agent));
         for (agent, report) in last {
-            let sentences = report.texts().filter(|t| t.len() >= LEAST_SENTENCE).map(str::to_lowercase);
-            let quotes = sentences.filter(quoted).count();
-            if quotes > 0 {
-                self.add(rule, format!("{quotes} texts of {agent}"));
+            let barred = Discarded::new([(agent, report)], &kept);
+            let in_text = barred.mentions(&x.reply.text).len();
+            let in_audit = x.reply.audit.as_ref().map_or(0, |audit| mentions_in(&barred, audit));
+            if in_text + in_audit > 0 {
+                let detail = format!("{in_text} references to {agent} in the text, {in_audit} in the audit");
+                self.add("DISCARD is never referenced", detail);
             }
         }
     }
 
-    fn quarantined(&mut self, x: &Exhibit<'_>) {
+    /// Before the appendix, nothing of a quarantined output stands unless the audit says why.
+    fn quarantined(&mut self, x: &Exhibit<'_>, frame: &Frame) {
         let Some(draft) = draft(x.events) else { return };
-        for agent in &x.reply.meta.invalidation.quarantined {
-            let used = draft.units_used.iter().any(|id| id.starts_with(&format!("{agent}:")));
-            let justified = draft.quarantine_justifications.iter().any(|j| j.agent == *agent && !j.why.is_empty());
-            if used && !justified {
-                self.add("QUARANTINE is justified", agent.as_str());
+        let rule = "QUARANTINE is justified";
+        let body = x.reply.text.get(..frame.audit.unwrap_or(x.reply.text.len())).unwrap_or(&x.reply.text);
+        let justified = |agent: &str| {
+            draft.quarantine_justifications.iter().any(|j| j.agent.as_str() == agent && !j.why.is_empty())
+        };
+        let unjustified: Vec<&str> = x
+            .reply
+            .meta
+            .invalidation
+            .quarantined
+            .iter()
+            .map(|agent| agent.as_str())
+            .filter(|a| !justified(a))
+            .collect();
+        let discarded = discarded_agents(x);
+        let kept = kept_texts(x, |agent| !discarded.contains(agent) && !unjustified.contains(&agent));
+        let last: BTreeMap<&str, &AgentReport> =
+            reports(x.events).filter(|(agent, _)| unjustified.contains(agent)).collect();
+        for agent in &unjustified {
+            if draft.units_used.iter().any(|id| id.starts_with(&format!("{agent}:"))) {
+                self.add(rule, *agent);
+            }
+        }
+        for (agent, report) in last {
+            let found = Discarded::new([(agent, report)], &kept).mentions(body).len();
+            if found > 0 {
+                self.add(rule, format!("{found} references to {agent}"));
             }
         }
         for agent in &x.reply.meta.invalidation.discarded {
@@ -253,7 +270,10 @@ struct Frame {
 impl Frame {
     fn of(text: &str) -> Self {
         let outline = Outline::of(text);
-        let after = |heading, from: Option<usize>| outline.section(title(heading), from.unwrap_or(0));
+        let after = |heading: &'static str, from: Option<usize>| {
+            let level = heading.len() - heading.trim_start_matches('#').len();
+            outline.section(level, title(heading), from.unwrap_or(0))
+        };
         let tldr = after(TLDR, None);
         let assumptions = after(ASSUMPTIONS, tldr);
         let confidence = after(CONFIDENCE, assumptions);
@@ -310,10 +330,20 @@ fn discarded_agents<'a>(x: &'a Exhibit<'_>) -> BTreeSet<&'a str> {
     scored.map(|score| score.agent.as_str()).chain(told).collect()
 }
 
-/// The texts that a reply may quote: the user's, and those of outputs that were not discarded.
-fn kept_texts<'a>(events: &'a [Event], discarded: &BTreeSet<&str>) -> Vec<&'a str> {
-    let mut texts: Vec<&str> = vec![];
-    for event in events {
+/// How often what is barred stands in the texts of an audit.
+fn mentions_in(barred: &Discarded, audit: &Value) -> usize {
+    match audit {
+        Value::String(text) => barred.mentions(text).len(),
+        Value::Array(values) => values.iter().map(|value| mentions_in(barred, value)).sum(),
+        Value::Object(map) => map.values().map(|value| mentions_in(barred, value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
+/// The texts that a reply may quote: the user's, and those of the outputs of some agents.
+fn kept_texts<'a>(x: &'a Exhibit<'_>, may_be_used: impl Fn(&str) -> bool) -> Vec<&'a str> {
+    let mut texts: Vec<&str> = vec![x.said];
+    for event in x.events {
         let Event::Accepted(accepted) = event else { continue };
         texts.push(&accepted.question.message);
         match accepted.continues.as_ref().map(|continues| &continues.by) {
@@ -322,8 +352,7 @@ fn kept_texts<'a>(events: &'a [Event], discarded: &BTreeSet<&str>) -> Vec<&'a st
             None => {}
         }
     }
-    texts
-        .extend(reports(events).filter(|(agent, _)| !discarded.contains(agent)).flat_map(|(_, report)| report.texts()));
+    texts.extend(reports(x.events).filter(|(agent, _)| may_be_used(agent)).flat_map(|(_, report)| report.texts()));
     texts
 }
 

@@ -8,6 +8,7 @@ mod audit;
 mod budget;
 mod call;
 mod case;
+mod conclude;
 mod confidence;
 mod consultation;
 mod contested;
@@ -35,19 +36,19 @@ mod steps;
 mod synthesize;
 mod table;
 mod track_record;
+mod withheld;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 
 use crate::attachments::Fetcher;
 use crate::config::{OutputForm, Policy, RoleModel};
-use crate::domain::{Agent, BudgetMeta, Confidence, Gate, Invalidation, Meta, Outcome, Reply, Role, Status, Usd};
+use crate::domain::{Agent, Confidence, Gate, Reply, Role, Usd};
 use crate::journal::{AgentOutcome, Cause, Event, Gated, RunContext, Stop};
 use crate::llm::Registry;
 use case::Case;
-use deliberate::Deliberation;
 use desk::Desk;
 
 pub use audit::{markdown as audit_markdown, view as audit_view};
@@ -93,7 +94,7 @@ pub async fn convene(run: &RunContext, house: &Committee) -> Result<Reply, Failu
     if let Some(question) = &planned.plan.clarification_question {
         run.record(Event::Synthesized(Box::new(question::of_plan(question)))).await?;
         let gated = gate(run, &case, Confidence::none(house.policy.ask_user_threshold), Gate::Ask).await?;
-        return conclude(run, house, &case, planned.plan.task_type, None, &gated).await;
+        return conclude::reply(run, house, &case, None, &gated).await;
     }
     let deliberation = deliberate::rounds(run, house, &case, &planned.plan).await?;
     let desk = Desk { run, house, case: &case, plan: &planned.plan, deliberation: &deliberation };
@@ -105,8 +106,7 @@ pub async fn convene(run: &RunContext, house: &Committee) -> Result<Reply, Failu
     let confidence = confidence::settle(&house.policy, &deliberation.judgement, synthesized.draft.as_ref());
     let decision = confidence.gate();
     let gated = gate(run, &case, confidence, decision).await?;
-    let task_type = synthesized.draft.as_ref().map_or(planned.plan.task_type, |draft| draft.task_type);
-    conclude(run, house, &case, task_type, Some(&deliberation), &gated).await
+    conclude::reply(run, house, &case, Some(&deliberation), &gated).await
 }
 
 async fn hint(run: &RunContext, case: &Case) -> Result<crate::journal::Hinted, Failure> {
@@ -122,78 +122,6 @@ async fn gate(run: &RunContext, case: &Case, confidence: Confidence, gate: Gate)
     match run.record(Event::Gated(gated)).await? {
         Event::Gated(gated) => Ok(gated),
         _ => Err(Failure::internal("the journal has something else in the place of the gate")),
-    }
-}
-
-/// Renders the reply from the journal and holds it against the invariants.
-async fn conclude(
-    run: &RunContext,
-    house: &Committee,
-    case: &Case,
-    task_type: crate::domain::TaskType,
-    deliberation: Option<&Deliberation>,
-    gated: &Gated,
-) -> Result<Reply, Failure> {
-    let confidence = &gated.confidence;
-    let events = run.events();
-    let synthesized = events.iter().find_map(|e| if let Event::Synthesized(s) = e { Some(s) } else { None });
-    let Some(synthesized) = synthesized else { return Err(Failure::internal("there is nothing to reply with")) };
-    let audit = if case.question.mode.has_audit() { audit::view(run.id(), &events) } else { None };
-    let (outcome, text) = match (gated.gate, &synthesized.draft) {
-        (Gate::Ship, Some(draft)) => {
-            let mut notes = deliberation.map(reply::panel_notes).unwrap_or_default();
-            if synthesized.obtained == stand_in::OBTAINED {
-                notes.insert(0, "no synthesis: this is the best single report, unchanged".to_owned());
-            }
-            notes.extend(
-                events
-                    .iter()
-                    .filter_map(|e| if let Event::Hinted(h) = e { Some(&h.unseen) } else { None })
-                    .flatten()
-                    .cloned(),
-            );
-            let mut text = reply::answer(draft, confidence, &notes);
-            if let Some(audit) = &audit {
-                text = format!("{text}\n{}", audit::markdown(audit));
-            }
-            (Outcome::Answered, text)
-        }
-        (Gate::Ask, _) => (Outcome::Clarification, reply::clarification(&synthesized.question)),
-        (Gate::Ship, None) => return Err(Failure::internal("the gate ships what nobody wrote")),
-    };
-    let ledger = run.ledger();
-    let meta = Meta {
-        task_type,
-        c_final: confidence.c_final,
-        budget: BudgetMeta { cap: ledger.cap(), spent: ledger.spent(), exceeded: ledger.exceeded() },
-        used_agents: deliberation.map(|d| d.panel.iter().map(|(agent, _)| *agent).collect()).unwrap_or_default(),
-        invalidation: deliberation.map(invalidation).unwrap_or_default(),
-    };
-    let reply = Reply { outcome, text, meta, audit };
-    let secrets: Vec<&str> = house.secrets.iter().map(ExposeSecret::expose_secret).collect();
-    let violations = invariants::check(&invariants::Exhibit {
-        reply: &reply,
-        mode: case.question.mode,
-        events: &events,
-        chain: run.verify().await?,
-        threshold: confidence.threshold,
-        secrets: &secrets,
-    });
-    if violations.is_empty() {
-        return Ok(reply);
-    }
-    let broken = violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-    Err(Failure::internal(&format!("the reply breaks a rule of the service: {broken}")))
-}
-
-fn invalidation(deliberation: &Deliberation) -> Invalidation {
-    let mut discarded: Vec<Agent> = deliberation.failed().map(|(agent, ..)| agent).collect();
-    discarded.extend(deliberation.with_status(Status::Discard));
-    discarded.sort();
-    Invalidation {
-        discarded,
-        quarantined: deliberation.with_status(Status::Quarantine),
-        valid: deliberation.with_status(Status::Valid),
     }
 }
 

@@ -186,6 +186,10 @@ fn bound(raw: &OrchestrationPlan, house: &Committee, case: &Case) -> (Plan, Vec<
     for name in &raw.agents_to_run {
         let refused = match name.trim().to_lowercase().parse::<Agent>() {
             Err(()) => Some("there is no such agent"),
+            Ok(agent) if agents.contains(&agent) => {
+                corrections.push(format!("{agent} was named more than once: it runs once"));
+                None
+            }
             Ok(agent) if house.role(Role::Agent(agent)).is_none() => Some("it has no model in the config"),
             Ok(agent) if house.policy.disabled_agents.contains(&agent) => Some("it is disabled"),
             Ok(Agent::Visual) if case.images.is_empty() => Some("there is no image that could be seen"),

@@ -5,9 +5,9 @@ use super::call::{buy_json, buy_text};
 use super::desk::Desk;
 use super::plan::QuestionOut;
 use super::prompts::unquoted;
-use super::sections;
+use super::{conclude, sections};
 use crate::config::OutputForm;
-use crate::domain::{Clarification, Role};
+use crate::domain::{Clarification, Role, is_question_mark};
 use crate::journal::{Event, Synthesized};
 
 /// Buys the question alone.
@@ -44,7 +44,8 @@ pub async fn ask_only(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
         corrections.push("the master's question is not one with three different options: rules made it".into());
         by_rule(desk)
     });
-    let synthesized = Synthesized { draft: None, question, obtained, corrections };
+    let synthesized = Synthesized { draft: None, question, obtained, corrections, broken_rules: vec![] };
+    let synthesized = conclude::upright(desk, synthesized).await?;
     match desk.run.record(Event::Synthesized(Box::new(synthesized))).await? {
         Event::Synthesized(synthesized) => Ok(*synthesized),
         _ => Err(Failure::internal("the journal has something else in the place of the question")),
@@ -60,7 +61,7 @@ pub(super) fn question_of(desk: &Desk<'_>, out: &QuestionOut) -> Option<Clarific
 /// A plain-text master gives the question's words; rules give the options.
 fn of_text(desk: &Desk<'_>, text: &str) -> QuestionOut {
     let ruled = by_rule(desk);
-    let words = text.split_inclusive('?').next().map(str::trim).filter(|q| q.ends_with('?'));
+    let words = text.split_inclusive(is_question_mark).next().map(str::trim).filter(|q| q.ends_with(is_question_mark));
     let words = words.filter(|q| q.chars().count() <= 200 && groups(desk).len() < 2);
     QuestionOut { question: words.unwrap_or(&ruled.question).to_owned(), options: ruled.options.to_vec() }
 }
@@ -108,5 +109,5 @@ fn groups(desk: &Desk<'_>) -> Vec<String> {
 /// A plan's own question, for a run in which no agent was asked.
 pub fn of_plan(question: &Clarification) -> Synthesized {
     let corrections = vec!["the master asked before waking any agent".to_owned()];
-    Synthesized { draft: None, question: question.clone(), obtained: "plan".into(), corrections }
+    Synthesized { draft: None, question: question.clone(), obtained: "plan".into(), corrections, broken_rules: vec![] }
 }

@@ -11,7 +11,8 @@ pub const TLDR: &str = "## TL;DR";
 pub const ACCEPTANCE: &str = "## Acceptance tests";
 pub const ASSUMPTIONS: &str = "## Assumptions";
 pub const CONFIDENCE: &str = "## Confidence";
-pub const ESTIMATE: &str = "## Execution time estimate";
+/// One level below the others.
+pub const ESTIMATE: &str = "### Execution time estimate";
 pub const AUDIT: &str = "## Audit appendix";
 
 /// The answer without its audit appendix.
@@ -28,6 +29,9 @@ pub fn answer(draft: &Draft, confidence: &Confidence, notes: &[String]) -> Strin
     }
     for assumption in &draft.assumptions {
         let _ = writeln!(text, "- {}", assumption_line(assumption));
+    }
+    if draft.assumptions_left_out > 0 {
+        let _ = writeln!(text, "- {} more were stated and are left out here", draft.assumptions_left_out);
     }
     let _ = write!(text, "\n{CONFIDENCE}\n\n{:.2}\n", confidence.c_final);
     if !notes.is_empty() {

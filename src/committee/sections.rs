@@ -2,6 +2,7 @@
 
 pub mod discarded;
 pub mod outline;
+pub mod verbatim;
 
 use std::sync::LazyLock;
 
@@ -46,10 +47,29 @@ static TOTALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// The most lines that a TL;DR or a confidence has: a longer section of that name holds the answer as well.
 const SHORT_SECTION: usize = 6;
 
-/// What a master wrote as its main answer, less what is not its business; every cut is told.
-pub fn main_answer(markdown: &str, discarded: &Discarded, corrections: &mut Vec<String>) -> String {
+/// Where a request speaks of the parts of a text that it wants.
+static PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let parts = r"sections?|headings?|headed|headers?|chapters?|paragraphs?|parts|titled|template|outline|structure[ds]?|format";
+    let texts =
+        r"adrs?|rfcs?|documents?|reports?|readme|memos?|articles?|whitepapers?|specs?|specification|proposals?|paper";
+    Regex::new(&format!(r"(?i)\b(?:{parts}|{texts}|abschnitte?n?|kapitel)\b")).ok()
+});
+
+static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!(r"(?i)\b{NAMES}")).ok());
+
+/// The sections that a request names as parts of the text that it wants: they are not the service's then.
+fn asked_for(request: &str) -> Vec<Own> {
+    let names = NAMED.as_ref().into_iter().flat_map(|re| re.captures_iter(request));
+    let mut asked: Vec<Own> = names.filter_map(|c| own_named(c.get(1)?.as_str())).collect();
+    asked.dedup();
+    let of_parts = PARTS.as_ref().is_some_and(|re| re.is_match(request));
+    if of_parts || asked.len() > 1 { asked } else { vec![] }
+}
+
+/// What a master wrote as its main answer to a request, less what is not its business; every cut is told.
+pub fn main_answer(markdown: &str, request: &str, discarded: &Discarded, corrections: &mut Vec<String>) -> String {
     let mut told = vec![];
-    let mut text = without_totals(&without_own_sections(markdown, &mut told), &mut told);
+    let mut text = without_totals(&without_own_sections(markdown, &asked_for(request), &mut told), &mut told);
     if text.trim().is_empty() && !markdown.trim().is_empty() {
         told =
             vec!["the main answer is nothing but sections of the service's own: it was kept as plain text".to_owned()];
@@ -63,7 +83,7 @@ pub fn main_answer(markdown: &str, discarded: &Discarded, corrections: &mut Vec<
         cut = true;
     }
     if cut {
-        corrections.push("a reference to a discarded unit was cut from the main answer".into());
+        corrections.push("a reference to an output that may not be used was cut from the main answer".into());
     }
     text
 }
@@ -107,17 +127,25 @@ fn lines<'a>(markdown: &'a str, outline: &'a Outline) -> Vec<Line<'a>> {
     lines
 }
 
-fn without_own_sections(markdown: &str, told: &mut Vec<String>) -> String {
+fn without_own_sections(markdown: &str, asked: &[Own], told: &mut Vec<String>) -> String {
     let outline = Outline::of(markdown);
     let lines = lines(markdown, &outline);
     let mut kept: Vec<&str> = vec![];
     let mut i = 0;
     while let Some(line) = lines.get(i) {
-        let Some((name, end)) = own_section(&lines, i) else {
+        let Some((own, name, end)) = own_section(&lines, i) else {
             kept.push(line.text);
             i += 1;
             continue;
         };
+        if asked.contains(&own) {
+            told.push(format!(
+                "the section \"{name}\" is the answer's own, as the request wants it: it is set in bold"
+            ));
+            kept.push(line.text);
+            i += 1;
+            continue;
+        }
         told.push(format!("the section \"{name}\" was cut from the main answer: the service renders it"));
         if kept.last().is_some_and(|last| !last.trim().is_empty()) {
             kept.push("");
@@ -141,17 +169,17 @@ fn without_totals(markdown: &str, told: &mut Vec<String>) -> String {
     kept.join("\n").trim().to_owned()
 }
 
-/// The section of the service's own that begins with a line, by its name, and the line at which it is over.
-fn own_section<'a>(lines: &[Line<'a>], i: usize) -> Option<(&'a str, usize)> {
+/// The section of the service's own that begins with a line, its name there, and the line at which it is over.
+fn own_section<'a>(lines: &[Line<'a>], i: usize) -> Option<(Own, &'a str, usize)> {
     let line = lines.get(i)?;
     if let Some(heading) = line.heading {
         if let Some(own) = own_heading(&heading.text) {
-            return Some((heading.text.as_str(), end_of_section(lines, i, own, heading)));
+            return Some((own, heading.text.as_str(), end_of_section(lines, i, own, heading)));
         }
         // "## Confidence: 0.8" is a heading and a line in one.
         let (own, _, said) = own_label(&heading.text)?;
         let stated = own == Own::Tldr || (own == Own::Confidence && is_degree(said));
-        return stated.then_some((heading.text.as_str(), i + 1));
+        return stated.then_some((own, heading.text.as_str(), i + 1));
     }
     if line.code {
         return None;
@@ -162,10 +190,10 @@ fn own_section<'a>(lines: &[Line<'a>], i: usize) -> Option<(&'a str, usize)> {
         // In the middle of a paragraph it is a word of a sentence.
         let begins = i.checked_sub(1).and_then(|before| lines.get(before));
         let begins = begins.is_none_or(|before| before.text.trim().is_empty() || before.heading.is_some());
-        return (begins || bold || name.contains(':')).then(|| (name, end_of_block(lines, i + 1, own)));
+        return (begins || bold || name.contains(':')).then(|| (own, name, end_of_block(lines, i + 1, own)));
     }
     let stated = bold || own == Own::Tldr || (own == Own::Confidence && is_degree(said));
-    stated.then(|| (name, end_of_bullets(lines, i + 1)))
+    stated.then(|| (own, name, end_of_bullets(lines, i + 1)))
 }
 
 /// The section that a heading opens, if it is one of the service's own.

@@ -23,17 +23,20 @@ pub async fn of(desk: &Desk<'_>, unbought: &Unbought) -> Result<Option<Synthesiz
         "the master wrote no synthesis ({}: {}): the answer is the {agent}'s own report",
         unbought.cause, unbought.detail
     )];
-    let main = sections::main_answer(&text_of(report), &desk.discarded(), &mut corrections);
+    let barred = desk.discarded().joined(desk.unjustified(&desk.without_reason(&[])));
+    let main = sections::main_answer(&text_of(report), &desk.case.question.message, &barred, &mut corrections);
     if main.trim().is_empty() {
         return Ok(None);
     }
     let estimate = estimate::of_text(desk, &main, &mut corrections).await?;
     let own: Vec<(Agent, &AgentReport)> = vec![(*agent, *report)];
+    let (assumptions, assumptions_left_out) = assumptions::ledger(&assumptions::of_reports(&own), &own, desk.case);
     let draft = Draft {
         task_type: desk.plan.task_type,
         tldr: vec![sections::first_sentence(&main)],
         acceptance_tests: vec![],
-        assumptions: assumptions::ledger(&assumptions::of_reports(&own), &own, desk.case),
+        assumptions,
+        assumptions_left_out,
         estimate,
         units_used: report.units.iter().map(|unit| format!("{agent}:{}", unit.id)).collect(),
         disagreements: desk.detected(),
@@ -43,7 +46,7 @@ pub async fn of(desk: &Desk<'_>, unbought: &Unbought) -> Result<Option<Synthesiz
         main,
     };
     let question = question::by_rule(desk);
-    Ok(Some(Synthesized { draft: Some(draft), question, obtained: OBTAINED.into(), corrections }))
+    Ok(Some(Synthesized { draft: Some(draft), question, obtained: OBTAINED.into(), corrections, broken_rules: vec![] }))
 }
 
 fn text_of(report: &AgentReport) -> String {

@@ -1,6 +1,8 @@
 //! Whether a text has a plan: ordered steps, a roadmap, a runbook. Read from the Markdown, as a second look beside the
 //! structured draft.
 
+mod prose;
+
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
@@ -8,6 +10,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use regex::Regex;
 
 use super::sections::outline::Outline;
+use prose::{is_plan_title, prose_steps};
 
 /// First words of a step that someone is to carry out.
 const ACTIONS: &str = "access add adjust allow analyze analyse apply approve arrange ask assemble assess assign attach \
@@ -67,7 +70,7 @@ static NUMBERED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 static PLAN_HEADING: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)\b(plan|steps?|roadmap|run ?book|procedure|implementation|migration|how to|instructions|milestones?|phases?|rollout|schritte|ablauf|étapes|pasos)\b").ok()
+    Regex::new(r"(?i)\b(plan|steps?|roadmap|run ?book|procedure|implementation|migration|how to|instructions|milestones?|phases?|rollout|check-?list|schritte|ablauf|étapes|pasos)\b").ok()
 });
 
 static STEP_LINE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -83,10 +86,12 @@ static TWICE_NUMBERED: LazyLock<Option<Regex>> =
 /// It has one if an ordered list of three or more items mostly begins with actions or shows commands, if a plan-like
 /// heading (or a paragraph in bold) stands over a list of two or more items, or if two or more lines begin with "Step
 /// N". All such lists make one plan. In a text that is not English any ordered list of three or more counts: no list of
-/// verbs covers every language, and an estimate too many harms less than one that is missing.
+/// verbs covers every language, and an estimate too many harms less than one that is missing. Where nothing of that is,
+/// what stands under a plan's title is one, in prose too.
 pub fn plan_steps(markdown: &str) -> Vec<String> {
     let once = TWICE_NUMBERED.as_ref().map_or(Cow::Borrowed(markdown), |twice| twice.replace_all(markdown, "$1"));
-    let markdown = once.as_ref();
+    let split = numbers_on_lines(once.as_ref());
+    let markdown = split.as_ref();
     let english = whatlang::detect(markdown).is_none_or(|d| d.lang() == whatlang::Lang::Eng || !d.is_reliable());
     let plan = |list: &List| {
         let actions = list.items.iter().filter(|item| item.has_command || begins_with_action(&item.text)).count();
@@ -114,7 +119,40 @@ pub fn plan_steps(markdown: &str) -> Vec<String> {
         return headed;
     }
     let lines = step_lines(markdown);
-    if lines.len() >= 2 { lines } else { vec![] }
+    if lines.len() >= 2 { lines } else { prose_steps(markdown) }
+}
+
+/// "1. Install it 2. Run it 3. Check it": three or more numbered items on one line, outside code.
+static NUMBERED_INLINE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?m)(?:^|[ \t:])(?<number>\d{1,2})[.)][ \t]+\p{L}").ok());
+
+/// The text with items that are numbered within a line on lines of their own.
+fn numbers_on_lines(markdown: &str) -> Cow<'_, str> {
+    let Some(numbered) = NUMBERED_INLINE.as_ref() else { return Cow::Borrowed(markdown) };
+    let outline = Outline::of(markdown);
+    let mut breaks: Vec<usize> = vec![];
+    let mut at = 0;
+    for line in markdown.split_inclusive('\n') {
+        let found: Vec<(usize, usize)> = numbered
+            .captures_iter(line)
+            .filter_map(|c| c.name("number"))
+            .filter_map(|m| Some((at + m.start(), m.as_str().parse().ok()?)))
+            .collect();
+        let counts = found.len() >= 3 && found.iter().enumerate().all(|(i, (_, number))| *number == i + 1);
+        if counts && !found.iter().any(|(start, _)| outline.in_code(*start)) {
+            breaks.extend(found.iter().map(|(start, _)| *start));
+        }
+        at += line.len();
+    }
+    if breaks.is_empty() {
+        return Cow::Borrowed(markdown);
+    }
+    let mut text = markdown.to_owned();
+    for (number, start) in breaks.into_iter().enumerate().rev() {
+        // A list begins after a blank line, and its items need none.
+        text.insert_str(start, if number == 0 { "\n\n" } else { "\n" });
+    }
+    Cow::Owned(text)
 }
 
 /// Headings that count the steps: "Step 2: Pull the image" (two or more), or "2. Pull the image" (three or more, mostly
@@ -186,15 +224,18 @@ fn lists(markdown: &str) -> Vec<List> {
     let mut open: Vec<usize> = vec![];
     let mut heading: Option<String> = None;
     let mut bold = BoldParagraph::default();
+    let mut label = LabelParagraph::default();
     // How deep the heading is that a plan stands under.
     let mut plan_level: Option<usize> = None;
     let mut code = false;
-    for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
+    for event in Parser::new_ext(markdown, Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS) {
         if open.is_empty()
             && let Some(text) = bold.read(&event)
         {
             plan_level = under_heading(plan_level, &text, BOLD_LEVEL);
         }
+        // "Steps:" stands over the list that follows, and over nothing else.
+        let labelled = open.is_empty() && label.read(&event);
         let item = open.last().and_then(|at| lists.get_mut(*at)).and_then(|list| list.items.last_mut());
         match event {
             Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
@@ -205,7 +246,7 @@ fn lists(markdown: &str) -> Vec<List> {
             Event::Start(Tag::List(start)) => {
                 let list = |parent| List {
                     ordered: start.is_some(),
-                    under_plan_heading: plan_level.is_some(),
+                    under_plan_heading: plan_level.is_some() || labelled,
                     parent,
                     items: vec![],
                 };
@@ -300,18 +341,61 @@ impl BoldParagraph {
     }
 }
 
+/// A paragraph that is nothing but a plan's title and a colon, directly before a list.
+#[derive(Default)]
+struct LabelParagraph {
+    text: String,
+    over: bool,
+}
+
+impl LabelParagraph {
+    /// Whether the event begins a list that stands under such a paragraph.
+    fn read(&mut self, event: &Event<'_>) -> bool {
+        match event {
+            Event::Start(Tag::Paragraph) => (self.text, self.over) = (String::new(), false),
+            Event::Text(piece) | Event::Code(piece) => self.text.push_str(piece),
+            Event::SoftBreak | Event::HardBreak => self.text.push('\n'),
+            Event::End(TagEnd::Paragraph) => {
+                let last = self.text.rsplit('\n').next().unwrap_or_default();
+                self.over = last.trim_end().strip_suffix(':').is_some_and(is_plan_title);
+            }
+            Event::Start(Tag::List(_)) => return std::mem::take(&mut self.over),
+            Event::Start(_) | Event::End(_) => self.over = false,
+            _ => {}
+        }
+        false
+    }
+}
+
 fn begins_with_action(item: &str) -> bool {
+    begins_with_known_action(item) || reads_like_an_order(item) || ends_with_infinitive(item)
+}
+
+fn begins_with_known_action(item: &str) -> bool {
     let words = item.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase);
     let mut words = words.skip_while(|w| LEADS.contains(&w.as_str()));
     let Some(first) = words.next() else { return false };
-    let known = ACTIONS.split_whitespace().any(|action| {
+    ACTIONS.split_whitespace().any(|action| {
         let plain = first == action;
         let gerund = first
             .strip_suffix("ing")
             .is_some_and(|stem| stem == action || Some(stem) == action.strip_suffix('e') || is_doubled(stem, action));
         plain || gerund
-    });
-    known || reads_like_an_order(item)
+    })
+}
+
+/// "Docker installieren": German puts the verb last and writes it small, as no noun is.
+fn ends_with_infinitive(item: &str) -> bool {
+    let mut words = item.trim_end_matches(['.', ';', ',', '!', ' ']).split_whitespace();
+    let (Some(last), Some(_)) = (words.next_back(), words.next()) else { return false };
+    let verb =
+        ["ieren", "igen", "gen", "hen", "ten", "ren", "len", "nen", "sen", "ben", "fen", "zen", "cken", "eln", "ern"];
+    let english =
+        ["children", "written", "chosen", "broken", "often", "listen", "eleven", "modern", "pattern", "concern"];
+    last.chars().all(char::is_lowercase)
+        && last.chars().count() >= 6
+        && verb.iter().any(|end| last.ends_with(end))
+        && !english.contains(&last)
 }
 
 /// No list has every verb: a sentence that begins with one plain word, followed by what it is done to, is read as an order.
@@ -344,96 +428,4 @@ pub(super) fn label(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ordered_actions_are_a_plan_and_ordered_facts_are_not() {
-        let plan =
-            "Do this:\n\n1. Install Docker.\n2. First, copy the image over. It is large.\n3. `docker run -d app`\n";
-        assert_eq!(plan_steps(plan), ["Install Docker", "First, copy the image over", "docker run -d app"]);
-        let facts = "The largest planets:\n\n1. Jupiter\n2. Saturn\n3. Uranus\n";
-        assert_eq!(plan_steps(facts), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_plan_heading_makes_a_plan_of_a_short_list() {
-        assert_eq!(plan_steps("## Rollout plan\n\n1. Canary\n2. Everyone\n").len(), 2);
-        assert_eq!(plan_steps("## Notes\n\n- Canary\n- Everyone\n").len(), 0);
-    }
-
-    #[test]
-    fn steps_between_code_blocks_are_one_list() {
-        let text = "1. Build it:\n\n```sh\nmake\n```\n\n2. Test it\n\n```sh\nmake test\n```\n\n3. Ship it\n";
-        assert_eq!(plan_steps(text), ["Build it", "Test it", "Ship it"]);
-    }
-
-    #[test]
-    fn lines_that_say_step_are_steps() {
-        assert_eq!(plan_steps("**Step 1:** Boil water\n\n**Step 2:** Add tea\n"), ["Boil water", "Add tea"]);
-    }
-
-    #[test]
-    fn other_languages_need_no_verbs() {
-        let text = "So geht es mit dem Server und der Datenbank in der richtigen Reihenfolge weiter:\n\n\
-            1. Zuerst die Datenbank sichern und das Ergebnis überprüfen.\n2. Danach den Dienst anhalten und neu bauen.\n\
-            3. Am Ende alles wieder einschalten und beobachten.\n";
-        assert_eq!(plan_steps(text).len(), 3);
-    }
-
-    #[test]
-    fn the_steps_of_all_phases_are_one_plan() {
-        let text = "## Phase 1\n\n1. Install Docker\n2. Copy the image\n3. Start it\n\n## Phase 2\n\n\
-            1. Add users\n2. Send invitations\n3. Watch the logs\n\n## Planets\n\n1. Jupiter\n2. Saturn\n";
-        let steps = plan_steps(text);
-        assert_eq!(steps.len(), 6);
-        assert_eq!(steps[3], "Add users");
-    }
-
-    #[test]
-    fn a_bold_paragraph_is_a_heading_and_bold_words_are_not() {
-        for heading in ["**Implementation plan**", "**Implementation plan:**", "**Implementation plan**:"] {
-            assert_eq!(plan_steps(&format!("{heading}\n\n1. Canary\n2. Everyone\n")).len(), 2, "{heading}");
-        }
-        assert_eq!(plan_steps("The **implementation plan** has:\n\n1. Canary\n2. Everyone\n").len(), 0);
-        let two = "**Rollout plan**\n\n1. Canary\n2. Everyone\n\n**Risks**\n\n1. Cost\n2. Time\n";
-        assert_eq!(plan_steps(two), ["Canary", "Everyone"]);
-        assert_eq!(plan_steps("## Plan\n\n**Backend**\n\n1. Canary\n2. Everyone\n").len(), 2);
-    }
-
-    #[test]
-    fn steps_in_code_are_not_the_texts_own() {
-        assert_eq!(plan_steps("It prints:\n\n```\nStep 1: a\nStep 2: b\n```\n").len(), 0);
-        assert_eq!(plan_steps("### Step 1\n\nBoil water.\n\n### Step 2\n\nAdd tea.\n"), ["Boil water", "Add tea"]);
-    }
-
-    #[test]
-    fn nested_lists_numbered_headings_days_and_tables_are_plans() {
-        let nested = "- Setup\n  1. Install Docker\n  2. Pull the image\n  3. Run it\n";
-        assert_eq!(plan_steps(nested), ["Install Docker", "Pull the image", "Run it"]);
-        let headings = "### 1. Install Docker\nText.\n### 2. Pull the image\nText.\n### 3. Run it\nText.\n";
-        assert_eq!(plan_steps(headings), ["Install Docker", "Pull the image", "Run it"]);
-        assert_eq!(plan_steps("**Day 1:** Install it\n\n**Day 2:** Test it\n").len(), 2);
-        let table = "## Implementation plan\n\n| step | who |\n| --- | --- |\n| Install | ops |\n| Test | dev |\n";
-        assert_eq!(plan_steps(table).len(), 2);
-        let rare =
-            "1. Provision a VM on the provider.\n2. Harden SSH access on it.\n3. Bootstrap the node with cloud-init.\n";
-        assert_eq!(plan_steps(rare).len(), 3);
-    }
-
-    #[test]
-    fn sub_steps_belong_to_their_step_and_statements_are_no_orders() {
-        let steps = "1. Install it\n   - run the script\n   - check the log\n2. Test it\n3. Ship it\n";
-        assert_eq!(plan_steps(steps).len(), 3);
-        let facts = "1. Jupiter is the largest planet.\n2. Saturn has rings that are wide.\n3. Albert Einstein was a physicist.\n";
-        assert_eq!(plan_steps(facts), Vec::<String>::new());
-        let names = "1. Red apples from Chile\n2. The green one\n3. Paris, the capital of France\n";
-        assert_eq!(plan_steps(names), Vec::<String>::new());
-    }
-
-    #[test]
-    fn an_item_that_is_numbered_twice_is_one_step() {
-        let steps = plan_steps("1. 1. Install Docker:\n2. Create a Dockerfile:\n3. Run the container:");
-        assert_eq!(steps, ["Install Docker", "Create a Dockerfile", "Run the container"]);
-    }
-}
+mod tests;

@@ -13,7 +13,7 @@ use super::plan::QuestionOut;
 use super::prompts::set;
 use super::prompts::unquoted;
 use super::steps::plan_steps;
-use super::{Failure, estimate, question, sections, stand_in};
+use super::{Failure, conclude, estimate, question, sections, stand_in};
 use crate::config::OutputForm;
 use crate::domain::{Agent, AgentReport, AssumptionKind, Mode, Role, Status, TaskType, TimeUnit};
 use crate::journal::{DisagreementNote, Draft, Event, Justification, Synthesized};
@@ -103,10 +103,23 @@ pub async fn write(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
         OutputForm::Json => write_json(desk).await?,
         OutputForm::Text => write_text(desk).await?,
     };
-    desk.discarded().cut_all(&mut synthesized);
+    clean(desk, &mut synthesized);
+    let synthesized = conclude::upright(desk, synthesized).await?;
     match desk.run.record(Event::Synthesized(Box::new(synthesized))).await? {
         Event::Synthesized(synthesized) => Ok(*synthesized),
         _ => Err(Failure::internal("the journal has something else in the place of the synthesis")),
+    }
+}
+
+/// Cuts what the draft may not refer to.
+pub(super) fn clean(desk: &Desk<'_>, synthesized: &mut Synthesized) {
+    desk.discarded().cut_all(synthesized);
+    let Some(draft) = &mut synthesized.draft else { return };
+    let before = draft.clone();
+    desk.unjustified(&desk.without_reason(&draft.quarantine_justifications)).cut_answer(draft);
+    if *draft != before {
+        let told = "a reference to a quarantined output was cut from the draft: nobody said why it is used";
+        synthesized.corrections.push(told.into());
     }
 }
 
@@ -144,13 +157,19 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     let reports: Vec<(Agent, &AgentReport)> = desk.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
     let mut corrections = vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
     let text = unquoted(&typed.value);
-    let main = sections::main_answer(&text, &desk.discarded(), &mut corrections);
+    let main = sections::main_answer(&text, &desk.case.question.message, &desk.discarded(), &mut corrections);
+    if main.trim().is_empty() {
+        return instead(desk, &Unbought::unusable("the main answer is empty")).await;
+    }
     let estimate = estimate::of_text(desk, &main, &mut corrections).await?;
+    let (assumptions, assumptions_left_out) =
+        assumptions::ledger(&assumptions::of_reports(&reports), &reports, desk.case);
     let draft = Draft {
         task_type: desk.plan.task_type,
         tldr: vec![tldr_of(&main)],
         acceptance_tests: vec![],
-        assumptions: assumptions::ledger(&assumptions::of_reports(&reports), &reports, desk.case),
+        assumptions,
+        assumptions_left_out,
         estimate,
         // The master was given every draft, and plain text does not say what it took from which.
         units_used: vec![],
@@ -161,28 +180,29 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
         main,
     };
     let question = question::by_rule(desk);
-    Ok(Synthesized { draft: Some(draft), question, obtained: typed.obtained.as_str().into(), corrections })
+    Ok(Synthesized {
+        draft: Some(draft),
+        question,
+        obtained: typed.obtained.as_str().into(),
+        corrections,
+        broken_rules: vec![],
+    })
 }
 
 async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synthesized, Failure> {
     let FinalSynthesis { reply_markdown, meta, audit } = typed.value;
     let mut corrections: Vec<String> = typed.notes.iter().map(|n| format!("the synthesis's JSON: {n}")).collect();
-    let main = sections::main_answer(&reply_markdown, &desk.discarded(), &mut corrections);
+    let justifications = justifications_of(desk, &audit);
+    let barred = desk.discarded().joined(desk.unjustified(&desk.without_reason(&justifications)));
+    let main = sections::main_answer(&reply_markdown, &desk.case.question.message, &barred, &mut corrections);
     if main.trim().is_empty() {
-        return Err(Failure::master_detail("synthesis", "malformed output", "the main answer is empty"));
+        return instead(desk, &Unbought::unusable("the main answer is empty")).await;
     }
     let reports: Vec<(Agent, &AgentReport)> = desk.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
     let stated: Vec<(String, AssumptionKind)> = meta.assumptions.iter().map(|a| (a.text.clone(), a.kind)).collect();
-    let justifications: Vec<Justification> = audit
-        .quarantine_justifications
-        .iter()
-        .filter_map(|j| {
-            let agent = j.agent.trim().to_lowercase().parse::<Agent>().ok()?;
-            (!j.why.trim().is_empty()).then(|| Justification { agent, why: one_line(&j.why) })
-        })
-        .filter(|j| desk.deliberation.with_status(Status::Quarantine).contains(&j.agent))
-        .collect();
-    let units_used = known_units(desk, &audit.units_used, &justifications, &mut corrections);
+    let mut cited = audit.units_used.clone();
+    cited.extend(desk.units_named(&[&main]));
+    let units_used = known_units(desk, &cited, &justifications, &mut corrections);
     let given = EstimateOut {
         plan_unit: meta.plan_unit,
         plan_steps: meta.plan_steps.clone(),
@@ -206,6 +226,7 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
     if disagreements.is_empty() {
         disagreements = desk.detected();
     }
+    let (assumptions, assumptions_left_out) = assumptions::ledger(&stated, &reports, desk.case);
     let draft = Draft {
         task_type: meta.task_type,
         tldr,
@@ -216,7 +237,8 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
             .map(|t| sections::plain_line(t))
             .filter(|t| !t.is_empty())
             .collect(),
-        assumptions: assumptions::ledger(&stated, &reports, desk.case),
+        assumptions,
+        assumptions_left_out,
         estimate,
         units_used,
         disagreements,
@@ -224,7 +246,13 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
         conflict_penalty: Some(audit.conflict_penalty),
         coverage_bonus: Some(audit.coverage_bonus),
     };
-    Ok(Synthesized { draft: Some(draft), question, obtained: typed.obtained.as_str().into(), corrections })
+    Ok(Synthesized {
+        draft: Some(draft),
+        question,
+        obtained: typed.obtained.as_str().into(),
+        corrections,
+        broken_rules: vec![],
+    })
 }
 
 /// What a text says first; of a bare list of steps, how far it goes.
@@ -247,28 +275,64 @@ fn gist(report: &AgentReport) -> String {
     text.chars().take(1200).collect()
 }
 
+/// Why quarantined outputs are used, as far as the master says it of an output that is quarantined.
+fn justifications_of(desk: &Desk<'_>, audit: &SynthesisAudit) -> Vec<Justification> {
+    let quarantined = desk.deliberation.with_status(Status::Quarantine);
+    let read = audit.quarantine_justifications.iter().filter_map(|j| {
+        let agent = j.agent.trim().to_lowercase().parse::<Agent>().ok()?;
+        (!j.why.trim().is_empty()).then(|| Justification { agent, why: one_line(&j.why) })
+    });
+    read.filter(|j| quarantined.contains(&j.agent)).collect()
+}
+
 /// What else the synthesis must hold, beyond its schema.
 fn problems(desk: &Desk<'_>, synthesis: &FinalSynthesis) -> Vec<Problem> {
     let mut problems = vec![];
     if synthesis.reply_markdown.trim().is_empty() {
         problems.push(Problem { pointer: "/replyMarkdown".into(), detail: "the main answer is empty".into() });
     }
-    for agent in desk.deliberation.with_status(Status::Quarantine) {
+    let texts = shown_texts(synthesis);
+    let discarded = desk.discarded();
+    for (pointer, text) in &texts {
+        if let Some(passage) = discarded.quotes(text).into_iter().next().and_then(|range| text.get(range)) {
+            let begins = sections::excerpt(passage, 60);
+            let detail = format!(
+                "the passage that begins with {begins:?} is that of an output which was not given to you and may not be \
+                 used: say what is needed in your own words, or leave it out"
+            );
+            problems.push(Problem { pointer: (*pointer).to_owned(), detail });
+        }
+    }
+    for agent in desk.without_reason(&justifications_of(desk, &synthesis.audit)) {
         let prefix = format!("{agent}:");
-        let used = synthesis.audit.units_used.iter().any(|id| id.trim().starts_with(&prefix));
-        let justified = synthesis
-            .audit
-            .quarantine_justifications
-            .iter()
-            .any(|j| j.agent.trim().eq_ignore_ascii_case(agent.as_str()) && !j.why.trim().is_empty());
-        if used && !justified {
+        let listed = synthesis.audit.units_used.iter().any(|id| id.trim().starts_with(&prefix));
+        let own = desk.unjustified(&[agent]);
+        if listed || texts.iter().any(|(_, text)| !own.mentions(text).is_empty()) {
             problems.push(Problem {
                 pointer: "/audit/quarantineJustifications".into(),
-                detail: format!("units of {agent}, whose output is QUARANTINE, are used without a justification"),
+                detail: format!("the output of {agent}, which is QUARANTINE, is used without a justification"),
             });
         }
     }
     problems
+}
+
+/// What of a synthesis readers are shown before the appendix, each with its place.
+fn shown_texts(synthesis: &FinalSynthesis) -> Vec<(&'static str, &str)> {
+    let meta = &synthesis.meta;
+    let mut texts = vec![("/replyMarkdown", synthesis.reply_markdown.as_str())];
+    let lists = [
+        ("/meta/tldr", &meta.tldr),
+        ("/meta/acceptanceTests", &meta.acceptance_tests),
+        ("/meta/planAssumptions", &meta.plan_assumptions),
+        ("/meta/planRisks", &meta.plan_risks),
+    ];
+    for (pointer, list) in lists {
+        texts.extend(list.iter().map(|text| (pointer, text.as_str())));
+    }
+    texts.extend(meta.assumptions.iter().map(|assumption| ("/meta/assumptions", assumption.text.as_str())));
+    texts.extend(meta.plan_steps.iter().map(|step| ("/meta/planSteps", step.step.as_str())));
+    texts
 }
 
 /// The cited units that exist, in outputs that may be used, once each.

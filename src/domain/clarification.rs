@@ -14,38 +14,166 @@ pub struct Clarification {
 
 impl Clarification {
     /// A question fit to be shown: not empty, three different non-empty options, one question mark in all (the
-    /// question's last), everything on one line each. `None` when the parts cannot make that.
+    /// question's last), everything on one line each. Of several sentences the first that asks is the question. `None`
+    /// when the parts cannot make that.
     pub fn new(question: &str, options: &[String]) -> Option<Self> {
-        let question = one_line(question).replace('?', "");
-        let question = question.trim_end_matches(['.', ':', ' ', '!']).trim();
+        let question = first_question(&one_line(question));
         let [a, b, c] = options else { return None };
-        let lines = [a, b, c].map(|option| one_line(&option.replace('?', "")));
-        let bare = [0, 1, 2].map(|i| after_letter(lines.get(i)?, *OPTION_LETTERS.get(i)?));
-        let options = match bare {
-            // Letters count as letters only if all three have theirs: "A container" alone begins with an article.
-            [Some(a), Some(b), Some(c)] => [a, b, c],
-            _ => lines,
-        };
+        let lines = [a, b, c].map(|option| one_line(&option.replace(is_question_mark, " ")));
+        let options = in_order(&lines).unwrap_or_else(|| without_letters(lines));
         let distinct = options
             .iter()
             .enumerate()
             .all(|(i, o)| !o.is_empty() && options.iter().skip(i + 1).all(|other| !o.eq_ignore_ascii_case(other)));
         (!question.is_empty() && distinct).then(|| Self { question: format!("{question}?"), options })
     }
+
+    /// The options as a plan has them (SPEC 3.2): "A ...", "B ...", "C ...".
+    pub fn lettered(&self) -> [String; 3] {
+        let mut letters = OPTION_LETTERS.iter();
+        self.options
+            .clone()
+            .map(|option| letters.next().map_or_else(String::new, |letter| format!("{letter} {option}")))
+    }
+}
+
+/// A plan's own question in the shape of SPEC 3.2: its options are written with their letters.
+pub(super) mod with_letters {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{Clarification, OPTION_LETTERS};
+
+    pub fn serialize<S: Serializer>(question: &Option<Clarification>, to: S) -> Result<S::Ok, S::Error> {
+        let lettered = question.as_ref().map(|q| Clarification { options: q.lettered(), ..q.clone() });
+        lettered.serialize(to)
+    }
+
+    /// Plans that were written before have their options without letters.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Clarification>, D::Error> {
+        let read = Option::<Clarification>::deserialize(from)?;
+        Ok(read.map(|question| {
+            let marks = OPTION_LETTERS.map(|letter| format!("{letter} "));
+            let bare: Vec<String> = question
+                .options
+                .iter()
+                .zip(&marks)
+                .filter_map(|(option, mark)| option.strip_prefix(mark.as_str()).map(str::to_owned))
+                .collect();
+            match <[String; 3]>::try_from(bare) {
+                Ok(options) => Clarification { options, ..question },
+                Err(_) => question,
+            }
+        }))
+    }
+}
+
+/// A question mark of any script: plain, fullwidth, small, Arabic, Greek, Armenian, Ethiopic, reversed, doubled, and those
+/// that are pictures.
+pub fn is_question_mark(c: char) -> bool {
+    "?？﹖؟\u{37e}՞፧⸮⁇⁈⁉‽❓❔".contains(c)
+}
+
+/// Words that a question may begin with in English, to find it where no mark is.
+const ASKS: [&str; 28] = [
+    "which", "what", "who", "whom", "whose", "where", "when", "why", "how", "is", "are", "was", "were", "do", "does",
+    "did", "has", "have", "had", "can", "could", "shall", "should", "will", "would", "may", "must", "am",
+];
+
+/// The first sentence that asks, without its mark; if none has one, the first that begins like a question, else the whole
+/// text.
+fn first_question(text: &str) -> String {
+    let trimmed = |sentence: &str| {
+        let bare = sentence.trim().trim_end_matches(|c: char| is_question_mark(c) || ".:;! 。！".contains(c));
+        one_line(&bare.replace(is_question_mark, " "))
+    };
+    let speaks = |sentence: &str| sentence.chars().any(char::is_alphanumeric);
+    let sentences = sentences(text);
+    let marked = sentences.iter().find(|sentence| sentence.ends_with(is_question_mark) && speaks(sentence));
+    let begins = |sentence: &&String| {
+        let first = sentence.split(|c: char| !c.is_alphabetic()).find(|word| !word.is_empty()).unwrap_or_default();
+        ASKS.contains(&first.to_lowercase().as_str())
+    };
+    if let Some(found) = marked.or_else(|| sentences.iter().find(begins)) {
+        return trimmed(found);
+    }
+    let whole = trimmed(text);
+    if speaks(&whole) { whole } else { String::new() }
+}
+
+/// The sentences of a text on one line, each with its mark. A full stop ends one only before a space and not in an
+/// abbreviation of one letter; a question mark of another script ends one wherever it stands.
+fn sentences(text: &str) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    let (mut sentences, mut current) = (vec![], String::new());
+    for (at, c) in chars.iter().enumerate() {
+        current.push(*c);
+        let next = chars.get(at + 1);
+        let spaced = next.is_none_or(|next| next.is_whitespace());
+        let again = next.is_some_and(|next| is_question_mark(*next));
+        let abbreviated = current.trim_end_matches('.').chars().rev().take_while(|c| c.is_alphanumeric()).count() < 2;
+        let ends = match c {
+            '?' => spaced,
+            c if is_question_mark(*c) => !again,
+            '!' | '。' | '！' => spaced || *c != '!',
+            '.' => spaced && !abbreviated,
+            _ => false,
+        };
+        if ends {
+            sentences.push(std::mem::take(&mut current).trim().to_owned());
+        }
+    }
+    sentences.push(current.trim().to_owned());
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences
+}
+
+/// The options behind their letters, in the order of the letters, if all three have one and no two the same.
+fn in_order(lines: &[String; 3]) -> Option<[String; 3]> {
+    let found =
+        OPTION_LETTERS.map(|letter| lines.iter().find_map(|line| after_letter(line, letter).map(|(text, _)| text)));
+    let [Some(a), Some(b), Some(c)] = found else { return None };
+    Some([a, b, c])
+}
+
+/// Each option without its letter. A letter that is marked off ("B) ...", "B. ...") is one wherever it stands; a bare one
+/// only in its own place, and a bare A only beside another option with a letter: "A container" alone begins with an
+/// article.
+fn without_letters(lines: [String; 3]) -> [String; 3] {
+    let marked = |line: &str| {
+        let read = OPTION_LETTERS.iter().filter_map(|letter| after_letter(line, *letter));
+        read.filter(|(_, marked)| *marked).map(|(text, _)| text).next()
+    };
+    let bare: Vec<Option<String>> = OPTION_LETTERS
+        .iter()
+        .zip(&lines)
+        .map(|(own, line)| after_letter(line, *own).map(|(text, _)| text).or_else(|| marked(line)))
+        .collect();
+    let first_alone = bare.iter().skip(1).all(Option::is_none);
+    let mut bare = bare.into_iter().enumerate();
+    lines.map(|line| match bare.next() {
+        Some((0, Some(text))) if !first_alone || marked(&line).is_some() => text,
+        Some((1.., Some(text))) => text,
+        _ => line,
+    })
 }
 
 /// The text behind the letter that stands before an option ("A ...", "A) ...", "**A**: ...", "Option A - ..."), if it
-/// stands there.
-fn after_letter(option: &str, letter: char) -> Option<String> {
-    let bare = match option.split_once(' ') {
-        Some((word, rest)) if word.eq_ignore_ascii_case("option") => rest,
-        _ => option,
+/// stands there, and whether more than a space sets it off. A small letter with nothing but a space is a word.
+fn after_letter(option: &str, letter: char) -> Option<(String, bool)> {
+    let (bare, named) = match option.split_once(' ') {
+        Some((word, rest)) if word.eq_ignore_ascii_case("option") => (rest, true),
+        _ => (option, false),
     };
-    let mut chars = bare.trim_start_matches(['(', '*', '[']).chars();
-    chars.next().filter(|c| c.eq_ignore_ascii_case(&letter))?;
+    let opened = bare.trim_start_matches(['(', '*', '[']);
+    let mut chars = opened.chars();
+    let found = chars.next().filter(|c| c.eq_ignore_ascii_case(&letter))?;
     let rest = chars.as_str();
     let text = rest.trim_start_matches([')', '.', ':', '-', '*', ']', '–', '—', ' ']);
-    (rest.len() > text.len() && !text.is_empty()).then(|| text.trim().to_owned())
+    let between = rest.get(..rest.len() - text.len()).unwrap_or_default();
+    // "A-frame" and "B.Sc." are words; "A)frame" is none.
+    let closed = between.contains([')', ']', ':', '*']) || between.ends_with(' ') || between.contains('—');
+    let marked = named || opened.len() < bare.len() || between.trim() != "";
+    (closed && !text.is_empty() && (marked || found == letter)).then(|| (text.trim().to_owned(), marked))
 }
 
 fn one_line(text: &str) -> String {
@@ -71,9 +199,68 @@ mod tests {
     fn a_question_has_one_question_mark_and_three_different_options() {
         let options = ["A Is it prod?".to_owned(), "B staging".to_owned(), "C both".to_owned()];
         let c = Clarification::new("Which one? Or\nwhat?", &options).map(|c| (c.question, c.options));
-        let expected = ("Which one Or what?".to_owned(), ["Is it prod", "staging", "both"].map(str::to_owned));
+        let expected = ("Which one?".to_owned(), ["Is it prod", "staging", "both"].map(str::to_owned));
         assert_eq!(c, Some(expected));
         assert_eq!(Clarification::new("Which?", &["A x".into(), "B x".into(), "C y".into()]), None);
         assert_eq!(Clarification::new("?", &options), None);
+    }
+
+    #[test]
+    fn the_first_sentence_that_asks_is_the_question() {
+        let options = ["x".to_owned(), "y".to_owned(), "z".to_owned()];
+        for (text, expected) in [
+            ("Which? And when? Also why", "Which?"),
+            ("I am not sure. Which one is it?", "Which one is it?"),
+            ("Which version of e.g. Debian 12.1 do you run? Tell me.", "Which version of e.g. Debian 12.1 do you run?"),
+            ("哪一天？起始日还是结束日？", "哪一天?"),
+            ("أي يوم؟", "أي يوم?"),
+            ("Ποια μέρα\u{37e}", "Ποια μέρα?"),
+            ("¿Qué día?", "¿Qué día?"),
+            ("Which day⁇", "Which day?"),
+            ("Which day???", "Which day?"),
+            ("Which day", "Which day?"),
+            ("Tell me more. Which day.", "Which day?"),
+            ("Tell me the day.", "Tell me the day?"),
+            ("? Which day?", "Which day?"),
+            ("Is https://a.example/?q=1 the address?", "Is https://a.example/ q=1 the address?"),
+        ] {
+            let asked = Clarification::new(text, &options).map(|c| c.question);
+            assert_eq!(asked.as_deref(), Some(expected), "{text}");
+        }
+        let marked = ["A 起始？", "B 结束？", "C 都算？"].map(str::to_owned);
+        let read = Clarification::new("哪一天？", &marked).map(|c| c.options);
+        assert_eq!(read, Some(["起始", "结束", "都算"].map(str::to_owned)));
+        assert_eq!(Clarification::new("？", &options), None);
+    }
+
+    #[test]
+    fn no_letter_is_shown_twice() {
+        let options = |o: [&str; 3]| Clarification::new("Which", &o.map(str::to_owned)).unwrap().options;
+        assert_eq!(options(["A Foo", "B. Bar", "Baz"]), ["Foo", "Bar", "Baz"]);
+        assert_eq!(options(["Foo", "B) Bar", "C baz"]), ["Foo", "Bar", "baz"]);
+        assert_eq!(options(["A) Foo", "Bar", "Baz"]), ["Foo", "Bar", "Baz"]);
+        assert_eq!(options(["B. Foo", "A) Bar", "C Baz"]), ["Bar", "Foo", "Baz"]);
+        assert_eq!(options(["A. Foo", "A. Bar", "A. Baz"]), ["Foo", "Bar", "Baz"]);
+        let words = ["A-frame", "B.Sc. degree", "c compiler"];
+        assert_eq!(options(words), words);
+    }
+
+    #[test]
+    fn a_plan_has_its_options_with_letters_and_old_ones_without_are_read() {
+        use crate::domain::{Mode, Plan, TaskType};
+        let question = Clarification::new("Which", &["A x".into(), "B y".into(), "C z".into()]);
+        let plan = Plan {
+            task_type: TaskType::Mixed,
+            agents_to_run: vec![],
+            rounds: 1,
+            needs_clarification: true,
+            clarification_question: question,
+            output_shape: Mode::Ask,
+        };
+        let mut value = serde_json::to_value(&plan).unwrap();
+        assert_eq!(value["clarificationQuestion"]["options"], serde_json::json!(["A x", "B y", "C z"]));
+        assert_eq!(serde_json::from_value::<Plan>(value.clone()).unwrap(), plan);
+        value["clarificationQuestion"]["options"] = serde_json::json!(["x", "y", "z"]);
+        assert_eq!(serde_json::from_value::<Plan>(value).unwrap(), plan);
     }
 }

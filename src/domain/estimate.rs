@@ -39,14 +39,18 @@ pub struct Pert {
 impl Pert {
     /// Puts three figures in order (what is negative or not a number counts as 0, and more
     /// than a million as a million) and computes
-    /// E = (O + 4M + P) / 6 (PERT, Malcolm et al. 1959). All are kept to hundredths, so that sums of what is shown are
-    /// the sums that are shown.
+    /// E = (O + 4M + P) / 6 (PERT, Malcolm et al. 1959). Nothing is rounded: that is for whoever shows it.
     pub fn new(o: f64, m: f64, p: f64) -> Self {
-        let clean = |x: f64| if x.is_finite() { (x.clamp(0.0, MOST) * 100.0).round() / 100.0 } else { 0.0 };
+        // Adding zero turns a negative zero into a plain one.
+        let clean = |x: f64| if x.is_finite() { x.clamp(0.0, MOST) + 0.0 } else { 0.0 };
         let mut sorted = [clean(o), clean(m), clean(p)];
         sorted.sort_by(f64::total_cmp);
         let [o, m, p] = sorted;
-        Self { optimistic: o, likely: m, pessimistic: p, expected: clean((o + 4.0 * m + p) / 6.0) }
+        Self::expecting(o, m, p)
+    }
+
+    fn expecting(optimistic: f64, likely: f64, pessimistic: f64) -> Self {
+        Self { optimistic, likely, pessimistic, expected: (optimistic + 4.0 * likely + pessimistic) / 6.0 }
     }
 }
 
@@ -73,16 +77,11 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The totals: O, M, P and E each summed over the steps.
+    /// The totals: O, M and P each summed over the steps, unrounded. E is computed from these sums, and so is the sum of
+    /// the steps' E.
     pub fn total(&self) -> Pert {
-        // Every figure is in hundredths, and so is their sum.
-        let sum = |f: fn(&Pert) -> f64| (self.steps.iter().map(|s| f(&s.time)).sum::<f64>() * 100.0).round() / 100.0;
-        Pert {
-            optimistic: sum(|t| t.optimistic),
-            likely: sum(|t| t.likely),
-            pessimistic: sum(|t| t.pessimistic),
-            expected: sum(|t| t.expected),
-        }
+        let sum = |f: fn(&Pert) -> f64| self.steps.iter().map(|s| f(&s.time)).sum::<f64>();
+        Pert::expecting(sum(|t| t.optimistic), sum(|t| t.likely), sum(|t| t.pessimistic))
     }
 }
 
@@ -96,7 +95,30 @@ mod tests {
         assert_eq!(Pert::new(5.0, 10.0, 21.0).expected, 11.0);
     }
 
+    fn estimate(times: &[(f64, f64, f64)]) -> Estimate {
+        let steps = times.iter().map(|(o, m, p)| EstimateStep { step: "x".into(), time: Pert::new(*o, *m, *p) });
+        let steps = steps.collect();
+        Estimate { unit: Unit::Hours, steps, assumptions: vec![], risks: vec![], confidence: 0.5, by_rule: false }
+    }
+
+    #[test]
+    fn nothing_is_rounded_before_it_is_summed() {
+        let time = Pert::new(0.125, 0.25, 0.5);
+        assert_eq!((time.optimistic, time.expected), (0.125, (0.125 + 1.0 + 0.5) / 6.0));
+        let total = estimate(&[(0.125, 0.25, 0.5); 3]).total();
+        assert_eq!((total.optimistic, total.likely, total.pessimistic), (0.375, 0.75, 1.5));
+        assert_eq!(total.expected, (0.375 + 3.0 + 1.5) / 6.0);
+        assert!(Pert::new(-0.0, -1.0, 0.0).optimistic.is_sign_positive());
+    }
+
     proptest! {
+        #[test]
+        fn the_total_is_the_sum_of_the_steps(times in prop::collection::vec((0.0..1e3, 0.0..1e3, 0.0..1e3), 0..9)) {
+            let estimate = estimate(&times);
+            let summed: f64 = estimate.steps.iter().map(|step| step.time.expected).sum();
+            prop_assert!((estimate.total().expected - summed).abs() < 1e-6);
+        }
+
         #[test]
         fn any_three_numbers_come_out_in_order(o in any::<f64>(), m in any::<f64>(), p in any::<f64>()) {
             let t = Pert::new(o, m, p);

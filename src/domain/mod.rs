@@ -22,7 +22,7 @@ mod token;
 
 pub use budget::{Ledger, Refused, Reservation};
 pub use calibration::Calibration;
-pub use clarification::{Clarification, OPTION_LETTERS};
+pub use clarification::{Clarification, OPTION_LETTERS, is_question_mark};
 pub use command::{ActionGate, ActionMode, CommandName, RunKind};
 pub use confidence::{Confidence, Gate, Terms};
 pub use estimate::{Estimate, EstimateStep, Pert, Unit as TimeUnit};

@@ -366,6 +366,9 @@ pub struct Synthesized {
     pub question: Clarification,
     pub obtained: String,
     pub corrections: Vec<String>,
+    /// The rules of SPEC 14 that the reply would have broken with what the master wrote: then this is what stands in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broken_rules: Vec<String>,
 }
 
 /// The parts of an answer.
@@ -377,6 +380,9 @@ pub struct Draft {
     pub main: String,
     pub acceptance_tests: Vec<String>,
     pub assumptions: Vec<Assumption>,
+    /// How many more were stated than the ledger lists.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub assumptions_left_out: usize,
     pub estimate: Option<Estimate>,
     /// The units relied on, as "agent:unit id".
     pub units_used: Vec<String>,
@@ -385,6 +391,10 @@ pub struct Draft {
     /// The master's own estimates of the two terms; `None` where it gave none.
     pub conflict_penalty: Option<f64>,
     pub coverage_bonus: Option<f64>,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -80,6 +80,10 @@ impl Observer {
                 let (draft, corrections) = (synthesized.draft.is_some(), synthesized.corrections.len());
                 let took_ms = self.stage("synthesis");
                 tracing::info!(draft, corrections, took_ms, "step: synthesis");
+                for rule in &synthesized.broken_rules {
+                    counter!("conclave_broken_rules_total", "rule" => rule.clone()).increment(1);
+                    tracing::error!(rule, "the master's reply would break a rule of the service: another stands in");
+                }
             }
             Event::Gated(gated) => {
                 histogram!("conclave_c_final", "mode" => self.mode).record(gated.confidence.c_final);

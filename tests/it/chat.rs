@@ -180,7 +180,7 @@ async fn figures_that_the_synthesis_did_not_give_are_asked_for() {
     let app = TestApp::start(&provider).await;
     let got = app.ask("ask", &message).await;
     assert_eq!(provider.count_step("estimate"), 1);
-    assert!(got.text().contains("## Execution time estimate"), "{}", got.text());
+    assert!(got.text().contains("\n### Execution time estimate\n"), "{}", got.text());
 }
 
 #[tokio::test]

@@ -31,6 +31,7 @@ mod provider_selftest;
 mod real_model;
 mod record;
 mod replicas;
+mod reply;
 mod resilience;
 mod review;
 mod runs;

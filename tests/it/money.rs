@@ -170,9 +170,14 @@ fn hold(run: RunId, entries: &[Entry], row: &journal::RunRow, threshold: f64) {
         assert_eq!(reply.meta.budget.exceeded, overbilled);
         let events: Vec<Event> =
             entries.iter().map(|e| e.event.clone()).filter(|e| !matches!(e, Event::Finished(_))).collect();
+        for event in &events {
+            if let Event::Synthesized(synthesized) = event {
+                assert_eq!(synthesized.broken_rules, [""; 0], "{:?}", synthesized.corrections);
+            }
+        }
         let mode = views::accepted(entries).unwrap().question.mode;
         let chain = journal::verify(run, entries, &row.head_hash);
-        let exhibit = Exhibit { reply, mode, events: &events, chain, threshold, secrets: &[] };
+        let exhibit = Exhibit { reply, mode, events: &events, said: "", chain, threshold, secrets: &[] };
         assert_eq!(invariants::check(&exhibit), vec![], "{}", reply.text);
     }
 }

@@ -141,6 +141,8 @@ proptest! {
                 Some(Ending::Failed { cause: conclave::journal::Cause::Internal, .. }) | None
             );
             assert!(!defect, "{:?}", views::finished(&entries));
+            let mended = |entry: &Entry| matches!(&entry.event, Event::Synthesized(s) if !s.broken_rules.is_empty());
+            assert!(!entries.iter().any(mended), "a rule would have been broken");
         });
     }
 }

@@ -19,6 +19,7 @@ fn draft_of(main: &str) -> Draft {
         main: main.into(),
         acceptance_tests: vec![],
         assumptions: vec![],
+        assumptions_left_out: 0,
         estimate: None,
         units_used: vec![],
         disagreements: vec![],
@@ -47,6 +48,7 @@ fn written(draft: &Draft) -> Event {
         question,
         obtained: "clean".into(),
         corrections: vec![],
+        broken_rules: vec![],
     }))
 }
 
@@ -126,7 +128,7 @@ fn answered(draft: &Draft, notes: &[String]) -> Reply {
 }
 
 fn broken(reply: &Reply, events: &[Event], threshold: f64, secrets: &[&str]) -> Vec<&'static str> {
-    let violations = check(&Exhibit { reply, mode: Mode::Ask, events, chain: Ok(()), threshold, secrets });
+    let violations = check(&Exhibit { reply, mode: Mode::Ask, events, said: "", chain: Ok(()), threshold, secrets });
     violations.into_iter().map(|violation| violation.rule).filter(|rule| !rule.starts_with("plan and agent")).collect()
 }
 
@@ -198,11 +200,65 @@ fn a_discarded_unit_is_found_wherever_it_stands_but_in_code() {
 }
 
 #[test]
+fn a_discarded_text_is_found_in_the_appendix_and_the_audit_too() {
+    let events = [
+        written(&draft_of("It is 4.")),
+        finished(Agent::Critic, "u1", LONG),
+        scored(1, Agent::Critic, Status::Discard),
+    ];
+    let rules = |text: &str, audit: Value| {
+        let mut reply = answered(&draft_of("It is 4."), &[]);
+        reply.text.push_str(&format!("\n{}\n\n{text}\n", reply::AUDIT));
+        reply.audit = Some(audit);
+        let exhibit = Exhibit {
+            reply: &reply,
+            mode: Mode::Audit,
+            events: &events,
+            said: "",
+            chain: Ok(()),
+            threshold: 0.7,
+            secrets: &[],
+        };
+        let rules = check(&exhibit).into_iter().map(|violation| violation.rule);
+        rules.filter(|rule| rule.starts_with("DISCARD")).count()
+    };
+    assert_eq!(rules("critic: DISCARD", json!({ "agents": ["critic"] })), 0);
+    assert_eq!(rules("critic says critic:u1", json!({})), 1);
+    assert_eq!(rules(&format!("critic says \"{LONG}\""), json!({})), 1);
+    assert_eq!(rules("", json!({ "a": [{ "b": LONG.to_uppercase() }] })), 1);
+    assert_eq!(rules("", json!({ "units": ["critic:u1"] })), 1);
+}
+
+#[test]
+fn a_quarantined_output_in_the_text_needs_its_reason() {
+    let rule = ["QUARANTINE is justified"];
+    let broken_by = |main: &str, justified: bool, kept: Option<&str>| {
+        let mut draft = draft_of(main);
+        if justified {
+            let why = "it is needed".to_owned();
+            draft.quarantine_justifications = vec![crate::journal::Justification { agent: Agent::Critic, why }];
+        }
+        let mut reply = answered(&draft, &[]);
+        reply.meta.invalidation.quarantined = vec![Agent::Critic];
+        let mut events =
+            vec![written(&draft), finished(Agent::Critic, "u1", LONG), scored(1, Agent::Critic, Status::Quarantine)];
+        events.extend(kept.map(|text| finished(Agent::Solver, "u1", text)));
+        broken(&reply, &events, 0.7, &[])
+    };
+    for main in ["It is 4, see critic:u1.", LONG] {
+        assert_eq!(broken_by(main, false, None), rule);
+        assert_eq!(broken_by(main, true, None), [""; 0]);
+    }
+    assert_eq!(broken_by(LONG, false, Some(LONG)), [""; 0]);
+    assert_eq!(broken_by("It is 4, see critic:u9.", false, None), [""; 0]);
+}
+
+#[test]
 fn what_the_cleaner_leaves_breaks_no_rule() {
     let events = vec![finished(Agent::Critic, "u1", "x"), scored(1, Agent::Critic, Status::Discard)];
     let Some((_, report)) = reports(&events).next() else { panic!("no report") };
-    let discarded = Discarded::new([("critic", report)]);
-    let mut draft = draft_of(&sections::main_answer("It is 4 (critic:u1).", &discarded, &mut vec![]));
+    let discarded = Discarded::new([("critic", report)], &[]);
+    let mut draft = draft_of(&sections::main_answer("It is 4 (critic:u1).", "", &discarded, &mut vec![]));
     let mut estimate = estimate_of(1, false);
     estimate.steps[0].step = "Do critic:u1".into();
     estimate.assumptions = vec!["critic:u1".into()];
@@ -227,7 +283,7 @@ fn the_last_judgement_says_what_is_discarded() {
     let improved = vec![critic(), scored(1, Agent::Critic, out), scored(2, Agent::Critic, fine)];
     assert_eq!(found(&draft, improved), [""; 0]);
     let worsened = vec![critic(), scored(1, Agent::Critic, fine), scored(2, Agent::Critic, out)];
-    assert_eq!(found(&draft, worsened).len(), 2);
+    assert_eq!(found(&draft, worsened), ["DISCARD is never referenced"]);
     // Another's word that was discarded at first may be quoted in the end.
     let both = vec![
         finished(Agent::Solver, "u1", LONG),
@@ -268,7 +324,8 @@ fn what_the_user_wrote_in_a_continued_run_may_be_quoted() {
 #[test]
 fn a_violation_holds_nothing_of_the_reply() {
     let reply = reply_of(Outcome::Clarification, "My private words? And more?\nA) x".into());
-    let exhibit = Exhibit { reply: &reply, mode: Mode::Ask, events: &[], chain: Ok(()), threshold: 0.9, secrets: &[] };
+    let exhibit =
+        Exhibit { reply: &reply, mode: Mode::Ask, events: &[], said: "", chain: Ok(()), threshold: 0.9, secrets: &[] };
     let violations = check(&exhibit);
     assert_eq!(violations.len(), 2);
     assert!(violations.iter().all(|violation| !violation.to_string().contains("private")));
@@ -337,8 +394,8 @@ proptest! {
     #[test]
     fn no_main_answer_and_no_line_breaks_the_frame(main in pieces(), lines in prop::collection::vec(pieces(), 0..4)) {
         let events = vec![finished(Agent::Critic, "u1", "x"), scored(1, Agent::Critic, Status::Discard)];
-        let discarded = Discarded::new(reports(&events));
-        let mut draft = draft_of(&sections::main_answer(&main, &discarded, &mut vec![]));
+        let discarded = Discarded::new(reports(&events), &[]);
+        let mut draft = draft_of(&sections::main_answer(&main, "", &discarded, &mut vec![]));
         draft.tldr = lines.iter().map(|line| sections::plain_line(line)).filter(|l| !l.is_empty()).collect();
         draft.acceptance_tests.clone_from(&lines);
         let Event::Synthesized(mut synthesized) = written(&draft) else { panic!("not written") };

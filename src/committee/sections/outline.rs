@@ -72,9 +72,9 @@ impl Outline {
         self.in_block(at) || self.spans.iter().any(|span| span.contains(&at))
     }
 
-    /// Where the first heading of the second level with exactly this text begins, at or after `from`.
-    pub fn section(&self, text: &str, from: usize) -> Option<usize> {
-        let exact = |h: &&Heading| h.level == 2 && h.text == text && h.range.start >= from;
+    /// Where the first heading of this level with exactly this text begins, at or after `from`.
+    pub fn section(&self, level: usize, text: &str, from: usize) -> Option<usize> {
+        let exact = |h: &&Heading| h.level == level && h.text == text && h.range.start >= from;
         self.headings.iter().find(exact).map(|h| h.range.start)
     }
 }
@@ -97,7 +97,7 @@ pub fn closed(markdown: &str) -> String {
 
 fn is_open(markdown: &str) -> bool {
     let probe = format!("{markdown}\n\n## End\n");
-    Outline::of(&probe).section("End", markdown.len()).is_none()
+    Outline::of(&probe).section(2, "End", markdown.len()).is_none()
 }
 
 /// The text with those of its headings that `which` picks as bold lines.
@@ -106,8 +106,11 @@ pub fn demoted(markdown: &str, which: impl Fn(&Heading) -> bool) -> String {
     for heading in Outline::of(markdown).headings.iter().rev().filter(|h| which(h)) {
         let words = heading.text.replace('*', "");
         let bold = if words.is_empty() { String::new() } else { format!("**{words}**") };
-        let before = if markdown.get(..heading.range.start).is_none_or(|b| b.trim().is_empty()) { "" } else { "\n" };
-        text.replace_range(heading.range.clone(), &format!("{before}{bold}\n\n"));
+        let lead = markdown.get(..heading.range.start).unwrap_or("");
+        let before = if lead.trim().is_empty() || lead.ends_with("\n\n") { "" } else { "\n" };
+        let after =
+            if text.get(heading.range.end..).is_some_and(|tail| tail.starts_with('\n')) { "\n" } else { "\n\n" };
+        text.replace_range(heading.range.clone(), &format!("{before}{bold}{after}"));
     }
     text.trim().to_owned()
 }
@@ -140,7 +143,7 @@ mod tests {
 
     #[test]
     fn demoted_headings_are_bold_lines() {
-        assert_eq!(demoted("# A\nx\n\nB\n---\ny", |_| true), "**A**\n\nx\n\n\n**B**\n\ny");
+        assert_eq!(demoted("# A\nx\n\nB\n---\ny", |_| true), "**A**\n\nx\n\n**B**\n\ny");
         assert_eq!(headings(&demoted("x\n## A\n---", |_| true)), Vec::<String>::new());
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::domain::{Agent, AgentReport, Unit};
 
 fn main_of(text: &str) -> String {
-    main_answer(text, &Discarded::default(), &mut vec![])
+    main_answer(text, "", &Discarded::default(), &mut vec![])
 }
 
 #[test]
@@ -12,7 +12,7 @@ fn the_services_own_sections_are_cut_with_all_they_hold() {
     let mut told = vec![];
     let text =
         "Use Docker.\n\n## Execution time estimate\n- Total: E_total=99\n\n### Confidence\n0.99\n\n## Next\nMore.";
-    assert_eq!(main_answer(text, &Discarded::default(), &mut told), "Use Docker.\n\n## Next\nMore.");
+    assert_eq!(main_answer(text, "", &Discarded::default(), &mut told), "Use Docker.\n\n## Next\nMore.");
     assert_eq!(told.len(), 2);
     for heading in ["## TL;DR", "# **TLDR**:", "### 1. Assumptions", "## 🎯 Confidence 🎯", "Audit appendix\n---"] {
         assert_eq!(main_of(&format!("{heading}\nx\n\n# Answer\nIt is 4.")), "# Answer\nIt is 4.", "{heading}");
@@ -86,7 +86,7 @@ fn a_short_section_without_a_heading_after_it_ends_with_its_block() {
 fn an_answer_of_nothing_but_own_sections_is_kept_as_plain_text() {
     let mut told = vec![];
     let text = "## TL;DR\n391.\n\n## Confidence\n0.9";
-    let main = main_answer(text, &Discarded::default(), &mut told);
+    let main = main_answer(text, "", &Discarded::default(), &mut told);
     assert!(main.starts_with("**TL;DR**\n\n391."), "{main}");
     assert!(Outline::of(&main).headings.is_empty());
     assert_eq!(told.len(), 1);
@@ -103,10 +103,10 @@ fn what_a_master_leaves_open_is_closed() {
 fn references_to_discarded_units_are_cut() {
     let unit = |id: &str| Unit { id: id.into(), topic: "t".into(), text: "x".into(), tags: vec![] };
     let report = AgentReport { units: vec![unit("u1")], ..AgentReport::empty(Agent::Critic) };
-    let discarded = Discarded::new([("critic", &report)]);
+    let discarded = Discarded::new([("critic", &report)], &[]);
     let mut told = vec![];
     let text = "It is 4 [critic:u1], see solver:u2 and critic:vim.";
-    assert_eq!(main_answer(text, &discarded, &mut told), "It is 4, see solver:u2 and critic:vim.");
+    assert_eq!(main_answer(text, "", &discarded, &mut told), "It is 4, see solver:u2 and critic:vim.");
     assert_eq!(told.len(), 1);
 }
 
@@ -144,4 +144,27 @@ fn a_comment_that_is_left_open_hides_nothing() {
     assert_eq!(renderable("Hello <!-- unclosed"), "Hello &lt;!-- unclosed");
     assert_eq!(renderable("Hello <!-- a --> b"), "Hello <!-- a --> b");
     assert_eq!(renderable("Use `<!--` there"), "Use `<!--` there");
+}
+
+#[test]
+fn sections_that_the_request_names_stay_and_are_no_headings() {
+    let record = "## Context\n\nWe deploy weekly.\n\n## Assumptions\n\n- Traffic is low.\n\n## Decision\n\nBlue-green.\n\n\
+        ## Confidence\n\nHigh, because it was tested.\n\n## TL;DR\n\nBlue-green wins.\n\n## Audit appendix\n\nNone.\n\n## Consequences\n\nTwice the cost.";
+    let mut told = vec![];
+    let request = "Write an ADR with the sections Context, Assumptions, Decision, Confidence, TL;DR and Consequences.";
+    let main = main_answer(record, request, &Discarded::default(), &mut told);
+    let plain: Vec<&str> = main.lines().filter(|line| !line.is_empty()).collect();
+    for kept in [["**Assumptions**", "- Traffic is low."], ["**TL;DR**", "Blue-green wins."]] {
+        assert!(plain.windows(2).any(|two| two == kept), "{main}");
+    }
+    assert!(main.contains("High, because it was tested."), "{main}");
+    assert!(!main.contains("Audit") && main.contains("## Consequences\n\nTwice"), "{main}");
+    assert_eq!(told.len(), 4);
+    assert_eq!(renderable(&main), main);
+    for other in ["How do I deploy?", "How much confidence do you have?", "Write a report on deployments."] {
+        let main = main_answer(record, other, &Discarded::default(), &mut vec![]);
+        assert!(!main.contains("Assumptions") && !main.contains("Confidence"), "{other}: {main}");
+    }
+    let line = "TL;DR: 391.\n\nThe product is 391.";
+    assert_eq!(main_answer(line, "Begin the text with the heading TL;DR", &Discarded::default(), &mut vec![]), line);
 }

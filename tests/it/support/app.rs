@@ -194,10 +194,17 @@ impl TestApp {
         let events: Vec<Event> = got.events().filter(|event| !matches!(event, Event::Finished(_))).cloned().collect();
         let head = got.entries.last().map(|entry| entry.hash.clone()).unwrap();
         let mode: Mode = views::accepted(&got.entries).unwrap().question.mode;
+        // What the service mends by itself is a defect all the same.
+        for event in &events {
+            if let Event::Synthesized(synthesized) = event {
+                assert_eq!(synthesized.broken_rules, [""; 0], "{:?}", synthesized.corrections);
+            }
+        }
         let violations = invariants::check(&Exhibit {
             reply,
             mode,
             events: &events,
+            said: "",
             chain: journal::verify(got.run, &got.entries, &head),
             threshold: self.app.config.policy.ask_user_threshold,
             secrets: &[PLANTED_KEY],

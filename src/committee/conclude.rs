@@ -1,0 +1,158 @@
+//! The end of a run: its reply, rendered from the journal and held against the invariants. What the master wrote is held
+//! against them before it is recorded, so that a defect costs the synthesis and not the run that has been paid for.
+
+use secrecy::ExposeSecret;
+
+use super::call::Unbought;
+use super::case::Case;
+use super::deliberate::Deliberation;
+use super::desk::Desk;
+use super::invariants::{self, Exhibit, Violation};
+use super::{Committee, Failure, audit, confidence, question, reply, stand_in, synthesize};
+use crate::domain::{Agent, BudgetMeta, Gate, Invalidation, Meta, Outcome, Reply, Status, TaskType};
+use crate::journal::{Broken, Event, Gated, RunContext, Synthesized};
+
+/// Renders the reply and holds it against the invariants.
+///
+/// # Errors
+/// When it breaks one of them all the same, or when the database refuses.
+pub async fn reply(
+    run: &RunContext,
+    house: &Committee,
+    case: &Case,
+    deliberation: Option<&Deliberation>,
+    gated: &Gated,
+) -> Result<Reply, Failure> {
+    let ending = End { run, house, case, deliberation };
+    let events = run.events();
+    let reply = ending.render(&events, gated)?;
+    let violations = ending.violations(&reply, &events, run.verify().await?, gated);
+    if violations.is_empty() {
+        return Ok(reply);
+    }
+    let broken = violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    tracing::error!(broken, "the reply breaks a rule of the service, and nothing is left to stand in for it");
+    Err(Failure::internal(&format!("the reply breaks a rule of the service: {broken}")))
+}
+
+/// The synthesis, or what stands in for one with which the reply would break a rule: the best VALID report, and a question
+/// made by rules.
+///
+/// # Errors
+/// When the database refuses.
+pub async fn upright(desk: &Desk<'_>, synthesized: Synthesized) -> Result<Synthesized, Failure> {
+    let broken = broken_by(desk, &synthesized);
+    if broken.is_empty() {
+        return Ok(synthesized);
+    }
+    let rules = broken.join("; ");
+    let why = Unbought::unusable(&format!("with it the reply would break a rule of the service: {rules}"));
+    let stand_in = if synthesized.draft.is_some() { stand_in::of(desk, &why).await? } else { None };
+    let mut instead = match stand_in {
+        Some(mut stand_in) => {
+            synthesize::clean(desk, &mut stand_in);
+            stand_in
+        }
+        None => Synthesized { question: question::by_rule(desk), corrections: vec![], ..synthesized.clone() },
+    };
+    let mut corrections = synthesized.corrections;
+    corrections.append(&mut instead.corrections);
+    corrections.push(format!("what the master wrote would have broken a rule of the service: {rules}"));
+    Ok(Synthesized { corrections, broken_rules: broken, ..instead })
+}
+
+/// The rules that the reply would break with this synthesis, once each.
+fn broken_by(desk: &Desk<'_>, synthesized: &Synthesized) -> Vec<String> {
+    let end = End { run: desk.run, house: desk.house, case: desk.case, deliberation: Some(desk.deliberation) };
+    let judgement = &desk.deliberation.judgement;
+    let confidence = confidence::settle(&desk.house.policy, judgement, synthesized.draft.as_ref());
+    let gated = Gated { gate: confidence.gate(), confidence, mode: desk.case.question.mode };
+    let mut events = desk.run.events();
+    events.push(Event::Synthesized(Box::new(synthesized.clone())));
+    events.push(Event::Gated(gated.clone()));
+    // What cannot be rendered at all is told of at the end.
+    let Ok(reply) = end.render(&events, &gated) else { return vec![] };
+    let mut rules: Vec<String> = vec![];
+    for violation in end.violations(&reply, &events, Ok(()), &gated) {
+        if !rules.iter().any(|known| known == violation.rule) {
+            rules.push(violation.rule.to_owned());
+        }
+    }
+    rules
+}
+
+/// A run whose rounds are over.
+struct End<'a> {
+    run: &'a RunContext,
+    house: &'a Committee,
+    case: &'a Case,
+    /// `None` when no agent ran.
+    deliberation: Option<&'a Deliberation>,
+}
+
+impl End<'_> {
+    /// The reply of these events.
+    fn render(&self, events: &[Event], gated: &Gated) -> Result<Reply, Failure> {
+        let synthesized = events.iter().find_map(|e| if let Event::Synthesized(s) = e { Some(s) } else { None });
+        let Some(synthesized) = synthesized else { return Err(Failure::internal("there is nothing to reply with")) };
+        let audit = if self.case.question.mode.has_audit() { audit::view(self.run.id(), events) } else { None };
+        let (outcome, text) = match (gated.gate, &synthesized.draft) {
+            (Gate::Ship, Some(draft)) => {
+                let mut text = reply::answer(draft, &gated.confidence, &self.notes(synthesized, events));
+                if let Some(audit) = &audit {
+                    text = format!("{text}\n{}", audit::markdown(audit));
+                }
+                (Outcome::Answered, text)
+            }
+            (Gate::Ask, _) => (Outcome::Clarification, reply::clarification(&synthesized.question)),
+            (Gate::Ship, None) => return Err(Failure::internal("the gate ships what nobody wrote")),
+        };
+        let ledger = self.run.ledger();
+        let planned = events.iter().find_map(|e| if let Event::Planned(p) = e { Some(p.plan.task_type) } else { None });
+        let written = synthesized.draft.as_ref().map(|draft| draft.task_type);
+        let panel = |d: &Deliberation| d.panel.iter().map(|(agent, _)| *agent).collect();
+        let meta = Meta {
+            task_type: written.or(planned).unwrap_or(TaskType::Mixed),
+            c_final: gated.confidence.c_final,
+            budget: BudgetMeta { cap: ledger.cap(), spent: ledger.spent(), exceeded: ledger.exceeded() },
+            used_agents: self.deliberation.map(panel).unwrap_or_default(),
+            invalidation: self.deliberation.map(invalidation).unwrap_or_default(),
+        };
+        Ok(Reply { outcome, text, meta, audit })
+    }
+
+    /// What the Confidence section owns up to.
+    fn notes(&self, synthesized: &Synthesized, events: &[Event]) -> Vec<String> {
+        let mut notes = self.deliberation.map(reply::panel_notes).unwrap_or_default();
+        if synthesized.obtained == stand_in::OBTAINED {
+            notes.insert(0, "no synthesis: this is the best single report, unchanged".to_owned());
+        }
+        let unseen = events.iter().filter_map(|e| if let Event::Hinted(h) = e { Some(&h.unseen) } else { None });
+        notes.extend(unseen.flatten().cloned());
+        notes
+    }
+
+    fn violations(&self, reply: &Reply, events: &[Event], chain: Result<(), Broken>, gated: &Gated) -> Vec<Violation> {
+        let secrets: Vec<&str> = self.house.secrets.iter().map(ExposeSecret::expose_secret).collect();
+        invariants::check(&Exhibit {
+            reply,
+            mode: self.case.question.mode,
+            events,
+            said: &self.case.full_text(),
+            chain,
+            threshold: gated.confidence.threshold,
+            secrets: &secrets,
+        })
+    }
+}
+
+fn invalidation(deliberation: &Deliberation) -> Invalidation {
+    let mut discarded: Vec<Agent> = deliberation.failed().map(|(agent, ..)| agent).collect();
+    discarded.extend(deliberation.with_status(Status::Discard));
+    discarded.sort();
+    Invalidation {
+        discarded,
+        quarantined: deliberation.with_status(Status::Quarantine),
+        valid: deliberation.with_status(Status::Valid),
+    }
+}

@@ -201,6 +201,8 @@ fn agent(facts: &Facts<'_>, finished: &AgentFinished) -> Value {
         "status": score.map_or("DISCARD", |s| s.status.as_str()),
         "cred": score.map(|s| s.cred),
         "axes": score.map(|s| json!(s.axes)),
+        "fromCode": score.map(|s| s.axes.iter().map(|(_, axis)| axis.from_code).sum::<f64>()),
+        "fromPeers": score.map(|s| s.axes.iter().map(|(_, axis)| axis.points - axis.from_code).sum::<f64>()),
     })
 }
 
@@ -383,9 +385,10 @@ fn agents_section(text: &mut String, agents: &[Value]) {
                 .collect();
             let _ = writeln!(
                 text,
-                "  - {name} {:.1}/25, {:.1} from code: {}",
+                "  - {name} {:.1}/25, {:.1} from code, {:.1} from peers: {}",
                 number(&axis["points"]),
                 number(&axis["fromCode"]),
+                number(&axis["points"]) - number(&axis["fromCode"]),
                 features.join(", ")
             );
         }

@@ -92,6 +92,8 @@ fn audited_agent() -> Value {
         ("status", json!({ "enum": ["DISCARD", "QUARANTINE", "VALID"] })),
         ("cred", json!({ "type": ["number", "null"], "minimum": 0, "maximum": 1 })),
         ("axes", json!({ "type": ["object", "null"] })),
+        ("fromCode", json!({ "type": ["number", "null"], "minimum": 0, "maximum": 125 })),
+        ("fromPeers", json!({ "type": ["number", "null"] })),
     ])
 }
 

@@ -21,7 +21,7 @@ enum Event {
     },
     ContentBlockDelta {
         index: u64,
-        delta: Delta,
+        delta: Piece,
     },
     MessageDelta {
         delta: Ended,
@@ -61,7 +61,7 @@ enum Block {
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Delta {
+enum Piece {
     TextDelta {
         text: String,
     },
@@ -112,8 +112,8 @@ impl Collect for Streamed {
                 self.blocks.insert(index, block);
             }
             Event::ContentBlockDelta { index, delta } => match (self.blocks.get_mut(&index), delta) {
-                (Some(Growing::Text(text)), Delta::TextDelta { text: more }) => text.push_str(&more),
-                (Some(Growing::Input(text)), Delta::InputJsonDelta { partial_json }) => text.push_str(&partial_json),
+                (Some(Growing::Text(text)), Piece::TextDelta { text: more }) => text.push_str(&more),
+                (Some(Growing::Input(text)), Piece::InputJsonDelta { partial_json }) => text.push_str(&partial_json),
                 _ => {}
             },
             Event::MessageDelta { delta, usage } => {

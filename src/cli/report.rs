@@ -8,8 +8,8 @@ use super::show::open;
 use super::terminal::say;
 use crate::committee::TrackRecord;
 use crate::config::{self, Env, Policy};
-use crate::domain::RunKind;
-use crate::journal::{Error, RunFilter, Store, ancestors, views};
+use crate::domain::{RunId, RunKind};
+use crate::journal::{Entry, Error, RunFilter, Store, ancestors, views};
 
 /// Runs that are read at a time.
 const PAGE: u32 = 200;
@@ -54,14 +54,26 @@ async fn read(store: &dyn Store, since: Option<Timestamp>, policy: &Policy) -> R
         let Some(last) = page.last() else { return Ok(record) };
         before = Some(last.id);
         for row in page.iter().filter(|row| row.state.is_terminal()) {
-            let entries = store.entries(row.id, 0).await?;
-            let earlier = match views::accepted(&entries) {
-                Some(accepted) => ancestors(store, accepted).await?,
-                None => vec![],
-            };
-            record.add(&entries, &earlier, policy);
+            match history(store, row.id).await {
+                Ok((entries, earlier)) => record.add(&entries, &earlier, policy),
+                // One run that was altered, or that another release wrote, must not hide all others.
+                Err(error @ Error::Corrupt { .. }) => {
+                    fail(Exit::Altered, format!("run {} is left out: {error} (conclave verify {0})", row.id));
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
+}
+
+/// A run's entries, and those of the runs that it continues.
+async fn history(store: &dyn Store, run: RunId) -> Result<(Vec<Entry>, Vec<(RunId, Vec<Entry>)>), Error> {
+    let entries = store.entries(run, 0).await?;
+    let earlier = match views::accepted(&entries) {
+        Some(accepted) => ancestors(store, accepted).await?,
+        None => vec![],
+    };
+    Ok((entries, earlier))
 }
 
 fn print(record: &TrackRecord) {

@@ -117,6 +117,23 @@ async fn a_replay_of_an_answered_question_sees_what_it_went_on_from() {
 }
 
 #[tokio::test]
+async fn a_run_that_cannot_be_read_is_left_out_of_the_report_and_named() {
+    let desk = Desk::new().await;
+    desk.run(&["ask", QUESTION]).await;
+    let broken = desk.newest().await;
+    desk.run(&["ask", "new: And at the top of Mount Everest?"]).await;
+    let path = desk.folder.path().join("data/conclave.db");
+    let pool = sqlx::SqlitePool::connect_with(sqlx::sqlite::SqliteConnectOptions::new().filename(path)).await.unwrap();
+    let sql = "UPDATE entries SET body = '{\"kind\":\"nonsense\"}' WHERE key = 'plan' AND run = ?";
+    sqlx::query(sql).bind(&broken).execute(&pool).await.unwrap();
+    pool.close().await;
+    let (code, output, error) = desk.run(&["report", "--json"]).await;
+    let report: Value = serde_json::from_str(&output).unwrap();
+    assert_eq!((code, &report["runs"]), (0, &json!(1)));
+    assert!(error.contains(&format!("run {broken} is left out")), "{error}");
+}
+
+#[tokio::test]
 async fn feedback_is_written_into_the_journal_and_the_last_word_counts() {
     let desk = Desk::new().await;
     desk.run(&["ask", QUESTION]).await;

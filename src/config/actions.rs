@@ -3,64 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-
 use super::check::Check;
+use super::file::ActionsFile;
 use super::shape::below;
 use crate::domain::{CommandName, Usd};
 
 /// The name of the provider that proposes nothing.
 const STUB: &str = "stub";
-
-/// Free text that becomes a command.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct ActionsFile {
-    /// Commands that may be executed; default: all.
-    #[schemars(with = "Option<Vec<String>>")]
-    pub commands: Option<Vec<Option<String>>>,
-    /// Of those, what a model may propose; default: all.
-    #[schemars(with = "Option<Vec<String>>")]
-    pub proposer_commands: Option<Vec<Option<String>>>,
-    /// The most that one proposal may cost, in US dollars; default 0.05.
-    #[schemars(range(min = 0.0, max = 1_000_000.0))]
-    pub max_usd: Option<f64>,
-    /// How long a proposal is waited for, in milliseconds; default 5000.
-    #[schemars(range(min = 100, max = 60_000))]
-    pub timeout_ms: Option<u64>,
-    /// How long a model's understanding of a text is used again in its scene, in seconds; default 30.
-    #[schemars(range(min = 0, max = 3600))]
-    pub cache_seconds: Option<u64>,
-    /// How long a proposal can be confirmed, in seconds; default 900.
-    #[schemars(range(min = 10, max = 86_400))]
-    pub proposal_seconds: Option<u64>,
-    /// Actions of one user a minute, on average; default 60. Each process counts for itself.
-    #[schemars(range(min = 1, max = 100_000))]
-    pub user_per_minute: Option<u32>,
-    /// How many of them may come at once; default 20.
-    #[schemars(range(min = 1, max = 100_000))]
-    pub user_burst: Option<u32>,
-    /// Whether the committee tells what comes of `do`; default false. Each telling costs what a question costs.
-    pub narration: Option<bool>,
-    /// Understand and journal, and do nothing; default false.
-    pub shadow: Option<bool>,
-    /// What differs in a guild, by its id.
-    pub guilds: BTreeMap<String, GuildFile>,
-}
-
-/// What differs in a guild.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct GuildFile {
-    /// false: the guild has opted out of actions.
-    pub enabled: Option<bool>,
-    /// Of the commands that may be executed, those that the guild wants; default: all.
-    #[schemars(with = "Option<Vec<String>>")]
-    pub commands: Option<Vec<Option<String>>>,
-    pub narration: Option<bool>,
-    pub shadow: Option<bool>,
-}
 
 /// What actions may do.
 #[derive(Debug, Clone)]

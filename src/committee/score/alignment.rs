@@ -12,7 +12,7 @@
 //! | `only_asks` | 1 if it gives back a question instead of an answer | -8 |
 //! | `refusal` | how sure screening is of a (partial) refusal | 0 to -10 |
 
-use super::constraint;
+use super::kept;
 use super::reading::Reading;
 use super::request::{Expect, Request};
 use super::screen::FlagKind;
@@ -31,7 +31,7 @@ pub(super) fn measure(reading: &Reading<'_>, request: &Request, task: Option<Tas
     // Long requests tell a story that no answer repeats.
     let enough = if request.stems.len() > 20 { 0.3 } else { 0.5 };
     tally.add("words", words, 4.0 * ramp(words, 0.0, enough));
-    let kept = request.limits.iter().filter(|limit| constraint::keeps(reading, limit)).count();
+    let kept = request.limits.iter().filter(|limit| kept::keeps(reading, limit)).count();
     let broken = request.limits.len() - kept;
     tally.add("limit_kept", kept as f64, (3.0 * kept as f64).min(6.0));
     tally.add("limit_broken", broken as f64, -(8.0 * broken as f64).min(16.0));

@@ -26,6 +26,7 @@ mod features_tests;
 mod formula;
 mod from_text;
 mod grammar;
+mod kept;
 mod limit;
 mod markdown;
 mod normal;

@@ -490,7 +490,10 @@ fn observe(acted: &Result<Acted, Rejected>, arrived: Instant) {
     if let Ok(Acted { run: Some(run), response }) = acted {
         let command = response.pointer("/intent/action").and_then(Value::as_str).unwrap_or("none");
         let took_ms = arrived.elapsed().as_millis();
-        tracing::info!(requestId = %run, command, mode, outcome, took_ms, "an action");
+        let took_ms = u64::try_from(took_ms).unwrap_or(u64::MAX);
+        tracing::info_span!("run", requestId = %run).in_scope(|| {
+            tracing::info!(command, mode, outcome, took_ms, "an action");
+        });
     }
     counter!("conclave_act_requests_total", "outcome" => outcome, "mode" => mode).increment(1);
     histogram!("conclave_act_seconds", "mode" => mode).record(arrived.elapsed().as_secs_f64());

@@ -89,7 +89,12 @@ fn place_of(asked: &Clarification, captures: &Captures<'_>) -> Option<usize> {
     };
     let bare = said("bare");
     // Where small numbers are what is asked about, one is an answer in itself.
-    if bare.is_some() && (asked.options.iter().any(counts) || asked.question.to_lowercase().contains("how m")) {
+    let asks_a_number = || {
+        let question = asked.question.to_lowercase();
+        let words = ["how m", "how o", "how l", "number", "version", "hour", "year", "port", "percent"];
+        words.iter().any(|word| question.contains(word))
+    };
+    if bare.is_some() && (asked.options.iter().any(counts) || asks_a_number()) {
         return None;
     }
     let place = bare.or_else(|| said("number")).or_else(|| said("the")).or_else(|| said("one"))?;
@@ -254,5 +259,9 @@ mod tests {
         let chosen =
             |message: &str| matches!(read_answer(&asked, message), Continuation::Answer { option: Some('B'), .. });
         assert!(chosen("2") && !chosen("60"));
+        let options = ["v3", "v2", "v1"].map(str::to_owned);
+        let asked = Clarification { question: "Which version?".into(), options };
+        let answer = read_answer(&asked, "3");
+        assert!(matches!(answer, Continuation::Answer { option: None, .. }), "{answer:?}");
     }
 }

@@ -44,11 +44,32 @@ pub fn of_reports(reports: &[(Agent, &AgentReport)]) -> Vec<(String, AssumptionK
     all.map(|text| (text.clone(), AssumptionKind::Guess)).collect()
 }
 
+/// Whether two texts assume the same. Where they differ in a figure, a name or a "not", they do not, however alike they are.
 fn same(a: &str, b: &str) -> bool {
-    let (a, b) = (words(a), words(b));
-    let common = a.intersection(&b).count();
-    let all = a.union(&b).count();
+    let (said_a, said_b) = (words(a), words(b));
+    let foreign = |text: &str, other: &BTreeSet<String>| names(text).iter().any(|name| !other.contains(name));
+    if decisive(&said_a) != decisive(&said_b) || (foreign(a, &said_b) && foreign(b, &said_a)) {
+        return false;
+    }
+    let common = said_a.intersection(&said_b).count();
+    let all = said_a.union(&said_b).count();
     all > 0 && common as f64 / all as f64 >= SAME
+}
+
+/// Figures and negations.
+fn decisive(words: &BTreeSet<String>) -> BTreeSet<&str> {
+    let negation = |word: &str| matches!(word, "not" | "no" | "never" | "without" | "nor" | "t");
+    words
+        .iter()
+        .map(String::as_str)
+        .filter(|word| word.contains(|c: char| c.is_ascii_digit()) || negation(word))
+        .collect()
+}
+
+/// Words in capitals; the first of a text is in them either way.
+fn names(text: &str) -> BTreeSet<String> {
+    let capital = |word: &&str| word.chars().next().is_some_and(char::is_uppercase);
+    text.split(|c: char| !c.is_alphanumeric()).filter(capital).map(str::to_lowercase).collect()
 }
 
 fn is_nothing(text: &str) -> bool {
@@ -62,4 +83,27 @@ fn words(text: &str) -> BTreeSet<String> {
 
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_a_name_or_a_negation_makes_another_assumption() {
+        for (a, b) in [
+            ("PostgreSQL is version 14.", "Redis is version 14."),
+            ("The budget is 100 USD.", "The budget is 500 USD."),
+            ("The API is public.", "The API is not public."),
+            ("It doesn't run as root.", "It does run as root."),
+        ] {
+            assert!(!same(a, b), "{a} {b}");
+        }
+        for (a, b) in [
+            ("The server runs Ubuntu 22.04.", "the server runs on Ubuntu 22.04"),
+            ("Water is at sea level.", "The water is at sea level"),
+        ] {
+            assert!(same(a, b), "{a} {b}");
+        }
+    }
 }

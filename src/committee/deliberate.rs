@@ -161,8 +161,8 @@ fn wanted<'a>(house: &'a Committee, case: &Case, role: Role) -> Option<Wanted<'a
     Some(Wanted { role, model, input: InputBound::new(house.prompt_bytes(role), read, &[], images) })
 }
 
-/// Before anything is bought: whether the cap has room for the solver and the synthesis. Sets the money for the
-/// synthesis aside.
+/// Before anything is bought: whether the cap has room for the solver and the synthesis. Sets the money for both aside: a
+/// plan that does not fit beside them is not bought.
 ///
 /// # Errors
 /// [`Failure`], when it has none.
@@ -172,8 +172,13 @@ pub fn check_room(run: &RunContext, house: &Committee, case: &Case) -> Result<()
     else {
         return Err(Failure::internal("the solver or the master is not configured"));
     };
-    match budget::fit(&[solver], &master, run.ledger().left()) {
-        Some(fitted) => run.hold(fitted.synthesis),
+    match budget::fit(std::slice::from_ref(&solver), &master, run.ledger().left()) {
+        Some(fitted) => {
+            let may_write = |(role, tokens): &(Role, u32)| (*role == solver.role).then_some(*tokens);
+            let tokens = fitted.trimmed.max_tokens.iter().find_map(may_write).unwrap_or(solver.model.max_tokens);
+            let worst = budget::worst_case(solver.model, solver.input, tokens).map_or(Usd::ZERO, |worst| worst.amount);
+            run.hold(fitted.synthesis + worst);
+        }
         None => return Err(Failure::no_room(run.ledger().left())),
     }
     Ok(())

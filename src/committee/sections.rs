@@ -22,6 +22,9 @@ enum Own {
     Audit,
 }
 
+/// The sections whose figures are the service's own.
+const COMPUTED: [Own; 3] = [Own::Confidence, Own::Estimate, Own::Audit];
+
 /// How the sections are called; a name stands for its section only where nothing else stands beside it.
 const NAMES: &str =
     r"(tl;? ?dr|assumptions(?: ledger)?|confidence(?: score)?|execution time estimate|acceptance tests|audit appendix)";
@@ -63,7 +66,9 @@ fn asked_for(request: &str) -> Vec<Own> {
     let mut asked: Vec<Own> = names.filter_map(|c| own_named(c.get(1)?.as_str())).collect();
     asked.dedup();
     let of_parts = PARTS.as_ref().is_some_and(|re| re.is_match(request));
-    if of_parts || asked.len() > 1 { asked } else { vec![] }
+    // What the service computes is said once, by the service.
+    asked.retain(|own| !COMPUTED.contains(own));
+    if of_parts { asked } else { vec![] }
 }
 
 /// What a master wrote as its main answer to a request, less what is not its business; every cut is told.

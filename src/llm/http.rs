@@ -181,7 +181,8 @@ impl Door {
             }
             for event in reader.read(&piece).map_err(|error| self.unreadable(&error.to_string()))? {
                 begun = true;
-                if reply.take(&event.name, &event.data).map_err(|detail| broke(&detail))? {
+                // What it says is the provider's: for the journal, and for no client.
+                if reply.take(&event.name, &event.data).map_err(|detail| self.unreadable(&detail))? {
                     return reply.finish().ok_or_else(|| self.unreadable("the stream had no reply in it"));
                 }
             }

@@ -286,3 +286,12 @@ async fn a_stream_that_falls_silent_is_given_up_long_before_the_call_is() {
     let error = answer.err().unwrap();
     assert!(error.may_be_billed() && error.to_string().contains("the stream fell silent for 100ms"), "{error}");
 }
+
+#[tokio::test]
+async fn what_a_stream_says_of_its_error_is_for_the_journal() {
+    let events = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"SELECT * FROM keys\"}}\n\n";
+    let error = answered(ResponseTemplate::new(200).set_body_raw(events, "text/event-stream")).await.unwrap_err();
+    assert!(!error.outline().contains("SELECT") && error.said().unwrap().contains("SELECT * FROM keys"), "{error}");
+    assert!(error.may_be_billed());
+    assert_eq!(error.retry(), Retry::After(None));
+}

@@ -362,6 +362,26 @@ async fn a_question_that_would_be_refused_has_no_price() {
 }
 
 #[tokio::test]
+async fn what_has_a_price_is_not_refused_after_its_plan_was_bought() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let mut seen = std::collections::BTreeSet::new();
+    for characters in (23_000..31_500).step_by(700) {
+        let text: String = "The quick brown fox jumps over the lazy dog. ".chars().cycle().take(characters).collect();
+        let body = chat("ask", &format!("new: {text}"));
+        let quote = app.client.post(format!("{}/api/quote", app.url)).json(&body).send().await.unwrap().status();
+        let before = provider.calls().len();
+        let asked = app.post(&body).send().await.unwrap().status();
+        assert_eq!(quote, asked, "{characters} characters");
+        if asked == 422 {
+            assert_eq!(provider.calls().len(), before, "{characters} characters: nothing is bought for nothing");
+        }
+        seen.insert(asked.as_u16());
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [200, 422]);
+}
+
+#[tokio::test]
 async fn a_quote_costs_nothing_and_holds() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;

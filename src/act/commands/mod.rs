@@ -206,7 +206,7 @@ pub fn execute(action: &Action, facts: &Facts, seed: u64) -> Result<Done, Refusa
 /// Arguments of a type, as strict as the type.
 fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
     serde_path_to_error::deserialize(arguments).map_err(|error| {
-        let place = error.path().to_string();
+        let place = super::echo::echo(&error.path().to_string());
         let detail = super::echo::echo(&error.into_inner().to_string());
         if place == "." { detail } else { format!("{place}: {detail}") }
     })

@@ -7,6 +7,7 @@ use super::{
     Again, Dice, Explosion, Expression, Function, MOST_DICE, Node, Operation, Operator, Order, Selector, Set, Sides,
     shown,
 };
+use crate::act::echo::echo;
 
 /// A total beyond this is refused: doubles count exactly no further.
 const MOST_TOTAL: f64 = 9e15;
@@ -199,7 +200,7 @@ impl Table<'_> {
             Node::Number(number) => (*number, shown(*number)),
             Node::Labelled(inner, label) => {
                 let (value, text) = self.value(inner)?;
-                (value, format!("{text} [{label}]"))
+                (value, format!("{text} [{}]", echo(label)))
             }
             Node::Negative(inner) => {
                 let (value, text) = self.value(inner)?;

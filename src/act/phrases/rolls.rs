@@ -29,7 +29,7 @@ patterns! {
     PLURAL = r"\b(?P<d>\d*d\d+)['’]?s\b";
     PLAIN = r"\b(?P<n>\d+|an?|the|some)\s+(?:dice|die)\b";
     PERCENTILE = r"\b(?:an?\s+|the\s+|1\s+)?percentile(?:\s+(?:dice|die))?\b";
-    ADVANTAGE = r"\s*,?\s*\b(?:with|at|on)\s+(?P<dis>dis)?adv(?:antage)?\b|\s+(?P<short>dis)?adv$";
+    ADVANTAGE = r"\s*,?\s*\b(?:with|at|on)\s+(?P<dis>dis)?adv(?:antage)?\b|\s+(?P<short>dis)?(?:adv(?:antage)?)$";
     KEEP = r"\s*,?\s*(?:and\s+|but\s+)?\b(?:keep|keeping|take|taking)\s+(?:only\s+)?(?:the\s+)?(?:(?P<n>\d+)\s+)?(?P<what>highest|higher|best|top|lowest|lower|worst)(?:\s+(?P<m>\d+))?(?:\s+(?:dice|die|ones?|rolls?|results?))?";
     DROP = r"(?P<count>\d+)d(?P<s>\d+|%)\s*,?\s*(?:and\s+|but\s+)?\b(?:drop|dropping|without|discard|discarding|minus)\s+(?:the\s+)?(?:(?P<n>\d+)\s+)?(?P<what>highest|best|lowest|worst)(?:\s+(?P<m>\d+))?(?:\s+(?:dice|die|ones?|rolls?|results?))?";
     ONES = r"\s*,?\s*(?:and\s+)?\breroll(?:ing)?\s+(?:the\s+)?(?:1['’]?s|ones)(?:\s+once)?";
@@ -40,6 +40,7 @@ patterns! {
     DIVIDED = r"\s+divided\s+by\s+";
     TIMES_BEFORE = r"^(?P<times>twice|thrice|(?P<n>\d{1,4}|[a-z]{3,9})\s+times)\s+(?P<dice>.+)$";
     TIMES_BEHIND = r"^(?P<dice>.+?)\s*,?\s+(?P<times>twice|thrice|(?:[x×]\s*(?P<n>\d{1,4}))|(?P<m>\d{1,4}|[a-z]{3,9})\s+times)(?P<more>\s+(?:for|to|as)\s+.+)?$";
+    HYPHENED = r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred)-(?:one|two|three|four|five|six|seven|eight|nine|ten|hundred|d\d)";
     NUMBER = r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|hundred)\b";
 }
 
@@ -128,6 +129,10 @@ fn understood(text: &str) -> Option<String> {
     };
     let part = |c: &Captures<'_>, name: &str| c.name(name).map_or("", |m| m.as_str()).to_owned();
     let many = |c: &Captures<'_>, name: &str| count(&part(c, name)).unwrap_or(1).to_string();
+    // "Twenty-one" is one number, and none that is known here.
+    if is(&HYPHENED, text) {
+        return None;
+    }
     let mut text = all(&COUPLE, text, &|_| "2".into());
     text = all(&DOZEN, &text, &|_| "12".into());
     text = all(&NUMBER, &text, &|c| c.get(0).and_then(|m| count(m.as_str())).unwrap_or(0).to_string());

@@ -13,6 +13,14 @@ fn rolled(text: &str) -> Option<String> {
 }
 
 #[test]
+fn a_number_in_two_words_is_not_taken_for_a_subtraction() {
+    for text in ["roll twenty-one d6", "roll one-hundred d6", "roll two-d6", "roll twenty-five d10"] {
+        assert_eq!(rolled(text), None, "{text}");
+    }
+    assert_eq!(rolled("roll a twenty-sided die").as_deref(), Some("1d20"));
+}
+
+#[test]
 fn dice_in_words_are_the_dice_that_are_meant() {
     for (text, expected) in [
         ("roll 3d8", "3d8"),

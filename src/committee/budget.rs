@@ -23,6 +23,9 @@ const ABSURD_COST: Usd = Usd::from_nanos(1_000_000_000_000_000);
 /// Below this many output tokens a call is not worth making.
 pub const LEAST_OUTPUT_TOKENS: u32 = 256;
 
+/// Outputs are shrunk to this share of their usual length before anybody is left out.
+const LEAST_SHARE: f64 = 0.5;
+
 /// A text inside a prompt that a model wrote: its own token count bounds it better than its characters do.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ModelText {
@@ -161,7 +164,7 @@ pub fn fit(agents: &[Wanted<'_>], synthesis: &Wanted<'_>, left: Usd) -> Option<F
     let mut kept: Vec<&Wanted<'_>> = agents.iter().collect();
     let mut left_out = vec![];
     loop {
-        for share in [1.0, 0.85, 0.7, 0.6, 0.5] {
+        for share in [1.0, 0.85, 0.7, 0.6, LEAST_SHARE] {
             if let Some((max_tokens, held)) = try_fit(&kept, synthesis, share, left) {
                 if share < 1.0 {
                     left_out.push(format!("outputs were limited to {:.0} % of their usual length", share * 100.0));
@@ -177,6 +180,14 @@ pub fn fit(agents: &[Wanted<'_>], synthesis: &Wanted<'_>, left: Usd) -> Option<F
         let dropped = kept.remove(next?);
         left_out.push(format!("{} did not run: the cap has no room for it", dropped.role));
     }
+}
+
+/// What one agent and the synthesis need at least.
+pub fn least(agent: &Wanted<'_>, synthesis: &Wanted<'_>) -> Usd {
+    let everything = Usd::from_nanos(u64::MAX);
+    let Some((max_tokens, held)) = try_fit(&[agent], synthesis, LEAST_SHARE, everything) else { return everything };
+    let tokens = max_tokens.first().map_or(agent.model.max_tokens, |(_, tokens)| *tokens);
+    held + worst_case(agent.model, agent.input, tokens).map_or(Usd::ZERO, |worst| worst.amount)
 }
 
 fn agent_of(role: Role) -> Option<Agent> {

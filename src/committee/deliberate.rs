@@ -161,8 +161,8 @@ fn wanted<'a>(house: &'a Committee, case: &Case, role: Role) -> Option<Wanted<'a
     Some(Wanted { role, model, input: InputBound::new(house.prompt_bytes(role), read, &[], images) })
 }
 
-/// Before anything is bought: whether the cap has room for the solver and the synthesis. Sets the money for both aside: a
-/// plan that does not fit beside them is not bought.
+/// Before anything is bought: whether the cap has room for the solver and the synthesis. Sets the money for the
+/// synthesis aside, and as much as both need at least: a plan that does not fit beside that is not bought.
 ///
 /// # Errors
 /// [`Failure`], when it has none.
@@ -173,12 +173,7 @@ pub fn check_room(run: &RunContext, house: &Committee, case: &Case) -> Result<()
         return Err(Failure::internal("the solver or the master is not configured"));
     };
     match budget::fit(std::slice::from_ref(&solver), &master, run.ledger().left()) {
-        Some(fitted) => {
-            let may_write = |(role, tokens): &(Role, u32)| (*role == solver.role).then_some(*tokens);
-            let tokens = fitted.trimmed.max_tokens.iter().find_map(may_write).unwrap_or(solver.model.max_tokens);
-            let worst = budget::worst_case(solver.model, solver.input, tokens).map_or(Usd::ZERO, |worst| worst.amount);
-            run.hold(fitted.synthesis + worst);
-        }
+        Some(fitted) => run.hold(fitted.synthesis.max(budget::least(&solver, &master))),
         None => return Err(Failure::no_room(run.ledger().left())),
     }
     Ok(())

@@ -41,7 +41,7 @@ pub async fn ask_only(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
         Err(unbought) => return Err(Failure::master("question", &unbought)),
     };
     let question = question.unwrap_or_else(|| {
-        corrections.push("the master's question is not one with three different options: rules made it".into());
+        corrections.push("the master's question is not a new one with three different options: rules made it".into());
         by_rule(desk)
     });
     let synthesized = Synthesized { draft: None, question, obtained, corrections, broken_rules: vec![] };
@@ -55,7 +55,10 @@ pub async fn ask_only(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
 pub(super) fn question_of(desk: &Desk<'_>, out: &QuestionOut) -> Option<Clarification> {
     let discarded = desk.discarded();
     let options: Vec<String> = out.options.iter().map(|option| discarded.cut(option)).collect();
-    Clarification::new(&discarded.cut(&out.question), &options)
+    let question = Clarification::new(&discarded.cut(&out.question), &options)?;
+    // What the user has just answered is not asked once more.
+    let asked = desk.case.parent.as_ref().and_then(|parent| parent.question.as_ref());
+    (asked != Some(&question)).then_some(question)
 }
 
 /// A plain-text master gives the question's words; rules give the options.

@@ -36,7 +36,7 @@ impl StreamReader {
     /// The events that are complete with this piece.
     ///
     /// # Errors
-    /// [`TooLong`]; nothing more is to be read then.
+    /// When an event has too many bytes; nothing more is to be read then.
     pub fn read(&mut self, piece: &[u8]) -> Result<Vec<StreamEvent>, TooLong> {
         let mut events = vec![];
         for byte in piece {

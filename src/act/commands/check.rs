@@ -97,7 +97,10 @@ pub(super) fn sheet_of(facts: &Facts, name: Option<&str>) -> Result<Option<Sheet
         Some(name) => {
             let found = facts.sheets.iter().find(|row| row.name.to_lowercase() == name.trim().to_lowercase());
             if found.is_none() {
-                return Err(Refusal { error: "not_found", message: format!("You have no sheet of {:?}.", echo(name)) });
+                return Err(Refusal {
+                    error: "not_found",
+                    message: format!("You have no sheet of \"{}\".", echo(name)),
+                });
             }
             found
         }

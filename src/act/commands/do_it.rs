@@ -1,5 +1,6 @@
 //! `do`: what a character does in the world. The dice are the code's alone; a model may tell what came of them.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -7,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::check::{self, Throw};
+use super::check::{self, Advantage, Throw};
 use super::{Action, Command, Done, Facts, Reach, read, schema, text_of};
 use crate::act::echo::echo;
 use crate::act::inflection::form;
@@ -34,6 +35,9 @@ pub(super) fn command() -> Command {
         schema: schema::<DoArguments>,
         read: |arguments| {
             let read: DoArguments = read(arguments)?;
+            if difficulty(&read.deed).is_some_and(|dc| !(1..=100).contains(&dc)) {
+                return Err("the DC or AC is from 1 to 100".into());
+            }
             Ok(Action::Do(DoArguments { deed: text_of("deed", &read.deed, 2000)? }))
         },
     }
@@ -161,12 +165,24 @@ impl Attack {
     }
 }
 
-static DIFFICULTY: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)\b(?:dc|ac)\s*:?\s*(\d{1,3})\b").ok());
+static DIFFICULTY: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)\b(?:dc|ac)\s*:?\s*(\d{1,9})\b").ok());
+
+static EDGE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)\b(?:with|at)\s+(dis)?adv(?:antage)?\b").ok());
 
 /// The difficulty that a deed names: "AC 15".
 fn difficulty(deed: &str) -> Option<i64> {
-    let captures = DIFFICULTY.as_ref()?.captures(deed)?;
-    captures.get(1)?.as_str().parse().ok().filter(|dc| (1..=100).contains(dc))
+    DIFFICULTY.as_ref()?.captures(deed)?.get(1)?.as_str().parse().ok()
+}
+
+/// The advantage that a deed claims; both kinds together cancel out.
+fn advantage(deed: &str) -> Option<Advantage> {
+    let claimed: BTreeSet<bool> =
+        EDGE.as_ref()?.captures_iter(deed).map(|captures| captures.get(1).is_none()).collect();
+    match (claimed.contains(&true), claimed.contains(&false)) {
+        (true, false) => Some(Advantage::Advantage),
+        (false, true) => Some(Advantage::Disadvantage),
+        _ => None,
+    }
 }
 
 /// How well it went, by the total alone: the tiers are fixed.
@@ -194,8 +210,11 @@ pub(super) fn execute(arguments: &DoArguments, facts: &Facts, seed: u64) -> Done
             }
         };
         let what = format!("{} ({name})", ability.title());
-        let result =
-            check::thrown(sheet.as_ref(), Throw { what, ability, times, dc, modifier: 0, advantage: None }, seed);
+        let result = check::thrown(
+            sheet.as_ref(),
+            Throw { what, ability, times, dc, modifier: 0, advantage: advantage(&arguments.deed) },
+            seed,
+        );
         (matter, result)
     });
     let Some((matter, mechanics)) = checked else {
@@ -312,6 +331,20 @@ mod tests {
             [Attack::Melee, Attack::Ranged, Attack::Spell].map(|attack| with(attack, None)),
             [Ability::Str, Ability::Dex, Ability::Int]
         );
+    }
+
+    #[test]
+    fn a_deed_may_claim_an_advantage_and_name_a_difficulty_that_there_is() {
+        let dice = |deed: &str| {
+            let result = execute(&DoArguments { deed: deed.into() }, &Facts::default(), 7).result;
+            result["mechanics"]["text"].as_str().unwrap().to_owned()
+        };
+        assert!(dice("I sneak past the guard with advantage").contains("with advantage: d20 ("));
+        assert!(dice("I attack the goblin with disadvantage").contains("with disadvantage: d20 ("));
+        assert!(!dice("I sneak with advantage and with disadvantage").contains("advantage"));
+        let read = |deed: &str| Action::read(CommandName::Do, json!({ "deed": deed }));
+        assert!(read("I attack the goblin, AC 1000").unwrap_err().contains("1 to 100"));
+        assert!(read("I attack the goblin, AC 100").is_ok());
     }
 
     #[test]

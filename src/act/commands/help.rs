@@ -38,7 +38,7 @@ pub(super) fn execute(arguments: &HelpArguments, facts: &Facts) -> Result<Done, 
         Some(name) => here.iter().filter(|command| command.name.as_str() == name).collect(),
     };
     if listed.is_empty() {
-        let message = format!("There is no command {:?} here.", echo(wanted.as_deref().unwrap_or("")));
+        let message = format!("There is no command \"{}\" here.", echo(wanted.as_deref().unwrap_or("")));
         return Err(Refusal { error: "not_found", message });
     }
     let text = listed

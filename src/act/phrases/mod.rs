@@ -179,7 +179,7 @@ patterns! {
     RECALL = r"(?i)^(?:please\s+)?(?:what\s+do\s+you\s+(?:remember|recall)\s+(?:about|of)|what\s+did\s+I\s+(?:note|tell\s+you\s+to\s+remember)\s+about|(?:search|look\s+through)\s+(?:my\s+|your\s+|the\s+)?(?:memory|memories|notes)\s+(?:for|about)|recall\s+(?:everything|all|what\s+you\s+(?:know|remember))\s+about)\s+(.+?)\s*[?.!]*$";
     SHOW_SHEET = r"(?i)^(?:(?:(?:can|could|would)\s+you\s+)?(?:please\s+)?(?:show|display|open)\s+(?:me\s+)?|what(?:['’]s|\s+is)\s+on\s+)my\s+(?:character\s+sheet|character|sheet)(?:\s*,?\s*please)?[?.!]*$";
     SHOW_NAMED = r"(?i)^(?:please\s+)?(?:show|display|open)\s+(?:me\s+)?(?:(?:the\s+)?(?:character\s+)?sheet\s+(?:of|for)\s+(?P<of>[\p{L}][\p{L} '’-]{0,60}?)|(?P<own>[\p{L}][\p{L}’-]{0,40})['’]s\s+(?:character\s+)?sheet)[.!]?$";
-    CREATE = r"(?i)^(?:please\s+)?(?:(?:create|make|add)\s+(?:me\s+)?(?:a\s+|an\s+|the\s+|my\s+)?(?:new\s+)?|new\s+)(?:player\s+)?(?:character(?:\s+sheet)?|char|pc|(?:character\s+)?sheet)\s+(?P<how>named|called|for)\s+(?P<who>.+)$";
+    CREATE = r"(?i)^(?:please\s+)?(?:(?:create|make|add)\s+(?:me\s+)?(?:a\s+|an\s+|the\s+|my\s+)?(?:new\s+)?|new\s+)(?:player\s+)?(?:character(?:\s+sheet)?|char|pc|(?:character\s+)?sheet)\s+(?:(?P<how>named|called|for)\s+)?(?P<who>.+)$";
     NAME = r"^\p{Lu}[\p{L}'’-]*\p{Ll}";
     NO_NAME = r"(?i)^(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|april|june|july|august|september|october|november|december|christmas|halloween|easter|excel|windows|google|discord|roll20|foundry|pathfinder|dnd|me|him|her|them|us|my|the|a|an|this|that|our|your|his|their)\b";
     QUOTED = r#"^["“](?P<name>[^"”]{1,80})["”](?:,?\s+(?:the|an?)\s+(?:level\s+(?P<level>\d{1,2})\s+)?(?P<class>[\p{L}]{3,30}))?[.!]?$"#;
@@ -234,8 +234,8 @@ fn sheets(text: &str) -> Option<Found> {
             .then(|| (CommandName::SheetShow, json!({ "name": name })));
     }
     let captures = CREATE.as_ref()?.captures(text)?;
-    let (how, who) = (captures.name("how")?.as_str(), captures.name("who")?.as_str().trim());
-    if !how.eq_ignore_ascii_case("for") {
+    let (how, who) = (captures.name("how"), captures.name("who")?.as_str().trim());
+    if how.is_some_and(|how| !how.as_str().eq_ignore_ascii_case("for")) {
         return Some((CommandName::SheetCreate, character(who)?));
     }
     // A sheet is made for a purpose as well: only a name is written like one.

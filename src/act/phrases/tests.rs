@@ -13,6 +13,17 @@ fn rolled(text: &str) -> Option<String> {
 }
 
 #[test]
+fn a_sheet_is_made_for_who_has_a_name() {
+    for (text, name) in [("create sheet Aria", "Aria"), ("create character Lia", "Lia"), ("new pc Kay", "Kay")] {
+        let (command, arguments) = command(text).unwrap();
+        assert_eq!((command, &arguments["name"]), (CommandName::SheetCreate, &json!(name)), "{text}");
+    }
+    for text in ["create a sheet", "make a sheet of paper", "make a character sheet", "create character tomorrow"] {
+        assert_eq!(command(text), None, "{text}");
+    }
+}
+
+#[test]
 fn a_number_in_two_words_is_not_taken_for_a_subtraction() {
     for text in ["roll twenty-one d6", "roll one-hundred d6", "roll two-d6", "roll twenty-five d10"] {
         assert_eq!(rolled(text), None, "{text}");

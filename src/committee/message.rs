@@ -43,6 +43,10 @@ impl Answer {
 /// An answer that is to be mended, with its problems.
 pub type Repair<'a> = (&'a Answer, &'a [structured::Problem]);
 
+/// The turns of a call, with those of its repair.
+///
+/// # Errors
+/// When the repair's prompt cannot be rendered.
 pub fn messages(
     house: &Committee,
     ask: &Ask<'_>,
@@ -51,21 +55,22 @@ pub fn messages(
 ) -> Result<Vec<Message>, Failure> {
     let mut parts: Vec<Part> = ask.images.iter().cloned().map(Part::Image).collect();
     parts.push(Part::Text(ask.prompt.user.clone()));
-    let mut messages = vec![Message { author: Author::User, parts }];
-    if let Some((answer, problems)) = repair {
-        let list: Vec<Value> = problems.iter().map(|p| json!({ "pointer": p.pointer, "detail": p.detail })).collect();
-        let text = house.prompts.repair(model.prompts, json!({ "problems": list }))?;
-        if answer.is_blank() {
-            // No provider takes an empty turn of the assistant's.
-            messages.iter_mut().for_each(|message| message.parts.push(Part::Text(text.clone())));
-        } else {
-            messages.push(Message { author: Author::Assistant, parts: vec![Part::Text(answer.text.clone())] });
-            messages.push(Message { author: Author::User, parts: vec![Part::Text(text)] });
-        }
+    let Some((answer, problems)) = repair else { return Ok(vec![Message { author: Author::User, parts }]) };
+    let list: Vec<Value> = problems.iter().map(|p| json!({ "pointer": p.pointer, "detail": p.detail })).collect();
+    let correction = Part::Text(house.prompts.repair(model.prompts, json!({ "problems": list }))?);
+    if answer.is_blank() {
+        // No provider takes an empty turn of the assistant's.
+        parts.push(correction);
+        return Ok(vec![Message { author: Author::User, parts }]);
     }
-    Ok(messages)
+    Ok(vec![
+        Message { author: Author::User, parts },
+        Message { author: Author::Assistant, parts: vec![Part::Text(answer.text.clone())] },
+        Message { author: Author::User, parts: vec![correction] },
+    ])
 }
 
+/// An upper bound of what the turns and the schema count as input.
 pub fn input_bound(
     ask: &Ask<'_>,
     messages: &[Message],

@@ -213,6 +213,18 @@ impl Door {
     }
 }
 
+/// What a whole stream comes to.
+#[cfg(test)]
+pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, String> {
+    let mut reply = C::default();
+    for event in StreamReader::default().read(stream.as_bytes()).map_err(|error| error.to_string())? {
+        if reply.take(&event.name, &event.data)? {
+            break;
+        }
+    }
+    Ok(reply.finish())
+}
+
 fn is_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))

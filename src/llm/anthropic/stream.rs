@@ -166,16 +166,10 @@ fn said(error: &Value) -> String {
 mod tests {
     use super::*;
     use crate::llm::anthropic::response::from_wire;
-    use crate::llm::{StreamReader, Usage};
+    use crate::llm::{Usage, http};
 
     fn collected(stream: &str) -> Result<Option<Response>, String> {
-        let mut streamed = Streamed::default();
-        for event in StreamReader::default().read(stream.as_bytes()).unwrap() {
-            if streamed.take(&event.name, &event.data)? {
-                break;
-            }
-        }
-        Ok(streamed.finish())
+        http::collected::<Streamed>(stream)
     }
 
     const TOOL: &str = include_str!("../../../tests/cassettes/anthropic_stream_tool.sse");

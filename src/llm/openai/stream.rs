@@ -116,17 +116,11 @@ impl Collect for Streamed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::StreamReader;
+    use crate::llm::http;
     use crate::llm::openai::response::from_wire;
 
     fn collected(stream: &str) -> Result<Option<Response>, String> {
-        let mut streamed = Streamed::default();
-        for event in StreamReader::default().read(stream.as_bytes()).unwrap() {
-            if streamed.take(&event.name, &event.data)? {
-                break;
-            }
-        }
-        Ok(streamed.finish())
+        http::collected::<Streamed>(stream)
     }
 
     const TEXT: &str = include_str!("../../../tests/cassettes/openai_stream.sse");

@@ -27,13 +27,13 @@ model: ## Fetch the weights of the in-process demonstration model (93 MB)
 
 demo: setup model ## Ask the committee a question without any key: make demo Q='...'
 	@echo "demo: building; the first time this compiles llama.cpp too and takes some minutes"
-	@cargo build --locked --bin conclave
+	@cargo build --locked --features local --bin conclave
 	@echo "demo: the answer is by a weak 135M model inside this process: it shows how the committee works, not how well"
 	@case "$$Q" in [AaBbCc]) new= ;; *) new=--new ;; esac; \
 		CONCLAVE_CONFIG=llm.config.local.json DATABASE_URL=sqlite://$(DEMO_DB) LOCAL_MODEL_PATH=$(MODEL) \
-		cargo run --locked --quiet --bin conclave -- audit $$new -- "$$Q"
+		cargo run --locked --quiet --features local --bin conclave -- audit $$new -- "$$Q"
 	@echo "demo: if the committee asked a question of its own, answer it with: make demo Q=B"
-	@echo "demo: to see a run again: DATABASE_URL=sqlite://$(DEMO_DB) cargo run -q -- show RUN"
+	@echo "demo: to see a run again: DATABASE_URL=sqlite://$(DEMO_DB) cargo run -q --features local -- show RUN"
 
 test: ## Run everything that CI runs
 	@scripts/test.sh

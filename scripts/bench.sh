@@ -10,7 +10,7 @@ table=${1:-all}
 wanted() { [ "$table" = all ] || [ "$table" = "$1" ]; }
 
 # The service's own tables need no model inside the process.
-service() { cargo bench --locked --quiet --no-default-features --bench service -- "$1"; }
+service() { cargo bench --locked --quiet --bench service -- "$1"; }
 
 crash() {
     local tool

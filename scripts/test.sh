@@ -20,10 +20,10 @@ step() {
     [ "$result" = ok ]
 }
 
-lints() { cargo clippy --locked --workspace --all-targets -- -D warnings; }
+lints() { cargo clippy --locked --workspace --all-targets --features local -- -D warnings; }
 
-# The library without the in-process model and its C++.
-lints_without_model() { cargo clippy --locked -p conclave --no-default-features --lib -- -D warnings; }
+# The default build: without the in-process model and its C++.
+lints_without_model() { cargo clippy --locked -p conclave --lib -- -D warnings; }
 
 dependencies() {
     local tool
@@ -46,9 +46,9 @@ tests() {
 
 with_postgres() {
     local result=0
-    "$1" nextest run --locked --workspace --no-fail-fast || result=1
+    "$1" nextest run --locked --workspace --features local --no-fail-fast || result=1
     printf '\n-- once more, with the journals in PostgreSQL\n'
-    CONCLAVE_TEST_STORE=postgres "$1" nextest run --locked --no-fail-fast -E 'test(/^(act|chat|runs)::/)' || result=1
+    CONCLAVE_TEST_STORE=postgres "$1" nextest run --locked --features local --no-fail-fast -E 'test(/^(act|chat|runs)::/)' || result=1
     return "$result"
 }
 

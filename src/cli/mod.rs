@@ -4,6 +4,7 @@ mod act;
 mod ask;
 mod attach;
 mod backup;
+mod colour;
 mod config;
 mod doctor;
 mod exit;

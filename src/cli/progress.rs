@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::colour::Tone;
 use super::terminal::without_controls;
 use crate::domain::Role;
 use crate::journal::{AgentOutcome, CallResult, Entry, Event, views};
@@ -78,9 +79,12 @@ impl Progress {
                     .judgement
                     .scores
                     .iter()
-                    .map(|s| format!("{} {:.2} {}", s.agent, s.cred, s.status.as_str()))
+                    .map(|s| {
+                        let status = Tone::from(s.status).on_stderr(s.status.as_str());
+                        format!("{} {:.2} {status}", s.agent, s.cred)
+                    })
                     .collect();
-                self.line(&format!("scores     {}", scores.join(", ")));
+                self.print(&format!("scores     {}", scores.join(", ")));
             }
             Event::Synthesized(synthesized) => {
                 let (what, step) = if synthesized.draft.is_some() {
@@ -94,7 +98,8 @@ impl Progress {
             }
             Event::Gated(gated) => {
                 let c = &gated.confidence;
-                self.line(&format!("gate       c_final {:.2}, threshold {:.2}", c.c_final, c.threshold));
+                let c_final = Tone::from(gated.gate).on_stderr(format!("c_final {:.2}", c.c_final));
+                self.print(&format!("gate       {c_final}, threshold {:.2}", c.threshold));
             }
             Event::Accepted(_)
             | Event::Claimed(_)
@@ -109,9 +114,13 @@ impl Progress {
         }
     }
 
-    /// Prints a line above the one that moves.
+    /// Prints a line above the one that moves, without the control characters that a model may have written.
     pub fn line(&self, line: &str) {
-        let line = without_controls(line);
+        self.print(&without_controls(line));
+    }
+
+    /// Prints a line of our own words and colours.
+    fn print(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
             None if !self.silent => eprintln!("{line}"),

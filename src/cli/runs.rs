@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::colour::{Tone, heading};
 use super::exit::{Exit, fail};
 use super::show::open;
 use super::terminal::say;
@@ -10,6 +11,10 @@ use super::terminal::without_controls;
 use crate::config::Env;
 use crate::domain::RunKind;
 use crate::journal::RunFilter;
+
+/// As wide as the lines below them; `c_final` ends where its figures do.
+const HEADINGS: &str =
+    "run                                   accepted (UTC)       mode   state       c_final  USD      message";
 
 #[derive(Debug, Args)]
 pub(super) struct RunsArguments {
@@ -42,6 +47,9 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
     if rows.is_empty() && !arguments.json {
         eprintln!("no runs yet");
     }
+    if !rows.is_empty() && !arguments.json {
+        say(format_args!("{}", heading(HEADINGS)));
+    }
     for row in rows {
         let mode = if row.kind == RunKind::Chat { row.mode.as_str() } else { "act" };
         if arguments.json {
@@ -59,13 +67,14 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
                 .chars()
                 .take(60)
                 .collect();
-            let c_final = row.c_final.map_or("    ".to_owned(), |c| format!("{c:.2}"));
+            let tone = Tone::from(row.state);
+            let c_final = tone.on_stdout(row.c_final.map_or("    ".to_owned(), |c| format!("{c:.2}")));
             say(format_args!(
                 "{}  {}  {:<5}  {:<13}  {c_final}  ${:.4}  {message}",
                 row.id,
                 row.accepted_at.strftime("%Y-%m-%d %H:%M:%S"),
                 mode,
-                row.state.as_str(),
+                tone.on_stdout(row.state.as_str()),
                 row.spent.dollars()
             ));
         }

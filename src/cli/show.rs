@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 
+use super::colour::appendix;
 use super::exit::{Exit, fail};
 use super::terminal::say;
 use super::terminal::without_controls;
@@ -15,6 +16,9 @@ use crate::config::Env;
 use crate::domain::{RunId, RunKind};
 use crate::http::reply_body;
 use crate::journal::{Ending, Event, Store, views};
+
+/// What the audit in a reply begins with.
+const APPENDIX: &str = "\n## Audit appendix\n";
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArguments {
@@ -58,12 +62,14 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
         return Exit::Done;
     }
     print(&format!("> {}\n", row.message.replace('\n', "\n> ")));
+    let gate = events.iter().find_map(|event| if let Event::Gated(gated) = event { Some(gated.gate) } else { None });
     let mut shown = false;
     match ending {
         Some(Ending::Replied { reply }) => {
-            print(&reply.text);
             // The text of an answer in audit and deep ends with the appendix already.
-            shown = reply.text.contains("\n## Audit appendix\n");
+            let (answer, audited) = reply.text.split_at(reply.text.find(APPENDIX).unwrap_or(reply.text.len()));
+            say(format_args!("{}{}", without_controls(answer), appendix(&without_controls(audited), gate)));
+            shown = !audited.is_empty();
         }
         Some(Ending::Failed { detail, .. }) => print(&format!("The run failed: {detail}")),
         Some(Ending::Acted { response, .. }) => print(&super::act::shown(response)),
@@ -71,7 +77,7 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
         None => say(format_args!("The run is {}.", row.state.as_str())),
     }
     if let Some(audit) = audit.filter(|_| !shown && row.kind == RunKind::Chat) {
-        print(&format!("\n{}", audit_markdown(&audit)));
+        say(format_args!("\n{}", appendix(&without_controls(&audit_markdown(&audit)), gate)));
     }
     Exit::Done
 }

@@ -25,6 +25,11 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// The id in the first line below the headings of `conclave runs`.
+fn newest(runs: &str) -> &str {
+    runs.lines().nth(1).unwrap().split_whitespace().next().unwrap()
+}
+
 #[tokio::test]
 async fn without_a_key_it_names_the_variable_and_the_way_out_and_stops() {
     let folder = TempDir::new().unwrap();
@@ -66,7 +71,7 @@ async fn an_audit_shows_progress_reply_and_appendix_and_can_be_shown_and_verifie
         assert!(progress.contains(word), "{word} is missing in {progress}");
     }
     let runs = text(&run(&folder, &["runs"], &provider).await.stdout);
-    let id = runs.split_whitespace().next().unwrap();
+    let id = newest(&runs);
     let shown = text(&run(&folder, &["show", id], &provider).await.stdout);
     assert!(shown.contains(&reply), "the reply and its audit are printed again");
     let proof = run(&folder, &["verify", id], &provider).await;
@@ -79,7 +84,7 @@ async fn an_altered_journal_is_found_out() {
     let folder = TempDir::new().unwrap();
     run(&folder, &["ask", QUESTION], &provider).await;
     let runs = text(&run(&folder, &["runs"], &provider).await.stdout);
-    let id = runs.split_whitespace().next().unwrap().to_owned();
+    let id = newest(&runs).to_owned();
     let path = folder.path().join("data/conclave.db");
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
     let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
@@ -111,6 +116,51 @@ async fn an_altered_journal_is_found_out() {
     let proof = run(&folder, &["verify", &id], &provider).await;
     assert_eq!(proof.status.code(), Some(9));
     assert!(text(&proof.stderr).contains("was altered"), "{}", text(&proof.stderr));
+}
+
+#[tokio::test]
+async fn runs_are_listed_under_headings_that_stand_above_their_columns() {
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    run(&folder, &["ask", QUESTION], &provider).await;
+    let runs = text(&run(&folder, &["runs"], &provider).await.stdout);
+    let (headings, row) = runs.trim_end().split_once('\n').unwrap();
+    let ends = |line: &str, word: &str| line.find(word).unwrap() + word.len();
+    let begins = |line: &str, word: &str| line.find(word).unwrap();
+    assert_eq!(begins(headings, "state"), begins(row, "answered"), "{runs}");
+    assert_eq!(begins(headings, "USD"), begins(row, "$"), "{runs}");
+    assert_eq!(begins(headings, "message"), begins(row, "What"), "{runs}");
+    assert_eq!(ends(headings, "c_final") + 2, begins(row, "$"), "{runs}");
+}
+
+#[tokio::test]
+async fn no_colours_reach_a_pipe() {
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    let audited = run(&folder, &["audit", QUESTION], &provider).await;
+    let runs = run(&folder, &["runs"], &provider).await;
+    let shown = run(&folder, &["show", newest(&text(&runs.stdout))], &provider).await;
+    for output in [audited, runs, shown] {
+        let all = format!("{}{}", text(&output.stdout), text(&output.stderr));
+        assert!(!all.is_empty() && !all.contains('\u{1b}'), "{all:?}");
+    }
+}
+
+#[tokio::test]
+async fn statuses_states_and_the_gate_are_coloured_where_colours_are_shown() {
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    let url = provider.url();
+    // What `console` takes for a terminal in colour.
+    let variables = [("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", url.as_str()), ("CLICOLOR_FORCE", "1")];
+    let audited = conclave(folder.path(), &["audit", QUESTION], &variables).output().await.unwrap();
+    let progress = text(&audited.stderr);
+    assert!(progress.contains("\u{1b}[32mVALID\u{1b}[0m") && progress.contains("\u{1b}[32mc_final "), "{progress:?}");
+    let runs = text(&conclave(folder.path(), &["runs"], &variables).output().await.unwrap().stdout);
+    assert!(runs.contains("\u{1b}[32manswered     \u{1b}[0m"), "{runs:?}");
+    let shown = conclave(folder.path(), &["show", newest(&runs)], &variables).output().await.unwrap();
+    let shown = text(&shown.stdout);
+    assert!(shown.contains("| \u{1b}[32mVALID\u{1b}[0m |") && shown.contains("\u{1b}[32m- c_final: "), "{shown:?}");
 }
 
 #[tokio::test]
@@ -295,7 +345,7 @@ async fn a_reader_that_goes_away_ends_the_program_quietly() {
     let folder = TempDir::new().unwrap();
     run(&folder, &["audit", QUESTION], &provider).await;
     let runs = text(&run(&folder, &["runs"], &provider).await.stdout);
-    let id = runs.split_whitespace().next().unwrap().to_owned();
+    let id = newest(&runs).to_owned();
     let mut child = conclave(folder.path(), &["show", &id], &[]).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().await.unwrap();

@@ -57,6 +57,7 @@ fn guarded() -> [Routes; 3] {
 /// Every route that anybody may use: these say nothing of any run.
 fn open() -> Routes {
     Routes::open()
+        .get("/", reference::root, reference::about_root)
         .get("/health", api::health::health, api::health::about_health)
         .get("/ready", api::health::ready, api::health::about_ready)
         .get("/openapi.json", reference::document, reference::about_document)

@@ -53,9 +53,12 @@ impl Kind {
                 "The body has the wrong shape",
                 "a field is missing, unknown, of the wrong type or not an allowed value",
             ),
-            Kind::WrongParameter => {
-                (400, "wrong-parameter", "A parameter is wrong", "a parameter of the query or a header is wrong")
-            }
+            Kind::WrongParameter => (
+                400,
+                "wrong-parameter",
+                "A parameter is wrong",
+                "a query parameter, `Idempotency-Key` or `Last-Event-ID` is wrong",
+            ),
             Kind::NoToken => {
                 (401, "no-token", "A valid bearer token is needed", "there is no bearer token, or it is not valid")
             }
@@ -73,7 +76,7 @@ impl Kind {
                 404,
                 "no-such-proposal",
                 "There is no such proposal",
-                "no proposal of this user in this place has this id",
+                "no proposal of this user in this guild has this id",
             ),
             Kind::NoSuchPage => (404, "no-such-page", "There is nothing here", "no route has this path"),
             Kind::NoSuchMethod => {
@@ -84,7 +87,7 @@ impl Kind {
                 409,
                 "conflict",
                 "The run's state does not allow it",
-                "the run was cancelled, or has ended and cannot be cancelled",
+                "the run was cancelled, has ended and cannot be cancelled, or has no reply for feedback",
             ),
             Kind::ProposalGone => (
                 409,
@@ -121,7 +124,7 @@ impl Kind {
                 429,
                 "limit-spent",
                 "A spending limit is reached",
-                "the user, the guild or the day has spent what it may",
+                "the cap does not fit into a daily limit; the detail says whose, what is left and when it resets",
             ),
             Kind::RateLimited => (
                 429,
@@ -129,7 +132,12 @@ impl Kind {
                 "Too many requests",
                 "the user asks too often, or too many wrong tokens came from this address",
             ),
-            Kind::Internal => (500, "internal", "Something went wrong inside", "the service has a defect"),
+            Kind::Internal => (
+                500,
+                "internal",
+                "Something went wrong inside",
+                "the service has a defect; the log says more under this id",
+            ),
             Kind::ProviderFailed => (
                 502,
                 "provider-failed",

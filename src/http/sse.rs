@@ -140,7 +140,7 @@ pub(super) fn content(schemas: &mut Schemas) -> Content {
         &[],
     );
     let texts = json!({ "type": "array", "items": text });
-    let events = json!({
+    let mut events = json!({
         "run": object(json!({ "runId": { "type": "string", "format": "uuid" },
                               "mode": { "oneOf": [mode, { "type": "null" }] }, "at": at, "continues": text_or_null }), &[]),
         "plan": object(json!({ "plan": plan, "corrections": texts, "at": at }), &[]),
@@ -156,6 +156,20 @@ pub(super) fn content(schemas: &mut Schemas) -> Content {
         "action": { "$ref": "#/components/schemas/ActionReply" },
         "error": { "$ref": "#/components/schemas/Problem" },
     });
+    for (name, about) in [
+        ("run", "The run was accepted. `continues` is the parent's id."),
+        ("plan", "The plan, and what the service changed in it."),
+        ("round", "A round begins, or is skipped; `agents` only if it begins."),
+        ("agent.started", "The first attempt of an agent in a round."),
+        ("agent.finished", "An agent answered, failed, or its earlier report is used again."),
+        ("score", "The statuses after a round, and the topics in dispute."),
+        ("synthesis", "The master begins to write the reply, or the question instead of it."),
+        ("reply", "The body of the plain response. The last event."),
+        ("action", "Of an action, the body of its response. The last event."),
+        ("error", "A problem. The last event."),
+    ] {
+        events[name]["description"] = json!(about);
+    }
     let names: Vec<&String> = events.as_object().into_iter().flatten().map(|(name, _)| name).collect();
     let event = json!({
         "type": "object",

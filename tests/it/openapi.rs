@@ -228,3 +228,25 @@ async fn the_reference_can_be_read_without_a_token_a_script_or_the_network() {
         assert!(hits.iter().all(|hit| hit.starts_with("https://") && !hit.contains("\"")), "{loaded}: {hits:?}");
     }
 }
+
+#[tokio::test]
+async fn a_browser_at_the_root_is_sent_to_the_reference() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let response = app.client.get(format!("{}/", app.url)).header("Accept", browser).send().await.unwrap();
+    let headers = response.headers();
+    assert_eq!(
+        (response.status().as_u16(), &headers["location"], &headers["vary"]),
+        (303, &"/docs".parse().unwrap(), &"Accept".parse().unwrap())
+    );
+}
+
+#[tokio::test]
+async fn a_program_at_the_root_is_told_that_nothing_is_there() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let (status, problem) = app.get("/").await;
+    assert_eq!((status, &problem["type"]), (404, &json!("urn:conclave:problem:no-such-page")));
+    assert!(problem["detail"].as_str().unwrap().contains("/openapi.json"), "{problem}");
+}

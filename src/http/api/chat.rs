@@ -32,12 +32,14 @@ const OUTCOME: HeaderName = HeaderName::from_static("x-conclave-outcome");
 #[schemars(description = "A question to the committee.")]
 pub(in crate::http) struct ChatBody {
     source: Source,
+    /// ask: one round, no audit. audit: up to two rounds. deep: up to three rounds and the larger cap.
     mode: Mode,
     user: UserBody,
     context: ContextBody,
     /// Counted after trimming. Without NUL.
     #[schemars(length(min = 1, max = 32000), regex(pattern = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"))]
     message: String,
+    /// Images are shown to the visual agent; of other files the models are told name and type.
     #[schemars(length(max = 10))]
     attachments: Option<Vec<AttachmentBody>>,
 }
@@ -49,11 +51,12 @@ pub(in crate::http) struct ChatBody {
 pub(in crate::http) struct UserBody {
     #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
     id: String,
+    /// May be empty.
     #[schemars(length(max = 200), regex(pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$"))]
     name: String,
 }
 
-/// Where in the client it was asked, by the client's own ids. No control characters.
+/// Where in the client it was asked, by the client's own ids. May be `{}`. No control characters.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "Context")]
@@ -75,11 +78,13 @@ const NAMED: &str = r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u0
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "Attachment")]
 struct AttachmentBody {
+    /// No control characters.
     #[schemars(length(min = 1, max = 255), regex(pattern = NAMED))]
     filename: String,
     /// https, on a host of the allowlist; or data.
     #[schemars(url, regex(pattern = "^(https://[A-Za-z0-9]|data:)[!-~]*$"))]
     url: String,
+    /// Printable ASCII. Not held to a list of types: what an image is, its bytes tell.
     #[schemars(length(max = 100), regex(pattern = "^[ -~]*$"))]
     content_type: Option<String>,
 }
@@ -116,6 +121,7 @@ pub(in crate::http) struct MetaBody {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Budget", deny_unknown_fields)]
 struct BudgetBody {
+    /// The most that the run may cost.
     #[schemars(range(min = 0))]
     cap_usd: f64,
     /// What was settled: reported usage at the configured prices, calls of unknown cost at their reservation.
@@ -307,7 +313,8 @@ pub(in crate::http) fn idempotency_key(headers: &HeaderMap) -> Result<Option<Str
     if !fine { Err(wrong()) } else { Ok(Some(key.to_owned())) }
 }
 
-fn wants(headers: &HeaderMap, name: &str, value: &str) -> bool {
+/// Whether a header that holds a list has a value, parameters such as `q=` left aside.
+pub(in crate::http) fn wants(headers: &HeaderMap, name: &str, value: &str) -> bool {
     headers
         .get_all(name)
         .iter()

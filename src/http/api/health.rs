@@ -40,7 +40,7 @@ pub(in crate::http) async fn health() -> Json<Health> {
 
 pub(in crate::http) fn about_ready(schemas: &mut Schemas) -> Operation {
     let content = Content::json(schemas.answer::<Ready>(), json!({ "status": "ready" }));
-    Operation::new("ready", "service", "Whether a run could be taken on")
+    Operation::new("ready", "service", "Whether a run could be accepted")
         .about("The database answers, and every role has a provider. No model is called; `conclave doctor` does that.")
         .answer(200, "It could", vec![content], &[])
         .problems(&[Kind::NotReady])

@@ -27,27 +27,33 @@ pub(in crate::http) struct RunPage {
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
 pub(in crate::http) struct RunSummary {
+    /// The run.
     #[schemars(schema_with = "super::shapes::run_id")]
     pub id: String,
+    /// Where it stands, or how it ended.
     #[schemars(schema_with = "super::shapes::state")]
     pub state: RunState,
-    /// Why it failed.
+    /// Why it failed: `provider`, `deadline`, `budget` or `internal`, then the detail.
     pub cause: Option<String>,
     pub kind: RunKind,
-    /// Null of an action.
+    /// Null for an action.
     pub mode: Option<Mode>,
     pub source: Source,
+    /// The `user.id` of the request.
     pub user_id: String,
+    /// The message of the request, trimmed.
     pub message: String,
     /// The run that this one goes on from.
     #[schemars(schema_with = "super::shapes::run_id_or_null")]
     pub parent: Option<String>,
+    /// Null while there is no reply, and for an action.
     #[serde(rename = "c_final")]
     #[schemars(range(min = 0, max = 1))]
     pub c_final: Option<f64>,
     pub cost: CostBody,
     #[schemars(schema_with = "super::shapes::time")]
     pub accepted_at: String,
+    /// Null while the run is in flight.
     #[schemars(schema_with = "super::shapes::time_or_null")]
     pub finished_at: Option<String>,
 }
@@ -56,8 +62,10 @@ pub(in crate::http) struct RunSummary {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Cost", deny_unknown_fields)]
 pub(in crate::http) struct CostBody {
+    /// The most that the run may cost.
     #[schemars(range(min = 0))]
     pub cap_usd: f64,
+    /// What was settled so far.
     #[schemars(range(min = 0))]
     pub spent_usd: f64,
 }
@@ -71,6 +79,7 @@ pub(in crate::http) struct RunBody {
     pub summary: RunSummary,
     /// The client's own id of the request.
     pub correlation_id: Option<String>,
+    /// The earlier run, and what the user said to it.
     pub continues: Option<Continues>,
     pub timings: Timings,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +89,7 @@ pub(in crate::http) struct RunBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::shapes::audit")]
     pub audit: Option<Value>,
-    /// Of an action: what the client was told.
+    /// For an action: what the client was told.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::act::reply_schema")]
     pub action: Option<Value>,
@@ -92,9 +101,11 @@ pub(in crate::http) struct RunBody {
 pub(in crate::http) struct Timings {
     #[schemars(schema_with = "super::shapes::time")]
     pub accepted_at: String,
+    /// Null while the run is in flight.
     #[schemars(schema_with = "super::shapes::time_or_null")]
     pub finished_at: Option<String>,
     pub total_ms: Option<i64>,
+    /// In the order in which they were sent.
     pub calls: Vec<CallTiming>,
 }
 

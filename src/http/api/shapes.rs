@@ -33,36 +33,52 @@ pub(in crate::http) fn hash(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": "^[0-9a-f]{64}$" })
 }
 
-/// The audit appendix: its parts are named here, and what they hold in docs/api.md. A part that a run did not come to is
-/// null.
+/// The audit appendix. A part that a run did not come to is null.
 pub(in crate::http) fn audit(_: &mut SchemaGenerator) -> Schema {
     let object = json!({ "type": ["object", "null"] });
     let text = json!({ "type": "string" });
     let texts = json!({ "type": "array", "items": text });
     let objects = json!({ "type": ["array", "null"], "items": { "type": "object" } });
-    let disagreements = closed(&[("detected", objects.clone()), ("summary", objects.clone())]);
+    let disagreements =
+        closed(&[("detected", objects.clone(), "By the engine."), ("summary", objects.clone(), "By the master.")]);
     let parts = [
-        ("runId", json!({ "type": "string", "format": "uuid" })),
-        ("continues", object.clone()),
-        ("version", text.clone()),
-        ("configHash", text.clone()),
-        ("promptsHash", text),
-        ("hints", object.clone()),
-        ("plan", object.clone()),
-        ("planObtained", json!({ "type": ["string", "null"] })),
-        ("planCorrections", texts.clone()),
-        ("leftOut", texts),
-        ("agents", json!({ "type": "array", "items": audited_agent() })),
-        ("rounds", json!({ "type": "array", "items": audited_round() })),
-        ("answerGroups", objects.clone()),
-        ("disagreements", disagreements),
-        ("coverage", object.clone()),
-        ("confidence", object.clone()),
-        ("gate", json!({ "enum": ["ship", "ask", null] })),
-        ("synthesis", object.clone()),
-        ("quarantineJustifications", objects),
-        ("executionEstimate", object),
-        ("budget", audited_budget()),
+        ("runId", json!({ "type": "string", "format": "uuid" }), "The run."),
+        ("continues", object.clone(), "The earlier run, and what the user said to it."),
+        ("version", text.clone(), "The service's version."),
+        ("configHash", text.clone(), "Hash of the config."),
+        ("promptsHash", text, "Hash of the prompts."),
+        ("hints", object.clone(), "Task types that rules guessed."),
+        ("plan", object.clone(), "The plan as it was run."),
+        ("planObtained", json!({ "type": ["string", "null"] }), "How the plan came out of the model's text."),
+        ("planCorrections", texts.clone(), "What the service changed in the plan."),
+        ("leftOut", texts, "What the cap had no room for."),
+        ("agents", json!({ "type": "array", "items": audited_agent() }), "The latest outcome of each agent."),
+        (
+            "rounds",
+            json!({ "type": "array", "items": audited_round() }),
+            "Later rounds also have `reviews`, `reviewNotes` and `revisions`.",
+        ),
+        ("answerGroups", objects.clone(), "Final answers that are equal, with their agents."),
+        (
+            "disagreements",
+            disagreements,
+            "By the engine and by the master. Texts and unit ids of discarded outputs are withheld.",
+        ),
+        ("coverage", object.clone(), "The parts of the request, and whether each is covered."),
+        (
+            "confidence",
+            object.clone(),
+            "The terms of c_final, each as estimated, measured and applied, and the threshold.",
+        ),
+        ("gate", json!({ "enum": ["ship", "ask", null] }), "Whether the reply shipped."),
+        (
+            "synthesis",
+            object.clone(),
+            "How it was obtained, corrections, units used, and the rules that the master's own text broke (`brokenRules`).",
+        ),
+        ("quarantineJustifications", objects, "Why quarantined material was used."),
+        ("executionEstimate", object, "O, M, P, E and the totals, unrounded."),
+        ("budget", audited_budget(), "The money of the run and of each call."),
     ];
     let mut schema = closed(&parts);
     if let Value::Object(schema) = &mut schema {
@@ -75,25 +91,37 @@ fn audited_agent() -> Value {
     let text = json!({ "type": ["string", "null"] });
     let count = json!({ "type": "integer", "minimum": 0 });
     closed(&[
-        ("agent", json!({ "type": "string" })),
-        ("outcome", json!({ "enum": ["answered", "failed"] })),
-        ("cause", text.clone()),
-        ("round", json!({ "type": "integer", "minimum": 1 })),
-        ("provider", text.clone()),
-        ("model", text.clone()),
-        ("attempts", count.clone()),
-        ("latencyMs", count.clone()),
-        ("inputTokens", count.clone()),
-        ("outputTokens", count),
-        ("costUsd", json!({ "type": "number", "minimum": 0 })),
-        ("obtained", text.clone()),
-        ("truncated", json!({ "type": "boolean" })),
-        ("reusedFrom", text),
-        ("status", json!({ "enum": ["DISCARD", "QUARANTINE", "VALID"] })),
-        ("cred", json!({ "type": ["number", "null"], "minimum": 0, "maximum": 1 })),
-        ("axes", json!({ "type": ["object", "null"] })),
-        ("fromCode", json!({ "type": ["number", "null"], "minimum": 0, "maximum": 125 })),
-        ("fromPeers", json!({ "type": ["number", "null"] })),
+        ("agent", json!({ "type": "string" }), "Its role."),
+        ("outcome", json!({ "enum": ["answered", "failed"] }), ""),
+        ("cause", text.clone(), "Why it failed."),
+        ("round", json!({ "type": "integer", "minimum": 1 }), "The round of this outcome."),
+        ("provider", text.clone(), "Of its last call."),
+        ("model", text.clone(), "Of its last call."),
+        ("attempts", count.clone(), "Calls in all rounds."),
+        ("latencyMs", count.clone(), "Of all calls."),
+        ("inputTokens", count.clone(), "Of all calls."),
+        ("outputTokens", count, "Of all calls."),
+        ("costUsd", json!({ "type": "number", "minimum": 0 }), "Of all calls."),
+        ("obtained", text.clone(), "How the report came out of the model's text."),
+        ("truncated", json!({ "type": "boolean" }), "The output ended at its token limit."),
+        ("reusedFrom", text, "The run whose report was used again."),
+        ("status", json!({ "enum": ["DISCARD", "QUARANTINE", "VALID"] }), "A failed agent is DISCARD."),
+        (
+            "cred",
+            json!({ "type": ["number", "null"], "minimum": 0, "maximum": 1 }),
+            "The sum of the axes divided by 125.",
+        ),
+        ("axes", json!({ "type": ["object", "null"] }), "Points and features of each axis."),
+        (
+            "fromCode",
+            json!({ "type": ["number", "null"], "minimum": 0, "maximum": 125 }),
+            "Points of all axes that come from checks of the text.",
+        ),
+        (
+            "fromPeers",
+            json!({ "type": ["number", "null"] }),
+            "Points of all axes that come from other agents; may be negative.",
+        ),
     ])
 }
 
@@ -114,32 +142,39 @@ fn audited_budget() -> Value {
     let count = json!({ "type": ["integer", "null"], "minimum": 0 });
     let text = json!({ "type": "string" });
     let call = closed(&[
-        ("call", text.clone()),
-        ("role", text.clone()),
-        ("provider", text.clone()),
-        ("model", text.clone()),
-        ("state", text.clone()),
-        ("reservedUsd", money.clone()),
-        ("reservedInputTokens", count.clone()),
-        ("maxTokens", count.clone()),
-        ("costUsd", money),
-        ("inputTokens", count.clone()),
-        ("outputTokens", count.clone()),
-        ("latencyMs", count),
-        ("promptHash", text),
+        ("call", text.clone(), "The step, such as `r1/solver`; later attempts are `r1/solver#2`."),
+        ("role", text.clone(), ""),
+        ("provider", text.clone(), ""),
+        ("model", text.clone(), ""),
+        ("state", text.clone(), "`answered`, `failed: CAUSE`, `in doubt` or `in flight`."),
+        ("reservedUsd", money.clone(), "The worst case set aside; null for a free call."),
+        ("reservedInputTokens", count.clone(), "The bound of the input in it."),
+        ("maxTokens", count.clone(), "The output tokens in it."),
+        ("costUsd", money, "What was settled."),
+        ("inputTokens", count.clone(), ""),
+        ("outputTokens", count.clone(), ""),
+        ("latencyMs", count, ""),
+        ("promptHash", text, ""),
     ]);
     closed(&[
-        ("capUsd", json!({ "type": "number", "minimum": 0 })),
-        ("spentUsd", json!({ "type": "number", "minimum": 0 })),
-        ("modeCapExceeded", json!({ "type": "boolean" })),
-        ("calls", json!({ "type": "array", "items": call })),
+        ("capUsd", json!({ "type": "number", "minimum": 0 }), "The most that the run may cost."),
+        ("spentUsd", json!({ "type": "number", "minimum": 0 }), "What was settled."),
+        ("modeCapExceeded", json!({ "type": "boolean" }), "A provider billed more for some call than was reserved."),
+        ("calls", json!({ "type": "array", "items": call }), "In the order in which they were sent."),
     ])
 }
 
-/// An object with exactly these fields.
-fn closed(fields: &[(&str, Value)]) -> Value {
-    let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+/// An object with exactly these fields: name, schema, and what it means where the name does not say it.
+fn closed(fields: &[(&str, Value, &str)]) -> Value {
+    let names: Vec<&str> = fields.iter().map(|(name, _, _)| *name).collect();
+    let described = |schema: &Value, about: &str| {
+        let mut schema = schema.clone();
+        if !about.is_empty() {
+            schema["description"] = json!(about);
+        }
+        schema
+    };
     let properties: Map<String, Value> =
-        fields.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
+        fields.iter().map(|(name, schema, about)| ((*name).to_owned(), described(schema, about))).collect();
     json!({ "type": "object", "properties": properties, "required": names, "additionalProperties": false })
 }

@@ -7,12 +7,16 @@ mod page;
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::header::{ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, VARY};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 pub(super) use operation::{Content, Operation, Schemas};
 
+use super::api::chat::wants;
+use super::error::Problem;
+use super::problem_kind::Kind;
 use super::routes::Routes;
 use crate::config::Limits;
 
@@ -31,6 +35,17 @@ impl Reference {
     }
 }
 
+/// Sends a browser to the page. A program has no use for it: a client whose base address is wrong should see an error.
+pub(super) async fn root(headers: HeaderMap) -> Response {
+    let answer = if wants(&headers, ACCEPT.as_str(), "text/html") {
+        (StatusCode::SEE_OTHER, [(LOCATION, "/docs")]).into_response()
+    } else {
+        let detail = "the API is under /api; GET /docs describes it for people, GET /openapi.json for programs";
+        Problem::new(Kind::NoSuchPage, detail).into_response()
+    };
+    ([(VARY, "Accept")], answer).into_response()
+}
+
 pub(super) async fn document(Extension(reference): Extension<Arc<Reference>>) -> Response {
     ([(CONTENT_TYPE, "application/json")], reference.document.clone()).into_response()
 }
@@ -41,16 +56,24 @@ pub(super) async fn page(Extension(reference): Extension<Arc<Reference>>) -> Res
     (headers, reference.page.clone()).into_response()
 }
 
+pub(super) fn about_root(_: &mut Schemas) -> Operation {
+    Operation::new("root", "service", "Redirect a browser to the reference")
+        .about("A browser, which accepts `text/html`, is sent to `/docs`. Any other client gets 404.")
+        .sample(" -H \"Accept: text/html\"")
+        .answer(303, "The reference is at `/docs`", vec![], &["Location"])
+        .problems(&[Kind::NoSuchPage])
+}
+
 pub(super) fn about_document(_: &mut Schemas) -> Operation {
     let schema = json!({ "type": "object", "required": ["openapi", "info", "paths"] });
     let example = json!({ "openapi": "3.1.1", "info": { "title": "Conclave", "version": "0.1.0" }, "paths": {} });
-    Operation::new("openApi", "service", "This description")
+    Operation::new("openApi", "service", "The OpenAPI document")
         .about("The OpenAPI 3.1 document of the service, with the limits that it runs with.")
         .answer(200, "The document", vec![Content::json(schema, example)], &[])
 }
 
 pub(super) fn about_page(_: &mut Schemas) -> Operation {
-    Operation::new("docs", "service", "The reference, to be read")
+    Operation::new("docs", "service", "The reference as a page")
         .about("This document as one page. It loads nothing else and needs no script.")
         .answer(200, "The page", vec![Content::text("text/html")], &[])
 }
@@ -124,7 +147,7 @@ fn headers() -> Value {
             false,
             json!({ "enum": ["answered", "clarification", "heuristic"] }),
         ),
-        "Location": header("The run.", true, json!({ "type": "string", "format": "uri-reference" })),
+        "Location": header("The run, or the page.", true, json!({ "type": "string", "format": "uri-reference" })),
         "Preference-Applied": header("The preference that was honoured.", true, json!({ "const": "respond-async" })),
         "Retry-After": header("Seconds after which to try again.", true, json!({ "type": "integer", "minimum": 0 })),
         "WWW-Authenticate": header("The scheme to use.", true, text()),

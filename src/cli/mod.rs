@@ -101,6 +101,11 @@ enum Command {
     },
 }
 
+/// The command line with all its commands and flags, for completions and the reference (`docs/cli.md`).
+pub fn command_line() -> clap::Command {
+    Arguments::command()
+}
+
 /// Reads the command line and does what it says.
 pub async fn run() -> Exit {
     let arguments = match Arguments::try_parse() {
@@ -137,7 +142,7 @@ pub async fn run() -> Exit {
         Command::Health(arguments) => health::run(&env, arguments).await,
         Command::Completions { shell } => {
             let mut script = vec![];
-            clap_complete::generate(shell, &mut Arguments::command(), "conclave", &mut script);
+            clap_complete::generate(shell, &mut command_line(), "conclave", &mut script);
             terminal::say(format_args!("{}", String::from_utf8_lossy(&script).trim_end()));
             Exit::Done
         }

@@ -18,6 +18,7 @@ mod chat;
 mod cli;
 mod crash;
 mod database_trouble;
+mod docs;
 mod faults;
 mod fuzz_replay;
 mod hostile;

@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, reason = "shared by many tests, of which each uses a part")]
 
 pub mod acting;
+pub mod api_tables;
 pub mod app;
 pub mod daemon;
 mod dialect;

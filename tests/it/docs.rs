@@ -1,0 +1,129 @@
+//! The parts of the documentation that are made from the program, and that what else it names is there.
+//!
+//! `UPDATE_DOCS=1 cargo nextest run -E 'test(/^docs::/)'` writes them again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use conclave::config::Limits;
+use conclave::{cli, http};
+use regex::Regex;
+
+use crate::support::api_tables::ApiTables;
+
+/// A file of the repository.
+fn path(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
+}
+
+fn read(file: &str) -> String {
+    fs::read_to_string(path(file)).unwrap()
+}
+
+/// Compares a generated file with what stands in the repository, or writes it there if `UPDATE_DOCS` is set.
+pub fn held(file: &str, generated: &str) {
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(path(file), generated).unwrap();
+    }
+    let stale = format!("{file} is stale; to write it again: UPDATE_DOCS=1 cargo nextest run -E 'test(/^docs::/)'");
+    assert!(read(file) == generated, "{stale}");
+}
+
+#[test]
+fn the_command_line_reference_is_that_of_the_program() {
+    let mut text = "# Command line\n\n<!-- Generated from the program. To write it again: \
+                    UPDATE_DOCS=1 cargo nextest run -E 'test(/^docs::/)' -->\n\n\
+                    What `--help` prints, for each command. The exit codes stand under the first one. Progress, warnings and \
+                    errors go to\nstandard error; replies and `--json` go to standard output.\n"
+        .to_owned();
+    // The width keeps the lines from following that of a terminal.
+    let mut all = cli::command_line().term_width(110);
+    all.build();
+    describe(&mut all, &mut text);
+    held("docs/cli.md", &text);
+}
+
+/// The help of a command, then of its subcommands.
+fn describe(command: &mut clap::Command, text: &mut String) {
+    let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
+    let help = command.render_long_help().to_string();
+    let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+    text.push_str(&format!("\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n")));
+    let shown = |command: &&mut clap::Command| !command.is_hide_set() && command.get_name() != "help";
+    for subcommand in command.get_subcommands_mut().filter(shown) {
+        describe(subcommand, text);
+    }
+}
+
+#[test]
+fn the_tables_of_the_api_reference_are_those_of_the_openapi_document() {
+    let tables = ApiTables::of(http::document(&Limits::default()));
+    let marked = Regex::new(r"(?s)(<!-- generated: ([^\n]*?) -->\n).*?(\n<!-- end -->)").unwrap();
+    let text = read("docs/api.md");
+    assert!(marked.find_iter(&text).count() >= 10, "the marks are there");
+    let made = marked.replace_all(&text, |found: &regex::Captures<'_>| {
+        format!("{}{}{}", &found[1], tables.make(&found[2]), &found[3])
+    });
+    held("docs/api.md", &made);
+}
+
+#[test]
+fn every_metric_stands_in_the_operations_guide_and_no_other() {
+    let source = read("src/app/meters.rs");
+    let described = Regex::new(r#"describe_\w+!\(\s*"(\w+)""#).unwrap();
+    let described: Vec<&str> = described.captures_iter(&source).map(|found| found.extract::<1>().1[0]).collect();
+    assert!(described.len() > 25, "{described:?}");
+    let guide = read("docs/operations.md");
+    let named = Regex::new(r"`(conclave_\w+)").unwrap();
+    let named: Vec<&str> = named.captures_iter(&guide).map(|found| found.extract::<1>().1[0]).collect();
+    let missing: Vec<_> = described.iter().filter(|name| !named.contains(name)).collect();
+    let unknown: Vec<_> = named.iter().filter(|name| !described.contains(name)).collect();
+    assert!(missing.is_empty() && unknown.is_empty(), "missing: {missing:?}, unknown: {unknown:?}");
+}
+
+#[test]
+fn every_link_between_the_documents_leads_somewhere() {
+    let link = Regex::new(r"\]\(([^)\s]+)\)").unwrap();
+    let mut followed = 0;
+    for file in documents() {
+        let text = read(&file);
+        let folder = Path::new(&file).parent().unwrap();
+        for target in link.captures_iter(&text).map(|found| found.extract::<1>().1[0].to_owned()) {
+            if target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            let (to, anchor) = target.split_once('#').unwrap_or((&target, ""));
+            let to = if to.is_empty() { PathBuf::from(&file) } else { folder.join(to) };
+            let there = path(to.to_str().unwrap());
+            assert!(there.exists(), "{file}: {target}");
+            if !anchor.is_empty() {
+                let headings = fs::read_to_string(there).unwrap();
+                assert!(anchors(&headings).contains(&anchor.to_owned()), "{file}: {target}");
+            }
+            followed += 1;
+        }
+    }
+    assert!(followed > 30, "{followed} links");
+}
+
+/// The Markdown files for people, relative to the root.
+fn documents() -> Vec<String> {
+    let mut files = vec![];
+    for folder in ["", "docs", "docs/adr"] {
+        for entry in fs::read_dir(path(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".md") {
+                files.push(if folder.is_empty() { name } else { format!("{folder}/{name}") });
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The anchors that a page of GitHub gives its headings.
+fn anchors(text: &str) -> Vec<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    headings.map(|heading| heading.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
+}

@@ -168,7 +168,9 @@ pub(super) fn content(schemas: &mut Schemas) -> Content {
         ("action", "Of an action, the body of its response. The last event."),
         ("error", "A problem. The last event."),
     ] {
-        events[name]["description"] = json!(about);
+        if let Some(Value::Object(event)) = events.get_mut(name) {
+            event.insert("description".into(), json!(about));
+        }
     }
     let names: Vec<&String> = events.as_object().into_iter().flatten().map(|(name, _)| name).collect();
     let event = json!({

@@ -169,8 +169,10 @@ fn closed(fields: &[(&str, Value, &str)]) -> Value {
     let names: Vec<&str> = fields.iter().map(|(name, _, _)| *name).collect();
     let described = |schema: &Value, about: &str| {
         let mut schema = schema.clone();
-        if !about.is_empty() {
-            schema["description"] = json!(about);
+        if let Value::Object(schema) = &mut schema
+            && !about.is_empty()
+        {
+            schema.insert("description".into(), json!(about));
         }
         schema
     };

@@ -1,6 +1,4 @@
-//! The parts of the documentation that are made from the program, and that what else it names is there.
-//!
-//! `UPDATE_DOCS=1 cargo nextest run -E 'test(/^docs::/)'` writes them again.
+//! Holds the documentation against the program: generated parts, metrics and links.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +8,9 @@ use conclave::{cli, http};
 use regex::Regex;
 
 use crate::support::api_tables::ApiTables;
+
+/// Writes every generated document again.
+const AGAIN: &str = "UPDATE_DOCS=1 cargo nextest run -E 'test(/^docs::/) or test(published_schemas)'";
 
 /// A file of the repository.
 fn path(file: &str) -> PathBuf {
@@ -25,17 +26,16 @@ pub fn held(file: &str, generated: &str) {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(path(file), generated).unwrap();
     }
-    let stale = format!("{file} is stale; to write it again: UPDATE_DOCS=1 cargo nextest run -E 'test(/^docs::/)'");
-    assert!(read(file) == generated, "{stale}");
+    assert!(read(file) == generated, "{file} is stale; to write it again: {AGAIN}");
 }
 
 #[test]
 fn the_command_line_reference_is_that_of_the_program() {
-    let mut text = "# Command line\n\n<!-- Generated from the program. To write it again: \
-                    UPDATE_DOCS=1 cargo nextest run -E 'test(/^docs::/)' -->\n\n\
-                    What `--help` prints, for each command. The exit codes stand under the first one. Progress, warnings and \
-                    errors go to\nstandard error; replies and `--json` go to standard output.\n"
-        .to_owned();
+    let mut text = format!(
+        "# Command line\n\n<!-- Generated from the program. To write it again: {AGAIN} -->\n\n\
+         What `--help` prints, for each command. The exit codes stand under the first one. Progress, warnings and errors go to\n\
+         standard error; replies and `--json` go to standard output.\n"
+    );
     // The width keeps the lines from following that of a terminal.
     let mut all = cli::command_line().term_width(110);
     all.build();

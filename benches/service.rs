@@ -333,7 +333,7 @@ async fn all_at_once<F: Future<Output = u16>>(path: impl Fn(usize) -> F) -> Meas
 async fn pure_path(client: &LoopbackClient, url: String) -> u16 {
     let call = |step: &'static str| {
         let body = json!({
-            "model": "claude-haiku-4-5", "max_tokens": 1200, "system": "You answer.",
+            "model": "claude-haiku-5-5", "max_tokens": 1200, "system": "You answer.",
             "messages": [{ "role": "user", "content": QUESTION }],
         });
         let request = client

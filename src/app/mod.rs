@@ -437,7 +437,7 @@ fn secrets(config: &Config) -> Vec<SecretString> {
     let passwords = config.providers.values().filter_map(|p| p.base_url.as_ref()?.password().map(SecretString::from));
     let database = url::Url::parse(config.database_url.expose_secret()).ok();
     let database = database.as_ref().and_then(url::Url::password).map(SecretString::from);
-    let keys = config.providers.values().filter_map(|p| p.api_key.clone());
+    let keys = config.providers.values().flat_map(|p| p.api_key.iter().chain(&p.secrets).cloned());
     keys.chain(passwords).chain(config.token.clone()).chain(database).collect()
 }
 
@@ -487,6 +487,8 @@ async fn models(config: &Config) -> Result<Registry, StartError> {
             },
             seeding: Seeding::Omit,
             stream: provider.stream,
+            headers: provider.headers.clone(),
+            proxy: provider.proxy.clone(),
         })
     });
     let mut registry = Registry::new(specs)?.with_breaker(breaker(config));

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::attach::attachment;
 use super::exit::{Exit, fail};
 use super::progress::Progress;
-use super::remote;
 use super::terminal::say;
 use super::terminal::{quoted, without_controls};
+use super::{remote, seats};
 use crate::app::{App, Rejected, Submission};
 use crate::clock::Clock;
 use crate::config::{self, Env};
@@ -105,6 +105,9 @@ async fn here(env: &Env, question: Question, arguments: &AskArguments, mut progr
         Ok(config) => config,
         Err(problems) => return fail(Exit::Configuration, problems),
     };
+    for notice in seats::notices(&config, Clock::System.now()) {
+        progress.line(&notice);
+    }
     let window = config.policy.clarification_window;
     let app = match App::start(config, Clock::System).await {
         Ok(app) => app,

@@ -4,9 +4,10 @@ use clap::Subcommand;
 
 use super::exit::{Exit, fail};
 use super::terminal::say;
+use crate::clock::Clock;
 use crate::committee::{FinalSynthesis, OrchestrationPlan, PeerReview, Revision};
-use crate::config::{self, Env, Limits, OutputForm};
-use crate::domain::{AgentReport, Usd};
+use crate::config::{self, Env, Limits, OutputForm, RoleModel};
+use crate::domain::{AgentReport, Price, Usd};
 use crate::http;
 
 #[derive(Debug, Subcommand)]
@@ -61,19 +62,12 @@ pub(super) fn run(env: &Env, command: &ConfigCommand) -> Exit {
         ConfigCommand::Check => match config::load(env) {
             Err(problems) => fail(Exit::Configuration, problems),
             Ok(config) => {
-                say(format_args!("the configuration is good ({})", env.get_or("CONCLAVE_CONFIG", "llm.config.json")));
-                for warning in &config.warnings {
+                say(format_args!("the configuration is good ({})", config.source));
+                for warning in config.warnings.iter().chain(&config.retirements(Clock::System.now())) {
                     eprintln!("conclave: warning: {warning}");
                 }
                 for (role, model) in &config.roles {
-                    let price =
-                        model.price.map_or("free".to_owned(), |p| format!("${} in, ${} out", p.input, p.output));
-                    let form = if model.output == OutputForm::Text { ", plain text" } else { "" };
-                    let tokens = model.max_tokens;
-                    say(format_args!(
-                        "  {role:<11} {} at {} ({price} per million tokens, {tokens} out{form})",
-                        model.model, model.provider
-                    ));
+                    say(format_args!("  {role:<11} {}", described(model)));
                 }
                 say(format_args!(
                     "  caps        {} in ask and audit, {} in deep",
@@ -99,4 +93,19 @@ pub(super) fn run(env: &Env, command: &ConfigCommand) -> Exit {
             }
         },
     }
+}
+
+/// A role's model, where it is asked, what it costs and how.
+fn described(model: &RoleModel) -> String {
+    let price = match model.price {
+        Some(price) if price != Price::FREE => {
+            format!("${} in, ${} out per million tokens", price.rate.input, price.rate.output)
+        }
+        _ => "free".to_owned(),
+    };
+    let effort = model.effort.map(|effort| format!(", effort {effort}")).unwrap_or_default();
+    let form = if model.output == OutputForm::Text { ", plain text" } else { "" };
+    let fallback = model.fallback.as_ref().map(|model| format!("; else {} at {}", model.model, model.provider));
+    let (id, provider, tokens) = (&model.model, &model.provider, model.max_tokens);
+    format!("{id} at {provider} ({price}, {tokens} tokens out{effort}{form}){}", fallback.unwrap_or_default())
 }

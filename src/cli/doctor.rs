@@ -1,24 +1,28 @@
-//! `conclave doctor`: probes every role's model as a run would use it.
+//! `conclave doctor`: probes every role's model the way a run uses it, with the same limit, effort and schema.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::exit::{Exit, fail};
 use super::terminal::say;
+use super::{remote, seats};
 use crate::app::App;
 use crate::clock::Clock;
+use crate::committee;
 use crate::config::{self, Env, OutputForm, RoleModel};
-use crate::llm::{Author, ChatRequest, Message, Part, Schema, structured};
+use crate::domain::is_same_model;
+use crate::llm::{Author, ChatRequest, Message, Part, Schema, Stop, structured};
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArguments {
     /// Only look at the configuration and the database; call no model.
     #[arg(long)]
-    offline: bool,
+    pub offline: bool,
 }
 
 /// What a model is asked to write.
@@ -29,12 +33,16 @@ struct Probe {
     sum: u32,
 }
 
-pub(super) async fn run(env: &Env, arguments: &DoctorArguments) -> Exit {
+pub(super) async fn run(env: &Env, offline: bool) -> Exit {
     let config = match config::load(env) {
         Ok(config) => config,
         Err(problems) => return fail(Exit::Configuration, problems),
     };
-    say(format_args!("configuration  ok"));
+    say(format_args!("configuration  ok ({})", config.source));
+    say(format_args!("models         {}", seats::line(&config)));
+    for warning in config.warnings.iter().chain(&config.retirements(Clock::System.now())) {
+        say(format_args!("warning        {warning}"));
+    }
     let app = match App::start(config, Clock::System).await {
         Ok(app) => app,
         Err(error) => return fail(Exit::from(&error), error),
@@ -43,33 +51,40 @@ pub(super) async fn run(env: &Env, arguments: &DoctorArguments) -> Exit {
         return fail(Exit::Unexpected, error);
     }
     say(format_args!("database       ok"));
-    if arguments.offline {
+    if offline {
         return Exit::Done;
     }
-    // Roles that share a model share its probe.
-    let mut probes: BTreeMap<(String, String, bool), (Vec<String>, RoleModel)> = BTreeMap::new();
+    // Roles that share a model and its settings share its probe.
+    let mut probes: BTreeMap<String, (Vec<String>, RoleModel)> = BTreeMap::new();
     for (role, model) in &app.config.roles {
         for (i, model) in std::iter::successors(Some(model), |m| m.fallback.as_deref()).enumerate() {
-            let key = (model.provider.clone(), model.model.clone(), model.output == OutputForm::Text);
+            let key = format!("{} {} {:?} {:?}", model.provider, model.model, model.output, model.settings());
             let name = if i == 0 { role.to_string() } else { format!("{role} (fallback)") };
-            probes.entry(key).or_insert_with(|| (vec![], model.clone())).0.push(name);
+            let (roles, widest) = probes.entry(key).or_insert_with(|| (vec![], model.clone()));
+            roles.push(name);
+            widest.max_tokens = widest.max_tokens.max(model.max_tokens);
         }
     }
     let mut sick = 0;
-    for ((provider, id, _), (roles, model)) in probes {
+    for (roles, model) in probes.into_values() {
         let started = Instant::now();
         let verdict = probe(&app, &model).await;
         let ms = started.elapsed().as_millis();
-        let roles = roles.join(", ");
+        let (roles, provider, id) = (roles.join(", "), &model.provider, &model.model);
+        let effort = model.effort.map(|effort| format!(", effort {effort}")).unwrap_or_default();
         match verdict {
-            Ok(how) => say(format_args!("{provider:<14} ok      {id} for {roles}: {how}, {ms} ms")),
+            Ok(how) => say(format_args!("{provider:<14} ok      {id} for {roles}: {how}{effort}, {ms} ms")),
             Err(why) => {
                 sick += 1;
-                say(format_args!("{provider:<14} FAILED  {id} for {roles}: {why}, {ms} ms"));
+                say(format_args!("{provider:<14} FAILED  {id} for {roles}: {why}{effort}, {ms} ms"));
             }
         }
     }
-    if sick == 0 { Exit::Done } else { fail(Exit::Provider, format!("{sick} of the models cannot be used")) }
+    if let Err(why) = ollama_context(&app).await {
+        sick += 1;
+        say(format_args!("ollama         FAILED  {why}"));
+    }
+    if sick == 0 { Exit::Done } else { fail(Exit::Provider, format!("{sick} of the checks failed")) }
 }
 
 async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
@@ -82,21 +97,68 @@ async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
         system: "You add numbers. Answer with the JSON object that is asked for, or else with the number.".into(),
         messages: vec![Message { author: Author::User, parts: vec![Part::Text("What is 2 + 3?".into())] }],
         schema: (!text).then(|| Schema { name: "probe".into(), value: schema.clone() }),
-        max_tokens: 64,
-        temperature: model.temperature,
+        max_tokens: model.max_tokens,
+        settings: model.settings(),
         seed: 1,
         timeout: app.config.policy.call_timeout,
     };
     let reply = chat.chat(&request).await.map_err(|error| error.to_string())?;
+    if reply.text.trim().is_empty() {
+        return Err(match reply.stop {
+            Stop::MaxTokens => {
+                format!("it spent all {} tokens thinking: raise maxTokens or lower effort", model.max_tokens)
+            }
+            Stop::End | Stop::Refusal | Stop::Other => "it wrote nothing".into(),
+        });
+    }
+    let served = match reply.model.as_deref() {
+        Some(served) if !is_same_model(&model.model, served) => format!(", but {served} answered in its place"),
+        _ => String::new(),
+    };
+    let usage =
+        if reply.usage.is_some() { "" } else { ", but it reports no usage: calls are settled at their worst case" };
     if text {
-        return if reply.text.trim().is_empty() { Err("it wrote nothing".into()) } else { Ok("plain text".into()) };
+        return Ok(format!("plain text{served}{usage}"));
     }
     let parsed = structured::parse::<Probe>(&reply.text, &schema).map_err(|problems| {
         let first = problems.first().map(ToString::to_string).unwrap_or_default();
         format!("its JSON is not valid: {first}")
     })?;
     let how = if parsed.clean { "clean JSON" } else { "JSON that had to be extracted" };
-    let usage =
-        if reply.usage.is_some() { "" } else { ", but it reports no usage: calls are settled at their worst case" };
-    Ok(format!("{how}{usage}"))
+    Ok(format!("{how}{served}{usage}"))
+}
+
+/// Ollama cuts what does not fit into the context that it loaded a model with, and says nothing. Its list of loaded
+/// models tells how long that is.
+async fn ollama_context(app: &App) -> Result<(), String> {
+    let Some(address) = app.config.providers.get("ollama").and_then(|provider| provider.base_url.clone()) else {
+        return Ok(());
+    };
+    let mut url = address;
+    let path = url.path().trim_end_matches('/').trim_end_matches("/v1").to_owned();
+    url.set_path(&format!("{path}/api/ps"));
+    let client = remote::client().map_err(|error| error.to_string())?;
+    let response = client.get(url).timeout(Duration::from_secs(5)).send().await;
+    // A server that has no such list is not Ollama, and tells nothing of its context.
+    let Ok(Ok(loaded)) = async { Ok::<_, ()>(response.map_err(|_| ())?.json::<Value>().await.map_err(|_| ())) }.await
+    else {
+        return Ok(());
+    };
+    let needed = committee::context_needed(app.committee());
+    for model in loaded.get("models").and_then(Value::as_array).into_iter().flatten() {
+        let name = model.get("name").and_then(Value::as_str).unwrap_or("a model");
+        let used = app.config.roles.values().any(|role| role.provider == "ollama" && is_same_model(&role.model, name));
+        let Some(context) = model.get("context_length").and_then(Value::as_u64).filter(|_| used) else { continue };
+        if context < needed {
+            return Err(format!(
+                "{name} is loaded with a context of {context} tokens, and a run needs about {needed}: start Ollama with \
+                 OLLAMA_CONTEXT_LENGTH={}",
+                needed.next_power_of_two()
+            ));
+        }
+        say(format_args!(
+            "ollama         ok      {name} has a context of {context} tokens; a run needs about {needed}"
+        ));
+    }
+    Ok(())
 }

@@ -12,6 +12,7 @@ mod export;
 mod feedback;
 mod health;
 mod import;
+mod init;
 mod progress;
 mod prune;
 mod quote;
@@ -20,6 +21,7 @@ mod replay;
 mod report;
 mod runs;
 mod score;
+mod seats;
 mod serve;
 mod show;
 mod terminal;
@@ -39,6 +41,10 @@ pub use exit::Exit;
 #[derive(Debug, Parser)]
 #[command(name = "conclave", version, max_term_width = 110, after_long_help = exit::HELP)]
 struct Arguments {
+    /// The config: a file, or the name of a built-in one (anthropic, openai, xai, openrouter, ollama, mixed, local). As
+    /// CONCLAVE_CONFIG.
+    #[arg(long, global = true, value_name = "FILE|NAME")]
+    config: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -85,6 +91,8 @@ enum Command {
         #[command(subcommand)]
         command: token::TokenCommand,
     },
+    /// Write a config and `.env` for the provider whose key is set or given, and probe its models.
+    Init(init::InitArguments),
     /// Check the configuration, or print its schema.
     Config {
         #[command(subcommand)]
@@ -115,7 +123,10 @@ pub async fn run() -> Exit {
             return if error.use_stderr() { Exit::Usage } else { Exit::Done };
         }
     };
-    let env = Env::load();
+    let mut env = Env::load();
+    if let Some(config) = &arguments.config {
+        env = env.with("CONCLAVE_CONFIG", config);
+    }
     let quiet = !matches!(arguments.command, Command::Serve);
     app::init_telemetry(&env, if quiet { "warn" } else { "info" });
     match arguments.command {
@@ -138,7 +149,8 @@ pub async fn run() -> Exit {
         Command::Backup(arguments) => backup::run(&env, arguments).await,
         Command::Token { command } => token::run(&env, command).await,
         Command::Config { command } => config::run(&env, &command),
-        Command::Doctor(arguments) => doctor::run(&env, &arguments).await,
+        Command::Init(arguments) => init::run(&env, &arguments).await,
+        Command::Doctor(arguments) => doctor::run(&env, arguments.offline).await,
         Command::Health(arguments) => health::run(&env, arguments).await,
         Command::Completions { shell } => {
             let mut script = vec![];

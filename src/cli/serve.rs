@@ -7,6 +7,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::{Exit, fail};
+use super::seats;
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{self, Env};
@@ -23,9 +24,13 @@ pub(super) async fn run(env: &Env) -> Exit {
         Ok(config) => config,
         Err(problems) => return fail(Exit::Configuration, problems),
     };
-    for warning in &config.warnings {
+    for warning in config.warnings.iter().chain(&config.retirements(Clock::System.now())) {
         tracing::warn!("{warning}");
     }
+    if let Some(notice) = &config.notice {
+        tracing::info!("{notice}");
+    }
+    tracing::info!(config = config.source, "models: {}", seats::line(&config));
     let patience = config.policy.deep_deadline;
     let bind = config.bind;
     let app = match App::start(config, Clock::System).await {

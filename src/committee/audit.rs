@@ -174,6 +174,7 @@ fn agent(facts: &Facts<'_>, finished: &AgentFinished) -> Value {
         sum.calls += one.calls;
         sum.input_tokens = sum.input_tokens.saturating_add(one.input_tokens);
         sum.output_tokens = sum.output_tokens.saturating_add(one.output_tokens);
+        sum.thinking_tokens = sum.thinking_tokens.saturating_add(one.thinking_tokens);
         sum.latency_ms = sum.latency_ms.saturating_add(one.latency_ms);
         sum.cost += one.cost;
         sum
@@ -190,10 +191,13 @@ fn agent(facts: &Facts<'_>, finished: &AgentFinished) -> Value {
         "round": finished.round,
         "provider": calls.last().map(|c| c.sent.provider.clone()),
         "model": calls.last().map(|c| c.sent.model.clone()),
+        "servedModel": calls.iter().rev().find_map(|c| c.served()),
+        "modelReplaced": calls.iter().any(|c| c.is_replaced()),
         "attempts": totals.calls,
         "latencyMs": totals.latency_ms,
         "inputTokens": totals.input_tokens,
         "outputTokens": totals.output_tokens,
+        "thinkingTokens": totals.thinking_tokens,
         "costUsd": totals.cost.dollars(),
         "obtained": obtained,
         "truncated": truncated,
@@ -237,6 +241,9 @@ fn budget(facts: &Facts<'_>) -> Value {
                 "role": call.sent.role,
                 "provider": call.sent.provider,
                 "model": call.sent.model,
+                "servedModel": call.served(),
+                "modelReplaced": call.is_replaced(),
+                "effort": call.sent.effort,
                 "state": call.state(),
                 "reservedUsd": call.sent.reserved.as_ref().map(|r| r.amount.dollars()),
                 "reservedInputTokens": call.sent.reserved.as_ref().map(|r| r.input_tokens),
@@ -244,6 +251,7 @@ fn budget(facts: &Facts<'_>) -> Value {
                 "costUsd": settled.map(|s| s.cost.dollars()),
                 "inputTokens": usage.map(|u| u.all_input()),
                 "outputTokens": usage.map(|u| u.output),
+                "thinkingTokens": usage.map(|u| u.thinking),
                 "latencyMs": settled.map(|s| s.latency_ms),
                 "promptHash": call.sent.prompt_hash,
             })
@@ -345,9 +353,10 @@ fn findings(text: &mut String, round: &Value) {
 
 fn agents_section(text: &mut String, agents: &[Value]) {
     text.push_str(
-        "\n### Agents\n\n| agent | status | Cred | model | latency | tokens in/out | cost USD | attempts | JSON |\n",
+        "\n### Agents\n\n| agent | status | Cred | model | served | latency | tokens in/out (thinking) | cost USD | attempts | JSON \
+         |\n",
     );
-    text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for a in agents {
         let json = match (a["obtained"].as_str(), a["reusedFrom"].as_str()) {
             (Some(obtained), Some(_)) => format!("{obtained}, reused"),
@@ -356,14 +365,16 @@ fn agents_section(text: &mut String, agents: &[Value]) {
         };
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} ms | {}/{} | {:.5} | {} | {json} |",
+            "| {} | {} | {} | {} | {} | {} ms | {}/{} ({}) | {:.5} | {} | {json} |",
             plain(&a["agent"]),
             plain(&a["status"]),
             a["cred"].as_f64().map_or("none".into(), |c| format!("{c:.3}")),
             cell(&a["model"]),
+            served(a),
             a["latencyMs"],
             a["inputTokens"],
             a["outputTokens"],
+            a["thinkingTokens"],
             a["costUsd"].as_f64().unwrap_or(0.0),
             a["attempts"],
         );
@@ -435,20 +446,24 @@ fn confidence_section(text: &mut String, c: &Value) {
 
 fn budget_section(text: &mut String, budget: &Value) {
     text.push_str(
-        "\n### Budget\n\n| call | model | state | reserved USD | cost USD | tokens in/out | latency | prompt |\n",
+        "\n### Budget\n\n| call | model | served | effort | state | reserved USD | cost USD | tokens in/out (thinking) | \
+         latency | prompt |\n",
     );
-    text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for call in budget["calls"].as_array().into_iter().flatten() {
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {}/{} | {} ms | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {}/{} ({}) | {} ms | {} |",
             plain(&call["call"]),
             cell(&call["model"]),
+            served(call),
+            call["effort"].as_str().unwrap_or("-"),
             cell(&call["state"]),
             dollars(&call["reservedUsd"]),
             dollars(&call["costUsd"]),
             call["inputTokens"],
             call["outputTokens"],
+            call["thinkingTokens"],
             call["latencyMs"],
             short(&call["promptHash"])
         );
@@ -460,6 +475,15 @@ fn budget_section(text: &mut String, budget: &Value) {
 
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), |s| s.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The model that answered, with a flag if it is another one than was asked for.
+fn served(row: &Value) -> String {
+    match row["servedModel"].as_str() {
+        None => "not said".to_owned(),
+        Some(_) if row["modelReplaced"] == true => format!("{} **(another model)**", cell(&row["servedModel"])),
+        Some(_) => cell(&row["servedModel"]),
+    }
 }
 
 /// For a table: at most 60 characters, without the sign that ends a cell.

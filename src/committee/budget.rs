@@ -1,12 +1,12 @@
 //! What a call may cost at worst, and how a plan is made to fit under the cap.
 
-use crate::config::{Price, ProviderKind, RoleModel};
-use crate::domain::{Agent, Reservation, Role, Usd};
-use crate::journal::{Tokens, Trimmed};
+use crate::config::{ProviderKind, RoleModel};
+use crate::domain::{Agent, BilledTokens, Reservation, Role, Usd};
+use crate::journal::Trimmed;
 
-/// Bytes per token of our own prompts and schemas, at the least: they are English prose and JSON keys, for which every
-/// common tokenizer needs more than three bytes a token.
-const TRUSTED_BYTES_PER_TOKEN: f64 = 2.5;
+/// Bytes per token of our own prompts and schemas, at the least. They are English prose and JSON keys: tokenizers up to
+/// 2025 need more than three bytes a token for them, those since Claude 4.7 count about 30 % more tokens.
+const TRUSTED_BYTES_PER_TOKEN: f64 = 1.9;
 
 /// How many more tokens another vendor's tokenizer may make of a text than the one that reported its length.
 const TOKENIZER_SPREAD: f64 = 1.3;
@@ -19,9 +19,6 @@ const IMAGE_TOKENS: u64 = 5000;
 
 /// A million dollars: sums of thousands of such settlements still fit into a database's integer.
 const ABSURD_COST: Usd = Usd::from_nanos(1_000_000_000_000_000);
-
-/// Below this many output tokens a call is not worth making.
-pub const LEAST_OUTPUT_TOKENS: u32 = 256;
 
 /// Outputs are shrunk to this share of their usual length before anybody is left out.
 const LEAST_SHARE: f64 = 0.5;
@@ -116,30 +113,19 @@ fn word_bound(word: &[u8]) -> u64 {
 
 /// The worst case of a call; `None` for the in-process model, which costs nothing.
 pub fn worst_case(model: &RoleModel, input: InputBound, max_tokens: u32) -> Option<Reservation> {
-    let price = model.price?;
     let output_tokens = u64::from(max_tokens);
-    let dearest_stable = price.input.max(cache_write(model.kind, price));
-    let amount = Usd::for_tokens(input.stable, dearest_stable)
-        + Usd::for_tokens(input.volatile, price.input)
-        + Usd::for_tokens(output_tokens, price.output);
+    // Anthropic caches what it is told to, which is the stable prefix; others cache by themselves, and anything.
+    let (cacheable, plain) = match model.kind {
+        ProviderKind::Anthropic => (input.stable, input.volatile),
+        ProviderKind::Openai | ProviderKind::Local => (input.total(), 0),
+    };
+    let amount = model.price?.worst(cacheable, plain, output_tokens);
     Some(Reservation { input_tokens: input.total(), output_tokens, amount })
 }
 
 /// What the reported usage costs. Beyond [`ABSURD_COST`] a figure says no more than that the cap is broken.
-pub fn cost(model: &RoleModel, usage: &Tokens) -> Usd {
-    let Some(price) = model.price else { return Usd::ZERO };
-    let cost = Usd::for_tokens(usage.input, price.input)
-        + Usd::for_tokens(usage.cache_read, price.cache_read.unwrap_or(price.input))
-        + Usd::for_tokens(usage.cache_write, cache_write(model.kind, price))
-        + Usd::for_tokens(usage.output, price.output);
-    cost.min(ABSURD_COST)
-}
-
-fn cache_write(kind: ProviderKind, price: Price) -> f64 {
-    price.cache_write.unwrap_or(match kind {
-        ProviderKind::Anthropic => 1.25 * price.input,
-        ProviderKind::Openai | ProviderKind::Local => price.input,
-    })
+pub fn cost(model: &RoleModel, usage: &BilledTokens) -> Usd {
+    model.price.map_or(Usd::ZERO, |price| price.cost(usage).min(ABSURD_COST))
 }
 
 /// A call of the plan as the fitting sees it.
@@ -200,7 +186,7 @@ fn agent_of(role: Role) -> Option<Agent> {
 fn try_fit(agents: &[&Wanted<'_>], synthesis: &Wanted<'_>, share: f64, left: Usd) -> Option<(Vec<(Role, u32)>, Usd)> {
     let shrunk = |wanted: &Wanted<'_>| {
         let usual = wanted.model.max_tokens;
-        ((f64::from(usual) * share) as u32).max(LEAST_OUTPUT_TOKENS.min(usual))
+        ((f64::from(usual) * share) as u32).max(wanted.model.least_tokens())
     };
     let mut max_tokens = vec![];
     let mut total = Usd::ZERO;
@@ -231,6 +217,11 @@ pub fn synthesis_hold(max_tokens: &[(Role, u32)], synthesis: &Wanted<'_>) -> Usd
 mod tests {
     use super::*;
     use crate::config::{OutputForm, PromptSet};
+    use crate::domain::{Effort, Price, Rate, Traits};
+
+    fn flat(input: f64, output: f64, cache_read: Option<f64>) -> Option<Price> {
+        Some(Price { rate: Rate::new(input, output, cache_read, None), long: None })
+    }
 
     fn model(max_tokens: u32, price: Option<Price>) -> RoleModel {
         RoleModel {
@@ -238,17 +229,19 @@ mod tests {
             kind: if price.is_some() { ProviderKind::Openai } else { ProviderKind::Local },
             model: "m".into(),
             max_tokens,
+            effort: None,
             temperature: None,
+            traits: Traits::unknown(),
             output: OutputForm::Json,
             prompts: PromptSet::Full,
             price,
+            retires: None,
             fallback: None,
         }
     }
 
     fn fitted(cap: f64, roles: &[Agent]) -> Option<Fitted> {
-        let price = Price { input: 0.0, output: 10.0, cache_read: None, cache_write: None };
-        let model = model(1000, Some(price));
+        let model = model(1000, flat(0.0, 10.0, None));
         let input = InputBound { stable: 100, volatile: 0 };
         let agents: Vec<Wanted<'_>> =
             roles.iter().map(|a| Wanted { role: Role::Agent(*a), model: &model, input }).collect();
@@ -298,16 +291,25 @@ mod tests {
         let bound = text_bound(&text);
         let known = InputBound::new(0, bound + 100, &[ModelText::of(&text, 1000)], 0);
         assert_eq!(known, InputBound { stable: OVERHEAD_TOKENS, volatile: 100 + 1300 });
-        assert_eq!(InputBound::new(2500, 0, &[], 1).total(), 1000 + IMAGE_TOKENS + OVERHEAD_TOKENS);
+        assert_eq!(InputBound::new(1900, 0, &[], 1).total(), 1000 + IMAGE_TOKENS + OVERHEAD_TOKENS);
     }
 
     #[test]
     fn cache_writes_are_in_the_worst_case() {
-        let price = Price { input: 1.0, output: 0.0, cache_read: Some(0.1), cache_write: None };
-        let claude = RoleModel { kind: ProviderKind::Anthropic, ..model(0, Some(price)) };
+        let claude = RoleModel { kind: ProviderKind::Anthropic, ..model(0, flat(1.0, 0.0, Some(0.1))) };
         let input = InputBound { stable: 1000, volatile: 1000 };
         assert_eq!(worst_case(&claude, input, 0).unwrap().amount, Usd::for_tokens(1000, 2.25));
-        let usage = Tokens { input: 10, cache_read: 100, cache_write: 20, output: 0 };
+        let gpt = model(0, flat(1.0, 0.0, Some(0.1)));
+        assert_eq!(worst_case(&gpt, input, 0).unwrap().amount, Usd::for_tokens(1000, 2.5));
+        let usage = BilledTokens { input: 10, cache_read: 100, cache_write: 20, ..BilledTokens::default() };
         assert_eq!(cost(&claude, &usage), Usd::from_nanos(10_000 + 10_000 + 25_000));
+    }
+
+    #[test]
+    fn a_thinking_model_is_not_shrunk_to_less_than_its_thinking_needs() {
+        let thinking = RoleModel { effort: Some(Effort::Low), ..model(2000, None) };
+        assert_eq!(thinking.least_tokens(), 382);
+        assert_eq!(thinking.limit_for(700), 1044);
+        assert_eq!(model(2000, None).limit_for(700), 700);
     }
 }

@@ -8,14 +8,14 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::budget::{self, InputBound, LEAST_OUTPUT_TOKENS};
+use super::budget::{self, InputBound};
 use super::hedge::{self, OVERTAKEN};
 pub use super::message::Ask;
 use super::message::{Answer, Repair, input_bound, messages, schema_name, text_of};
 use super::{Committee, Failure};
 use crate::config::RoleModel;
-use crate::domain::Obtained;
-use crate::journal::{Call, CallResult, CallSent, CallSettled, CallStop, Retryable, RunContext, Tokens, views};
+use crate::domain::{BilledTokens, Obtained, Role};
+use crate::journal::{Call, CallResult, CallSent, CallSettled, CallStop, Retryable, RunContext, views};
 use crate::llm::{self, ChatReply, ChatRequest, Schema, structured};
 
 /// Of the time that a stage has left, the first attempt at an output takes at most this share.
@@ -25,6 +25,9 @@ const FIRST_SHARE: f64 = 2.0 / 3.0;
 const LEAST_TIME: Duration = Duration::from_millis(200);
 
 pub const OUT_OF_BUDGET: &str = "out of budget";
+
+/// The model used its whole output limit up for thinking and wrote nothing.
+const THOUGHT_AWAY: &str = "thought its limit away";
 
 /// A typed output.
 #[derive(Debug, Clone)]
@@ -68,6 +71,7 @@ impl Unbought {
             || matches!(
                 self.cause.as_str(),
                 "malformed output"
+                    | THOUGHT_AWAY
                     | "cut off"
                     | "empty output"
                     | "refused"
@@ -87,6 +91,12 @@ impl Unbought {
 
     fn empty() -> Self {
         Self::new("empty output", "the model wrote nothing")
+    }
+
+    fn thought_away(role: Role, limit: u32) -> Self {
+        let detail =
+            format!("the model spent all {limit} tokens thinking: raise maxTokens of {role}, or lower its effort");
+        Self::new(THOUGHT_AWAY, detail)
     }
 
     fn no_time() -> Self {
@@ -189,11 +199,15 @@ where
         return Ok(Err(Unbought::new("not configured", format!("no model is configured for {}", ask.role))));
     };
     let purchase = Purchase { run, house, ask, schema: Some(wanted), repair: None, step: ask.step.clone(), once: true };
-    let settled = match Box::pin(purchase.attempt(model, 1, &CancellationToken::new())).await? {
+    let limit = ask.limit(model);
+    let settled = match Box::pin(purchase.attempt((model, limit), 1, &CancellationToken::new())).await? {
         Ok(settled) => settled,
         Err(unbought) => return Ok(Err(unbought)),
     };
     let answer = match settled.result {
+        CallResult::Answered { text, stop } if is_thought_away(&text, stop) => {
+            return Ok(Err(Unbought::thought_away(ask.role, settled.limit)));
+        }
         CallResult::Answered { text, stop } => match accepted(text, stop, settled.usage) {
             Ok(answer) => answer,
             Err(unbought) => return Ok(Err(unbought)),
@@ -254,22 +268,34 @@ async fn buy(
     let Some(mut model) = house.role(ask.role) else {
         return Ok(Err(Unbought::new("not configured", format!("no model is configured for {}", ask.role))));
     };
+    // What a repair has to think about was thought about before.
+    let repairing;
+    if repair.is_some() {
+        repairing = model.with_least_effort();
+        model = &repairing;
+    }
     let step = if repair.is_some() { format!("{}/repair", ask.step) } else { ask.step.clone() };
     let purchase = Purchase { run, house, ask, schema, repair, step, once: false };
     let mut last: Option<Unbought> = None;
     let (mut number, mut tries) = (1u32, 0);
+    // After an answer that was all thinking: the same model with less effort, and another limit.
+    let mut roomier: Option<(RoleModel, u32)> = None;
     loop {
+        let (asked, limit) = match &roomier {
+            Some((model, limit)) => (model, *limit),
+            None => (model, ask.limit(model)),
+        };
         let hedged = number == 1 && repair.is_none() && !purchase.is_known(1);
         let (tried, calls) = if hedged {
-            Box::pin(purchase.race(model)).await?
+            Box::pin(purchase.race(asked, limit)).await?
         } else {
-            (Box::pin(purchase.attempt(model, number, &CancellationToken::new())).await?, 1)
+            (Box::pin(purchase.attempt((asked, limit), number, &CancellationToken::new())).await?, 1)
         };
         let settled = match (tried, &model.fallback) {
             (Ok(settled), _) => settled,
             // A cheaper model may still fit.
             (Err(unbought), Some(fallback)) if unbought.starved => {
-                (model, tries) = (fallback, 0);
+                (model, tries, roomier) = (fallback, 0, None);
                 last.get_or_insert(unbought);
                 continue;
             }
@@ -281,6 +307,12 @@ async fn buy(
         };
         number += calls;
         match settled.result {
+            CallResult::Answered { text, stop } if is_thought_away(&text, stop) => {
+                let cause = Unbought::thought_away(ask.role, settled.limit);
+                let Some(next) = purchase.roomier(asked, settled.limit, number)? else { return Ok(Err(cause)) };
+                roomier = Some(next);
+                last = Some(cause);
+            }
             CallResult::Answered { text, stop, .. } => return Ok(accepted(text, stop, settled.usage)),
             // It died with its process, or its twin was faster, which says nothing against the model.
             CallResult::InDoubt => {}
@@ -293,7 +325,7 @@ async fn buy(
                 match (pause, &model.fallback) {
                     (Some(pause), _) if settled.fresh => tokio::time::sleep(pause).await,
                     (Some(_), _) => {}
-                    (None, Some(fallback)) => (model, tries) = (fallback, 0),
+                    (None, Some(fallback)) => (model, tries, roomier) = (fallback, 0, None),
                     // A twin of the call that failed may have answered.
                     (None, None) if purchase.is_known(number) => {}
                     (None, None) => return Ok(Err(last.unwrap_or_else(Unbought::no_time))),
@@ -303,7 +335,12 @@ async fn buy(
     }
 }
 
-fn accepted(text: String, stop: CallStop, usage: Option<Tokens>) -> Result<Answer, Unbought> {
+/// Whether an answer is no answer: the whole output limit went into thinking.
+fn is_thought_away(text: &str, stop: CallStop) -> bool {
+    stop == CallStop::MaxTokens && text.trim().is_empty()
+}
+
+fn accepted(text: String, stop: CallStop, usage: Option<BilledTokens>) -> Result<Answer, Unbought> {
     if stop == CallStop::Refusal {
         return Err(Unbought::new("refused", "the model declined to answer"));
     }
@@ -313,11 +350,13 @@ fn accepted(text: String, stop: CallStop, usage: Option<Tokens>) -> Result<Answe
 
 struct Settled {
     result: CallResult,
-    usage: Option<Tokens>,
+    usage: Option<BilledTokens>,
     /// Made by this process just now, not read from the journal.
     fresh: bool,
     /// The run's own time left the call less than a call may take.
     clipped: bool,
+    /// The output limit that the call had, in tokens.
+    limit: u32,
 }
 
 /// One output that is being bought.
@@ -355,14 +394,14 @@ impl Purchase<'_> {
 
     /// The first attempt, and beside it a second one if the first takes unusually long and the money allows. Returns how
     /// many attempts were made. A loser is dropped only when the winner's answer is in the journal.
-    async fn race(&self, model: &RoleModel) -> Result<(Result<Settled, Unbought>, u32), Failure> {
+    async fn race(&self, model: &RoleModel, limit: u32) -> Result<(Result<Settled, Unbought>, u32), Failure> {
         let (ended, overtaken) = (CancellationToken::new(), [CancellationToken::new(), CancellationToken::new()]);
         let [stop_first, stop_second] = &overtaken;
         let answered = |tried: &Result<Settled, Unbought>| {
             matches!(tried, Ok(Settled { result: CallResult::Answered { .. }, .. }))
         };
         let first = async {
-            let tried = self.attempt(model, 1, stop_first).await?;
+            let tried = self.attempt((model, limit), 1, stop_first).await?;
             ended.cancel();
             if answered(&tried) {
                 stop_second.cancel();
@@ -380,7 +419,7 @@ impl Purchase<'_> {
                 return Ok(None);
             }
             tracing::info!(step = self.step, model = twin.model, "the call takes unusually long: a second one is made");
-            let tried = self.attempt(twin, 2, stop_second).await?;
+            let tried = self.attempt((twin, self.ask.limit(twin)), 2, stop_second).await?;
             if answered(&tried) {
                 stop_first.cancel();
             }
@@ -398,15 +437,37 @@ impl Purchase<'_> {
     fn can_spare(&self, model: &RoleModel) -> Result<bool, Failure> {
         let messages = messages(self.house, self.ask, model, None)?;
         let bound = input_bound(self.ask, &messages, self.schema, None);
-        let worst = budget::worst_case(model, bound, self.ask.max_tokens.min(model.max_tokens));
+        let worst = budget::worst_case(model, bound, self.ask.limit(model));
         let left = self.run.ledger().left();
         Ok(worst.is_none_or(|reservation| reservation.amount + reservation.amount <= left))
     }
 
-    /// One attempt, made or recalled. `overtaken` drops it.
+    /// How a model that thought its limit away is asked again, as attempt `number`: with its least effort at the same limit;
+    /// if that is what it had, at twice the limit as far as the cap carries it. `None`: there is no better way to ask.
+    fn roomier(&self, model: &RoleModel, limit: u32, number: u32) -> Result<Option<(RoleModel, u32)>, Failure> {
+        let calmer = model.with_least_effort();
+        if calmer.effort != model.effort {
+            return Ok(Some((calmer, limit)));
+        }
+        if limit > self.ask.limit(model) {
+            return Ok(None);
+        }
+        let wanted = limit.saturating_mul(2).min(model.traits.max_output.unwrap_or(u32::MAX));
+        let messages = messages(self.house, self.ask, model, self.repair)?;
+        let bound = input_bound(self.ask, &messages, self.schema, self.repair);
+        let limit = match affordable(self.run, model, bound, wanted) {
+            Some(carried) if carried > limit => carried,
+            // What was decided before a crash stands: the money looks different now.
+            _ if self.is_known(number) => wanted,
+            _ => return Ok(None),
+        };
+        Ok(Some((RoleModel { max_tokens: model.max_tokens.max(limit), ..calmer }, limit)))
+    }
+
+    /// One attempt with an output limit, made or recalled. `overtaken` drops it.
     async fn attempt(
         &self,
-        model: &RoleModel,
+        (model, limit): (&RoleModel, u32),
         number: u32,
         overtaken: &CancellationToken,
     ) -> Result<Result<Settled, Unbought>, Failure> {
@@ -424,10 +485,9 @@ impl Purchase<'_> {
         };
         let messages = messages(house, ask, model, repair)?;
         let bound = input_bound(ask, &messages, schema, repair);
-        let wanted = ask.max_tokens.min(model.max_tokens);
-        let max_tokens = match affordable(run, model, bound, wanted) {
+        let max_tokens = match affordable(run, model, bound, limit) {
             Some(max_tokens) => max_tokens,
-            None if known => wanted,
+            None if known => limit,
             None => {
                 run.refused(&call);
                 return Ok(Err(Unbought::no_money("the cap has no room for the call")));
@@ -441,6 +501,7 @@ impl Purchase<'_> {
             model: model.shown(),
             reserved: budget::worst_case(model, bound, max_tokens),
             max_tokens,
+            effort: model.effort,
             prompt_hash: views::prompt_hash(&ask.prompt.system, &user),
         };
         let request = ChatRequest {
@@ -450,14 +511,17 @@ impl Purchase<'_> {
             messages,
             schema: schema.map(|value| Schema { name: schema_name(&ask.step), value: value.clone() }),
             max_tokens,
-            temperature: model.temperature,
+            settings: model.settings(),
             seed: run.accepted().seed,
             timeout: patience.min(house.policy.call_timeout),
         };
         let outcome = run.call(sent, perform(house, model, &request, overtaken)).await?;
         Ok(match outcome {
             Ok(CallSettled { result, usage, .. }) => {
-                Ok(Settled { result, usage, fresh: !known, clipped: patience < house.policy.call_timeout })
+                let clipped = patience < house.policy.call_timeout;
+                // Of a recalled call the journal knows the limit.
+                let limit = run.sent(&call).map_or(max_tokens, |sent| sent.max_tokens);
+                Ok(Settled { result, usage, fresh: !known, clipped, limit })
             }
             Err(refused) => Err(Unbought::no_money(refused.to_string())),
         })
@@ -469,7 +533,7 @@ async fn perform(house: &Committee, model: &RoleModel, request: &ChatRequest, ov
     let dropped = |detail: &str, cost| {
         let (cause, detail) = (OVERTAKEN.to_owned(), detail.to_owned());
         let result = CallResult::Failed { cause, detail, said: None, retry: Retryable::No };
-        Call { result, usage: None, cost }
+        Call { result, usage: None, cost, served: None }
     };
     if overtaken.is_cancelled() {
         return dropped("its twin answered before it was sent", Some(crate::domain::Usd::ZERO));
@@ -483,23 +547,17 @@ async fn perform(house: &Committee, model: &RoleModel, request: &ChatRequest, ov
         None => Err(llm::Error::Unfit { provider: model.provider.clone(), detail: "it is not running".into() }),
     };
     match reply {
-        Ok(ChatReply { text, stop, usage, .. }) => {
+        Ok(ChatReply { text, stop, usage, model: served, .. }) => {
             let stop = match stop {
                 llm::Stop::End => CallStop::End,
                 llm::Stop::MaxTokens => CallStop::MaxTokens,
                 llm::Stop::Refusal => CallStop::Refusal,
                 llm::Stop::Other => CallStop::Other,
             };
-            let usage = usage.map(|u| Tokens {
-                input: u.input,
-                cache_read: u.cache_read,
-                cache_write: u.cache_write,
-                output: u.output,
-            });
             // An answer of no tokens at all says that nobody counted.
-            let counted = usage.as_ref().filter(|usage| text.is_empty() || **usage != Tokens::default());
+            let counted = usage.as_ref().filter(|usage| text.is_empty() || **usage != BilledTokens::default());
             let cost = counted.map(|usage| budget::cost(model, usage));
-            Call { result: CallResult::Answered { text, stop }, usage, cost }
+            Call { result: CallResult::Answered { text, stop }, usage, cost, served }
         }
         Err(error) => {
             let retry = match error.retry() {
@@ -510,7 +568,7 @@ async fn perform(house: &Committee, model: &RoleModel, request: &ChatRequest, ov
             };
             let cost = if error.may_be_billed() { None } else { Some(crate::domain::Usd::ZERO) };
             let (cause, detail, said) = (error.cause().to_owned(), error.outline(), error.said().map(str::to_owned));
-            Call { result: CallResult::Failed { cause, detail, said, retry }, usage: None, cost }
+            Call { result: CallResult::Failed { cause, detail, said, retry }, usage: None, cost, served: None }
         }
     }
 }
@@ -521,10 +579,11 @@ fn affordable(run: &RunContext, model: &RoleModel, input: InputBound, wanted: u3
     let fits = |tokens: u32| budget::worst_case(model, input, tokens).is_none_or(|r| r.amount <= left);
     let mut tokens = wanted;
     while !fits(tokens) {
-        if tokens <= LEAST_OUTPUT_TOKENS {
+        let least = model.least_tokens();
+        if tokens <= least {
             return None;
         }
-        tokens = (tokens / 4 * 3).max(LEAST_OUTPUT_TOKENS);
+        tokens = (tokens / 4 * 3).max(least);
     }
     Some(tokens)
 }

@@ -10,7 +10,7 @@ use super::desk::Desk;
 use super::invariants::{self, Exhibit, Violation};
 use super::{Committee, Failure, audit, confidence, question, reply, stand_in, synthesize};
 use crate::domain::{Agent, BudgetMeta, Gate, Invalidation, Meta, Outcome, Reply, Status, TaskType};
-use crate::journal::{Broken, Event, Gated, RunContext, Synthesized};
+use crate::journal::{Broken, Event, Gated, RunContext, Synthesized, views};
 
 /// Renders the reply and holds it against the invariants.
 ///
@@ -129,6 +129,7 @@ impl End<'_> {
         }
         let unseen = events.iter().filter_map(|e| if let Event::Hinted(h) = e { Some(&h.unseen) } else { None });
         notes.extend(unseen.flatten().cloned());
+        notes.extend(views::replacements(&events.iter()));
         notes
     }
 

@@ -27,6 +27,7 @@ pub struct Consultation<'a> {
     pub question: &'a str,
     /// What the model is held to. It may be narrower than what is read.
     pub schema: Value,
+    /// Thinking not counted.
     pub max_tokens: u32,
     pub until: Instant,
 }
@@ -78,7 +79,8 @@ where
         prompt,
         images: &[],
         model_texts: vec![],
-        max_tokens,
+        max_tokens: u32::MAX,
+        answer_tokens: Some(max_tokens),
         until,
         hedge: Hedge::Never,
     };

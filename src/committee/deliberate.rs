@@ -429,8 +429,9 @@ impl Table<'_> {
     fn may_write(&self, agent: Agent, share: f64) -> u32 {
         let role = Role::Agent(agent);
         let given = self.trimmed.max_tokens.iter().find(|(r, _)| *r == role).map(|(_, tokens)| *tokens);
-        let given = given.or(self.house.role(role).map(|model| model.max_tokens)).unwrap_or(0);
-        ((f64::from(given) * share) as u32).max(budget::LEAST_OUTPUT_TOKENS.min(given))
+        let Some(model) = self.house.role(role) else { return 0 };
+        let given = given.unwrap_or(model.max_tokens);
+        ((f64::from(given) * share) as u32).max(model.least_tokens().min(given))
     }
 
     /// Why a further round of these agents cannot be paid, if it cannot: the money for the synthesis is set aside.
@@ -506,6 +507,7 @@ impl Table<'_> {
             images: self.images(agent),
             model_texts: texts,
             max_tokens: self.may_write(agent, heard.map_or(1.0, |heard| heard.share)),
+            answer_tokens: None,
             until: self.until,
             hedge: Hedge::WhenLast(missing),
         };

@@ -141,6 +141,7 @@ impl<'a> Desk<'a> {
             images: &[],
             model_texts,
             max_tokens: planned.map_or(master.max_tokens, |(_, tokens)| *tokens),
+            answer_tokens: None,
             // The estimate comes after the synthesis, and a little must be left for the end.
             until: self.house.stage_end(self.run, if step == "estimate" { 0.98 } else { 0.93 }),
             hedge: if step == "estimate" { Hedge::Never } else { Hedge::Critical },

@@ -109,11 +109,11 @@ async fn asked_for(
     let form = desk.house.role(Role::Master).map_or(OutputForm::Json, |master| master.output);
     let out = match form {
         OutputForm::Json => {
-            ask.max_tokens = ask.max_tokens.min(900);
+            ask.answer_tokens = Some(900);
             buy_json::<EstimateOut>(desk.run, desk.house, ask).await?.ok().map(|typed| typed.value)
         }
         OutputForm::Text => {
-            ask.max_tokens = ask.max_tokens.min(260);
+            ask.answer_tokens = Some(260);
             buy_json::<Figures>(desk.run, desk.house, ask).await?.ok().map(|typed| of_figures(typed.value))
         }
     };

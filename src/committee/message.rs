@@ -21,7 +21,10 @@ pub struct Ask<'a> {
     pub images: &'a [Image],
     /// What models wrote inside the prompt.
     pub model_texts: Vec<ModelText>,
+    /// The output limit, thinking included.
     pub max_tokens: u32,
+    /// The most tokens that the answer itself takes: the limit is lower then, with room for thinking in it.
+    pub answer_tokens: Option<u32>,
     /// When the stage must be over, retries and repair included.
     pub until: Instant,
     pub hedge: Hedge<'a>,
@@ -32,6 +35,14 @@ pub struct Answer {
     pub text: String,
     pub stop: CallStop,
     pub tokens: u64,
+}
+
+impl Ask<'_> {
+    /// The output limit of a call to this model, before money is looked at.
+    pub fn limit(&self, model: &RoleModel) -> u32 {
+        let limit = self.max_tokens.min(model.max_tokens);
+        self.answer_tokens.map_or(limit, |visible| limit.min(model.limit_for(visible)))
+    }
 }
 
 impl Answer {

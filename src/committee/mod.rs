@@ -54,7 +54,7 @@ use desk::Desk;
 pub use audit::{markdown as audit_markdown, view as audit_view};
 pub use consultation::{Consultation, consult};
 pub use plan::OrchestrationPlan;
-pub use price::{Quote, quote};
+pub use price::{Quote, context_needed, quote};
 pub use prompts::{Error as PromptError, Prompts};
 pub use rescore::{Replayed, Verdict, replay};
 pub use review::PeerReview;

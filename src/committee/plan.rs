@@ -108,7 +108,8 @@ async fn ask_master(run: &RunContext, house: &Committee, case: &Case, hints: &Hi
         prompt,
         images: &[],
         model_texts: vec![],
-        max_tokens: master.max_tokens.min(MOST_TOKENS),
+        max_tokens: master.max_tokens,
+        answer_tokens: Some(MOST_TOKENS),
         until: house.stage_end(run, 0.45),
         hedge: Hedge::Critical,
     };

@@ -25,6 +25,21 @@ pub struct Quote {
     pub calls: usize,
 }
 
+/// Characters of our own prompts that make one token on average.
+const BYTES_PER_TOKEN: usize = 3;
+
+/// Tokens of a usual question.
+const USUAL_QUESTION: u64 = 2000;
+
+/// How many tokens of context the largest call of a usual run takes: the synthesis, which reads what all agents wrote.
+pub fn context_needed(house: &Committee) -> u64 {
+    let agents = Agent::ALL.into_iter().filter_map(|agent| house.role(Role::Agent(agent)));
+    let read: u64 = agents.map(|model| u64::from(model.max_tokens)).sum();
+    let prompt = (house.prompt_bytes(Role::Master) / BYTES_PER_TOKEN) as u64;
+    let written = house.role(Role::Master).map_or(0, |model| u64::from(model.max_tokens));
+    prompt + USUAL_QUESTION + read + written
+}
+
 /// Quotes a question.
 pub fn quote(house: &Committee, question: &Question) -> Quote {
     let cap = house.policy.cap(question.mode);
@@ -38,7 +53,7 @@ pub fn quote(house: &Committee, question: &Question) -> Quote {
         let Some(model) = house.role(role) else { return Usd::ZERO };
         let images = if role == Role::Agent(Agent::Visual) { question.attachments.len() } else { 0 };
         let mut input = InputBound::new(house.prompt_bytes(role), read, &[ModelText::planned(written)], images);
-        let mut output = most.unwrap_or(model.max_tokens).min(model.max_tokens);
+        let mut output = most.map_or(model.max_tokens, |visible| model.limit_for(visible));
         if usual {
             input.stable = (input.stable as f64 * USUAL_INPUT) as u64;
             input.volatile = (input.volatile as f64 * USUAL_INPUT) as u64;

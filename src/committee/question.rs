@@ -21,7 +21,7 @@ pub async fn ask_only(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     let form = desk.house.role(Role::Master).map_or(OutputForm::Json, |master| master.output);
     let (values, texts) = desk.values();
     let mut ask = desk.ask("question", values, texts)?;
-    ask.max_tokens = ask.max_tokens.min(500);
+    ask.answer_tokens = Some(500);
     desk.run.hold(crate::domain::Usd::ZERO);
     let mut corrections =
         vec!["no synthesis was bought: even the largest bonus could not reach the threshold".to_owned()];

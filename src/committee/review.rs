@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::Failure;
-use super::budget::{self, InputBound, LEAST_OUTPUT_TOKENS};
+use super::budget::{self, InputBound};
 use super::call::{Ask, buy_json};
 use super::case::Case;
 use super::contested::{Claim, one_line};
@@ -225,7 +225,7 @@ fn price(table: &Table<'_>, round: u8, agent: Agent, pass: Pass, claims: &[Claim
     let schema = schemars::schema_for!(PeerReview).to_value().to_string().len();
     let read = budget::text_bound(&prompt.user);
     let input = InputBound::new(prompt.system.len() + schema, read, &[], images(table, agent).len());
-    let output = most_tokens(claims, model.max_tokens);
+    let output = model.limit_for(most_tokens(claims));
     Ok(budget::worst_case(model, input, output).map_or(Usd::ZERO, |reservation| reservation.amount))
 }
 
@@ -246,10 +246,11 @@ fn prompt(
     Ok(table.house.prompts.render(model.prompts, "review", values)?)
 }
 
-fn most_tokens(claims: &[Claim], most: u32) -> u32 {
+/// Tokens of a review, thinking not counted.
+fn most_tokens(claims: &[Claim]) -> u32 {
     let positions = u32::try_from(claims.iter().map(|claim| claim.positions.len()).sum::<usize>()).unwrap_or(u32::MAX);
     let wanted = BASE_TOKENS.saturating_add(TOKENS_A_POSITION.saturating_mul(positions));
-    wanted.clamp(LEAST_OUTPUT_TOKENS, MOST_TOKENS).min(most)
+    wanted.min(MOST_TOKENS)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -324,7 +325,8 @@ async fn ask(
         prompt: prompt(table, agent, model, claims, &order)?,
         images: images(table, agent),
         model_texts: vec![],
-        max_tokens: most_tokens(claims, model.max_tokens),
+        max_tokens: model.max_tokens,
+        answer_tokens: Some(most_tokens(claims)),
         until,
         hedge: Hedge::Never,
     };

@@ -1,52 +1,35 @@
 //! From text and environment to a [`Config`], or to every problem there is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use secrecy::SecretString;
 use serde_json::Value;
-use url::Url;
 
 use super::env::LOCAL_MODEL_DEFAULT;
-use super::file::{File, PriceFile, ProviderFile, RoleFile};
+use super::file::{File, PriceFile, RoleFile};
+use super::providers::{is_left_out, kind_of};
 use super::shape::{Shaped, below, shape};
-use super::{Config, Env, OutputForm, Price, Problem, Problems, PromptSet, Provider, ProviderKind, RoleModel};
-use crate::domain::{Agent, CORE_AGENTS, Role, fingerprint};
+use super::source::{self, Source};
+use super::{Config, Env, ModelData, OutputForm, Problem, Problems, PromptSet, ProviderKind, RoleModel, models};
+use crate::domain::{Agent, CORE_AGENTS, Price, Rate, Role, Traits, fingerprint, undated};
 
 const DEFAULT_MAX_TOKENS: u32 = 1200;
-const DEFAULT_CONFIG: &str = "llm.config.json";
-const LOCAL_HINT: &str = "to try it without any key, on a weak in-process model: CONCLAVE_CONFIG=llm.config.local.json";
 
 /// The longest proposal.
 const PROPOSAL_TOKENS: u32 = 400;
 
-/// Reads the file that `CONCLAVE_CONFIG` names.
+/// Reads the config in force: of `CONCLAVE_CONFIG`, of the search path, or a built-in one.
 ///
 /// # Errors
 /// Every problem of the file and of the environment, in one list.
 pub fn load(env: &Env) -> Result<Config, Problems> {
-    let path = env.get_or("CONCLAVE_CONFIG", DEFAULT_CONFIG);
-    match std::fs::read_to_string(path) {
-        Ok(text) => from_text(&text, env),
-        Err(error) => {
-            let detail = format!("cannot read the config file {path:?}: {}", error.kind());
-            check(&Shaped::unreadable(Problem { place: "CONCLAVE_CONFIG".into(), detail }), "", env)
-        }
+    match source::find(env) {
+        Ok(Source { text, shown, notice }) => Ok(Config { source: shown, notice, ..from_text(&text, env)? }),
+        Err(problem) => check(&Shaped::unreadable(problem), "", env),
     }
 }
 
-/// The config file's text; that of an empty file if there is none and nobody named one.
 fn text_or_nothing(env: &Env) -> Result<String, Problems> {
-    let path = env.get_or("CONCLAVE_CONFIG", DEFAULT_CONFIG);
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && env.get("CONCLAVE_CONFIG").is_none() => {
-            Ok("{}".into())
-        }
-        Err(error) => {
-            let detail = format!("cannot read the config file {path:?}: {}", error.kind());
-            Err(Problems(vec![Problem { place: "CONCLAVE_CONFIG".into(), detail }]))
-        }
-    }
+    source::find_file(env).map_err(|problem| Problems(vec![problem]))
 }
 
 /// The policy alone, for what calls no model and needs no key. Without a config file it is the built-in one.
@@ -62,7 +45,7 @@ pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
             return Err(Problems(vec![Problem { place: "/".into(), detail }]));
         }
     };
-    let mut check = Check { env, shaped: &shaped, problems: shaped.problems.clone(), warnings: vec![] };
+    let mut check = Check { env, shaped: &shaped, problems: beginning(&shaped, env), warnings: vec![] };
     let policy = check.policy(&shaped.file.policy);
     check.problems.sort();
     check.problems.dedup();
@@ -83,7 +66,7 @@ pub fn without_models(env: &Env) -> Result<Config, Problems> {
         Ok(value) => shape(value),
         Err(error) => Shaped::unreadable(Problem { place: "/".into(), detail: format!("not valid JSON: {error}") }),
     };
-    let mut check = Check { env, shaped: &shaped, problems: shaped.problems.clone(), warnings: vec![] };
+    let mut check = Check { env, shaped: &shaped, problems: beginning(&shaped, env), warnings: vec![] };
     let config = check.everything_but_models(&text);
     check.problems.sort();
     check.problems.dedup();
@@ -106,7 +89,7 @@ pub fn from_text(text: &str, env: &Env) -> Result<Config, Problems> {
 }
 
 fn check(shaped: &Shaped, text: &str, env: &Env) -> Result<Config, Problems> {
-    let mut check = Check { env, shaped, problems: shaped.problems.clone(), warnings: vec![] };
+    let mut check = Check { env, shaped, problems: beginning(shaped, env), warnings: vec![] };
     let config = check.resolve(&shaped.file, text);
     check.problems.sort();
     check.problems.dedup();
@@ -114,6 +97,11 @@ fn check(shaped: &Shaped, text: &str, env: &Env) -> Result<Config, Problems> {
         Some(config) if check.problems.is_empty() => Ok(config),
         _ => Err(Problems(check.problems)),
     }
+}
+
+/// What is known to be wrong before anything is looked at: the file's shape, and the `.env` files.
+fn beginning(shaped: &Shaped, env: &Env) -> Vec<Problem> {
+    shaped.problems.iter().chain(env.problems()).cloned().collect()
 }
 
 pub(super) struct Check<'a> {
@@ -139,7 +127,7 @@ impl Check<'_> {
     }
 
     /// Reports what is missing at a place, unless something wrong was there.
-    fn missing(&mut self, place: impl Into<String>, detail: impl Into<String>) {
+    pub(super) fn missing(&mut self, place: impl Into<String>, detail: impl Into<String>) {
         let place = place.into();
         if self.shaped.is_sound(&place) {
             self.add(place, detail);
@@ -180,6 +168,8 @@ impl Check<'_> {
             roles: BTreeMap::new(),
             policy: policy?,
             warnings: vec![],
+            source: "a text".into(),
+            notice: None,
             hash: fingerprint(&[text.as_bytes()]),
         })
     }
@@ -241,29 +231,89 @@ impl Check<'_> {
         }
     }
 
-    /// `max_tokens` is what counts where the role says nothing: a fallback's is the role's.
+    /// `max_tokens` is what counts where the role says nothing: a fallback's is the role's. A role whose provider is left
+    /// out is what its fallback is.
     fn role(&mut self, file: &File, place: &str, role: &RoleFile, max_tokens: u32) -> Option<RoleModel> {
         let before = self.problems.len();
+        let provider = role.provider.as_ref().and_then(|name| Some((name, file.providers.get(name)?)));
+        if let Some((name, provider)) = provider
+            && is_left_out(self.env, name, provider)
+        {
+            let max_tokens = role.max_tokens.unwrap_or(max_tokens);
+            return match &role.fallback {
+                Some(fallback) => self.fallback(file, place, (role, fallback), max_tokens),
+                None => {
+                    let keys: Vec<String> = file
+                        .providers
+                        .iter()
+                        .filter(|(_, provider)| provider.optional)
+                        .map(|(name, provider)| super::providers::key_variable(name, provider))
+                        .collect();
+                    let detail = format!("no key is set for any of its providers: set two of {}", keys.join(", "));
+                    self.add(place.split("/fallback").next().unwrap_or(place), detail);
+                    None
+                }
+            };
+        }
         let max_tokens = role.max_tokens.unwrap_or(max_tokens);
         let (provider, kind) = self.provider_of(file, place, role);
         let model = self.model_id(place, role);
+        let known = model.as_ref().and_then(|model| models::known(model, &file.model_data));
+        let free = provider.as_ref().and_then(|name| file.providers.get(name)).is_some_and(|provider| provider.free);
         let price = match (&model, kind) {
-            (Some(model), Some(kind)) if kind != ProviderKind::Local => self.price(file, place, model),
+            (Some(_), Some(kind)) if kind != ProviderKind::Local && free => Some(Price::FREE),
+            (Some(model), Some(kind)) if kind != ProviderKind::Local => self.price(file, place, model, known.as_ref()),
             _ => None,
         };
-        let fallback = role.fallback.as_ref().and_then(|f| self.fallback(file, place, (role, f), max_tokens));
+        let fallback = role.fallback.as_ref().and_then(|f| self.later_fallback(file, place, (role, f), max_tokens));
+        if let Some(known) = &known {
+            self.limits_fit(place, known, max_tokens);
+        }
         let kind = kind.filter(|_| self.problems.len() == before)?;
+        let retires = known.as_ref().and_then(|known| known.retires);
+        let traits = match (known, kind) {
+            // The in-process model does not think, and is held to its schema token by token.
+            (_, ProviderKind::Local) => Traits { effort: Some(vec![]), ..Traits::unknown() },
+            (Some(known), _) => known.traits(),
+            (None, _) => Traits::unknown(),
+        };
         Some(RoleModel {
             provider: provider?,
             kind,
             model: model?,
             max_tokens,
+            effort: traits.effort(role.effort),
             temperature: role.temperature,
+            traits,
             output: role.output,
             prompts: prompts_of(role),
             price,
+            retires,
             fallback: fallback.map(Box::new),
         })
+    }
+
+    /// A fallback beside a role that has its own provider: one that is left out is no mistake there.
+    fn later_fallback(
+        &mut self,
+        file: &File,
+        place: &str,
+        (role, fallback): (&RoleFile, &RoleFile),
+        max_tokens: u32,
+    ) -> Option<RoleModel> {
+        let is_here = |role: &RoleFile| {
+            let named = role.provider.as_ref().and_then(|name| Some((name, file.providers.get(name)?)));
+            named.is_none_or(|(name, provider)| !is_left_out(self.env, name, provider))
+        };
+        let mut chain = std::iter::successors(Some(fallback), |role| role.fallback.as_deref());
+        if chain.any(is_here) { self.fallback(file, place, (role, fallback), max_tokens) } else { None }
+    }
+
+    fn limits_fit(&mut self, place: &str, known: &ModelData, max_tokens: u32) {
+        let most = known.max_output.into_iter().chain(known.context).min();
+        if let Some(most) = most.filter(|most| *most < max_tokens) {
+            self.add(below(place, "maxTokens"), format!("{max_tokens} is more than the {most} tokens of the model"));
+        }
     }
 
     fn provider_of(&mut self, file: &File, place: &str, role: &RoleFile) -> (Option<String>, Option<ProviderKind>) {
@@ -293,36 +343,48 @@ impl Check<'_> {
     fn model_id(&mut self, place: &str, role: &RoleFile) -> Option<String> {
         let at = format!("{place}/model");
         let variable = role.model.as_deref().unwrap_or_default();
-        match self.env.get(variable) {
-            Some(model) => return Some(model.to_owned()),
-            None if variable == "LOCAL_MODEL_PATH" => return Some(LOCAL_MODEL_DEFAULT.to_owned()),
-            None if variable.is_empty() => {
+        if let Some(model) = self.env.get(variable) {
+            return Some(model.to_owned());
+        }
+        let default = role.default_model.clone();
+        if let Some(model) = default.or_else(|| source::default_model(role.provider.as_deref()?, variable)) {
+            return Some(model);
+        }
+        match variable {
+            "LOCAL_MODEL_PATH" => {
+                return Some(source::data_folder(self.env).join(LOCAL_MODEL_DEFAULT).display().to_string());
+            }
+            "" => {
                 if self.are_sound(&[&at]) {
                     self.add(place, "no model is named: give the environment variable that holds the model id");
                 }
             }
-            None => self.add(at, format!("environment variable {variable} (the model id) is not set")),
+            variable => {
+                let detail =
+                    format!("environment variable {variable} (the model id) is not set, and there is no defaultModel");
+                self.add(at, detail);
+            }
         }
         None
     }
 
-    /// The price of a model id, or of the same id without a date or "latest" at its end.
-    fn price(&mut self, file: &File, place: &str, model: &str) -> Option<Price> {
-        let family = model.rsplit_once('-').and_then(|(family, tail)| {
-            let dated = tail.len() == 8 && tail.bytes().all(|b| b.is_ascii_digit());
-            (dated || tail == "latest").then_some(family)
-        });
-        let ids: Vec<&str> = std::iter::once(model).chain(family).collect();
-        let Some(&PriceFile { input, output, cache_read, cache_write }) =
+    /// The price of a model id: of the config, of the same id without a date in the config, or the known one.
+    fn price(&mut self, file: &File, place: &str, model: &str, known: Option<&ModelData>) -> Option<Price> {
+        let ids = [model, undated(model)];
+        if let Some(&PriceFile { input, output, cache_read, cache_write }) =
             ids.iter().find_map(|id| file.pricing.get(*id))
-        else {
-            if ids.iter().all(|id| self.are_sound(&[&below("/pricing", id)])) {
-                let detail = format!("model {model:?} has no price: add it to /pricing, or its cost cannot be capped");
-                self.add(format!("{place}/model"), detail);
-            }
-            return None;
-        };
-        Some(Price { input: input?, output: output?, cache_read, cache_write })
+        {
+            return Some(Price { rate: Rate::new(input?, output?, cache_read, cache_write), long: None });
+        }
+        let price = known.and_then(ModelData::price);
+        if price.is_none() && ids.iter().all(|id| self.are_sound(&[&below("/pricing", id)])) {
+            let detail = format!(
+                "model {model:?} has no price: add it to /pricing, or its cost cannot be capped (\"free\": true at its \
+                 provider if calls cost nothing)"
+            );
+            self.add(format!("{place}/model"), detail);
+        }
+        price
     }
 
     fn fallback(
@@ -341,98 +403,6 @@ impl Check<'_> {
         }
         resolved
     }
-
-    /// The providers that the resolved roles use, with their keys and addresses.
-    fn providers(&mut self, file: &File, roles: &BTreeMap<Role, RoleModel>) -> BTreeMap<String, Provider> {
-        let used: BTreeSet<&str> = file
-            .models
-            .roles
-            .values()
-            .flat_map(|r| std::iter::successors(Some(r), |r| r.fallback.as_deref()))
-            .filter_map(|r| r.provider.as_deref())
-            .collect();
-        let mut providers = BTreeMap::new();
-        for (name, provider) in &file.providers {
-            let Some(kind) = kind_of(name, provider) else {
-                if !used.contains(name.as_str()) {
-                    let place = below(&below("/providers", name), "kind");
-                    self.missing(place, "say what it speaks: anthropic, openai or local");
-                }
-                continue;
-            };
-            let upper = name.to_uppercase().replace(['-', '.'], "_");
-            let base_url = self.base_url(name, &upper, kind, provider);
-            if provider.enabled == Some(false) || !used.contains(name.as_str()) {
-                continue;
-            }
-            let api_key = if kind == ProviderKind::Local { None } else { self.api_key(name, &upper, provider) };
-            if kind == ProviderKind::Local && !cfg!(feature = "local") {
-                self.add(below("/providers", name), "this build has no in-process model (cargo feature `local`)");
-            }
-            let default_concurrent = if kind == ProviderKind::Local { 4 } else { 64 };
-            let resolved = Provider {
-                kind,
-                base_url,
-                api_key,
-                max_concurrent: provider.max_concurrent.unwrap_or(default_concurrent),
-                structured_output: provider.structured_output,
-                stream: provider.stream,
-                threads: provider.threads,
-            };
-            providers.insert(name.clone(), resolved);
-        }
-        let local: BTreeSet<&str> =
-            roles.values().filter(|r| r.kind == ProviderKind::Local).map(|r| r.model.as_str()).collect();
-        if local.len() > 1 {
-            self.add("/models/roles", "the in-process provider holds one model at a time, and the roles name several");
-        }
-        providers
-    }
-
-    fn base_url(&mut self, name: &str, upper: &str, kind: ProviderKind, provider: &ProviderFile) -> Option<Url> {
-        let variable = format!("{upper}_BASE_URL");
-        let (place, text) = match (self.env.get(&variable), provider.base_url.as_deref()) {
-            (Some(url), _) => (variable, url.to_owned()),
-            (None, Some(url)) => (below(&below("/providers", name), "baseUrl"), url.to_owned()),
-            (None, None) => match (name, kind) {
-                (_, ProviderKind::Local) => return None,
-                (_, ProviderKind::Anthropic) => return Url::parse("https://api.anthropic.com").ok(),
-                ("openai", _) => return Url::parse("https://api.openai.com/v1").ok(),
-                ("xai", _) => return Url::parse("https://api.x.ai/v1").ok(),
-                _ => {
-                    self.missing(below(&below("/providers", name), "baseUrl"), "this provider needs an address");
-                    return None;
-                }
-            },
-        };
-        match Url::parse(&text) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Some(url),
-            _ => {
-                self.add(place, "not an http or https address");
-                None
-            }
-        }
-    }
-
-    fn api_key(&mut self, name: &str, upper: &str, provider: &ProviderFile) -> Option<SecretString> {
-        let variable = provider.api_key_env.clone().unwrap_or_else(|| format!("{upper}_API_KEY"));
-        let key = self.env.get(&variable).map(SecretString::from);
-        let place = below("/providers", name);
-        let sound = self.are_sound(&[&below(&place, "apiKeyEnv"), &below(&place, "keyRequired")]);
-        if key.is_none() && provider.key_required.unwrap_or(true) && sound {
-            self.add(&variable, format!("not set, and provider {name:?} needs it; {LOCAL_HINT}"));
-        }
-        key
-    }
-}
-
-fn kind_of(name: &str, provider: &ProviderFile) -> Option<ProviderKind> {
-    provider.kind.or(match name {
-        "anthropic" => Some(ProviderKind::Anthropic),
-        "openai" | "xai" => Some(ProviderKind::Openai),
-        "local" => Some(ProviderKind::Local),
-        _ => None,
-    })
 }
 
 fn prompts_of(role: &RoleFile) -> PromptSet {

@@ -26,9 +26,17 @@ fn the_shipped_config_needs_only_a_key() {
 }
 
 #[test]
+#[cfg(feature = "local")]
 fn the_local_config_needs_nothing() {
     let config = from_text(LOCAL, &env(&[])).unwrap();
     assert!(config.roles.values().all(|r| r.price.is_none() && r.output == OutputForm::Text));
+}
+
+#[test]
+#[cfg(not(feature = "local"))]
+fn a_build_without_the_in_process_model_says_how_to_get_it() {
+    let problems = from_text(LOCAL, &env(&[])).unwrap_err().to_string();
+    assert!(problems.contains("--features local") && problems.contains("make demo"), "{problems}");
 }
 
 #[test]
@@ -44,7 +52,7 @@ fn five_mistakes_are_five_problems() {
     value["policy"]["tauHard"] = "high".into();
     value["policy"]["deadlines"]["call"] = 200.into();
     value["models"]["roles"]["solver"]["provider"] = "openai".into();
-    value["models"]["roles"]["critic"]["model"] = "NO_SUCH_VARIABLE".into();
+    value["models"]["roles"]["critic"] = json!({ "provider": "anthropic", "model": "NO_SUCH_VARIABLE" });
     let problems = places(from_text(&value.to_string(), &env(&[("ANTHROPIC_API_KEY", "k")])));
     let expected = [
         "/models/roles/critic/model",
@@ -146,7 +154,7 @@ fn details(text: &str, variables: &[(&str, &str)]) -> Vec<String> {
 fn a_mistake_of_any_kind_hides_no_other_and_makes_none() {
     let mut value: Value = serde_json::from_str(SHIPPED).unwrap();
     value["policy"]["normalMaxUsd"] = json!("abc");
-    value["pricing"]["claude-haiku-4-5"]["output"] = json!(-1);
+    value["pricing"] = json!({ "claude-haiku-5-5": { "input": 1, "output": -1 } });
     value["models"]["roles"].as_object_mut().unwrap().remove("verifier");
     value["providers"]["anthropic"]["maxConcurrent"] = json!(0);
     value["policy"]["deadlines"] = json!({ "connect": 70, "call": 65, "ask": 60 });
@@ -156,7 +164,7 @@ fn a_mistake_of_any_kind_hides_no_other_and_makes_none() {
         "/policy/deadlines/call",
         "/policy/deadlines/connect",
         "/policy/normalMaxUsd",
-        "/pricing/claude-haiku-4-5/output",
+        "/pricing/claude-haiku-5-5/output",
         "/providers/anthropic/maxConcurrent",
     ];
     assert_eq!(found, expected);
@@ -165,7 +173,7 @@ fn a_mistake_of_any_kind_hides_no_other_and_makes_none() {
 #[test]
 fn what_was_taken_out_is_not_missed_as_well() {
     let whole = ["/models", "/models/roles", "/models/roles/verifier", "/models/roles/solver/provider"];
-    let parts = ["/models/roles/solver/model", "/pricing", "/pricing/claude-haiku-4-5", "/providers"];
+    let parts = ["/models/roles/solver/model", "/pricing", "/modelData", "/providers"];
     let more = ["/providers/anthropic", "/policy", "/policy/deadlines", "/policy/deadlines/call"];
     for place in whole.into_iter().chain(parts).chain(more) {
         assert_eq!(places_with(&[(place, json!(true))], &[]), [place]);
@@ -222,6 +230,7 @@ fn a_call_that_fits_into_no_mode_is_one_problem_that_names_them_all() {
 #[test]
 fn a_price_is_whole_and_reading_the_cache_is_not_dearer_than_input() {
     let prices = [
+        ("/pricing", json!({})),
         ("/pricing/a~b", json!({ "output": 1 })),
         ("/pricing/none", json!({})),
         ("/pricing/read", json!({ "input": 1, "output": 1, "cacheRead": 1.1 })),
@@ -453,9 +462,9 @@ fn who_proposes_is_the_role_or_else_the_master() {
         let on = [("ANTHROPIC_API_KEY", "k"), ("PROPOSER_ENABLED", "true"), ("PROPOSER_PROVIDER", "anthropic")];
         from_text(&file.to_string(), &env(&on)).unwrap().roles[&Role::Proposer].clone()
     };
-    assert_eq!(with(Value::Null).model, "claude-sonnet-4-5");
+    assert_eq!(with(Value::Null).model, "claude-sonnet-5-5");
     let small = with(json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 1000 }));
-    assert_eq!((small.model.as_str(), small.max_tokens), ("claude-haiku-4-5", 400));
+    assert_eq!((small.model.as_str(), small.max_tokens), ("claude-haiku-5-5", 400));
     let off = from_text(SHIPPED, &env(&[("ANTHROPIC_API_KEY", "k")])).unwrap();
     assert!(!off.roles.contains_key(&Role::Proposer));
 }

@@ -1,40 +1,67 @@
 //! The environment, read once.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Every variable that the program reads, with its default; shipped to users as it is.
-const EXAMPLE: &str = include_str!("../../.env.example");
+use super::{Problem, dotenv, source};
 
-/// Where `make model` puts the weights of the in-process model.
-pub const LOCAL_MODEL_DEFAULT: &str = "data/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+/// Where `make model` puts the weights of the in-process model, below the data folder.
+pub const LOCAL_MODEL_DEFAULT: &str = "models/SmolLM2-135M-Instruct.Q4_1.gguf";
 
-/// A snapshot of the process environment over the `.env` file over the model ids of `.env.example`.
+/// A snapshot of the process environment over `.env` in the working directory over the user's `.env`.
 #[derive(Clone, Default)]
-pub struct Env(BTreeMap<String, String>);
+pub struct Env {
+    variables: BTreeMap<String, String>,
+    /// What is wrong with the `.env` files.
+    problems: Vec<Problem>,
+}
 
 impl Env {
-    /// The process environment, with `.env` in the working directory for what it does not set.
+    /// The process environment, with the `.env` files for what it does not set.
     #[allow(clippy::disallowed_methods, reason = "this is where the environment is read")]
     pub fn load() -> Self {
-        let mut all = BTreeMap::new();
-        if Path::new(".env").is_file()
-            && let Ok(file) = dotenvy::from_path_iter(".env")
-        {
-            all.extend(file.flatten());
-        }
-        all.extend(std::env::vars());
-        Self::of(all)
+        // A variable that is not UTF-8 is none of ours.
+        let process =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Self::over_files(process.collect())
     }
 
-    /// Exactly these variables, over the default model ids.
+    fn over_files(process: BTreeMap<String, String>) -> Self {
+        let mut env = Self { variables: process, problems: vec![] };
+        let users = source::user_folder(&env).map(|folder| folder.join(".env"));
+        let files: Vec<PathBuf> = std::iter::once(PathBuf::from(".env")).chain(users).collect();
+        for file in files {
+            env.add_file(&file);
+        }
+        env
+    }
+
+    fn add_file(&mut self, file: &Path) {
+        let (variables, problems) = dotenv::read(file);
+        let mut read = BTreeMap::new();
+        // Of a variable that a file sets twice the last one counts, as in a shell.
+        read.extend(variables);
+        for (name, value) in read {
+            self.variables.entry(name).or_insert(value);
+        }
+        self.problems.extend(problems);
+    }
+
+    /// Exactly these variables.
     pub fn of(variables: impl IntoIterator<Item = (String, String)>) -> Self {
-        let mut all: BTreeMap<String, String> = dotenvy::from_read_iter(EXAMPLE.as_bytes())
-            .flatten()
-            .filter(|(name, _)| name.ends_with("_MODEL"))
-            .collect();
-        all.extend(variables);
-        Self(all)
+        Self { variables: variables.into_iter().collect(), problems: vec![] }
+    }
+
+    /// The same with one variable set.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.variables.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// What is wrong with the `.env` files.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
     }
 
     /// The value of a variable; one that is empty or only spaces counts as unset.
@@ -44,7 +71,7 @@ impl Env {
 
     /// The value of a variable as it is set, be it empty: for those where "set to nothing" is a setting.
     pub fn given(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(|value| value.trim())
+        self.variables.get(name).map(|value| value.trim())
     }
 
     pub fn get_or<'a>(&'a self, name: &str, default: &'a str) -> &'a str {
@@ -55,6 +82,6 @@ impl Env {
 impl std::fmt::Debug for Env {
     /// Names only: values may be secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.variables.keys()).finish()
     }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{Calibration, ReviewWeights};
+use super::models::ModelData;
+use crate::domain::{Calibration, Effort, ReviewWeights};
 
 /// `llm.config.json`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -15,11 +16,14 @@ pub(super) struct File {
     #[serde(rename = "$schema")]
     #[allow(dead_code, reason = "for editors")]
     pub schema: Option<String>,
-    /// LLM providers by name. The names `anthropic`, `openai`, `xai` and `local` know their kind and address.
+    /// LLM providers by name. The names `anthropic`, `openai`, `xai`, `openrouter`, `ollama` and `local` know their kind and
+    /// address.
     pub providers: BTreeMap<String, ProviderFile>,
     pub models: Models,
-    /// Prices by model id, in US dollars per million tokens.
+    /// Prices by model id, in US dollars per million tokens. Known models have theirs; these override them.
     pub pricing: BTreeMap<String, PriceFile>,
+    /// What models take, by model id: adds to what is known of them and overrides it.
+    pub model_data: BTreeMap<String, ModelData>,
     pub policy: PolicyFile,
 }
 
@@ -63,6 +67,15 @@ pub(super) struct ProviderFile {
     pub api_key_env: Option<String>,
     /// Whether calls need a key; default true. A server of your own usually needs none.
     pub key_required: Option<bool>,
+    /// Without its key this provider is left out: roles that name it are given their fallback. Default false.
+    pub optional: bool,
+    /// Calls cost nothing, as on a server of your own: its models need no price. Default false.
+    pub free: bool,
+    /// Sent with every call, such as a gateway's own key. A value may name an environment variable: `${NAME}`.
+    pub headers: BTreeMap<String, String>,
+    /// The address of an HTTP proxy; `env` takes `HTTPS_PROXY` (`HTTP_PROXY` for http addresses) of the environment.
+    /// Default: none.
+    pub proxy: Option<String>,
     /// Calls under way at once; default 64, for the in-process model 4. Half as many runs are worked on at a time; the others
     /// wait for their turn, and their deadline with them.
     #[schemars(range(min = 1, max = 4096))]
@@ -158,9 +171,15 @@ pub(super) struct RoleFile {
     pub provider: Option<String>,
     /// Name of the environment variable that holds the model id.
     pub model: Option<String>,
-    /// Default 1200; of a fallback what its role has.
+    /// The model id where that variable is not set.
+    pub default_model: Option<String>,
+    /// Output tokens, thinking included. Default 1200; of a fallback what its role has.
     #[schemars(range(min = 16, max = 200_000))]
     pub max_tokens: Option<u32>,
+    /// How much the model may think before it answers: none, low, medium or high. A model that does not accept it is sent
+    /// the next one that it accepts. Default: the least that the model accepts.
+    pub effort: Option<Effort>,
+    /// Sent only where the model takes it.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f32>,
     pub output: OutputForm,
@@ -183,7 +202,7 @@ pub(super) struct PriceFile {
     /// At most `input`; default: as input.
     #[schemars(range(min = 0.0))]
     pub cache_read: Option<f64>,
-    /// Default: with Anthropic 1.25 times input, else as input.
+    /// Default: 1.25 times input.
     #[schemars(range(min = 0.0))]
     pub cache_write: Option<f64>,
 }

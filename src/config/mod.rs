@@ -7,10 +7,14 @@ mod actions;
 mod check;
 #[cfg(test)]
 mod check_tests;
+mod dotenv;
 pub mod env;
 mod file;
+mod models;
 mod policy;
+mod providers;
 mod shape;
+mod source;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,12 +25,15 @@ use std::time::Duration;
 use secrecy::SecretString;
 use url::Url;
 
-use crate::domain::{Agent, Calibration, Mode, ReviewWeights, Role, Thresholds, Usd};
+use crate::domain::{Agent, Calibration, Effort, Mode, Price, ReviewWeights, Role, Settings, Thresholds, Traits, Usd};
 
 pub use actions::{ActionRules, ActionsPolicy, GuildPolicy, ProposerPolicy};
 pub use check::{from_text, load, policy, without_models};
 pub use env::Env;
 pub use file::{Limits, OutputForm, PromptSet, ProviderKind, StructuredOutput, json_schema};
+pub use models::{ModelData, RETIREMENT_WARNING_DAYS, shipped as shipped_models};
+pub use providers::KEY_VARIABLES;
+pub use source::{BUILT_IN, built_in, providers_with_keys, user_folder};
 pub use variables::GOOD_TOKEN_CHARS;
 
 /// One mistake in the configuration.
@@ -83,8 +90,32 @@ pub struct Config {
     pub policy: Policy,
     /// What is not as good as it could be, and stops nothing.
     pub warnings: Vec<Problem>,
+    /// Where the config is from: a path, or "built-in NAME".
+    pub source: String,
+    /// Of a config that nobody named: why it was taken.
+    pub notice: Option<String>,
     /// Fingerprint of the config file and of the resolved model ids; no secret goes into it.
     pub hash: String,
+}
+
+impl Config {
+    /// A warning for each model of a role that retires within [`RETIREMENT_WARNING_DAYS`], or has retired.
+    pub fn retirements(&self, now: jiff::Timestamp) -> Vec<Problem> {
+        let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
+        let mut warnings = BTreeSet::new();
+        for (role, model) in &self.roles {
+            for model in std::iter::successors(Some(model), |model| model.fallback.as_deref()) {
+                let Some(day) = model.retires else { continue };
+                let days = (day - today).get_days();
+                if days <= RETIREMENT_WARNING_DAYS {
+                    let when = if days < 0 { "stopped answering on" } else { "stops answering on" };
+                    let detail = format!("{} {when} {day}: configure a newer model", model.model);
+                    warnings.insert(Problem { place: format!("/models/roles/{role}"), detail });
+                }
+            }
+        }
+        warnings.into_iter().collect()
+    }
 }
 
 /// A provider as the config names it.
@@ -97,19 +128,14 @@ pub struct Provider {
     pub max_concurrent: usize,
     pub structured_output: StructuredOutput,
     pub stream: bool,
+    /// Sent with every call.
+    pub headers: Vec<(String, SecretString)>,
+    /// Through which calls go; it may hold a password.
+    pub proxy: Option<SecretString>,
+    /// What of the headers and the proxy must never be shown, beside the key.
+    pub secrets: Vec<SecretString>,
     /// In-process model only: how many threads it may use.
     pub threads: Option<usize>,
-}
-
-/// A model's price in US dollars per million tokens.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Price {
-    pub input: f64,
-    pub output: f64,
-    /// `None`: as input.
-    pub cache_read: Option<f64>,
-    /// `None`: with Anthropic 1.25 times input, else as input.
-    pub cache_write: Option<f64>,
 }
 
 /// The model that a role speaks with.
@@ -119,16 +145,48 @@ pub struct RoleModel {
     pub kind: ProviderKind,
     /// The provider's model id; for the in-process model the path of its weights.
     pub model: String,
+    /// Thinking included.
     pub max_tokens: u32,
+    /// What is sent: the nearest effort that the model accepts. `None`: the setting is left out.
+    pub effort: Option<Effort>,
     pub temperature: Option<f32>,
+    pub traits: Traits,
     pub output: OutputForm,
     pub prompts: PromptSet,
     /// `None` exactly for the in-process model, which costs nothing.
     pub price: Option<Price>,
+    pub retires: Option<jiff::civil::Date>,
     pub fallback: Option<Box<RoleModel>>,
 }
 
+/// Below this many output tokens behind the thinking a call is not worth making.
+const LEAST_OUTPUT_TOKENS: u32 = 256;
+
 impl RoleModel {
+    /// How its calls are made.
+    pub fn settings(&self) -> Settings {
+        self.traits.settings(self.effort, self.temperature)
+    }
+
+    /// The same with the least thinking that the model allows.
+    pub fn with_least_effort(&self) -> Self {
+        let effort = match self.traits.effort {
+            Some(_) => self.traits.effort(Some(Effort::None)),
+            None => self.effort.map(|effort| effort.min(Effort::Low)),
+        };
+        Self { effort, ..self.clone() }
+    }
+
+    /// The output limit of a call whose answer takes up to `visible` tokens.
+    pub fn limit_for(&self, visible: u32) -> u32 {
+        self.effort.map_or(visible, |effort| effort.limit_for(visible)).min(self.max_tokens)
+    }
+
+    /// The smallest output limit with which the model is asked.
+    pub fn least_tokens(&self) -> u32 {
+        self.limit_for(LEAST_OUTPUT_TOKENS)
+    }
+
     /// The model's name for people: its id, or the file's name where the id is a path.
     pub fn shown(&self) -> String {
         match self.kind {

@@ -9,6 +9,7 @@ use tracing_subscriber::EnvFilter;
 use url::{Host, Url};
 
 use super::check::Check;
+use super::source;
 
 /// A token that a stranger cannot guess has at least so many characters.
 pub const GOOD_TOKEN_CHARS: usize = 16;
@@ -38,7 +39,8 @@ impl Check<'_> {
 
     /// The address may hold a password: it is never shown.
     pub(super) fn database_url(&mut self) -> SecretString {
-        let url = self.env.get_or("DATABASE_URL", "sqlite://data/conclave.db");
+        let usual = format!("sqlite://{}", source::data_folder(self.env).join("conclave.db").display());
+        let url = self.env.get_or("DATABASE_URL", &usual);
         match url.split_once(':') {
             Some(("sqlite", rest)) => {
                 if rest.trim_start_matches('/').split('?').next().unwrap_or("").is_empty() {

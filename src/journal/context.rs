@@ -6,14 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 
-use super::event::settled_key;
+use super::event::{sent_key, settled_key};
 use super::observe::Observer;
 use super::{
-    Accepted, Broken, CallResult, CallSent, CallSettled, Ending, Entry, Error, Event, Finished, Lease, Store, Tokens,
-    verify,
+    Accepted, Broken, CallResult, CallSent, CallSettled, Ending, Entry, Error, Event, Finished, Lease, Store, verify,
 };
 use crate::clock::Clock;
-use crate::domain::{Ledger, Refused, RunId, Usd};
+use crate::domain::{BilledTokens, Ledger, Refused, RunId, Usd};
 
 /// Tells readers of a run's journal that it has new entries. A hint only: readers poll as well.
 #[derive(Debug, Clone)]
@@ -109,7 +108,9 @@ impl From<Error> for Stop {
 /// What a call gave, for [`RunContext::call`] to write down.
 pub struct Call {
     pub result: CallResult,
-    pub usage: Option<Tokens>,
+    pub usage: Option<BilledTokens>,
+    /// The model id that the provider says it used.
+    pub served: Option<String>,
     /// `None` when nobody knows: then the call is settled at its reserved maximum.
     pub cost: Option<Usd>,
 }
@@ -204,6 +205,14 @@ impl RunContext {
         self.state().seen.get(key).cloned()
     }
 
+    /// The intent of a call, if it was made.
+    pub fn sent(&self, call: &str) -> Option<CallSent> {
+        match self.recall(&sent_key(call)) {
+            Some(Event::CallSent(sent)) => Some(sent),
+            _ => None,
+        }
+    }
+
     /// The run's own journal so far, in order.
     pub fn events(&self) -> Vec<Event> {
         let state = self.state();
@@ -292,6 +301,7 @@ impl RunContext {
             cost: call.cost.unwrap_or(reserved),
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             usage: call.usage,
+            served: call.served,
         };
         let _turn = self.ordered.lock().await;
         self.state().ledger.settle(&settled.call, settled.cost);
@@ -330,6 +340,7 @@ impl RunContext {
                         cost: sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount),
                         latency_ms: 0,
                         usage: None,
+                        served: None,
                     })
                 })
                 .collect()

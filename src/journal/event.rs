@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::{
-    ActionGate, ActionMode, Agent, AgentReport, Assumption, Clarification, CommandName, Confidence, Estimate, Gate,
-    Judgement, Mode, Obtained, Plan, Question, Reply, Reservation, Review, Role, RunId, RunKind, TaskType, Usd,
+    ActionGate, ActionMode, Agent, AgentReport, Assumption, BilledTokens, Clarification, CommandName, Confidence,
+    Effort, Estimate, Gate, Judgement, Mode, Obtained, Plan, Question, Reply, Reservation, Review, Role, RunId,
+    RunKind, TaskType, Usd,
 };
 
 /// The version of the event format. Readers take every version up to this one.
@@ -211,6 +212,9 @@ pub struct CallSent {
     /// `None` for the in-process model, which costs nothing.
     pub reserved: Option<Reservation>,
     pub max_tokens: u32,
+    /// How much the model may think; absent where no such setting is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
     pub prompt_hash: String,
 }
 
@@ -224,23 +228,10 @@ pub struct CallSettled {
     pub cost: Usd,
     pub latency_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Tokens>,
-}
-
-/// Billed tokens by kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Tokens {
-    pub input: u64,
-    pub cache_read: u64,
-    pub cache_write: u64,
-    pub output: u64,
-}
-
-impl Tokens {
-    pub fn all_input(&self) -> u64 {
-        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
-    }
+    pub usage: Option<BilledTokens>,
+    /// The model id that the provider says it used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Accepted, AgentFinished, CallResult, CallSent, CallSettled, Entry, Event, Feedback, Finished};
-use crate::domain::{Usd, fingerprint};
+use crate::domain::{Usd, fingerprint, is_same_model};
 
 /// One call with its intent and, once it ended, its end.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +23,28 @@ impl CallView<'_> {
             Some(CallResult::Answered { .. }) => "answered".into(),
         }
     }
+
+    /// The model that the provider says it used, if it answered and said so.
+    pub fn served(&self) -> Option<&str> {
+        self.settled?.served.as_deref()
+    }
+
+    /// Whether another model than the one asked for answered.
+    pub fn is_replaced(&self) -> bool {
+        self.served().is_some_and(|served| !is_same_model(&self.sent.model, served))
+    }
+}
+
+/// Whose calls another model answered than the one asked for: one sentence for each role and pair of models.
+pub fn replacements<'a>(events: &(impl Iterator<Item = &'a Event> + Clone)) -> Vec<String> {
+    let replaced = |call: CallView<'_>| {
+        let served = call.served().filter(|_| call.is_replaced())?;
+        Some(format!("{}: {served} answered in the place of {}", call.sent.role, call.sent.model))
+    };
+    let mut lines: Vec<String> = calls(events).into_iter().filter_map(replaced).collect();
+    lines.sort();
+    lines.dedup();
+    lines
 }
 
 /// All calls, in the order of their intents.
@@ -48,6 +70,8 @@ pub struct Totals {
     pub calls: usize,
     pub input_tokens: u64,
     pub output_tokens: u64,
+    /// Of the output, as far as providers say it.
+    pub thinking_tokens: u64,
     pub latency_ms: u64,
     #[serde(skip)]
     pub cost: Usd,
@@ -66,6 +90,7 @@ pub fn totals(calls: &[CallView<'_>], step: &str) -> Totals {
             if let Some(usage) = settled.usage {
                 totals.input_tokens = totals.input_tokens.saturating_add(usage.all_input());
                 totals.output_tokens = totals.output_tokens.saturating_add(usage.output);
+                totals.thinking_tokens = totals.thinking_tokens.saturating_add(usage.thinking);
             }
         }
     }
@@ -115,12 +140,13 @@ pub fn prompt_hash(system: &str, user: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Role;
-    use crate::journal::{CallResult, CallStop, Tokens};
+    use crate::domain::{BilledTokens, Role};
+    use crate::journal::{CallResult, CallStop};
 
     #[test]
     fn sums_of_absurd_usage_stay_at_the_end_of_the_scale() {
-        let most = Tokens { input: u64::MAX, cache_read: u64::MAX, cache_write: 1, output: u64::MAX };
+        let most =
+            BilledTokens { input: u64::MAX, cache_read: u64::MAX, cache_write: 1, output: u64::MAX, thinking: 0 };
         let both = ["r1/solver", "r1/solver#2"].map(|call| {
             let sent = CallSent {
                 call: call.into(),
@@ -129,11 +155,12 @@ mod tests {
                 model: "m".into(),
                 reserved: None,
                 max_tokens: 1,
+                effort: None,
                 prompt_hash: "h".into(),
             };
             let result = CallResult::Answered { text: "t".into(), stop: CallStop::End };
             let (cost, latency_ms) = (Usd::from_nanos(u64::MAX), u64::MAX);
-            (sent, CallSettled { call: call.into(), result, cost, latency_ms, usage: Some(most) })
+            (sent, CallSettled { call: call.into(), result, cost, latency_ms, usage: Some(most), served: None })
         });
         let views: Vec<CallView<'_>> =
             both.iter().map(|(sent, settled)| CallView { sent, settled: Some(settled) }).collect();

@@ -95,7 +95,7 @@ mod tests {
             messages: vec![],
             schema: None,
             max_tokens: 1,
-            temperature: None,
+            settings: crate::domain::Settings::default(),
             seed: 0,
             timeout: std::time::Duration::from_secs(1),
         };

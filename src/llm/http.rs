@@ -38,7 +38,11 @@ pub(super) struct Settings {
     pub api_key: Option<SecretString>,
     /// The header that carries the key, and what stands before the key in it.
     pub key_header: (HeaderName, &'static str),
-    pub other_headers: Vec<(HeaderName, HeaderValue)>,
+    /// Of the API itself.
+    pub fixed_headers: Vec<(HeaderName, HeaderValue)>,
+    /// Of the config, such as a gateway's own key.
+    pub extra_headers: Vec<(String, SecretString)>,
+    pub proxy: Option<SecretString>,
 }
 
 /// One call through the door.
@@ -75,7 +79,8 @@ impl Door {
     /// [`Error::Connect`] when no HTTP client can be built (no root certificates for an `https` address, a key that
     /// cannot stand in a header).
     pub fn open(settings: Settings) -> Result<Door, Error> {
-        let Settings { provider, base_url, connect_timeout, api_key, key_header, other_headers } = settings;
+        let Settings { provider, base_url, connect_timeout, api_key, key_header, fixed_headers, extra_headers, proxy } =
+            settings;
         // A variable that is set to nothing is no key.
         let api_key = api_key.filter(|key| !key.expose_secret().trim().is_empty());
         let fault = |detail: String| Error::Connect { provider: provider.clone(), detail };
@@ -84,7 +89,15 @@ impl Door {
 
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.extend(other_headers);
+        headers.extend(fixed_headers);
+        for (name, value) in &extra_headers {
+            let (Ok(name), Ok(mut value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value.expose_secret()))
+            else {
+                return Err(fault(format!("the header {name:?} of the config cannot be sent")));
+            };
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
         if let Some(key) = &api_key {
             let (name, prefix) = key_header;
             let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose_secret().trim()))
@@ -108,6 +121,11 @@ impl Door {
         if base_url.scheme() == "http" {
             // Nothing to verify: a machine without root certificates can still talk to a server of its own.
             builder = builder.tls_certs_only([]);
+        }
+        if let Some(proxy) = proxy {
+            let proxy = reqwest::Proxy::all(proxy.expose_secret())
+                .map_err(|_| fault("the proxy of the config has no address that can be used".into()))?;
+            builder = builder.proxy(proxy);
         }
         let client = builder.build().map_err(|error| fault(format!("no HTTP client: {}", chain(&error))))?;
         Ok(Door { provider, client, headers, key: api_key, stall: STALL })

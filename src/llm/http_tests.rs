@@ -10,9 +10,10 @@ use wiremock::matchers::{body_partial_json, header, method, path};
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
 use super::{Call, Collect, Door, Settings};
+use crate::domain::BilledTokens;
 use crate::llm::{
     Author, ChatModel, ChatReply, ChatRequest, Error, Message, Part, ProviderKind, ProviderSpec, Registry, Retry,
-    Seeding, Stop, StructuredOutput, Usage,
+    Seeding, Stop, StructuredOutput,
 };
 
 const KEY: &str = "sk-test-0123456789abcdef";
@@ -28,6 +29,8 @@ fn model(base: &str, kind: ProviderKind, api_key: Option<&str>) -> Arc<dyn ChatM
         structured_output: StructuredOutput::Auto,
         stream: false,
         seeding: Seeding::Omit,
+        headers: vec![],
+        proxy: None,
     };
     Registry::new([spec]).unwrap().model("upstream").unwrap()
 }
@@ -35,12 +38,12 @@ fn model(base: &str, kind: ProviderKind, api_key: Option<&str>) -> Arc<dyn ChatM
 fn request() -> ChatRequest {
     ChatRequest {
         key: "run/solver/1".into(),
-        model: "claude-sonnet-4-5".into(),
+        model: "claude-sonnet-5-5".into(),
         system: "You solve.".into(),
         messages: vec![Message { author: Author::User, parts: vec![Part::Text("Six times seven?".into())] }],
         schema: None,
         max_tokens: 64,
-        temperature: None,
+        settings: crate::domain::Settings::default(),
         seed: 0,
         timeout: Duration::from_secs(5),
     }
@@ -62,7 +65,7 @@ async fn anthropic_answers() {
         .and(header("anthropic-version", "2023-06-01"))
         .and(header("idempotency-key", "run/solver/1"))
         .and(header("content-type", "application/json"))
-        .and(body_partial_json(json!({"model": "claude-sonnet-4-5", "max_tokens": 64})))
+        .and(body_partial_json(json!({"model": "claude-sonnet-5-5", "max_tokens": 64})))
         .respond_with(
             ResponseTemplate::new(200)
                 .insert_header("request-id", "req_1")
@@ -73,7 +76,7 @@ async fn anthropic_answers() {
         .await;
     let reply = model(&server.uri(), ProviderKind::Anthropic, Some(KEY)).chat(&request()).await.unwrap();
     assert_eq!((reply.stop, reply.provider_request_id.as_deref()), (Stop::End, Some("req_1")));
-    assert_eq!(reply.usage, Some(Usage { input: 412, cache_read: 1536, cache_write: 0, output: 57 }));
+    assert_eq!(reply.usage, Some(BilledTokens { input: 412, cache_read: 1536, output: 57, ..BilledTokens::default() }));
 }
 
 #[tokio::test]
@@ -235,6 +238,8 @@ fn the_key_is_not_in_the_debug_form_of_a_provider() {
         structured_output: StructuredOutput::Auto,
         stream: false,
         seeding: Seeding::Omit,
+        headers: vec![],
+        proxy: None,
     };
     assert!(!format!("{spec:?}").contains(KEY));
 }
@@ -277,7 +282,9 @@ async fn a_stream_that_falls_silent_is_given_up_long_before_the_call_is() {
         connect_timeout: Duration::from_secs(1),
         api_key: None,
         key_header: (reqwest::header::AUTHORIZATION, "Bearer "),
-        other_headers: vec![],
+        fixed_headers: vec![],
+        extra_headers: vec![],
+        proxy: None,
     };
     let door = Door { stall: Duration::from_millis(100), ..Door::open(settings).unwrap() };
     let body = json!({});

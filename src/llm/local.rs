@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use conclave_local_model as engine;
 use serde_json::Value;
 
-use super::{Author, ChatModel, ChatReply, ChatRequest, Error, Message, Part, Stop, Usage, strict};
+use super::{Author, ChatModel, ChatReply, ChatRequest, Error, Message, Part, Stop, strict};
+use crate::domain::BilledTokens;
 
 /// A GGUF model in this process. Loaded once; all roles share it.
 pub struct Local {
@@ -33,7 +34,7 @@ impl ChatModel for Local {
         let mut messages = vec![engine::Message::new(engine::Role::System, request.system.clone())];
         messages.extend(request.messages.iter().map(message));
         let wanted = engine::Request {
-            temperature: request.temperature.unwrap_or(0.0),
+            temperature: request.settings.temperature.unwrap_or(0.0),
             seed: request.seed,
             schema: request.schema.as_ref().map(|schema| bounded(strict::inlined(&schema.value))),
             ..engine::Request::new(messages, request.max_tokens)
@@ -50,10 +51,10 @@ impl ChatModel for Local {
                 engine::StopReason::End | engine::StopReason::StopString => Stop::End,
                 engine::StopReason::MaxTokens => Stop::MaxTokens,
             },
-            usage: Some(Usage {
+            usage: Some(BilledTokens {
                 input: completion.input_tokens.into(),
                 output: completion.output_tokens.into(),
-                ..Usage::default()
+                ..BilledTokens::default()
             }),
             model: Some(self.model.name().to_owned()),
             provider_request_id: None,

@@ -25,6 +25,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::domain::{BilledTokens, Settings};
+
 pub use circuit::{BreakerSettings, CircuitPosition};
 pub use discreet::without_secrets;
 pub use event_stream::{StreamEvent, StreamReader};
@@ -44,8 +46,9 @@ pub struct ChatRequest {
     pub messages: Vec<Message>,
     /// The JSON schema that the reply must satisfy; `None` asks for plain text.
     pub schema: Option<Schema>,
+    /// Thinking included.
     pub max_tokens: u32,
-    pub temperature: Option<f32>,
+    pub settings: Settings,
     /// For models that can be seeded.
     pub seed: u64,
     /// Total time for the attempt.
@@ -92,7 +95,7 @@ pub struct ChatReply {
     pub text: String,
     pub stop: Stop,
     /// `None` when the provider reported none that makes sense: then nobody knows what it cost.
-    pub usage: Option<Usage>,
+    pub usage: Option<BilledTokens>,
     /// The model id that the provider says it used.
     pub model: Option<String>,
     /// The provider's own id of the request, for its support.
@@ -109,16 +112,6 @@ pub enum Stop {
     /// The model, or the provider's filter, declined.
     Refusal,
     Other,
-}
-
-/// Billed tokens. The kinds do not overlap: `input` counts neither cache reads nor cache writes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
-    pub input: u64,
-    pub cache_read: u64,
-    pub cache_write: u64,
-    /// Reasoning tokens included.
-    pub output: u64,
 }
 
 /// A model behind some provider: one of the three dyn seams of the house.

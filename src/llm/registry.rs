@@ -34,6 +34,10 @@ pub struct ProviderSpec {
     pub seeding: Seeding,
     /// Replies are asked for in pieces: one that falls silent is noticed early.
     pub stream: bool,
+    /// Sent with every call, beside those of the API.
+    pub headers: Vec<(String, SecretString)>,
+    /// The address of an HTTP proxy; it may hold a password.
+    pub proxy: Option<SecretString>,
 }
 
 /// Which API a provider speaks.
@@ -326,7 +330,7 @@ mod tests {
             messages: vec![],
             schema: None,
             max_tokens: 1,
-            temperature: None,
+            settings: crate::domain::Settings::default(),
             seed: 0,
             timeout: Duration::from_secs(seconds),
         }

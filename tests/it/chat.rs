@@ -197,12 +197,12 @@ async fn without_any_figures_the_estimate_is_a_rule_of_thumb_and_says_so() {
 #[tokio::test]
 async fn a_cap_that_is_too_small_trims_the_plan_and_the_reply_says_so() {
     let provider = MockProvider::start().await;
-    let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.07")).await;
+    let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.04")).await;
     let got = app.ask("audit", "What is the boiling point of water at sea level in Celsius?").await;
     assert!(got.text().contains("to stay under the cap"), "{}", got.text());
     let left_out = got.body["audit"]["leftOut"].as_array().unwrap();
     assert!(!left_out.is_empty());
-    assert!(got.body["meta"]["budget"]["estimatedUsd"].as_f64().unwrap() <= 0.07);
+    assert!(got.body["meta"]["budget"]["estimatedUsd"].as_f64().unwrap() <= 0.04);
 }
 
 #[tokio::test]

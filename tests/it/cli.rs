@@ -50,7 +50,7 @@ async fn a_config_with_five_mistakes_reports_five() {
     config["policy"]["tauHard"] = json!("high");
     config["policy"]["deadlines"]["call"] = json!(500);
     config["models"]["roles"]["solver"]["provider"] = json!("xai");
-    config["models"]["roles"]["critic"]["model"] = json!("NOT_SET_ANYWHERE");
+    config["models"]["roles"]["critic"] = json!({ "provider": "anthropic", "model": "NOT_SET_ANYWHERE" });
     std::fs::write(folder.path().join("bad.json"), config.to_string()).unwrap();
     let variables = [("CONCLAVE_CONFIG", "bad.json"), ("ANTHROPIC_API_KEY", "k")];
     let output = conclave(folder.path(), &["config", "check"], &variables).output().await.unwrap();

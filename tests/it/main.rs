@@ -29,6 +29,7 @@ mod money;
 mod openapi;
 mod pipeline;
 mod provider_selftest;
+#[cfg(feature = "local")]
 mod real_model;
 mod record;
 mod replicas;

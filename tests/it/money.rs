@@ -11,9 +11,10 @@ use async_trait::async_trait;
 use conclave::app::{App, Submission};
 use conclave::clock::Clock;
 use conclave::committee::invariants::{self, Exhibit};
+use conclave::domain::BilledTokens;
 use conclave::domain::{Context, Mode, Question, RunId, Source, Usd, User};
 use conclave::journal::{self, Cause, Ending, Entry, Event, SqliteStore, views};
-use conclave::llm::{BreakerSettings, ChatModel, ChatReply, ChatRequest, Error, Registry, Stop, Usage};
+use conclave::llm::{BreakerSettings, ChatModel, ChatReply, ChatRequest, Error, Registry, Stop};
 use proptest::prelude::*;
 use serde_json::json;
 use tempfile::TempDir;
@@ -45,7 +46,7 @@ impl ChatModel for Hostile {
         tokio::time::sleep(Duration::from_millis((drawn >> 40) % 12)).await;
         let reply = self.script.chat(request).await?;
         let provider = || "hostile".to_owned();
-        let billed = |input, output| Some(Usage { input, output, ..Usage::default() });
+        let billed = |input, output| Some(BilledTokens { input, output, ..BilledTokens::default() });
         let most = u64::from(request.max_tokens);
         let status = |status, retry_after| {
             Err(Error::Status { provider: provider(), status, detail: "as the test asked".into(), retry_after })
@@ -55,7 +56,7 @@ impl ChatModel for Hostile {
                 0 => billed(500, most * 40),
                 1 => billed(999_999_999, 999_999_999),
                 2 => billed(u64::MAX, u64::MAX),
-                _ => Some(Usage { cache_write: 5_000_000, ..Usage::default() }),
+                _ => Some(BilledTokens { cache_write: 5_000_000, ..BilledTokens::default() }),
             };
             return Ok(ChatReply { usage, ..reply });
         }
@@ -81,7 +82,7 @@ impl ChatModel for Hostile {
                 Ok(ChatReply { text: half, stop: Stop::MaxTokens, ..reply })
             }
             14 | 15 => Ok(ChatReply { usage: None, ..reply }),
-            16 => Ok(ChatReply { usage: Some(Usage::default()), ..reply }),
+            16 => Ok(ChatReply { usage: Some(BilledTokens::default()), ..reply }),
             17..=19 => Ok(ChatReply { usage: billed(900, most), ..reply }),
             // Slower than its kind: a second call is made beside it.
             20..=24 => {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use conclave::domain::BilledTokens;
 use conclave::domain::{Mode, Usd};
 use conclave::journal::{Ending, Entry, Event, views};
-use conclave::llm::{ChatReply, Error, Stop, Usage};
+use conclave::llm::{ChatReply, Error, Stop};
 use proptest::prelude::*;
 
 use crate::support::scripted::{Stage, Twist, honest};
@@ -70,7 +71,7 @@ async fn a_reply_with_a_plan_reads_like_this() {
 /// What a provider does to one call: every kind of trouble, but bills within what was reserved.
 fn trouble(kind: u64, request_max: u32, reply: ChatReply) -> Result<ChatReply, Error> {
     let provider = "scripted".to_owned();
-    let usage = |input, output| Some(Usage { input, output, ..Usage::default() });
+    let usage = |input, output| Some(BilledTokens { input, output, ..BilledTokens::default() });
     match kind % 12 {
         0 => Err(Error::Timeout { provider, after: Duration::from_secs(1) }),
         1 => Err(Error::Status { provider, status: 529, detail: "busy".into(), retry_after: None }),

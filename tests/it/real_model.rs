@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::support::program::conclave;
 
 fn weights() -> PathBuf {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(conclave::config::env::LOCAL_MODEL_DEFAULT);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(conclave::config::env::LOCAL_MODEL_DEFAULT);
     assert!(path.is_file(), "the weights are missing at {}: run `make model`", path.display());
     path
 }

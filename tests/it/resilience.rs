@@ -38,14 +38,14 @@ async fn an_open_circuit_sends_the_role_to_its_fallback_at_once() {
     provider.on("r1/solver", Fault::Status(500)).times(2);
     let solver = json!({ "provider": "anthropic", "model": "EDITOR_MODEL", "maxTokens": 1000,
                          "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
-    let setup = breaking_after(2).env("EDITOR_MODEL", "claude-opus-4-5").set("/models/roles/solver", solver);
+    let setup = breaking_after(2).env("EDITOR_MODEL", "claude-opus-5-5").set("/models/roles/solver", solver);
     let app = TestApp::with(&provider, setup).await;
     for _ in 0..2 {
         let got = app.ask("ask", QUESTION).await;
         assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
     }
     let models: Vec<String> = provider.calls_of("r1/solver").into_iter().map(|call| call.model).collect();
-    assert_eq!(models, ["claude-opus-4-5", "claude-opus-4-5", "claude-sonnet-4-5", "claude-sonnet-4-5"]);
+    assert_eq!(models, ["claude-opus-5-5", "claude-opus-5-5", "claude-sonnet-5-5", "claude-sonnet-5-5"]);
 }
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn a_wait_that_the_stage_has_no_time_for_is_not_slept_through() {
     let got = app.ask("ask", QUESTION).await;
     assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
     let models: Vec<String> = provider.calls_of("r1/solver").into_iter().map(|call| call.model).collect();
-    assert_eq!(models, ["claude-haiku-4-5", "claude-sonnet-4-5"]);
+    assert_eq!(models, ["claude-haiku-5-5", "claude-sonnet-5-5"]);
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn a_refusal_and_a_malformed_output_are_answers_and_no_reason_to_ask_anoth
         let app = TestApp::with(&provider, Setup::default().set("/models/roles/solver", solver)).await;
         let got = app.ask("ask", QUESTION).await;
         assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!(["solver"]));
-        assert!(provider.calls_of("r1/solver*").iter().all(|call| call.model == "claude-haiku-4-5"));
+        assert!(provider.calls_of("r1/solver*").iter().all(|call| call.model == "claude-haiku-5-5"));
     }
 }
 

@@ -58,6 +58,7 @@ fn sent(call: &str) -> Event {
         model: "m".into(),
         reserved: None,
         max_tokens: 10,
+        effort: None,
         prompt_hash: "h".into(),
     })
 }
@@ -69,6 +70,7 @@ fn settled(call: &str) -> Event {
         cost: Usd::from_nanos(700),
         latency_ms: 1,
         usage: None,
+        served: None,
     })
 }
 

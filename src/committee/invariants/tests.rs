@@ -107,6 +107,7 @@ fn sent(call: &str) -> Event {
         model: "m".into(),
         reserved: None,
         max_tokens: 1,
+        effort: None,
         prompt_hash: String::new(),
     })
 }

@@ -31,7 +31,9 @@ impl Anthropic {
             connect_timeout: spec.connect_timeout,
             api_key: spec.api_key.clone(),
             key_header: (HeaderName::from_static("x-api-key"), ""),
-            other_headers: vec![(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"))],
+            fixed_headers: vec![(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"))],
+            extra_headers: spec.headers.clone(),
+            proxy: spec.proxy.clone(),
         })?;
         Ok(Anthropic {
             door,

@@ -1,45 +1,52 @@
 //! From a [`ChatRequest`] to the Messages API.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
-use super::wire::{Block, CacheControl, Format, Message, OutputConfig, Request, Source, SystemBlock, Tool, ToolChoice};
+use super::wire::{
+    Block, CacheControl, Format, Message, OutputConfig, Request, Source, SystemBlock, Thinking, Tool, ToolChoice,
+};
+use crate::domain::Effort;
 use crate::llm::registry::StructuredOutput;
 use crate::llm::{Author, ChatRequest, Part, strict};
 
-/// The first generation with structured output outside the beta (Opus, Sonnet and Haiku 4.5).
-const FIRST_WITH_JSON_SCHEMA: (u32, u32) = (4, 5);
-/// From here on a `temperature` is refused with 400.
-const FIRST_WITHOUT_TEMPERATURE: (u32, u32) = (4, 7);
-
 /// The body of the call; pure.
 pub(super) fn to_wire(request: &ChatRequest, structured_output: StructuredOutput, stream: bool) -> Request<'_> {
+    let settings = request.settings;
     let mut system = request.system.clone();
-    let (mut output_config, mut tools, mut tool_choice) = (None, vec![], None);
+    let (mut format, mut tools, mut tool_choice) = (None, vec![], None);
     if let Some(schema) = &request.schema {
-        match resolve(structured_output, &request.model) {
-            StructuredOutput::Tool => {
+        match structured_output {
+            StructuredOutput::Auto if settings.structured_output => {
+                format = Some(Format::JsonSchema { schema: strict::for_vendor(&schema.value) });
+            }
+            StructuredOutput::JsonSchema => {
+                format = Some(Format::JsonSchema { schema: strict::for_vendor(&schema.value) });
+            }
+            StructuredOutput::Auto | StructuredOutput::Tool => {
                 let description = "Gives the reply. Call it exactly once, with the whole reply.";
                 tools.push(Tool { name: &schema.name, description, input_schema: strict::for_vendor(&schema.value) });
-                tool_choice = Some(ToolChoice::Tool { name: &schema.name });
+                tool_choice = Some(if settings.forced_tool {
+                    ToolChoice::Tool { name: &schema.name }
+                } else {
+                    system = strict::with_instruction(&system, &schema.value);
+                    ToolChoice::Auto
+                });
             }
             StructuredOutput::JsonObject | StructuredOutput::None => {
                 system = strict::with_instruction(&system, &schema.value);
             }
-            StructuredOutput::Auto | StructuredOutput::JsonSchema => {
-                output_config =
-                    Some(OutputConfig { format: Format::JsonSchema { schema: strict::for_vendor(&schema.value) } });
-            }
         }
     }
+    let (effort, thinking) = match settings.effort {
+        Some(Effort::None) => (None, Some(Thinking::Disabled)),
+        effort => (effort, None),
+    };
     Request {
         model: &request.model,
         max_tokens: request.max_tokens,
         system: system_blocks(system),
         messages: request.messages.iter().map(message).collect(),
-        temperature: request.temperature.filter(|_| takes_temperature(&request.model)),
-        output_config,
+        temperature: settings.temperature,
+        output_config: (effort.is_some() || format.is_some()).then_some(OutputConfig { effort, format }),
+        thinking,
         tools,
         tool_choice,
         stream: stream.then_some(true),
@@ -69,32 +76,6 @@ fn message(message: &crate::llm::Message) -> Message<'_> {
     Message { role, content: content.collect() }
 }
 
-fn resolve(structured_output: StructuredOutput, model: &str) -> StructuredOutput {
-    match structured_output {
-        StructuredOutput::Auto if generation(model).is_some_and(|g| g < FIRST_WITH_JSON_SCHEMA) => {
-            StructuredOutput::Tool
-        }
-        StructuredOutput::Auto => StructuredOutput::JsonSchema,
-        chosen => chosen,
-    }
-}
-
-fn takes_temperature(model: &str) -> bool {
-    generation(model).is_none_or(|generation| generation < FIRST_WITHOUT_TEMPERATURE)
-}
-
-/// `claude-sonnet-4-5-20250929` is (4, 5), `claude-3-7-sonnet-latest` is (3, 7); `None` for names that say nothing.
-fn generation(model: &str) -> Option<(u32, u32)> {
-    static PATTERN: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[.-](\d{1,2}))?(?:[^\d]|$)").ok());
-    if model.contains("claude-instant") {
-        return Some((1, 0));
-    }
-    let found = PATTERN.as_ref()?.captures(model)?;
-    let number = |group: usize| found.get(group).and_then(|number| number.as_str().parse().ok());
-    Some((number(1)?, number(2).unwrap_or(0)))
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -102,6 +83,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::domain::Settings;
     use crate::llm::{Image, Message, Schema};
 
     fn request(model: &str) -> ChatRequest {
@@ -121,7 +103,7 @@ mod tests {
                 value: json!({"type": "object", "properties": {"answer": {"type": "string", "maxLength": 9}}, "required": ["answer"]}),
             }),
             max_tokens: 900,
-            temperature: Some(0.2),
+            settings: Settings { temperature: Some(0.2), ..Settings::default() },
             seed: 7,
             timeout: Duration::from_secs(60),
         }
@@ -159,8 +141,9 @@ mod tests {
     }
 
     #[test]
-    fn an_old_model_is_made_to_call_a_tool() {
-        let body = sent(&request("claude-3-5-haiku-latest"), StructuredOutput::Auto);
+    fn a_model_without_native_output_is_made_to_call_a_tool() {
+        let settings = Settings { structured_output: false, ..Settings::default() };
+        let body = sent(&ChatRequest { settings, ..request("gateway-model") }, StructuredOutput::Auto);
         assert_eq!(body["output_config"], Value::Null);
         assert_eq!(body["tools"][0]["name"], "solution");
         assert_eq!(body["tools"][0]["input_schema"], schema());
@@ -168,9 +151,31 @@ mod tests {
     }
 
     #[test]
+    fn a_model_that_refuses_a_forced_tool_is_offered_it() {
+        let settings = Settings { forced_tool: false, ..Settings::default() };
+        let body = sent(&ChatRequest { settings, ..request("claude-sonnet-5-5") }, StructuredOutput::Tool);
+        assert_eq!(body["tool_choice"], json!({"type": "auto"}));
+        assert!(body["system"][0]["text"].as_str().unwrap().contains("\"answer\""));
+    }
+
+    #[test]
+    fn an_effort_is_sent_and_no_effort_switches_thinking_off() {
+        let with = |effort| {
+            let settings = Settings { effort, ..Settings::default() };
+            sent(&ChatRequest { settings, schema: None, ..request("claude-haiku-5-5") }, StructuredOutput::Auto)
+        };
+        let low = with(Some(Effort::Low));
+        assert_eq!((&low["output_config"], &low["thinking"]), (&json!({"effort": "low"}), &Value::Null));
+        let none = with(Some(Effort::None));
+        assert_eq!((&none["output_config"], &none["thinking"]), (&Value::Null, &json!({"type": "disabled"})));
+        let unset = with(None);
+        assert_eq!((&unset["output_config"], &unset["thinking"]), (&Value::Null, &Value::Null));
+    }
+
+    #[test]
     fn plain_text_asks_for_no_format() {
         let mut request = request("claude-opus-4-7");
-        (request.schema, request.system) = (None, String::new());
+        (request.schema, request.system, request.settings) = (None, String::new(), Settings::default());
         request.messages = vec![Message { author: Author::User, parts: vec![Part::Text("Hi".into())] }];
         assert_eq!(
             sent(&request, StructuredOutput::Auto),
@@ -187,27 +192,5 @@ mod tests {
         let body = sent(&request("claude-sonnet-4-5"), StructuredOutput::None);
         let system = body["system"][0]["text"].as_str().unwrap();
         assert!(system.starts_with("You solve.\n\n") && system.contains("\"answer\""), "{system}");
-    }
-
-    #[test]
-    fn the_generation_is_read_from_the_model_id() {
-        for (model, expected) in [
-            ("claude-3-opus-20240229", Some((3, 0))),
-            ("claude-3-5-sonnet-20241022", Some((3, 5))),
-            ("claude-3-7-sonnet-latest", Some((3, 7))),
-            ("claude-2.1", Some((2, 1))),
-            ("claude-instant-1.2", Some((1, 0))),
-            ("claude-sonnet-4-20250514", Some((4, 0))),
-            ("claude-opus-4-0", Some((4, 0))),
-            ("claude-opus-4-1-20250805", Some((4, 1))),
-            ("claude-haiku-4-5", Some((4, 5))),
-            ("anthropic/claude-opus-4.6", Some((4, 6))),
-            ("claude-sonnet-5", Some((5, 0))),
-            ("mock-model", None),
-        ] {
-            assert_eq!(generation(model), expected, "{model}");
-        }
-        assert_eq!(resolve(StructuredOutput::Auto, "claude-opus-4-1-20250805"), StructuredOutput::Tool);
-        assert_eq!(resolve(StructuredOutput::Auto, "mock-model"), StructuredOutput::JsonSchema);
     }
 }

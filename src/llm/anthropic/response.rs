@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::wire::{Content, Response};
-use crate::llm::{ChatReply, Stop, Usage, usage};
+use crate::domain::BilledTokens;
+use crate::llm::{ChatReply, Stop, usage};
 
 /// The reply; pure. `request_id` is the `request-id` header.
 pub(super) fn from_wire(response: Response, request_id: Option<String>) -> ChatReply {
@@ -33,13 +34,17 @@ pub(super) fn from_wire(response: Response, request_id: Option<String>) -> ChatR
     }
 }
 
-/// `input_tokens` counts neither cache reads nor cache writes, just as [`Usage`] wants it.
-fn read_usage(value: &Value) -> Option<Usage> {
-    Some(Usage {
+/// `input_tokens` counts neither cache reads nor cache writes, just as [`BilledTokens`] wants it.
+fn read_usage(value: &Value) -> Option<BilledTokens> {
+    Some(BilledTokens {
         input: usage::required(value, "input_tokens")?,
         cache_read: usage::optional(value, "cache_read_input_tokens")?,
         cache_write: usage::optional(value, "cache_creation_input_tokens")?,
         output: usage::required(value, "output_tokens")?,
+        thinking: match value.get("output_tokens_details") {
+            None | Some(Value::Null) => 0,
+            Some(details) => usage::optional(details, "thinking_tokens")?,
+        },
     })
 }
 
@@ -60,7 +65,7 @@ mod tests {
             ChatReply {
                 text: r#"{"answer":"42","confidence":0.7}"#.into(),
                 stop: Stop::End,
-                usage: Some(Usage { input: 412, cache_read: 1536, cache_write: 0, output: 57 }),
+                usage: Some(BilledTokens { input: 412, cache_read: 1536, output: 57, ..BilledTokens::default() }),
                 model: Some("claude-sonnet-4-5-20250929".into()),
                 provider_request_id: Some("req_1".into()),
             }
@@ -71,7 +76,10 @@ mod tests {
     fn the_input_of_a_forced_tool_is_the_text() {
         let reply = read(include_str!("../../../tests/cassettes/anthropic_tool_use.json"));
         assert_eq!((reply.text.as_str(), reply.stop), (r#"{"answer":"42","confidence":0.7}"#, Stop::End));
-        assert_eq!(reply.usage, Some(Usage { input: 391, cache_read: 0, cache_write: 2051, output: 64 }));
+        assert_eq!(
+            reply.usage,
+            Some(BilledTokens { input: 391, cache_write: 2051, output: 64, ..BilledTokens::default() })
+        );
     }
 
     #[test]
@@ -96,8 +104,11 @@ mod tests {
             assert_eq!(read_usage(&usage), None, "{usage}");
         }
         let bill = json!({"input_tokens": 7, "output_tokens": 1e30});
-        assert_eq!(read_usage(&bill), Some(Usage { input: 7, output: 1_000_000_000, ..Usage::default() }));
+        assert_eq!(
+            read_usage(&bill),
+            Some(BilledTokens { input: 7, output: 1_000_000_000, ..BilledTokens::default() })
+        );
         let bare = json!({"input_tokens": 7, "output_tokens": 2, "cache_read_input_tokens": null});
-        assert_eq!(read_usage(&bare), Some(Usage { input: 7, output: 2, ..Usage::default() }));
+        assert_eq!(read_usage(&bare), Some(BilledTokens { input: 7, output: 2, ..BilledTokens::default() }));
     }
 }

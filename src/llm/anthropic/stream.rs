@@ -165,8 +165,9 @@ fn said(error: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::BilledTokens;
     use crate::llm::anthropic::response::from_wire;
-    use crate::llm::{Usage, http};
+    use crate::llm::http;
 
     fn collected(stream: &str) -> Result<Option<Response>, String> {
         http::collected::<Streamed>(stream)
@@ -192,7 +193,10 @@ mod tests {
             .replace(r#""stop_reason":"tool_use""#, r#""stop_reason":"max_tokens""#);
         let reply = from_wire(collected(&cut).unwrap().unwrap(), None);
         assert_eq!((reply.text.as_str(), reply.stop), ("{\"answer\":\"42\",", crate::llm::Stop::MaxTokens));
-        assert_eq!(reply.usage, Some(Usage { input: 391, cache_read: 0, cache_write: 2051, output: 64 }));
+        assert_eq!(
+            reply.usage,
+            Some(BilledTokens { input: 391, cache_write: 2051, output: 64, ..BilledTokens::default() })
+        );
         let half = TOOL.split("event: message_delta").next().unwrap();
         assert!(collected(half).unwrap().is_none());
         let broken = format!(

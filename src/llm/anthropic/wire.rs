@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::domain::Effort;
+
 #[derive(Debug, Serialize)]
 pub(super) struct Request<'a> {
     pub model: &'a str,
@@ -14,6 +16,8 @@ pub(super) struct Request<'a> {
     pub temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_config: Option<OutputConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +61,16 @@ pub(super) enum Source<'a> {
 
 #[derive(Debug, Serialize)]
 pub(super) struct OutputConfig {
-    pub format: Format,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Thinking {
+    Disabled,
 }
 
 #[derive(Debug, Serialize)]
@@ -76,7 +89,11 @@ pub(super) struct Tool<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ToolChoice<'a> {
-    Tool { name: &'a str },
+    /// For models that refuse a forced tool.
+    Auto,
+    Tool {
+        name: &'a str,
+    },
 }
 
 #[derive(Debug, Deserialize)]

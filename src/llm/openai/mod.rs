@@ -30,7 +30,9 @@ impl OpenAi {
             connect_timeout: spec.connect_timeout,
             api_key: spec.api_key.clone(),
             key_header: (AUTHORIZATION, "Bearer "),
-            other_headers: vec![],
+            fixed_headers: vec![],
+            extra_headers: spec.headers.clone(),
+            proxy: spec.proxy.clone(),
         })?;
         Ok(OpenAi { door, url: endpoint(&spec.base_url), dialect: request::Dialect::of(spec) })
     }

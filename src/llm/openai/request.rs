@@ -1,52 +1,56 @@
 //! From a [`ChatRequest`] to Chat Completions.
 
 use super::wire::{
-    Content, Function, FunctionName, ImageUrl, JsonSchema, Message, Part, Request, ResponseFormat, StreamOptions, Tool,
-    ToolChoice,
+    Content, Function, FunctionName, ImageUrl, JsonSchema, Message, Part, Request, ResponseFormat, Routing,
+    StreamOptions, Tool, ToolChoice,
 };
 use crate::llm::registry::{ProviderSpec, Seeding, StructuredOutput};
 use crate::llm::{self, Author, ChatRequest, strict};
 
-/// How one server differs from the next.
+/// How a provider is spoken to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dialect {
+    pub server: Server,
     pub structured_output: StructuredOutput,
     pub seeding: Seeding,
-    pub limit: Limit,
     pub stream: bool,
 }
 
-/// The name of the field that bounds the output.
+/// Who is on the other side, as far as its form of Chat Completions differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Limit {
-    /// What everybody but the inventor still speaks.
-    MaxTokens,
-    /// OpenAI's reasoning models refuse the older name.
-    MaxCompletionTokens,
+pub(super) enum Server {
+    /// OpenAI and xAI: the limit is `max_completion_tokens`, which counts reasoning. Reasoning models refuse the older name.
+    Vendor,
+    /// It is told which hosts it may route to.
+    OpenRouter,
+    /// Everything else speaks the older names.
+    Compatible,
 }
 
 impl Dialect {
     pub fn of(spec: &ProviderSpec) -> Dialect {
-        let limit = match spec.base_url.host_str() {
-            Some("api.openai.com") => Limit::MaxCompletionTokens,
-            _ => Limit::MaxTokens,
+        let server = match (spec.name.as_str(), spec.base_url.host_str()) {
+            ("openrouter", _) | (_, Some("openrouter.ai")) => Server::OpenRouter,
+            ("openai" | "xai", _) | (_, Some("api.openai.com" | "api.x.ai")) => Server::Vendor,
+            _ => Server::Compatible,
         };
-        Dialect { structured_output: spec.structured_output, seeding: spec.seeding, limit, stream: spec.stream }
+        Dialect { server, structured_output: spec.structured_output, seeding: spec.seeding, stream: spec.stream }
     }
 }
 
 /// The body of the call; pure.
 pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Request<'_> {
+    let settings = request.settings;
     let mut system = request.system.clone();
     let (mut response_format, mut tools, mut tool_choice) = (None, vec![], None);
     if let Some(schema) = &request.schema {
         let name = schema.name.as_str();
         match dialect.structured_output {
-            StructuredOutput::Auto | StructuredOutput::JsonSchema => {
+            StructuredOutput::JsonSchema | StructuredOutput::Auto if settings.structured_output => {
                 let json_schema = JsonSchema { name, strict: true, schema: strict::for_vendor(&schema.value) };
                 response_format = Some(ResponseFormat::JsonSchema { json_schema });
             }
-            StructuredOutput::Tool => {
+            StructuredOutput::Tool if settings.forced_tool => {
                 let description = "Gives the reply. Call it exactly once, with the whole reply.";
                 let parameters = strict::for_vendor(&schema.value);
                 tools.push(Tool::Function { function: Function { name, description, strict: true, parameters } });
@@ -56,12 +60,15 @@ pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Request<'_> {
                 system = strict::with_instruction(&system, &schema.value);
                 response_format = Some(ResponseFormat::JsonObject);
             }
-            StructuredOutput::None => system = strict::with_instruction(&system, &schema.value),
+            // GPT models since 5.6 take tools only while they do not think, and some take none.
+            StructuredOutput::Auto | StructuredOutput::JsonSchema | StructuredOutput::Tool | StructuredOutput::None => {
+                system = strict::with_instruction(&system, &schema.value);
+            }
         }
     }
-    let (max_tokens, max_completion_tokens) = match dialect.limit {
-        Limit::MaxTokens => (Some(request.max_tokens), None),
-        Limit::MaxCompletionTokens => (None, Some(request.max_tokens)),
+    let (max_tokens, max_completion_tokens) = match dialect.server {
+        Server::Compatible | Server::OpenRouter => (Some(request.max_tokens), None),
+        Server::Vendor => (None, Some(request.max_tokens)),
     };
     let system = (!system.is_empty()).then_some(Message { role: "system", content: Content::Text(system) });
     Request {
@@ -69,7 +76,9 @@ pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Request<'_> {
         messages: system.into_iter().chain(request.messages.iter().map(message)).collect(),
         max_tokens,
         max_completion_tokens,
-        temperature: request.temperature,
+        temperature: settings.temperature,
+        reasoning_effort: settings.effort,
+        provider: (dialect.server == Server::OpenRouter).then_some(Routing { require_parameters: true }),
         seed: match dialect.seeding {
             Seeding::Send => Some(request.seed),
             Seeding::Omit => None,
@@ -119,18 +128,19 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::domain::{Effort, Settings};
 
     const STRICT: Dialect = Dialect {
         structured_output: StructuredOutput::Auto,
         seeding: Seeding::Omit,
-        limit: Limit::MaxCompletionTokens,
+        server: Server::Vendor,
         stream: false,
     };
 
     fn request() -> ChatRequest {
         ChatRequest {
             key: "run/solver/1".into(),
-            model: "gpt-5-mini".into(),
+            model: "gpt-6-luna".into(),
             system: "You solve.".into(),
             messages: vec![
                 llm::Message { author: Author::User, parts: vec![llm::Part::Text("What is this?".into())] },
@@ -148,7 +158,7 @@ mod tests {
                 value: json!({"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}),
             }),
             max_tokens: 900,
-            temperature: None,
+            settings: Settings::default(),
             seed: 7,
             timeout: Duration::from_secs(60),
         }
@@ -172,7 +182,7 @@ mod tests {
         assert_eq!(
             sent(&request(), STRICT),
             json!({
-                "model": "gpt-5-mini",
+                "model": "gpt-6-luna",
                 "messages": [
                     {"role": "system", "content": "You solve."},
                     {"role": "user", "content": "What is this?"},
@@ -193,8 +203,9 @@ mod tests {
 
     #[test]
     fn other_servers_get_the_older_names_and_a_seed_when_asked_for() {
-        let dialect = Dialect { limit: Limit::MaxTokens, seeding: Seeding::Send, ..STRICT };
-        let request = ChatRequest { schema: None, temperature: Some(0.7), ..request() };
+        let dialect = Dialect { server: Server::Compatible, seeding: Seeding::Send, ..STRICT };
+        let settings = Settings { temperature: Some(0.7), ..Settings::default() };
+        let request = ChatRequest { schema: None, settings, ..request() };
         let body = sent(&request, dialect);
         assert_eq!(
             (&body["max_tokens"], &body["max_completion_tokens"], &body["seed"], &body["temperature"]),
@@ -208,6 +219,28 @@ mod tests {
         let body = sent(&request(), Dialect { structured_output: StructuredOutput::Tool, ..STRICT });
         assert_eq!(body["tools"][0]["function"]["parameters"], schema());
         assert_eq!(body["tool_choice"], json!({"type": "function", "function": {"name": "solution"}}));
+    }
+
+    #[test]
+    fn the_effort_is_sent_to_each_server() {
+        let settings = Settings { effort: Some(Effort::None), ..Settings::default() };
+        let request = ChatRequest { settings, schema: None, ..request() };
+        let body = |server| sent(&request, Dialect { server, ..STRICT });
+        assert_eq!(body(Server::Vendor)["reasoning_effort"], "none");
+        let routed = body(Server::OpenRouter);
+        assert_eq!(
+            (&routed["reasoning_effort"], &routed["provider"], &routed["max_tokens"]),
+            (&json!("none"), &json!({"require_parameters": true}), &json!(900))
+        );
+    }
+
+    #[test]
+    fn a_tool_that_must_not_be_forced_gives_way_to_the_prompt() {
+        let settings = Settings { forced_tool: false, ..Settings::default() };
+        let request = ChatRequest { settings, ..request() };
+        let body = sent(&request, Dialect { structured_output: StructuredOutput::Tool, ..STRICT });
+        assert_eq!(body.get("tools"), None);
+        assert!(body["messages"][0]["content"].as_str().unwrap().contains("JSON"));
     }
 
     #[test]

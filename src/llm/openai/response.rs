@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::wire::{Reply, Response};
+use crate::domain::BilledTokens;
 use crate::llm::rejection::{self, Rejection};
-use crate::llm::{ChatReply, Stop, Usage, usage};
+use crate::llm::{ChatReply, Stop, usage};
 
 /// A 200 that carries no reply.
 #[derive(Debug, PartialEq)]
@@ -55,21 +56,25 @@ fn content(content: Value) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// `prompt_tokens` includes what was cached. Reasoning is part of `completion_tokens` with OpenAI but comes on top with
-/// xAI; the total tells, so what exceeds the prompt was output.
-fn read_usage(value: &Value) -> Option<Usage> {
+/// `prompt_tokens` includes what was read from a cache and what was written to one. Reasoning is part of
+/// `completion_tokens` with OpenAI but comes on top with xAI; the total tells, so what exceeds the prompt was output.
+fn read_usage(value: &Value) -> Option<BilledTokens> {
     let prompt = usage::required(value, "prompt_tokens")?;
     let completion = usage::required(value, "completion_tokens")?;
     let total = usage::optional(value, "total_tokens")?;
-    let cache_read = match value.get("prompt_tokens_details") {
-        None | Some(Value::Null) => 0,
-        Some(details) => usage::optional(details, "cached_tokens")?,
+    let detail = |of: &str, name: &str| match value.get(of) {
+        None | Some(Value::Null) => Some(0),
+        Some(details) => usage::optional(details, name),
     };
-    Some(Usage {
-        input: prompt.checked_sub(cache_read)?,
+    let cache_read = detail("prompt_tokens_details", "cached_tokens")?;
+    let cache_write = detail("prompt_tokens_details", "cache_write_tokens")?;
+    let output = completion.max(total.saturating_sub(prompt));
+    Some(BilledTokens {
+        input: prompt.checked_sub(cache_read)?.checked_sub(cache_write)?,
         cache_read,
-        cache_write: 0,
-        output: completion.max(total.saturating_sub(prompt)),
+        cache_write,
+        output,
+        thinking: detail("completion_tokens_details", "reasoning_tokens")?.min(output),
     })
 }
 
@@ -88,7 +93,7 @@ mod tests {
             Ok(ChatReply {
                 text: r#"{"answer":"42","confidence":0.7}"#.into(),
                 stop: Stop::End,
-                usage: Some(Usage { input: 198, cache_read: 1024, cache_write: 0, output: 341 }),
+                usage: Some(BilledTokens { input: 198, cache_read: 1024, cache_write: 0, output: 341, thinking: 320 }),
                 model: Some("gpt-5-mini-2025-08-07".into()),
                 provider_request_id: Some("chatcmpl-CBx3mQp1uVb0r6dXn4fWk2Zt9aEyL".into()),
             })
@@ -123,7 +128,10 @@ mod tests {
     #[test]
     fn reasoning_that_is_not_in_the_completion_is_counted_all_the_same() {
         let reply = read(include_str!("../../../tests/cassettes/xai_reasoning.json")).unwrap();
-        assert_eq!(reply.usage, Some(Usage { input: 30, cache_read: 2, cache_write: 0, output: 320 }));
+        assert_eq!(
+            reply.usage,
+            Some(BilledTokens { input: 30, cache_read: 2, cache_write: 0, output: 320, thinking: 311 })
+        );
     }
 
     #[test]

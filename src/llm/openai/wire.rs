@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::domain::Effort;
+
 #[derive(Debug, Serialize)]
 pub(super) struct Request<'a> {
     pub model: &'a str,
@@ -13,6 +15,11 @@ pub(super) struct Request<'a> {
     pub max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<Effort>,
+    /// OpenRouter only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Routing>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,6 +32,13 @@ pub(super) struct Request<'a> {
     pub stream: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_options: Option<StreamOptions>,
+}
+
+/// How OpenRouter may choose among those that host a model.
+#[derive(Debug, Serialize)]
+pub(super) struct Routing {
+    /// Only hosts that take every parameter: others drop the schema in silence.
+    pub require_parameters: bool,
 }
 
 /// Without this a stream says nothing of its usage, and the call is settled at its reservation.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use conclave::app::{App, Submission};
 use conclave::clock::Clock;
+use conclave::domain::BilledTokens;
 use conclave::domain::{Context, Mode, Question, RunId, Source, User};
 use conclave::journal::SqliteStore;
-use conclave::llm::{ChatModel, ChatReply, ChatRequest, Error, Registry, Stop, Usage};
+use conclave::llm::{ChatModel, ChatReply, ChatRequest, Error, Registry, Stop};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -38,7 +39,7 @@ impl ChatModel for ScriptedModel {
             "estimate" => self.scenario.estimate(),
             report => self.scenario.report(report),
         };
-        let usage = Usage { input: 500, output: 200, ..Usage::default() };
+        let usage = BilledTokens { input: 500, output: 200, ..BilledTokens::default() };
         let reply = ChatReply {
             text: value.to_string(),
             stop: Stop::End,

@@ -1,0 +1,215 @@
+//! `conclave init`: finds or asks for a key, writes the config and `.env`, and probes the models.
+
+use std::fs::OpenOptions;
+use std::io::{IsTerminal as _, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::doctor;
+use super::exit::{Exit, fail};
+use super::terminal::say;
+use crate::config::{self, Env};
+
+const CONFIG: &str = "llm.config.json";
+
+/// Readable by their owner alone.
+const PRIVATE: u32 = 0o600;
+
+#[derive(Debug, Args)]
+pub(super) struct InitArguments {
+    /// Whose models to use: anthropic, openai, xai, openrouter, ollama or mixed. Default: the one whose key is set.
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// Write to the user's config folder ($XDG_CONFIG_HOME/conclave), for use in any folder, instead of to this one.
+    #[arg(long)]
+    global: bool,
+    /// Replace a config that is there. The former one is kept beside it.
+    #[arg(long)]
+    force: bool,
+    /// Do not call the models to see whether they answer.
+    #[arg(long)]
+    no_probe: bool,
+}
+
+pub(super) async fn run(env: &Env, arguments: &InitArguments) -> Exit {
+    let (provider, keys) = match chosen(env, arguments) {
+        Ok(chosen) => chosen,
+        Err(why) => return fail(Exit::Usage, why),
+    };
+    let folder = match folder(env, arguments.global) {
+        Ok(folder) => folder,
+        Err(why) => return fail(Exit::Usage, why),
+    };
+    let config = folder.join(CONFIG);
+    if let Err(why) = write_all(&folder, &provider, &keys, arguments.force) {
+        return fail(Exit::Usage, why);
+    }
+    say(format_args!("wrote          {} ({provider})", config.display()));
+    if !keys.is_empty() {
+        let names: Vec<&str> = keys.iter().map(|(name, _)| name.as_str()).collect();
+        say(format_args!("wrote          {} (mode 0600: {})", folder.join(".env").display(), names.join(", ")));
+    }
+    if provider == "ollama" {
+        say(format_args!(
+            "context        start Ollama with OLLAMA_CONTEXT_LENGTH=16384: its default of 4096 cuts prompts"
+        ));
+    }
+    if arguments.no_probe {
+        return Exit::Done;
+    }
+    let exit = doctor::run(&Env::load().with("CONCLAVE_CONFIG", config.display().to_string()), false).await;
+    if exit == Exit::Done {
+        say(format_args!("next           conclave ask \"What does HTTP status 422 mean?\""));
+    }
+    exit
+}
+
+/// The built-in config to write, and the keys that go into `.env`.
+fn chosen(env: &Env, arguments: &InitArguments) -> Result<(String, Vec<(String, String)>), String> {
+    let found = config::providers_with_keys(env);
+    let provider = match (&arguments.provider, found.as_slice()) {
+        (Some(name), _) if name == "local" || config::built_in(name).is_none() => {
+            return Err(format!("there is no provider {name:?}: anthropic, openai, xai, openrouter, ollama or mixed"));
+        }
+        (Some(name), _) => name.clone(),
+        (None, [only]) => (*only).to_owned(),
+        (None, [_, ..]) => "mixed".to_owned(),
+        (None, []) => ask_for_provider()?,
+    };
+    if provider == "mixed" {
+        let keys = config::KEY_VARIABLES
+            .iter()
+            .filter_map(|(_, variable)| Some(((*variable).to_owned(), env.get(variable)?.to_owned())));
+        let keys: Vec<(String, String)> = keys.collect();
+        if keys.len() < 2 {
+            let names: Vec<&str> = config::KEY_VARIABLES.iter().map(|(_, variable)| *variable).collect();
+            return Err(format!("mixed needs two keys or more of {}", names.join(", ")));
+        }
+        return Ok((provider, keys));
+    }
+    let Some((_, variable)) = config::KEY_VARIABLES.iter().find(|(name, _)| *name == provider) else {
+        return Ok((provider, vec![]));
+    };
+    let key = match env.get(variable) {
+        Some(key) => key.to_owned(),
+        None if std::io::stdin().is_terminal() => dialoguer::Password::new()
+            .with_prompt(format!("{variable} (not shown)"))
+            .interact()
+            .map_err(|error| format!("no key was given: {error}"))?
+            .trim()
+            .to_owned(),
+        None => return Err(format!("{variable} is not set, and there is no terminal to ask for it")),
+    };
+    if key.is_empty() {
+        return Err(format!("{variable} is empty"));
+    }
+    Ok((provider, vec![((*variable).to_owned(), key)]))
+}
+
+fn ask_for_provider() -> Result<String, String> {
+    let names = ["anthropic", "openai", "xai", "openrouter", "ollama"];
+    if !std::io::stdin().is_terminal() {
+        let variables: Vec<&str> = config::KEY_VARIABLES.iter().map(|(_, variable)| *variable).collect();
+        return Err(format!(
+            "no key is set and there is no terminal to ask for one: set one of {}, or give --provider ollama",
+            variables.join(", ")
+        ));
+    }
+    let picked = dialoguer::Select::new().with_prompt("Whose models?").items(names).default(0).interact();
+    let at = picked.map_err(|error| format!("no provider was chosen: {error}"))?;
+    names.get(at).map(|name| (*name).to_owned()).ok_or_else(|| "no provider was chosen".to_owned())
+}
+
+fn folder(env: &Env, global: bool) -> Result<PathBuf, String> {
+    if !global {
+        return Ok(PathBuf::from("."));
+    }
+    config::user_folder(env).ok_or_else(|| "neither XDG_CONFIG_HOME nor HOME is set: there is no user's folder".into())
+}
+
+/// Writes the config and adds the keys to `.env`. Nothing is written if the config is there already, unless forced.
+fn write_all(folder: &Path, provider: &str, keys: &[(String, String)], force: bool) -> Result<(), String> {
+    let said = |path: &Path, error: &std::io::Error| format!("{}: {error}", path.display());
+    std::fs::create_dir_all(folder).map_err(|error| said(folder, &error))?;
+    let config = folder.join(CONFIG);
+    if config.exists() {
+        if !force {
+            return Err(format!("{} is there already: --force replaces it", config.display()));
+        }
+        let former = folder.join(format!("{CONFIG}.old"));
+        std::fs::rename(&config, &former).map_err(|error| said(&former, &error))?;
+    }
+    let text = config::built_in(provider).unwrap_or_default();
+    // The schema stands beside the file in the repository only.
+    let text: String =
+        text.lines().filter(|line| !line.contains("\"$schema\"")).fold(String::new(), |all, line| all + line + "\n");
+    std::fs::write(&config, text).map_err(|error| said(&config, &error))?;
+    if keys.is_empty() {
+        return Ok(());
+    }
+    add_keys(&folder.join(".env"), keys)
+}
+
+/// Adds what the file does not set yet, and makes it readable by its owner alone.
+fn add_keys(path: &Path, keys: &[(String, String)]) -> Result<(), String> {
+    let said = |error: std::io::Error| format!("{}: {error}", path.display());
+    let former = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(said(error)),
+    };
+    let mut text = former.clone();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    for (name, key) in keys {
+        if key.contains(['\'', '\n', '\r']) {
+            return Err(format!("{name} holds a quote or a line break: that is no key"));
+        }
+        let line = format!("{name}='{key}'\n");
+        let is_set = |line: &&str| line.trim_start().trim_start_matches("export ").starts_with(&format!("{name}="));
+        match former.lines().find(is_set) {
+            // A line that sets it to nothing is a place to fill in.
+            Some(set) if set.trim_end().ends_with('=') => text = text.replacen(&format!("{set}\n"), &line, 1),
+            Some(_) => {}
+            None => text.push_str(&line),
+        }
+    }
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(PRIVATE).open(path).map_err(said)?;
+    file.set_permissions(std::fs::Permissions::from_mode(PRIVATE)).map_err(said)?;
+    file.write_all(text.as_bytes()).map_err(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_added_to_what_is_there_and_read_by_their_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(".env");
+        std::fs::write(&file, "CONCLAVE_BIND=127.0.0.1:1\nXAI_API_KEY=\nOPENAI_API_KEY=mine").unwrap();
+        let keys =
+            ["OPENAI_API_KEY", "XAI_API_KEY", "ANTHROPIC_API_KEY"].map(|name| (name.to_owned(), "k$1".to_owned()));
+        add_keys(&file, &keys).unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(
+            text,
+            "CONCLAVE_BIND=127.0.0.1:1\nXAI_API_KEY='k$1'\nOPENAI_API_KEY=mine\nANTHROPIC_API_KEY='k$1'\n"
+        );
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, PRIVATE);
+    }
+
+    #[test]
+    fn a_config_that_is_there_stays_unless_forced() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(CONFIG), "mine").unwrap();
+        assert!(write_all(folder.path(), "openai", &[], false).is_err());
+        write_all(folder.path(), "openai", &[], true).unwrap();
+        assert_eq!(std::fs::read_to_string(folder.path().join("llm.config.json.old")).unwrap(), "mine");
+        let written = std::fs::read_to_string(folder.path().join(CONFIG)).unwrap();
+        assert!(written.contains("gpt-6") && !written.contains("$schema"));
+    }
+}

@@ -1,0 +1,229 @@
+//! The providers part of the check: addresses, keys, headers and proxies.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use secrecy::{ExposeSecret as _, SecretString};
+use url::Url;
+
+use super::check::Check;
+use super::file::{File, ProviderFile};
+use super::shape::below;
+use super::{Env, Provider, ProviderKind, RoleModel, source};
+use crate::domain::Role;
+
+const LOCAL_HINT: &str = "to try it without any key, on a weak in-process model: make demo, or with a build that has it \
+                          (cargo feature `local`) CONCLAVE_CONFIG=llm.config.local.json";
+
+/// A provider that is known by its name.
+pub(super) struct Preset {
+    pub name: &'static str,
+    kind: ProviderKind,
+    address: &'static str,
+    needs_key: bool,
+    /// The variable that shows that this provider is meant: its key, or its address if it needs none.
+    pub found_by: &'static str,
+}
+
+const fn preset(name: &'static str, kind: ProviderKind, address: &'static str, found_by: &'static str) -> Preset {
+    Preset { name, kind, address, needs_key: !matches!(name.as_bytes(), b"ollama"), found_by }
+}
+
+const ANTHROPIC: &str = "https://api.anthropic.com";
+
+/// In the order in which a config is chosen by the keys that are set.
+pub(super) const PRESETS: [Preset; 5] = [
+    preset("anthropic", ProviderKind::Anthropic, ANTHROPIC, "ANTHROPIC_API_KEY"),
+    preset("openai", ProviderKind::Openai, "https://api.openai.com/v1", "OPENAI_API_KEY"),
+    preset("xai", ProviderKind::Openai, "https://api.x.ai/v1", "XAI_API_KEY"),
+    preset("openrouter", ProviderKind::Openai, "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    preset("ollama", ProviderKind::Openai, "http://127.0.0.1:11434/v1", "OLLAMA_BASE_URL"),
+];
+
+/// The providers that need a key, with the variable that holds it.
+pub const KEY_VARIABLES: [(&str, &str); 4] = [
+    ("anthropic", "ANTHROPIC_API_KEY"),
+    ("openai", "OPENAI_API_KEY"),
+    ("xai", "XAI_API_KEY"),
+    ("openrouter", "OPENROUTER_API_KEY"),
+];
+
+impl Preset {
+    fn of(name: &str) -> Option<&'static Preset> {
+        PRESETS.iter().find(|preset| preset.name == name)
+    }
+}
+
+pub(super) fn kind_of(name: &str, provider: &ProviderFile) -> Option<ProviderKind> {
+    let by_name = match name {
+        "local" => Some(ProviderKind::Local),
+        name => Preset::of(name).map(|preset| preset.kind),
+    };
+    provider.kind.or(by_name)
+}
+
+/// Whether a provider is left out because it is optional and its key is not set.
+pub(super) fn is_left_out(env: &Env, name: &str, provider: &ProviderFile) -> bool {
+    provider.optional && env.get(&key_variable(name, provider)).is_none()
+}
+
+pub(super) fn key_variable(name: &str, provider: &ProviderFile) -> String {
+    provider.api_key_env.clone().unwrap_or_else(|| format!("{}_API_KEY", upper(name)))
+}
+
+fn upper(name: &str) -> String {
+    name.to_uppercase().replace(['-', '.'], "_")
+}
+
+impl Check<'_> {
+    /// The providers that the resolved roles use, with their keys and addresses.
+    pub(super) fn providers(&mut self, file: &File, roles: &BTreeMap<Role, RoleModel>) -> BTreeMap<String, Provider> {
+        let named: BTreeSet<&str> = file
+            .models
+            .roles
+            .values()
+            .flat_map(|r| std::iter::successors(Some(r), |r| r.fallback.as_deref()))
+            .filter_map(|r| r.provider.as_deref())
+            .collect();
+        let mut providers = BTreeMap::new();
+        for (name, provider) in &file.providers {
+            let Some(kind) = kind_of(name, provider) else {
+                if !named.contains(name.as_str()) {
+                    let place = below(&below("/providers", name), "kind");
+                    self.missing(place, "say what it speaks: anthropic, openai or local");
+                }
+                continue;
+            };
+            let base_url = self.base_url(name, kind, provider);
+            let used = named.contains(name.as_str()) && !is_left_out(self.env, name, provider);
+            if provider.enabled == Some(false) || !used {
+                continue;
+            }
+            let api_key = if kind == ProviderKind::Local { None } else { self.api_key(name, provider) };
+            if kind == ProviderKind::Local && !cfg!(feature = "local") {
+                let detail = "this build has no in-process model: build it with `cargo build --features local`, or run `make demo`";
+                self.add(below("/providers", name), detail);
+            }
+            let default_concurrent = if kind == ProviderKind::Local { 4 } else { 64 };
+            let (headers, mut secrets) = self.headers(name, provider);
+            let proxy = self.proxy(name, provider, base_url.as_ref());
+            let proxied = proxy.as_ref().and_then(|proxy| Url::parse(proxy.expose_secret()).ok());
+            secrets.extend(proxied.as_ref().and_then(Url::password).map(SecretString::from));
+            let resolved = Provider {
+                kind,
+                api_key,
+                max_concurrent: provider.max_concurrent.unwrap_or(default_concurrent),
+                structured_output: provider.structured_output,
+                stream: provider.stream,
+                headers,
+                proxy,
+                secrets,
+                threads: provider.threads,
+                base_url,
+            };
+            providers.insert(name.clone(), resolved);
+        }
+        let local: BTreeSet<&str> =
+            roles.values().filter(|r| r.kind == ProviderKind::Local).map(|r| r.model.as_str()).collect();
+        if local.len() > 1 {
+            self.add("/models/roles", "the in-process provider holds one model at a time, and the roles name several");
+        }
+        providers
+    }
+
+    fn base_url(&mut self, name: &str, kind: ProviderKind, provider: &ProviderFile) -> Option<Url> {
+        let variable = format!("{}_BASE_URL", upper(name));
+        let (place, text) = match (self.env.get(&variable), provider.base_url.as_deref(), Preset::of(name)) {
+            (Some(url), _, _) => (variable, url.to_owned()),
+            (None, Some(url), _) => (below(&below("/providers", name), "baseUrl"), url.to_owned()),
+            (None, None, _) if kind == ProviderKind::Local => return None,
+            (None, None, Some(preset)) => return Url::parse(preset.address).ok(),
+            (None, None, None) if kind == ProviderKind::Anthropic => return Url::parse(ANTHROPIC).ok(),
+            (None, None, None) => {
+                self.missing(below(&below("/providers", name), "baseUrl"), "this provider needs an address");
+                return None;
+            }
+        };
+        match Url::parse(&text) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Some(url),
+            _ => {
+                self.add(place, "not an http or https address");
+                None
+            }
+        }
+    }
+
+    fn api_key(&mut self, name: &str, provider: &ProviderFile) -> Option<SecretString> {
+        let variable = key_variable(name, provider);
+        let key = self.env.get(&variable).map(SecretString::from);
+        let place = below("/providers", name);
+        let sound = self.are_sound(&[&below(&place, "apiKeyEnv"), &below(&place, "keyRequired")]);
+        let needed = provider.key_required.unwrap_or_else(|| Preset::of(name).is_none_or(|preset| preset.needs_key));
+        if key.is_none() && needed && sound {
+            let others = source::providers_with_keys(self.env);
+            let others: String = PRESETS
+                .iter()
+                .filter(|preset| others.contains(&preset.name) && preset.name != name)
+                .map(|preset| {
+                    format!("{} is set: use it with CONCLAVE_CONFIG={} conclave ...; ", preset.found_by, preset.name)
+                })
+                .collect();
+            self.add(&variable, format!("not set, and provider {name:?} needs it; {others}{LOCAL_HINT}"));
+        }
+        key
+    }
+
+    /// The headers of a provider, with the variables that they name put in, and those values once more: they are secrets.
+    fn headers(&mut self, name: &str, provider: &ProviderFile) -> (Vec<(String, SecretString)>, Vec<SecretString>) {
+        let place = below(&below("/providers", name), "headers");
+        let (mut headers, mut secrets) = (vec![], vec![]);
+        for (header, value) in &provider.headers {
+            let at = below(&place, header);
+            let variable = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+            let value = match variable.map(|variable| (variable, self.env.get(variable))) {
+                None => value.as_str(),
+                Some((_, Some(value))) => value,
+                Some((variable, None)) => {
+                    self.add(at, format!("environment variable {variable} is not set"));
+                    continue;
+                }
+            };
+            let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+            let ours = ["content-type", "content-length", "host", "idempotency-key"];
+            if header.is_empty() || !header.chars().all(token) {
+                self.add(at, "not the name of an HTTP header");
+            } else if ours.contains(&header.to_lowercase().as_str()) {
+                self.add(at, "this header is set by the service");
+            } else if value.chars().any(|c| !(' '..='~').contains(&c)) {
+                self.add(at, "a header's value is visible ASCII on one line");
+            } else {
+                headers.push((header.clone(), SecretString::from(value)));
+                secrets.extend(variable.map(|_| SecretString::from(value)));
+            }
+        }
+        (headers, secrets)
+    }
+
+    /// The proxy's address. It may hold a password, and is never shown.
+    fn proxy(&mut self, name: &str, provider: &ProviderFile, target: Option<&Url>) -> Option<SecretString> {
+        let place = below(&below("/providers", name), "proxy");
+        let text = match provider.proxy.as_deref()? {
+            "env" => {
+                let variable =
+                    if target.is_some_and(|url| url.scheme() == "http") { "HTTP_PROXY" } else { "HTTPS_PROXY" };
+                let lower = variable.to_lowercase();
+                match self.env.get(variable).or_else(|| self.env.get(&lower)) {
+                    Some(text) => text.to_owned(),
+                    None => return None,
+                }
+            }
+            text => text.to_owned(),
+        };
+        match Url::parse(&text) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Some(SecretString::from(text)),
+            _ => {
+                self.add(place, "not the address of an HTTP proxy, such as http://proxy.example:3128");
+                None
+            }
+        }
+    }
+}

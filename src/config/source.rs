@@ -1,0 +1,139 @@
+//! Which config is in force: the one that `CONCLAVE_CONFIG` names, a file on the search path, or a built-in one.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use super::file::File;
+use super::providers::PRESETS;
+use super::{Env, Problem};
+
+const FILE: &str = "llm.config.json";
+
+/// The configs that are compiled in, by name. The same files stand in the repository.
+pub const BUILT_IN: [(&str, &str); 7] = [
+    ("anthropic", include_str!("../../llm.config.json")),
+    ("openai", include_str!("../../configs/openai.json")),
+    ("xai", include_str!("../../configs/xai.json")),
+    ("openrouter", include_str!("../../configs/openrouter.json")),
+    ("ollama", include_str!("../../configs/ollama.json")),
+    ("mixed", include_str!("../../configs/mixed.json")),
+    ("local", include_str!("../../llm.config.local.json")),
+];
+
+const OLLAMA_CONTEXT: &str = "Ollama cuts prompts to 4096 tokens unless it runs with OLLAMA_CONTEXT_LENGTH=16384 or more \
+                              (conclave doctor checks it)";
+
+/// The text of a config and where it is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Source {
+    pub text: String,
+    /// For people: a path, or "built-in NAME".
+    pub shown: String,
+    /// Of a config that nobody named: why it was taken, and what else there is.
+    pub notice: Option<String>,
+}
+
+/// A built-in config.
+pub fn built_in(name: &str) -> Option<&'static str> {
+    BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// The model that a variable stands for where it is not set: as the built-in config of the provider has it.
+pub(super) fn default_model(provider: &str, variable: &str) -> Option<String> {
+    let file: File = serde_json::from_str(built_in(provider)?).ok()?;
+    let role = file.models.roles.into_values().find(|role| role.model.as_deref() == Some(variable))?;
+    role.default_model
+}
+
+/// The config in force.
+///
+/// # Errors
+/// When the file that was named cannot be read.
+pub(super) fn find(env: &Env) -> Result<Source, Problem> {
+    if let Some(source) = named(env)? {
+        return Ok(source);
+    }
+    let with_keys = providers_with_keys(env);
+    // Without any key it is the shipped one, which says what is missing.
+    let name = with_keys.first().copied().unwrap_or("anthropic");
+    let text = built_in(name).unwrap_or_default().to_owned();
+    let notice = with_keys.first().map(|name| {
+        let variable = PRESETS.iter().find(|preset| preset.name == *name).map_or("", |preset| preset.found_by);
+        let others = match with_keys.get(1..) {
+            Some(others @ [_, ..]) => {
+                let others = others.join(", ");
+                format!("; keys for {others} are set too: CONCLAVE_CONFIG=mixed seats several model families")
+            }
+            _ => String::new(),
+        };
+        let context = if *name == "ollama" { format!("; {OLLAMA_CONTEXT}") } else { String::new() };
+        format!("no config file: using the built-in {name} config, because {variable} is set{others}{context}")
+    });
+    Ok(Source { text, shown: format!("built-in {name}"), notice })
+}
+
+/// The config file's text; that of an empty file if there is none and none was named.
+///
+/// # Errors
+/// As [`find`].
+pub(super) fn find_file(env: &Env) -> Result<String, Problem> {
+    Ok(named(env)?.map_or_else(|| "{}".to_owned(), |source| source.text))
+}
+
+fn named(env: &Env) -> Result<Option<Source>, Problem> {
+    let unreadable = |place: &str, path: &str, error: &std::io::Error| {
+        let names = BUILT_IN.map(|(name, _)| name).join(", ");
+        let hint =
+            if error.kind() == ErrorKind::NotFound { format!(" (built-in configs: {names})") } else { String::new() };
+        Problem {
+            place: place.to_owned(),
+            detail: format!("cannot read the config file {path:?}: {}{hint}", error.kind()),
+        }
+    };
+    if let Some(name) = env.get("CONCLAVE_CONFIG") {
+        if let Some(text) = built_in(name) {
+            let notice = (name == "ollama").then(|| OLLAMA_CONTEXT.to_owned());
+            return Ok(Some(Source { text: text.to_owned(), shown: format!("built-in {name}"), notice }));
+        }
+        return match std::fs::read_to_string(name) {
+            Ok(text) => Ok(Some(Source { text, shown: name.to_owned(), notice: None })),
+            Err(error) => Err(unreadable("CONCLAVE_CONFIG", name, &error)),
+        };
+    }
+    for path in std::iter::once(PathBuf::from(FILE)).chain(user_folder(env).map(|folder| folder.join(FILE))) {
+        let shown = path.display().to_string();
+        match std::fs::read_to_string(&path) {
+            Ok(text) => return Ok(Some(Source { text, shown, notice: None })),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => return Err(unreadable(&shown, &shown, &error)),
+        }
+    }
+    Ok(None)
+}
+
+/// The names of the built-in configs whose provider can be asked with what the environment has, in their order.
+pub fn providers_with_keys(env: &Env) -> Vec<&'static str> {
+    let has_key = |preset: &&super::providers::Preset| env.get(preset.found_by).is_some();
+    PRESETS.iter().filter(has_key).map(|preset| preset.name).collect()
+}
+
+/// `$XDG_CONFIG_HOME/conclave`, where the user's own config is looked for.
+pub fn user_folder(env: &Env) -> Option<PathBuf> {
+    Some(base(env, "XDG_CONFIG_HOME", ".config")?.join("conclave"))
+}
+
+/// Where data are kept: `data` in the working directory if it is there, else `$XDG_DATA_HOME/conclave`.
+pub(super) fn data_folder(env: &Env) -> PathBuf {
+    let here = PathBuf::from("data");
+    if here.is_dir() {
+        return here;
+    }
+    base(env, "XDG_DATA_HOME", ".local/share").map_or(here, |base| base.join("conclave"))
+}
+
+/// The folder that a variable names, else the usual one below the home directory. As the specification of these variables
+/// demands, a relative path counts as unset.
+fn base(env: &Env, variable: &str, usual: &str) -> Option<PathBuf> {
+    let given = env.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    given.or_else(|| Some(PathBuf::from(env.get("HOME")?).join(usual)))
+}

@@ -1,0 +1,339 @@
+//! What a language model costs and what its API takes. The figures come from data files; this is their shape and rules.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Usd;
+
+/// How much a model may think before it answers. Thinking counts into the output limit and into the bill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// No thinking at all.
+    None,
+    Low,
+    Medium,
+    High,
+}
+
+impl Effort {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Effort::None => "none",
+            Effort::Low => "low",
+            Effort::Medium => "medium",
+            Effort::High => "high",
+        }
+    }
+
+    /// The share of an output limit that is set aside for thinking, in percent. The figures are those by which
+    /// OpenRouter turns an effort into a token budget (20, 50 and 80), with a margin for low.
+    const fn share(self) -> u32 {
+        match self {
+            Effort::None => 0,
+            Effort::Low => 33,
+            Effort::Medium => 50,
+            Effort::High => 80,
+        }
+    }
+
+    /// The output limit in tokens that leaves room for `visible` tokens after thinking.
+    pub fn limit_for(self, visible: u32) -> u32 {
+        let limit = u64::from(visible) * 100 / u64::from(100 - self.share());
+        u32::try_from(limit).unwrap_or(u32::MAX)
+    }
+}
+
+impl std::fmt::Display for Effort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// When a model's API takes a setting.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Takes {
+    #[default]
+    Always,
+    /// Only in a call in which the model does not think.
+    WithoutThinking,
+    Never,
+}
+
+impl Takes {
+    fn when(self, thinks: bool) -> bool {
+        match self {
+            Takes::Always => true,
+            Takes::WithoutThinking => !thinks,
+            Takes::Never => false,
+        }
+    }
+}
+
+/// What a model's API takes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Traits {
+    /// The efforts that it accepts, ascending; empty: it has no such setting. `None`: the model is not known, and is
+    /// sent what the config says.
+    pub effort: Option<Vec<Effort>>,
+    pub temperature: Takes,
+    /// A call of one tool that the model is made to make.
+    pub forced_tool: Takes,
+    /// Output that the provider holds to a JSON schema.
+    pub structured_output: bool,
+    /// Its largest output limit in tokens; `None`: not known.
+    pub max_output: Option<u32>,
+}
+
+impl Traits {
+    /// Of a model that no data file knows: all is sent as the config says.
+    pub fn unknown() -> Self {
+        Self { structured_output: true, ..Self::default() }
+    }
+
+    /// The effort that is sent: the lowest accepted one that is not below `wanted`, else the highest. Without a wish it
+    /// is the lowest. `None`: the setting is left out.
+    pub fn effort(&self, wanted: Option<Effort>) -> Option<Effort> {
+        let Some(accepted) = &self.effort else { return wanted };
+        let wanted = wanted.unwrap_or(Effort::None);
+        accepted.iter().find(|effort| **effort >= wanted).or(accepted.last()).copied()
+    }
+
+    /// The settings of a call with this effort.
+    pub fn settings(&self, effort: Option<Effort>, temperature: Option<f32>) -> Settings {
+        let thinks = effort.is_some_and(|effort| effort != Effort::None);
+        Settings {
+            effort,
+            temperature: temperature.filter(|_| self.temperature.when(thinks)),
+            forced_tool: self.forced_tool.when(thinks),
+            structured_output: self.structured_output,
+        }
+    }
+}
+
+/// How a call is made, as far as the model decides it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// `None`: the setting is left out.
+    pub effort: Option<Effort>,
+    pub temperature: Option<f32>,
+    /// Whether one tool may be forced.
+    pub forced_tool: bool,
+    pub structured_output: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Traits::unknown().settings(None, None)
+    }
+}
+
+/// A model's price in US dollars per million tokens. Thinking is billed as output.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Price {
+    pub rate: Rate,
+    /// Other rates for the whole request, from so many input tokens on.
+    pub long: Option<LongContext>,
+}
+
+/// US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    pub input: f64,
+    pub output: f64,
+    pub cache_read: f64,
+    pub cache_write: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LongContext {
+    /// The rates count for requests with more input tokens than this.
+    pub above: u64,
+    pub rate: Rate,
+}
+
+impl Rate {
+    /// What a cache write costs where nothing is said, as a multiple of input: what Anthropic (5 minutes) and OpenAI
+    /// (since GPT-5.6) ask.
+    const CACHE_WRITE: f64 = 1.25;
+
+    /// Missing cache prices are taken at their most: a read as input, a write as 1.25 times input.
+    pub fn new(input: f64, output: f64, cache_read: Option<f64>, cache_write: Option<f64>) -> Self {
+        Self {
+            input,
+            output,
+            cache_read: cache_read.unwrap_or(input),
+            cache_write: cache_write.unwrap_or(Self::CACHE_WRITE * input),
+        }
+    }
+
+    pub const FREE: Rate = Rate { input: 0.0, output: 0.0, cache_read: 0.0, cache_write: 0.0 };
+}
+
+impl Price {
+    pub const FREE: Price = Price { rate: Rate::FREE, long: None };
+
+    fn at(self, input_tokens: u64) -> Rate {
+        self.long.filter(|long| input_tokens > long.above).map_or(self.rate, |long| long.rate)
+    }
+
+    /// The most that a call may cost: of its input, `cacheable` tokens may be written into a cache, `plain` ones not.
+    pub fn worst(self, cacheable: u64, plain: u64, output: u64) -> Usd {
+        let at = |rate: Rate| {
+            Usd::for_tokens(cacheable, rate.input.max(rate.cache_write))
+                + Usd::for_tokens(plain, rate.input)
+                + Usd::for_tokens(output, rate.output)
+        };
+        at(self.rate).max(at(self.at(cacheable.saturating_add(plain))))
+    }
+
+    /// What these billed tokens cost.
+    pub fn cost(self, usage: &BilledTokens) -> Usd {
+        let rate = self.at(usage.all_input());
+        Usd::for_tokens(usage.input, rate.input)
+            + Usd::for_tokens(usage.cache_read, rate.cache_read)
+            + Usd::for_tokens(usage.cache_write, rate.cache_write)
+            + Usd::for_tokens(usage.output, rate.output)
+    }
+}
+
+/// Billed tokens. The kinds of input do not overlap: `input` counts neither cache reads nor cache writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BilledTokens {
+    pub input: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+    /// Thinking included.
+    pub output: u64,
+    /// How much of the output was thinking, where the provider says it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub thinking: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl BilledTokens {
+    pub fn all_input(&self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+}
+
+/// The id without a date (`-20250929`, `-2026-03-05`) or `-latest` at its end.
+pub fn undated(id: &str) -> &str {
+    let digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
+    let Some((family, tail)) = id.rsplit_once('-') else { return id };
+    if tail == "latest" || digits(tail, 8) {
+        return family;
+    }
+    let date = family.rsplit_once('-').and_then(|(rest, month)| {
+        let (family, year) = rest.rsplit_once('-')?;
+        (digits(tail, 2) && digits(month, 2) && digits(year, 4)).then_some(family)
+    });
+    date.unwrap_or(id)
+}
+
+/// Whether the model that a provider says it used is the one that was asked for: the same id, whatever date, vendor prefix
+/// or variant stands around it.
+pub fn is_same_model(asked: &str, served: &str) -> bool {
+    fn plain(id: &str) -> String {
+        let id = id.rsplit('/').next().unwrap_or(id).to_lowercase().replace('.', "-");
+        let id = id.split(':').next().unwrap_or(&id);
+        undated(id).to_owned()
+    }
+    plain(asked) == plain(served)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepting(effort: &[Effort]) -> Traits {
+        Traits { effort: Some(effort.to_vec()), ..Traits::unknown() }
+    }
+
+    #[test]
+    fn the_effort_sent_is_the_nearest_that_the_model_accepts() {
+        use Effort::{High, Low, Medium, None as No};
+        let cases = [
+            (accepting(&[Low, Medium, High]), Some(No), Some(Low)),
+            (accepting(&[Low, Medium, High]), None, Some(Low)),
+            (accepting(&[No, Low]), Some(High), Some(Low)),
+            (accepting(&[No, Low, High]), Some(Medium), Some(High)),
+            (accepting(&[]), Some(High), None),
+            (Traits::unknown(), Some(Medium), Some(Medium)),
+            (Traits::unknown(), None, None),
+        ];
+        for (traits, wanted, expected) in cases {
+            assert_eq!(traits.effort(wanted), expected, "{traits:?} {wanted:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_thinking_model_refuses_is_left_out_while_it_thinks() {
+        let traits = Traits { temperature: Takes::WithoutThinking, forced_tool: Takes::Never, ..Traits::unknown() };
+        assert_eq!(traits.settings(Some(Effort::Low), Some(0.2)).temperature, None);
+        assert_eq!(traits.settings(Some(Effort::None), Some(0.2)).temperature, Some(0.2));
+        assert!(!traits.settings(Some(Effort::None), None).forced_tool);
+    }
+
+    #[test]
+    fn a_limit_leaves_room_for_the_answer_behind_the_thinking() {
+        for effort in [Effort::None, Effort::Low, Effort::Medium, Effort::High] {
+            let limit = effort.limit_for(700);
+            assert!(limit - limit * effort.share() / 100 >= 700, "{effort}: {limit}");
+        }
+        assert_eq!(Effort::None.limit_for(700), 700);
+    }
+
+    #[test]
+    fn a_long_request_is_priced_as_a_whole_at_its_own_rates() {
+        let long = LongContext { above: 100, rate: Rate::new(5.0, 50.0, None, None) };
+        let price = Price { rate: Rate::new(1.0, 10.0, Some(0.1), None), long: Some(long) };
+        let tokens = |input, cache_read| BilledTokens { input, cache_read, output: 10, ..BilledTokens::default() };
+        assert_eq!(price.cost(&tokens(100, 0)), Usd::from_nanos(100_000 + 100_000));
+        assert_eq!(price.cost(&tokens(100, 1)), Usd::from_nanos(500_000 + 5_000 + 500_000));
+        assert_eq!(price.worst(1, 100, 10), Usd::from_nanos(6250 + 500_000 + 500_000));
+    }
+
+    #[test]
+    fn the_worst_case_holds_whatever_part_of_the_input_is_cached() {
+        let price = Price { rate: Rate::new(2.0, 10.0, Some(0.2), None), long: None };
+        let worst = price.worst(1000, 0, 50);
+        for (input, cache_read, cache_write) in [(1000, 0, 0), (0, 0, 1000), (0, 1000, 0), (400, 300, 300)] {
+            let usage = BilledTokens { input, cache_read, cache_write, output: 50, thinking: 50 };
+            assert!(price.cost(&usage) <= worst, "{usage:?}");
+        }
+    }
+
+    #[test]
+    fn a_dated_id_is_the_same_model() {
+        for (id, expected) in [
+            ("claude-sonnet-4-5-20250929", "claude-sonnet-4-5"),
+            ("gpt-5.4-2026-03-05", "gpt-5.4"),
+            ("claude-3-7-sonnet-latest", "claude-3-7-sonnet"),
+            ("gpt-6.1-sol", "gpt-6.1-sol"),
+            ("o3-2026", "o3-2026"),
+            ("model", "model"),
+        ] {
+            assert_eq!(undated(id), expected);
+        }
+    }
+
+    #[test]
+    fn another_model_in_the_place_of_the_one_asked_for_is_told() {
+        for (asked, served, same) in [
+            ("gpt-6-luna", "gpt-6-luna-2026-09-01", true),
+            ("anthropic/claude-haiku-5.5", "claude-haiku-5-5-20260801", true),
+            ("qwen3.5:9b", "qwen3.5:9b", true),
+            ("claude-opus-5-5", "claude-haiku-5-5", false),
+            ("gpt-6.1-sol", "gpt-6-luna", false),
+            ("grok-4.6", "grok-4.3", false),
+        ] {
+            assert_eq!(is_same_model(asked, served), same, "{asked} {served}");
+        }
+    }
+}

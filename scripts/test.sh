@@ -41,6 +41,8 @@ tests() {
     tool=$(scripts/tool.sh cargo-nextest "$nextest") || return 1
     CONCLAVE_SCHEMATHESIS=$(scripts/schemathesis.sh) || return 1
     export CONCLAVE_SCHEMATHESIS
+    CONCLAVE_PRICE_TABLES=$(scripts/price-tables.sh) || return 1
+    export CONCLAVE_PRICE_TABLES
     scripts/postgres.sh scripts/test.sh with-postgres "$tool" 2>&1 | tee "$summary"
 }
 

@@ -225,11 +225,11 @@ async fn refusal(app: &TestApp, body: &Value) -> (String, u64) {
 #[tokio::test]
 async fn a_daily_limit_says_whose_it_is_what_is_left_and_when_it_resets() {
     let provider = MockProvider::start().await;
-    // A run costs between one and two cents: after one of the user, and after two of the guild, no further cap of ten fits.
+    // A run costs about two cents: after one of the user, and after two of the guild, no further cap of ten fits.
     let setup = Setup::default()
         .set("/policy/deepMaxUsd", json!(0.1))
         .set("/policy/limits/userDailyUsd", json!(0.1001))
-        .set("/policy/limits/guildDailyUsd", json!(0.12));
+        .set("/policy/limits/guildDailyUsd", json!(0.14));
     let app = TestApp::with(&provider, setup).await;
     let first = app.reply(app.post(&asked_by("u1", "g1", "m1"))).await;
     let (detail, wait) = refusal(&app, &asked_by("u1", "g2", "m2")).await;

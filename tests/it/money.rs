@@ -83,7 +83,17 @@ impl ChatModel for Hostile {
             }
             14 | 15 => Ok(ChatReply { usage: None, ..reply }),
             16 => Ok(ChatReply { usage: Some(BilledTokens::default()), ..reply }),
-            17..=19 => Ok(ChatReply { usage: billed(900, most), ..reply }),
+            17 => Ok(ChatReply { usage: billed(900, most), ..reply }),
+            // All of the limit went into thinking, and is billed.
+            18 => {
+                let usage = BilledTokens { input: 900, output: most, thinking: most, ..BilledTokens::default() };
+                Ok(ChatReply { text: String::new(), stop: Stop::MaxTokens, usage: Some(usage), ..reply })
+            }
+            // The whole prefix was written into a cache, which costs more than input.
+            19 => {
+                let usage = BilledTokens { cache_write: 900, output: most, ..BilledTokens::default() };
+                Ok(ChatReply { usage: Some(usage), ..reply })
+            }
             // Slower than its kind: a second call is made beside it.
             20..=24 => {
                 tokio::time::sleep(Duration::from_millis(60)).await;

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::record::Call;
+use super::thinking;
 use super::wire::Wire;
 
 /// Keywords that Anthropic's structured output rejects.
@@ -29,7 +30,7 @@ pub(super) fn complaint(call: &Call) -> Option<(u16, String)> {
         Wire::Anthropic => anthropic(call),
         Wire::OpenAi => openai(&call.body),
     });
-    reason.map(|reason| (400, reason))
+    reason.or_else(|| thinking::complaint(call)).map(|reason| (400, reason))
 }
 
 fn common(call: &Call) -> Option<String> {

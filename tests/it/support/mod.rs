@@ -18,6 +18,7 @@ pub mod replies;
 pub mod script;
 pub mod scripted;
 
+mod thinking;
 mod wire;
 
 pub use app::{Got, Setup, TestApp, chat};

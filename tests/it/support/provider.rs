@@ -20,7 +20,7 @@ use super::record::{Call, Ended};
 use super::replies::{self, Scenario};
 use super::script::{Canned, Fault, Hit, Mix, Script};
 use super::wire::{self, Answer, Payload, Stop, Tokens, Wire};
-use super::{dialect, script};
+use super::{dialect, script, thinking};
 
 /// System prompts shorter than this many tokens are not cached, as with the vendors.
 const CACHED_FROM_TOKENS: i64 = 1024;
@@ -399,18 +399,27 @@ fn answer(shared: &Shared, call: &Call, hit: &Hit) -> Payload {
         None => replies::text_for(&scenario, call),
     };
     let (text, stop) = script::spoil(text, hit.outcome.as_ref());
-    let (text, stop) = match wire::max_tokens(call) {
-        Some(max) if tokens(&text) > max as i64 => (script::cut(&text, max * 4), Stop::Cut),
+    let all = wire::max_tokens(call).unwrap_or(0) as i64;
+    let thinking = if stop == Stop::Cut && text.is_empty() { all } else { thinking::tokens(call) };
+    let room = wire::max_tokens(call).map(|max| usize::try_from(max as i64 - thinking).unwrap_or(0));
+    let (text, stop) = match room {
+        Some(0) => (String::new(), Stop::Cut),
+        Some(room) if tokens(&text) > room as i64 => (script::cut(&text, room * 4), Stop::Cut),
         _ => (text, stop),
     };
     let usage = usage(call, &text, cached);
+    let usage = Tokens { output: usage.output + thinking, thinking, ..usage };
     let usage = match hit.usage {
         Some(Fault::NoUsage) => None,
         Some(Fault::NegativeUsage) => Some(Tokens { input: -1, output: -5, ..usage }),
         Some(Fault::HugeUsage(output)) => Some(Tokens { output: i64::try_from(output).unwrap_or(i64::MAX), ..usage }),
         _ => Some(usage),
     };
-    wire::render(call, &Answer { text, stop, tokens: usage })
+    let model = match hit.outcome {
+        Some(Fault::ServedBy(model)) => model.to_owned(),
+        _ => call.model.clone(),
+    };
+    wire::render(call, &Answer { text, stop, tokens: usage, model })
 }
 
 /// A token for every four bytes, rounded down.
@@ -428,8 +437,11 @@ fn usage(call: &Call, reply: &str, cached: bool) -> Tokens {
     let output = tokens(reply).max(1);
     let asked = call.wire == Wire::OpenAi || call.body.to_string().contains("cache_control");
     match (asked && system >= CACHED_FROM_TOKENS, cached, call.wire) {
-        (true, true, _) => Tokens { input: rest, cache_read: system, cache_write: 0, output },
-        (true, false, Wire::Anthropic) => Tokens { input: rest, cache_read: 0, cache_write: system, output },
-        _ => Tokens { input: system + rest, cache_read: 0, cache_write: 0, output },
+        (true, true, _) => Tokens { input: rest, cache_read: system, output, ..Tokens::default() },
+        (true, false, Wire::Anthropic) => Tokens { input: rest, cache_write: system, output, ..Tokens::default() },
+        (true, false, Wire::OpenAi) if thinking::writes_cache(call) => {
+            Tokens { cache_write: system + rest, output, ..Tokens::default() }
+        }
+        _ => Tokens { input: system + rest, output, ..Tokens::default() },
     }
 }

@@ -39,6 +39,10 @@ pub enum Fault {
     Refusal,
     /// An empty text, stopped normally.
     EmptyText,
+    /// All of the output limit goes into thinking, and no answer comes.
+    ThoughtAway,
+    /// The provider says that this model answered.
+    ServedBy(&'static str),
     /// No usage in the reply.
     NoUsage,
     /// Token counts below zero.
@@ -224,6 +228,7 @@ pub(super) fn spoil(text: String, fault: Option<&Fault>) -> (String, Stop) {
         Some(Fault::WrongSchema) => (with_keys_lost(&text), Stop::End),
         Some(Fault::Refusal) => (String::new(), Stop::Refused),
         Some(Fault::EmptyText) => (String::new(), Stop::End),
+        Some(Fault::ThoughtAway) => (String::new(), Stop::Cut),
         _ => (text, Stop::End),
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct Answer {
     pub text: String,
     pub stop: Stop,
     pub tokens: Option<Tokens>,
+    /// The one that answered.
+    pub model: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +37,9 @@ pub(super) struct Tokens {
     pub input: i64,
     pub cache_read: i64,
     pub cache_write: i64,
+    /// Thinking included.
     pub output: i64,
+    pub thinking: i64,
 }
 
 /// How the caller wants the reply.
@@ -134,13 +138,14 @@ fn anthropic(call: &Call, answer: &Answer) -> Value {
         Stop::Refused => "refusal",
     };
     let mut reply = json!({
-        "id": format!("msg_mock{:06}", call.serial), "type": "message", "role": "assistant", "model": call.model,
+        "id": format!("msg_mock{:06}", call.serial), "type": "message", "role": "assistant", "model": answer.model,
         "content": content, "stop_reason": stop_reason, "stop_sequence": null,
     });
     if let Some(tokens) = answer.tokens {
         reply["usage"] = json!({
             "input_tokens": tokens.input, "cache_creation_input_tokens": tokens.cache_write,
             "cache_read_input_tokens": tokens.cache_read, "output_tokens": tokens.output, "service_tier": "standard",
+            "output_tokens_details": {"thinking_tokens": tokens.thinking},
         });
     }
     reply
@@ -154,19 +159,21 @@ fn openai(call: &Call, answer: &Answer) -> Value {
     };
     let mut reply = json!({
         "id": format!("chatcmpl-mock{:06}", call.serial), "object": "chat.completion", "created": 1_750_000_000,
-        "model": call.model, "system_fingerprint": "fp_mock",
+        "model": answer.model, "system_fingerprint": "fp_mock",
         "choices": [{
             "index": 0, "message": {"role": "assistant", "content": content, "refusal": refusal},
             "logprobs": null, "finish_reason": finish,
         }],
     });
     if let Some(tokens) = answer.tokens {
-        // This vendor's prompt tokens include the cached ones, and it bills no cache writes.
+        // This vendor's prompt tokens include what was read from a cache and what was written to it.
         let prompt = tokens.input + tokens.cache_read + tokens.cache_write;
+        let beside = if super::thinking::is_on_top(call) { tokens.thinking } else { 0 };
         reply["usage"] = json!({
-            "prompt_tokens": prompt, "completion_tokens": tokens.output, "total_tokens": prompt + tokens.output,
-            "prompt_tokens_details": {"cached_tokens": tokens.cache_read},
-            "completion_tokens_details": {"reasoning_tokens": 0},
+            "prompt_tokens": prompt, "completion_tokens": tokens.output - beside,
+            "total_tokens": prompt + tokens.output,
+            "prompt_tokens_details": {"cached_tokens": tokens.cache_read, "cache_write_tokens": tokens.cache_write},
+            "completion_tokens_details": {"reasoning_tokens": tokens.thinking},
         });
     }
     reply

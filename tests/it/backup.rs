@@ -203,7 +203,7 @@ async fn a_backup_that_does_not_hold_changes_nothing() {
     std::fs::create_dir(there.path("data")).unwrap();
 
     let bad = there.path("bad.db");
-    let mut refused = async |code: i32, words: &str| {
+    let refused = async |code: i32, words: &str| {
         let said = there.run(&["restore", bad.to_str().unwrap()]).await;
         assert_eq!(said.code, code, "{}", said.error);
         assert!(said.error.contains("nothing was restored") && said.error.contains(words), "{}", said.error);

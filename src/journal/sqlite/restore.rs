@@ -76,14 +76,17 @@ pub async fn restore(backup: &Path, database: &Path, existing: Existing) -> Resu
     if door.in_use()? {
         return Err(RestoreError::InUse);
     }
-    let former = match (has_data(database).await?, existing) {
-        (false, _) => None,
-        (true, Existing::Refuse) => return Err(RestoreError::NotEmpty),
-        (true, Existing::Keep(time)) => Some(beside(database, &time.strftime(".%Y-%m-%dT%H-%M-%SZ").to_string())),
+    let contents = contents(database).await?;
+    let former = match (contents, existing) {
+        (Contents::Nothing, _) => None,
+        (_, Existing::Refuse) => return Err(RestoreError::NotEmpty),
+        (_, Existing::Keep(time)) => Some(beside(database, &time.strftime(".%Y-%m-%dT%H-%M-%SZ").to_string())),
     };
     let copy = Copy::of(backup, database)?;
     let runs = verified(&copy.path).await?;
-    alone(database).await?;
+    if contents != Contents::Unreadable && database.exists() {
+        alone(database).await?;
+    }
     copy.put_in_place(database, former.as_deref())?;
     Ok(Restoration { runs, former })
 }
@@ -101,19 +104,38 @@ fn standalone(backup: &Path, database: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Whether there is a row that a restore would take away. A file that cannot be read counts as data.
-async fn has_data(database: &Path) -> Result<bool, RestoreError> {
+/// What a restore would take away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    /// There is no file, or one without a row.
+    Nothing,
+    Readable,
+    /// It is kept as it is, with its log: SQLite would remove the log.
+    Unreadable,
+}
+
+async fn contents(database: &Path) -> Result<Contents, RestoreError> {
     match std::fs::metadata(database) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Contents::Nothing),
         Err(error) => return Err(at(database)(error)),
-        Ok(metadata) if metadata.len() == 0 => return Ok(false),
+        Ok(metadata) if metadata.len() == 0 => return Ok(Contents::Nothing),
         Ok(_) => {}
     }
     let options = SqliteConnectOptions::new().filename(database).busy_timeout(PATIENCE).read_only(true);
-    let Ok(mut connection) = options.connect().await else { return Ok(true) };
-    let filled = any_row(&mut connection).await;
-    let _ = connection.close().await;
-    Ok(filled.unwrap_or(true))
+    let filled = match options.connect().await {
+        Ok(mut connection) => {
+            let filled = any_row(&mut connection).await;
+            let _ = connection.close().await;
+            filled
+        }
+        Err(error) => Err(error),
+    };
+    match filled {
+        Ok(true) => Ok(Contents::Readable),
+        Ok(false) => Ok(Contents::Nothing),
+        Err(error) if is_locked(&error) => Err(RestoreError::InUse),
+        Err(_) => Ok(Contents::Unreadable),
+    }
 }
 
 async fn any_row(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
@@ -135,12 +157,8 @@ async fn any_row(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error>
 
 /// Refuses a database that a program of another kind has open, and moves its log into the file.
 async fn alone(database: &Path) -> Result<(), RestoreError> {
-    if !database.exists() {
-        return Ok(());
-    }
     let options = SqliteConnectOptions::new().filename(database).busy_timeout(PATIENCE);
-    // A former database that cannot be read is kept as it is, with its log.
-    let Ok(mut connection) = options.connect().await else { return Ok(()) };
+    let mut connection = options.connect().await.map_err(Error::from)?;
     let mode: Result<String, sqlx::Error> =
         sqlx::query_scalar("PRAGMA journal_mode = DELETE").fetch_one(&mut connection).await;
     let exclusive = sqlx::raw_sql("BEGIN EXCLUSIVE; ROLLBACK").execute(&mut connection).await;

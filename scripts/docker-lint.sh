@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 hadolint=2.15.1
-dclint=3.1.0
+dclint=2.2.2
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/conclave"
 
 fail() {
@@ -23,7 +23,7 @@ if [ "$("$cache/npm/node_modules/.bin/dclint" --version 2>/dev/null)" != "$dclin
     command -v npm >/dev/null || fail "no npm to fetch dclint with: run 'scripts/setup.sh test'"
     mkdir -p "$cache/npm"
     npm install --silent --no-audit --no-fund --prefix "$cache/npm" "dclint@$dclint" ||
-        fail "npm could not install dclint (it needs node 20.19 or newer); is there a network?"
+        fail "npm could not install dclint (it needs node 18.20 or newer); is there a network?"
 fi
 
 "$cache/venv/bin/hadolint" --failure-threshold style Dockerfile

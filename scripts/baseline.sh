@@ -44,6 +44,7 @@ echo "baseline: an AVX2 program dies on $cpu, as it must"
 serves() {
     local binary=$1 name=$2 log="$folder/$2.log" url=
     mkdir "$folder/$name"
+    : >"$log"
     (
         cd "$folder/$name"
         exec env -i PATH="$PATH" CONCLAVE_CONFIG="$root/llm.config.json" CONCLAVE_BIND=127.0.0.1:0 LOG_FORMAT=text \
@@ -86,7 +87,7 @@ done
 echo "baseline: local: $said"
 
 # The kernels are for the vectors that the refusal names, or the refusal is a lie.
-symbol=$(nm -C "$binary" | awk '$3 ~ /^ggml_vec_dot_q4_0_q8_0/ { print $3; exit }')
+symbol=$(nm "$binary" | awk '$3 == "ggml_vec_dot_q4_0_q8_0" { print $3 }')
 [ -n "$symbol" ] || fail "local: the kernel ggml_vec_dot_q4_0_q8_0 is not in $binary"
 wide=$(objdump -d --no-show-raw-insn --disassemble="$symbol" "$binary" | grep -c '%ymm') || true
 [ "$wide" -gt 0 ] || fail "local: the kernel $symbol uses no AVX register"

@@ -92,6 +92,7 @@ grep -q ANTHROPIC_API_KEY "$folder/said" || fail "config check without a key doe
 checked "the tarball: --version, config check with and without a key"
 mkdir data
 rolled "$(plain ./conclave act "roll 2d6+3")"
+: >"$folder/tar.log"
 plain CONCLAVE_BIND=127.0.0.1:0 ./conclave serve >"$folder/tar.log" 2>&1 &
 service=$!
 comes_up "$folder/tar.log"
@@ -200,6 +201,7 @@ grep -q '^RestartPreventExitStatus=3$' "$unit" || fail "the unit starts again wh
 sed -i -e 's/^ANTHROPIC_API_KEY=.*/ANTHROPIC_API_KEY=unused/' -e 's/^CONCLAVE_BIND=.*/CONCLAVE_BIND=127.0.0.1:0/' \
     "$root/etc/conclave/conclave.env"
 as_unit config check >/dev/null || fail "config check with a key"
+: >"$folder/unit.log"
 as_unit serve >"$folder/unit.log" 2>&1 &
 service=$!
 comes_up "$folder/unit.log"

@@ -23,7 +23,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     cargo build --release --locked --bin conclave --features "$FEATURES" \
     && install -s target/release/conclave /usr/local/bin/conclave
 
-FROM debian:12.13-slim
+FROM debian:12.15-slim
 RUN useradd --system --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin conclave \
     && install -d -o conclave -g conclave /app/data
 WORKDIR /app

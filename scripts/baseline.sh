@@ -29,6 +29,8 @@ cleanup() {
 }
 trap cleanup EXIT
 
+# A program that dies leaves no core file.
+ulimit -c 0
 old() { qemu-x86_64 -cpu "$cpu" "$@"; }
 
 # The emulator has to fail where the CPU would. Without this, the rest says nothing.

@@ -24,8 +24,11 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$(dirname "$0")/../Cargo.toml" | 
 folder=$(mktemp -d)
 chmod 0755 "$folder"
 service=
+holder=
 cleanup() {
-    [ -z "$service" ] || kill -KILL "$service" 2>/dev/null || true
+    for process in $service $holder; do
+        kill -KILL "$process" 2>/dev/null || true
+    done
     rm -rf --one-file-system "$folder"
 }
 trap cleanup EXIT
@@ -81,23 +84,23 @@ fi
 checked "the tarball has the program, its configs, licences, completions and the unit, and no key"
 
 # An environment with nothing of this machine's.
-plain() { env -i PATH=/usr/bin:/bin HOME="$folder" ANTHROPIC_API_KEY=unused "$@"; }
+plain=(env -i PATH=/usr/bin:/bin HOME="$folder" ANTHROPIC_API_KEY=unused)
 cd "$unpacked"
-expect "--version" "conclave $version" "$(plain ./conclave --version)"
-plain ./conclave config check >/dev/null || fail "config check with a key"
+expect "--version" "conclave $version" "$("${plain[@]}" ./conclave --version)"
+"${plain[@]}" ./conclave config check >/dev/null || fail "config check with a key"
 code=0
 env -i PATH=/usr/bin:/bin HOME="$folder" ./conclave config check >/dev/null 2>"$folder/said" || code=$?
 expect "config check without a key" 3 "$code"
 grep -q ANTHROPIC_API_KEY "$folder/said" || fail "config check without a key does not name it: $(cat "$folder/said")"
 checked "the tarball: --version, config check with and without a key"
 mkdir data
-rolled "$(plain ./conclave act "roll 2d6+3")"
+rolled "$("${plain[@]}" ./conclave act "roll 2d6+3")"
 : >"$folder/tar.log"
-plain CONCLAVE_BIND=127.0.0.1:0 ./conclave serve >"$folder/tar.log" 2>&1 &
+"${plain[@]}" CONCLAVE_BIND=127.0.0.1:0 ./conclave serve >"$folder/tar.log" 2>&1 &
 service=$!
 comes_up "$folder/tar.log"
-plain ./conclave health --server "$url" >/dev/null || fail "conclave health"
-plain ./conclave health --ready --server "$url" >/dev/null || fail "conclave health --ready"
+"${plain[@]}" ./conclave health --server "$url" >/dev/null || fail "conclave health"
+"${plain[@]}" ./conclave health --ready --server "$url" >/dev/null || fail "conclave health --ready"
 stops
 checked "the tarball: act 'roll 2d6+3', serve answers /health and /ready, SIGTERM ends it with 0"
 cd /
@@ -144,6 +147,7 @@ inside apt-get update -qq
 code=0
 inside dpkg --install /conclave.deb >"$folder/said" 2>&1 || code=$?
 [ "$code" -ne 0 ] || fail "a Debian system without ca-certificates takes the package"
+inside dpkg --purge conclave >/dev/null 2>&1
 inside apt-get install -y -qq --no-install-recommends /conclave.deb >"$folder/said" 2>&1 || fail "$(cat "$folder/said")"
 grep -q 'not started yet' "$folder/said" || fail "the installation does not say what to do next: $(cat "$folder/said")"
 checked "$name installs into a minimal Debian $(cat "$root/etc/debian_version"), with what it depends on and nothing else"
@@ -220,8 +224,12 @@ code=0
 as_admin restore --force before.db 2>"$folder/said" || code=$?
 expect "restore under a running service" 4 "$code"
 grep -q 'in use' "$folder/said" || fail "restore under a running service says: $(cat "$folder/said")"
-expect "the exit code of 'conclave serve' after SIGTERM" 0 "$(kill -TERM "$holder" && wait "$service" && echo 0)"
+code=0
+kill -TERM "$holder"
+wait "$service" || code=$?
 service=
+holder=
+expect "the exit code of the installed service after SIGTERM" 0 "$code"
 as_admin restore --force before.db >"$folder/said" || fail "restore: $(cat "$folder/said")"
 has /var/lib/conclave/conclave.db conclave:conclave 600
 # By root, whose files the service could not open.

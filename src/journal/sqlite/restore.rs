@@ -80,7 +80,7 @@ pub async fn restore(backup: &Path, database: &Path, existing: Existing) -> Resu
     let former = match (contents, existing) {
         (Contents::Nothing, _) => None,
         (_, Existing::Refuse) => return Err(RestoreError::NotEmpty),
-        (_, Existing::Keep(time)) => Some(beside(database, &time.strftime(".%Y-%m-%dT%H-%M-%SZ").to_string())),
+        (_, Existing::Keep(time)) => Some(beside(database, &time.strftime(".%Y-%m-%dT%H-%M-%S%.3fZ").to_string())),
     };
     let copy = Copy::of(backup, database)?;
     let runs = verified(&copy.path).await?;

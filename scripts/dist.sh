@@ -97,7 +97,7 @@ make_package() {
     install -D -m 0644 "$scratch/completions/conclave.zsh" "$root/usr/share/zsh/vendor-completions/_conclave"
     install -D -m 0644 "$scratch/completions/conclave.fish" -t "$root/usr/share/fish/vendor_completions.d"
     install -D -m 0644 README.md .env.example docs/operations.md docs/configuration.md -t "$doc"
-    gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
+    gzip -9nc CHANGELOG.md >"$doc/CHANGELOG.md.gz"
     gzip -9nc "$scratch/third-party-licences.txt" >"$doc/third-party-licences.txt.gz"
     sed -e '/@MIT@/{
         r /dev/stdin

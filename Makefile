@@ -14,18 +14,20 @@ override Q := $(value Q)
 export Q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup model demo test check fuzz audit bench run docker clean
+.PHONY: help setup model demo test check fuzz audit bench run dist docker clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Install the system packages that are missing (compiler, cmake, libclang, python3)
-	@scripts/setup.sh
+setup: ## Install what a build needs and is missing: a C compiler (other targets install what they need)
+	@scripts/setup.sh build
 
 model: ## Fetch the weights of the in-process demonstration model (93 MB)
 	@scripts/fetch-model.sh
 
-demo: setup model ## Ask the committee a question without any key: make demo Q='...'
+demo: ## Ask the committee a question without any key: make demo Q='...'
+	@scripts/setup.sh demo
+	@scripts/fetch-model.sh
 	@echo "demo: building; the first time this compiles llama.cpp too and takes some minutes"
 	@cargo build --locked --features local --bin conclave
 	@echo "demo: the answer is by a weak 135M model inside this process: it shows how the committee works, not how well"
@@ -53,9 +55,14 @@ bench: ## Print the tables: faults, crashes, load, the in-process model
 run: ## Start the service with the settings in .env
 	@cargo run --locked --release --bin conclave -- serve
 
-docker: ## Build the container image conclave:latest
-	@docker build --tag conclave:latest .
+dist: ## Make the tarball and the Debian package in dist/, and test them (needs root for the package)
+	@scripts/setup.sh dist
+	@scripts/dist.sh
+
+docker: ## Build the container image conclave:latest; make docker FEATURES=local adds the in-process model
+	@docker build --build-arg FEATURES="$(FEATURES)" --build-arg REVISION="$$(git rev-parse HEAD)" --tag conclave:latest .
 
 clean: ## Remove what was built and the demo's database; data/ stays otherwise
 	@cargo clean
+	@rm -rf dist
 	@rm -rf $(DEMO_FILES)

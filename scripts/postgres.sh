@@ -24,7 +24,7 @@ programs() {
     return 1
 }
 
-bin=$(programs) || fail "no PostgreSQL server here: run 'make setup', or install the package postgresql"
+bin=$(programs) || fail "no PostgreSQL server here: run 'scripts/setup.sh test', or install the package postgresql"
 
 folder=$(mktemp -d "${TMPDIR:-/tmp}/conclave-postgres.XXXXXX") || fail "no temporary folder can be made"
 server=

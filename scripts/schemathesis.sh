@@ -13,10 +13,10 @@ fail() {
 }
 
 if ! "$venv/bin/schemathesis" --version 2>/dev/null | grep -qF "$version"; then
-    command -v python3 >/dev/null 2>&1 || fail "no python3 to install it with: run 'make setup'"
+    command -v python3 >/dev/null 2>&1 || fail "no python3 to install it with: run 'scripts/setup.sh test'"
     echo "schemathesis: installing version $version into $venv" >&2
     rm -rf "$venv"
-    python3 -m venv "$venv" >&2 || fail "python3 cannot make a virtual environment: run 'make setup'"
+    python3 -m venv "$venv" >&2 || fail "python3 cannot make a virtual environment: run 'scripts/setup.sh test'"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$pins" >&2 ||
         fail "pip could not install it; is there a network?"
     "$venv/bin/schemathesis" --version 2>/dev/null | grep -qF "$version" || fail "$venv/bin/schemathesis does not run"

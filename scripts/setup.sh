@@ -1,12 +1,21 @@
 #!/usr/bin/env bash
-# Installs what the build needs from the system: a C++ compiler, cmake and libclang (for llama.cpp), python3 with pip
-# and venv (for the weights and the check tools), and PostgreSQL (for the tests). Does nothing when all is there.
+# scripts/setup.sh [TARGET]: installs the system packages that TARGET needs and that are missing. Does nothing otherwise.
+#   build   a C compiler and linker (the default; `cargo build --release` needs no more than that and Rust)
+#   demo    build, and for the in-process model: a C++ compiler, cmake, libclang; python3 with pip for the weights
+#   test    demo, and PostgreSQL, qemu-user, npm and shellcheck for the checks
+#   dist    build, and what makes and tests the Debian package: dpkg-deb, python3, systemd-analyze, mmdebstrap
 set -euo pipefail
 
 fail() {
     printf 'setup: %s\n' "$*" >&2
     exit 1
 }
+
+target=${1:-build}
+case $target in
+build | demo | test | dist) ;;
+*) fail "no target $target: one of build, demo, test, dist" ;;
+esac
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
@@ -19,29 +28,64 @@ has_libclang() {
     compgen -G '/usr/local/lib/libclang*.so*' >/dev/null
 }
 
+# The Debian packages of what is missing. Each function is for what its target needs beyond the others.
+missing=()
+
+needs_of_build() {
+    has cc || missing+=(gcc libc6-dev)
+}
+
+needs_of_model() {
+    has c++ || missing+=(g++)
+    has make || missing+=(make)
+    has cmake || missing+=(cmake)
+    has_libclang || missing+=(libclang-dev)
+    # bindgen asks clang where the compiler's own headers are.
+    [ "$(uname -s)" = Darwin ] || has clang || missing+=(clang)
+}
+
+needs_of_python() {
+    if ! has python3; then
+        missing+=(python3 python3-pip python3-venv)
+        return
+    fi
+    python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+    python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
+}
+
+needs_of_checks() {
+    # The tests start a server of their own from its programs.
+    has initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
+    # It runs the program as on a CPU without vector instructions; there is no such program for macOS.
+    [ "$(uname -s)" = Darwin ] || has qemu-x86_64 || missing+=(qemu-user)
+    has npm || missing+=(nodejs npm)
+    has shellcheck || missing+=(shellcheck)
+}
+
+needs_of_dist() {
+    has dpkg-deb || missing+=(dpkg)
+    has objdump || missing+=(binutils)
+    has python3 || missing+=(python3)
+    # For the test of the package: it checks the unit, and makes the system in which the package is installed.
+    has systemd-analyze || missing+=(systemd)
+    has mmdebstrap || missing+=(mmdebstrap)
+}
+
 has cargo || fail "no cargo on the PATH: install Rust (https://rustup.rs), 1.94 or newer"
 wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$(dirname "$0")/../Cargo.toml" | head -n 1)
 present=$(rustc --version | cut -d ' ' -f 2)
 [ "$(printf '%s\n%s\n' "$wanted" "$present" | sort -V | head -n 1)" = "$wanted" ] ||
     fail "Rust $present is too old: $wanted or newer is needed (rustup update stable)"
 
-missing=()
-has c++ || missing+=(g++)
-has make || missing+=(make)
-has cmake || missing+=(cmake)
-has_libclang || missing+=(libclang-dev)
-# bindgen finds the compiler's own headers by asking clang where they are.
-[ "$(uname -s)" = Darwin ] || has clang || missing+=(clang)
-if ! has python3; then
-    missing+=(python3 python3-pip python3-venv)
-else
-    python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
-    python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
-fi
-# The tests start a server of their own from its programs.
-has initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
+needs_of_build
+case $target in
+build) ;;
+demo) needs_of_model && needs_of_python ;;
+test) needs_of_model && needs_of_python && needs_of_checks ;;
+dist) needs_of_dist ;;
+esac
 if [ "${#missing[@]}" -eq 0 ]; then
-    echo "setup: nothing is missing"
+    echo "setup: nothing is missing for $target"
     exit 0
 fi
 

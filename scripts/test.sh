@@ -30,6 +30,16 @@ dependencies() {
     tool=$(scripts/tool.sh cargo-deny "$deny") && "$tool" --locked check bans licenses sources
 }
 
+scripts_and_images() { shellcheck --severity=warning scripts/*.sh packaging/debian/*inst packaging/debian/*rm && scripts/docker-lint.sh; }
+
+# The program on the oldest x86-64 CPU: the default build, and the one with the in-process model.
+baseline() {
+    local target=${CARGO_TARGET_DIR:-target}
+    cargo build --locked --bin conclave && cp "$target/debug/conclave" "$target/debug/conclave-default" || return 1
+    cargo build --locked --bin conclave --features local || return 1
+    scripts/baseline.sh "$target/debug/conclave-default" "$target/debug/conclave"
+}
+
 docs() { RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps; }
 
 summary=$(mktemp)
@@ -91,12 +101,14 @@ if [ "${1:-}" = with-postgres ]; then
 fi
 
 # Without these two nothing that follows can say anything.
-step "system packages" scripts/setup.sh || close
+step "system packages" scripts/setup.sh test || close
 step "model weights" scripts/fetch-model.sh || close
 step "formatting" cargo fmt --check
 step "lints" lints
 step "lints without the in-process model" lints_without_model
 step "bans, licences, sources" dependencies
 step "documentation" docs
+step "scripts, Dockerfile, compose file" scripts_and_images
+step "oldest CPU" baseline
 step "tests" tests
 close

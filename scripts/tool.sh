@@ -25,9 +25,9 @@ for candidate in "$(command -v "$name" || true)" "$HOME/.cargo/bin/$name" "$venv
     fi
 done
 
-command -v python3 >/dev/null 2>&1 || fail "no $name $version and no python3 to fetch it with: run 'make setup'"
+command -v python3 >/dev/null 2>&1 || fail "no $name $version and no python3 to fetch it with: run 'scripts/setup.sh test'"
 echo "tool: installing $name $version into $venv" >&2
-[ -x "$venv/bin/python" ] || python3 -m venv "$venv" >&2 || fail "python3 cannot make a virtual environment: run 'make setup'"
+[ -x "$venv/bin/python" ] || python3 -m venv "$venv" >&2 || fail "python3 cannot make a virtual environment: run 'scripts/setup.sh test'"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "astral-dev-toolchain-$name==$version" >&2 ||
     fail "pip could not install $name; is there a network? (or: cargo install --locked $name)"
 recent "$venv/bin/$name" || fail "$venv/bin/$name does not run"

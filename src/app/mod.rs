@@ -120,22 +120,44 @@ pub struct Submitted {
     pub joined: bool,
 }
 
+/// The kind of database that a URL names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Database {
+    Sqlite(PathBuf),
+    Postgres,
+}
+
+impl Database {
+    /// Reads `sqlite://PATH`, `postgres://...` or `postgresql://...`.
+    ///
+    /// # Errors
+    /// [`StartError::Database`] for a URL of a kind that this build has no store for.
+    pub fn of(url: &str) -> Result<Self, StartError> {
+        match url.split_once(':') {
+            Some(("sqlite", rest)) => {
+                let path = rest.trim_start_matches("//").split('?').next().unwrap_or("");
+                if path.is_empty() {
+                    return Err(StartError::Database("DATABASE_URL names no file: sqlite://data/conclave.db".into()));
+                }
+                Ok(Self::Sqlite(PathBuf::from(path)))
+            }
+            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres),
+            _ => {
+                Err(StartError::Database("DATABASE_URL must begin with sqlite://, postgres:// or postgresql://".into()))
+            }
+        }
+    }
+}
+
 /// Opens the database that a URL names.
 ///
 /// # Errors
-/// [`StartError::Database`] for a URL of a kind that this build has no store for.
+/// As [`Database::of`], and when the database cannot be opened.
 pub async fn open_store(database_url: &str, owner: &str) -> Result<Arc<dyn Store>, StartError> {
-    match database_url.split_once(':') {
-        Some(("sqlite", rest)) => {
-            let path = rest.trim_start_matches("//").split('?').next().unwrap_or("");
-            if path.is_empty() {
-                return Err(StartError::Database("DATABASE_URL names no file: sqlite://data/conclave.db".into()));
-            }
-            Ok(Arc::new(SqliteStore::open(&PathBuf::from(path), owner).await?))
-        }
-        Some(("postgres" | "postgresql", _)) => Ok(Arc::new(PostgresStore::open(database_url, owner).await?)),
-        _ => Err(StartError::Database("DATABASE_URL must begin with sqlite://, postgres:// or postgresql://".into())),
-    }
+    Ok(match Database::of(database_url)? {
+        Database::Sqlite(path) => Arc::new(SqliteStore::open(&path, owner).await?),
+        Database::Postgres => Arc::new(PostgresStore::open(database_url, owner).await?),
+    })
 }
 
 impl App {

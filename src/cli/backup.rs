@@ -1,16 +1,16 @@
 //! `conclave backup`: a consistent copy of the database while the service runs.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
 use clap::Args;
 
 use super::exit::{Exit, fail};
-use super::show::open;
+use super::show::{database_url, open};
 use super::terminal::say;
+use crate::app::Database;
 use crate::config::Env;
-use crate::journal::Error;
 
 #[derive(Debug, Args)]
 pub(super) struct BackupArguments {
@@ -20,15 +20,29 @@ pub(super) struct BackupArguments {
 
 pub(super) async fn run(env: &Env, arguments: BackupArguments) -> Exit {
     let file = arguments.file;
+    let database = match sqlite_file(env) {
+        Ok(database) => database,
+        Err(exit) => return exit,
+    };
+    // Without this check a wrong DATABASE_URL would give a new, empty database and an empty backup of it.
+    if !database.exists() {
+        let hint = "set DATABASE_URL, or run this in the folder of the service";
+        return fail(Exit::Refused, format!("there is no database {}; {hint}", database.display()));
+    }
     let store = match open(env).await {
         Ok(store) => store,
         Err(exit) => return exit,
     };
-    // Made before it is filled, so that nobody else can read it at any moment.
+    // Created before it is filled, so that other users can read it at no moment.
     if let Err(error) = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file) {
         return fail(Exit::Refused, format!("{}: {error}", file.display()));
     }
-    match store.backup(&file).await {
+    let copied = match store.backup(&file).await {
+        // SQLite does not wait for the disk here.
+        Ok(()) => File::open(&file).and_then(|file| file.sync_all()).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    match copied {
         Ok(()) => {
             let bytes = std::fs::metadata(&file).map_or(0, |meta| meta.len());
             say(format_args!("{}: {bytes} bytes", file.display()));
@@ -37,7 +51,24 @@ pub(super) async fn run(env: &Env, arguments: BackupArguments) -> Exit {
         Err(error) => {
             // It holds nothing of use, and would stand in the way of the next attempt.
             let _ = std::fs::remove_file(&file);
-            fail(if matches!(error, Error::Unsupported(_)) { Exit::Refused } else { Exit::Unexpected }, error)
+            fail(Exit::Unexpected, error)
         }
+    }
+}
+
+/// The SQLite file of the environment. For PostgreSQL it names the tools to use.
+///
+/// # Errors
+/// The exit, once the reason was printed.
+pub(super) fn sqlite_file(env: &Env) -> Result<PathBuf, Exit> {
+    match Database::of(database_url(env)) {
+        Ok(Database::Sqlite(path)) => Ok(path),
+        Ok(Database::Postgres) => Err(fail(
+            Exit::Usage,
+            "DATABASE_URL names a PostgreSQL database; use its own tools: \
+             pg_dump --format=custom --file=FILE \"$DATABASE_URL\", and \
+             pg_restore --clean --if-exists --dbname=\"$DATABASE_URL\" FILE",
+        )),
+        Err(error) => Err(fail(Exit::Configuration, error)),
     }
 }

@@ -19,6 +19,7 @@ mod quote;
 mod remote;
 mod replay;
 mod report;
+mod restore;
 mod runs;
 mod score;
 mod seats;
@@ -86,6 +87,8 @@ enum Command {
     Prune(prune::PruneArguments),
     /// Copy the database to a new file while the service runs (SQLite).
     Backup(backup::BackupArguments),
+    /// Put a backup back in place of the database, while no service runs (SQLite).
+    Restore(restore::RestoreArguments),
     /// Make, list and revoke the bearer tokens of the service.
     Token {
         #[command(subcommand)]
@@ -147,6 +150,7 @@ pub async fn run() -> Exit {
         Command::Import(arguments) => import::run(&env, arguments).await,
         Command::Prune(arguments) => prune::run(&env, arguments).await,
         Command::Backup(arguments) => backup::run(&env, arguments).await,
+        Command::Restore(arguments) => restore::run(&env, arguments).await,
         Command::Token { command } => token::run(&env, command).await,
         Command::Config { command } => config::run(&env, &command),
         Command::Init(arguments) => init::run(&env, &arguments).await,

@@ -29,11 +29,15 @@ pub(super) struct ShowArguments {
     json: bool,
 }
 
+/// The URL of the database that the environment names.
+pub(super) fn database_url(env: &Env) -> &str {
+    env.get_or("DATABASE_URL", "sqlite://data/conclave.db")
+}
+
 /// The journal that the environment names.
 pub(super) async fn open(env: &Env) -> Result<Arc<dyn Store>, Exit> {
-    let url = env.get_or("DATABASE_URL", "sqlite://data/conclave.db");
     let owner = Clock::System.new_id().to_string();
-    open_store(url, &owner).await.map_err(|error| fail(Exit::Unexpected, error))
+    open_store(database_url(env), &owner).await.map_err(|error| fail(Exit::Unexpected, error))
 }
 
 pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {

@@ -26,7 +26,7 @@ pub use event::*;
 pub use lineage::ancestors;
 pub use postgres::PostgresStore;
 pub use proof::prove;
-pub use sqlite::{SqliteBounds, SqliteStore};
+pub use sqlite::{Existing, Restoration, RestoreError, SqliteBounds, SqliteStore, restore};
 pub use store::{
     Acceptance, Annotated, Asker, Begun, CancelOutcome, Claim, Entry, Error, Held, Lease, MemoryRow, NewRun, Owner,
     Restored, RunFilter, RunRow, RunState, SceneLine, SheetRow, SpendingLimit, SpendingScope, Store, Then, TokenRow,

@@ -1,40 +1,54 @@
-//! The check that the processor has the vector instructions for which llama.cpp was compiled.
+//! The check that the processor has the vector instructions that llama.cpp was compiled for.
 //!
-//! `is_x86_feature_detected!` folds to `true` for whatever the compiler was told to assume, so the processor is asked
-//! directly.
+//! The Rust code of this build runs on every x86-64 and arm64 processor. The CPU kernels of llama.cpp do not: their build
+//! reads the `GGML_*` variables of `.cargo/config.toml`. This module reads the same variables, so that both always agree.
 
 use crate::Error;
 
-/// Refuses a processor without AVX2 or FMA if this build uses them.
-#[cfg(all(target_arch = "x86_64", target_feature = "avx2", target_feature = "fma"))]
+/// Refuses a processor that lacks an instruction set of the kernels. Call it before any function of llama.cpp.
+///
+/// # Errors
+/// [`Error::Cpu`] names what is missing.
 pub(crate) fn check() -> Result<(), Error> {
-    use std::arch::x86_64::{__cpuid, __cpuid_count};
-
-    let highest = __cpuid(0).eax;
-    let basic = __cpuid(1).ecx;
-    let extended = if highest >= 7 { __cpuid_count(7, 0).ebx } else { 0 };
-    let missing = missing(basic, extended);
+    let missing = missing(&instruction_sets());
     if missing.is_empty() { Ok(()) } else { Err(Error::Cpu { missing: missing.join(", ") }) }
 }
 
-/// A build for the baseline instruction set runs everywhere.
-#[cfg(not(all(target_arch = "x86_64", target_feature = "avx2", target_feature = "fma")))]
-pub(crate) fn check() -> Result<(), Error> {
-    Ok(())
+/// An instruction set, whether the kernels use it, and whether this processor and its operating system have it.
+struct InstructionSet {
+    name: &'static str,
+    used: bool,
+    present: bool,
 }
 
-/// Names what is absent from leaf 1 (`ecx`) and leaf 7 (`ebx`) of CPUID. Bit numbers: Intel SDM, volume 2, CPUID.
-#[cfg(any(test, all(target_arch = "x86_64", target_feature = "avx2", target_feature = "fma")))]
-fn missing(leaf1_ecx: u32, leaf7_ebx: u32) -> Vec<&'static str> {
-    let needed = [
-        ("fma", leaf1_ecx, 12),
-        ("avx enabled by the system", leaf1_ecx, 27),
-        ("avx", leaf1_ecx, 28),
-        ("f16c", leaf1_ecx, 29),
-        ("avx2", leaf7_ebx, 5),
-        ("bmi2", leaf7_ebx, 8),
-    ];
-    needed.into_iter().filter(|&(_, register, bit)| register >> bit & 1 == 0).map(|(name, ..)| name).collect()
+#[cfg(target_arch = "x86_64")]
+fn instruction_sets() -> [InstructionSet; 6] {
+    use std::is_x86_feature_detected as detected;
+    let set = |name, variable, present| InstructionSet { name, used: is_on(variable), present };
+    [
+        set("sse4.2", option_env!("GGML_SSE42"), detected!("sse4.2")),
+        set("avx", option_env!("GGML_AVX"), detected!("avx")),
+        set("avx2", option_env!("GGML_AVX2"), detected!("avx2")),
+        set("fma", option_env!("GGML_FMA"), detected!("fma")),
+        set("f16c", option_env!("GGML_F16C"), detected!("f16c")),
+        set("bmi2", option_env!("GGML_BMI2"), detected!("bmi2")),
+    ]
+}
+
+/// On arm64 the kernels use nothing beyond the baseline.
+#[cfg(not(target_arch = "x86_64"))]
+fn instruction_sets() -> [InstructionSet; 0] {
+    []
+}
+
+/// As cmake reads the variable. Without the variable, llama.cpp uses the instruction set.
+#[cfg(target_arch = "x86_64")]
+fn is_on(variable: Option<&str>) -> bool {
+    !variable.is_some_and(|value| ["OFF", "0", "NO", "FALSE", "N", ""].contains(&value.to_uppercase().as_str()))
+}
+
+fn missing(sets: &[InstructionSet]) -> Vec<&'static str> {
+    sets.iter().filter(|set| set.used && !set.present).map(|set| set.name).collect()
 }
 
 #[cfg(test)]
@@ -42,13 +56,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_processor_with_everything_lacks_nothing() {
-        assert_eq!(missing(u32::MAX, u32::MAX), Vec::<&str>::new());
+    fn an_instruction_set_that_is_used_and_absent_is_missing() {
+        let set = |name, used, present| InstructionSet { name, used, present };
+        let sets = [set("a", true, true), set("b", true, false), set("c", false, true), set("d", false, false)];
+        assert_eq!(missing(&sets), vec!["b"]);
     }
 
+    #[cfg(target_arch = "x86_64")]
     #[test]
-    fn a_processor_without_avx2_is_named() {
-        assert_eq!(missing(u32::MAX, !(1 << 5)), vec!["avx2"]);
+    fn a_variable_is_read_as_cmake_reads_it() {
+        let read = [None, Some("ON"), Some("1"), Some("OFF"), Some("off"), Some("0"), Some("")].map(is_on);
+        assert_eq!(read, [true, true, true, false, false, false, false]);
     }
 
     #[test]

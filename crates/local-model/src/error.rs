@@ -11,8 +11,11 @@ pub enum Error {
         /// The configured path.
         path: PathBuf,
     },
-    /// The binary was built for vector instructions that this machine's processor lacks.
-    #[error("this processor lacks {missing}, for which this binary was built; build it with RUSTFLAGS=\"\"")]
+    /// The kernels of llama.cpp were built for vector instructions that this machine's processor lacks.
+    #[error(
+        "this processor lacks {missing}, which the in-process model was built for; \
+         use a hosted provider, or see .cargo/config.toml to build the model without them"
+    )]
     Cpu {
         /// The missing instruction sets, separated by commas.
         missing: String,

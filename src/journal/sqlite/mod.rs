@@ -4,6 +4,7 @@ mod actions;
 mod archive;
 mod batch;
 mod owners;
+mod restore;
 mod spending;
 mod tokens;
 mod writer;
@@ -30,6 +31,8 @@ use batch::Batch;
 use owners::{Door, Owners};
 use writer::Writer;
 
+pub use restore::{Existing, Restoration, RestoreError, restore};
+
 /// Every schema change, in order. A released migration is never edited.
 const MIGRATIONS: [(i64, &str, &str); 4] = [
     (1, "journal", include_str!("../../../migrations/sqlite/0001_journal.sql")),
@@ -37,6 +40,21 @@ const MIGRATIONS: [(i64, &str, &str); 4] = [
     (3, "actions", include_str!("../../../migrations/sqlite/0003_actions.sql")),
     (4, "memory_owners", include_str!("../../../migrations/sqlite/0004_memory_owners.sql")),
 ];
+
+/// Brings a database's schema up to date. The caller keeps other processes away.
+fn migrator() -> Migrator {
+    let migrations = MIGRATIONS.map(|(version, name, sql)| {
+        Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    });
+    let mut migrator = Migrator::with_migrations(migrations.to_vec());
+    migrator.set_locking(false);
+    migrator
+}
+
+/// The schema version of this program.
+fn latest() -> i64 {
+    MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or(0)
+}
 
 /// Pages of the write-ahead log (4 KiB each) at which a commit stops to move them into the file.
 const LOG_PAGES: u32 = 8000;
@@ -99,15 +117,7 @@ impl SqliteStore {
             options = options.pragma("max_page_count", pages.to_string());
         }
         let writer = Writer::open(options.clone()).await?;
-        let mut migrator = Migrator::with_migrations(
-            MIGRATIONS
-                .map(|(version, name, sql)| {
-                    Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
-                })
-                .to_vec(),
-        );
-        migrator.set_locking(false);
-        migrator.run(writer.pool()).await?;
+        migrator().run(writer.pool()).await?;
         let keeper = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(options.clone());
         let readers = SqlitePoolOptions::new()
             .max_connections(4)
@@ -338,7 +348,7 @@ impl Store for SqliteStore {
     }
 
     async fn ready(&self) -> Result<(), Error> {
-        let latest = MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or(0);
+        let latest = latest();
         let (version,): (Option<i64>,) = sqlx::query_as(statements::SCHEMA).fetch_one(&self.readers).await?;
         if version == Some(latest) {
             Ok(())

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::journal::Error;
 
 /// The name of the lock under which owners come, and under which the schema is changed; no owner is called so.
-const DOOR: &str = ".door";
+pub(super) const DOOR: &str = ".door";
 
 pub(super) struct Owners {
     folder: PathBuf,
@@ -29,6 +29,24 @@ impl Door {
         let folder = PathBuf::from(folder);
         let lock = std::fs::create_dir_all(&folder).and_then(|()| locked(&folder.join(DOOR))).map_err(unregistered)?;
         Ok(Self { folder, _lock: lock })
+    }
+}
+
+impl Door {
+    /// Whether another process has the database open. While the door is held, no further one can open it.
+    pub fn in_use(&self) -> Result<bool, Error> {
+        for file in std::fs::read_dir(&self.folder).map_err(unregistered)? {
+            let file = file.map_err(unregistered)?;
+            if file.file_name() == DOOR {
+                continue;
+            }
+            match File::open(file.path()).map_err(unregistered)?.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(true),
+                Err(TryLockError::Error(error)) => return Err(unregistered(error)),
+            }
+        }
+        Ok(false)
     }
 }
 

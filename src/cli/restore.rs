@@ -1,0 +1,50 @@
+//! `conclave restore`: puts a backup back in place of the database.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::backup::sqlite_file;
+use super::exit::{Exit, fail};
+use super::terminal::say;
+use crate::clock::Clock;
+use crate::config::Env;
+use crate::journal::{Existing, RestoreError, restore};
+
+#[derive(Debug, Args)]
+pub(super) struct RestoreArguments {
+    /// The file that `conclave backup` wrote. It stays as it is.
+    file: PathBuf,
+    /// Restore over a database that has data. That one is kept beside it, under a name with the date.
+    #[arg(long)]
+    force: bool,
+}
+
+pub(super) async fn run(env: &Env, arguments: RestoreArguments) -> Exit {
+    let database = match sqlite_file(env) {
+        Ok(database) => database,
+        Err(exit) => return exit,
+    };
+    let existing = if arguments.force { Existing::Keep(Clock::System.now()) } else { Existing::Refuse };
+    match restore(&arguments.file, &database, existing).await {
+        Ok(done) => {
+            say(format_args!("restored {}: {} runs, all chains verified", database.display(), done.runs));
+            if let Some(former) = done.former {
+                say(format_args!("the former database is {}", former.display()));
+            }
+            Exit::Done
+        }
+        Err(error) => {
+            let exit = match &error {
+                RestoreError::Damaged(_) => Exit::Altered,
+                RestoreError::InUse
+                | RestoreError::NotEmpty
+                | RestoreError::Same
+                | RestoreError::NotABackup(_)
+                | RestoreError::Newer { .. } => Exit::Refused,
+                RestoreError::File { .. } | RestoreError::Journal(_) => Exit::Unexpected,
+            };
+            fail(exit, format!("{}: nothing was restored: {error}", arguments.file.display()))
+        }
+    }
+}

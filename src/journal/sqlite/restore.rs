@@ -1,0 +1,336 @@
+//! Puts a backup in the place of the database file. The backup is copied first; the copy is verified and then renamed, so
+//! that what was verified is what is restored. Nothing of the former database is deleted.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
+use sqlx::{ConnectOptions as _, Connection as _};
+
+use super::owners::Door;
+use super::{latest, migrator};
+use crate::journal::{Error, prove, rows, statements};
+
+/// How long another process's transaction is waited for before the database counts as in use.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Runs that are read at a time.
+const PAGE: i64 = 100;
+
+/// What SQLite keeps beside a database file.
+const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// What to do with a database that has data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    Refuse,
+    /// It gets a name with this time, beside the restored one.
+    Keep(Timestamp),
+}
+
+/// What a restore did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restoration {
+    /// The runs of the backup; the chain of each holds.
+    pub runs: u64,
+    /// Where the former database is now.
+    pub former: Option<PathBuf>,
+}
+
+/// Why nothing was restored. The database is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    #[error("the database is in use by a running service or by another process; stop it first")]
+    InUse,
+    #[error("the database has data; with --force it is kept beside the restored one, under a name with the date")]
+    NotEmpty,
+    #[error("this is the database itself, not a backup of it")]
+    Same,
+    /// A file that SQLite or the proof of a chain rejects.
+    #[error("the backup is damaged: {0}")]
+    Damaged(String),
+    #[error("this is not a backup: {0}")]
+    NotABackup(&'static str),
+    #[error("the backup has schema version {found}, this program knows versions up to {known}: use a newer release")]
+    Newer { found: i64, known: i64 },
+    #[error("{}: {error}", path.display())]
+    File { path: PathBuf, error: std::io::Error },
+    #[error(transparent)]
+    Journal(#[from] Error),
+}
+
+/// Restores `backup` as the SQLite file `database`, readable by its owner only.
+///
+/// # Errors
+/// [`RestoreError`]; then the database is as it was.
+pub async fn restore(backup: &Path, database: &Path, existing: Existing) -> Result<Restoration, RestoreError> {
+    standalone(backup, database)?;
+    if let Some(folder) = database.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(at(folder))?;
+    }
+    let door = Door::of(database)?;
+    if door.in_use()? {
+        return Err(RestoreError::InUse);
+    }
+    let contents = contents(database).await?;
+    let former = match (contents, existing) {
+        (Contents::Nothing, _) => None,
+        (_, Existing::Refuse) => return Err(RestoreError::NotEmpty),
+        (_, Existing::Keep(time)) => Some(beside(database, &time.strftime(".%Y-%m-%dT%H-%M-%S%.3fZ").to_string())),
+    };
+    let copy = Copy::of(backup, database)?;
+    let runs = verified(&copy.path).await?;
+    if contents != Contents::Unreadable && database.exists() {
+        alone(database).await?;
+    }
+    copy.put_in_place(database, former.as_deref())?;
+    Ok(Restoration { runs, former })
+}
+
+/// A backup is one file. A database that is open, or was copied while it was, has a log beside it.
+fn standalone(backup: &Path, database: &Path) -> Result<(), RestoreError> {
+    let one = std::fs::metadata(backup).map_err(at(backup))?;
+    if std::fs::metadata(database).is_ok_and(|other| (one.dev(), one.ino()) == (other.dev(), other.ino())) {
+        return Err(RestoreError::Same);
+    }
+    let has_log = |name: &&str| std::fs::metadata(beside(backup, name)).is_ok_and(|log| log.len() > 0);
+    if ["-wal", "-journal"].iter().any(has_log) {
+        return Err(RestoreError::NotABackup("it has a log beside it; make backups with conclave backup"));
+    }
+    Ok(())
+}
+
+/// What a restore would take away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    /// There is no file, or one without a row.
+    Nothing,
+    Readable,
+    /// It is kept as it is, with its log: SQLite would remove the log.
+    Unreadable,
+}
+
+async fn contents(database: &Path) -> Result<Contents, RestoreError> {
+    match std::fs::metadata(database) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Contents::Nothing),
+        Err(error) => return Err(at(database)(error)),
+        Ok(metadata) if metadata.len() == 0 => return Ok(Contents::Nothing),
+        Ok(_) => {}
+    }
+    let options = SqliteConnectOptions::new().filename(database).busy_timeout(PATIENCE).read_only(true);
+    let filled = match options.connect().await {
+        Ok(mut connection) => {
+            let filled = any_row(&mut connection).await;
+            let _ = connection.close().await;
+            filled
+        }
+        Err(error) => Err(error),
+    };
+    match filled {
+        Ok(true) => Ok(Contents::Readable),
+        Ok(false) => Ok(Contents::Nothing),
+        Err(error) if is_locked(&error) => Err(RestoreError::InUse),
+        Err(_) => Ok(Contents::Unreadable),
+    }
+}
+
+async fn any_row(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    // The index of words has rows of its own, and nothing that is not in `memories`.
+    let tables: Vec<String> = sqlx::query_scalar(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'
+         AND name <> '_sqlx_migrations' AND name NOT LIKE 'memory~_words%' ESCAPE '~'",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    for table in tables {
+        let statement = format!("SELECT EXISTS (SELECT 1 FROM \"{}\")", table.replace('"', "\"\""));
+        if sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).fetch_one(&mut *connection).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Refuses a database that a program of another kind has open, and moves its log into the file.
+async fn alone(database: &Path) -> Result<(), RestoreError> {
+    let options = SqliteConnectOptions::new().filename(database).busy_timeout(PATIENCE);
+    let mut connection = options.connect().await.map_err(Error::from)?;
+    let mode: Result<String, sqlx::Error> =
+        sqlx::query_scalar("PRAGMA journal_mode = DELETE").fetch_one(&mut connection).await;
+    let exclusive = sqlx::raw_sql("BEGIN EXCLUSIVE; ROLLBACK").execute(&mut connection).await;
+    let _ = connection.close().await;
+    let kept_log = mode.as_ref().is_ok_and(|mode| mode != "delete");
+    if kept_log || mode.as_ref().is_err_and(is_locked) || exclusive.as_ref().is_err_and(is_locked) {
+        return Err(RestoreError::InUse);
+    }
+    Ok(())
+}
+
+/// Brings the copy's schema up to date and proves it whole. Returns how many runs it has.
+async fn verified(copy: &Path) -> Result<u64, RestoreError> {
+    let options = SqliteConnectOptions::new().filename(copy).journal_mode(SqliteJournalMode::Delete).foreign_keys(true);
+    let mut connection = options.connect().await.map_err(damage)?;
+    let found: Vec<String> =
+        sqlx::query_scalar("PRAGMA integrity_check(3)").fetch_all(&mut connection).await.map_err(damage)?;
+    if found != ["ok"] {
+        return Err(RestoreError::Damaged(format!("SQLite finds: {}", found.join("; "))));
+    }
+    let known = latest();
+    match version(&mut connection).await.map_err(damage)? {
+        None => return Err(RestoreError::NotABackup("it holds no Conclave database")),
+        Some(found) if found > known => return Err(RestoreError::Newer { found, known }),
+        Some(_) => {}
+    }
+    migrator().run(&mut connection).await.map_err(Error::from)?;
+    let runs = prove_all(&mut connection).await?;
+    connection.close().await.map_err(damage)?;
+    Ok(runs)
+}
+
+async fn version(connection: &mut SqliteConnection) -> Result<Option<i64>, sqlx::Error> {
+    let tables: i64 =
+        sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_schema WHERE name IN ('_sqlx_migrations', 'runs', 'entries')")
+            .fetch_one(&mut *connection)
+            .await?;
+    if tables < 3 {
+        return Ok(None);
+    }
+    sqlx::query_scalar(statements::SCHEMA).fetch_one(connection).await
+}
+
+async fn prove_all(connection: &mut SqliteConnection) -> Result<u64, RestoreError> {
+    let (mut before, mut count): (Option<String>, u64) = (None, 0);
+    loop {
+        let page = sqlx::query("SELECT * FROM runs WHERE ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2")
+            .bind(&before)
+            .bind(PAGE)
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(damage)?;
+        for row in &page {
+            let row = rows::run(row).map_err(corrupt)?;
+            let id = row.id.to_string();
+            let found = sqlx::query(statements::ENTRIES).bind(&id).bind(0).fetch_all(&mut *connection).await;
+            let found = found.map_err(damage)?;
+            let entries = found.iter().map(rows::entry).collect::<Result<Vec<_>, _>>().map_err(corrupt)?;
+            prove(&row, &entries).map_err(|broken| RestoreError::Damaged(format!("run {id}: {broken}")))?;
+            (before, count) = (Some(id), count.saturating_add(1));
+        }
+        if page.is_empty() {
+            return Ok(count);
+        }
+    }
+}
+
+/// The copy of a backup in the folder of the database. Dropped, it is removed.
+struct Copy {
+    path: PathBuf,
+}
+
+impl Copy {
+    fn of(backup: &Path, database: &Path) -> Result<Self, RestoreError> {
+        let copy = Self { path: beside(database, ".restoring") };
+        // What an interrupted restore left.
+        copy.remove();
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy.path);
+        let mut file = file.map_err(at(&copy.path))?;
+        let mut source = File::open(backup).map_err(at(backup))?;
+        std::io::copy(&mut source, &mut file).map_err(at(&copy.path))?;
+        keep_owner(database, &copy.path).map_err(at(&copy.path))?;
+        Ok(copy)
+    }
+
+    /// Renames the copy to the database. The former one gets a second name first, so that at no moment there is none.
+    fn put_in_place(self, database: &Path, former: Option<&Path>) -> Result<(), RestoreError> {
+        File::open(&self.path).and_then(|file| file.sync_all()).map_err(at(&self.path))?;
+        if let Some(former) = former {
+            std::fs::hard_link(database, former).map_err(at(former))?;
+        }
+        for companion in COMPANIONS {
+            let stale = beside(database, companion);
+            let result = match former {
+                Some(former) => std::fs::rename(&stale, beside(former, companion)),
+                None => std::fs::remove_file(&stale),
+            };
+            match result {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(at(&stale)(error)),
+                _ => {}
+            }
+        }
+        std::fs::rename(&self.path, database).map_err(at(database))?;
+        let folder = database.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(at(folder))
+    }
+
+    fn remove(&self) {
+        for name in ["", "-journal"] {
+            let _ = std::fs::remove_file(beside(&self.path, name));
+        }
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// A restore by root leaves the files to the user of the service: the owner of the former database, else of the folder.
+fn keep_owner(database: &Path, copy: &Path) -> std::io::Result<()> {
+    let folder = database.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let owner = std::fs::metadata(database).or_else(|_| std::fs::metadata(folder))?;
+    let owners = beside(database, ".owners");
+    let files = [copy.to_owned(), owners.join(super::owners::DOOR), owners];
+    for file in files {
+        let now = std::fs::metadata(&file)?;
+        // Only root can give files away; anybody else owns what it just made.
+        if now.uid() == 0 && (now.uid(), now.gid()) != (owner.uid(), owner.gid()) {
+            std::os::unix::fs::chown(&file, Some(owner.uid()), Some(owner.gid()))?;
+        }
+    }
+    Ok(())
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name: OsString = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn at(path: &Path) -> impl FnOnce(std::io::Error) -> RestoreError {
+    let path = path.to_owned();
+    |error| RestoreError::File { path, error }
+}
+
+fn code(error: &sqlx::Error) -> Option<i32> {
+    // The low byte is the primary code, <https://www.sqlite.org/rescode.html>.
+    error.as_database_error()?.code()?.parse::<i32>().ok().map(|code| code & 0xff)
+}
+
+fn is_locked(error: &sqlx::Error) -> bool {
+    matches!(code(error), Some(5 | 6))
+}
+
+/// An error of the copy: the disk's own troubles apart, the backup is to blame.
+fn damage(error: sqlx::Error) -> RestoreError {
+    match (code(&error), &error) {
+        (Some(10 | 13), _) => Error::from(error).into(),
+        (Some(26), _) => RestoreError::Damaged("it is no SQLite database".into()),
+        (Some(code), _) => RestoreError::Damaged(format!("SQLite error {code}")),
+        (None, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)) => {
+            RestoreError::Damaged("a value of the wrong kind".into())
+        }
+        (None, _) => Error::from(error).into(),
+    }
+}
+
+fn corrupt(error: Error) -> RestoreError {
+    match error {
+        Error::Corrupt { .. } => RestoreError::Damaged(error.to_string()),
+        other => other.into(),
+    }
+}

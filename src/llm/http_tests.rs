@@ -76,7 +76,10 @@ async fn anthropic_answers() {
         .await;
     let reply = model(&server.uri(), ProviderKind::Anthropic, Some(KEY)).chat(&request()).await.unwrap();
     assert_eq!((reply.stop, reply.provider_request_id.as_deref()), (Stop::End, Some("req_1")));
-    assert_eq!(reply.usage, Some(BilledTokens { input: 412, cache_read: 1536, output: 57, ..BilledTokens::default() }));
+    assert_eq!(
+        reply.usage,
+        Some(BilledTokens { input: 412, cache_read: 1536, cache_write: 0, output: 57, thinking: 21 })
+    );
 }
 
 #[tokio::test]

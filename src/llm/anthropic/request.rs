@@ -125,9 +125,9 @@ mod tests {
     #[test]
     fn a_new_model_gets_the_schema_as_its_output_format() {
         assert_eq!(
-            sent(&request("claude-sonnet-4-5-20250929"), StructuredOutput::Auto),
+            sent(&request("claude-haiku-4-5"), StructuredOutput::Auto),
             json!({
-                "model": "claude-sonnet-4-5-20250929",
+                "model": "claude-haiku-4-5",
                 "max_tokens": 900,
                 "system": [{"type": "text", "text": "You solve.", "cache_control": {"type": "ephemeral"}}],
                 "messages": [{"role": "user", "content": [

@@ -65,8 +65,8 @@ mod tests {
             ChatReply {
                 text: r#"{"answer":"42","confidence":0.7}"#.into(),
                 stop: Stop::End,
-                usage: Some(BilledTokens { input: 412, cache_read: 1536, output: 57, ..BilledTokens::default() }),
-                model: Some("claude-sonnet-4-5-20250929".into()),
+                usage: Some(BilledTokens { input: 412, cache_read: 1536, cache_write: 0, output: 57, thinking: 21 }),
+                model: Some("claude-sonnet-5-5".into()),
                 provider_request_id: Some("req_1".into()),
             }
         );
@@ -80,6 +80,13 @@ mod tests {
             reply.usage,
             Some(BilledTokens { input: 391, cache_write: 2051, output: 64, ..BilledTokens::default() })
         );
+    }
+
+    #[test]
+    fn an_answer_that_was_all_thinking_is_empty_and_cut() {
+        let reply = read(include_str!("../../../tests/cassettes/anthropic_thought_away.json"));
+        assert_eq!((reply.text.as_str(), reply.stop), ("", Stop::MaxTokens));
+        assert_eq!(reply.usage.map(|usage| (usage.output, usage.thinking)), Some((1000, 1000)));
     }
 
     #[test]

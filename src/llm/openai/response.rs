@@ -93,8 +93,8 @@ mod tests {
             Ok(ChatReply {
                 text: r#"{"answer":"42","confidence":0.7}"#.into(),
                 stop: Stop::End,
-                usage: Some(BilledTokens { input: 198, cache_read: 1024, cache_write: 0, output: 341, thinking: 320 }),
-                model: Some("gpt-5-mini-2025-08-07".into()),
+                usage: Some(BilledTokens { input: 70, cache_read: 1024, cache_write: 128, output: 341, thinking: 320 }),
+                model: Some("gpt-6-luna-2026-08-27".into()),
                 provider_request_id: Some("chatcmpl-CBx3mQp1uVb0r6dXn4fWk2Zt9aEyL".into()),
             })
         );
@@ -108,6 +108,14 @@ mod tests {
         assert_eq!((reply.text.as_str(), reply.stop), (r#"{"answer":"The fir"#, Stop::MaxTokens));
         let reply = read(include_str!("../../../tests/cassettes/openai_content_filter.json")).unwrap();
         assert_eq!((reply.text.as_str(), reply.stop), ("", Stop::Refusal));
+    }
+
+    #[test]
+    fn an_answer_that_was_all_thinking_is_empty_and_cut() {
+        let reply = read(include_str!("../../../tests/cassettes/openai_thought_away.json")).unwrap();
+        assert_eq!((reply.text.as_str(), reply.stop), ("", Stop::MaxTokens));
+        let usage = BilledTokens { cache_write: 1240, output: 1000, thinking: 1000, ..BilledTokens::default() };
+        assert_eq!(reply.usage, Some(usage));
     }
 
     #[test]

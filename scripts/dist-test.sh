@@ -78,7 +78,7 @@ for file in conclave llm.config.json .env.example README.md LICENSE-MIT LICENSE-
     docs/llm.config.schema.json; do
     [ -s "$unpacked/$file" ] || fail "the tarball has no $file"
 done
-if grep -rlE '(sk-[A-Za-z0-9]{16}|_API_KEY=.)' "$unpacked" --include='.env*' --include='*.json'; then
+if grep -rlE '(sk-[A-Za-z0-9]{16}|_API_KEY=.)' --include='.env*' --include='*.json' "$unpacked"; then
     fail "the tarball holds what looks like a key"
 fi
 checked "the tarball has the program, its configs, licences, completions and the unit, and no key"
@@ -218,7 +218,7 @@ expect "what the service may do" "0000000000000000 1" \
 has /var/lib/conclave/conclave.db conclave:conclave 600
 checked "the installed program, as the unit runs it: refuses without a key (3), else serves as conclave on a read-only system"
 
-rolled "$(as_admin act "roll 2d6+3")"
+rolled "$(as_admin act "roll 2d6+3" 2>"$folder/said")"
 as_admin backup before.db >/dev/null || fail "backup"
 code=0
 as_admin restore --force before.db 2>"$folder/said" || code=$?
@@ -235,13 +235,13 @@ has /var/lib/conclave/conclave.db conclave:conclave 600
 # By root, whose files the service could not open.
 inside sh -ec 'cd /var/lib/conclave && exec conclave restore --force before.db' >/dev/null || fail "restore by root"
 has /var/lib/conclave/conclave.db conclave:conclave 600
-expect "the runs after the restore" 1 "$(as_admin runs --json | wc -l)"
+expect "the runs after the restore" 1 "$(as_admin runs --actions --json | wc -l)"
 checked "the command line beside the service: act, backup, restore refused while it runs and done after it stopped"
 
 inside dpkg --install /conclave.deb >"$folder/said" 2>&1 || fail "the upgrade: $(cat "$folder/said")"
 installed
 grep -q '^ANTHROPIC_API_KEY=unused$' "$root/etc/conclave/conclave.env" || fail "an upgrade lost a setting"
-expect "the runs after the upgrade" 1 "$(as_admin runs --json | wc -l)"
+expect "the runs after the upgrade" 1 "$(as_admin runs --actions --json | wc -l)"
 checked "an upgrade keeps settings and data"
 inside dpkg --remove conclave >/dev/null
 [ ! -e "$root/usr/bin/conclave" ] || fail "the program is there after its removal"

@@ -23,9 +23,6 @@ aarch64-unknown-linux-gnu) architecture=arm64 ;;
 esac
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 target=${CARGO_TARGET_DIR:-target}
-# The same commit gives the same archives.
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
-export SOURCE_DATE_EPOCH
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -124,6 +121,9 @@ make_package() {
     dpkg-deb --root-owner-group -Zxz --build "$root" "dist/conclave_${version}_$architecture.deb" >/dev/null
 }
 
+# The same program gives the same archives. Not before the build: it would compile all C code anew for another value.
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
+export SOURCE_DATE_EPOCH
 mkdir -p dist
 make_tarball
 tarball=dist/conclave-$version-$triple.tar.gz

@@ -73,12 +73,12 @@ settings() {
     local line
     cp .env.example "$1"
     for line in 'CONCLAVE_CONFIG=/etc/conclave/llm.config.json' 'DATABASE_URL=sqlite:///var/lib/conclave/conclave.db'; do
-        grep -q "^${line%%=*}=" "$1" || fail ".env.example has no line ${line%%=*}="
-        sed -i "s|^${line%%=*}=.*|$line|" "$1"
+        grep -q "^\(# \)\?${line%%=*}=" "$1" || fail ".env.example has no line ${line%%=*}="
+        sed -i "s|^\(# \)\?${line%%=*}=.*|$line|" "$1"
     done
     # The package has no in-process model.
-    sed -i -e '/^LOCAL_MODEL_PATH=/d' -e '/^# The weights of the in-process model/d' -e 's/ Copy to \.env and.*$//' \
-        -e 's/; llm\.config\.local\.json runs.*$/./' "$1"
+    sed -i -e '/^# LOCAL_MODEL_PATH=/d' -e '/^# The weights of the in-process model/d' -e 's/ Copy to \.env and.*$//' \
+        -e '/^# \(The config: a file\|\.\/llm\.config\.json, else\)/d' "$1"
 }
 
 make_package() {

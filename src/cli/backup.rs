@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::exit::{Exit, fail};
-use super::show::{database_url, open};
+use super::show::open;
 use super::terminal::say;
 use crate::app::Database;
-use crate::config::Env;
+use crate::config::{self, Env};
 
 #[derive(Debug, Args)]
 pub(super) struct BackupArguments {
@@ -61,7 +61,7 @@ pub(super) async fn run(env: &Env, arguments: BackupArguments) -> Exit {
 /// # Errors
 /// The exit, once the reason was printed.
 pub(super) fn sqlite_file(env: &Env) -> Result<PathBuf, Exit> {
-    match Database::of(database_url(env)) {
+    match Database::of(&config::database_url(env)) {
         Ok(Database::Sqlite(path)) => Ok(path),
         Ok(Database::Postgres) => Err(fail(
             Exit::Usage,

@@ -12,7 +12,7 @@ use super::terminal::without_controls;
 use crate::app::open_store;
 use crate::clock::Clock;
 use crate::committee::{audit_markdown, audit_view};
-use crate::config::Env;
+use crate::config::{self, Env};
 use crate::domain::{RunId, RunKind};
 use crate::http::reply_body;
 use crate::journal::{Ending, Event, Store, views};
@@ -29,15 +29,10 @@ pub(super) struct ShowArguments {
     json: bool,
 }
 
-/// The URL of the database that the environment names.
-pub(super) fn database_url(env: &Env) -> &str {
-    env.get_or("DATABASE_URL", "sqlite://data/conclave.db")
-}
-
 /// The journal that the environment names.
 pub(super) async fn open(env: &Env) -> Result<Arc<dyn Store>, Exit> {
     let owner = Clock::System.new_id().to_string();
-    open_store(database_url(env), &owner).await.map_err(|error| fail(Exit::Unexpected, error))
+    open_store(&config::database_url(env), &owner).await.map_err(|error| fail(Exit::Unexpected, error))
 }
 
 pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {

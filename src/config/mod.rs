@@ -33,7 +33,7 @@ pub use env::Env;
 pub use file::{Limits, OutputForm, PromptSet, ProviderKind, StructuredOutput, json_schema};
 pub use models::{ModelData, RETIREMENT_WARNING_DAYS, shipped as shipped_models};
 pub use providers::KEY_VARIABLES;
-pub use source::{BUILT_IN, built_in, providers_with_keys, user_folder};
+pub use source::{BUILT_IN, built_in, database_url, providers_with_keys, user_folder};
 pub use variables::GOOD_TOKEN_CHARS;
 
 /// One mistake in the configuration.

@@ -131,6 +131,12 @@ pub(super) fn data_folder(env: &Env) -> PathBuf {
     base(env, "XDG_DATA_HOME", ".local/share").map_or(here, |base| base.join("conclave"))
 }
 
+/// The address of the database: `DATABASE_URL`, else a file in the data folder.
+pub fn database_url(env: &Env) -> String {
+    let usual = || format!("sqlite://{}", data_folder(env).join("conclave.db").display());
+    env.get("DATABASE_URL").map_or_else(usual, str::to_owned)
+}
+
 /// The folder that a variable names, else the usual one below the home directory. As the specification of these variables
 /// demands, a relative path counts as unset.
 fn base(env: &Env, variable: &str, usual: &str) -> Option<PathBuf> {

@@ -39,8 +39,8 @@ impl Check<'_> {
 
     /// The address may hold a password: it is never shown.
     pub(super) fn database_url(&mut self) -> SecretString {
-        let usual = format!("sqlite://{}", source::data_folder(self.env).join("conclave.db").display());
-        let url = self.env.get_or("DATABASE_URL", &usual);
+        let url = source::database_url(self.env);
+        let url = url.as_str();
         match url.split_once(':') {
             Some(("sqlite", rest)) => {
                 if rest.trim_start_matches('/').split('?').next().unwrap_or("").is_empty() {

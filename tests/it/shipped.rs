@@ -71,6 +71,9 @@ async fn one_key_in_an_empty_folder_gives_an_answer() {
             "{name}: {agents:?}"
         );
         assert!(folder.path().join(".local/share/conclave/conclave.db").is_file(), "{name}");
+        let id = reply["audit"]["runId"].as_str().unwrap();
+        let (code, out, error) = run(&mut newcomer(folder.path(), &["show", id], &[])).await;
+        assert!(code == Some(0) && out.contains("## TL;DR"), "{name}: {error}");
     }
 }
 

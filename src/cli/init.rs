@@ -1,5 +1,6 @@
 //! `conclave init`: finds or asks for a key, writes the config and `.env`, and probes the models.
 
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::{IsTerminal as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -34,6 +35,10 @@ pub(super) struct InitArguments {
 }
 
 pub(super) async fn run(env: &Env, arguments: &InitArguments) -> Exit {
+    // A line behind an open quote would be lost in it.
+    if !env.problems().is_empty() {
+        return fail(Exit::Configuration, config::Problems(env.problems().to_vec()));
+    }
     let (provider, keys) = match chosen(env, arguments) {
         Ok(chosen) => chosen,
         Err(why) => return fail(Exit::Usage, why),
@@ -43,13 +48,23 @@ pub(super) async fn run(env: &Env, arguments: &InitArguments) -> Exit {
         Err(why) => return fail(Exit::Usage, why),
     };
     let config = folder.join(CONFIG);
-    if let Err(why) = write_all(&folder, &provider, &keys, arguments.force) {
-        return fail(Exit::Usage, why);
-    }
+    let settings: Vec<(String, String)> = keys.into_iter().chain(addresses(env, &provider)).collect();
+    let kept = match write_all(&folder, &provider, &settings, arguments.force) {
+        Ok(kept) => kept,
+        Err(why) => return fail(Exit::Usage, why),
+    };
     say(format_args!("wrote          {} ({provider})", config.display()));
-    if !keys.is_empty() {
-        let names: Vec<&str> = keys.iter().map(|(name, _)| name.as_str()).collect();
-        say(format_args!("wrote          {} (mode 0600: {})", folder.join(".env").display(), names.join(", ")));
+    let file = folder.join(".env");
+    let names: Vec<&str> =
+        settings.iter().map(|(name, _)| name.as_str()).filter(|name| !kept.contains(*name)).collect();
+    if !names.is_empty() {
+        say(format_args!("wrote          {} (mode 0600: {})", file.display(), names.join(", ")));
+    }
+    for name in &kept {
+        say(format_args!(
+            "kept           {name} in {}: it has another value there; --force replaces it",
+            file.display()
+        ));
     }
     if provider == "ollama" {
         say(format_args!(
@@ -64,6 +79,14 @@ pub(super) async fn run(env: &Env, arguments: &InitArguments) -> Exit {
         say(format_args!("next           conclave ask \"What does HTTP status 422 mean?\""));
     }
     exit
+}
+
+/// The addresses of the environment that the config would use: what is probed now has to be there later.
+fn addresses(env: &Env, provider: &str) -> Vec<(String, String)> {
+    let names = ["anthropic", "openai", "xai", "openrouter", "ollama"];
+    let used = names.iter().filter(|name| **name == provider || provider == "mixed");
+    let variables = used.map(|name| format!("{}_BASE_URL", name.to_uppercase()));
+    variables.filter_map(|variable| Some((variable.clone(), env.get(&variable)?.to_owned()))).collect()
 }
 
 /// The built-in config to write, and the keys that go into `.env`.
@@ -129,8 +152,14 @@ fn folder(env: &Env, global: bool) -> Result<PathBuf, String> {
     config::user_folder(env).ok_or_else(|| "neither XDG_CONFIG_HOME nor HOME is set: there is no user's folder".into())
 }
 
-/// Writes the config and adds the keys to `.env`. Nothing is written if the config is there already, unless forced.
-fn write_all(folder: &Path, provider: &str, keys: &[(String, String)], force: bool) -> Result<(), String> {
+/// Writes the config and adds the settings to `.env`. Nothing is written if the config is there already, unless forced.
+/// Returns the settings that `.env` has with another value, which stay.
+fn write_all(
+    folder: &Path,
+    provider: &str,
+    settings: &[(String, String)],
+    force: bool,
+) -> Result<BTreeSet<String>, String> {
     let said = |path: &Path, error: &std::io::Error| format!("{}: {error}", path.display());
     std::fs::create_dir_all(folder).map_err(|error| said(folder, &error))?;
     let config = folder.join(CONFIG);
@@ -138,7 +167,7 @@ fn write_all(folder: &Path, provider: &str, keys: &[(String, String)], force: bo
         if !force {
             return Err(format!("{} is there already: --force replaces it", config.display()));
         }
-        let former = folder.join(format!("{CONFIG}.old"));
+        let former = unused(folder);
         std::fs::rename(&config, &former).map_err(|error| said(&former, &error))?;
     }
     let text = config::built_in(provider).unwrap_or_default();
@@ -146,40 +175,56 @@ fn write_all(folder: &Path, provider: &str, keys: &[(String, String)], force: bo
     let text: String =
         text.lines().filter(|line| !line.contains("\"$schema\"")).fold(String::new(), |all, line| all + line + "\n");
     std::fs::write(&config, text).map_err(|error| said(&config, &error))?;
-    if keys.is_empty() {
-        return Ok(());
+    if settings.is_empty() {
+        return Ok(BTreeSet::new());
     }
-    add_keys(&folder.join(".env"), keys)
+    add_settings(&folder.join(".env"), settings, force)
 }
 
-/// Adds what the file does not set yet, and makes it readable by its owner alone.
-fn add_keys(path: &Path, keys: &[(String, String)]) -> Result<(), String> {
+/// A name for the former config that no file has yet.
+fn unused(folder: &Path) -> PathBuf {
+    let names = (1u32..).map(|n| if n == 1 { format!("{CONFIG}.old") } else { format!("{CONFIG}.old{n}") });
+    names
+        .map(|name| folder.join(name))
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| folder.join("llm.config.json.old"))
+}
+
+/// Adds what the file does not set yet, and makes it readable by its owner alone. What it sets otherwise is replaced only
+/// by force, and else returned.
+fn add_settings(path: &Path, settings: &[(String, String)], force: bool) -> Result<BTreeSet<String>, String> {
     let said = |error: std::io::Error| format!("{}: {error}", path.display());
     let former = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(said(error)),
     };
-    let mut text = former.clone();
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    for (name, key) in keys {
-        if key.contains(['\'', '\n', '\r']) {
-            return Err(format!("{name} holds a quote or a line break: that is no key"));
+    let (mut lines, mut kept): (Vec<String>, _) = (former.lines().map(str::to_owned).collect(), BTreeSet::new());
+    for (name, value) in settings {
+        if value.contains(['\'', '\n', '\r']) {
+            return Err(format!("{name} holds a quote or a line break: it cannot be written to .env"));
         }
-        let line = format!("{name}='{key}'\n");
-        let is_set = |line: &&str| line.trim_start().trim_start_matches("export ").starts_with(&format!("{name}="));
-        match former.lines().find(is_set) {
-            // A line that sets it to nothing is a place to fill in.
-            Some(set) if set.trim_end().ends_with('=') => text = text.replacen(&format!("{set}\n"), &line, 1),
-            Some(_) => {}
-            None => text.push_str(&line),
+        let new = format!("{name}='{value}'");
+        let is_set = |line: &&mut String| {
+            line.trim_start().trim_start_matches("export ").strip_prefix(name).is_some_and(|rest| rest.starts_with('='))
+        };
+        match lines.iter_mut().find(is_set) {
+            None => lines.push(new),
+            Some(line) => {
+                let old = line.split_once('=').map_or("", |(_, old)| old).trim().trim_matches(['\'', '"']).to_owned();
+                // A line that sets it to nothing is a place to fill in.
+                if old.is_empty() || force {
+                    *line = new;
+                } else if old != *value {
+                    kept.insert(name.clone());
+                }
+            }
         }
     }
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(PRIVATE).open(path).map_err(said)?;
     file.set_permissions(std::fs::Permissions::from_mode(PRIVATE)).map_err(said)?;
-    file.write_all(text.as_bytes()).map_err(said)
+    file.write_all((lines.join("\n") + "\n").as_bytes()).map_err(said)?;
+    Ok(kept)
 }
 
 #[cfg(test)]
@@ -193,13 +238,16 @@ mod tests {
         std::fs::write(&file, "CONCLAVE_BIND=127.0.0.1:1\nXAI_API_KEY=\nOPENAI_API_KEY=mine").unwrap();
         let keys =
             ["OPENAI_API_KEY", "XAI_API_KEY", "ANTHROPIC_API_KEY"].map(|name| (name.to_owned(), "k$1".to_owned()));
-        add_keys(&file, &keys).unwrap();
+        let kept = add_settings(&file, &keys, false).unwrap();
+        assert_eq!(kept, BTreeSet::from(["OPENAI_API_KEY".to_owned()]));
         let text = std::fs::read_to_string(&file).unwrap();
         assert_eq!(
             text,
             "CONCLAVE_BIND=127.0.0.1:1\nXAI_API_KEY='k$1'\nOPENAI_API_KEY=mine\nANTHROPIC_API_KEY='k$1'\n"
         );
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, PRIVATE);
+        assert!(add_settings(&file, &keys, true).unwrap().is_empty());
+        assert!(std::fs::read_to_string(&file).unwrap().contains("OPENAI_API_KEY='k$1'"));
     }
 
     #[test]

@@ -101,7 +101,7 @@ enum Command {
         #[command(subcommand)]
         command: config::ConfigCommand,
     },
-    /// Probe every role's model the way a run would use it. Costs a fraction of a cent with paid models.
+    /// Probe every role's model the way a run would use it. Costs a cent or two at most with the shipped models.
     Doctor(doctor::DoctorArguments),
     /// Ask a running service whether it is up (for container health checks).
     Health(health::HealthArguments),

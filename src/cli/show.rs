@@ -31,6 +31,10 @@ pub(super) struct ShowArguments {
 
 /// The journal that the environment names.
 pub(super) async fn open(env: &Env) -> Result<Arc<dyn Store>, Exit> {
+    // A line that is passed over could name another database.
+    if !env.problems().is_empty() {
+        return Err(fail(Exit::Configuration, config::Problems(env.problems().to_vec())));
+    }
     let owner = Clock::System.new_id().to_string();
     open_store(&config::database_url(env), &owner).await.map_err(|error| fail(Exit::Unexpected, error))
 }

@@ -379,6 +379,9 @@ fn agents_section(text: &mut String, agents: &[Value]) {
             a["attempts"],
         );
     }
+    for a in agents.iter().filter(|a| a["cause"].is_string()) {
+        let _ = writeln!(text, "\n{} failed: {}", plain(&a["agent"]), plain(&a["cause"]));
+    }
     text.push_str("\n### Scores\n\n");
     for a in agents {
         let Some(axes) = a["axes"].as_object() else { continue };

@@ -27,7 +27,7 @@ const LEAST_TIME: Duration = Duration::from_millis(200);
 pub const OUT_OF_BUDGET: &str = "out of budget";
 
 /// The model used its whole output limit up for thinking and wrote nothing.
-const THOUGHT_AWAY: &str = "thought its limit away";
+pub const THOUGHT_AWAY: &str = "thought its limit away";
 
 /// A typed output.
 #[derive(Debug, Clone)]

@@ -125,7 +125,9 @@ impl End<'_> {
     fn notes(&self, synthesized: &Synthesized, events: &[Event]) -> Vec<String> {
         let mut notes = self.deliberation.map(reply::panel_notes).unwrap_or_default();
         if synthesized.obtained == stand_in::OBTAINED {
-            notes.insert(0, "no synthesis: this is the best single report, unchanged".to_owned());
+            let why = synthesized.corrections.iter().find(|line| line.starts_with(stand_in::WHY));
+            let why = why.map(|line| format!(" ({line})")).unwrap_or_default();
+            notes.insert(0, format!("no synthesis: this is the best single report, unchanged{why}"));
         }
         let unseen = events.iter().filter_map(|e| if let Event::Hinted(h) = e { Some(&h.unseen) } else { None });
         notes.extend(unseen.flatten().cloned());

@@ -189,7 +189,11 @@ impl Failure {
                 AgentOutcome::Answered { .. } => None,
             })
             .collect();
-        let causes: Vec<String> = failed.iter().map(|(agent, cause, _)| format!("{agent}: {cause}")).collect();
+        let causes = panel.iter().filter_map(|(agent, outcome)| match outcome {
+            AgentOutcome::Failed { cause, detail, .. } => Some(format!("{agent}: {}", reply::why(cause, detail))),
+            AgentOutcome::Answered { .. } => None,
+        });
+        let causes: Vec<String> = causes.collect();
         let detail = format!("no core agent gave any output ({})", causes.join(", "));
         let all = |is: &dyn Fn(&(Agent, &str, bool)) -> bool| !failed.is_empty() && failed.iter().all(is);
         let cause = if all(&|(_, cause, _)| *cause == call::OUT_OF_BUDGET) {

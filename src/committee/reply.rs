@@ -54,8 +54,10 @@ pub fn clarification(question: &Clarification) -> String {
 
 /// What the Confidence section owns up to: who is missing and why, what the cap left out, how few remained.
 pub fn panel_notes(deliberation: &Deliberation) -> Vec<String> {
-    let mut notes: Vec<String> =
-        deliberation.failed().map(|(agent, cause, _)| format!("{agent}: no usable output ({cause})")).collect();
+    let mut notes: Vec<String> = deliberation
+        .failed()
+        .map(|(agent, cause, detail)| format!("{agent}: no usable output ({})", why(cause, detail)))
+        .collect();
     let discarded = deliberation.with_status(Status::Discard);
     if !discarded.is_empty() {
         let plural = if discarded.len() == 1 { "output was" } else { "outputs were" };
@@ -69,6 +71,11 @@ pub fn panel_notes(deliberation: &Deliberation) -> Vec<String> {
         notes.push(format!("this rests on the {only} alone: it is one view, not a synthesis of several"));
     }
     notes
+}
+
+/// A cause with what can be done about it, where the reader can.
+pub(super) fn why(cause: &str, detail: &str) -> String {
+    if cause == super::call::THOUGHT_AWAY { format!("{cause}: {detail}") } else { cause.to_owned() }
 }
 
 fn assumption_line(assumption: &Assumption) -> String {

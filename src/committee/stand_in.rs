@@ -11,6 +11,9 @@ use crate::journal::{Draft, Synthesized};
 /// How such a synthesis says that it is none.
 pub const OBTAINED: &str = "no synthesis";
 
+/// What the correction begins with that says why.
+pub const WHY: &str = "the master wrote no synthesis";
+
 /// The best usable report as the answer. `None` when nothing usable is there.
 ///
 /// # Errors
@@ -19,10 +22,8 @@ pub async fn of(desk: &Desk<'_>, unbought: &Unbought) -> Result<Option<Synthesiz
     let usable = desk.usable();
     let valid = usable.iter().find(|(.., score, _)| score.status == Status::Valid);
     let Some((agent, report, ..)) = valid else { return Ok(None) };
-    let mut corrections = vec![format!(
-        "the master wrote no synthesis ({}: {}): the answer is the {agent}'s own report",
-        unbought.cause, unbought.detail
-    )];
+    let mut corrections =
+        vec![format!("{WHY} ({}: {}): the answer is the {agent}'s own report", unbought.cause, unbought.detail)];
     let barred = desk.discarded().joined(desk.unjustified(&desk.without_reason(&[])));
     let main = sections::main_answer(&text_of(report), &desk.case.question.message, &barred, &mut corrections);
     if main.trim().is_empty() {

@@ -249,7 +249,11 @@ impl Check<'_> {
                         .filter(|(_, provider)| provider.optional)
                         .map(|(name, provider)| super::providers::key_variable(name, provider))
                         .collect();
-                    let detail = format!("no key is set for any of its providers: set two of {}", keys.join(", "));
+                    let hint = match keys.as_slice() {
+                        [only] => format!("set {only}, or give the role a fallback"),
+                        _ => format!("set two of {}", keys.join(", ")),
+                    };
+                    let detail = format!("no key is set for any of its providers: {hint}");
                     self.add(place.split("/fallback").next().unwrap_or(place), detail);
                     None
                 }

@@ -484,3 +484,21 @@ fn what_asks_no_model_needs_no_key_and_is_checked_all_the_same() {
     );
     assert_eq!(places(without_models(&env(&[("CONCLAVE_CONFIG", "/nowhere/at.all")]))), ["CONCLAVE_CONFIG"]);
 }
+
+#[test]
+fn a_word_that_is_not_allowed_is_answered_with_those_that_are() {
+    let at = "/models/roles/solver/effort";
+    let mut value: Value = serde_json::from_str(SHIPPED).unwrap();
+    value["models"]["roles"]["solver"]["effort"] = json!("minimal");
+    value["modelData"] = json!({ "claude-haiku-5-5": { "effort": ["lo"], "temperature": "maybe" } });
+    let found = from_text(&value.to_string(), &env(&[("ANTHROPIC_API_KEY", "k")])).unwrap_err().0;
+    let shown: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "/modelData/claude-haiku-5-5/effort/0: not one of low, medium, high, none",
+            "/modelData/claude-haiku-5-5/temperature: not one of always, never, without_thinking",
+            &format!("{at}: not one of low, medium, high, none"),
+        ]
+    );
+}

@@ -12,15 +12,28 @@ use super::Problem;
 pub(super) fn read(path: &Path) -> (Vec<(String, String)>, Vec<Problem>) {
     let shown = path.display().to_string();
     let problem = |detail: String| (vec![], vec![Problem { place: shown.clone(), detail }]);
+    // A pipe would be waited for.
+    if path.metadata().is_ok_and(|data| !data.is_file()) {
+        return problem("cannot be read: it is no file".into());
+    }
     match std::fs::read(path) {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => parse(&text, &shown),
             Err(error) => {
                 let valid = error.utf8_error().valid_up_to();
                 let line = error.as_bytes().iter().take(valid).filter(|byte| **byte == b'\n').count() + 1;
-                problem(format!("line {line} is not UTF-8"))
+                // The other lines still count: what stands in them is not missing.
+                let (variables, mut problems) = parse(&String::from_utf8_lossy(error.as_bytes()), &shown);
+                let place = format!("{shown}:{line}");
+                problems.retain(|problem| problem.place != place);
+                problems.push(Problem { place, detail: "is not UTF-8".into() });
+                (variables, problems)
             }
         },
+        // A link that leads nowhere is a file that was meant to be there.
+        Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => {
+            problem("cannot be read: the link leads nowhere".into())
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => (vec![], vec![]),
         Err(error) => problem(format!("cannot be read: {}", error.kind())),
     }
@@ -48,7 +61,14 @@ fn parse(text: &str, shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
         let found = ends.filter_map(|end| Some((end, values(lines.get(at..end)?)?))).next();
         match found {
             Some((end, read)) => {
-                variables.extend(read);
+                for (name, value) in read {
+                    if variables.iter().any(|(known, _)| *known == name) {
+                        problem(at + 1, &format!("sets {name} a second time"));
+                    } else if value.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
+                        problem(at + 1, &format!("has a control character in the value of {name}"));
+                    }
+                    variables.push((name, value));
+                }
                 at = end;
             }
             None => {
@@ -157,12 +177,21 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_is_set_twice_and_a_control_character_are_named() {
+        let (variables, problems) = read("A=1\nA=2\nB=x\ry\n");
+        assert_eq!(variables.len(), 3);
+        let expected = [".env:2: sets A a second time", ".env:3: has a control character in the value of B"];
+        assert_eq!(problems, expected);
+    }
+
+    #[test]
     fn what_cannot_be_read_is_a_problem_and_what_is_not_there_is_none() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(super::read(&folder.path().join(".env")), (vec![], vec![]));
         assert_eq!(super::read(folder.path()).1.len(), 1);
         let file = folder.path().join("bytes");
         std::fs::write(&file, b"A=1\nB=\xff\n").unwrap();
-        assert!(super::read(&file).1[0].detail.contains("line 2"));
+        assert_eq!(super::read(&file).1[0].place, format!("{}:2", file.display()));
+        assert_eq!(super::read(&file).0[0], ("A".to_owned(), "1".to_owned()));
     }
 }

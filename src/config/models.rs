@@ -34,7 +34,8 @@ pub struct ModelData {
     /// Other prices for the whole request, where it has more input tokens than `above`.
     pub long_context: Option<LongContextData>,
     /// The efforts that the model accepts, of none, low, medium and high; an empty list: it has no such setting.
-    pub effort: Option<Vec<Effort>>,
+    #[schemars(with = "Option<Vec<Effort>>")]
+    pub effort: Option<Vec<Option<Effort>>>,
     /// When the API takes a temperature: always, without_thinking or never.
     pub temperature: Option<Takes>,
     /// When the API takes a forced call of one tool.
@@ -96,7 +97,9 @@ impl ModelData {
     }
 
     pub fn traits(&self) -> Traits {
-        let effort = self.effort.clone().map(|mut effort| {
+        // An entry that was wrong has been taken out of the file, and reported.
+        let effort = self.effort.as_ref().map(|effort| {
+            let mut effort: Vec<Effort> = effort.iter().copied().flatten().collect();
             effort.sort_unstable();
             effort
         });

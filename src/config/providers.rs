@@ -12,7 +12,10 @@ use super::{Env, Provider, ProviderKind, RoleModel, source};
 use crate::domain::Role;
 
 const LOCAL_HINT: &str = "to try it without any key, on a weak in-process model: make demo, or with a build that has it \
-                          (cargo feature `local`) CONCLAVE_CONFIG=llm.config.local.json";
+                          (cargo feature `local`) CONCLAVE_CONFIG=local, in a checkout also CONCLAVE_CONFIG=llm.config.local.json";
+
+const OTHER_KEYS: &str = "other providers: set OPENAI_API_KEY, XAI_API_KEY or OPENROUTER_API_KEY, or OLLAMA_BASE_URL for \
+                          Ollama (conclave init writes a config); ";
 
 /// A provider that is known by its name.
 pub(super) struct Preset {
@@ -167,7 +170,8 @@ impl Check<'_> {
                     format!("{} is set: use it with CONCLAVE_CONFIG={} conclave ...; ", preset.found_by, preset.name)
                 })
                 .collect();
-            self.add(&variable, format!("not set, and provider {name:?} needs it; {others}{LOCAL_HINT}"));
+            let ways = if others.is_empty() { OTHER_KEYS } else { "" };
+            self.add(&variable, format!("not set, and provider {name:?} needs it; {others}{ways}{LOCAL_HINT}"));
         }
         key
     }

@@ -88,11 +88,37 @@ fn mistakes(error: &ValidationError<'_>, found: &mut Vec<(String, String)>) {
             };
             match context.iter().find(inside) {
                 Some(errors) => errors.iter().for_each(|error| mistakes(error, found)),
-                None => found.push((place, error.to_string())),
+                None => found.push((place, one_of(context).unwrap_or_else(|| error.to_string()))),
             }
+        }
+        ValidationErrorKind::OneOfNotValid { context } => {
+            found.push((place, one_of(context).unwrap_or_else(|| error.to_string())));
         }
         _ => found.push((place, error.to_string())),
     }
+}
+
+/// What is allowed where one of some words is.
+fn one_of(context: &[Vec<ValidationError<'_>>]) -> Option<String> {
+    fn words(context: &[Vec<ValidationError<'_>>], found: &mut Vec<String>) {
+        for error in context.iter().flatten() {
+            match error.kind() {
+                ValidationErrorKind::Enum { options } => {
+                    found.extend(options.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
+                }
+                ValidationErrorKind::Constant { expected_value } => {
+                    found.extend(expected_value.as_str().map(str::to_owned));
+                }
+                ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+                    words(context, found);
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut found = vec![];
+    words(context, &mut found);
+    (!found.is_empty()).then(|| format!("not one of {}", found.join(", ")))
 }
 
 /// The JSON pointer of what is named `key` at a place.

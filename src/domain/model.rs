@@ -236,16 +236,19 @@ pub fn undated(id: &str) -> &str {
     date.unwrap_or(id)
 }
 
-/// Whether the model that a provider says it used is the one that was asked for: the same id, whatever date, vendor prefix
-/// or variant stands around it.
+/// Whether the model that a provider says it used is the one that was asked for: the same id, whatever date or vendor prefix
+/// stands around it. A provider that names none has said nothing.
 pub fn is_same_model(asked: &str, served: &str) -> bool {
     fn plain(id: &str) -> String {
-        let id = id.rsplit('/').next().unwrap_or(id).to_lowercase().replace('.', "-");
-        let id = id.split(':').next().unwrap_or(&id);
-        undated(id).to_owned()
+        let id = id.trim().rsplit('/').next().unwrap_or(id).to_lowercase().replace('.', "-");
+        let variant = ROUTING_VARIANTS.iter().find_map(|variant| id.strip_suffix(variant));
+        undated(variant.unwrap_or(&id)).to_owned()
     }
-    plain(asked) == plain(served)
+    served.trim().is_empty() || plain(asked) == plain(served)
 }
+
+/// What OpenRouter writes behind an id to say how a call is routed. Elsewhere what stands behind a colon is another model.
+const ROUTING_VARIANTS: [&str; 5] = [":free", ":nitro", ":floor", ":online", ":exacto"];
 
 #[cfg(test)]
 mod tests {
@@ -329,6 +332,9 @@ mod tests {
             ("gpt-6-luna", "gpt-6-luna-2026-09-01", true),
             ("anthropic/claude-haiku-5.5", "claude-haiku-5-5-20260801", true),
             ("qwen3.5:9b", "qwen3.5:9b", true),
+            ("gemma4:e4b", "gemma4:e2b", false),
+            ("openai/gpt-6-luna:nitro", "gpt-6-luna", true),
+            ("gpt-6-luna", "", true),
             ("claude-opus-5-5", "claude-haiku-5-5", false),
             ("gpt-6.1-sol", "gpt-6-luna", false),
             ("grok-4.6", "grok-4.3", false),

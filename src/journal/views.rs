@@ -26,7 +26,7 @@ impl CallView<'_> {
 
     /// The model that the provider says it used, if it answered and said so.
     pub fn served(&self) -> Option<&str> {
-        self.settled?.served.as_deref()
+        self.settled?.served.as_deref().filter(|id| !id.trim().is_empty())
     }
 
     /// Whether another model than the one asked for answered.

@@ -66,7 +66,7 @@ pub(super) fn sign(result: &Result<ChatReply, Error>, timeout: Duration, patienc
         Err(Error::Connect { .. } | Error::Broken { .. } | Error::Timeout { .. } | Error::Unreadable { .. })
         | Err(Error::Status { status: 408 | 429 | 500..=599, .. }) => Sign::Ill,
         // A refusal of the request itself comes from a provider that works.
-        Err(Error::Status { .. } | Error::Unfit { .. }) => Sign::Well,
+        Err(Error::Status { .. } | Error::Unfit { .. } | Error::TooLong { .. }) => Sign::Well,
         Err(Error::Saturated { .. } | Error::CircuitOpen { .. } | Error::Cancelled) => Sign::None,
     }
 }

@@ -26,6 +26,7 @@ pub fn without_secrets<'a>(text: &'a str, secrets: &[SecretString]) -> Cow<'a, s
 }
 
 pub(super) struct Discreet {
+    pub provider: String,
     pub model: Arc<dyn ChatModel>,
     pub secrets: Arc<[SecretString]>,
 }
@@ -51,7 +52,11 @@ impl Discreet {
             | Error::Status { detail, .. }
             | Error::Unreadable { detail, .. }
             | Error::Unfit { detail, .. } => self.clean(detail),
-            Error::Timeout { .. } | Error::Saturated { .. } | Error::CircuitOpen { .. } | Error::Cancelled => {}
+            Error::Timeout { .. }
+            | Error::TooLong { .. }
+            | Error::Saturated { .. }
+            | Error::CircuitOpen { .. }
+            | Error::Cancelled => {}
         }
         error
     }
@@ -61,6 +66,10 @@ impl Discreet {
 impl ChatModel for Discreet {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         let mut reply = self.model.chat(request).await.map_err(|error| self.error(error))?;
+        if reply.text.len() > request.max_text_bytes() {
+            let provider = self.provider.clone();
+            return Err(Error::TooLong { provider, bytes: reply.text.len(), max_tokens: request.max_tokens });
+        }
         self.clean(&mut reply.text);
         reply.model = reply.model.map(|name| self.name(name));
         reply.provider_request_id = reply.provider_request_id.map(|id| self.name(id));

@@ -14,8 +14,8 @@ use url::Url;
 use super::event_stream::StreamReader;
 use super::{Error, rejection};
 
-/// A reply larger than this is not a chat reply.
-const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
+/// A stream wraps every few bytes into an event: so many times the size of the whole body.
+const EVENT_OVERHEAD: usize = 32;
 
 /// A stream that has begun and then sends nothing for so long has died: providers send signs of life far more often.
 const STALL: Duration = Duration::from_secs(20);
@@ -52,6 +52,8 @@ pub(super) struct Call<'a, B> {
     pub key: &'a str,
     pub body: &'a B,
     pub timeout: Duration,
+    /// A larger reply is refused.
+    pub max_bytes: usize,
 }
 
 /// A 2xx answer whose body is JSON of the wanted shape, or a stream of events that come to it.
@@ -154,14 +156,14 @@ impl Door {
         let status = response.status();
         if status.is_success() && is_stream(response.headers()) {
             let headers = response.headers().clone();
-            let body = self.collect::<C>(response, call.timeout).await?;
+            let body = self.collect::<C>(response, call.timeout, call.max_bytes).await?;
             return Ok(Answer { headers, body });
         }
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.transpose() {
             match chunk {
-                Ok(chunk) if bytes.len() + chunk.len() > MAX_BODY_BYTES => {
-                    return Err(self.unreadable(&format!("more than {MAX_BODY_BYTES} bytes")));
+                Ok(chunk) if bytes.len() + chunk.len() > call.max_bytes => {
+                    return Err(self.unreadable(&format!("more than {} bytes", call.max_bytes)));
                 }
                 Ok(chunk) => bytes.extend_from_slice(&chunk),
                 // What an error's body says is a courtesy; its status is enough.
@@ -181,7 +183,12 @@ impl Door {
     }
 
     /// Reads a stream to its end. One that broke may be billed all the same.
-    async fn collect<C: Collect>(&self, mut response: reqwest::Response, timeout: Duration) -> Result<C::Reply, Error> {
+    async fn collect<C: Collect>(
+        &self,
+        mut response: reqwest::Response,
+        timeout: Duration,
+        max_bytes: usize,
+    ) -> Result<C::Reply, Error> {
         let broke = |detail: &str| Error::Broken { provider: self.provider.clone(), detail: self.clean(detail) };
         let (mut reader, mut reply, mut read, mut begun) = (StreamReader::default(), C::default(), 0, false);
         loop {
@@ -194,8 +201,8 @@ impl Door {
                 Ok(Ok(Some(piece))) => piece,
             };
             read += piece.len();
-            if read > MAX_BODY_BYTES {
-                return Err(self.unreadable(&format!("more than {MAX_BODY_BYTES} bytes")));
+            if read > max_bytes.saturating_mul(EVENT_OVERHEAD) {
+                return Err(self.unreadable("the stream is longer than the output limit allows"));
             }
             for event in reader.read(&piece).map_err(|error| self.unreadable(&error.to_string()))? {
                 begun = true;

@@ -291,7 +291,8 @@ async fn a_stream_that_falls_silent_is_given_up_long_before_the_call_is() {
     };
     let door = Door { stall: Duration::from_millis(100), ..Door::open(settings).unwrap() };
     let body = json!({});
-    let call = Call { url: &base_url, key: "run/solver/1", body: &body, timeout: Duration::from_secs(30) };
+    let call =
+        Call { url: &base_url, key: "run/solver/1", body: &body, timeout: Duration::from_secs(30), max_bytes: 1 << 20 };
     let (answer, ()) = tokio::join!(door.post::<_, Never>(call), silent);
     let error = answer.err().unwrap();
     assert!(error.may_be_billed() && error.to_string().contains("the stream fell silent for 100ms"), "{error}");

@@ -55,6 +55,28 @@ pub struct ChatRequest {
     pub timeout: Duration,
 }
 
+/// The most bytes of text that one token stands for on average over a whole reply. Prose has about four, deeply indented
+/// code eight.
+const MAX_BYTES_PER_TOKEN: usize = 16;
+
+/// Replies below this size are kept whatever the limit was.
+const MIN_REPLY_BYTES: usize = 4096;
+
+impl ChatRequest {
+    /// The longest text that an honest reply to this request has, in bytes.
+    fn max_text_bytes(&self) -> usize {
+        let limit = usize::try_from(self.max_tokens).unwrap_or(usize::MAX);
+        limit.saturating_mul(MAX_BYTES_PER_TOKEN).max(MIN_REPLY_BYTES)
+    }
+
+    /// The largest body that carries such a reply: its text in JSON escapes, thinking of the same size, and what the API
+    /// writes around it.
+    fn max_body_bytes(&self) -> usize {
+        const AROUND: usize = 256 * 1024;
+        self.max_text_bytes().saturating_mul(6).saturating_add(AROUND)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
     pub author: Author,
@@ -143,6 +165,9 @@ pub enum Error {
     /// The request does not fit the model: too long for its context, images it cannot see.
     #[error("the request does not fit {provider}: {detail}")]
     Unfit { provider: String, detail: String },
+    /// 200, and more text than the output limit allows.
+    #[error("{provider} sent {bytes} bytes, more than the output limit of {max_tokens} tokens allows")]
+    TooLong { provider: String, bytes: usize, max_tokens: u32 },
     /// Too many calls wait for this provider.
     #[error("too many calls are waiting for {provider}")]
     Saturated { provider: String },
@@ -172,7 +197,11 @@ impl Error {
             | Error::Unreadable { .. }
             | Error::Saturated { .. } => Retry::After(None),
             Error::Status { status: 408 | 409 | 429 | 500..=599, retry_after, .. } => Retry::After(*retry_after),
-            Error::Status { .. } | Error::Unfit { .. } | Error::CircuitOpen { .. } | Error::Cancelled => Retry::Never,
+            Error::Status { .. }
+            | Error::Unfit { .. }
+            | Error::TooLong { .. }
+            | Error::CircuitOpen { .. }
+            | Error::Cancelled => Retry::Never,
         }
     }
 
@@ -180,7 +209,11 @@ impl Error {
     /// that gave up waiting says nothing of what the model behind it did.
     pub fn may_be_billed(&self) -> bool {
         match self {
-            Error::Broken { .. } | Error::Timeout { .. } | Error::Unreadable { .. } | Error::Cancelled => true,
+            Error::Broken { .. }
+            | Error::Timeout { .. }
+            | Error::Unreadable { .. }
+            | Error::TooLong { .. }
+            | Error::Cancelled => true,
             Error::Status { status, .. } => matches!(status, 408 | 504 | 524),
             Error::Connect { .. } | Error::Unfit { .. } | Error::Saturated { .. } | Error::CircuitOpen { .. } => false,
         }
@@ -196,6 +229,7 @@ impl Error {
             Error::Connect { .. }
             | Error::Broken { .. }
             | Error::Timeout { .. }
+            | Error::TooLong { .. }
             | Error::Saturated { .. }
             | Error::CircuitOpen { .. }
             | Error::Cancelled => self.to_string(),
@@ -211,6 +245,7 @@ impl Error {
             Error::Connect { .. }
             | Error::Broken { .. }
             | Error::Timeout { .. }
+            | Error::TooLong { .. }
             | Error::Saturated { .. }
             | Error::CircuitOpen { .. }
             | Error::Cancelled => None,
@@ -229,6 +264,7 @@ impl Error {
             Error::Status { .. } => "request rejected",
             Error::Unreadable { .. } => "unreadable reply",
             Error::Unfit { .. } => "request does not fit the model",
+            Error::TooLong { .. } => "reply too long",
             Error::Saturated { .. } => "saturated",
             Error::CircuitOpen { .. } => "circuit open",
             Error::Cancelled => "cancelled",

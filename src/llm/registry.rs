@@ -145,7 +145,7 @@ impl Registry {
     /// The provider of that name, limited, watched by its breakers, and discreet.
     pub fn model(&self, provider: &str) -> Option<Arc<dyn ChatModel>> {
         let limited = Arc::clone(self.models.get(provider)?);
-        Some(Arc::new(Discreet { model: limited, secrets: Arc::clone(&self.secrets) }))
+        Some(Arc::new(Discreet { provider: provider.to_owned(), model: limited, secrets: Arc::clone(&self.secrets) }))
     }
 
     /// The names of all providers, sorted.

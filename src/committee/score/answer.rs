@@ -290,6 +290,9 @@ fn value(text: &str, request: &Request) -> Option<Answer> {
     )
 }
 
+/// A result is looked for in so many bytes behind the word that announces it.
+const MAX_RESULT_BYTES: usize = 300;
+
 fn number_of_sentence(sentence: &str, request: &Request) -> Option<Answer> {
     static BOLD: LazyLock<Regex> = LazyLock::new(|| pattern(r"\*\*([^*\n]{1,60})\*\*"));
     static RESULT: LazyLock<Regex> = LazyLock::new(|| {
@@ -319,8 +322,9 @@ fn number_of_sentence(sentence: &str, request: &Request) -> Option<Answer> {
     {
         return number(&undress(figure));
     }
-    let after_last_result = RESULT.find_iter(&sentence).filter_map(|found| {
-        let rest = sentence.get(found.end()..)?;
+    let ends: Vec<usize> = RESULT.find_iter(&sentence).map(|found| found.end()).collect();
+    let after_last_result = ends.into_iter().rev().find_map(|end| {
+        let rest = clip(sentence.get(end..)?, MAX_RESULT_BYTES);
         let formula = rest.trim_end_matches('.').trim_start_matches('$');
         if let Some(answer) = number(&undress(formula)) {
             return Some(answer);
@@ -333,7 +337,7 @@ fn number_of_sentence(sentence: &str, request: &Request) -> Option<Answer> {
         }
         number(&undress(figure.as_str()))
     });
-    after_last_result.last().or_else(|| figures.last().and_then(|(_, figure)| number(&undress(figure))))
+    after_last_result.or_else(|| figures.last().and_then(|(_, figure)| number(&undress(figure))))
 }
 
 /// Where the request asks for a date: the only one of the first sentence that repeats the question or concludes, other

@@ -48,7 +48,13 @@ impl Anthropic {
 impl ChatModel for Anthropic {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         let body = request::to_wire(request, self.structured_output, self.stream);
-        let call = Call { url: &self.url, key: &request.key, body: &body, timeout: request.timeout };
+        let call = Call {
+            url: &self.url,
+            key: &request.key,
+            body: &body,
+            timeout: request.timeout,
+            max_bytes: request.max_body_bytes(),
+        };
         let answer = self.door.post::<_, stream::Streamed>(call).await?;
         let request_id = answer.headers.get("request-id").and_then(|value| value.to_str().ok()).map(str::to_owned);
         Ok(response::from_wire(answer.body, request_id))

@@ -42,7 +42,13 @@ impl OpenAi {
 impl ChatModel for OpenAi {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         let body = request::to_wire(request, self.dialect);
-        let call = Call { url: &self.url, key: &request.key, body: &body, timeout: request.timeout };
+        let call = Call {
+            url: &self.url,
+            key: &request.key,
+            body: &body,
+            timeout: request.timeout,
+            max_bytes: request.max_body_bytes(),
+        };
         let answer = self.door.post::<_, stream::Streamed>(call).await?;
         let request_id = answer.headers.get("x-request-id").and_then(|value| value.to_str().ok()).map(str::to_owned);
         response::from_wire(answer.body, request_id).map_err(|fault| match fault {

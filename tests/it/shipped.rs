@@ -211,7 +211,11 @@ async fn a_model_that_only_thinks_fails_with_advice_and_is_not_bought_for_ever()
     assert!(cause.starts_with("thought its limit away: the model spent all "), "{cause}");
     assert!(cause.contains("raise maxTokens of critic, or lower its effort"), "{cause}");
     assert!(provider.calls_of("r1/critic*").len() <= 3, "{}", provider.calls_of("r1/critic*").len());
-    assert!(got.text().contains("critic: no usable output (thought its limit away: the model spent all "), "{}", got.text());
+    assert!(
+        got.text().contains("critic: no usable output (thought its limit away: the model spent all "),
+        "{}",
+        got.text()
+    );
 }
 
 #[tokio::test]

@@ -12,7 +12,6 @@ use super::text::clip;
 /// A language that there is a grammar for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grammar {
-    Bash,
     C,
     Cpp,
     Go,
@@ -46,7 +45,6 @@ pub(super) enum Parse {
 impl Grammar {
     fn language(self) -> tree_sitter::Language {
         match self {
-            Grammar::Bash => tree_sitter_bash::LANGUAGE,
             Grammar::C => tree_sitter_c::LANGUAGE,
             Grammar::Cpp => tree_sitter_cpp::LANGUAGE,
             Grammar::Go => tree_sitter_go::LANGUAGE,
@@ -62,7 +60,7 @@ impl Grammar {
     /// What stands before and after a snippet that is not a whole file: a function's body, a class's members, a value.
     fn surroundings(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Grammar::Bash | Grammar::Python => &[],
+            Grammar::Python => &[],
             Grammar::C => &[("void f(void) {\n", "\n}\n"), ("struct s {\n", "\n};\n"), ("", ";\n")],
             Grammar::Cpp => &[("void f() {\n", "\n}\n"), ("class C {\n", "\n};\n"), ("", ";\n")],
             Grammar::Go => &[("package p\n", "\n"), ("package p\nfunc f() {\n", "\n}\n")],
@@ -157,8 +155,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Grammar; 9] = [
-        Grammar::Bash,
+    const ALL: [Grammar; 8] = [
         Grammar::C,
         Grammar::Cpp,
         Grammar::Go,
@@ -172,7 +169,6 @@ mod tests {
     #[test]
     fn files_and_parts_of_files_parse() {
         for (grammar, code) in [
-            (Grammar::Bash, "for f in *.log; do gzip \"$f\"; done"),
             (Grammar::C, "for (int i = 0; i < n; i++) sum += a[i];"),
             (Grammar::Cpp, "template <typename T> T twice(T x) { return x + x; }"),
             (Grammar::Cpp, "std::sort(v.begin(), v.end(), [](auto a, auto b) { return a > b; });"),
@@ -193,7 +189,6 @@ mod tests {
     #[test]
     fn faulty_code_is_found() {
         for (grammar, code) in [
-            (Grammar::Bash, "if [ -f x ]; then echo yes"),
             (Grammar::C, "int main( { return 0; }"),
             (Grammar::Cpp, "class A { int x; "),
             (Grammar::Go, "func f( { return }"),

@@ -36,6 +36,7 @@ mod steps;
 mod synthesize;
 mod table;
 mod track_record;
+mod trim;
 mod withheld;
 
 use std::collections::BTreeMap;

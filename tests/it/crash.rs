@@ -135,6 +135,81 @@ async fn two_replicas_of_which_one_after_the_other_is_killed_lose_nothing() {
     assert!(most > 1, "no run was taken over");
 }
 
+/// The shipped caps, in place of those with room for many kills.
+const SHIPPED_CAPS: [(&str, &str); 2] = [("NORMAL_MAX_USD", "0.1"), ("DEEP_MAX_USD", "0.5")];
+
+/// Messages of 200 to 30,000 characters, in prose and in a script of three bytes a letter.
+fn messages() -> Vec<String> {
+    let padded = |length: usize, filler: &str| -> String {
+        let question = Scenario::converging().message + " ";
+        question.chars().chain(filler.chars().cycle()).take(length).collect()
+    };
+    let prose = "The pump was replaced in March, and the pressure has been falling slowly since the last inspection. ";
+    let mut messages: Vec<String> = [200, 2000, 4000, 8000, 16_000, 24_000, 30_000].map(|n| padded(n, prose)).into();
+    messages.extend([2000, 4000, 8000].map(|n| padded(n, "पानी किस तापमान पर उबलता है और क्यों? ")));
+    messages
+}
+
+/// Asks every message in ask and in deep at a service with the shipped config, models and caps. With `slow`, the service is
+/// killed once all agents but these are done in round 1, and started again. Returns the runs without a reply, as numbers.
+async fn without_reply(slow: Option<&[&str]>) -> Vec<usize> {
+    let provider = MockProvider::playing(Scenario::converging()).await;
+    for agent in slow.unwrap_or_default() {
+        provider.on(&format!("r1/{agent}"), Fault::Latency(Duration::from_secs(60)));
+    }
+    let home = Home::sqlite();
+    let mut service = home.serve_with(&provider, &SHIPPED_CAPS).await;
+    let mut runs = vec![];
+    for (number, message) in messages().iter().enumerate() {
+        for mode in ["ask", "deep"] {
+            runs.push(service.accept_in(mode, message, 2 * number + usize::from(mode == "deep")).await.unwrap());
+        }
+    }
+    if let Some(slow) = slow {
+        for run in &runs {
+            until_only_these_are_open(&home, *run, slow).await;
+        }
+        service.kill().await;
+        provider.heal();
+        service = home.serve_with(&provider, &SHIPPED_CAPS).await;
+    }
+    let toll = home.toll(&runs, &provider).await;
+    service.kill().await;
+    let number = |run: &RunId| runs.iter().position(|known| known == run).unwrap();
+    let without: Vec<usize> = toll.without_reply.iter().map(|(run, _)| number(run)).collect();
+    println!("| killed with {slow:?} under way | {} runs | without a reply: {without:?} |", runs.len());
+    assert_eq!(Toll { without_reply: vec![], ..toll }, Toll::none(runs.len()));
+    without
+}
+
+/// Waits until round 1 has asked these agents and settled all others, or the run was refused.
+async fn until_only_these_are_open(home: &Home, run: RunId, agents: &[&str]) {
+    loop {
+        let (mut open, mut settled, mut ended) = (0, 0, false);
+        for entry in home.entries(run).await {
+            match entry.event {
+                Event::CallSent(sent) => open += usize::from(agents.iter().any(|a| sent.call == format!("r1/{a}"))),
+                Event::CallSettled(_) => settled += 1,
+                Event::Finished(_) => ended = true,
+                _ => {}
+            }
+        }
+        if ended || (open == agents.len() && settled >= 4 - agents.len()) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_kill_in_round_1_under_the_shipped_caps_costs_no_answer() {
+    let undisturbed = without_reply(None).await;
+    for slow in [&["solver", "critic", "verifier"][..], &["critic", "verifier"], &["solver", "verifier"], &["solver"]] {
+        assert_eq!(without_reply(Some(slow)).await, undisturbed, "killed with {slow:?} under way");
+    }
+    assert_eq!(undisturbed, [0; 0], "every message fits the shipped caps");
+}
+
 #[tokio::test]
 async fn a_service_that_drains_still_answers_and_finishes_its_runs() {
     let provider = MockProvider::start().await;

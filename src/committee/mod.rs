@@ -53,6 +53,7 @@ use case::Case;
 use desk::Desk;
 
 pub use audit::{markdown as audit_markdown, view as audit_view};
+pub use budget::text_bound;
 pub use consultation::{Consultation, consult};
 pub use plan::OrchestrationPlan;
 pub use price::{Quote, context_needed, quote};

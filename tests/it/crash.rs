@@ -175,6 +175,10 @@ async fn without_reply(slow: Option<&[&str]>) -> Vec<usize> {
     }
     let toll = home.toll(&runs, &provider).await;
     service.kill().await;
+    for (run, state) in &toll.without_reply {
+        let last = home.entries(*run).await.pop();
+        println!("{run} is {state:?}: {:?}", last.map(|entry| entry.event));
+    }
     let number = |run: &RunId| runs.iter().position(|known| known == run).unwrap();
     let without: Vec<usize> = toll.without_reply.iter().map(|(run, _)| number(run)).collect();
     println!("| killed with {slow:?} under way | {} runs | without a reply: {without:?} |", runs.len());

@@ -186,19 +186,25 @@ async fn without_reply(slow: Option<&[&str]>) -> Vec<usize> {
     without
 }
 
-/// Waits until round 1 has asked these agents and settled all others, or the run was refused.
+/// Waits until the panel's other agents are done in round 1 and these are under way, or the run was refused.
 async fn until_only_these_are_open(home: &Home, run: RunId, agents: &[&str]) {
+    let under_way = |call: &str| agents.iter().any(|agent| call == format!("r1/{agent}"));
     loop {
-        let (mut open, mut settled, mut ended) = (0, 0, false);
+        let mut panel = None;
+        let (mut sent, mut settled, mut ended) = (0, 0, false);
         for entry in home.entries(run).await {
             match entry.event {
-                Event::CallSent(sent) => open += usize::from(agents.iter().any(|a| sent.call == format!("r1/{a}"))),
-                Event::CallSettled(_) => settled += 1,
+                Event::Trimmed(trimmed) => panel = Some(trimmed.agents),
+                Event::CallSent(call) => sent += usize::from(call.call.starts_with("r1/")),
+                Event::CallSettled(call) => settled += usize::from(call.call.starts_with("r1/")),
                 Event::Finished(_) => ended = true,
                 _ => {}
             }
         }
-        if ended || (open == agents.len() && settled >= 4 - agents.len()) {
+        let panel: Option<Vec<String>> = panel.map(|panel| panel.iter().map(|agent| format!("r1/{agent}")).collect());
+        let done =
+            |panel: Vec<String>| sent == panel.len() && settled == panel.iter().filter(|call| !under_way(call)).count();
+        if ended || panel.is_some_and(done) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -91,8 +91,8 @@ async fn honest_bills_of_the_worst_tokenizer_stay_within_the_caps() {
     let stage = Stage::set(Scenario::converging(), worst_tokenizer(), &Setup::default()).await;
     let (mut answered, mut refused) = (0, 0);
     for (number, alphabet) in alphabets.into_iter().enumerate() {
-        for length in [200, 1500, 4000, 9000, 16_000, 30_000] {
-            for (mode, cap) in [(Mode::Ask, 0.10), (Mode::Audit, 0.10), (Mode::Deep, 0.50)] {
+        for length in [200, 6000, 20_000] {
+            for (mode, cap) in [(Mode::Ask, 0.10), (Mode::Deep, 0.50)] {
                 let start = format!("{} {number} ", Scenario::converging().message);
                 let message: String = start.chars().chain(alphabet.chars().cycle()).take(length).collect();
                 let run = stage.ask(mode, &message).await;
@@ -114,7 +114,7 @@ async fn honest_bills_of_the_worst_tokenizer_stay_within_the_caps() {
         }
     }
     println!("{answered} answered, {refused} refused before anything was bought");
-    assert!(answered > 100, "{answered} answered, {refused} refused");
+    assert!(answered > 40, "{answered} answered, {refused} refused");
 }
 
 /// The calls that cost more than was reserved for them.

@@ -273,6 +273,20 @@ mod tests {
     }
 
     #[test]
+    fn outputs_shrink_so_that_the_hold_carries_a_repetition_after_a_crash() {
+        use Agent::{Critic, Solver, Verifier};
+        let cheap = model(100, flat(0.0, 10.0, None));
+        let dear = model(1000, flat(0.0, 10.0, None));
+        let input = InputBound { stable: 100, volatile: 0 };
+        let wanted = |role, model| Wanted { role, model, input };
+        let agents = [Solver, Critic, Verifier].map(|agent| wanted(Role::Agent(agent), &dear));
+        let fitted = fit(&agents, &wanted(Role::Master, &cheap), Usd::from_dollars(0.031)).unwrap();
+        assert_eq!(fitted.trimmed.agents, [Solver, Critic, Verifier]);
+        assert!(panel_cost(&agents, &fitted.trimmed.max_tokens) + fitted.held <= Usd::from_dollars(0.031));
+        assert!(fitted.held >= least(&agents[0], &wanted(Role::Master, &cheap)), "{fitted:?}");
+    }
+
+    #[test]
     fn the_in_process_model_costs_nothing() {
         let input = InputBound { stable: 1_000_000, volatile: 0 };
         assert_eq!(worst_case(&model(100, None), input, 100), None);

@@ -53,6 +53,8 @@ tests() {
     export CONCLAVE_SCHEMATHESIS
     CONCLAVE_PRICE_TABLES=$(scripts/price-tables.sh) || return 1
     export CONCLAVE_PRICE_TABLES
+    CONCLAVE_TOKENIZER_COUNTS=$(scripts/tokenizers.sh) || return 1
+    export CONCLAVE_TOKENIZER_COUNTS
     scripts/postgres.sh scripts/test.sh with-postgres "$tool" 2>&1 | tee "$summary"
 }
 

@@ -1,5 +1,7 @@
 //! What a call may cost at worst, and how a plan is made to fit under the cap.
 
+use unicode_normalization::UnicodeNormalization as _;
+
 use crate::config::{ProviderKind, RoleModel};
 use crate::domain::{Agent, BilledTokens, Reservation, Role, Usd};
 use crate::journal::Trimmed;
@@ -20,7 +22,8 @@ const IMAGE_TOKENS: u64 = 5000;
 /// A million dollars: sums of thousands of such settlements still fit into a database's integer.
 const ABSURD_COST: Usd = Usd::from_nanos(1_000_000_000_000_000);
 
-/// Outputs are shrunk to this share of their usual length before anybody is left out.
+/// Outputs are shrunk to these shares of their usual length before an agent is left out.
+const SHARES: [f64; 5] = [1.0, 0.85, 0.7, 0.6, LEAST_SHARE];
 const LEAST_SHARE: f64 = 0.5;
 
 /// A text inside a prompt that a model wrote: its own token count bounds it better than its characters do.
@@ -70,45 +73,15 @@ impl InputBound {
     }
 }
 
-/// The most tokens that a text of unknown origin makes, for byte-pair vocabularies as all vendors have them: a word's
-/// letters two by two (one by one where it is no word: capitals inside, hardly a vowel), digits and signs one by one,
-/// a space with the word behind it, letters of other alphabets one by one, Chinese, Japanese and Korean signs
-/// at two, and all else byte by byte. English prose makes about half as many.
+/// The most tokens that a text of unknown origin makes. A byte-level vocabulary has a token for every byte, so a text has
+/// at most as many tokens as bytes, whatever was merged. Some tokenizers first bring the text into the normal form NFKC,
+/// which can be longer: the longer one counts.
 pub fn text_bound(text: &str) -> u64 {
-    let mut tokens = 0u64;
-    let mut word: Vec<u8> = vec![];
-    let mut space = false;
-    for c in text.chars() {
-        if c.is_ascii_alphabetic() {
-            word.extend(u8::try_from(c));
-            space = false;
-            continue;
-        }
-        tokens += word_bound(&word);
-        word.clear();
-        tokens += match c {
-            // A single space goes into the token of the word behind it.
-            ' ' => u64::from(space),
-            _ if c.is_ascii() => 1,
-            // Letters of the alphabets that every vocabulary knows, and the scripts that are written in syllables or signs.
-            '\u{a0}'..='\u{6ff}' => 1,
-            '\u{3000}'..='\u{30ff}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{ff00}'..='\u{ffef}' => 2,
-            _ => c.len_utf8() as u64,
-        };
-        space = c == ' ';
+    if text.is_ascii() {
+        return text.len() as u64;
     }
-    tokens + word_bound(&word)
-}
-
-fn word_bound(word: &[u8]) -> u64 {
-    let letters = word.len() as u64;
-    let vowels = word.iter().filter(|c| b"aeiouyAEIOUY".contains(c)).count() as u64;
-    let capitals_inside = word.iter().skip(1).any(u8::is_ascii_uppercase) && word.iter().any(u8::is_ascii_lowercase);
-    if letters > 24 || capitals_inside || (letters >= 4 && vowels * 6 < letters) {
-        letters
-    } else {
-        letters.div_ceil(2)
-    }
+    let normalized: usize = text.nfkc().map(char::len_utf8).sum();
+    text.len().max(normalized) as u64
 }
 
 /// The worst case of a call; `None` for the in-process model, which costs nothing.
@@ -137,26 +110,34 @@ pub struct Wanted<'a> {
     pub input: InputBound,
 }
 
-/// What fits: agents in order, with the output tokens that each may use, and the money set aside for the synthesis.
+/// What fits: agents in order, with the output tokens that each may use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fitted {
     pub trimmed: Trimmed,
-    pub synthesis: Usd,
+    /// The money to hold for the synthesis, and for a repetition of the solver after a crash.
+    pub held: Usd,
 }
 
-/// Fits one round and the synthesis into `left`. First everybody's output is shrunk, down to half; then optional agents
-/// go, the last named first, then the critic, then the verifier. `None` when not even the solver and the synthesis fit.
+/// Fits one round and the synthesis into `left`. First every output is shrunk, down to half. Then optional agents are
+/// dropped, the last named first, then the critic, then the verifier. `None` when the solver and the synthesis do not fit.
+///
+/// A process that dies in the round leaves all of its calls in doubt, at their reservations. Therefore a length is preferred
+/// at which the money held for the synthesis also carries one more solver, both at their least lengths. No agent is dropped
+/// for that.
 pub fn fit(agents: &[Wanted<'_>], synthesis: &Wanted<'_>, left: Usd) -> Option<Fitted> {
+    let solver = agents.iter().find(|wanted| wanted.role == Role::Agent(Agent::Solver));
+    let repetition = solver.map_or(Usd::ZERO, |solver| least(solver, synthesis));
     let mut kept: Vec<&Wanted<'_>> = agents.iter().collect();
     let mut left_out = vec![];
     loop {
-        for share in [1.0, 0.85, 0.7, 0.6, LEAST_SHARE] {
-            if let Some((max_tokens, held)) = try_fit(&kept, synthesis, share, left) {
+        for (share, spare) in [repetition, Usd::ZERO].into_iter().flat_map(|spare| SHARES.map(|share| (share, spare))) {
+            if let Some((max_tokens, held)) = try_fit(&kept, synthesis, share, left, spare) {
                 if share < 1.0 {
                     left_out.push(format!("outputs were limited to {:.0} % of their usual length", share * 100.0));
                 }
                 let agents = kept.iter().filter_map(|w| agent_of(w.role)).collect();
-                return Some(Fitted { trimmed: Trimmed { agents, max_tokens, left_out }, synthesis: held });
+                let trimmed = Trimmed { agents, max_tokens, left_out, epoch: None };
+                return Some(Fitted { trimmed, held });
             }
         }
         let drop_order = [Agent::Critic, Agent::Verifier];
@@ -164,14 +145,20 @@ pub fn fit(agents: &[Wanted<'_>], synthesis: &Wanted<'_>, left: Usd) -> Option<F
         let next =
             optional.or_else(|| drop_order.iter().find_map(|a| kept.iter().position(|w| w.role == Role::Agent(*a))));
         let dropped = kept.remove(next?);
-        left_out.push(format!("{} did not run: the cap has no room for it", dropped.role));
+        left_out.push(did_not_run(dropped.role));
     }
+}
+
+/// How a reader is told that the cap left an agent out.
+pub fn did_not_run(role: Role) -> String {
+    format!("{role} did not run: the cap has no room for it")
 }
 
 /// What one agent and the synthesis need at least.
 pub fn least(agent: &Wanted<'_>, synthesis: &Wanted<'_>) -> Usd {
     let everything = Usd::from_nanos(u64::MAX);
-    let Some((max_tokens, held)) = try_fit(&[agent], synthesis, LEAST_SHARE, everything) else { return everything };
+    let fitted = try_fit(&[agent], synthesis, LEAST_SHARE, everything, Usd::ZERO);
+    let Some((max_tokens, held)) = fitted else { return everything };
     let tokens = max_tokens.first().map_or(agent.model.max_tokens, |(_, tokens)| *tokens);
     held + worst_case(agent.model, agent.input, tokens).map_or(Usd::ZERO, |worst| worst.amount)
 }
@@ -183,7 +170,14 @@ fn agent_of(role: Role) -> Option<Agent> {
     }
 }
 
-fn try_fit(agents: &[&Wanted<'_>], synthesis: &Wanted<'_>, share: f64, left: Usd) -> Option<(Vec<(Role, u32)>, Usd)> {
+/// The output tokens of each role, and what is held for the synthesis: at least `spare`.
+fn try_fit(
+    agents: &[&Wanted<'_>],
+    synthesis: &Wanted<'_>,
+    share: f64,
+    left: Usd,
+    spare: Usd,
+) -> Option<(Vec<(Role, u32)>, Usd)> {
     let shrunk = |wanted: &Wanted<'_>| {
         let usual = wanted.model.max_tokens;
         ((f64::from(usual) * share) as u32).max(wanted.model.least_tokens())
@@ -196,8 +190,17 @@ fn try_fit(agents: &[&Wanted<'_>], synthesis: &Wanted<'_>, share: f64, left: Usd
         max_tokens.push((wanted.role, tokens));
     }
     max_tokens.push((synthesis.role, shrunk(synthesis)));
-    let held = synthesis_hold(&max_tokens, synthesis);
+    let held = synthesis_hold(&max_tokens, synthesis).max(spare);
     (total + held <= left).then_some((max_tokens, held))
+}
+
+/// What the agents cost at worst with the output tokens that they were given.
+pub fn panel_cost(agents: &[Wanted<'_>], max_tokens: &[(Role, u32)]) -> Usd {
+    let given = |role: Role| max_tokens.iter().find(|(r, _)| *r == role).map(|(_, tokens)| *tokens);
+    let cost = |wanted: &Wanted<'_>| {
+        worst_case(wanted.model, wanted.input, given(wanted.role).unwrap_or(wanted.model.max_tokens))
+    };
+    agents.iter().filter_map(cost).map(|reservation| reservation.amount).sum()
 }
 
 /// What the synthesis may cost when every agent writes as much as it may.
@@ -254,7 +257,7 @@ mod tests {
         use Agent::{Critic, Solver, Verifier};
         let fitted = fitted(0.04, &[Solver, Critic, Verifier]).unwrap();
         assert_eq!(fitted.trimmed.left_out, Vec::<String>::new());
-        assert_eq!(fitted.synthesis, Usd::from_dollars(0.01));
+        assert_eq!(fitted.held, Usd::from_dollars(0.01));
     }
 
     #[test]
@@ -270,19 +273,30 @@ mod tests {
     }
 
     #[test]
+    fn outputs_shrink_so_that_the_hold_carries_a_repetition_after_a_crash() {
+        use Agent::{Critic, Solver, Verifier};
+        let cheap = model(100, flat(0.0, 10.0, None));
+        let dear = model(1000, flat(0.0, 10.0, None));
+        let input = InputBound { stable: 100, volatile: 0 };
+        let wanted = |role, model| Wanted { role, model, input };
+        let agents = [Solver, Critic, Verifier].map(|agent| wanted(Role::Agent(agent), &dear));
+        let fitted = fit(&agents, &wanted(Role::Master, &cheap), Usd::from_dollars(0.031)).unwrap();
+        assert_eq!(fitted.trimmed.agents, [Solver, Critic, Verifier]);
+        assert!(panel_cost(&agents, &fitted.trimmed.max_tokens) + fitted.held <= Usd::from_dollars(0.031));
+        assert!(fitted.held >= least(&agents[0], &wanted(Role::Master, &cheap)), "{fitted:?}");
+    }
+
+    #[test]
     fn the_in_process_model_costs_nothing() {
         let input = InputBound { stable: 1_000_000, volatile: 0 };
         assert_eq!(worst_case(&model(100, None), input, 100), None);
     }
 
     #[test]
-    fn words_count_two_letters_a_token_and_noise_one() {
-        assert_eq!(text_bound("the cat"), 2 + 2);
-        assert_eq!(text_bound("qxzvkjwq"), 8);
-        assert_eq!(text_bound("aBcDeF"), 6);
-        assert_eq!(text_bound("3.14"), 4);
-        assert_eq!((text_bound("é"), text_bound("日"), text_bound("🦀")), (1, 2, 4));
-        assert_eq!(text_bound("a   b"), 1 + 2 + 1);
+    fn a_text_counts_its_bytes_or_those_of_its_normal_form() {
+        assert_eq!((text_bound("the cat"), text_bound("qxzvkjwq")), (7, 8));
+        assert_eq!((text_bound("\u{e9}"), text_bound("日"), text_bound("🦀")), (2, 3, 4));
+        assert_eq!(text_bound("\u{fdfa}"), 33);
     }
 
     #[test]

@@ -6,15 +6,15 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::budget::{self, InputBound, ModelText, Wanted};
+use super::budget::{self, InputBound, ModelText};
 use super::call::{Ask, Typed, Unbought, buy_json, buy_text};
 use super::case::{Case, Inherited};
 use super::contested::{self, Claim};
 use super::hedge::{Hedge, Missing};
 use super::prompts::{Rendered, set, unquoted};
 use super::revise::{self, Revision};
-use super::table::{SCAFFOLDING_TOKENS, Table};
-use super::{Committee, Failure, reuse, review, score};
+use super::table::Table;
+use super::{Committee, Failure, reuse, review, score, trim};
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Obtained, Plan, Position, Review, Role, Status, Usd};
 use crate::journal::{
@@ -26,9 +26,6 @@ use crate::llm::Image;
 /// Shares of its first tokens that an agent may write in a later round, the largest that can be paid for all.
 const SHARES: [f64; 5] = [1.0, 0.85, 0.7, 0.6, LEAST_SHARE];
 const LEAST_SHARE: f64 = 0.5;
-
-/// What the master is shown of scores, disagreements and missing agents, at most.
-pub const FINDINGS_TOKENS: u64 = 2000;
 
 /// What the rounds left.
 pub struct Deliberation {
@@ -78,7 +75,7 @@ impl Deliberation {
 /// # Errors
 /// When no core agent gave any output, when the cap has no room for even one agent, or when the database refuses.
 pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Plan) -> Result<Deliberation, Failure> {
-    let trimmed = trim(run, house, case, plan).await?;
+    let trimmed = trim::panel(run, house, case, plan).await?;
     let until = house.stage_end(run, 0.75);
     let first = reuse::split(case, &trimmed.agents);
     let why = if first.reused.is_empty() {
@@ -150,60 +147,6 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
     }
     let panel = trimmed.agents.iter().filter_map(|a| latest.get(a).map(|o| (*a, o.clone()))).collect();
     Ok(Deliberation { panel, judgement, trimmed, missed: missed(&run.events()) })
-}
-
-/// A role with what its call reads at least: its own prompt and the question.
-fn wanted<'a>(house: &'a Committee, case: &Case, role: Role) -> Option<Wanted<'a>> {
-    let model = house.role(role)?;
-    let images = if role == Role::Agent(Agent::Visual) { case.images.len() } else { 0 };
-    let findings = if role == Role::Master { FINDINGS_TOKENS } else { 0 };
-    let read = budget::text_bound(&case.full_text()) + SCAFFOLDING_TOKENS + findings;
-    Some(Wanted { role, model, input: InputBound::new(house.prompt_bytes(role), read, &[], images) })
-}
-
-/// Before anything is bought: whether the cap has room for the solver and the synthesis. Sets the money for the
-/// synthesis aside, and as much as both need at least: a plan that does not fit beside that is not bought.
-///
-/// # Errors
-/// [`Failure`], when it has none.
-pub fn check_room(run: &RunContext, house: &Committee, case: &Case) -> Result<(), Failure> {
-    let (Some(solver), Some(master)) =
-        (wanted(house, case, Role::Agent(Agent::Solver)), wanted(house, case, Role::Master))
-    else {
-        return Err(Failure::internal("the solver or the master is not configured"));
-    };
-    match budget::fit(std::slice::from_ref(&solver), &master, run.ledger().left()) {
-        Some(fitted) => run.hold(fitted.synthesis.max(budget::least(&solver, &master))),
-        None => return Err(Failure::no_room(run.ledger().left())),
-    }
-    Ok(())
-}
-
-/// Fits the plan under the cap and sets the money for the synthesis aside.
-async fn trim(run: &RunContext, house: &Committee, case: &Case, plan: &Plan) -> Result<Trimmed, Failure> {
-    run.hold(Usd::ZERO);
-    let wanted = |role: Role| wanted(house, case, role);
-    let split = reuse::split(case, &plan.agents_to_run);
-    let agents: Vec<Wanted<'_>> = split.asked.iter().filter_map(|a| wanted(Role::Agent(*a))).collect();
-    let Some(mut synthesis) = wanted(Role::Master) else { return Err(Failure::internal("no master is configured")) };
-    let reused = split.reused;
-    let stored: Vec<ModelText> = reused.values().map(|i| ModelText::planned(i.tokens)).collect();
-    synthesis.input.volatile += InputBound::new(0, 0, &stored, 0).volatile;
-    if let Some(Event::Trimmed(trimmed)) = run.recall("trimmed") {
-        // A resumed run: what was decided stands.
-        run.hold(budget::synthesis_hold(&trimmed.max_tokens, &synthesis));
-        return Ok(trimmed);
-    }
-    let Some(mut fitted) = budget::fit(&agents, &synthesis, run.ledger().left()) else {
-        return Err(Failure::no_room(run.ledger().left()));
-    };
-    run.hold(fitted.synthesis);
-    fitted.trimmed.agents.extend(reused.keys());
-    fitted.trimmed.agents.sort();
-    match run.record(Event::Trimmed(fitted.trimmed)).await? {
-        Event::Trimmed(trimmed) => Ok(trimmed),
-        _ => Err(Failure::internal("the journal has something else in the place of the trimming")),
-    }
 }
 
 async fn take_over(
@@ -311,7 +254,7 @@ pub fn families_of<'a>(events: impl Iterator<Item = &'a Event>) -> BTreeMap<Agen
 }
 
 /// Whether a call asks an agent for its report: `r1/solver`, `r1/solver#2`, `r2/solver/repair`.
-fn is_report(call: &str, agent: Agent) -> bool {
+pub fn is_report(call: &str, agent: Agent) -> bool {
     let step = call.split_once('/').map_or("", |(_, step)| step);
     step.strip_prefix(agent.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']))
 }

@@ -36,6 +36,7 @@ mod steps;
 mod synthesize;
 mod table;
 mod track_record;
+mod trim;
 mod withheld;
 
 use std::collections::BTreeMap;
@@ -52,6 +53,7 @@ use case::Case;
 use desk::Desk;
 
 pub use audit::{markdown as audit_markdown, view as audit_view};
+pub use budget::text_bound;
 pub use consultation::{Consultation, consult};
 pub use plan::OrchestrationPlan;
 pub use price::{Quote, context_needed, quote};

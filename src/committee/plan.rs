@@ -11,7 +11,7 @@ use super::case::Case;
 use super::hedge::Hedge;
 use super::hints::task_type_of;
 use super::prompts::set;
-use super::{Committee, Failure, deliberate};
+use super::{Committee, Failure, trim};
 use crate::config::OutputForm;
 use crate::domain::{Agent, CORE_AGENTS, Clarification, Mode, Plan, Role, TaskType};
 use crate::journal::{Event, Hinted, Planned, RunContext};
@@ -96,7 +96,7 @@ fn reuse(planned: &Planned, house: &Committee, case: &Case) -> Planned {
 
 async fn ask_master(run: &RunContext, house: &Committee, case: &Case, hints: &Hinted) -> Result<Planned, Failure> {
     let Some(master) = house.role(Role::Master) else { return Err(Failure::internal("no master is configured")) };
-    deliberate::check_room(run, house, case)?;
+    trim::check_room(run, house, case)?;
     let signals: Vec<String> =
         hints.task_types.iter().map(|t| t.as_str().to_owned()).chain(hints.signals.iter().cloned()).collect();
     let mut values = case.values(None, &signals);

@@ -4,14 +4,16 @@ use serde::Serialize;
 
 use super::Committee;
 use super::budget::{self, InputBound, ModelText, Wanted};
-use super::deliberate::FINDINGS_TOKENS;
+use super::table::SCAFFOLDING_TOKENS;
+use super::trim::FINDINGS_TOKENS;
 use crate::domain::{Agent, CORE_AGENTS, Mode, Question, Role, Usd};
 
 /// Output that a call makes on average, as a share of what it may make.
 const USUAL_SHARE: f64 = 0.45;
 
-/// Input that a request has on average, as a share of its upper bound.
+/// Input that a request has on average, as a share of its upper bound: our own prompts, and what users and models write.
 const USUAL_INPUT: f64 = 0.6;
+const USUAL_READ: f64 = 0.35;
 
 /// The price of a question. Of one that the cap has no room for everything but the cap is 0: such a run is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -43,7 +45,7 @@ pub fn context_needed(house: &Committee) -> u64 {
 /// Quotes a question.
 pub fn quote(house: &Committee, question: &Question) -> Quote {
     let cap = house.policy.cap(question.mode);
-    let read = budget::text_bound(&question.message) + 700;
+    let read = budget::text_bound(&question.message) + SCAFFOLDING_TOKENS;
     let agents: Vec<Agent> = Agent::ALL
         .into_iter()
         .filter(|agent| house.role(Role::Agent(*agent)).is_some() && !house.policy.disabled_agents.contains(agent))
@@ -56,7 +58,7 @@ pub fn quote(house: &Committee, question: &Question) -> Quote {
         let mut output = most.map_or(model.max_tokens, |visible| model.limit_for(visible));
         if usual {
             input.stable = (input.stable as f64 * USUAL_INPUT) as u64;
-            input.volatile = (input.volatile as f64 * USUAL_INPUT) as u64;
+            input.volatile = (input.volatile as f64 * USUAL_READ) as u64;
             output = (f64::from(output) * USUAL_SHARE) as u32;
         }
         budget::worst_case(model, input, output).map_or(Usd::ZERO, |reservation| reservation.amount)

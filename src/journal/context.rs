@@ -183,6 +183,11 @@ impl RunContext {
         self.lease.run
     }
 
+    /// The number of the claim under which this process works on the run.
+    pub fn epoch(&self) -> i64 {
+        self.lease.epoch
+    }
+
     pub fn accepted(&self) -> &Accepted {
         &self.accepted
     }

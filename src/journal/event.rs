@@ -47,7 +47,8 @@ impl Event {
             Event::Claimed(e) => format!("claimed/{}", e.epoch),
             Event::Hinted(_) => "hints".into(),
             Event::Planned(_) => "plan".into(),
-            Event::Trimmed(_) => "trimmed".into(),
+            Event::Trimmed(Trimmed { epoch: None, .. }) => "trimmed".into(),
+            Event::Trimmed(Trimmed { epoch: Some(epoch), .. }) => format!("trimmed/{epoch}"),
             Event::RoundStarted(e) => format!("r{}/started", e.round),
             Event::RoundSkipped(e) => format!("r{}/skipped", e.round),
             Event::CallSent(e) => sent_key(&e.call),
@@ -185,6 +186,9 @@ pub struct Trimmed {
     pub max_tokens: Vec<(Role, u32)>,
     /// One sentence each; empty when everything fits.
     pub left_out: Vec<String>,
+    /// The claim under which a resumed run fitted its panel again; absent from the first fitting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<i64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

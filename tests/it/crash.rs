@@ -135,6 +135,115 @@ async fn two_replicas_of_which_one_after_the_other_is_killed_lose_nothing() {
     assert!(most > 1, "no run was taken over");
 }
 
+/// A built-in config: its name, the variables of its key and of its address, and the agents' model if it is not the default.
+type Shipped = (&'static str, &'static str, &'static str, Option<&'static str>);
+
+/// Messages of 200 to 30,000 characters, in prose and in a script of three bytes a letter.
+fn messages() -> Vec<String> {
+    let padded = |length: usize, filler: &str| -> String {
+        let question = Scenario::converging().message + " ";
+        question.chars().chain(filler.chars().cycle()).take(length).collect()
+    };
+    let prose = "The pump was replaced in March, and the pressure has been falling slowly since the last inspection. ";
+    let mut messages: Vec<String> = [200, 2000, 4000, 8000, 16_000, 24_000, 30_000].map(|n| padded(n, prose)).into();
+    messages.extend([2000, 4000, 8000].map(|n| padded(n, "पानी किस तापमान पर उबलता है और क्यों? ")));
+    messages
+}
+
+/// Asks every message in ask and in deep at a service with a built-in config, its models and its caps. With `slow`, the
+/// service is killed once all agents but these are done in round 1, and started again. Returns the runs without a reply, as
+/// numbers.
+async fn without_reply((config, key, address, agents): Shipped, slow: Option<&[&str]>) -> Vec<usize> {
+    let provider = MockProvider::playing(Scenario::converging()).await;
+    for agent in slow.unwrap_or_default() {
+        provider.on(&format!("r1/{agent}"), Fault::Latency(Duration::from_secs(60)));
+    }
+    let home = Home::sqlite();
+    let url = provider.url();
+    let caps = [("NORMAL_MAX_USD", "0.1"), ("DEEP_MAX_USD", "0.5")];
+    let mut shipped = vec![caps[0], caps[1], ("CONCLAVE_CONFIG", config), (key, "k"), (address, url.as_str())];
+    let variables = ["SOLVER_MODEL", "CRITIC_MODEL", "VERIFIER_MODEL", "EDITOR_MODEL", "IMPLEMENTER_MODEL"];
+    shipped.extend(agents.into_iter().flat_map(|model| variables.map(|variable| (variable, model))));
+    let mut service = home.serve_with(&provider, &shipped).await;
+    let mut runs = vec![];
+    for (number, message) in messages().iter().enumerate() {
+        for mode in ["ask", "deep"] {
+            runs.push(service.accept_in(mode, message, 2 * number + usize::from(mode == "deep")).await.unwrap());
+        }
+    }
+    if let Some(slow) = slow {
+        for run in &runs {
+            until_only_these_are_open(&home, *run, slow).await;
+        }
+        service.kill().await;
+        provider.heal();
+        service = home.serve_with(&provider, &shipped).await;
+    }
+    let toll = home.toll(&runs, &provider).await;
+    service.kill().await;
+    for (run, state) in &toll.without_reply {
+        let last = home.entries(*run).await.pop();
+        println!("{run} is {state:?}: {:?}", last.map(|entry| entry.event));
+    }
+    let number = |run: &RunId| runs.iter().position(|known| known == run).unwrap();
+    let without: Vec<usize> = toll.without_reply.iter().map(|(run, _)| number(run)).collect();
+    println!(
+        "| {config} {agents:?} | killed with {slow:?} under way | {} runs | without a reply: {without:?} |",
+        runs.len()
+    );
+    assert_eq!(Toll { without_reply: vec![], ..toll }, Toll::none(runs.len()));
+    without
+}
+
+/// Waits until the panel's other agents are done in round 1 and these are under way, or the run was refused.
+async fn until_only_these_are_open(home: &Home, run: RunId, agents: &[&str]) {
+    let under_way = |call: &str| agents.iter().any(|agent| call == format!("r1/{agent}"));
+    loop {
+        let mut panel = None;
+        let (mut sent, mut settled, mut ended) = (0, 0, false);
+        for entry in home.entries(run).await {
+            match entry.event {
+                Event::Trimmed(trimmed) => panel = Some(trimmed.agents),
+                Event::CallSent(call) => sent += usize::from(call.call.starts_with("r1/")),
+                Event::CallSettled(call) => settled += usize::from(call.call.starts_with("r1/")),
+                Event::Finished(_) => ended = true,
+                _ => {}
+            }
+        }
+        let panel: Option<Vec<String>> = panel.map(|panel| panel.iter().map(|agent| format!("r1/{agent}")).collect());
+        let done =
+            |panel: Vec<String>| sent == panel.len() && settled == panel.iter().filter(|call| !under_way(call)).count();
+        if ended || panel.is_some_and(done) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Every run that answers undisturbed also answers when it is killed in round 1.
+async fn kills_in_round_1_cost_no_answer(config: Shipped) {
+    let undisturbed = without_reply(config, None).await;
+    let mut lost = vec![];
+    for slow in [&["solver", "critic", "verifier"][..], &["critic", "verifier"], &["solver"]] {
+        let killed = without_reply(config, Some(slow)).await;
+        lost.extend(killed.into_iter().filter(|run| !undisturbed.contains(run)).map(|run| (slow, run)));
+    }
+    assert_eq!(lost, []);
+    assert!(undisturbed.len() <= 5, "too many are refused: {undisturbed:?}");
+}
+
+#[tokio::test]
+async fn a_kill_in_round_1_under_the_shipped_caps_costs_no_answer() {
+    kills_in_round_1_cost_no_answer(("anthropic", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", None)).await;
+}
+
+#[tokio::test]
+async fn a_kill_in_round_1_with_dear_agents_costs_no_answer() {
+    let agents = Some("claude-haiku-4-5");
+    kills_in_round_1_cost_no_answer(("anthropic", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", agents)).await;
+    kills_in_round_1_cost_no_answer(("xai", "XAI_API_KEY", "XAI_BASE_URL", None)).await;
+}
+
 #[tokio::test]
 async fn a_service_that_drains_still_answers_and_finishes_its_runs() {
     let provider = MockProvider::start().await;

@@ -24,6 +24,7 @@ mod faults;
 mod fuzz_replay;
 mod hostile;
 mod injection;
+mod input_bound;
 mod keeping;
 mod metrics;
 mod model_data;

@@ -1,0 +1,147 @@
+//! Which agents the cap carries, and how much each may write: before round 1, and again after a crash in it.
+
+use std::collections::BTreeMap;
+
+use super::budget::{self, InputBound, ModelText, Wanted};
+use super::case::Case;
+use super::deliberate::is_report;
+use super::table::SCAFFOLDING_TOKENS;
+use super::{Committee, Failure, reuse};
+use crate::domain::{Agent, Plan, Role, Usd};
+use crate::journal::{AgentOutcome, CallResult, CallSettled, Event, RunContext, Trimmed, scored_key};
+
+/// What the master is shown of scores, disagreements and missing agents, at most.
+pub const FINDINGS_TOKENS: u64 = 2000;
+
+/// A role with what its call reads at least: its own prompt and the question.
+fn wanted<'a>(house: &'a Committee, case: &Case, role: Role) -> Option<Wanted<'a>> {
+    let model = house.role(role)?;
+    let images = if role == Role::Agent(Agent::Visual) { case.images.len() } else { 0 };
+    let findings = if role == Role::Master { FINDINGS_TOKENS } else { 0 };
+    let read = budget::text_bound(&case.full_text()) + SCAFFOLDING_TOKENS + findings;
+    Some(Wanted { role, model, input: InputBound::new(house.prompt_bytes(role), read, &[], images) })
+}
+
+/// Before anything is bought: whether the cap has room for the solver and the synthesis. Sets the money for the
+/// synthesis aside, and as much as both need at least: a plan that does not fit beside that is not bought.
+///
+/// # Errors
+/// [`Failure`], when it has none.
+pub fn check_room(run: &RunContext, house: &Committee, case: &Case) -> Result<(), Failure> {
+    let (Some(solver), Some(master)) =
+        (wanted(house, case, Role::Agent(Agent::Solver)), wanted(house, case, Role::Master))
+    else {
+        return Err(Failure::internal("the solver or the master is not configured"));
+    };
+    match budget::fit(std::slice::from_ref(&solver), &master, run.ledger().left()) {
+        Some(fitted) => run.hold(fitted.held.max(budget::least(&solver, &master))),
+        None => return Err(Failure::no_room(run.ledger().left())),
+    }
+    Ok(())
+}
+
+/// Fits the plan under the cap and sets the money for the synthesis aside.
+pub async fn panel(run: &RunContext, house: &Committee, case: &Case, plan: &Plan) -> Result<Trimmed, Failure> {
+    run.hold(Usd::ZERO);
+    let wanted = |role: Role| wanted(house, case, role);
+    let split = reuse::split(case, &plan.agents_to_run);
+    let agents: Vec<Wanted<'_>> = split.asked.iter().filter_map(|a| wanted(Role::Agent(*a))).collect();
+    let Some(mut synthesis) = wanted(Role::Master) else { return Err(Failure::internal("no master is configured")) };
+    let reused = split.reused;
+    let stored: Vec<ModelText> = reused.values().map(|i| ModelText::planned(i.tokens)).collect();
+    synthesis.input.volatile += InputBound::new(0, 0, &stored, 0).volatile;
+    let recorded = run.events().into_iter().rev().find_map(|event| match event {
+        Event::Trimmed(trimmed) => Some(trimmed),
+        _ => None,
+    });
+    if let Some(recorded) = recorded {
+        return fit_again(run, recorded, agents, synthesis).await;
+    }
+    let Some(mut fitted) = budget::fit(&agents, &synthesis, run.ledger().left()) else {
+        return Err(Failure::no_room(run.ledger().left()));
+    };
+    run.hold(fitted.held);
+    fitted.trimmed.agents.extend(reused.keys());
+    fitted.trimmed.agents.sort();
+    record_trimmed(run, fitted.trimmed).await
+}
+
+async fn record_trimmed(run: &RunContext, trimmed: Trimmed) -> Result<Trimmed, Failure> {
+    match run.record(Event::Trimmed(trimmed)).await? {
+        Event::Trimmed(trimmed) => Ok(trimmed),
+        _ => Err(Failure::internal("the journal has something else in the place of the trimming")),
+    }
+}
+
+/// The panel of a resumed run: the recorded one, as long as the money left carries it. Calls in doubt count at their
+/// reservations; if what is left after them is too little, the agents that have not answered yet are fitted again. What
+/// was answered stays. If not even the solver and the synthesis fit, the solver is asked alone, and its report is the
+/// answer.
+async fn fit_again(
+    run: &RunContext,
+    recorded: Trimmed,
+    asked: Vec<Wanted<'_>>,
+    mut synthesis: Wanted<'_>,
+) -> Result<Trimmed, Failure> {
+    let hold = budget::synthesis_hold(&recorded.max_tokens, &synthesis);
+    let left = run.ledger().left();
+    run.hold(hold);
+    let answered = answered_first(&run.events());
+    let on_panel = |wanted: &Wanted<'_>| recorded.agents.iter().any(|agent| wanted.role == Role::Agent(*agent));
+    let is_open = |wanted: &Wanted<'_>| !answered.keys().any(|agent| wanted.role == Role::Agent(*agent));
+    let open: Vec<Wanted<'_>> = asked.into_iter().filter(|wanted| on_panel(wanted) && is_open(wanted)).collect();
+    let carried = budget::panel_cost(&open, &recorded.max_tokens) + hold <= left;
+    if carried || open.is_empty() || run.recall(&scored_key(1)).is_some() {
+        return Ok(recorded);
+    }
+    let written: Vec<ModelText> = answered.values().map(|tokens| ModelText::planned(*tokens)).collect();
+    synthesis.input.volatile += InputBound::new(0, 0, &written, 0).volatile;
+    let (fitted, held) = match budget::fit(&open, &synthesis, left) {
+        Some(fitted) => (fitted.trimmed, fitted.held),
+        None => (solver_alone(&open, &recorded), Usd::ZERO),
+    };
+    run.hold(held);
+    let is_dropped =
+        |agent: &Agent| open.iter().any(|wanted| wanted.role == Role::Agent(*agent)) && !fitted.agents.contains(agent);
+    let mut trimmed = Trimmed { epoch: Some(run.epoch()), ..recorded };
+    trimmed.agents.retain(|agent| !is_dropped(agent));
+    for (role, tokens) in &mut trimmed.max_tokens {
+        *tokens = fitted.max_tokens.iter().find(|(fitted, _)| fitted == role).map_or(*tokens, |(_, fewer)| *fewer);
+    }
+    trimmed.left_out.extend(fitted.left_out);
+    record_trimmed(run, trimmed).await
+}
+
+/// What is asked when the money left does not carry a synthesis. The call itself is shrunk to what fits.
+fn solver_alone(open: &[Wanted<'_>], recorded: &Trimmed) -> Trimmed {
+    let dropped = open.iter().filter(|wanted| wanted.role != Role::Agent(Agent::Solver));
+    Trimmed {
+        agents: vec![Agent::Solver],
+        max_tokens: recorded.max_tokens.clone(),
+        left_out: dropped.map(|wanted| budget::did_not_run(wanted.role)).collect(),
+        epoch: None,
+    }
+}
+
+/// The agents that have an outcome in round 1, or an answer that was paid for, with the tokens that they wrote.
+fn answered_first(events: &[Event]) -> BTreeMap<Agent, u64> {
+    let mut answered = BTreeMap::new();
+    for event in events {
+        match event {
+            Event::CallSettled(CallSettled { call, result: CallResult::Answered { text, .. }, usage, .. }) => {
+                let agent = Agent::ALL.into_iter().find(|agent| call.starts_with("r1/") && is_report(call, *agent));
+                let tokens = usage.as_ref().map_or(text.len() as u64, |usage| usage.output);
+                answered.extend(agent.map(|agent| (agent, tokens)));
+            }
+            Event::AgentFinished(finished) if finished.round == 1 => {
+                let tokens = match &finished.outcome {
+                    AgentOutcome::Answered { tokens, .. } => *tokens,
+                    AgentOutcome::Failed { .. } => 0,
+                };
+                answered.insert(finished.agent, tokens);
+            }
+            _ => {}
+        }
+    }
+    answered
+}

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use conclave::journal::{SqliteStore, Store as _};
+use conclave::journal::SqliteStore;
 use tempfile::TempDir;
 
 use crate::support::program::conclave;
@@ -32,7 +32,7 @@ async fn only_the_owner_reads_the_database_its_log_and_its_folders() {
     drop(store);
     // As earlier releases left them.
     for (name, mode) in [("conclave.db", 0o644), ("conclave.db.owners", 0o755), ("conclave.db.owners/.door", 0o600)] {
-        std::fs::set_permissions(data.join(name), PermissionsExt::from_mode(mode)).unwrap();
+        std::fs::set_permissions(data.join(name), std::fs::Permissions::from_mode(mode)).unwrap();
     }
     let _store = SqliteStore::open(&database, "second").await.unwrap();
     check();
@@ -56,7 +56,8 @@ async fn a_database_file_that_was_deleted_or_replaced_stops_the_intake() {
         assert_eq!((status, problem["type"].as_str()), (503, Some("urn:conclave:problem:not-ready")));
         let refused = app.post(&chat("ask", QUESTION)).send().await.unwrap();
         assert_eq!(refused.status(), 503);
-        assert!(refused.text().await.unwrap().contains("deleted or replaced"));
+        let said = refused.text().await.unwrap();
+        assert!(said.contains("deleted or replaced"), "{said}");
     }
     std::fs::rename(&aside, &file).unwrap();
     assert_eq!(app.get("/ready").await.0, 200);
@@ -69,10 +70,14 @@ async fn a_limit_of_the_size_of_files_is_an_error_and_no_death() {
     let folder = TempDir::new().unwrap();
     let provider = MockProvider::start().await;
     let url = provider.url();
-    let variables =
-        [("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", url.as_str()), ("CONCLAVE_BIND", "127.0.0.1:0")];
+    let variables = [
+        ("ANTHROPIC_API_KEY", "k"),
+        ("ANTHROPIC_BASE_URL", url.as_str()),
+        ("CONCLAVE_BIND", "127.0.0.1:0"),
+        ("DATABASE_URL", "sqlite://conclave.db"),
+    ];
     // Makes the database within no limit.
-    assert!(conclave(folder.path(), &["runs"], &variables).status().await.unwrap().success());
+    assert!(conclave(folder.path(), &["act", "roll 1d6"], &variables).status().await.unwrap().success());
     let program = conclave(folder.path(), &["serve"], &variables);
     let mut limited = tokio::process::Command::new("/bin/bash");
     // Blocks of 1024 bytes: a little more than the database has.

@@ -26,7 +26,7 @@ async fn a_body_of_many_mistakes_is_answered_with_a_short_list() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let mut unknown = chat("ask", QUESTION);
-    for n in 0..6000 {
+    for n in 0..3000 {
         unknown[format!("{n}\u{1}{}", "\u{1}".repeat(10))] = json!(0);
     }
     let mut shaped = chat("ask", QUESTION);
@@ -142,7 +142,7 @@ async fn an_absurd_usage_is_booked_at_what_the_call_can_have_cost() {
     let budget = &got.body["meta"]["budget"];
     assert_eq!(budget["modeCapExceeded"], true, "it is told of");
     let spent = budget["estimatedUsd"].as_f64().unwrap();
-    assert!((0.1..10.0).contains(&spent), "{spent} USD");
+    assert!((0.05..5.0).contains(&spent), "{spent} USD");
 }
 
 #[tokio::test]

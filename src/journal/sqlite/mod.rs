@@ -213,6 +213,7 @@ impl Store for SqliteStore {
     }
 
     async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error> {
+        self.file.in_place()?;
         let found: Option<(String, String)> =
             sqlx::query_as(statements::BY_KEY).bind(key).fetch_optional(&self.readers).await?;
         found.map(|(id, body_hash)| Ok((rows::run_id(&id)?, body_hash))).transpose()
@@ -319,6 +320,7 @@ impl Store for SqliteStore {
     }
 
     async fn last_reply(&self, asker: &Asker, since: Timestamp) -> Result<Option<RunRow>, Error> {
+        self.file.in_place()?;
         let found = sqlx::query(statements::LAST_REPLY)
             .bind(&asker.user_id)
             .bind(asker.source.as_str())
@@ -374,6 +376,7 @@ impl Store for SqliteStore {
     }
 
     async fn tokens(&self) -> Result<Vec<TokenRow>, Error> {
+        self.file.in_place()?;
         tokens::all(&self.readers).await
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{AUTHORIZATION, HOST};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -62,7 +63,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 fn is_local(headers: &HeaderMap, uri: &Uri) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     let host = hosts.next().map(|value| value.to_str().unwrap_or(""));
-    hosts.next().is_none() && host.into_iter().chain(uri.authority().map(|a| a.as_str())).all(names_this_machine)
+    hosts.next().is_none() && host.into_iter().chain(uri.authority().map(Authority::as_str)).all(names_this_machine)
 }
 
 /// `localhost` or an address, with nothing behind it but a port.

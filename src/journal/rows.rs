@@ -135,7 +135,7 @@ pub(super) fn conditions(filter: &RunFilter) -> Vec<Condition> {
     let text = |column, operator, value: Option<String>| {
         value.map(|value| Condition { column, operator, bound: Bound::Text(value) })
     };
-    let since = filter.since.map(|since| since.as_millisecond());
+    let since = filter.since.map(Timestamp::as_millisecond);
     [
         text("user_id", " = ", filter.user_id.clone()),
         text("kind", " = ", filter.kind.map(|kind| kind.as_str().to_owned())),

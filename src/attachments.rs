@@ -11,11 +11,15 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::StreamExt as _;
+use imagesize::ImageType;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::Url;
 
 use crate::domain::Attachment;
 use crate::llm::Image;
+
+/// Pixels of an image's width or height: providers refuse larger ones, and decoding one takes gigabytes.
+const MAX_SIDE: usize = 8000;
 
 /// Fetches attachments within its bounds.
 pub struct Fetcher {
@@ -50,6 +54,8 @@ pub enum Error {
     TooLarge(usize),
     #[error("it is not a readable image")]
     NotAnImage,
+    #[error("it is larger than {MAX_SIDE} pixels on a side")]
+    TooManyPixels,
 }
 
 impl Fetcher {
@@ -90,7 +96,7 @@ impl Fetcher {
             return Err(Error::TooLarge(self.most_bytes));
         }
         // What the bytes say counts, not what the client claims.
-        let found = sniff(&bytes).ok_or(Error::NotAnImage)?;
+        let found = image_type(&bytes)?;
         if found != media_type {
             tracing::debug!(declared = media_type, found, "an attachment's type was corrected");
         }
@@ -211,14 +217,23 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-fn sniff(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
+/// The media type that the header of an image says, once its dimensions are within bounds. Pixels are not decoded.
+fn image_type(bytes: &[u8]) -> Result<&'static str, Error> {
+    let media_type = match imagesize::image_type(bytes) {
+        Ok(ImageType::Png) => "image/png",
+        Ok(ImageType::Jpeg) => "image/jpeg",
+        Ok(ImageType::Gif) => "image/gif",
+        Ok(ImageType::Webp) => "image/webp",
+        Ok(_) | Err(_) => return Err(Error::NotAnImage),
+    };
+    let size = imagesize::blob_size(bytes).map_err(|_| Error::NotAnImage)?;
+    if size.width == 0 || size.height == 0 {
+        return Err(Error::NotAnImage);
     }
+    if size.width > MAX_SIDE || size.height > MAX_SIDE {
+        return Err(Error::TooManyPixels);
+    }
+    Ok(media_type)
 }
 
 #[cfg(test)]
@@ -366,8 +381,34 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_header_of_an_image_is_read_and_its_sides_are_bounded() {
+        assert_eq!(unseen(&data(&png(8000, 1))).await, "");
+        assert!(unseen(&data(&png(8001, 1))).await.contains("larger than 8000 pixels"));
+        assert!(unseen(&data(&png(1, u32::MAX))).await.contains("larger than 8000 pixels"));
+        let no_images: [&[u8]; 4] = [&[0x89, b'P', b'N', b'G', 1, 2], &[0xff, 0xd8, 0xff, 0], b"GIF87", &png(0, 5)];
+        for bytes in no_images {
+            assert!(unseen(&data(bytes)).await.contains("not a readable image"), "{bytes:?}");
+        }
+        let gif = [&b"GIF89a"[..], &[2, 0, 3, 0, 0, 0, 0]].concat();
+        let jpeg = [0xff, 0xd8, 0xff, 0xc0, 0, 17, 8, 0, 3, 0, 2, 3, 1, 0x22, 0, 2, 0x11, 1, 3, 0x11, 1];
+        let webp = [b"RIFF\x1a\0\0\0WEBPVP8X\x0a\0\0\0".as_slice(), &[0, 0, 0, 0, 1, 0, 0, 2, 0, 0]].concat();
+        for (bytes, media_type) in [(&gif[..], "image/gif"), (&jpeg, "image/jpeg"), (&webp, "image/webp")] {
+            assert_eq!(image_type(bytes).map_err(|e| e.to_string()), Ok(media_type));
+        }
+    }
+
+    /// The header of a PNG.
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        [b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR", &width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 2, 0, 0, 0]].concat()
+    }
+
+    fn data(bytes: &[u8]) -> String {
+        format!("data:image/png;base64,{}", STANDARD.encode(bytes))
+    }
+
+    #[tokio::test]
     async fn a_data_url_is_read_and_its_bytes_are_looked_at() {
-        let png = format!("data:image/png;base64,{}", STANDARD.encode([0x89, b'P', b'N', b'G', 1, 2]));
+        let png = data(&png(640, 480));
         let (images, unseen) = fetcher().images(&[attachment(&png)]).await;
         assert_eq!((images.len(), unseen.len()), (1, 0));
         let text = format!("data:image/png;base64,{}", STANDARD.encode("not an image"));

@@ -35,11 +35,30 @@ pub enum Needs {
 }
 
 /// Why somebody may come in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admitted {
     /// No token was ever made and none is configured.
     Open,
-    ByToken,
+    ByToken(Token),
+}
+
+/// The token by which a request was admitted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Token {
+    /// That of the environment.
+    Fixed,
+    /// One of the database, by its id.
+    Stored(String),
+}
+
+impl Token {
+    /// The id of a token of the database.
+    pub fn id(self) -> Option<String> {
+        match self {
+            Token::Fixed => None,
+            Token::Stored(id) => Some(id),
+        }
+    }
 }
 
 /// Why somebody may not.
@@ -92,7 +111,8 @@ impl Access {
             && token.matches(&row.hash)
             && works(&row, self.clock.now())
         {
-            return opens(&row.scopes, needs);
+            opens(&row.scopes, needs)?;
+            return Ok(Admitted::ByToken(Token::Stored(row.id)));
         }
         if !self.is_needed().await? {
             return Ok(Admitted::Open);
@@ -103,7 +123,7 @@ impl Access {
         let right = self.fixed.as_ref().filter(|fixed| same_secret(given, fixed.expose_secret()));
         // A neighbour who guesses must not lock out whoever knows a token that cannot be guessed.
         if right.is_some_and(|fixed| wait.is_none() || fixed.expose_secret().chars().count() >= GOOD_TOKEN_CHARS) {
-            return Ok(Admitted::ByToken);
+            return Ok(Admitted::ByToken(Token::Fixed));
         }
         if let Some(retry_after) = wait {
             return Err(Refused::TooManyGuesses { retry_after });
@@ -114,6 +134,15 @@ impl Access {
             return Err(Refused::TooManyGuesses { retry_after });
         }
         Err(Refused::NoToken)
+    }
+
+    /// Whether a token of the database still works, for connections that stay open. While the database does not answer, it
+    /// does.
+    pub async fn still_works(&self, id: &str) -> bool {
+        match self.store.token(id).await {
+            Ok(row) => row.is_some_and(|row| works(&row, self.clock.now())),
+            Err(_) => true,
+        }
     }
 
     /// Whether the service may listen on an address.
@@ -159,17 +188,17 @@ pub fn works(token: &TokenRow, now: Timestamp) -> bool {
     token.revoked_at.is_none() && token.expires_at.is_none_or(|at| now < at)
 }
 
-fn opens(scopes: &[Scope], needs: Needs) -> Result<Admitted, Refused> {
+fn opens(scopes: &[Scope], needs: Needs) -> Result<(), Refused> {
     match needs {
         Needs::Scope(scope) if !scopes.contains(&scope) && !scopes.contains(&Scope::Admin) => {
             Err(Refused::Lacks(scope))
         }
-        Needs::Scope(_) | Needs::AnyToken => Ok(Admitted::ByToken),
+        Needs::Scope(_) | Needs::AnyToken => Ok(()),
     }
 }
 
 /// One customer's network: an IPv4 address, or the first half of an IPv6 one, of which anybody has plenty.
-fn network(peer: IpAddr) -> IpAddr {
+pub(super) fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 64 << 64).into()),
         v4 @ IpAddr::V4(_) => v4,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::rate::Rate;
-use super::{App, Rejected, Submission, check, intake, without_secrets};
+use super::{App, Rejected, Submission, check, header_without_secrets, intake, without_secrets};
 use crate::act::commands::{Action, Done, Facts, Needs, execute, narration};
 use crate::act::phrases::{self, Reading};
 use crate::act::reply::{self, Reply};
@@ -105,6 +105,8 @@ impl App {
             return Err(Rejected::Invalid(problems));
         }
         without_secrets(&mut question, &self.committee.secrets);
+        let idempotency_key = header_without_secrets(idempotency_key, &self.committee.secrets);
+        let correlation_id = header_without_secrets(correlation_id, &self.committee.secrets);
         let rules = self.config.policy.actions.rules(question.context.guild_id.as_deref());
         if !rules.enabled {
             return Ok(disabled());

@@ -6,8 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use regex::Regex;
 
 use super::answer::read_answer;
+use super::problems::{FieldProblem, ProblemList};
 use crate::config::{Limits, Policy};
-use crate::domain::Question;
+use crate::domain::{Attachment, Question};
 use crate::journal::{Asker, Continuation, Continues, Error, Event, RunState, Store};
 
 /// A question as it is handed in.
@@ -18,18 +19,10 @@ pub struct Submission {
     pub correlation_id: Option<String>,
 }
 
-/// A field that breaks a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldProblem {
-    /// JSON pointer into the request.
-    pub pointer: String,
-    pub detail: String,
-}
-
-/// Trims the message and returns every rule that the question breaks.
+/// Trims the message and returns the rules that the question breaks, as many as are listed.
 pub fn check(question: &mut Question, limits: &Limits) -> Vec<FieldProblem> {
-    let mut problems = vec![];
-    let mut add = |pointer: &str, detail: String| problems.push(FieldProblem { pointer: pointer.into(), detail });
+    let mut problems = ProblemList::default();
+    let mut add = |pointer: &str, detail: String| problems.add(|| pointer.to_owned(), || detail);
     question.message = question.message.trim().to_owned();
     let chars = question.message.chars().count();
     if chars == 0 {
@@ -62,26 +55,36 @@ pub fn check(question: &mut Question, limits: &Limits) -> Vec<FieldProblem> {
         let count = question.attachments.len();
         add("/attachments", format!("has {count} entries; at most {} are allowed", limits.attachments));
     }
-    for (i, attachment) in question.attachments.iter().enumerate() {
-        if attachment.filename.trim().is_empty() || attachment.filename.chars().count() > 255 {
-            add(&format!("/attachments/{i}/filename"), "must have 1 to 255 characters".into());
-        } else if attachment.filename.chars().any(char::is_control) {
-            add(&format!("/attachments/{i}/filename"), "has control characters".into());
+    // The first problem of a list that is too long is its length; its further entries are not looked at.
+    for (i, attachment) in question.attachments.iter().take(limits.attachments).enumerate() {
+        for (field, detail) in attachment_problems(attachment) {
+            add(&format!("/attachments/{i}/{field}"), detail.to_owned());
         }
-        if let Some(declared) = &attachment.content_type
-            && (declared.len() > 100 || !declared.bytes().all(|b| b == b' ' || b.is_ascii_graphic()))
-        {
-            let detail = "must have at most 100 characters, all of them visible ASCII".into();
-            add(&format!("/attachments/{i}/contentType"), detail);
-        }
-        let data = attachment.url.starts_with("data:");
-        if !written_as_uri(&attachment.url) {
-            let detail = "has characters that an address must have percent-encoded".into();
-            add(&format!("/attachments/{i}/url"), detail);
-        } else if !data && url::Url::parse(&attachment.url).is_ok_and(|url| url.scheme() != "https") {
-            add(&format!("/attachments/{i}/url"), "must be an https address".into());
-        } else if !data && url::Url::parse(&attachment.url).is_err() {
-            add(&format!("/attachments/{i}/url"), "is not an address".into());
+    }
+    problems.finish()
+}
+
+/// The fields of an attachment that break a rule.
+fn attachment_problems(attachment: &Attachment) -> Vec<(&'static str, &'static str)> {
+    let mut problems = vec![];
+    if attachment.filename.trim().is_empty() || attachment.filename.chars().count() > 255 {
+        problems.push(("filename", "must have 1 to 255 characters"));
+    } else if attachment.filename.chars().any(char::is_control) {
+        problems.push(("filename", "has control characters"));
+    }
+    if let Some(declared) = &attachment.content_type
+        && (declared.len() > 100 || !declared.bytes().all(|b| b == b' ' || b.is_ascii_graphic()))
+    {
+        problems.push(("contentType", "must have at most 100 characters, all of them visible ASCII"));
+    }
+    let data = attachment.url.starts_with("data:");
+    if !written_as_uri(&attachment.url) {
+        problems.push(("url", "has characters that an address must have percent-encoded"));
+    } else if !data {
+        match url::Url::parse(&attachment.url) {
+            Ok(url) if url.scheme() == "https" => {}
+            Ok(_) => problems.push(("url", "must be an https address")),
+            Err(_) => problems.push(("url", "is not an address")),
         }
     }
     problems
@@ -198,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_declared_content_type_has_a_bound() {
-        use crate::domain::{Attachment, Context, Mode, Source, User};
+        use crate::domain::{Context, Mode, Source, User};
         let pointers = |content_type: &str| {
             let attachment = Attachment {
                 filename: "a.png".into(),

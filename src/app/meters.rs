@@ -49,6 +49,7 @@ fn describe() {
     describe_counter!("conclave_left_out_total", "Agents and lengths that caps left out of plans");
     describe_counter!("conclave_budget_refusals_total", "Calls that were not made because the cap had no room");
     describe_counter!("conclave_cap_exceeded_total", "Calls for which a provider billed more than was reserved");
+    describe_counter!("conclave_usage_bounded_total", "Reported usages beyond what their requests can have had");
     describe_counter!("conclave_refused_total", "Requests that were not taken on, by reason");
     describe_counter!("conclave_feedback_total", "What readers said of replies");
     describe_counter!("conclave_act_requests_total", "Actions by outcome, and by how they were understood");

@@ -3,16 +3,19 @@
 mod access;
 mod act;
 mod answer;
+mod client_rate;
 mod feedback;
 mod intake;
 mod meters;
 mod pace;
+mod problems;
 mod propose;
 mod rate;
 mod runner;
 mod spending;
 mod telemetry;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,11 +37,13 @@ use crate::llm::{self, BreakerSettings, CircuitPosition, ProviderSpec, Registry,
 use pace::Pace;
 use runner::Runner;
 
-pub use access::{Access, Admitted, Needs, Refused, works};
+pub use access::{Access, Admitted, Needs, Refused, Token, works};
 pub use act::{Acted, Confirmation};
 pub use answer::read_answer;
+pub use client_rate::ClientRate;
 pub use feedback::{FeedbackRefused, MOST_COMMENT_CHARS, give_feedback};
-pub use intake::{FieldProblem, Submission, check, read_correction};
+pub use intake::{Submission, check, read_correction};
+pub use problems::{FieldProblem, MAX_LISTED_PROBLEMS, ProblemList};
 pub use spending::Spent;
 pub use telemetry::init as init_telemetry;
 
@@ -47,6 +52,7 @@ pub struct App {
     pub config: Config,
     pub clock: Clock,
     pub access: Access,
+    pub client_rate: ClientRate,
     pace: Pace,
     acting: act::ActGuards,
     store: Arc<dyn Store>,
@@ -218,9 +224,10 @@ impl App {
         let turns = turns(&config);
         let runner = Runner::new(Arc::clone(&store), Arc::clone(&committee), clock.clone(), wake.clone(), owner, turns);
         let access = Access::new(&config, Arc::clone(&store), clock.clone());
+        let client_rate = ClientRate::new(&config.policy.limits);
         let pace = Pace::new(&config.policy.limits);
         let acting = act::ActGuards::new(&config.policy.actions);
-        Ok(Arc::new(Self { config, clock, access, pace, acting, store, wake, committee, runner }))
+        Ok(Arc::new(Self { config, clock, access, client_rate, pace, acting, store, wake, committee, runner }))
     }
 
     /// Takes a question on and starts to work on it. The run is in the journal when this returns.
@@ -247,6 +254,8 @@ impl App {
             return Err(Rejected::Invalid(problems));
         }
         without_secrets(&mut question, &self.committee.secrets);
+        let idempotency_key = header_without_secrets(idempotency_key, &self.committee.secrets);
+        let correlation_id = header_without_secrets(correlation_id, &self.committee.secrets);
         let now = self.clock.now();
         let body = serde_json::to_string(&question).unwrap_or_default();
         let body_hash = fingerprint(&[body.as_bytes()]);
@@ -323,7 +332,7 @@ impl App {
 
     /// The run's entries after `after`, and then those to come, until its end.
     pub fn follow(self: &Arc<Self>, run: RunId, after: i64) -> ReceiverStream<Result<Entry, journal::Error>> {
-        let (sender, receiver) = tokio::sync::mpsc::channel(64);
+        let (sender, receiver) = tokio::sync::mpsc::channel(8);
         let (store, wake) = (Arc::clone(&self.store), self.wake.clone());
         self.runner.spawn_reader(async move {
             let mut wake = wake.listen(run);
@@ -465,10 +474,20 @@ fn secrets(config: &Config) -> Vec<SecretString> {
 
 /// A secret that a user quotes in a question goes no further: not into the journal, and not to a model.
 fn without_secrets(question: &mut Question, secrets: &[SecretString]) {
-    let names = question.attachments.iter_mut().map(|attachment| &mut attachment.filename);
-    for text in names.chain([&mut question.message, &mut question.user.name]) {
-        *text = llm::without_secrets(text, secrets).into_owned();
+    let Question { user, context, message, attachments, .. } = question;
+    let files =
+        attachments.iter_mut().flat_map(|a| [&mut a.filename, &mut a.url].into_iter().chain(&mut a.content_type));
+    let places = [&mut context.channel_id, &mut context.guild_id, &mut context.message_id].into_iter().flatten();
+    for text in files.chain(places).chain([message, &mut user.id, &mut user.name]) {
+        if let Cow::Owned(cleaned) = llm::without_secrets(text, secrets) {
+            *text = cleaned;
+        }
     }
+}
+
+/// The same for what comes with a request in its headers.
+fn header_without_secrets(value: Option<String>, secrets: &[SecretString]) -> Option<String> {
+    value.map(|value| llm::without_secrets(&value, secrets).into_owned())
 }
 
 /// How many runs are worked on at a time: half as many as the narrowest provider takes calls. A run has one call under way

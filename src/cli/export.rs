@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use super::exit::{Exit, fail};
 use super::show::open;
+use super::terminal::escaped_json;
 use crate::config::Env;
 use crate::journal::{Error, RunFilter, Store};
 
@@ -80,7 +81,7 @@ async fn write(store: &dyn Store, filter: RunFilter, output: &mut impl Write) ->
                 continue;
             };
             let line = serde_json::to_string(&archive).map_err(|error| Failed::Output(error.into()))?;
-            writeln!(output, "{line}").map_err(Failed::Output)?;
+            writeln!(output, "{}", escaped_json(&line)).map_err(Failed::Output)?;
             written.runs += 1;
         }
     }

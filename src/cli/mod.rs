@@ -126,6 +126,7 @@ pub async fn run() -> Exit {
             return if error.use_stderr() { Exit::Usage } else { Exit::Done };
         }
     };
+    let _kept = ignore_file_size_signal();
     let mut env = Env::load();
     if let Some(config) = &arguments.config {
         env = env.with("CONCLAVE_CONFIG", config);
@@ -163,4 +164,11 @@ pub async fn run() -> Exit {
             Exit::Done
         }
     }
+}
+
+/// A write beyond the limit of the size of files (`ulimit -f`, `LimitFSIZE`) kills the process by SIGXFSZ unless somebody
+/// listens for the signal. With a listener, which may be dropped, the write fails with an error.
+fn ignore_file_size_signal() -> std::io::Result<tokio::signal::unix::Signal> {
+    const SIGXFSZ: i32 = 25;
+    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ))
 }

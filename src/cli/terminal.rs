@@ -4,11 +4,34 @@ use std::borrow::Cow;
 
 use super::exit::{Exit, fail};
 
-/// The text without control characters but newline and tab: also into a pipe, behind which a pager or a log may obey
-/// them. `--json` escapes them instead.
+/// The text without control characters but newline and tab, and without the characters that reverse the direction of
+/// writing: also into a pipe, behind which a pager or a log may obey them. `--json` escapes control characters instead.
 pub(super) fn without_controls(text: &str) -> Cow<'_, str> {
-    let harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
+    let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || changes_direction(c);
     if text.contains(harmful) { Cow::Owned(text.replace(harmful, "")) } else { Cow::Borrowed(text) }
+}
+
+/// The overrides, embeddings and isolates of bidirectional text: with them a text can look like another one. The marks
+/// U+200E, U+200F and U+061C stay; they only place neutral characters.
+fn changes_direction(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// JSON on one line, with each character that a terminal may obey as an escape: the value stays the same.
+pub(super) fn escaped_json(json: &str) -> Cow<'_, str> {
+    use std::fmt::Write as _;
+    let harmful = |c: char| ('\u{7f}'..='\u{9f}').contains(&c) || changes_direction(c);
+    if !json.contains(harmful) {
+        return Cow::Borrowed(json);
+    }
+    Cow::Owned(json.chars().fold(String::with_capacity(json.len()), |mut text, c| {
+        if harmful(c) {
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+        } else {
+            text.push(c);
+        }
+        text
+    }))
 }
 
 /// A word of a command line, quoted for a shell where it needs to be.
@@ -41,6 +64,18 @@ mod tests {
     fn escape_sequences_lose_what_makes_them_work() {
         let text = "a\u{1b}[31mred\u{1b}]0;title\u{7} b\u{9b}2J c\rd\u{7f}\n\te\u{e4}";
         assert_eq!(without_controls(text), "a[31mred]0;title b2J cd\n\te\u{e4}");
+        let overridden = "a\u{202e}b\u{202a}c\u{2066}d\u{2069}e \u{5d0}\u{200f}";
+        assert_eq!(without_controls(overridden), "abcde \u{5d0}\u{200f}");
+    }
+
+    #[test]
+    fn json_for_a_terminal_keeps_its_value_and_has_nothing_that_a_terminal_obeys() {
+        let text = "a\u{1b}\u{7f}\u{9b}2J\u{202e}\u{2069}\u{e4}\u{1f600}";
+        let json = serde_json::to_string(text).unwrap();
+        let shown = escaped_json(&json);
+        assert_eq!(shown, "\"a\\u001b\\u007f\\u009b2J\\u202e\\u2069\u{e4}\u{1f600}\"");
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
+        assert!(matches!(escaped_json("{}"), Cow::Borrowed(_)));
     }
 
     #[test]

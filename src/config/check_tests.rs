@@ -348,6 +348,15 @@ fn attachment_hosts_set_to_nothing_are_none_and_unset_are_the_default() {
 }
 
 #[test]
+fn a_wildcard_among_the_attachment_hosts_is_refused() {
+    for hosts in ["*.example", "cdn.example,*", "a*.example"] {
+        let variables = [("ANTHROPIC_API_KEY", "k"), ("ATTACHMENT_HOSTS", hosts)];
+        let problems = from_text(SHIPPED, &env(&variables)).unwrap_err().to_string();
+        assert!(problems.contains("ATTACHMENT_HOSTS") && problems.contains("must be named in full"), "{problems}");
+    }
+}
+
+#[test]
 fn every_problem_of_the_environment_is_listed_even_without_a_file() {
     let variables = env(&[
         ("CONCLAVE_CONFIG", "no/such.json"),

@@ -289,6 +289,13 @@ pub struct Limits {
     /// How many of them may come at once; null: all.
     #[schemars(range(min = 1, max = 100_000))]
     pub user_burst: Option<u32>,
+    /// Requests (POST) with one token a minute; null: no limit. Each process counts for itself.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub token_per_minute: Option<u32>,
+    /// Requests (POST) from one address a minute, of IPv6 one /64 network; null: no limit. Behind a reverse proxy all clients
+    /// have its address.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub address_per_minute: Option<u32>,
     /// Connections open at once; further ones wait.
     #[schemars(range(min = 1))]
     pub connections: usize,
@@ -314,6 +321,8 @@ impl Default for Limits {
             guild_daily_usd: None,
             user_per_minute: None,
             user_burst: None,
+            token_per_minute: None,
+            address_per_minute: None,
             connections: 8192,
             header_seconds: 30,
             body_seconds: 30,

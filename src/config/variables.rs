@@ -81,7 +81,9 @@ impl Check<'_> {
         let hosts: BTreeSet<String> =
             given.split([',', ' ']).map(|h| h.trim().to_lowercase()).filter(|h| !h.is_empty()).collect();
         for host in &hosts {
-            if Host::parse(host).is_err() || host.contains(':') && !host.starts_with('[') {
+            if host.contains('*') {
+                self.add("ATTACHMENT_HOSTS", format!("{host:?} has a wildcard; each host must be named in full"));
+            } else if Host::parse(host).is_err() || host.contains(':') && !host.starts_with('[') {
                 self.add("ATTACHMENT_HOSTS", format!("{host:?} is not the name of a host, such as cdn.discordapp.com"));
             }
         }

@@ -1,31 +1,54 @@
 //! The door of every guarded route: whether the bearer token that a client sent opens it.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{AUTHORIZATION, HOST};
-use axum::http::{HeaderMap, Uri};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::error::Problem;
-use crate::app::{Admitted, App, Needs, Refused};
+use crate::app::{Admitted, App, Needs, Refused, Token};
+
+/// Who sent a request, for handlers that outlive the check of the token.
+#[derive(Debug, Clone)]
+pub(super) struct Caller {
+    /// The id of a token of the database.
+    pub token: Option<String>,
+}
 
 /// Lets a request through to the route, or answers for it.
-pub(super) async fn require(State((app, needs)): State<(Arc<App>, Needs)>, request: Request, next: Next) -> Response {
+pub(super) async fn require(
+    State((app, needs)): State<(Arc<App>, Needs)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |peer| peer.0.ip());
-    match app.access.admit(bearer(request.headers()), peer, needs).await {
-        Ok(Admitted::Open) if !is_local(request.headers(), request.uri()) => Problem::not_local().into_response(),
-        Ok(Admitted::Open | Admitted::ByToken) => next.run(request).await,
-        Err(Refused::NoToken) => Problem::no_token().into_response(),
-        Err(Refused::Lacks(scope)) => Problem::lacks_scope(scope).into_response(),
-        Err(Refused::TooManyGuesses { retry_after }) => {
-            Problem::too_often("too many wrong tokens came from this address", retry_after).into_response()
+    let token = match app.access.admit(bearer(request.headers()), peer, needs).await {
+        Ok(Admitted::Open) if !is_local(request.headers(), request.uri()) => {
+            return Problem::not_local().into_response();
         }
-        Err(Refused::Journal(error)) => Problem::from(error).into_response(),
+        Ok(Admitted::Open) => None,
+        Ok(Admitted::ByToken(token)) => Some(token),
+        Err(Refused::NoToken) => return Problem::no_token().into_response(),
+        Err(Refused::Lacks(scope)) => return Problem::lacks_scope(scope).into_response(),
+        Err(Refused::TooManyGuesses { retry_after }) => {
+            return Problem::too_often("too many wrong tokens came from this address", retry_after).into_response();
+        }
+        Err(Refused::Journal(error)) => return Problem::from(error).into_response(),
+    };
+    if request.method() == Method::POST
+        && let Err((whose, retry_after)) = app.client_rate.take(token.as_ref(), peer)
+    {
+        let detail = format!("too many requests {whose}; again in {} s", retry_after.as_secs() + 1);
+        return Problem::too_often(detail, retry_after).into_response();
     }
+    request.extensions_mut().insert(Caller { token: token.and_then(Token::id) });
+    next.run(request).await
 }
 
 /// The token in `Authorization: Bearer TOKEN`; of anything else in that header, the empty one, which opens nothing.
@@ -36,15 +59,24 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Whether the client called this machine by a name of its own. A web page that had its own name resolved to this
-/// machine's address sends that name.
+/// machine's address sends that name. Each name that a request has must be local, and what cannot be read is not.
 fn is_local(headers: &HeaderMap, uri: &Uri) -> bool {
-    let host = headers.get(HOST).and_then(|value| value.to_str().ok()).or(uri.host());
-    let Some(host) = host else { return true };
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or(""),
-        None => host.split(':').next().unwrap_or(""),
+    let mut hosts = headers.get_all(HOST).iter();
+    let host = hosts.next().map(|value| value.to_str().unwrap_or(""));
+    hosts.next().is_none() && host.into_iter().chain(uri.authority().map(Authority::as_str)).all(names_this_machine)
+}
+
+/// `localhost` or an address, with nothing behind it but a port.
+fn names_this_machine(host: &str) -> bool {
+    let (name, behind) = match host.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((address, behind)) if address.parse::<Ipv6Addr>().is_ok() => ("localhost", behind),
+            _ => return false,
+        },
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+    let port = behind.is_empty() || behind.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
+    port && (name.eq_ignore_ascii_case("localhost") || name.parse::<Ipv4Addr>().is_ok())
 }
 
 #[cfg(test)]
@@ -66,11 +98,35 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_local() {
-        let local = |host: &'static str| {
-            is_local(&HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]), &Uri::from_static("/api/runs"))
+        let local = |host: &'static [u8]| {
+            is_local(
+                &HeaderMap::from_iter([(HOST, HeaderValue::from_bytes(host).unwrap())]),
+                &Uri::from_static("/api/runs"),
+            )
         };
-        assert!(["localhost", "LOCALHOST:8080", "127.0.0.1:8080", "[::1]:8080", "10.0.0.7"].into_iter().all(local));
-        assert!(!["evil.example", "localhost.evil.example:8080", "127.0.0.1.evil.example", ""].into_iter().any(local));
+        let ours: [&[u8]; 5] = [b"localhost", b"LOCALHOST:8080", b"127.0.0.1:8080", b"[::1]:8080", b"10.0.0.7"];
+        assert!(ours.into_iter().all(local));
+        let others: [&[u8]; 12] = [
+            b"evil.example",
+            b"localhost.evil.example:8080",
+            b"127.0.0.1.evil.example",
+            b"",
+            b"[::1].evil.example",
+            b"[::1]evil",
+            b"[::1",
+            b"[127.0.0.1]",
+            b"localhost:8080.evil.example",
+            b"localhost:8080@evil.example",
+            b"evil\xff.example",
+            b"\xe9",
+        ];
+        let passed: Vec<_> = others.into_iter().filter(|host| local(host)).collect();
+        assert_eq!(passed, [b""; 0]);
         assert!(is_local(&HeaderMap::new(), &Uri::from_static("/api/runs")));
+        let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost"))]);
+        assert!(!is_local(&headers, &Uri::from_static("http://evil.example/api/runs")), "the address counts too");
+        let mut twice = headers.clone();
+        twice.append(HOST, HeaderValue::from_static("localhost"));
+        assert!(!is_local(&twice, &Uri::from_static("/api/runs")));
     }
 }

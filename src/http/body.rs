@@ -11,14 +11,15 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::Problem;
-use crate::app::FieldProblem;
+use super::unambiguous::Unambiguous;
+use crate::app::{FieldProblem, ProblemList};
 use crate::config::Limits;
 
 /// Why a body is not what a route takes.
 #[derive(Debug)]
 pub enum Unread {
     NotJson(String),
-    /// Everything in which it differs from the documented shape.
+    /// In what it differs from the documented shape, as many differences as are listed.
     WrongShape(Vec<FieldProblem>),
 }
 
@@ -56,45 +57,44 @@ pub(super) async fn json_bytes(headers: &HeaderMap, body: Body, limits: &Limits)
 /// # Errors
 /// [`Unread`].
 pub(super) fn shaped<T: DeserializeOwned>(body: &[u8], shape: Option<&Validator>) -> Result<T, Unread> {
-    let value: Value = serde_json::from_slice(body).map_err(|error| Unread::NotJson(error.to_string()))?;
+    let Unambiguous(value) = serde_json::from_slice(body).map_err(|error| Unread::NotJson(error.to_string()))?;
     let problems = shape.map(|shape| problems_of(&value, shape)).unwrap_or_default();
     if !problems.is_empty() {
         return Err(Unread::WrongShape(problems));
     }
-    serde_json::from_value(value)
-        .map_err(|error| Unread::WrongShape(vec![FieldProblem { pointer: String::new(), detail: error.to_string() }]))
+    serde_json::from_value(value).map_err(|error| {
+        let mut problems = ProblemList::default();
+        problems.add(String::new, || error.to_string());
+        Unread::WrongShape(problems.finish())
+    })
 }
 
-/// Everything in which a body differs from the documented shape.
+/// In what a body differs from the documented shape.
 fn problems_of(value: &Value, shape: &Validator) -> Vec<FieldProblem> {
-    let mut problems = vec![];
+    let mut problems = ProblemList::default();
     for error in shape.iter_errors(value) {
-        let place = error.instance_path().to_string();
+        let place = || error.instance_path().to_string();
         match error.kind() {
             ValidationErrorKind::AdditionalProperties { unexpected } => {
-                problems.extend(unexpected.iter().map(|key| FieldProblem {
-                    pointer: format!("{place}/{}", key.replace('~', "~0").replace('/', "~1")),
-                    detail: "unknown field".to_owned(),
-                }));
+                for key in unexpected {
+                    let pointer = || format!("{}/{}", place(), key.replace('~', "~0").replace('/', "~1"));
+                    problems.add(pointer, || "unknown field".to_owned());
+                }
             }
-            ValidationErrorKind::Required { property } => problems.push(FieldProblem {
-                pointer: format!("{place}/{}", property.as_str().unwrap_or_default()),
-                detail: "is missing".to_owned(),
-            }),
+            ValidationErrorKind::Required { property } => problems
+                .add(|| format!("{}/{}", place(), property.as_str().unwrap_or_default()), || "is missing".to_owned()),
             // The message of a mismatch would repeat the value, which may be long and is the client's own.
-            ValidationErrorKind::Type { .. } => {
-                problems.push(FieldProblem { pointer: place, detail: "has the wrong type".to_owned() });
-            }
+            ValidationErrorKind::Type { .. } => problems.add(place, || "has the wrong type".to_owned()),
             // Rules of `check`, which says in full what is wrong.
             ValidationErrorKind::MinLength { .. }
             | ValidationErrorKind::MaxLength { .. }
             | ValidationErrorKind::MaxItems { .. }
             | ValidationErrorKind::Pattern { .. }
             | ValidationErrorKind::Format { .. } => {}
-            _ => problems.push(FieldProblem { pointer: place, detail: "is not one of the allowed values".to_owned() }),
+            _ => problems.add(place, || "is not one of the allowed values".to_owned()),
         }
     }
-    problems
+    problems.finish()
 }
 
 /// Reads all of a body.

@@ -20,13 +20,14 @@ use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt as _;
 
 use super::router;
+use super::unsent::{MAX_UNSENT_BYTES, Unsent};
 use crate::app::App;
 
 /// What is read ahead of a connection; the headers of a request must fit into it.
 const MOST_BUFFERED: usize = 64 * 1024;
 
 /// A client that takes nothing of its answer for so long has gone away.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long to wait when the machine has no file descriptors left.
 const BREATH: Duration = Duration::from_secs(1);
@@ -48,6 +49,7 @@ pub async fn serve(
         .header_read_timeout(Duration::from_secs(limits.header_seconds))
         .max_buf_size(MOST_BUFFERED);
     let router = router(app);
+    let unsent = Unsent::new(MAX_UNSENT_BYTES);
     let graceful = GracefulShutdown::new();
     let mut open = JoinSet::new();
     tokio::pin!(stop);
@@ -59,8 +61,9 @@ pub async fn serve(
         };
         while open.try_join_next().is_some() {}
         let (protocol, router, watcher) = (protocol.clone(), router.clone(), graceful.watcher());
+        let unsent = unsent.clone();
         open.spawn(async move {
-            converse(&protocol, router, watcher, stream, peer).await;
+            converse(&protocol, (router, unsent), watcher, stream, peer).await;
             drop(permit);
         });
     }
@@ -91,7 +94,13 @@ fn is_the_clients(error: &std::io::Error) -> bool {
 }
 
 /// One connection, to its end.
-async fn converse(protocol: &http1::Builder, router: Router, watcher: Watcher, stream: TcpStream, peer: SocketAddr) {
+async fn converse(
+    protocol: &http1::Builder,
+    (router, unsent): (Router, Unsent),
+    watcher: Watcher,
+    stream: TcpStream,
+    peer: SocketAddr,
+) {
     // Events leave when they happen, not when a packet is full.
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
@@ -100,6 +109,7 @@ async fn converse(protocol: &http1::Builder, router: Router, watcher: Watcher, s
         request.extensions_mut().insert(ConnectInfo(peer));
         request.map(Body::new)
     });
+    let service = service.map_response(move |response| unsent.count(response));
     let connection = protocol.serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(service));
     if let Err(error) = watcher.watch(connection).await {
         tracing::trace!(%error, "a connection ended badly");

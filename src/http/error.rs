@@ -20,6 +20,9 @@ tokio::task_local! {
     pub(super) static REQUEST_ID: String;
 }
 
+/// Characters of a detail: a cause may hold what a provider said.
+const MAX_DETAIL_CHARS: usize = 2000;
+
 /// How long a client should wait before it tries again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
@@ -66,7 +69,14 @@ struct FieldError {
 impl Problem {
     pub(in crate::http) fn new(kind: Kind, detail: impl Into<String>) -> Self {
         let retry_after = kind.has_retry_after().then_some(RETRY_AFTER);
-        Self { kind, detail: detail.into(), errors: vec![], run: None, retry_after, lacks: None }
+        Self {
+            kind,
+            detail: crate::act::cut(&detail.into(), MAX_DETAIL_CHARS),
+            errors: vec![],
+            run: None,
+            retry_after,
+            lacks: None,
+        }
     }
 
     pub fn not_json(detail: impl Into<String>) -> Self {
@@ -116,6 +126,14 @@ impl Problem {
     pub fn too_slow() -> Self {
         let detail = "the body did not arrive in time, or the connection broke";
         Self::new(Kind::TooSlow, detail)
+    }
+
+    /// The answer was ready, but other clients do not read theirs.
+    pub fn unread() -> Self {
+        Self::new(
+            Kind::Busy,
+            "too many answers wait for clients that do not read them; this one is kept if it is a run's",
+        )
     }
 
     pub fn no_such_run() -> Self {

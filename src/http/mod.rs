@@ -10,6 +10,8 @@ mod reference;
 mod request_id;
 mod routes;
 mod sse;
+mod unambiguous;
+mod unsent;
 
 pub use api::act::action;
 pub use api::chat::{question, reply_body};

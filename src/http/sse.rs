@@ -9,6 +9,7 @@ use futures_util::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 
 use super::api::chat::reply_body;
+use super::auth::Caller;
 use super::error::Problem;
 use super::reference::{Content, Schemas};
 use crate::app::App;
@@ -21,10 +22,26 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub(super) type Progress =
     axum::response::Sse<KeepAliveStream<futures_util::stream::BoxStream<'static, Result<Sse, Infallible>>>>;
 
-/// The run's events after `after`, then those to come, up to `reply` or `error`.
-pub(super) fn progress(app: &Arc<App>, run: RunId, after: i64) -> Progress {
-    let events = stream(app, run, after).boxed();
+/// How often the token of an open stream is looked at again.
+const RECHECK: Duration = Duration::from_secs(5);
+
+/// The run's events after `after`, then those to come, up to `reply` or `error`. The stream ends early when the token by
+/// which it was opened is revoked or expires.
+pub(super) fn progress(app: &Arc<App>, run: RunId, after: i64, caller: Option<Caller>) -> Progress {
+    let revoked = revoked(Arc::clone(app), caller.and_then(|caller| caller.token));
+    let events = stream(app, run, after).take_until(Box::pin(revoked)).boxed();
     axum::response::Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE).text("still working"))
+}
+
+/// Returns when the token no longer works.
+async fn revoked(app: Arc<App>, token: Option<String>) {
+    let Some(token) = token else { return std::future::pending().await };
+    loop {
+        tokio::time::sleep(RECHECK).await;
+        if !app.access.still_works(&token).await {
+            return;
+        }
+    }
 }
 
 fn stream(app: &Arc<App>, run: RunId, after: i64) -> impl Stream<Item = Result<Sse, Infallible>> + use<> {

@@ -6,10 +6,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
-    ArchivedEntry, CallResult, Continues, Effect, Ending, Entry, Error, Event, MemoryRow, RunRow, RunState, SceneLine,
-    SheetRow, TokenRow, VERSION, chain,
+    Accepted, ArchivedEntry, CallResult, Continues, Effect, Ending, Entry, Error, Event, MemoryRow, RunFilter, RunRow,
+    RunState, SceneLine, SheetRow, TokenRow, VERSION, chain,
 };
-use crate::domain::{Outcome, RunId, Usd};
+use crate::domain::{Outcome, RunId, RunKind, Usd};
+
+/// Characters of an action's message in lists and in the scene that a narrator is told.
+const MAX_LISTED_ACTION_CHARS: usize = 1000;
 
 /// A row of any database, by the names of its columns.
 pub(super) trait Columns {
@@ -104,6 +107,65 @@ fn body(event: &Event, version: u32) -> Result<String, Error> {
     let body = value.to_string();
     serde_json::from_str::<Event>(&body).map_err(unwritable)?;
     Ok(body)
+}
+
+/// A condition of a list of runs.
+pub(super) struct Condition {
+    pub column: &'static str,
+    pub operator: &'static str,
+    pub bound: Bound,
+}
+
+pub(super) enum Bound {
+    Text(String),
+    Whole(i64),
+}
+
+/// A run is not listed before one that was accepted a day earlier: no clock is set back that far. So a list of the runs
+/// since a time ends there. The column itself is looked at too.
+pub(super) const FLOOR: &str = " AND id >= (SELECT id FROM runs WHERE accepted_ms >= ";
+pub(super) const FLOOR_END: &str = " ORDER BY accepted_ms LIMIT 1)";
+
+pub(super) fn floor(since: Timestamp) -> i64 {
+    since.as_millisecond().saturating_sub(24 * 60 * 60 * 1000)
+}
+
+/// The conditions of a filter of one kind.
+pub(super) fn conditions(filter: &RunFilter) -> Vec<Condition> {
+    let text = |column, operator, value: Option<String>| {
+        value.map(|value| Condition { column, operator, bound: Bound::Text(value) })
+    };
+    let since = filter.since.map(Timestamp::as_millisecond);
+    [
+        text("user_id", " = ", filter.user_id.clone()),
+        text("kind", " = ", filter.kind.map(|kind| kind.as_str().to_owned())),
+        text("mode", " = ", filter.mode.map(|mode| mode.as_str().to_owned())),
+        text("state", " = ", filter.state.map(|state| state.as_str().to_owned())),
+        text("id", " < ", filter.before.map(|id| id.to_string())),
+        since.map(|since| Condition { column: "accepted_ms", operator: " >= ", bound: Bound::Whole(since) }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// A list of all kinds is made of one list for each.
+pub(super) fn by_kind(filter: &RunFilter) -> Vec<RunFilter> {
+    let kinds = filter.kind.map_or_else(|| vec![RunKind::Chat, RunKind::Action], |kind| vec![kind]);
+    kinds.into_iter().map(|kind| RunFilter { kind: Some(kind), ..filter.clone() }).collect()
+}
+
+/// Puts the lists of several kinds into one order.
+pub(super) fn merge(listed: &mut Vec<RunRow>, limit: u32) {
+    listed.sort_by_key(|row| std::cmp::Reverse(row.id.to_string()));
+    listed.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+}
+
+/// What the row of a run says of its message: of an action the beginning, since the whole is in the journal and an action
+/// costs nothing.
+pub(super) fn listed_message(accepted: &Accepted) -> String {
+    let most = if accepted.action.is_some() { MAX_LISTED_ACTION_CHARS } else { usize::MAX };
+    accepted.question.message.chars().take(most).collect()
 }
 
 pub(super) fn run_id(text: &str) -> Result<RunId, Error> {

@@ -14,12 +14,6 @@ pub(super) const LIVE_CONTINUATIONS: &str = "
 
 pub(super) const RUN: &str = "SELECT * FROM runs WHERE id = $1";
 
-pub(super) const RUNS: &str = "
-    SELECT * FROM runs
-    WHERE ($1 IS NULL OR mode = $1) AND ($2 IS NULL OR user_id = $2) AND ($3 IS NULL OR state = $3)
-      AND ($4 IS NULL OR accepted_ms >= $4) AND ($5 IS NULL OR id < $5) AND ($7 IS NULL OR kind = $7)
-    ORDER BY id DESC LIMIT $6";
-
 pub(super) const IN_FLIGHT: &str = "SELECT COUNT(*) FROM runs WHERE state IN ('queued', 'running')";
 
 pub(super) const LAST_REPLY: &str = "

@@ -5,6 +5,16 @@ use sqlx::postgres::PgDatabaseError;
 
 use super::Error;
 
+const FULL: &str = "the disk is full";
+const NO_GROWTH: &str = "its file cannot grow";
+
+impl Error {
+    /// Whether a write failed because nothing more fits.
+    pub(super) fn is_no_room(&self) -> bool {
+        matches!(self, Error::Unavailable(why) if why == FULL || why == NO_GROWTH)
+    }
+}
+
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         let text = match &error {
@@ -44,7 +54,9 @@ impl From<MigrateError> for Error {
 fn of_sqlite(code: &str) -> String {
     match code {
         "5" | "6" | "261" | "517" => "it is locked by another process".to_owned(),
-        "13" => "the disk is full".to_owned(),
+        "13" => FULL.to_owned(),
+        // A write that the system refused, as at a limit of the size of files.
+        "778" => NO_GROWTH.to_owned(),
         "8" | "1032" | "14" => "the file cannot be written".to_owned(),
         code => format!("SQLite error {code}"),
     }
@@ -53,7 +65,7 @@ fn of_sqlite(code: &str) -> String {
 /// By its SQLSTATE, <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 fn of_postgres(code: &str) -> String {
     match code {
-        "53100" => "the disk is full".to_owned(),
+        "53100" => FULL.to_owned(),
         "53200" => "it is out of memory".to_owned(),
         "53300" => "it has no connection left".to_owned(),
         "57P01" | "57P02" | "57P03" => "it is starting or stopping".to_owned(),

@@ -1,29 +1,16 @@
-//! A model that keeps the house's secrets: whatever comes back from a provider, none of them is in it.
+//! What comes back from a provider, made safe to keep: no secrets, names of one short line, a usage that can be.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 
-use super::{ChatModel, ChatReply, ChatRequest, Error};
-
-/// A shorter secret may be a word that anyone writes.
-const LEAST_SECRET: usize = 16;
+use super::redact::without_secrets;
+use super::{ChatModel, ChatReply, ChatRequest, Error, usage};
 
 /// What a provider calls its model, or a request, is cut here.
 const MOST_NAME_CHARS: usize = 200;
-
-/// The text without any of the secrets.
-pub fn without_secrets<'a>(text: &'a str, secrets: &[SecretString]) -> Cow<'a, str> {
-    let mut text = Cow::Borrowed(text);
-    for secret in secrets.iter().map(ExposeSecret::expose_secret) {
-        if secret.chars().count() >= LEAST_SECRET && text.contains(secret) {
-            text = Cow::Owned(text.replace(secret, "[secret]"));
-        }
-    }
-    text
-}
 
 pub(super) struct Discreet {
     pub provider: String,
@@ -71,6 +58,14 @@ impl ChatModel for Discreet {
             return Err(Error::TooLong { provider, bytes: reply.text.len(), max_tokens: request.max_tokens });
         }
         self.clean(&mut reply.text);
+        if let Some(usage) = reply.usage {
+            let (bounded, was_bounded) = usage::bounded(request, usage);
+            if was_bounded {
+                metrics::counter!("conclave_usage_bounded_total").increment(1);
+                tracing::warn!(model = request.model, reported = ?usage, booked = ?bounded, "a usage that cannot be");
+            }
+            reply.usage = Some(bounded);
+        }
         reply.model = reply.model.map(|name| self.name(name));
         reply.provider_request_id = reply.provider_request_id.map(|id| self.name(id));
         Ok(reply)

@@ -13,6 +13,7 @@ mod latency;
 #[cfg(feature = "local")]
 pub mod local;
 mod openai;
+mod redact;
 mod registry;
 mod rejection;
 pub mod strict;
@@ -28,8 +29,8 @@ use serde_json::Value;
 use crate::domain::{BilledTokens, Settings};
 
 pub use circuit::{BreakerSettings, CircuitPosition};
-pub use discreet::without_secrets;
 pub use event_stream::{StreamEvent, StreamReader};
+pub use redact::without_secrets;
 pub use registry::{CircuitState, ProviderKind, ProviderSpec, Registry, Seeding, StructuredOutput};
 
 /// One call to a model, in no provider's terms.

@@ -1,10 +1,42 @@
 //! Token counts as providers report them: a count that is missing, negative or broken makes the whole usage unknown. One
-//! that is too large to be true is taken at the end of the scale: it is a bill, and nobody may overlook it.
+//! that is too large to be true is taken at the end of the scale: it is a bill, and nobody may overlook it. Before it is
+//! booked, it is bounded by what its request can have cost.
 
 use serde_json::Value;
 
+use super::{ChatRequest, Part};
+use crate::domain::BilledTokens;
+
 /// More tokens than any call can have.
 const MOST: u64 = 1_000_000_000;
+
+/// Tokens that a provider may add to a request of its own: templates, tools, hidden thinking.
+const SLACK: u64 = 100_000;
+
+/// The most tokens of one image.
+const IMAGE: u64 = 20_000;
+
+/// The usage, each count of it at most what this request can have: an input token has at least half a byte, an output is
+/// at most twice what was asked for, and a provider may add [`SLACK`] to each. Above that the figure is an error of the
+/// provider, and the count that is booked still exceeds any reservation. The second value says whether it was bounded.
+pub(super) fn bounded(request: &ChatRequest, usage: BilledTokens) -> (BilledTokens, bool) {
+    let part = |part: &Part| match part {
+        Part::Text(text) => 2 * text.len() as u64,
+        Part::Image(_) => IMAGE,
+    };
+    let schema = request.schema.as_ref().map_or(0, |schema| 2 * schema.value.to_string().len() as u64);
+    let parts = request.messages.iter().flat_map(|message| &message.parts).map(part).sum::<u64>();
+    let input = SLACK + 2 * request.system.len() as u64 + schema + parts;
+    let output = SLACK + 2 * u64::from(request.max_tokens);
+    let bounded = BilledTokens {
+        input: usage.input.min(input),
+        cache_read: usage.cache_read.min(input),
+        cache_write: usage.cache_write.min(input),
+        output: usage.output.min(output),
+        thinking: usage.thinking.min(output),
+    };
+    (bounded, bounded != usage)
+}
 
 /// A count that the provider always reports.
 pub(super) fn required(usage: &Value, name: &str) -> Option<u64> {
@@ -29,6 +61,26 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_usage_beyond_its_request_is_bounded_and_an_honest_one_stays() {
+        let request = ChatRequest {
+            key: "k".into(),
+            model: "m".into(),
+            system: "s".repeat(1000),
+            messages: vec![],
+            schema: None,
+            max_tokens: 1000,
+            settings: crate::domain::Settings::default(),
+            seed: 0,
+            timeout: std::time::Duration::from_secs(1),
+        };
+        let honest = BilledTokens { input: 2000, output: 3000, thinking: 2500, ..BilledTokens::default() };
+        assert_eq!(bounded(&request, honest), (honest, false));
+        let absurd = BilledTokens { input: MOST, cache_write: MOST, output: MOST, ..BilledTokens::default() };
+        let most = BilledTokens { input: 102_000, cache_write: 102_000, output: 102_000, ..BilledTokens::default() };
+        assert_eq!(bounded(&request, absurd), (most, true));
+    }
 
     #[test]
     fn too_large_a_count_is_a_bill_and_a_broken_one_is_unknown() {

@@ -249,8 +249,9 @@ async fn images_are_shown_to_the_agent_that_sees() {
         MockProvider::playing(Scenario::agreeing().agents(&["solver", "critic", "verifier", "visual"])).await;
     let app = TestApp::start(&provider).await;
     let mut body = chat("ask", "What is in this picture?");
-    // A PNG's first bytes are enough: nobody here looks further.
-    body["attachments"] = json!([{ "filename": "a.png", "url": "data:image/png;base64,iVBORw0KGgoAAAA=" }]);
+    // The header of a PNG is enough: its pixels are not decoded here.
+    body["attachments"] =
+        json!([{ "filename": "a.png", "url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAAA=" }]);
     let got = app.reply(app.post(&body)).await;
     assert_eq!(provider.calls_of("r1/visual")[0].images(), 1);
     assert_eq!(provider.calls_of("r1/solver")[0].images(), 0);

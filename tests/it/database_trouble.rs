@@ -77,13 +77,14 @@ async fn a_full_disk_refuses_new_runs_and_those_in_flight_complete_once_there_is
     };
     assert!((1..12).contains(&accepted.len()), "{accepted:?}");
     assert_eq!((status, problem["type"].as_str()), (503, Some("urn:conclave:problem:no-journal")));
-    assert_eq!(app.get("/health").await.0, 200);
+    assert_eq!((app.get("/health").await.0, app.get("/ready").await.0), (200, 503));
     for run in &accepted {
         assert!(!app.app.run(*run).await.unwrap().unwrap().state.is_terminal(), "what was taken on is not lost");
     }
     sqlx::query("DELETE FROM ballast").execute(&raw).await.unwrap();
     hold(&app, &raw, &accepted).await;
     assert!(hand_in(&app, "And now?").await.is_ok());
+    assert_eq!(app.get("/ready").await.0, 200);
     assert_eq!(provider.repeated_keys(), Vec::<String>::new());
 }
 

@@ -176,7 +176,7 @@ async fn a_provider_that_bills_too_much_is_told_of_and_paid_nothing_more() {
     let got = app.ask("ask", QUESTION).await;
     assert_eq!(provider.count_step("synthesis"), 0, "the run buys nothing more");
     assert_eq!(got.body["meta"]["budget"]["modeCapExceeded"], true);
-    assert!(got.body["meta"]["budget"]["estimatedUsd"].as_f64().unwrap() > 0.10);
+    assert!(got.body["meta"]["budget"]["estimatedUsd"].as_f64().unwrap() > 0.05, "booked as far as it can be");
     assert!(got.text().contains("no synthesis: this is the best single report"), "{}", got.text());
 }
 

@@ -200,3 +200,65 @@ async fn addresses_with_passwords_are_not_repeated_when_they_are_of_no_use() {
     }
     assert_eq!(seen.leaks(&[API_KEY, FIXED, PASSWORD, DATABASE]), [""; 0]);
 }
+
+/// Every character as a JSON escape.
+fn escaped(text: &str) -> String {
+    text.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect()
+}
+
+#[tokio::test]
+async fn a_key_in_json_escapes_is_in_no_journal_stream_or_database() {
+    let folder = TempDir::new().unwrap();
+    let scenario = Scenario::agreeing();
+    let provider = MockProvider::playing(scenario.clone()).await;
+    let first = format!("\\u0073{}", &API_KEY[1..]);
+    let mut report = scenario.report("r1/solver");
+    report["units"][0]["text"] = json!(format!("{} KEY", report["units"][0]["text"].as_str().unwrap()));
+    report["reasoning"] = json!(format!("{} KEY", report["reasoning"].as_str().unwrap()));
+    provider.reply_text("r1/solver", report.to_string().replace("KEY", &first));
+    provider.reply_text("r1/critic", format!("no JSON, but {}", escaped(API_KEY)));
+    let mut synthesis = scenario.synthesis();
+    synthesis["replyMarkdown"] = json!(format!("{} The key is KEY.", synthesis["replyMarkdown"].as_str().unwrap()));
+    provider.reply_text("synthesis", synthesis.to_string().replace("KEY", &escaped(API_KEY)));
+    let url = provider.url();
+    let variables = [("ANTHROPIC_API_KEY", API_KEY), ("ANTHROPIC_BASE_URL", url.as_str())];
+    let mut seen = Seen(vec![]);
+    let service = Daemon::start(folder.path(), &variables).await;
+    let ask = client().post(format!("{}/api/chat", service.url)).header("accept", "text/event-stream");
+    let stream = ask.json(&chat("audit", &scenario.message)).send().await.unwrap();
+    let run = stream.headers()["x-request-id"].to_str().unwrap().to_owned();
+    seen.add("the stream", stream.text().await.unwrap());
+    for path in [format!("/api/runs/{run}"), format!("/api/runs/{run}/journal"), format!("/api/runs/{run}/events")] {
+        seen.response(&path, client().get(format!("{}{path}", service.url))).await;
+    }
+    seen.add("the service's log", service.stop().await);
+    seen.command(folder.path(), &["export"], &variables).await;
+    seen.files(folder.path());
+    let nested = escaped(API_KEY).replace('\\', "\\\\");
+    let spellings = [API_KEY, &first, &escaped(API_KEY), &first.replace('\\', "\\\\"), &nested];
+    assert_eq!(seen.leaks(&spellings), [""; 0]);
+    assert!(seen.0.iter().any(|(_, bytes)| String::from_utf8_lossy(bytes).contains("[secret]")), "the models did talk");
+}
+
+#[tokio::test]
+async fn a_key_in_an_id_or_an_address_is_kept_nowhere() {
+    let folder = TempDir::new().unwrap();
+    let provider = MockProvider::start().await;
+    let url = provider.url();
+    let variables = [("ANTHROPIC_API_KEY", API_KEY), ("ANTHROPIC_BASE_URL", url.as_str())];
+    let mut seen = Seen(vec![]);
+    let service = Daemon::start(folder.path(), &variables).await;
+    let mut body = chat("ask", "Why is the sky blue?");
+    body["user"] = json!({ "id": format!("u-{API_KEY}"), "name": format!("n-{API_KEY}") });
+    body["context"] = json!({ "channelId": API_KEY, "guildId": API_KEY, "messageId": API_KEY });
+    body["attachments"] = json!([{ "filename": "a.png", "url": format!("https://cdn.example/a.png?key={API_KEY}") }]);
+    let ask = client().post(format!("{}/api/chat", service.url)).header("idempotency-key", API_KEY).json(&body);
+    assert_eq!(seen.response("ask", ask).await, 200);
+    body.as_object_mut().unwrap().retain(|name, _| name != "attachments" && name != "mode");
+    body["message"] = json!("roll 1d6");
+    let act = client().post(format!("{}/api/act", service.url)).json(&body);
+    assert_eq!(seen.response("act", act).await, 200);
+    seen.add("the service's log", service.stop().await);
+    seen.files(folder.path());
+    assert_eq!(seen.leaks(&[API_KEY]), [""; 0]);
+}

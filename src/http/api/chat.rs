@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::app::{App, Submission};
 use crate::config::Limits;
 use crate::domain::{Agent, Attachment, Context, Mode, Question, Reply, RunId, Source, TaskType, User};
+use crate::http::auth::Caller;
 use crate::http::body::{Unread, json_bytes, shaped};
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
@@ -224,21 +225,21 @@ static SHAPE: LazyLock<Option<Validator>> =
 
 pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let headers = parts.headers;
-    let question = read(&headers, body, &app.config.policy.limits).await?;
+    let headers = &parts.headers;
+    let question = read(headers, body, &app.config.policy.limits).await?;
     let submission = Submission {
         question,
-        idempotency_key: idempotency_key(&headers)?,
-        correlation_id: request_id::correlation_id(&headers),
+        idempotency_key: idempotency_key(headers)?,
+        correlation_id: request_id::correlation_id(headers),
     };
     let submitted = app.submit(submission).await?;
     let run = submitted.run;
-    if wants(&headers, ACCEPT.as_str(), "text/event-stream") {
-        let mut response = sse::progress(&app, run, 0).into_response();
+    if wants(headers, ACCEPT.as_str(), "text/event-stream") {
+        let mut response = sse::progress(&app, run, 0, parts.extensions.get::<Caller>().cloned()).into_response();
         set_run(&mut response, run);
         return Ok(response);
     }
-    if wants(&headers, "prefer", "respond-async") {
+    if wants(headers, "prefer", "respond-async") {
         let location = format!("/api/runs/{run}");
         let mut response = (StatusCode::ACCEPTED, Json(Accepted { run_id: run.to_string() })).into_response();
         if let Ok(value) = HeaderValue::from_str(&location) {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,6 +17,7 @@ use super::run_bodies::{
 };
 use crate::app::App;
 use crate::domain::{Mode, RunId, RunKind};
+use crate::http::auth::Caller;
 use crate::http::error::Problem;
 use crate::http::sse;
 use crate::journal::{CancelOutcome, Ending, RunFilter, RunRow, RunState, prove, views};
@@ -113,7 +114,7 @@ pub(in crate::http) async fn show(State(app): State<Arc<App>>, id: Id) -> Result
     let timings = Timings {
         accepted_at: row.accepted_at.to_string(),
         finished_at: row.finished_at.map(|at| at.to_string()),
-        total_ms: row.finished_at.map(|at| at.as_millisecond() - row.accepted_at.as_millisecond()),
+        total_ms: row.finished_at.map(|at| (at.as_millisecond() - row.accepted_at.as_millisecond()).max(0)),
         calls: views::calls(&events.iter())
             .iter()
             .map(|call| CallTiming {
@@ -163,6 +164,7 @@ pub(in crate::http) async fn journal(State(app): State<Arc<App>>, id: Id) -> Res
 pub(in crate::http) async fn events(
     State(app): State<Arc<App>>,
     id: Id,
+    caller: Option<Extension<Caller>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let row = find(&app, id).await?;
@@ -176,7 +178,7 @@ pub(in crate::http) async fn events(
         // Nothing more will ever come: tell the client not to reconnect.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(sse::progress(&app, row.id, after).into_response())
+    Ok(sse::progress(&app, row.id, after, caller.map(|Extension(caller)| caller)).into_response())
 }
 
 /// An id of an event stream: digits only.

@@ -88,7 +88,7 @@ pub(super) async fn insert(tx: &mut PgConnection, run: &NewRun) -> Result<(), sq
         .bind(plain(&question.user.id))
         .bind(plain(question.context.guild_id.as_deref().unwrap_or("")))
         .bind(plain(question.context.channel_id.as_deref().unwrap_or("")))
-        .bind(plain(&question.message))
+        .bind(plain(&rows::listed_message(&run.accepted)).into_owned())
         .bind(run.accepted.parent().map(|parent| parent.to_string()))
         .bind(run.accepted.cap.nanos().cast_signed())
         .bind(run.at.as_millisecond())

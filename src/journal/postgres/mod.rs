@@ -20,21 +20,22 @@ use futures_util::stream::BoxStream;
 use jiff::Timestamp;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
-use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Row as _, SqlSafeStr};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Postgres, QueryBuilder, Row as _, SqlSafeStr};
 
-use super::rows::{self, Columns};
+use super::rows::{self, Bound, Columns, Condition};
 use super::store::{
     Acceptance, Annotated, Asker, Begun, CancelOutcome, Claim, Entry, Error, Held, Lease, MemoryRow, NewRun, Owner,
-    Restored, RunFilter, RunRow, RunState, SceneLine, SheetRow, SpendingLimit, Store, Then, TokenRow,
+    Restored, RunFilter, RunRow, SceneLine, SheetRow, SpendingLimit, Store, Then, TokenRow,
 };
 use super::{Archive, Event, statements};
-use crate::domain::{Mode, RunId, RunKind, Usd};
+use crate::domain::{RunId, Usd};
 use transact::{begin, plain};
 
 /// Every schema change, in order. A released migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 2] = [
+const MIGRATIONS: [(i64, &str, &str); 3] = [
     (1, "journal", include_str!("../../../migrations/postgres/0001_journal.sql")),
     (2, "actions", include_str!("../../../migrations/postgres/0002_actions.sql")),
+    (3, "lists", include_str!("../../../migrations/postgres/0003_lists.sql")),
 ];
 
 /// Connections of one process, beside the one that listens for news.
@@ -219,17 +220,13 @@ impl Store for PostgresStore {
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error> {
-        let found = sqlx::query(statements::RUNS)
-            .bind(filter.mode.map(Mode::as_str))
-            .bind(filter.user_id.as_deref().map(plain))
-            .bind(filter.state.map(RunState::as_str))
-            .bind(filter.since.map(Timestamp::as_millisecond))
-            .bind(filter.before.map(|id| id.to_string()))
-            .bind(i64::from(filter.limit))
-            .bind(filter.kind.map(RunKind::as_str))
-            .fetch_all(&self.pool)
-            .await?;
-        found.iter().map(rows::run).collect()
+        let mut listed = vec![];
+        for filter in rows::by_kind(filter) {
+            let found = list(&filter).build().fetch_all(&self.pool).await?;
+            listed.extend(found.iter().map(rows::run).collect::<Result<Vec<_>, _>>()?);
+        }
+        rows::merge(&mut listed, filter.limit);
+        Ok(listed)
     }
 
     async fn in_flight(&self) -> Result<u64, Error> {
@@ -334,4 +331,21 @@ impl Store for PostgresStore {
     async fn backup(&self, _to: &Path) -> Result<(), Error> {
         Err(Error::Unsupported("PostgreSQL has its own tools for a backup: use pg_dump"))
     }
+}
+
+/// The statement of a list of runs of one kind. The server's statistics tell it which index to read.
+fn list(filter: &RunFilter) -> QueryBuilder<Postgres> {
+    let mut statement = QueryBuilder::new("SELECT * FROM runs WHERE TRUE");
+    for Condition { column, operator, bound } in rows::conditions(filter) {
+        statement.push(" AND ").push(column).push(operator);
+        match bound {
+            Bound::Text(text) => statement.push_bind(plain(&text).into_owned()),
+            Bound::Whole(whole) => statement.push_bind(whole),
+        };
+    }
+    if let Some(since) = filter.since {
+        statement.push(rows::FLOOR).push_bind(rows::floor(since)).push(rows::FLOOR_END);
+    }
+    statement.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(filter.limit));
+    statement
 }

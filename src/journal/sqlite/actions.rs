@@ -122,7 +122,8 @@ impl Whole {
         row.push_bind(id.clone()).push_bind(self.state.as_str()).push_bind(question.mode.as_str());
         row.push_bind(question.source.as_str()).push_bind(question.user.id.clone());
         row.push_bind(question.context.guild_id.clone().unwrap_or_default());
-        row.push_bind(question.context.channel_id.clone().unwrap_or_default()).push_bind(question.message.clone());
+        row.push_bind(question.context.channel_id.clone().unwrap_or_default())
+            .push_bind(rows::listed_message(&run.accepted));
         row.push_bind(run.accepted.parent().map(|parent| parent.to_string()));
         row.push_bind(run.accepted.cap.nanos().cast_signed()).push_bind(at_ms);
         row.push_bind(run.idempotency_key.clone()).push_bind(run.body_hash.clone());

@@ -3,6 +3,8 @@
 mod actions;
 mod archive;
 mod batch;
+mod file;
+mod lists;
 mod owners;
 mod restore;
 mod spending;
@@ -23,22 +25,24 @@ use sqlx::{Executor as _, Row as _, SqlSafeStr, Sqlite, SqliteConnection, Transa
 use super::rows::{self, Change, Columns};
 use super::store::{
     Acceptance, Annotated, Asker, Begun, CancelOutcome, Claim, Entry, Error, Held, Lease, MemoryRow, NewRun, Owner,
-    Restored, RunFilter, RunRow, RunState, SceneLine, SheetRow, SpendingLimit, Store, Then, TokenRow,
+    Restored, RunFilter, RunRow, SceneLine, SheetRow, SpendingLimit, Store, Then, TokenRow,
 };
 use super::{Archive, ArchivedEntry, Event, chain, statements};
-use crate::domain::{Mode, RunId, RunKind, Usd};
+use crate::domain::{RunId, Usd};
 use batch::Batch;
+use file::DatabaseFile;
 use owners::{Door, Owners};
 use writer::Writer;
 
 pub use restore::{Existing, Restoration, RestoreError, restore};
 
 /// Every schema change, in order. A released migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 4] = [
+const MIGRATIONS: [(i64, &str, &str); 5] = [
     (1, "journal", include_str!("../../../migrations/sqlite/0001_journal.sql")),
     (2, "tokens", include_str!("../../../migrations/sqlite/0002_tokens.sql")),
     (3, "actions", include_str!("../../../migrations/sqlite/0003_actions.sql")),
     (4, "memory_owners", include_str!("../../../migrations/sqlite/0004_memory_owners.sql")),
+    (5, "lists", include_str!("../../../migrations/sqlite/0005_lists.sql")),
 ];
 
 /// Brings a database's schema up to date. The caller keeps other processes away.
@@ -76,6 +80,7 @@ impl Default for SqliteBounds {
 
 /// The journal in one SQLite file.
 pub struct SqliteStore {
+    file: DatabaseFile,
     writer: Writer,
     readers: SqlitePool,
     /// Moves pages from the write-ahead log into the file, so that no writer has to stop for it.
@@ -99,10 +104,7 @@ impl SqliteStore {
     /// # Errors
     /// As [`SqliteStore::open`].
     pub async fn open_within(path: &Path, owner: &str, bounds: SqliteBounds) -> Result<Self, Error> {
-        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder)
-                .map_err(|e| Error::Unavailable(format!("cannot make the folder of the database: {}", e.kind())))?;
-        }
+        file::prepare(path)?;
         let door = Door::of(path)?;
         let mut options = SqliteConnectOptions::new()
             .filename(path)
@@ -124,11 +126,39 @@ impl SqliteStore {
             .test_before_acquire(false)
             .connect_with(options.read_only(true))
             .await?;
-        Ok(Self { writer, readers, keeper, batch: Batch::default(), owners: Owners::register(door, owner)? })
+        let owners = Owners::register(door, owner)?;
+        Ok(Self { file: DatabaseFile::opened(path)?, writer, readers, keeper, batch: Batch::default(), owners })
     }
 
     async fn transaction(&self) -> Result<Transaction<'static, Sqlite>, Error> {
         self.writer.transaction().await
+    }
+
+    async fn accepted(&self, run: NewRun) -> Result<Acceptance, Error> {
+        let mut tx = self.transaction().await?;
+        if let Some(key) = &run.idempotency_key {
+            let same: Option<(String, String)> =
+                sqlx::query_as(statements::BY_KEY).bind(key).fetch_optional(&mut *tx).await?;
+            if let Some((id, body_hash)) = same {
+                let id = rows::run_id(&id)?;
+                return Ok(if body_hash == run.body_hash { Acceptance::Joined(id) } else { Acceptance::KeyReused(id) });
+            }
+        }
+        if let Some(continues) = &run.accepted.continues
+            && let Some(twin) = live_twin(&mut tx, continues).await?
+        {
+            return Ok(Acceptance::Joined(twin));
+        }
+        for limit in &run.limits {
+            let left = limit.most - spending::exposure(&mut tx, limit).await?;
+            if run.accepted.cap > left {
+                return Ok(Acceptance::OverLimit { scope: limit.scope.clone(), left });
+            }
+        }
+        insert(&mut tx, &run).await?;
+        append(&mut tx, run.id, run.at, &[Event::Accepted(Box::new(run.accepted))]).await?;
+        tx.commit().await?;
+        Ok(Acceptance::New)
     }
 }
 
@@ -157,34 +187,13 @@ impl Columns for SqliteRow {
 #[async_trait]
 impl Store for SqliteStore {
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
-        let mut tx = self.transaction().await?;
-        if let Some(key) = &run.idempotency_key {
-            let same: Option<(String, String)> =
-                sqlx::query_as(statements::BY_KEY).bind(key).fetch_optional(&mut *tx).await?;
-            if let Some((id, body_hash)) = same {
-                let id = rows::run_id(&id)?;
-                return Ok(if body_hash == run.body_hash { Acceptance::Joined(id) } else { Acceptance::KeyReused(id) });
-            }
-        }
-        if let Some(continues) = &run.accepted.continues
-            && let Some(twin) = live_twin(&mut tx, continues).await?
-        {
-            return Ok(Acceptance::Joined(twin));
-        }
-        for limit in &run.limits {
-            let left = limit.most - spending::exposure(&mut tx, limit).await?;
-            if run.accepted.cap > left {
-                return Ok(Acceptance::OverLimit { scope: limit.scope.clone(), left });
-            }
-        }
-        insert(&mut tx, &run).await?;
-        append(&mut tx, run.id, run.at, &[Event::Accepted(Box::new(run.accepted))]).await?;
-        tx.commit().await?;
-        Ok(Acceptance::New)
+        self.file.in_place()?;
+        self.file.noted(self.accepted(run).await)
     }
 
     async fn begin(&self, run: NewRun, then: Then) -> Result<Begun, Error> {
-        actions::begin(&self.writer, run, then).await
+        self.file.in_place()?;
+        self.file.noted(actions::begin(&self.writer, run, then).await)
     }
 
     async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error> {
@@ -204,6 +213,7 @@ impl Store for SqliteStore {
     }
 
     async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error> {
+        self.file.in_place()?;
         let found: Option<(String, String)> =
             sqlx::query_as(statements::BY_KEY).bind(key).fetch_optional(&self.readers).await?;
         found.map(|(id, body_hash)| Ok((rows::run_id(&id)?, body_hash))).transpose()
@@ -260,7 +270,7 @@ impl Store for SqliteStore {
     }
 
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
-        self.batch.append(lease, at, events, || self.transaction()).await
+        self.file.noted(self.batch.append(lease, at, events, || self.transaction()).await)
     }
 
     async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
@@ -288,17 +298,7 @@ impl Store for SqliteStore {
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error> {
-        let found = sqlx::query(statements::RUNS)
-            .bind(filter.mode.map(Mode::as_str))
-            .bind(&filter.user_id)
-            .bind(filter.state.map(RunState::as_str))
-            .bind(filter.since.map(Timestamp::as_millisecond))
-            .bind(filter.before.map(|id| id.to_string()))
-            .bind(i64::from(filter.limit))
-            .bind(filter.kind.map(RunKind::as_str))
-            .fetch_all(&self.readers)
-            .await?;
-        found.iter().map(rows::run).collect()
+        lists::runs(&self.readers, filter).await
     }
 
     async fn in_flight(&self) -> Result<u64, Error> {
@@ -320,6 +320,7 @@ impl Store for SqliteStore {
     }
 
     async fn last_reply(&self, asker: &Asker, since: Timestamp) -> Result<Option<RunRow>, Error> {
+        self.file.in_place()?;
         let found = sqlx::query(statements::LAST_REPLY)
             .bind(&asker.user_id)
             .bind(asker.source.as_str())
@@ -348,6 +349,8 @@ impl Store for SqliteStore {
     }
 
     async fn ready(&self) -> Result<(), Error> {
+        self.file.in_place()?;
+        self.file.has_room()?;
         let latest = latest();
         let (version,): (Option<i64>,) = sqlx::query_as(statements::SCHEMA).fetch_one(&self.readers).await?;
         if version == Some(latest) {
@@ -373,6 +376,7 @@ impl Store for SqliteStore {
     }
 
     async fn tokens(&self) -> Result<Vec<TokenRow>, Error> {
+        self.file.in_place()?;
         tokens::all(&self.readers).await
     }
 
@@ -426,7 +430,7 @@ async fn insert(tx: &mut SqliteConnection, run: &NewRun) -> Result<(), Error> {
         .bind(&question.user.id)
         .bind(question.context.guild_id.as_deref().unwrap_or(""))
         .bind(question.context.channel_id.as_deref().unwrap_or(""))
-        .bind(&question.message)
+        .bind(rows::listed_message(&run.accepted))
         .bind(parent)
         .bind(run.accepted.cap.nanos().cast_signed())
         .bind(run.at.as_millisecond())

@@ -2,8 +2,10 @@
 //! of when the process dies, however it dies.
 
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use super::file::make_private_folder;
 use crate::journal::Error;
 
 /// The name of the lock under which owners come, and under which the schema is changed; no owner is called so.
@@ -27,7 +29,7 @@ impl Door {
         let mut folder = database.as_os_str().to_owned();
         folder.push(".owners");
         let folder = PathBuf::from(folder);
-        let lock = std::fs::create_dir_all(&folder).and_then(|()| locked(&folder.join(DOOR))).map_err(unregistered)?;
+        let lock = make_private_folder(&folder).and_then(|()| locked(&folder.join(DOOR))).map_err(unregistered)?;
         Ok(Self { folder, _lock: lock })
     }
 }
@@ -51,7 +53,7 @@ impl Door {
 }
 
 fn locked(path: &Path) -> std::io::Result<File> {
-    let file = File::create(path)?;
+    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.lock()?;
     Ok(file)
 }

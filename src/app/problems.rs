@@ -1,0 +1,68 @@
+//! The problems of a request, at most so many of them: a body of many small mistakes must not give an answer that is many
+//! times as long as itself.
+
+/// Problems that are listed; further ones are only counted.
+pub const MAX_LISTED_PROBLEMS: usize = 50;
+
+/// Characters of a pointer or of a detail, which may repeat what the client sent.
+const MAX_CHARS: usize = 200;
+
+/// A field that breaks a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldProblem {
+    /// JSON pointer into the request.
+    pub pointer: String,
+    pub detail: String,
+}
+
+/// Collects problems up to the bound.
+#[derive(Debug, Default)]
+pub struct ProblemList {
+    listed: Vec<FieldProblem>,
+    unlisted: usize,
+}
+
+impl ProblemList {
+    /// Adds a problem. Beyond the bound it is counted, and neither pointer nor detail is made.
+    pub fn add(&mut self, pointer: impl FnOnce() -> String, detail: impl FnOnce() -> String) {
+        if self.listed.len() < MAX_LISTED_PROBLEMS {
+            self.listed.push(FieldProblem { pointer: cut(pointer()), detail: cut(detail()) });
+        } else {
+            self.unlisted += 1;
+        }
+    }
+
+    /// The list, with a last entry that says how many problems are not in it.
+    pub fn finish(mut self) -> Vec<FieldProblem> {
+        if self.unlisted > 0 {
+            let detail = format!("and {} further problems that are not listed", self.unlisted);
+            self.listed.push(FieldProblem { pointer: String::new(), detail });
+        }
+        self.listed
+    }
+}
+
+fn cut(text: String) -> String {
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => text.get(..end).unwrap_or_default().to_owned() + "...",
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_beyond_the_bound_are_counted() {
+        let mut problems = ProblemList::default();
+        for n in 0..MAX_LISTED_PROBLEMS + 7 {
+            problems.add(|| format!("/{n}/{}", "\u{e4}".repeat(500)), || "is missing".to_owned());
+        }
+        let problems = problems.finish();
+        assert_eq!(problems.len(), MAX_LISTED_PROBLEMS + 1);
+        assert_eq!(problems[0].pointer, format!("/0/{}...", "\u{e4}".repeat(197)));
+        let last = FieldProblem { pointer: String::new(), detail: "and 7 further problems that are not listed".into() };
+        assert_eq!(problems.last(), Some(&last));
+    }
+}

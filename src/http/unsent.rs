@@ -1,0 +1,131 @@
+//! Answers that are ready and not yet read by their clients. Together they may hold a bounded number of bytes: a client that
+//! does not read costs the others an answer with 503 and not the process its memory.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, Bytes};
+use axum::response::{IntoResponse as _, Response};
+use hyper::body::{Body as _, Frame, SizeHint};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::error::Problem;
+use super::request_id;
+
+/// Bytes of all answers that wait for their clients.
+pub(super) const MAX_UNSENT_BYTES: usize = 64 * 1024 * 1024;
+
+/// Shorter answers are not counted.
+const MIN_COUNTED: u64 = 4 * 1024;
+
+/// What is handed to the connection at a time.
+const CHUNK: usize = 16 * 1024;
+
+/// The bytes that answers may still hold.
+#[derive(Clone)]
+pub(super) struct Unsent {
+    /// One permit per KiB.
+    budget: Arc<Semaphore>,
+    permits: usize,
+}
+
+impl Unsent {
+    pub fn new(bytes: usize) -> Self {
+        let permits = (bytes / 1024).min(Semaphore::MAX_PERMITS);
+        Self { budget: Arc::new(Semaphore::new(permits)), permits }
+    }
+
+    /// Counts an answer until its client has taken it, or answers with 503 when too many bytes wait. Event streams have no
+    /// length and are not counted: they hold one event at a time.
+    pub fn count(&self, response: Response) -> Response {
+        let Some(bytes) = response.body().size_hint().exact().filter(|bytes| *bytes >= MIN_COUNTED) else {
+            return response;
+        };
+        // An answer that is longer than the whole budget waits for nobody and uses all of it.
+        let permits = usize::try_from(bytes.div_ceil(1024)).unwrap_or(usize::MAX).min(self.permits);
+        let permit = u32::try_from(permits).ok().and_then(|n| Arc::clone(&self.budget).try_acquire_many_owned(n).ok());
+        let (parts, body) = response.into_parts();
+        match permit {
+            Some(permit) => {
+                let counted = Counted { rest: Bytes::new(), body, _permit: permit };
+                Response::from_parts(parts, Body::new(counted))
+            }
+            None => {
+                let mut refused = Problem::unread().into_response();
+                if let Some(id) = parts.headers.get(request_id::HEADER) {
+                    refused.headers_mut().insert(request_id::HEADER, id.clone());
+                }
+                refused
+            }
+        }
+    }
+}
+
+/// A body in chunks of its own memory, so that the connection holds no more of it than it is about to send.
+struct Counted {
+    rest: Bytes,
+    body: Body,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl hyper::body::Body for Counted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.rest = data,
+                    Err(other) => return Poll::Ready(Some(Ok(other))),
+                },
+                end => return Poll::Ready(end),
+            }
+        }
+        let length = self.rest.len().min(CHUNK);
+        let chunk = Bytes::copy_from_slice(&self.rest.split_to(length));
+        if self.rest.is_empty() {
+            self.rest = Bytes::new();
+        }
+        Poll::Ready(Some(Ok(Frame::data(chunk))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let rest = self.rest.len() as u64;
+        let inner = self.body.size_hint();
+        let mut hint = SizeHint::new();
+        hint.set_lower(inner.lower().saturating_add(rest));
+        if let Some(upper) = inner.upper() {
+            hint.set_upper(upper.saturating_add(rest));
+        }
+        hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(bytes: usize) -> Response {
+        Response::new(Body::from(vec![7_u8; bytes]))
+    }
+
+    #[tokio::test]
+    async fn answers_that_nobody_reads_use_up_the_budget_and_read_ones_give_it_back() {
+        let unsent = Unsent::new(256 * 1024);
+        let waiting = unsent.count(answer(200 * 1024));
+        assert_eq!(unsent.count(answer(100 * 1024)).status(), 503);
+        assert_eq!(unsent.count(answer(1024)).status(), 200, "a short one is not counted");
+        let read = axum::body::to_bytes(waiting.into_body(), usize::MAX).await.unwrap();
+        assert_eq!(read, vec![7_u8; 200 * 1024]);
+        let large = unsent.count(answer(1024 * 1024));
+        assert_eq!(large.status(), 200, "one that is longer than the budget gets all of it");
+        drop(large);
+        assert_eq!(unsent.count(answer(100 * 1024)).status(), 200);
+    }
+}

@@ -1,0 +1,111 @@
+//! The database as a file: private to its owner, still in its place, and with room to grow.
+
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::journal::Error;
+
+/// Nobody but the owner reads or writes.
+const PRIVATE_FILE: u32 = 0o600;
+const PRIVATE_FOLDER: u32 = 0o700;
+
+/// With less free space the disk counts as full: some runs fit into it, and then none.
+const MIN_FREE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// How long a write that found no room is remembered.
+const MEMORY: Duration = Duration::from_secs(30);
+
+/// The opened database file.
+pub(super) struct DatabaseFile {
+    path: PathBuf,
+    /// Device and inode of the file that was opened.
+    identity: (u64, u64),
+    /// When a write last failed for want of room.
+    no_room: Mutex<Option<Instant>>,
+}
+
+/// Makes the file and its folder if they are missing, and takes the rights of others from the file and its log.
+pub(super) fn prepare(path: &Path) -> Result<(), Error> {
+    let refused = |what: &str, e: &std::io::Error| Error::Unavailable(format!("cannot make {what}: {}", e.kind()));
+    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+        make_folder(folder).map_err(|e| refused("the folder of the database", &e))?;
+    }
+    // SQLite gives its log the mode of the database. An unreadable file is for SQLite to report.
+    let _ = OpenOptions::new().create(true).append(true).mode(PRIVATE_FILE).open(path);
+    for suffix in ["", "-wal", "-shm"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(suffix);
+        make_private(Path::new(&file), PRIVATE_FILE);
+    }
+    Ok(())
+}
+
+/// Makes a folder that only its owner can enter; one that exists stays as it is.
+pub(super) fn make_folder(folder: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(PRIVATE_FOLDER).create(folder)
+}
+
+/// As [`make_folder`], also when the folder exists.
+pub(super) fn make_private_folder(folder: &Path) -> std::io::Result<()> {
+    make_folder(folder)?;
+    make_private(folder, PRIVATE_FOLDER);
+    Ok(())
+}
+
+/// Takes the rights of others. What belongs to somebody else stays as it is.
+fn make_private(path: &Path, mode: u32) {
+    let Ok(meta) = std::fs::metadata(path) else { return };
+    if meta.mode() & 0o777 & !mode != 0
+        && let Err(error) = std::fs::set_permissions(path, Permissions::from_mode(meta.mode() & mode))
+    {
+        tracing::warn!(%error, "the rights of a file of the database stay as they are");
+    }
+}
+
+impl DatabaseFile {
+    pub fn opened(path: &Path) -> Result<Self, Error> {
+        let identity = identity(path).ok_or_else(gone)?;
+        Ok(Self { path: path.to_owned(), identity, no_room: Mutex::default() })
+    }
+
+    /// Whether the opened file is still what its path names. Else what is written goes into a file that nobody will find.
+    pub fn in_place(&self) -> Result<(), Error> {
+        if identity(&self.path) == Some(self.identity) { Ok(()) } else { Err(gone()) }
+    }
+
+    /// Whether runs can be written.
+    pub fn has_room(&self) -> Result<(), Error> {
+        let folder = self.path.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let free = rustix::fs::statvfs(folder).map(|fs| fs.f_bavail.saturating_mul(fs.f_frsize));
+        let failed = *self.no_room.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.is_ok_and(|free| free < MIN_FREE_BYTES) || failed.is_some_and(|at| at.elapsed() < MEMORY) {
+            return Err(Error::Unavailable("the disk is full".into()));
+        }
+        Ok(())
+    }
+
+    /// Remembers whether a write found room.
+    pub fn noted<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
+        match &written {
+            Ok(_) => *self.no_room.lock().unwrap_or_else(PoisonError::into_inner) = None,
+            Err(error) if error.is_no_room() => {
+                *self.no_room.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            }
+            Err(_) => {}
+        }
+        written
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
+}
+
+fn gone() -> Error {
+    Error::Unavailable("its file was deleted or replaced while the service ran".into())
+}

@@ -1,0 +1,195 @@
+//! Removing secrets from text, also from text that spells them with JSON escapes.
+//!
+//! A provider's reply is mostly JSON, and `"\u0073k-..."` is a key once it is decoded. Therefore a text is also searched as
+//! its decoded form, and as the decoded form of that, since JSON may stand in a JSON string. What is found is replaced in
+//! the text itself. Other codings (base64, percent signs, a key in two halves) are not undone.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use secrecy::{ExposeSecret, SecretString};
+
+/// A shorter secret may be a word that anyone writes.
+const MIN_SECRET_CHARS: usize = 16;
+
+/// How often a text is decoded: JSON in a string of JSON in a string of JSON.
+const MAX_LAYERS: usize = 4;
+
+const REPLACEMENT: &str = "[secret]";
+
+/// The text without any of the secrets, plain or written with JSON escapes. Linear in the text for each secret.
+pub fn without_secrets<'a>(text: &'a str, secrets: &[SecretString]) -> Cow<'a, str> {
+    let secrets = secrets.iter().map(ExposeSecret::expose_secret);
+    let secrets: Vec<&str> = secrets.filter(|secret| secret.chars().count() >= MIN_SECRET_CHARS).collect();
+    let mut text = Cow::Borrowed(text);
+    for secret in &secrets {
+        if text.contains(secret) {
+            text = Cow::Owned(text.replace(secret, REPLACEMENT));
+        }
+    }
+    let spans = escaped(&text, &secrets);
+    if spans.is_empty() { text } else { Cow::Owned(replaced(&text, spans)) }
+}
+
+/// Where the decoded forms of the text hold a secret, as byte ranges of the text.
+fn escaped(text: &str, secrets: &[&str]) -> Vec<Range<usize>> {
+    let mut spans = vec![];
+    if secrets.is_empty() || !text.contains('\\') {
+        return spans;
+    }
+    let mut layer = Layer::of(text);
+    for _ in 0..MAX_LAYERS {
+        let Some(decoded) = layer.decoded() else { break };
+        layer = decoded;
+        for secret in secrets {
+            spans.extend(layer.text.match_indices(secret).map(|(at, found)| layer.span(at..at + found.len())));
+        }
+    }
+    spans
+}
+
+fn replaced(text: &str, mut spans: Vec<Range<usize>>) -> String {
+    spans.sort_by_key(|span| (span.start, span.end));
+    let (mut cleaned, mut done) = (String::with_capacity(text.len()), 0);
+    for span in spans {
+        // One that overlaps the span before it is a part of the same replacement.
+        if span.start >= done {
+            cleaned.push_str(text.get(done..span.start).unwrap_or_default());
+            cleaned.push_str(REPLACEMENT);
+        }
+        done = done.max(span.end);
+    }
+    cleaned.push_str(text.get(done..).unwrap_or_default());
+    cleaned
+}
+
+/// A decoded form, with the place in the original text from which each of its bytes came.
+struct Layer {
+    text: String,
+    /// One per byte of `text`, and the end of the original text.
+    starts: Vec<usize>,
+}
+
+impl Layer {
+    fn of(text: &str) -> Self {
+        Self { text: text.to_owned(), starts: (0..=text.len()).collect() }
+    }
+
+    /// The next decoded form; `None` when nothing in this one is escaped.
+    fn decoded(&self) -> Option<Self> {
+        let (mut text, mut starts) = (String::with_capacity(self.text.len()), Vec::with_capacity(self.starts.len()));
+        let (mut rest, mut changed) = (self.text.as_str(), false);
+        while let Some(first) = rest.chars().next() {
+            let start = self.start(self.text.len() - rest.len());
+            let (c, length) = match unescaped(rest) {
+                Some(read) => read,
+                None => (first, first.len_utf8()),
+            };
+            changed |= length != c.len_utf8();
+            text.push(c);
+            starts.extend(std::iter::repeat_n(start, c.len_utf8()));
+            rest = rest.get(length..).unwrap_or_default();
+        }
+        starts.push(self.start(self.text.len()));
+        changed.then_some(Self { text, starts })
+    }
+
+    fn start(&self, at: usize) -> usize {
+        self.starts.get(at).copied().unwrap_or_default()
+    }
+
+    fn span(&self, found: Range<usize>) -> Range<usize> {
+        self.start(found.start)..self.start(found.end)
+    }
+}
+
+/// The character that an escape at the beginning of the text stands for, and the escape's length in bytes.
+fn unescaped(text: &str) -> Option<(char, usize)> {
+    let rest = text.strip_prefix('\\')?;
+    let next = rest.chars().next()?;
+    let c = match next {
+        'u' => {
+            let unit = hex(rest.get(1..5)?)?;
+            let low = rest.get(5..).and_then(|next| hex(next.strip_prefix("\\u")?.get(..4)?));
+            return Some(match (unit, low) {
+                (0xd800..0xdc00, Some(low @ 0xdc00..0xe000)) => {
+                    (char::from_u32(0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00))?, 12)
+                }
+                _ => (char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER), 6),
+            });
+        }
+        'n' => '\n',
+        't' => '\t',
+        'r' => '\r',
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        // The lenient reader leaves an unknown escape as it is.
+        c if c.is_ascii_alphanumeric() => return None,
+        c => c,
+    };
+    Some((c, 1 + next.len_utf8()))
+}
+
+fn hex(digits: &str) -> Option<u32> {
+    let digits = Some(digits).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    u32::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KEY: &str = "sk-private/0123456789";
+
+    fn clean(text: &str) -> String {
+        without_secrets(text, &[SecretString::from(KEY)]).into_owned()
+    }
+
+    /// Every character as `\uXXXX`, so often.
+    fn spelled(text: &str, times: usize) -> String {
+        (0..times).fold(text.to_owned(), |text, _| {
+            text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<String>()
+        })
+    }
+
+    #[test]
+    fn a_secret_in_json_escapes_is_found_at_every_depth() {
+        for written in [
+            KEY.to_owned(),
+            KEY.replacen('s', "\\u0073", 1),
+            KEY.replacen('k', "\\u006B", 1),
+            KEY.replace('/', "\\/"),
+            KEY.replacen('s', "\\\\u0073", 1),
+            spelled(KEY, 1),
+            spelled(KEY, 2),
+        ] {
+            assert_eq!(clean(&format!("a \\n {written}, {written}.")), "a \\n [secret], [secret].", "{written}");
+        }
+    }
+
+    #[test]
+    fn a_text_without_the_secret_stays_as_it_is() {
+        for text in
+            ["", "\\", "\\u", "\\u12", "\\ud83d\\ude00 \\ud800 x", "C:\\users\\new", "sk-private\\u002f", "a\\\\"]
+        {
+            assert!(matches!(without_secrets(text, &[SecretString::from(KEY)]), Cow::Borrowed(_)), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_of_a_cleaned_json_text_holds_the_secret(before in "\\PC{0,8}", after in "\\PC{0,8}", mask in any::<u32>()) {
+            let pick = |(at, c): (usize, char)| {
+                if mask >> (at % 32) & 1 == 1 { format!("\\u{:04X}", u32::from(c)) } else { c.to_string() }
+            };
+            let key: String = KEY.chars().enumerate().map(pick).collect();
+            let (before, after) = (serde_json::to_string(&before).unwrap(), serde_json::to_string(&after).unwrap());
+            let json = format!("\"{}{key}{}\"", before.trim_matches('"'), after.trim_matches('"'));
+            if let Ok(said) = serde_json::from_str::<String>(&clean(&json)) {
+                prop_assert!(!said.contains(KEY), "{}", said);
+            }
+        }
+    }
+}

@@ -258,17 +258,17 @@ async fn the_word_of_a_command_stays_and_a_label_goes() {
 
 #[tokio::test]
 async fn a_reply_that_would_break_a_rule_gives_way_to_the_best_report_and_the_audit_says_so() {
-    // Written with escapes, so that it is only a secret once it has been read.
-    let escaped = PLANTED_KEY.replace('-', "\\u002d");
-    let draft = synthesis("100 °C, KEY.", |_| {}).to_string().replace("KEY", &escaped);
+    // Written with two spaces, so that it is only the secret once its line has been rendered.
+    let secret = "planted key 8c1f2e9a7b6d";
+    let draft = synthesis("100 °C.", |draft| draft["meta"]["tldr"] = json!([secret.replace(' ', "  ")]));
     let provider = MockProvider::start().await;
-    provider.reply_text("synthesis*", draft);
-    let app = TestApp::start(&provider).await;
+    provider.reply_with("synthesis*", draft);
+    let app = TestApp::with(&provider, Setup::default().env("ANTHROPIC_API_KEY", secret)).await;
     let response = app.post(&chat("audit", QUESTION)).send().await.unwrap();
     assert_eq!(response.status(), 200);
     let body: Value = response.json().await.unwrap();
     assert!(body["reply"].as_str().unwrap().contains(ALONE), "{body:#}");
-    assert!(!body.to_string().contains(PLANTED_KEY));
+    assert!(!body.to_string().contains(secret));
     assert_eq!(body["audit"]["synthesis"]["brokenRules"], json!(["no secret anywhere"]));
     assert!(body["reply"].as_str().unwrap().contains("would have broken a rule of the service: no secret anywhere"));
     let metrics = app.client.get(format!("{}/metrics", app.url)).send().await.unwrap().text().await.unwrap();

@@ -364,7 +364,7 @@ async fn a_question_that_would_be_refused_has_no_price() {
 #[tokio::test]
 async fn what_has_a_price_is_not_refused_after_its_plan_was_bought() {
     let provider = MockProvider::start().await;
-    let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.06")).await;
+    let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.09")).await;
     let mut seen = std::collections::BTreeSet::new();
     for characters in (23_000..31_500).step_by(700) {
         let text: String = "The quick brown fox jumps over the lazy dog. ".chars().cycle().take(characters).collect();

@@ -258,3 +258,18 @@ async fn calls_go_through_the_proxy_of_the_config() {
     app.ask("ask", QUESTION).await;
     assert!(!provider.calls().is_empty());
 }
+
+#[tokio::test]
+async fn a_reply_that_its_limit_cannot_hold_is_refused_by_name_and_not_kept() {
+    let provider = MockProvider::start().await;
+    // No `max_tokens` of the shipped roles makes so many bytes.
+
+    provider.on("r1/critic", Fault::Overlong(120_000));
+    let app = TestApp::start(&provider).await;
+    let got = app.ask("audit", QUESTION).await;
+    let critic = &got.body["audit"]["agents"][1];
+    let cause = critic["cause"].as_str().unwrap();
+    assert!(cause.starts_with("reply too long: anthropic sent "), "{cause}");
+    let journal: usize = got.entries.iter().map(|entry| serde_json::to_string(&entry.event).unwrap().len()).sum();
+    assert!(journal < 100_000, "{journal} bytes");
+}

@@ -403,6 +403,7 @@ fn answer(shared: &Shared, call: &Call, hit: &Hit) -> Payload {
     let thinking = if stop == Stop::Cut && text.is_empty() { all } else { thinking::tokens(call) };
     let room = wire::max_tokens(call).map(|max| usize::try_from(max as i64 - thinking).unwrap_or(0));
     let (text, stop) = match room {
+        _ if matches!(hit.outcome, Some(Fault::Overlong(_))) => (text, stop),
         Some(0) => (String::new(), Stop::Cut),
         Some(room) if tokens(&text) > room as i64 => (script::cut(&text, room * 4), Stop::Cut),
         _ => (text, stop),

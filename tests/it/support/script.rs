@@ -41,6 +41,8 @@ pub enum Fault {
     EmptyText,
     /// All of the output limit goes into thinking, and no answer comes.
     ThoughtAway,
+    /// A text of so many bytes, whatever the limit is.
+    Overlong(usize),
     /// The provider says that this model answered.
     ServedBy(&'static str),
     /// No usage in the reply.
@@ -229,6 +231,7 @@ pub(super) fn spoil(text: String, fault: Option<&Fault>) -> (String, Stop) {
         Some(Fault::Refusal) => (String::new(), Stop::Refused),
         Some(Fault::EmptyText) => (String::new(), Stop::End),
         Some(Fault::ThoughtAway) => (String::new(), Stop::Cut),
+        Some(Fault::Overlong(bytes)) => ("1=".repeat(bytes / 2), Stop::End),
         _ => (text, Stop::End),
     }
 }

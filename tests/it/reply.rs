@@ -4,7 +4,6 @@
 use conclave::journal::Event;
 use serde_json::{Value, json};
 
-use crate::support::app::PLANTED_KEY;
 use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TestApp, chat};
 
 const PLAN: &str = "1. Install Docker.\n2. Configure the firewall.\n3. Deploy the container.";

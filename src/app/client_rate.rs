@@ -1,4 +1,4 @@
-//! How often one token, or one network, may send something. Users are whoever the client says they are; these are not.
+//! How often one token, or one network, may send something. A client can invent user ids, but not these.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;

@@ -166,7 +166,7 @@ pub async fn run() -> Exit {
     }
 }
 
-/// A write beyond the limit of the size of files (`ulimit -f`, `LimitFSIZE`) kills the process by SIGXFSZ unless somebody
+/// A write beyond the limit of the size of files (`ulimit -f`, `LimitFSIZE`) kills the process by SIGXFSZ unless the process
 /// listens for the signal. With a listener, which may be dropped, the write fails with an error.
 fn ignore_file_size_signal() -> std::io::Result<tokio::signal::unix::Signal> {
     const SIGXFSZ: i32 = 25;

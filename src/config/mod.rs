@@ -92,7 +92,7 @@ pub struct Config {
     pub warnings: Vec<Problem>,
     /// Where the config is from: a path, or "built-in NAME".
     pub source: String,
-    /// Of a config that nobody named: why it was taken.
+    /// Of a config that was not named: why it was taken.
     pub notice: Option<String>,
     /// Fingerprint of the config file and of the resolved model ids; no secret goes into it.
     pub hash: String,

@@ -29,7 +29,7 @@ pub(super) struct Source {
     pub text: String,
     /// For people: a path, or "built-in NAME".
     pub shown: String,
-    /// Of a config that nobody named: why it was taken, and what else there is.
+    /// Of a config that was not named: why it was taken, and what else there is.
     pub notice: Option<String>,
 }
 

@@ -42,7 +42,7 @@ impl Unsent {
         let Some(bytes) = response.body().size_hint().exact().filter(|bytes| *bytes >= MIN_COUNTED) else {
             return response;
         };
-        // An answer that is longer than the whole budget waits for nobody and uses all of it.
+        // An answer that is longer than the whole budget waits for no other answer and uses all of it.
         let permits = usize::try_from(bytes.div_ceil(1024)).unwrap_or(usize::MAX).min(self.permits);
         let permit = u32::try_from(permits).ok().and_then(|n| Arc::clone(&self.budget).try_acquire_many_owned(n).ok());
         let (parts, body) = response.into_parts();

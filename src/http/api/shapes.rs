@@ -62,7 +62,7 @@ pub(in crate::http) fn audit(_: &mut SchemaGenerator) -> Schema {
         (
             "disagreements",
             disagreements,
-            "By the engine and by the master. Texts and unit ids of discarded outputs are withheld.",
+            "By the engine and by the master. Texts and unit ids of discarded outputs are left out.",
         ),
         ("coverage", object.clone(), "The parts of the request, and whether each is covered."),
         (

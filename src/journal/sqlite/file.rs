@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::journal::Error;
 
-/// Nobody but the owner reads or writes.
+/// Only the owner reads and writes.
 const PRIVATE_FILE: u32 = 0o600;
 const PRIVATE_FOLDER: u32 = 0o700;
 
@@ -57,7 +57,7 @@ pub(super) fn make_private_folder(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Takes the rights of others. What belongs to somebody else stays as it is.
+/// Removes the rights of group and others. A file of another owner stays as it is.
 fn make_private(path: &Path, mode: u32) {
     let Ok(meta) = std::fs::metadata(path) else { return };
     if meta.mode() & 0o777 & !mode != 0

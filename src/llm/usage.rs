@@ -1,5 +1,5 @@
 //! Token counts as providers report them: a count that is missing, negative or broken makes the whole usage unknown. One
-//! that is too large to be true is taken at the end of the scale: it is a bill, and nobody may overlook it. Before it is
+//! that is too large to be true is taken at the end of the scale: it is a bill, and it must be seen. Before it is
 //! booked, it is bounded by what its request can have cost.
 
 use serde_json::Value;

@@ -285,6 +285,8 @@ async fn judge(
         outputs: outputs(panel, answers.latest, &families),
         first_round: answers.first.map(|first| outputs(panel, first, &families)).unwrap_or_default(),
         reviews: reviews.iter().collect(),
+        cross_checks: &[],
+        resolutions: &[],
     };
     let judgement = score::judge(&panel, &score::Policy::from(&house.policy));
     match run.record(Event::Scored(Box::new(Scored { round, judgement }))).await? {

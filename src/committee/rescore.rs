@@ -154,6 +154,8 @@ impl Tape<'_> {
             outputs: read(&self.latest),
             first_round: self.first.as_ref().map(read).unwrap_or_default(),
             reviews: reviews.iter().collect(),
+            cross_checks: &[],
+            resolutions: &[],
         };
         score::judge(&panel, &score::Policy::from(policy))
     }

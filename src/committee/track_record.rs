@@ -202,7 +202,15 @@ impl TrackRecord {
             let first_round = first.as_ref().map(outputs).unwrap_or_default();
             let seated = |name: &str| panel.iter().any(|agent| agent.as_str() == name);
             let reviews = reviews.iter().filter(|review| seated(review.reviewer.as_str())).collect();
-            let panel = score::Panel { message: &message, task_type, outputs: outputs(&latest), first_round, reviews };
+            let panel = score::Panel {
+                message: &message,
+                task_type,
+                outputs: outputs(&latest),
+                first_round,
+                reviews,
+                cross_checks: &[],
+                resolutions: &[],
+            };
             let judgement = score::judge(&panel, &score::Policy::from(policy));
             let leading = judgement.answer_groups.first();
             (settle(policy, &judgement, draft).gate(), leading.map(|group| group.answer.clone()))

@@ -88,7 +88,7 @@ impl<'a> Withheld<'a> {
             // Who kept the same answer gave it too, if in other words.
             let kept = group.agents.iter().any(|agent| self.is_kept(agent));
             let answer = if kept { group.answer.clone() } else { WITHHELD.to_owned() };
-            json!(AnswerGroup { answer, agents: group.agents.clone() })
+            json!(AnswerGroup { answer, ..group.clone() })
         };
         judgement.answer_groups.iter().map(told).collect()
     }
@@ -205,12 +205,17 @@ mod tests {
             positions,
         };
         Judgement {
+            cross_checked: false,
             scores: vec![score("solver", Status::Valid), score("critic", Status::Discard)],
             disagreements: vec![
                 disagreement("days", vec![both, alone]),
                 disagreement("SECRETLY", vec![position("31", &["solver"]), position("30", &["critic"])]),
             ],
-            answer_groups: vec![AnswerGroup { answer: "SECRETLY 30".into(), agents: vec!["critic".into()] }],
+            answer_groups: vec![AnswerGroup {
+                answer: "SECRETLY 30".into(),
+                agents: vec!["critic".into()],
+                conflict_penalty: None,
+            }],
             base_score: 0.8,
             conflict_penalty: 0.0,
             coverage_bonus: 0.0,

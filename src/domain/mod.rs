@@ -7,6 +7,7 @@ mod clarification;
 mod command;
 mod confidence;
 mod estimate;
+mod evidence;
 mod ids;
 mod model;
 mod money;
@@ -27,6 +28,9 @@ pub use clarification::{Clarification, OPTION_LETTERS, is_question_mark};
 pub use command::{ActionGate, ActionMode, CommandName, RunKind};
 pub use confidence::{Confidence, Gate, Terms};
 pub use estimate::{Estimate, EstimateStep, Pert, Unit as TimeUnit};
+pub use evidence::{
+    Basis, ClaimVerdict, Conduct, ConductKind, CrossCheck, Decision, Holds, PartAnswered, Resolution, Tag, UnitRef,
+};
 pub use ids::{RunId, fingerprint};
 pub use model::{BilledTokens, Effort, LongContext, Price, Rate, Settings, Takes, Traits, is_same_model, undated};
 pub use money::Usd;

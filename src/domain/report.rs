@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Agent;
+use super::evidence::known_tags;
+use super::{Agent, Tag};
 
 /// One claim that stands by itself, so that claims of several agents can be aligned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -16,8 +17,10 @@ pub struct Unit {
     pub topic: String,
     /// The claim itself, one or two sentences.
     pub text: String,
-    /// Free labels such as "fact", "figure", "command", "risk".
-    pub tags: Vec<String>,
+    /// "answer" for the one unit that is the bare final answer, "key" for claims that the answer stands or falls with, and
+    /// what the claim rests on.
+    #[serde(deserialize_with = "known_tags")]
+    pub tags: Vec<Tag>,
 }
 
 /// An agent's report: strict JSON on the wire (SPEC 3, 4). The doc comments go into the schema that the model sees.

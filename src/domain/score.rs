@@ -161,12 +161,15 @@ pub struct Disagreement {
 }
 
 /// Agents that gave the same final answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AnswerGroup {
     /// The answer in its normal form.
     pub answer: String,
     pub agents: Vec<String>,
+    /// The penalty of c_final for a reply that gives this answer; absent in journals of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflict_penalty: Option<f64>,
 }
 
 /// What the engine says of a panel.
@@ -183,6 +186,9 @@ pub struct Judgement {
     pub conflict_penalty: f64,
     /// Measured from the share of the request's parts that VALID outputs cover, 0 to the policy's most.
     pub coverage_bonus: f64,
+    /// Whether a cross-check took part in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cross_checked: bool,
     /// The parts of the request, and for each whether it is covered.
     pub parts: Vec<String>,
     pub covered: Vec<bool>,

@@ -75,6 +75,7 @@ fn scored(round: u8, agent: Agent, status: Status) -> Event {
     };
     let score = Score { agent: agent.as_str().into(), axes, cred: 0.8, status };
     let judgement = Judgement {
+        cross_checked: false,
         scores: vec![score],
         disagreements: vec![],
         answer_groups: vec![],

@@ -54,6 +54,7 @@ pub(super) fn named_groups(readings: &[Reading<'_>], groups: &[Vec<usize>]) -> V
         .map(|members| AnswerGroup {
             answer: group_label(readings, members),
             agents: agents(readings, members.iter().copied()),
+            conflict_penalty: None,
         })
         .collect()
 }

@@ -34,6 +34,8 @@ fn judged(message: &str, reports: &[AgentReport], change: impl Fn(&mut Output<'_
             outputs: outputs.collect(),
             first_round: vec![],
             reviews: vec![],
+            cross_checks: &[],
+            resolutions: &[],
         },
         &Policy::default(),
     )

@@ -58,7 +58,8 @@ pub use recorded::{Error as RecordError, Record, Scored, parse as parse_record};
 pub use screen::{Flag, FlagKind, Screening, screen};
 
 use crate::domain::{
-    AgentReport, Axes, Calibration, Obtained, Review, ReviewWeights, Score, Status, TaskType, Thresholds,
+    AgentReport, Axes, Calibration, CrossCheck, Obtained, Resolution, Review, ReviewWeights, Score, Status, TaskType,
+    Thresholds,
 };
 use disagree::Comparison;
 use limit::Limit;
@@ -92,6 +93,10 @@ pub struct Panel<'a> {
     pub first_round: Vec<Output<'a>>,
     /// What agents found of contested claims that the latest outputs still make.
     pub reviews: Vec<&'a Review>,
+    /// What the cross-check calls found: none, one, or two of which the second saw everything in reverse order.
+    pub cross_checks: &'a [CrossCheck],
+    /// What agents decided on their own contested claims in later rounds.
+    pub resolutions: &'a [Resolution],
 }
 
 /// The part of the config that scoring depends on.
@@ -190,12 +195,19 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
         base_score: base_score(&scores, policy),
         conflict_penalty: penalty,
         coverage_bonus: bonus,
+        cross_checked: !panel.cross_checks.is_empty(),
         answer_groups: disagree::named_groups(&readings, &comparison.groups),
         disagreements: comparison.disagreements,
         scores,
         parts: request.parts,
         covered,
     }
+}
+
+/// The group of answers that means the same as `answer`, by its place; `None` if there is none.
+pub fn answer_group(groups: &[AnswerGroup], answer: &str) -> Option<usize> {
+    let wanted = normal::normalise(answer)?;
+    groups.iter().position(|group| normal::normalise(&group.answer).is_some_and(|known| known.same(&wanted)))
 }
 
 /// Whether two reports answer a request alike; also where the earlier one has no final answer to compare.

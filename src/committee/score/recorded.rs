@@ -123,6 +123,8 @@ impl Record {
             outputs: latest.into_iter().map(Recorded::output).collect(),
             first_round: first.iter().map(Recorded::output).collect(),
             reviews: vec![],
+            cross_checks: &[],
+            resolutions: &[],
         };
         Scored::new(&self.id, judge(&panel, policy))
     }

@@ -43,7 +43,18 @@ fn output<'a>(report: &'a AgentReport, obtained: Obtained) -> Output<'a> {
 
 fn judged(message: &str, reports: &[AgentReport], obtained: Obtained) -> Judgement {
     let outputs = reports.iter().map(|report| output(report, obtained)).collect();
-    judge(&Panel { message, task_type: None, outputs, first_round: vec![], reviews: vec![] }, &Policy::default())
+    judge(
+        &Panel {
+            message,
+            task_type: None,
+            outputs,
+            first_round: vec![],
+            reviews: vec![],
+            cross_checks: &[],
+            resolutions: &[],
+        },
+        &Policy::default(),
+    )
 }
 
 fn prose(message: &str, texts: &[&str]) -> Judgement {
@@ -81,7 +92,11 @@ fn three_short_plain_texts_that_agree_pass_the_gate_without_the_bonus() {
     assert!(judgement.base_score >= 0.70, "{} {:#?}", judgement.base_score, judgement.scores);
     assert_eq!(
         judgement.answer_groups,
-        [AnswerGroup { answer: "paris".into(), agents: vec!["solver".into(), "critic".into(), "verifier".into()] }]
+        [AnswerGroup {
+            answer: "paris".into(),
+            agents: vec!["solver".into(), "critic".into(), "verifier".into()],
+            conflict_penalty: None
+        }]
     );
     let fluffy = prose(
         CAPITAL,
@@ -226,6 +241,8 @@ fn weights_move_base_score_and_severity() {
         outputs: reports.iter().map(|report| output(report, Obtained::Text)).collect(),
         first_round: vec![],
         reviews: vec![],
+        cross_checks: &[],
+        resolutions: &[],
     };
     assert_eq!(judge(&panel, &policy).disagreements[0].severity, 0.25);
     assert_eq!(base_score(&[], &policy), 0.0);
@@ -256,6 +273,8 @@ fn reviewed(message: &str, texts: [&str; 3], finding: Option<Finding>, weights: 
         outputs: reports.iter().map(|report| output(report, Obtained::Text)).collect(),
         first_round: vec![],
         reviews: reviews.iter().collect(),
+        cross_checks: &[],
+        resolutions: &[],
     };
     judge(&panel, &Policy { review: weights.clone(), ..Policy::default() }).scores.remove(0)
 }

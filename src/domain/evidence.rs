@@ -1,0 +1,248 @@
+//! Typed evidence (SPEC 3, 5): the tags of an agent's units, what the cross-check finds of key claims, and what agents
+//! concede in later rounds.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// What a unit is, and what it rests on: the closed vocabulary of `units[].tags`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Tag {
+    /// The unit's text is the bare final answer: a figure, a name, a choice, yes or no.
+    Answer,
+    /// The answer stands or falls with this claim.
+    Key,
+    /// It follows from a calculation that the reasoning shows.
+    Calculated,
+    /// It was run, tried or measured.
+    Tested,
+    /// A named source says so.
+    Sourced,
+    /// The request says so.
+    Given,
+    /// It is remembered, and nothing else supports it.
+    Memory,
+}
+
+impl Tag {
+    pub const ALL: [Tag; 7] =
+        [Tag::Answer, Tag::Key, Tag::Calculated, Tag::Tested, Tag::Sourced, Tag::Given, Tag::Memory];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Tag::Answer => "answer",
+            Tag::Key => "key",
+            Tag::Calculated => "calculated",
+            Tag::Tested => "tested",
+            Tag::Sourced => "sourced",
+            Tag::Given => "given",
+            Tag::Memory => "memory",
+        }
+    }
+}
+
+impl FromStr for Tag {
+    type Err = ();
+
+    fn from_str(s: &str) -> Result<Self, ()> {
+        Tag::ALL.into_iter().find(|tag| tag.as_str() == s).ok_or(())
+    }
+}
+
+/// Reads tags; a word outside the vocabulary is dropped, because stored journals have the free words of earlier versions.
+///
+/// # Errors
+/// When it is not a list of strings.
+pub(super) fn known_tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Tag>, D::Error> {
+    let words = Vec::<String>::deserialize(deserializer)?;
+    Ok(words.iter().filter_map(|word| word.trim().to_lowercase().parse().ok()).collect())
+}
+
+/// A unit of an agent's report, written "solver:u1".
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnitRef {
+    pub agent: String,
+    pub unit: String,
+}
+
+impl UnitRef {
+    pub fn new(agent: &str, unit: &str) -> Self {
+        Self { agent: agent.to_owned(), unit: unit.to_owned() }
+    }
+}
+
+impl fmt::Display for UnitRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.agent, self.unit)
+    }
+}
+
+impl FromStr for UnitRef {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        let (agent, unit) =
+            s.rsplit_once(':').ok_or_else(|| format!("{s:?} does not name a unit as \"agent:unit\""))?;
+        Ok(Self::new(agent.trim(), unit.trim()))
+    }
+}
+
+impl Serialize for UnitRef {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for UnitRef {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Whether a claim holds, as far as the cross-check can tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Holds {
+    Yes,
+    No,
+    #[default]
+    Unknown,
+}
+
+impl Holds {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Holds::Yes => "yes",
+            Holds::No => "no",
+            Holds::Unknown => "unknown",
+        }
+    }
+}
+
+/// What a verdict rests on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    Calculation,
+    Test,
+    Source,
+    /// The wording of the request.
+    Given,
+    #[default]
+    Memory,
+}
+
+impl Basis {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Basis::Calculation => "calculation",
+            Basis::Test => "test",
+            Basis::Source => "source",
+            Basis::Given => "given",
+            Basis::Memory => "memory",
+        }
+    }
+}
+
+/// What the cross-check found of one key claim.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClaimVerdict {
+    pub claim: UnitRef,
+    /// Agents whose reports support it, each as "critic" or with the unit that does, "critic:u2".
+    #[serde(default)]
+    pub supported_by: Vec<String>,
+    #[serde(default)]
+    pub contradicted_by: Vec<String>,
+    #[serde(default)]
+    pub holds: Holds,
+    #[serde(default)]
+    pub by: Basis,
+    /// The calculation, fact or wording that decides it; empty if there is none, and then the verdict counts half.
+    #[serde(default)]
+    pub evidence: String,
+}
+
+/// A part of the request, and the agents whose reports answer it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PartAnswered {
+    pub part: String,
+    #[serde(default)]
+    pub answered_by: Vec<String>,
+}
+
+/// Why a report does not count as an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ConductKind {
+    /// It declines the request.
+    Declines,
+    /// It lacks what it needs to answer, and says so.
+    Lacks,
+    /// It tries to steer whoever reads it.
+    Steers,
+}
+
+impl ConductKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ConductKind::Declines => "declines",
+            ConductKind::Lacks => "lacks",
+            ConductKind::Steers => "steers",
+        }
+    }
+}
+
+/// A report that does not count as an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conduct {
+    pub agent: String,
+    pub kind: ConductKind,
+    #[serde(default)]
+    pub why: String,
+}
+
+/// What one cross-check call found, with agents by name: unknown claims and agents are dropped before.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CrossCheck {
+    #[serde(default)]
+    pub claims: Vec<ClaimVerdict>,
+    /// Groups of agents whose final answers mean the same though they are written differently.
+    #[serde(default)]
+    pub same_answers: Vec<Vec<String>>,
+    #[serde(default)]
+    pub parts: Vec<PartAnswered>,
+    #[serde(default)]
+    pub conduct: Vec<Conduct>,
+}
+
+/// An agent's decision in a later round on one of its own contested claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    Keep,
+    Concede,
+}
+
+/// What an agent decided on one of its own contested claims, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resolution {
+    /// The agent's own unit.
+    pub claim: UnitRef,
+    pub decision: Decision,
+    pub by: Basis,
+    pub evidence: String,
+}
+
+impl Resolution {
+    /// Whether the agent gave the claim up for a reason that it names.
+    pub fn concedes(&self) -> bool {
+        self.decision == Decision::Concede && !self.evidence.trim().is_empty()
+    }
+}

@@ -7,12 +7,12 @@
 use conclave::act::commands::{Action, Facts, execute};
 use conclave::act::dice::Expression;
 use conclave::act::phrases::{self, Reading};
-use conclave::committee::score::{self, Output, Panel, Policy, report_from_text};
 use conclave::config::{self, Env};
 use conclave::domain::{AgentReport, Obtained, RunId};
 use conclave::journal::{self, Archive, Entry};
 use conclave::llm::structured;
 use conclave::llm::{StreamEvent, StreamReader};
+use conclave::scoring::{self as score, Output, Panel, Policy, report_from_text};
 use conclave::{app, http};
 
 /// A target's name, which is also its corpus's folder, and its function.
@@ -151,15 +151,8 @@ pub fn score_text(data: &[u8]) {
         family: None,
     };
     let outputs = vec![output("solver", &reports[0]), output("critic", &reports[1])];
-    let panel = Panel {
-        message,
-        task_type: None,
-        first_round: outputs.clone(),
-        outputs,
-        reviews: vec![],
-        cross_checks: &[],
-        resolutions: &[],
-    };
+    let panel =
+        Panel { message, task_type: None, first_round: outputs.clone(), outputs, cross_checks: &[], resolutions: &[] };
     let judgement = score::judge(&panel, &Policy::default());
     for score in &judgement.scores {
         assert!((0.0..=1.0).contains(&score.cred), "{}", score.cred);

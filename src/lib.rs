@@ -9,3 +9,5 @@ pub mod domain;
 pub mod http;
 pub mod journal;
 pub mod llm;
+pub mod scoring;
+pub mod text;

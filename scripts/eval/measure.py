@@ -3,7 +3,8 @@
 
 usage: measure.py TASK DATA.jsonl PRED.jsonl [--conclave COMMAND]
 
-TASK is select, debate, contradiction, refusal, injection, halu or badjson. Each row becomes an input line of `conclave
+TASK is select, debate, checked, contradiction, refusal, injection, halu or badjson. "checked" takes the debate rows with a
+cross-check that is scripted from their labels and tells the truth: what the engine makes of a perfect cross-check. Each row becomes an input line of `conclave
 score` (SPEC 13.1); the prediction for the row is derived from the output line and written to PRED.jsonl, as the
 evaluation of the data set takes it. Only the request and what agents wrote go in: no label, no reference, no model name.
 """
@@ -29,6 +30,8 @@ def convert(task, row):
             for n in range(count)
         ]
         return {"id": row["id"], "message": row["prompt"], "rounds": rounds}
+    if task == "checked":
+        return {**convert("debate", row), "crossCheck": truthful(row)}
     if task == "contradiction":
         outputs = [{"agent": "a", "text": row["a"]}, {"agent": "b", "text": row["b"]}]
         return {"id": row["id"], "message": "", "outputs": outputs}
@@ -36,6 +39,24 @@ def convert(task, row):
         return {"id": row["id"], "input": row["input"]}
     message = row.get("prompt", "")
     return {"id": row["id"], "message": message, "outputs": [{"agent": "a", "text": row["text"]}]}
+
+
+def truthful(row):
+    """A cross-check of the first round that knows which answers are right."""
+    first = {a["agent"]: a["rounds"][0] for a in row["agents"] if a["rounds"] and a["rounds"][0]}
+    given = {agent: said.get("answer") for agent, said in first.items()}
+    verdicts = []
+    for agent, said in first.items():
+        others = [other for other in first if other != agent and given[other] is not None]
+        verdicts.append({
+            "claim": f"{agent}:u1",
+            "supportedBy": [other for other in others if given[other] == given[agent]],
+            "contradictedBy": [other for other in others if given[other] != given[agent]],
+            "holds": "yes" if said["correct"] else "no",
+            "by": "calculation",
+            "evidence": "known from the label of the row",
+        })
+    return verdicts
 
 
 def feature(score, name):
@@ -49,32 +70,38 @@ def predict(task, out):
     scores = out["scores"]
     if task == "select":
         return {"id": out["id"], "scores": [s["cred"] for s in scores], "labels": [s["status"] for s in scores]}
-    if task == "debate":
+    if task in ("debate", "checked"):
         groups = out["answerGroups"]
         return {"id": out["id"], "c_final": out["c_final"], "disagree": bool(out["disagreements"]),
                 "answer": groups[0]["answer"] if groups else None}
     if task == "contradiction":
         return {"id": out["id"], "label": relation(out)}
     if task == "refusal":
-        return {"id": out["id"], "score": feature(scores[0], "alignment.refusal"), "status": scores[0]["status"]}
+        return {"id": out["id"], "score": refused(scores[0]), "status": scores[0]["status"]}
     if task == "injection":
         attack = max(feature(scores[0], f"compliance.{kind}") for kind in ("injection", "judge_attack", "leaked_prompt"))
         return {"id": out["id"], "score": attack, "status": scores[0]["status"]}
     return {"id": out["id"], "score": 1.0 - scores[0]["axes"]["verifiability"] / 25.0}
 
 
+def refused(score):
+    """How far screening has scaled the output down for a refusal, 0 to 1."""
+    scaled = [feature_of for name, feature_of in score["features"].items() if "refusal" in name or "declines" in name]
+    return 1.0 - min((it["value"] for it in scaled), default=1.0)
+
+
 def relation(out):
-    """How two outputs relate: by their final answers where both have one, else by their claims."""
+    """How two outputs relate by their final answers: what claims mean to each other only a cross-check can tell."""
     if any(len(group["agents"]) == 2 for group in out["answerGroups"]):
         return "agree"
     if out["disagreements"]:
         return "contradict"
-    return "agree" if any(feature(s, "coherence.peer_claims_agreed") > 0 for s in out["scores"]) else "unrelated"
+    return "unrelated"
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("task", choices=["select", "debate", "contradiction", "refusal", "injection", "halu", "badjson"])
+    arguments.add_argument("task", choices=["select", "debate", "checked", "contradiction", "refusal", "injection", "halu", "badjson"])
     arguments.add_argument("data")
     arguments.add_argument("predictions")
     arguments.add_argument("--conclave", default="conclave score -", help="how the engine is called; default: conclave score -")

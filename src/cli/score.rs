@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use super::exit::{Exit, fail};
 use super::terminal::say;
-use crate::committee::score;
 use crate::config::{self, Env};
 use crate::llm::structured::extract_any;
+use crate::scoring as score;
 
 #[derive(Debug, Args)]
 pub(super) struct ScoreArguments {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::committee::score::family;
 use crate::config::Config;
 use crate::domain::{Agent, Role};
+use crate::scoring::family;
 
 /// The models with their roles, on one line; a verifier of another family than the solver is pointed out.
 pub(super) fn line(config: &Config) -> String {

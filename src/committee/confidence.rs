@@ -3,6 +3,20 @@
 use crate::config::Policy;
 use crate::domain::{Confidence, Judgement, Terms};
 use crate::journal::Draft;
+use crate::scoring;
+
+impl From<&Policy> for scoring::Policy {
+    fn from(policy: &Policy) -> Self {
+        Self {
+            thresholds: policy.thresholds,
+            weights: policy.role_weights.iter().map(|(agent, weight)| (agent.as_str().to_owned(), *weight)).collect(),
+            max_conflict_penalty: policy.max_conflict_penalty,
+            max_coverage_bonus: policy.max_coverage_bonus,
+            ask_threshold: policy.ask_user_threshold,
+            calibration: policy.calibration.clone(),
+        }
+    }
+}
 
 /// Whether the threshold is out of reach even with the largest bonus that may be applied and the least penalty: then no
 /// synthesis is bought (SPEC 6).

@@ -14,7 +14,7 @@ use super::hedge::{Hedge, Missing};
 use super::prompts::{Rendered, set, unquoted};
 use super::revise::{self, Revision};
 use super::table::Table;
-use super::{Committee, Failure, reuse, review, score, trim};
+use super::{Committee, Failure, reuse, review, trim};
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Obtained, Plan, Position, Review, Role, Status, Usd};
 use crate::journal::{
@@ -22,6 +22,7 @@ use crate::journal::{
     agent_key, scored_key,
 };
 use crate::llm::Image;
+use crate::scoring as score;
 
 /// Shares of its first tokens that an agent may write in a later round, the largest that can be paid for all.
 const SHARES: [f64; 5] = [1.0, 0.85, 0.7, 0.6, LEAST_SHARE];
@@ -278,13 +279,11 @@ async fn judge(
         .collect();
     families.extend(families_of(run.events().iter()));
     let message = case.full_text();
-    let reviews = review::standing(run.events().iter());
     let panel = score::Panel {
         message: &message,
         task_type: Some(plan.task_type),
         outputs: outputs(panel, answers.latest, &families),
         first_round: answers.first.map(|first| outputs(panel, first, &families)).unwrap_or_default(),
-        reviews: reviews.iter().collect(),
         cross_checks: &[],
         resolutions: &[],
     };
@@ -472,7 +471,7 @@ impl Table<'_> {
                 .await?
                 .map(|typed| handed(typed.map(|revision| (revision.report, revision.revises)))),
             (OutputForm::Text, _) => buy_text(self.run, self.house, ask).await?.map(|typed| {
-                let report = score::report_from_text(agent.as_str(), &unquoted(&typed.value));
+                let report = score::report_from_text(agent.as_str(), &self.case.full_text(), &unquoted(&typed.value));
                 handed(Typed { obtained: Obtained::Text, ..typed.map(|_| (report, vec![])) })
             }),
         })

@@ -29,7 +29,6 @@ mod rescore;
 mod reuse;
 mod review;
 mod revise;
-pub mod score;
 mod sections;
 mod stand_in;
 mod steps;

@@ -9,10 +9,11 @@ use super::case::lineage;
 use super::confidence::{out_of_reach, settle};
 use super::contested::contested;
 use super::deliberate::{families_of, outputs};
-use super::{review, score};
+use super::review;
 use crate::config::Policy;
 use crate::domain::{Agent, Confidence, Gate, Judgement, Review, RunId, Status};
 use crate::journal::{AgentOutcome, Entry, Event, Planned, Synthesized, Trimmed, views};
+use crate::scoring as score;
 
 /// What a policy makes of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -153,7 +154,6 @@ impl Tape<'_> {
             task_type: self.planned.map(|planned| planned.plan.task_type),
             outputs: read(&self.latest),
             first_round: self.first.as_ref().map(read).unwrap_or_default(),
-            reviews: reviews.iter().collect(),
             cross_checks: &[],
             resolutions: &[],
         };

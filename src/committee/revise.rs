@@ -10,9 +10,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use super::contested::Claim;
-use super::score;
 use crate::domain::{AgentReport, Obtained, Unit};
 use crate::journal::{Revised, RevisionReason};
+use crate::scoring as score;
 
 /// Words that a reason adds to what the positions say, at the least.
 const LEAST_WORDS: usize = 3;

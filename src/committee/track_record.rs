@@ -8,10 +8,10 @@ use super::case::lineage;
 use super::confidence::settle;
 use super::deliberate::outputs;
 use super::rescore::families;
-use super::{review, score};
 use crate::config::Policy;
 use crate::domain::{Agent, Gate, Judgement, Outcome, Role, RunId, Status, Usd};
 use crate::journal::{AgentOutcome, CallResult, Ending, Entry, Event, Synthesized, Trimmed, views};
+use crate::scoring as score;
 
 /// Bins of the reliability diagram over [0, 1].
 const BINS: usize = 10;
@@ -196,18 +196,14 @@ impl TrackRecord {
         let (first, latest) = standing(&events);
         let families = families(entries, ancestors);
         let draft = synthesized.and_then(|s| s.draft.as_ref());
-        let reviews = review::standing(events.iter().copied());
         let reply_of = |panel: &[Agent]| -> (Gate, Option<String>) {
             let outputs = |outcomes| outputs(panel, outcomes, &families);
             let first_round = first.as_ref().map(outputs).unwrap_or_default();
-            let seated = |name: &str| panel.iter().any(|agent| agent.as_str() == name);
-            let reviews = reviews.iter().filter(|review| seated(review.reviewer.as_str())).collect();
             let panel = score::Panel {
                 message: &message,
                 task_type,
                 outputs: outputs(&latest),
                 first_round,
-                reviews,
                 cross_checks: &[],
                 resolutions: &[],
             };

@@ -47,7 +47,7 @@ impl Check<'_> {
             ask_user_threshold: p.ask_user_threshold.unwrap_or(0.70),
             thresholds,
             llm_confidence_ceiling: p.llm_confidence_ceiling.unwrap_or(0.8),
-            max_conflict_penalty: p.max_conflict_penalty.unwrap_or(0.30),
+            max_conflict_penalty: p.max_conflict_penalty.unwrap_or(0.60),
             max_coverage_bonus: p.max_coverage_bonus.unwrap_or(0.10),
             calibration: p.calibration.clone(),
             review: p.review.clone(),

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The weights, in log odds per unit of each feature, of a logistic regression on recorded committees. What each feature
-/// measures stands at the head of the engine's `support`; how the weights were got, in `docs/scoring.md`.
+/// The weights, in log odds per unit of each feature, of a logistic regression on recorded committees. What each feature measures
+/// stands in the engine's `terms`; how the weights were fitted, and their error, in `docs/scoring.md`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Calibration {
@@ -14,49 +14,32 @@ pub struct Calibration {
     pub prompts: u32,
     #[schemars(range(min = -20.0, max = 20.0))]
     pub intercept: f64,
+    /// Of the log odds of the independent voices for the answer against the others.
     #[schemars(range(min = -20.0, max = 20.0))]
     pub support: f64,
-    #[schemars(range(min = -20.0, max = 20.0))]
-    pub spread: f64,
-    #[schemars(range(min = -20.0, max = 20.0))]
-    pub moved: f64,
-    #[schemars(range(min = -20.0, max = 20.0))]
-    pub disputed: f64,
-    #[schemars(range(min = -20.0, max = 20.0))]
-    pub hedged: f64,
+    /// Of the recomputed last step, -1 to 1.
     #[schemars(range(min = -20.0, max = 20.0))]
     pub checked: f64,
-    #[schemars(range(min = -20.0, max = 20.0))]
-    pub miscalculated: f64,
-    #[schemars(range(min = -20.0, max = 20.0))]
-    pub notation: f64,
-    #[schemars(range(min = -20.0, max = 20.0))]
-    pub argued: f64,
-    #[schemars(range(min = -20.0, max = 20.0))]
-    pub minority: f64,
-    /// What a vote counts beside another one of the same model family. A caution, not a fit.
+    /// Of the cross-check's verdict on the answer, -1 to 1. A setting and not a fit: the recorded committees had none.
+    #[schemars(range(min = 0.0, max = 20.0))]
+    pub cross_check: f64,
+    /// How alike members of one model family err, 0 to 1: `n` of them are `n / (1 + (n - 1) * familyCorrelation)` voices. A
+    /// setting and not a fit.
     #[schemars(range(min = 0.0, max = 1.0))]
-    pub same_family_vote: f64,
+    pub family_correlation: f64,
 }
 
 impl Default for Calibration {
     fn default() -> Self {
         Self {
             fitted_on: "2026-11-22".to_owned(),
-            rows: 583,
-            prompts: 416,
-            intercept: 1.171,
-            support: 0.371,
-            spread: -1.354,
-            moved: -0.274,
-            disputed: -0.263,
-            hedged: -0.776,
-            checked: 1.17,
-            miscalculated: -0.613,
-            notation: -0.723,
-            argued: -0.143,
-            minority: -0.684,
-            same_family_vote: 0.5,
+            rows: 0,
+            prompts: 0,
+            intercept: -0.4,
+            support: 1.2,
+            checked: 0.8,
+            cross_check: 2.5,
+            family_correlation: 0.25,
         }
     }
 }

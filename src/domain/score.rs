@@ -76,6 +76,17 @@ impl Axes {
         .into_iter()
     }
 
+    /// The axes, each changed.
+    pub fn map(self, change: impl Fn(Axis, AxisScore) -> AxisScore) -> Self {
+        Self {
+            coherence: change(Axis::Coherence, self.coherence),
+            alignment: change(Axis::Alignment, self.alignment),
+            verifiability: change(Axis::Verifiability, self.verifiability),
+            signal_density: change(Axis::SignalDensity, self.signal_density),
+            compliance: change(Axis::Compliance, self.compliance),
+        }
+    }
+
     /// `Cred = sum of the axes / 125`, in [0, 1] (SPEC 5), to twelve decimals: what adding in another order leaves behind
     /// ranks nobody.
     pub fn cred(&self) -> f64 {

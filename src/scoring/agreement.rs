@@ -1,0 +1,213 @@
+//! Final answers compared: groups that mean the same, and how many independent voices stand behind each.
+
+use std::collections::BTreeMap;
+
+use super::claims::Claim;
+use super::normal::Answer;
+use super::reading::Reading;
+use crate::domain::{Calibration, CrossCheck, Resolution};
+
+/// Agents with the same final answer. Agents are named by their place in the panel.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Group {
+    /// The shortest way in which a member wrote the answer.
+    pub label: String,
+    /// The agents whose latest answer it is.
+    pub members: Vec<usize>,
+    /// The agents whose vote it has: their first answer, or a later one that they can prove.
+    pub voters: Vec<usize>,
+    /// Independent voices among the voters.
+    pub voices: f64,
+    /// Mean over the members of what recomputing their last steps gave, -1 to 1.
+    pub checked: f64,
+    /// Mean verdict of the cross-check on the members' answers, -1 to 1.
+    pub verdict: f64,
+}
+
+/// How the answers of a panel stand to each other.
+#[derive(Debug, Default)]
+pub(super) struct Agreement {
+    /// The leading group first.
+    pub groups: Vec<Group>,
+    /// Whether most of the outputs that count give one final answer.
+    pub one_answer: bool,
+    /// Outputs that count.
+    pub counting: usize,
+}
+
+impl Agreement {
+    pub fn of(&self, agent: usize) -> Option<&Group> {
+        self.groups.iter().find(|group| group.members.contains(&agent))
+    }
+
+    pub fn voices(&self) -> f64 {
+        self.groups.iter().map(|group| group.voices).sum()
+    }
+}
+
+/// Compares the latest answers of a panel. `first` are the answers of round 1, in their own order; empty if there was no other.
+pub(super) fn compare(
+    latest: &[Reading<'_>],
+    first: &[Reading<'_>],
+    calls: &[CrossCheck],
+    claims: &[Claim<'_>],
+    resolutions: &[Resolution],
+    calibration: &Calibration,
+) -> Agreement {
+    let counting = latest.iter().filter(|reading| reading.counts()).count();
+    // Both rounds share the groups: each answer is a node, and equal answers are joined.
+    let nodes = nodes(latest, first);
+    let told = |a: &Node<'_>, b: &Node<'_>| {
+        // The cross-check compared the answers of round 1.
+        let compared = first.is_empty() || a.in_first && b.in_first;
+        let both = |call: &CrossCheck| {
+            let has = |group: &Vec<String>, agent: &str| group.iter().any(|name| name == agent);
+            call.same_answers.iter().any(|group| has(group, a.agent) && has(group, b.agent))
+        };
+        compared && !calls.is_empty() && calls.iter().all(both)
+    };
+    let answered = latest.iter().filter(|now| now.counts() && answer_of(now, first).is_some()).count();
+    let joined = |a: &Node<'_>, b: &Node<'_>| a.answer.same(b.answer) || told(a, b);
+    let name = |at: usize| latest.get(at).map_or("", Reading::agent);
+    let components = components(&nodes, joined);
+    let mut groups: Vec<Group> = Vec::new();
+    for component in &components {
+        let here: Vec<&Node<'_>> = component.iter().filter_map(|at| nodes.get(*at)).collect();
+        let members: Vec<usize> = here.iter().filter(|node| !node.in_first).map(|node| node.at).collect();
+        let voters = voters(&here, &members, latest, first, resolutions);
+        let labels = here.iter().map(|node| node.answer.label());
+        let label = labels.min_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b))).unwrap_or_default();
+        let mean = |value: &dyn Fn(usize) -> f64| {
+            if members.is_empty() {
+                0.0
+            } else {
+                members.iter().map(|at| value(*at)).sum::<f64>() / members.len() as f64
+            }
+        };
+        // What was found of an answer in round 1 goes for all that give it now.
+        let judged = here.iter().filter(|node| node.in_first || first.is_empty());
+        let verdicts: Vec<f64> = judged
+            .filter_map(|node| claims.iter().find(|claim| claim.is_answer && name(claim.agent) == node.agent))
+            .map(|claim| claim.verdict)
+            .collect();
+        groups.push(Group {
+            label,
+            voices: voices(&voters, latest, calibration),
+            checked: mean(&|at| latest.get(at).map_or(0.0, |reading| reading.path.verdict())),
+            verdict: if verdicts.is_empty() { 0.0 } else { verdicts.iter().sum::<f64>() / verdicts.len() as f64 },
+            members,
+            voters,
+        });
+    }
+    // Who conceded has no answer of his own left to be led by.
+    groups.retain(|group| !group.members.is_empty() || group.voices > 0.0);
+    groups.sort_by(|a, b| {
+        let refuted = |group: &Group| group.members.is_empty() || group.verdict < -0.25;
+        let weight =
+            |group: &Group| -> f64 { group.members.iter().filter_map(|at| latest.get(*at)).map(|r| r.weight).sum() };
+        refuted(a)
+            .cmp(&refuted(b))
+            .then(b.voices.total_cmp(&a.voices))
+            .then(weight(b).total_cmp(&weight(a)))
+            .then(b.checked.total_cmp(&a.checked))
+            .then_with(|| a.label.cmp(&b.label))
+    });
+    Agreement { groups, one_answer: answered > 0 && 2 * answered > counting, counting }
+}
+
+/// An answer of one agent in one round.
+struct Node<'a> {
+    in_first: bool,
+    /// The agent's place among the readings of its round.
+    at: usize,
+    agent: &'a str,
+    answer: &'a Answer,
+}
+
+/// What an agent answers: an agent that gives no answer now keeps its first.
+fn answer_of<'a>(now: &'a Reading<'_>, first: &'a [Reading<'_>]) -> Option<&'a Answer> {
+    let earlier = || first.iter().find(|then| then.agent() == now.agent() && then.counts());
+    now.answer.as_ref().or_else(|| earlier()?.answer.as_ref())
+}
+
+/// The answers of both rounds that can be compared. Where some say yes or no, an
+/// answer that says neither is no vote for or against.
+fn nodes<'a>(latest: &'a [Reading<'_>], first: &'a [Reading<'_>]) -> Vec<Node<'a>> {
+    let mut nodes = Vec::new();
+    for (at, now) in latest.iter().enumerate().filter(|(_, now)| now.counts()) {
+        nodes.extend(answer_of(now, first).map(|answer| Node { in_first: false, at, agent: now.agent(), answer }));
+    }
+    for (at, then) in first.iter().enumerate().filter(|(_, then)| then.counts()) {
+        nodes.extend(then.answer.as_ref().map(|answer| Node { in_first: true, at, agent: then.agent(), answer }));
+    }
+    if nodes.iter().any(|node| matches!(node.answer, Answer::YesNo(_))) {
+        nodes.retain(|node| !matches!(node.answer, Answer::Words { .. }));
+    }
+    nodes
+}
+
+/// Connected components of the nodes, so that the order of the panel changes nothing.
+fn components<T>(nodes: &[T], joined: impl Fn(&T, &T) -> bool) -> Vec<Vec<usize>> {
+    let mut out: Vec<Vec<usize>> = Vec::new();
+    for (at, node) in nodes.iter().enumerate() {
+        let touches =
+            |group: &Vec<usize>| group.iter().any(|other| nodes.get(*other).is_some_and(|other| joined(node, other)));
+        let (near, mut rest): (Vec<_>, Vec<_>) = out.into_iter().partition(touches);
+        let mut merged: Vec<usize> = near.into_iter().flatten().collect();
+        merged.push(at);
+        merged.sort_unstable();
+        rest.push(merged);
+        out = rest;
+    }
+    out
+}
+
+/// The agents whose vote a group has. A vote is the answer of round 1; an agent that moved takes its vote along only with a
+/// proof: a concession with evidence, or a last step that holds for an answer that was given in round 1. Moving by itself adds no support, because agents conform.
+fn voters(
+    here: &[&Node<'_>],
+    members: &[usize],
+    latest: &[Reading<'_>],
+    first: &[Reading<'_>],
+    resolutions: &[Resolution],
+) -> Vec<usize> {
+    let voted_here = |at: usize| {
+        let Some(name) = latest.get(at).map(Reading::agent) else { return false };
+        here.iter().any(|node| node.in_first && node.agent == name)
+    };
+    let had_vote = |at: usize| {
+        let name = latest.get(at).map(Reading::agent);
+        first.iter().any(|reading| Some(reading.agent()) == name && reading.counts() && reading.answer.is_some())
+    };
+    let known = here.iter().any(|node| node.in_first);
+    let proves = |at: usize| {
+        latest.get(at).is_some_and(|reading| {
+            known && reading.path.last == Some(true)
+                || resolutions.iter().any(|r| r.concedes() && r.claim.agent == reading.agent())
+        })
+    };
+    let every = 0..latest.len();
+    every
+        .filter(|at| match (had_vote(*at), members.contains(at), voted_here(*at)) {
+            (false, member, _) => member,
+            (true, true, true) => true,
+            (true, true, false) => proves(*at),
+            (true, false, true) => !proves(*at),
+            (true, false, false) => false,
+        })
+        .collect()
+}
+
+/// Independent voices: `n / (1 + (n - 1) rho)` for the `n` voters of one model family (SPEC 5).
+fn voices(voters: &[usize], latest: &[Reading<'_>], calibration: &Calibration) -> f64 {
+    let mut families: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut alone = 0.0;
+    for reading in voters.iter().filter_map(|at| latest.get(*at)) {
+        match reading.output.family {
+            Some(family) => *families.entry(family).or_default() += 1,
+            None => alone += 1.0,
+        }
+    }
+    let rho = calibration.family_correlation.clamp(0.0, 1.0);
+    alone + families.values().map(|n| *n as f64 / (1.0 + (*n as f64 - 1.0) * rho)).sum::<f64>()
+}

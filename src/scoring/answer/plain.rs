@@ -1,0 +1,265 @@
+//! The final answer of a plain text, which has no fields: what it marks, a letter of the request's options, a verdict at its
+//! head, the result of its last calculation, or a text that is nothing but an answer. Words of a language stand in
+//! `data/answer_markers.tsv` and `data/verdict_words.tsv`.
+
+use std::sync::LazyLock;
+
+use super::normal::{Answer, normalise, undress};
+use super::options::{Options, letter_of};
+use crate::text::{MAX_BYTES, clip, count_words, read_markdown, sentences, words};
+
+/// A text of at most so many words is its own answer.
+const MAX_BARE_WORDS: usize = 6;
+/// An announced answer follows its noun within so many bytes.
+const MAX_GAP_BYTES: usize = 60;
+
+/// The bare final answer as the text writes it; `None` if it marks none.
+pub(in crate::scoring) fn final_answer(text: &str, options: &Options) -> Option<String> {
+    let text = clip(text, MAX_BYTES).trim();
+    let found = boxed(text)
+        .map(|inside| lettered(inside, options).map(bracketed).or_else(|| pick(inside)).unwrap_or(inside.to_owned()))
+        .or_else(|| chosen(text, options))
+        .or_else(|| announced(text))
+        .or_else(|| verdict(text))
+        .or_else(|| calculated(text))
+        .or_else(|| bare(text));
+    found.map(|raw| raw.trim().to_owned()).filter(|raw| !raw.is_empty())
+}
+
+/// What stands in the last `\boxed{...}`, braces inside counted.
+fn boxed(text: &str) -> Option<&str> {
+    let start = text.rfind("boxed{")? + "boxed{".len();
+    let rest = text.get(start..)?;
+    let mut depth = 1;
+    for (at, c) in rest.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return rest.get(..at);
+        }
+    }
+    None
+}
+
+/// The letter of an option: announced, alone on the last line or at its head, or the only one in brackets in the last sentence.
+/// Where the options are not known, only a letter in brackets is one.
+fn chosen(text: &str, options: &Options) -> Option<String> {
+    let only = |sentence: &str| {
+        let found: Vec<char> = options.letters().filter(|letter| sentence.contains(&format!("({letter})"))).collect();
+        if let [only] = found.as_slice() { Some(*only) } else { None }
+    };
+    let announced = || announcements(text).find_map(|rest| letter_of(rest, options).or_else(|| only(rest)));
+    let line = |line: Option<&str>| letter_of(line?, options);
+    let last = sentences(text).pop()?;
+    let letter = announced().or_else(|| line(text.lines().next_back())).or_else(|| only(last));
+    letter.or_else(|| line(text.lines().next())).map(bracketed)
+}
+
+/// The letter in a box, where no brackets are needed.
+fn lettered(inside: &str, options: &Options) -> Option<char> {
+    letter_of(inside, options).or_else(|| letter_of(&format!("({})", undress(inside)), options))
+}
+
+fn bracketed(letter: char) -> String {
+    format!("({letter})")
+}
+
+struct Marker {
+    noun: &'static str,
+    verbs: Vec<&'static str>,
+}
+
+static MARKERS: LazyLock<Vec<Marker>> = LazyLock::new(|| {
+    let rows = include_str!("../data/answer_markers.tsv").lines().filter(|line| !line.starts_with('#'));
+    let read = |line: &'static str| {
+        let mut fields = line.split('\t').skip(1);
+        Some(Marker { noun: fields.next()?, verbs: fields.next()?.split(',').collect() })
+    };
+    rows.filter_map(read).collect()
+});
+
+/// What follows each announcement of an answer up to the end of its sentence, the last one first.
+fn announcements(text: &str) -> impl Iterator<Item = &str> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let own = line.trim().trim_start_matches("**");
+        let hashes = own.strip_prefix("####").or_else(|| own.strip_prefix("A:"));
+        let rests: Vec<&str> = match hashes {
+            Some(rest) => vec![rest],
+            None => sentences_of(line).filter_map(announced_in).collect(),
+        };
+        for rest in rests {
+            let said = rest.trim().trim_matches(['*', ':', ' ']);
+            let next = || lines.get(at + 1..)?.iter().map(|line| line.trim()).find(|line| !line.is_empty());
+            found.extend(if said.is_empty() { next() } else { Some(rest.trim()) });
+        }
+    }
+    found.into_iter().rev()
+}
+
+fn sentences_of(line: &str) -> impl Iterator<Item = &str> {
+    sentences(line).into_iter()
+}
+
+/// What follows the noun and its verb, colon or equals sign.
+fn announced_in(sentence: &str) -> Option<&str> {
+    let lower = sentence.to_lowercase();
+    if lower.len() != sentence.len() {
+        return None;
+    }
+    MARKERS.iter().find_map(|marker| {
+        let start = lower.rmatch_indices(marker.noun).map(|(at, _)| at).find(|at| begins_word(&lower, *at))?;
+        let behind = start + marker.noun.len();
+        let window = clip(lower.get(behind..)?, MAX_GAP_BYTES);
+        let signs = [":", "="].iter().filter_map(|sign| Some(window.find(sign)? + sign.len()));
+        let verbs = marker.verbs.iter().filter_map(|verb| Some(whole_word(window, verb)? + verb.len()));
+        let end = signs.chain(verbs).min()?;
+        let rest = sentence.get(behind + end..)?;
+        // "The answer is: 8".
+        Some(rest.trim_start().strip_prefix(':').unwrap_or(rest))
+    })
+}
+
+fn begins_word(text: &str, at: usize) -> bool {
+    let before = text.get(..at).and_then(|head| head.chars().next_back());
+    before.is_none_or(|c| !c.is_alphabetic() || !c.is_ascii() && !c.is_lowercase())
+}
+
+/// The place of a verb that stands as a word of its own; in scripts without spaces, anywhere.
+fn whole_word(text: &str, word: &str) -> Option<usize> {
+    let spaced = word.chars().all(|c| c.is_alphabetic() && (c.is_lowercase() || c.is_uppercase()) || c == ' ');
+    let ends = |at: usize| text.get(at + word.len()..).is_none_or(|rest| !rest.starts_with(char::is_alphabetic));
+    let starts = |at: usize| text.get(..at).is_none_or(|head| !head.ends_with(char::is_alphabetic));
+    text.match_indices(word).map(|(at, _)| at).find(|at| !spaced || ends(*at) && starts(*at))
+}
+
+fn announced(text: &str) -> Option<String> {
+    announcements(text).find_map(pick)
+}
+
+/// The bare answer at the head of a sentence: all of it, the clause before the first break, or its only figure.
+fn pick(rest: &str) -> Option<String> {
+    let text = undress(rest);
+    let is_value = |text: &str| normalise(text).is_some_and(|answer| !matches!(answer, Answer::Words { .. }));
+    let after_equals = text.rsplit_once('=').map(|(_, value)| value.trim());
+    let breaks = [", ", "; ", " (", " – ", " — ", " - "];
+    let clause = breaks.iter().filter_map(|sign| text.find(sign)).min().and_then(|at| text.get(..at));
+    let candidates = [after_equals, Some(text.as_str()), clause];
+    if let Some(value) = candidates.into_iter().flatten().find(|text| is_value(text)) {
+        return Some(value.to_owned());
+    }
+    let figures: Vec<&str> =
+        text.split_whitespace().filter(|word| word.contains(|c: char| c.is_ascii_digit())).collect();
+    if let [figure] = figures.as_slice() {
+        return Some(undress(figure)).filter(|figure| is_value(figure));
+    }
+    let short = clause.unwrap_or(&text);
+    (figures.is_empty() && (1..=MAX_BARE_WORDS).contains(&count_words(short))).then(|| short.to_owned())
+}
+
+/// A yes or a no with which the text begins.
+fn verdict(text: &str) -> Option<String> {
+    let first = sentences(text).first().copied()?;
+    let head = undress(first);
+    super::normal::yes_no(&head)?;
+    words(&head).into_iter().next()
+}
+
+/// The result behind the last equals sign, where the text ends on it: the last sentence with a figure has it too.
+fn calculated(text: &str) -> Option<String> {
+    let prose = read_markdown(text).prose;
+    let (_, behind) = prose.rsplit_once(['=', '≈'])?;
+    let line = behind.lines().next()?.trim();
+    let value = line
+        .split(['$', ';', '≈'])
+        .next()?
+        .split(". ")
+        .next()?
+        .split(", ")
+        .next()?
+        .trim_end_matches(['.', '\\', ')', ' ']);
+    let value = undress(value);
+    let head = value.split_whitespace().next().map(undress);
+    let is_value = |text: &str| {
+        text.contains(|c: char| c.is_ascii_digit())
+            && normalise(text).is_some_and(|answer| !matches!(answer, Answer::Words { .. }))
+    };
+    let result = [Some(value), head].into_iter().flatten().find(|text| is_value(text))?;
+    let last = sentences(&prose).into_iter().rev().find(|sentence| sentence.contains(|c: char| c.is_ascii_digit()))?;
+    (last.contains(&result)).then_some(result)
+}
+
+/// A text that is nothing but an answer.
+fn bare(text: &str) -> Option<String> {
+    let one_line = text.lines().filter(|line| !line.trim().is_empty()).count() == 1;
+    let short = (1..=MAX_BARE_WORDS).contains(&count_words(text)) && sentences(text).len() <= 1;
+    (one_line && short && !text.ends_with(['?', '？', ':'])).then(|| undress(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Option<String> {
+        final_answer(text, &Options::read("How many are there?"))
+    }
+
+    #[test]
+    fn the_last_announced_answer_counts_and_is_cut_at_its_sentence() {
+        for text in [
+            "The answer is 61. March has 31 days and April has 30.",
+            "Die Antwort lautet 61.",
+            "Das Ergebnis ist 61, weil März 31 Tage hat.",
+            "La réponse est 61.",
+            "La respuesta es: 61.",
+            "答えは61です。",
+            "31 + 30 = 61",
+            r"So it is \boxed{61} days.",
+            "First 31, then 30.\n#### 61",
+            "First 31, then 30.\nA: 61",
+            "**Final answer:**\n\n61",
+            "The answer is 61 days because 31 + 30 makes it.",
+            "61",
+        ] {
+            let answer = found(text).and_then(|raw| normalise(&raw)).map(|answer| answer.label());
+            assert!(answer.as_deref().is_some_and(|label| label.starts_with("61")), "{text}: {answer:?}");
+        }
+    }
+
+    #[test]
+    fn verdicts_and_names_are_found_in_several_languages() {
+        for (text, expected) in [
+            ("Yes, it is.", "yes"),
+            ("Nein, das stimmt nicht, denn 91 ist 7 mal 13.", "nein"),
+            ("Oui.", "oui"),
+            ("Canberra", "Canberra"),
+            ("The answer is Paris.", "Paris"),
+        ] {
+            assert_eq!(found(text).as_deref(), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_letter_of_an_option_is_found() {
+        let options = Options::read("What is it?\n(A) red\n(B) dark green\n(C) blue");
+        for text in ["(B)", "B", "B) dark green", "The answer is (B) dark green.", "It is green, so (B).", r"\boxed{B}"]
+        {
+            assert_eq!(final_answer(text, &options).as_deref(), Some("(B)"), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_explanation_has_no_final_answer() {
+        for text in [
+            "DNS maps names to addresses. It has 13 root servers. Caches keep what they were told.",
+            "Run 3 replicas behind a load balancer, and keep 2 backups elsewhere.",
+            "Which database do you mean?",
+        ] {
+            assert_eq!(found(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The five axes, each the sum of a base and named features. The bases add up to 60 of 125 points, below tauSoft: an output
+//! becomes VALID by what it earns. "Peers" are the other agents and the cross-check; all else comes from the text itself.
+//!
+//! | axis | feature | value | points |
+//! | --- | --- | --- | --- |
+//! | Coherence | `base` | | 12 |
+//! | | `false_equations` | stated equations that do not hold | -4 each, at most -8 |
+//! | | `peer_answer` | share of the other voices with the same final answer | -10 to +9 |
+//! | | `support`, `checked`, `cross_check` | what the terms of c_final read of its final answer (`terms`) | 0 |
+//! | | `claims_supported` | share of key claims that another agent supports, as the cross-check says | -3 to +6 |
+//! | | `claims_contradicted` | share of key claims that another agent contradicts | 0 to -10 |
+//! | | `shared_figures` | share of its figures that the request or another agent has too | -2 to +3 |
+//! | Alignment | `base` | | 12 |
+//! | | `parts` | share of the request's parts that it answers, as the cross-check says | -6 to +13 |
+//! | | `on_topic` | without a cross-check: word pairs shared with the request and the other agents | 0 to +8 |
+//! | | `final_answer` | 1 if it gives the final answer that the request has, else 0 | -4 or +5 |
+//! | Verifiability | `base` | | 8 |
+//! | | `basis` | mean over key claims of what they rest on: 1 more than memory, -1 a calculation that fails | -3 to +5 |
+//! | | `steps_hold` | equations on the way to the answer that hold | +3 each, at most +6 |
+//! | | `steps_fail` | equations on that way that do not | -6 each, at most -12 |
+//! | | `claims_hold` | mean verdict of the cross-check on key claims, -1 to 1 | -10 to +8 |
+//! | | `code_parses` | code blocks that their language's parser takes | +3 each, at most +6 |
+//! | | `code_broken` | code blocks that it does not | -6 each, at most -12 |
+//! | | `bad_dates` | dates that no calendar has, or with the wrong day of the week | -3 each, at most -6 |
+//! | SignalDensity | `base` | | 12 |
+//! | | `novelty` | share of word pairs that were not there before | 0 to +11 |
+//! | | `copied` | share of its runs of six words that stand in the request | 0 to -12 |
+//! | Compliance | `base` | | 16 |
+//! | | `schema` | 1 clean, 0.7 extracted, 0.5 plain text as configured, 0 repaired | 0 to +9 |
+//! | | `truncated`, `wrong_role` | 1 if so | -5, -4 |
+//! | | `several_answers` | units tagged `answer` beyond the first | -3 |
+//! | | `unit_ids` | units without an id of their own | -1 each, at most -4 |
+//! | | `leaked_prompt`, `injection`, `judge_attack` | how sure screening is | to -8, -12, -16 |
+
+mod tally;
+
+use std::collections::BTreeSet;
+
+use super::agreement::Agreement;
+use super::checks::{FlagKind, Soundness};
+use super::claims::Claim;
+use super::reading::{Reading, Request};
+use super::terms;
+use crate::domain::{Axes, Axis, Obtained, Tag};
+use crate::text::{ratio, share_in};
+use tally::{Tally, ramp};
+
+/// What the whole panel knows of an output.
+pub(super) struct Context<'a> {
+    pub request: &'a Request,
+    pub readings: &'a [Reading<'a>],
+    pub agreement: &'a Agreement,
+    pub claims: &'a [Claim<'a>],
+    pub cross_checked: bool,
+    /// For each part of the request the agents that answer it.
+    pub parts: &'a [BTreeSet<usize>],
+}
+
+/// The axes of the output at a place of the panel.
+pub(super) fn measure(at: usize, reading: &Reading<'_>, context: &Context<'_>) -> Axes {
+    let own: Vec<&Claim<'_>> = context.claims.iter().filter(|claim| claim.agent == at && !claim.dropped).collect();
+    Axes {
+        coherence: coherence(at, reading, &own, context).finish(),
+        alignment: alignment(at, reading, context).finish(),
+        verifiability: verifiability(reading, &own).finish(),
+        signal_density: density(reading, context.request).finish(),
+        compliance: compliance(reading).finish(),
+    }
+}
+
+fn coherence(at: usize, reading: &Reading<'_>, own: &[&Claim<'_>], context: &Context<'_>) -> Tally {
+    let mut tally = Tally::new(Axis::Coherence, 12.0);
+    let wrong = (reading.path.wrong + reading.path.stray) as f64;
+    tally.add("false_equations", wrong, -(4.0 * wrong).min(8.0));
+    if !reading.counts() {
+        return tally;
+    }
+    let others = |group: &super::agreement::Group| group.members.iter().filter(|m| **m != at).count();
+    let answered: usize = context.agreement.groups.iter().map(others).sum();
+    if context.agreement.one_answer && answered > 0 && reading.answer.is_some() {
+        let share = ratio(context.agreement.of(at).map_or(0, others), answered);
+        tally.add_from_peers("peer_answer", share, -10.0 + 19.0 * share);
+    }
+    if let Some(group) = context.agreement.of(at).filter(|_| context.agreement.one_answer) {
+        tally.note("support", terms::support(group, context.agreement));
+        tally.note("checked", group.checked);
+        tally.note("cross_check", group.verdict);
+    }
+    if !own.is_empty() {
+        let supported = ratio(own.iter().filter(|claim| !claim.supported_by.is_empty()).count(), own.len());
+        tally.add_from_peers("claims_supported", supported, -3.0 + 9.0 * supported);
+        let contradicted = ratio(own.iter().filter(|claim| claim.is_contested()).count(), own.len());
+        tally.add_from_peers("claims_contradicted", contradicted, -10.0 * contradicted);
+    }
+    let mut known = context.request.figures.clone();
+    known.extend(peers(at, context).flat_map(|peer| peer.figures.iter().cloned()));
+    if peers(at, context).next().is_some()
+        && let Some(share) = share_in(&reading.figures, &known)
+    {
+        tally.add_from_peers("shared_figures", share, -2.0 + 5.0 * share);
+    }
+    tally
+}
+
+fn peers<'a>(at: usize, context: &Context<'a>) -> impl Iterator<Item = &'a Reading<'a>> {
+    context.readings.iter().enumerate().filter(move |(n, peer)| *n != at && peer.counts()).map(|(_, peer)| peer)
+}
+
+/// As much of the shorter text's word pairs as texts about one thing share.
+const ON_TOPIC: f64 = 0.06;
+
+fn alignment(at: usize, reading: &Reading<'_>, context: &Context<'_>) -> Tally {
+    let mut tally = Tally::new(Axis::Alignment, 12.0);
+    if context.cross_checked && !context.parts.is_empty() {
+        let share = ratio(context.parts.iter().filter(|part| part.contains(&at)).count(), context.parts.len());
+        tally.add_from_peers("parts", share, -6.0 + 19.0 * share);
+    } else {
+        let shared = |other: &BTreeSet<u64>| {
+            ratio(reading.pairs.intersection(other).count(), reading.pairs.len().min(other.len()))
+        };
+        let with_peers = peers(at, context).map(|peer| shared(&peer.pairs)).fold(0.0, f64::max);
+        let most = with_peers.max(shared(&context.request.pairs));
+        tally.add_from_peers("on_topic", most, 8.0 * ramp(most, 0.0, ON_TOPIC));
+    }
+    if context.agreement.one_answer {
+        let gives = reading.answer.is_some();
+        tally.add("final_answer", f64::from(u8::from(gives)), if gives { 5.0 } else { -4.0 });
+    }
+    tally
+}
+
+fn verifiability(reading: &Reading<'_>, own: &[&Claim<'_>]) -> Tally {
+    let mut tally = Tally::new(Axis::Verifiability, 8.0);
+    let path = reading.path;
+    let bases: Vec<f64> = reading.key_units().filter_map(|unit| basis(&unit.tags, path.verdict())).collect();
+    if !bases.is_empty() {
+        let mean = bases.iter().sum::<f64>() / bases.len() as f64;
+        tally.add("basis", mean, if mean < 0.0 { 3.0 * mean } else { 5.0 * mean });
+    }
+    let mut up_to = |name: &str, count: usize, each: f64, most: f64| {
+        let points = each * count as f64;
+        tally.add(name, count as f64, if each < 0.0 { points.max(most) } else { points.min(most) });
+    };
+    let code = |wanted: Soundness| reading.code.iter().filter(|found| **found == wanted).count();
+    up_to("steps_hold", if path.wrong > 0 { 0 } else { path.right }, 3.0, 6.0);
+    up_to("steps_fail", path.wrong, -6.0, -12.0);
+    up_to("code_parses", code(Soundness::Parsed), 3.0, 6.0);
+    up_to("code_broken", code(Soundness::Broken), -6.0, -12.0);
+    up_to("bad_dates", reading.bad_dates, -3.0, -6.0);
+    if !own.is_empty() {
+        let mean = own.iter().map(|claim| claim.verdict).sum::<f64>() / own.len() as f64;
+        tally.add_from_peers("claims_hold", mean, if mean < 0.0 { 10.0 * mean } else { 8.0 * mean });
+    }
+    tally
+}
+
+/// What a key claim rests on: 0 for memory, 1 for more, and -1 for a calculation whose steps fail; `None` if it does not say.
+fn basis(tags: &[Tag], steps: f64) -> Option<f64> {
+    let has = |tag: Tag| tags.contains(&tag);
+    if has(Tag::Calculated) && steps < 0.0 {
+        return Some(-1.0);
+    }
+    if has(Tag::Calculated) || has(Tag::Tested) || has(Tag::Sourced) || has(Tag::Given) {
+        return Some(1.0);
+    }
+    has(Tag::Memory).then_some(0.0)
+}
+
+fn density(reading: &Reading<'_>, request: &Request) -> Tally {
+    let mut tally = Tally::new(Axis::SignalDensity, 12.0);
+    let novel = ratio(reading.pairs.len(), reading.words.len().saturating_sub(1));
+    // A text of a word or two has nothing to repeat.
+    let novel = if reading.words.len() < 3 { 1.0 } else { novel };
+    tally.add("novelty", novel, 11.0 * ramp(novel, 0.25, 0.6));
+    let known: BTreeSet<&[String]> = request.words.windows(6).collect();
+    let runs = reading.words.len().saturating_sub(5);
+    let copied = ratio(reading.words.windows(6).filter(|run| known.contains(run)).count(), runs);
+    tally.add("copied", copied, -12.0 * ramp(copied, 0.2, 0.8));
+    tally
+}
+
+fn compliance(reading: &Reading<'_>) -> Tally {
+    let mut tally = Tally::new(Axis::Compliance, 16.0);
+    let (output, units) = (reading.output, &reading.output.report.units);
+    let schema = match output.obtained {
+        Obtained::Clean => 1.0,
+        Obtained::Extracted => 0.7,
+        Obtained::Text => 0.5,
+        Obtained::Repaired => 0.0,
+    };
+    tally.add("schema", schema, 9.0 * schema);
+    if output.truncated {
+        tally.add("truncated", 1.0, -5.0);
+    }
+    if !output.role_matches {
+        tally.add("wrong_role", 1.0, -4.0);
+    }
+    let answers = units.iter().filter(|unit| unit.tags.contains(&Tag::Answer)).count().saturating_sub(1) as f64;
+    tally.add("several_answers", answers, -(3.0 * answers).min(3.0));
+    let mut seen = BTreeSet::new();
+    let bad = units.iter().filter(|unit| unit.id.trim().is_empty() || !seen.insert(unit.id.as_str())).count() as f64;
+    tally.add("unit_ids", bad, -bad.min(4.0));
+    for (kind, most) in [(FlagKind::LeakedPrompt, -8.0), (FlagKind::Injection, -12.0), (FlagKind::JudgeAttack, -16.0)] {
+        let weight = reading.screening.weight(kind);
+        tally.add(kind.as_str(), weight, most * weight);
+    }
+    tally
+}

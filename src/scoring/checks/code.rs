@@ -1,0 +1,415 @@
+//! Code blocks, held against the parser of their language: what parses can be relied on a little more, what cannot parse
+//! is wrong whatever it says. A snippet that is no whole text of its language (an ellipsis, a diff, a template, a
+//! session, pseudo-code) is never held to be broken.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use saphyr_parser::Parser as Yaml;
+use sqlparser::dialect::{Dialect, GenericDialect, MsSqlDialect, MySqlDialect, PostgreSqlDialect, SQLiteDialect};
+
+use super::grammar::{Grammar, MAX_CODE, Parse, parse};
+use crate::scoring::pattern::pattern;
+use crate::text::Block;
+
+/// What is known of a code block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::scoring) enum Soundness {
+    /// Its language's parser takes it.
+    Parsed,
+    /// Its language's parser does not take it; or its brackets do not pair, where there is no parser.
+    Broken,
+    /// Nothing can be said: no parser, a fragment, output, or nothing in it.
+    Unknown,
+    /// Nothing can be said, and it took all the steps that there are for a block.
+    Costly,
+}
+
+/// SQL with more words and signs, or deeper brackets, is not parsed: each sign can be a level of the tree that is built
+/// and dropped by recursion, and the work can double with each bracket.
+const MAX_SQL: (usize, usize) = (300, 6);
+/// Events that a YAML text may have.
+const MAX_EVENTS: usize = 20_000;
+
+/// Checks a block by its language; one without a name is guessed, and only Python's guess may find it broken.
+pub(in crate::scoring) fn soundness(block: &Block) -> Soundness {
+    let code = block.code.trim_end();
+    if code.trim().is_empty() || code.len() > MAX_CODE {
+        return Soundness::Unknown;
+    }
+    let found = match block.language.as_str() {
+        "" | "text" | "txt" | "plaintext" | "code" => guessed(code),
+        "output" | "md" | "markdown" | "diff" | "patch" | "latex" | "tex" | "pseudo" | "pseudocode" | "html"
+        | "xml" | "svg" | "log" | "csv" | "http" => Soundness::Unknown,
+        "json" => json(code),
+        "jsonc" | "json5" | "jsonl" | "ndjson" => unless_broken(json(code)),
+        "yaml" | "yml" => yaml(code),
+        "toml" => or_broken(toml::from_str::<toml::Table>(code).is_ok()),
+        "sql" | "mysql" | "postgresql" | "postgres" | "psql" | "sqlite" | "tsql" | "plsql" => sql(code),
+        // The shell grammars at hand crash on hostile text or recurse without a bound.
+        "bash" | "sh" | "shell" | "zsh" | "console" | "shell-session" | "shellsession" | "terminal" => {
+            Soundness::Unknown
+        }
+        "python" | "py" | "python3" | "ipython" => python(code),
+        "pycon" => unless_broken(python(code)),
+        language => match grammar_of(language) {
+            Some(grammar) => of(parse(grammar, code)),
+            None => or_unknown(balanced(code, language)),
+        },
+    };
+    if found == Soundness::Broken && is_fragment(code) { Soundness::Unknown } else { found }
+}
+
+fn grammar_of(language: &str) -> Option<Grammar> {
+    Some(match language {
+        "c" | "h" => Grammar::C,
+        "cpp" | "c++" | "cc" | "cxx" | "hpp" => Grammar::Cpp,
+        "go" | "golang" => Grammar::Go,
+        "java" => Grammar::Java,
+        "rust" | "rs" => Grammar::Rust,
+        "javascript" | "js" | "jsx" | "tsx" | "mjs" | "cjs" | "node" => Grammar::Tsx,
+        "typescript" | "ts" | "mts" => Grammar::TypeScript,
+        _ => return None,
+    })
+}
+
+fn of(parsed: Parse) -> Soundness {
+    match parsed {
+        Parse::Whole => Soundness::Parsed,
+        Parse::Faulty => Soundness::Broken,
+        Parse::Open => Soundness::Unknown,
+        Parse::Costly => Soundness::Costly,
+    }
+}
+
+fn or_broken(parsed: bool) -> Soundness {
+    if parsed { Soundness::Parsed } else { Soundness::Broken }
+}
+
+/// Brackets that pair say little; brackets that do not, enough.
+fn or_unknown(balanced: bool) -> Soundness {
+    if balanced { Soundness::Unknown } else { Soundness::Broken }
+}
+
+/// A form that has no parser of its own may only gain by its nearest relative's.
+fn unless_broken(found: Soundness) -> Soundness {
+    if found == Soundness::Broken { Soundness::Unknown } else { found }
+}
+
+/// Whether a snippet shows that it is no whole text of its language.
+fn is_fragment(code: &str) -> bool {
+    static SIGN: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?im)\.\.\.|…|\{\{|\{%|<%|^(?:@@ |diff --git |--- |\+\+\+ )|<your[^>\n]*>|<[a-z]+(?:[ _-][a-z0-9]+)+>|<[A-Z_]{2,}>|\[your[^\]\n]*\]|^\s*(?://|#|--|/\*)\s*(?:pseudo-?code|rest of|other|existing|your code|same as|omitted|unchanged)|^(?:In|Out)\s?\[\d+\]:",
+        )
+    });
+    let lines: Vec<&str> = code.lines().filter(|line| !line.trim().is_empty()).collect();
+    let changed = |sign: char| lines.iter().filter(|line| line.starts_with(sign)).count();
+    let diff = changed('+') > 0 && changed('-') > 0 && 2 * (changed('+') + changed('-')) >= lines.len();
+    diff || SIGN.is_match(code)
+}
+
+fn json(code: &str) -> Soundness {
+    let whole = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    let lines = || code.lines().filter(|line| !line.trim().is_empty()).all(whole);
+    if whole(code) || lines() {
+        return Soundness::Parsed;
+    }
+    // Members without their braces, or comments: cut out of a file, or of a relaxed kind of JSON.
+    let part = code.trim_end().trim_end_matches(',');
+    if whole(&format!("{{{part}}}")) || whole(&format!("[{part}]")) || code.contains("//") || code.contains("/*") {
+        return Soundness::Unknown;
+    }
+    Soundness::Broken
+}
+
+/// YAML is read as a stream of events: no tree is built, and references are not followed.
+fn yaml(code: &str) -> Soundness {
+    // A tab in the indentation is an error of the text as it is shown, not always of the text.
+    if code.contains('\t') {
+        return Soundness::Unknown;
+    }
+    let mut events = Yaml::new_from_str(code).take(MAX_EVENTS);
+    or_broken(events.all(|event| event.is_ok()))
+}
+
+fn sql(code: &str) -> Soundness {
+    static PROCEDURAL: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?im)\b(?:delimiter|declare|begin|procedure|function|trigger|language|execute|pragma|explain|vacuum|grant|go)\b|^\s*[.\\]\w",
+        )
+    });
+    static STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?is)^\s*(?:--[^\n]*\n\s*)*(?:select|insert|update|delete|create (?:table|index|view)|with)\b")
+    });
+    let depth = code.chars().scan(0usize, |depth, c| {
+        match c {
+            '(' | '[' => *depth += 1,
+            ')' | ']' => *depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        Some(*depth)
+    });
+    let pieces = code.split(|c: char| !c.is_alphanumeric()).count();
+    if pieces > MAX_SQL.0 || depth.max().unwrap_or(0) > MAX_SQL.1 || PROCEDURAL.is_match(code) {
+        return Soundness::Unknown;
+    }
+    let dialects: [&dyn Dialect; 5] =
+        [&GenericDialect {}, &PostgreSqlDialect {}, &MySqlDialect {}, &SQLiteDialect {}, &MsSqlDialect {}];
+    let parsed = dialects.iter().any(|dialect| {
+        sqlparser::parser::Parser::parse_sql(*dialect, code).is_ok_and(|statements| !statements.is_empty())
+    });
+    match (parsed, STATEMENT.is_match(code)) {
+        (true, _) => Soundness::Parsed,
+        (false, true) => Soundness::Broken,
+        // A clause, or a dialect that is not known here.
+        (false, false) => Soundness::Unknown,
+    }
+}
+
+/// Of a session only what was typed is code.
+fn typed<'a>(code: &'a str, prompt: &Regex) -> Option<Vec<&'a str>> {
+    let lines: Vec<&str> = code.lines().filter_map(|line| line.get(prompt.find(line)?.end()..)).collect();
+    (!lines.is_empty()).then_some(lines)
+}
+
+fn python(code: &str) -> Soundness {
+    static PROMPT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*(?:>>>|\.\.\.)(?: |$)"));
+    static MAGIC: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^[ \t]*[%!][A-Za-z][^\n]*$"));
+    if code.trim_start().starts_with(">>>") {
+        return typed(code, &PROMPT).map_or(Soundness::Unknown, |lines| unless_broken(block_of(&lines)));
+    }
+    let code = MAGIC.replace_all(code, "");
+    block_of(&code.lines().collect::<Vec<_>>())
+}
+
+/// Python lines, moved to the margin first: a body is often shown as deep as it stood, and its first line trimmed.
+fn block_of(lines: &[&str]) -> Soundness {
+    let indent = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
+    let full = || lines.iter().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let margin = |skip: usize| full().skip(skip).map(|(_, line)| indent(line)).min().unwrap_or(0);
+    let first = full().next().map_or(0, |(at, _)| at);
+    let moved = |by: usize| {
+        let at_margin = lines.iter().enumerate().map(|(at, line)| {
+            let cut = if at == first { indent(line).min(by) } else { by.min(indent(line)) };
+            line.get(cut..).unwrap_or_default()
+        });
+        at_margin.collect::<Vec<_>>().join("\n") + "\n"
+    };
+    let mut found = of(parse(Grammar::Python, &moved(margin(0))));
+    if found == Soundness::Broken && margin(1) > margin(0) {
+        found = of(parse(Grammar::Python, &moved(margin(1))));
+    }
+    found
+}
+
+/// A block without a language. What parses as what it looks like counts; only what is surely Python can be broken.
+fn guessed(code: &str) -> Soundness {
+    static FIRM: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?m)^\s*(?:def \w+\([^\n]*\)[^\n]*:|class \w+[^\n]*:|from [\w.]+ import \w)\s*|^\s*elif .+:\s*$")
+    });
+    static OTHERS: LazyLock<[(Regex, Grammar); 6]> = LazyLock::new(|| {
+        [
+            (r"(?m)^\s*#include\s*[<\x22]", Grammar::Cpp),
+            (r"(?m)^\s*(?:pub(?:\([a-z]+\))? )?fn \w+|^\s*let (?:mut )?\w+(?:: [\w<>&]+)? = ", Grammar::Rust),
+            (r"(?m)^\s*package \w+\s*$|^\s*func (?:\(\w+ \*?\w+\) )?\w+\(", Grammar::Go),
+            (r"(?m)^\s*public (?:static |final |abstract )*(?:class|interface|void|int|String)\b", Grammar::Java),
+            (r"(?m)^\s*(?:export |async )*function\*? ?\w*\(|^\s*(?:const|let|var) [\w{\[]|=> [{(]", Grammar::Tsx),
+            (
+                r"(?m)^\s*(?:for|while|if|with|try|import|print|return|async def)\b[^\n;{]*(?::\s*$|\)\s*$| \w+\s*$)",
+                Grammar::Python,
+            ),
+        ]
+        .map(|(source, grammar)| (pattern(source), grammar))
+    });
+    if FIRM.is_match(code) && !code.contains(['{', ';']) {
+        return python(code);
+    }
+    if code.trim_start().starts_with(['{', '[']) && json(code) == Soundness::Parsed {
+        return Soundness::Parsed;
+    }
+    let parses = |(sign, grammar): &(Regex, Grammar)| {
+        sign.is_match(code)
+            && match grammar {
+                Grammar::Python => python(code) == Soundness::Parsed,
+                grammar => parse(*grammar, code) == Parse::Whole,
+            }
+    };
+    if OTHERS.iter().any(parses) { Soundness::Parsed } else { Soundness::Unknown }
+}
+
+/// A whole reply that is code without a fence around it, as models answer "write the body of the function"; `None` if
+/// less than two thirds of its lines look like code.
+pub(super) fn bare(text: &str) -> Option<Block> {
+    static LINE: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r#"^\s*(?:#|@|"{3}|'{3}|>>>|def |class |return\b|if |elif |else:|for |while |import |from |with |try:|except|raise |assert |yield |pass\b|break\b|continue\b|print\(|[\w.\[\], '"]+ ?[-+*/|&]?= ?\S|[\w.]+\([^\n]*\)\s*$|[\])}]+\s*$)"#,
+        )
+    });
+    static DOCSTRING: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(?s)"{3}.*?"{3}|'{3}.*?'{3}"#));
+    static CODE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^\s*(?:return\b|def \w+\(|for .+:\s*$|if .+:\s*$)"));
+    let plain = DOCSTRING.replace_all(text, "\"\"\"\"\"\"");
+    let lines: Vec<&str> = plain.lines().filter(|line| !line.trim().is_empty()).collect();
+    let like_code = lines.iter().filter(|line| LINE.is_match(line)).count();
+    (CODE.is_match(&plain) && 3 * like_code >= 2 * lines.len())
+        .then(|| Block { language: "python".to_owned(), code: text.to_owned() })
+}
+
+/// Whether round, square and curly brackets pair, outside strings and comments, in a language without a parser here.
+fn balanced(code: &str, language: &str) -> bool {
+    let hash_comments =
+        matches!(language, "ruby" | "rb" | "r" | "perl" | "dockerfile" | "make" | "makefile" | "elixir");
+    let slash_comments = !hash_comments && !matches!(language, "css" | "lua" | "haskell");
+    let no_single = matches!(language, "haskell" | "lisp" | "clojure" | "ocaml" | "dockerfile" | "make" | "makefile");
+    let mut stack = Vec::new();
+    for line in code.lines() {
+        let mut quote: Option<char> = None;
+        let mut chars = line.chars().peekable();
+        while let Some(c) = chars.next() {
+            if let Some(open) = quote {
+                match c {
+                    '\\' => _ = chars.next(),
+                    c if c == open => quote = None,
+                    _ => {}
+                }
+                continue;
+            }
+            match c {
+                '"' | '`' => quote = Some(c),
+                '\'' if !no_single => quote = Some(c),
+                '#' if hash_comments => break,
+                '/' if slash_comments && chars.peek() == Some(&'/') => break,
+                '-' if matches!(language, "lua" | "haskell") && chars.peek() == Some(&'-') => break,
+                '(' => stack.push(')'),
+                '[' => stack.push(']'),
+                '{' => stack.push('}'),
+                ')' | ']' | '}' if stack.pop() != Some(c) => return false,
+                _ => {}
+            }
+        }
+    }
+    stack.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn found(language: &str, code: &str) -> Soundness {
+        soundness(&Block { language: language.into(), code: code.into() })
+    }
+
+    #[test]
+    fn what_its_language_takes_is_parsed() {
+        for (language, code) in [
+            ("json", r#"{"a": [1, 2]}"#),
+            ("json", "{\"a\": 1}\n{\"a\": 2}\n"),
+            ("yaml", "services:\n  web:\n    image: nginx\n    ports: [\"80:80\"]\n"),
+            ("yaml", "a: 1\n---\nb: *later\n".replace("*later", "2").as_str()),
+            ("toml", "[package]\nname = \"x\"\n"),
+            ("sql", "SELECT name, count(*) FROM t WHERE id = $1 GROUP BY name;"),
+            ("sql", "INSERT INTO t (a, b) VALUES (1, 'x') ON CONFLICT DO NOTHING"),
+            ("python", ">>> f(2)\n4\n>>> for i in x:\n...     print(i)\n"),
+            ("python", "    total = 0\n    for n in items:\n        total += n\n    return total\n"),
+            ("python", "total = 0\n    for n in items:\n        total += n\n    return total\n"),
+            ("python", "%pip install numpy\nimport numpy as np\n"),
+            ("js", "items.map((x) => ({ ...x, done: true }))"),
+            ("", "def f(x):\n    return x + 1\n"),
+            ("", "fn main() { println!(\"hi\"); }"),
+            ("text", "{\"a\": 1}"),
+        ] {
+            assert_eq!(found(language, code), Soundness::Parsed, "{language}: {code}");
+        }
+    }
+
+    #[test]
+    fn what_its_language_refuses_is_broken() {
+        for (language, code) in [
+            ("json", r#"{"a": [1, 2}"#),
+            ("json", "{'a': 1}"),
+            ("yaml", "a: [1, 2\nb: 3\n"),
+            ("yaml", "key: value\n other: - x\n"),
+            ("toml", "name = x y\n"),
+            ("sql", "SELECT name, FROM t WHERE"),
+            ("python", "def f(x)\n    return x\n"),
+            ("", "def f(x):\n    return (x + 1\n"),
+            ("rust", "fn f( {}"),
+            ("kotlin", "fun f() { println(1) "),
+        ] {
+            assert_eq!(found(language, code), Soundness::Broken, "{language}: {code}");
+        }
+    }
+
+    #[test]
+    fn fragments_and_unknown_languages_are_left_alone() {
+        for (language, code) in [
+            ("json", "{ \"a\": 1, ... }"),
+            ("json", "\"scripts\": { \"test\": \"x\" },"),
+            ("json", "{ \"a\": 1, // why\n}"),
+            ("python", "def f(x):\n    ...rest as before...\n  more"),
+            ("python", "def f(:\n    # existing code\n"),
+            ("yaml", "image: {{ .Values.image }}\n  x: {% if a %}\n"),
+            ("sql", "WHERE id IN (1, 2"),
+            ("sql", "CREATE FUNCTION f() RETURNS int AS $$ BEGIN RETURN 1; END $$ LANGUAGE plpgsql"),
+            ("bash", "docker run <image> <command> \"(\""),
+            ("bash", "echo \"hi"),
+            ("console", "$ ls -l\ntotal 0\n$ df -h | sort\nFilesystem  ("),
+            ("rust", "-let x = 1;\n+let x = 2;\n }"),
+            ("kotlin", "fun f() { println(1) }"),
+            ("text", "a ( b"),
+            ("output", "error: ( {"),
+            ("", "Step 1 (do it"),
+            ("diff", "- a(\n+ b"),
+            ("json", ""),
+        ] {
+            assert_eq!(found(language, code), Soundness::Unknown, "{language}: {code}");
+        }
+    }
+
+    #[test]
+    fn a_reply_that_is_nothing_but_code_is_found() {
+        let body = "    \"\"\" Counts it all.\n    What a story.\n    \"\"\"\n    total = 0\n    for n in items:\n        total += n\n    return total";
+        assert!(bare(body).is_some_and(|block| soundness(&block) == Soundness::Parsed));
+        assert!(
+            bare(&body.replace("in items:", "in items")).is_some_and(|block| soundness(&block) == Soundness::Broken)
+        );
+        assert_eq!(bare("Take the list and add it up.\nThen return it to the caller."), None);
+    }
+
+    #[test]
+    fn hostile_blocks_end_soon() {
+        for language in ["json", "yaml", "toml", "sql", "bash", "python", "", "kotlin"] {
+            for piece in
+                ["(", "[", "{", "SELECT (", "a: &a [*a, *a]\n", "- ", "? ", "not ", "CASE WHEN ", "a = [", "'", "|\n "]
+            {
+                found(language, &piece.repeat(MAX_CODE / piece.len()));
+                found(language, &format!("SELECT {}", piece.repeat(6)));
+            }
+        }
+        for piece in
+            ["+1", " not", " - -", " and a", ".a", "::a", " union select 1", " join a", "->a", " is not", "||b"]
+        {
+            found("sql", &format!("SELECT 1{}", piece.repeat(290)));
+            found("sql", &format!("SELECT 1{}", piece.repeat(2_000)));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn any_block_gets_a_verdict(
+            language in prop::sample::select(vec![
+                "", "json", "yaml", "toml", "sql", "bash", "python", "go", "ts", "rust", "c", "cpp", "java", "x"
+            ]),
+            code in "(?s).{0,160}",
+            like in "(SELECT|a|1|[(){}\\[\\]:,'\"&*|>-]|\\n| |\t){0,120}",
+        ) {
+            found(language, &code);
+            prop_assert_eq!(found(language, &like), found(language, &like));
+            bare(&like);
+        }
+    }
+}

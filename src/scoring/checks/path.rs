@@ -1,0 +1,95 @@
+//! Which stated equations lead to the final answer. An equation off that way earns nothing: "2 + 2 = 4" proves no answer.
+
+/// A stated equation: what stands on its left, its stated result, and whether it holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::scoring) struct Step {
+    pub operands: Vec<f64>,
+    pub stated: f64,
+    pub holds: bool,
+}
+
+/// What recomputing the stated equations gave.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::scoring) struct Path {
+    /// Equations on the way to the answer that hold.
+    pub right: usize,
+    /// Equations on the way to the answer that do not.
+    pub wrong: usize,
+    /// False equations elsewhere.
+    pub stray: usize,
+    /// Whether the equation that states the answer itself holds; `None` without one.
+    pub last: Option<bool>,
+}
+
+impl Path {
+    /// 1 if the answer's own last step holds and no step before it fails, -1 if one fails, 0 if none is stated.
+    pub fn verdict(&self) -> f64 {
+        match self.last {
+            _ if self.wrong > 0 => -1.0,
+            Some(true) => 1.0,
+            Some(false) => -1.0,
+            None => 0.0,
+        }
+    }
+}
+
+/// Follows the equations from the answer back to what it was made of. Without a number as the answer all are off its way.
+pub(in crate::scoring) fn path_to(answer: Option<f64>, steps: &[Step]) -> Path {
+    let mut needed: Vec<f64> = answer.into_iter().collect();
+    let mut out = Path::default();
+    for step in steps.iter().rev() {
+        let wanted = needed.iter().position(|value| near(*value, step.stated));
+        match (wanted, step.holds) {
+            (None, true) => {}
+            (None, false) => out.stray += 1,
+            (Some(at), holds) => {
+                if at == 0 {
+                    out.last.get_or_insert(holds);
+                }
+                if holds {
+                    out.right += 1
+                } else {
+                    out.wrong += 1
+                }
+                let new = step.operands.iter().filter(|value| !needed.iter().any(|known| near(*known, **value)));
+                let new: Vec<f64> = new.copied().collect();
+                needed.extend(new);
+            }
+        }
+    }
+    out
+}
+
+/// Equal, or equal once one is rounded to a whole number or cut to two decimals.
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 0.005_f64.max(1e-6 * a.abs().max(b.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(operands: &[f64], stated: f64, holds: bool) -> Step {
+        Step { operands: operands.to_vec(), stated, holds }
+    }
+
+    #[test]
+    fn only_steps_on_the_way_to_the_answer_count() {
+        let steps = [
+            step(&[2.0, 2.0], 4.0, true),
+            step(&[48.0, 0.15], 7.2, true),
+            step(&[1.0, 1.0], 3.0, false),
+            step(&[48.0, 7.2], 55.2, true),
+        ];
+        let path = path_to(Some(55.2), &steps);
+        assert_eq!(path, Path { right: 2, wrong: 0, stray: 1, last: Some(true) });
+        assert_eq!(path_to(Some(9.0), &steps).right, 0);
+        assert_eq!(path_to(None, &steps), Path { stray: 1, ..Path::default() });
+    }
+
+    #[test]
+    fn an_answer_whose_own_last_step_is_false_is_seen() {
+        let path = path_to(Some(244.8), &[step(&[204.0, 1.19], 244.8, false)]);
+        assert_eq!((path.last, path.verdict()), (Some(false), -1.0));
+    }
+}

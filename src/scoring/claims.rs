@@ -1,0 +1,124 @@
+//! What the cross-check found of each claim, with agents by their place in the panel. Two calls that differ leave a claim
+//! unknown; verdicts on unknown claims, and a report's word for its own claims, are dropped.
+
+use std::collections::BTreeSet;
+
+use super::reading::Reading;
+use crate::domain::{Basis, ClaimVerdict, CrossCheck, Holds, Resolution, Tag};
+
+/// What a verdict that rests on memory counts beside one that rests on a check.
+const MEMORY: f64 = 0.7;
+/// What a verdict without evidence counts.
+const NO_EVIDENCE: f64 = 0.5;
+
+/// A claim and what is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Claim<'a> {
+    /// The place of its agent in the panel.
+    pub agent: usize,
+    pub unit: &'a str,
+    pub text: &'a str,
+    pub is_answer: bool,
+    pub supported_by: BTreeSet<usize>,
+    /// Agents that contradict it and have not conceded, each with the id of its own unit if it is named.
+    pub contradicted_by: BTreeSet<(usize, Option<String>)>,
+    /// -1 (it fails) to 1 (it holds).
+    pub verdict: f64,
+    pub evidence: &'a str,
+    /// Its agent gave it up with a reason, or does not state it any more: it counts for the answer that it was about, and no
+    /// longer for the agent.
+    pub dropped: bool,
+}
+
+impl Claim<'_> {
+    /// Whether another agent contradicts it and none of the two has conceded.
+    pub fn is_contested(&self) -> bool {
+        !self.dropped && !self.contradicted_by.is_empty()
+    }
+
+    /// Whether the cross-check itself found that it does not hold.
+    pub fn is_refuted(&self) -> bool {
+        !self.dropped && self.verdict <= -NO_EVIDENCE * MEMORY
+    }
+}
+
+/// The claims of round 1 that were cross-checked, in the order of the panel and of the reports. `latest` is the panel.
+pub(super) fn merge<'a>(
+    readings: &[Reading<'a>],
+    latest: &[Reading<'_>],
+    calls: &'a [CrossCheck],
+    resolutions: &[Resolution],
+) -> Vec<Claim<'a>> {
+    let mut out = Vec::new();
+    for reading in readings.iter().filter(|reading| reading.counts()) {
+        let Some(agent) = latest.iter().position(|now| now.agent() == reading.agent()) else { continue };
+        for unit in reading.key_units() {
+            let about = |call: &'a CrossCheck| {
+                call.claims.iter().find(|v| v.claim.agent == reading.agent() && v.claim.unit == unit.id)
+            };
+            let verdicts: Vec<&ClaimVerdict> = calls.iter().filter_map(about).collect();
+            let Some(first) = verdicts.first() else { continue };
+            let conceded = |who: &str, own: &str| {
+                resolutions.iter().any(|r| r.concedes() && r.claim.agent == who && r.claim.unit == own)
+            };
+            let named = |pick: fn(&ClaimVerdict) -> &Vec<String>| {
+                let each = verdicts.iter().map(|v| places(pick(v), latest, agent)).collect::<Vec<_>>();
+                // Both calls have to say it of an agent, be it of another unit.
+                let mut both = each.first().cloned().unwrap_or_default();
+                both.retain(|(who, _)| each.iter().all(|set| set.iter().any(|(other, _)| other == who)));
+                both
+            };
+            let mut contradicted_by = named(|v| &v.contradicted_by);
+            contradicted_by.retain(|(who, own)| {
+                let name = latest.get(*who).map_or("", Reading::agent);
+                !own.as_deref().is_some_and(|own| conceded(name, own))
+            });
+            let supported_by = named(|v| &v.supported_by).into_iter().map(|(who, _)| who).collect();
+            let agree = verdicts.iter().all(|v| v.holds == first.holds);
+            out.push(Claim {
+                agent,
+                unit: &unit.id,
+                text: &unit.text,
+                is_answer: unit.tags.contains(&Tag::Answer),
+                supported_by,
+                contradicted_by,
+                verdict: if agree {
+                    verdicts.iter().map(|v| value(v)).sum::<f64>() / verdicts.len() as f64
+                } else {
+                    0.0
+                },
+                evidence: &first.evidence,
+                dropped: conceded(reading.agent(), &unit.id) || !states(latest.get(agent), &unit.text),
+            });
+        }
+    }
+    out
+}
+
+/// Whether a report still has a unit of that text.
+fn states(reading: Option<&Reading<'_>>, text: &str) -> bool {
+    reading.is_some_and(|reading| reading.output.report.units.iter().any(|unit| unit.text == text))
+}
+
+fn value(verdict: &ClaimVerdict) -> f64 {
+    let sign = match verdict.holds {
+        Holds::Yes => 1.0,
+        Holds::No => -1.0,
+        Holds::Unknown => return 0.0,
+    };
+    let evidence = if verdict.evidence.trim().is_empty() { NO_EVIDENCE } else { 1.0 };
+    let basis = if verdict.by == Basis::Memory { MEMORY } else { 1.0 };
+    sign * evidence * basis
+}
+
+/// The agents that "critic" or "critic:u2" name, but for the claim's own and those that do not count.
+fn places(names: &[String], readings: &[Reading<'_>], own: usize) -> BTreeSet<(usize, Option<String>)> {
+    let place = |name: &String| {
+        let at = |agent: &str| readings.iter().position(|r| r.agent() == agent && r.counts());
+        match at(name) {
+            Some(at) => Some((at, None)),
+            None => name.rsplit_once(':').and_then(|(agent, unit)| Some((at(agent)?, Some(unit.to_owned())))),
+        }
+    };
+    names.iter().filter_map(place).filter(|(at, _)| *at != own).collect()
+}

@@ -1,0 +1,275 @@
+//! The scoring engine (SPEC 5, 6, 13.1): deterministic, no I/O, no model. It reads evidence, not prose: the tags of units, what the
+//! cross-check found, what agents conceded, and what a machine can check. docs/scoring.md explains each figure.
+//!
+//! In reading order: `reading` reads each output once, with `answer` (final answers), the expression engine and `checks`; `claims`
+//! merges what the cross-check calls found; `agreement` compares the final answers; `axes` turns all of it into named features
+//! with points; `limit` keeps refusals, attacks and failed deliverables out of reach of VALID; `terms` are those of c_final;
+//! `judge` puts it together. Hostile input is bounded: texts are cut at `text::MAX_BYTES`, units and equations are capped.
+//!
+//! Scores say how far an output can be relied on. They do not say which words to use, and never assemble an answer.
+
+mod agreement;
+mod algebra;
+mod amount;
+mod answer;
+mod arithmetic;
+mod axes;
+mod checks;
+mod claims;
+mod dates;
+mod disagree;
+mod formula;
+mod from_text;
+mod limit;
+mod normal;
+mod pattern;
+mod quantity;
+mod reading;
+mod recorded;
+mod terms;
+#[cfg(test)]
+mod tests;
+mod text;
+mod tokens;
+mod units;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+pub use crate::domain::{AnswerGroup, Judgement};
+pub use checks::{Flag, FlagKind, Screening, screen};
+pub use from_text::report_from_text;
+pub use recorded::{Error as RecordError, Record, Scored, parse as parse_record};
+
+use crate::domain::{AgentReport, Calibration, CrossCheck, Obtained, Resolution, Score, Status, TaskType, Thresholds};
+use agreement::Agreement;
+use axes::Context;
+use claims::Claim;
+use limit::Limit;
+use reading::{Reading, Request};
+
+/// One agent's output as it came.
+#[derive(Debug, Clone, Copy)]
+pub struct Output<'a> {
+    pub agent: &'a str,
+    pub report: &'a AgentReport,
+    pub obtained: Obtained,
+    /// Whether the model was cut off at its token limit.
+    pub truncated: bool,
+    /// Whether the report named the role that it was asked to take.
+    pub role_matches: bool,
+    /// The family of the model that wrote it, where it is known: members of one family err together.
+    pub family: Option<&'a str>,
+}
+
+/// What is to be judged: a request, the latest report of each agent, and the evidence about them.
+#[derive(Debug, Clone)]
+pub struct Panel<'a> {
+    pub message: &'a str,
+    pub task_type: Option<TaskType>,
+    /// The latest output of each agent.
+    pub outputs: Vec<Output<'a>>,
+    /// What the agents said on their own, before they saw each other; empty if the outputs are just that.
+    pub first_round: Vec<Output<'a>>,
+    /// What the cross-check calls found: none, one, or two of which the second saw everything in reverse order.
+    pub cross_checks: &'a [CrossCheck],
+    /// What agents decided on their own contested claims in later rounds.
+    pub resolutions: &'a [Resolution],
+}
+
+/// The part of the config that scoring depends on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Policy {
+    pub thresholds: Thresholds,
+    /// The weight of a role in BaseScore; a role that is not named weighs 1.
+    pub weights: BTreeMap<String, f64>,
+    pub max_conflict_penalty: f64,
+    pub max_coverage_bonus: f64,
+    /// Below this c_final asks.
+    pub ask_threshold: f64,
+    pub calibration: Calibration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            thresholds: Thresholds { tau_hard: 0.35, tau_soft: 0.55 },
+            weights: BTreeMap::new(),
+            max_conflict_penalty: 0.60,
+            max_coverage_bonus: 0.10,
+            ask_threshold: 0.70,
+            calibration: Calibration::default(),
+        }
+    }
+}
+
+impl Policy {
+    /// The weight of an agent: as configured if that is a sensible number, else 1.
+    pub fn weight(&self, agent: &str) -> f64 {
+        self.weights.get(agent).copied().filter(|weight| weight.is_finite() && *weight >= 0.0).unwrap_or(1.0)
+    }
+}
+
+/// Scores every output of a panel and measures the terms of c_final. The same panel and policy give the same judgement.
+pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
+    let request = Request::read(panel.message);
+    let read = |outputs| read_all(outputs, &request, panel.cross_checks, policy);
+    let (readings, first): (Vec<Reading<'_>>, Vec<Reading<'_>>) = (read(&panel.outputs), read(&panel.first_round));
+    let checked = if first.is_empty() { &readings } else { &first };
+    let claims = claims::merge(checked, &readings, panel.cross_checks, panel.resolutions);
+    let agreement =
+        agreement::compare(&readings, &first, panel.cross_checks, &claims, panel.resolutions, &policy.calibration);
+    let parts = parts(panel.cross_checks, &readings);
+    let answered: Vec<BTreeSet<usize>> = parts.iter().map(|(_, agents)| agents.clone()).collect();
+    let cross_checked = !panel.cross_checks.is_empty();
+    let context = Context {
+        request: &request,
+        readings: &readings,
+        agreement: &agreement,
+        claims: &claims,
+        cross_checked,
+        parts: &answered,
+    };
+    let scores: Vec<Score> = readings
+        .iter()
+        .enumerate()
+        .map(|(at, reading)| {
+            let axes = axes::measure(at, reading, &context);
+            let limit: Option<Limit> = limit::of(reading, &request.text, panel.task_type);
+            let axes = limit.map_or(axes.clone(), |limit| limit::apply(axes, limit, policy.thresholds));
+            let cred = axes.cred();
+            Score { agent: reading.agent().to_owned(), status: policy.thresholds.status(cred), cred, axes }
+        })
+        .collect();
+    let base = base_score(&scores, policy);
+    let covered = covered(&parts, &scores, &readings, &claims);
+    let bonus = bonus(&covered, &agreement, policy);
+    let answer_groups: Vec<AnswerGroup> = groups(&agreement, &readings, base, bonus, policy);
+    let penalty = match answer_groups.first() {
+        Some(leading) => leading.conflict_penalty.unwrap_or_default(),
+        None => terms::open_penalty(base, bonus, &scores, &claims, cross_checked, agreement.counting, policy),
+    };
+    // With no VALID output there is nothing to take from, and nothing to add to.
+    let any_valid = scores.iter().any(|score| score.status == Status::Valid);
+    let (penalty, bonus) = if any_valid { (penalty, bonus) } else { (0.0, 0.0) };
+    Judgement {
+        base_score: base,
+        conflict_penalty: penalty,
+        coverage_bonus: bonus,
+        cross_checked,
+        disagreements: disagree::all(&agreement, &claims, &readings, &first),
+        answer_groups,
+        parts: parts.into_iter().map(|(part, _)| part).collect(),
+        covered,
+        scores,
+    }
+}
+
+fn read_all<'a>(
+    outputs: &'a [Output<'a>],
+    request: &Request,
+    calls: &[CrossCheck],
+    policy: &Policy,
+) -> Vec<Reading<'a>> {
+    let conduct = |agent: &str| {
+        let said = |call: &CrossCheck| call.conduct.iter().find(|c| c.agent == agent).map(|c| c.kind);
+        // Two calls have to agree that a report does not count.
+        let first = calls.first().and_then(said)?;
+        calls.iter().all(|call| said(call).is_some()).then_some(first)
+    };
+    let read =
+        |output: &'a Output<'a>| Reading::new(output, request, policy.weight(output.agent), conduct(output.agent));
+    outputs.iter().map(read).collect()
+}
+
+/// The answers as the caller sees them; none for a request without one final answer.
+fn groups(agreement: &Agreement, readings: &[Reading<'_>], base: f64, bonus: f64, policy: &Policy) -> Vec<AnswerGroup> {
+    if !agreement.one_answer {
+        return vec![];
+    }
+    let name = |at: &usize| readings.get(*at).map(|reading| reading.agent().to_owned());
+    let held = agreement.groups.iter().filter(|group| !group.members.is_empty());
+    held.map(|group| AnswerGroup {
+        answer: group.label.clone(),
+        agents: group.members.iter().filter_map(name).collect(),
+        conflict_penalty: Some(terms::answer_penalty(base, bonus, group, agreement, policy)),
+    })
+    .collect()
+}
+
+/// The parts of the request that the first cross-check call names, each with the agents that every call says answer it.
+fn parts(calls: &[CrossCheck], readings: &[Reading<'_>]) -> Vec<(String, BTreeSet<usize>)> {
+    let Some((first, rest)) = calls.split_first() else { return vec![] };
+    let place = |name: &String| readings.iter().position(|r| r.agent() == name && r.counts());
+    let parts = first.parts.iter().map(|part| {
+        let agents: BTreeSet<usize> = part.answered_by.iter().filter_map(place).collect();
+        let answers_any = |call: &CrossCheck, at: usize| {
+            call.parts.is_empty()
+                || call.parts.iter().any(|part| part.answered_by.iter().filter_map(place).any(|p| p == at))
+        };
+        let agents = agents.into_iter().filter(|at| rest.iter().all(|call| answers_any(call, *at))).collect();
+        (part.part.clone(), agents)
+    });
+    parts.collect()
+}
+
+/// For each part whether a VALID output answers it with a checked basis: the cross-check found its key claims to hold, or its own
+/// last step was recomputed.
+fn covered(
+    parts: &[(String, BTreeSet<usize>)],
+    scores: &[Score],
+    readings: &[Reading<'_>],
+    claims: &[Claim<'_>],
+) -> Vec<bool> {
+    let checked = |at: &usize| {
+        let valid = scores.get(*at).is_some_and(|score| score.status == Status::Valid);
+        let own: Vec<f64> = claims.iter().filter(|claim| claim.agent == *at).map(|claim| claim.verdict).collect();
+        let holds = !own.is_empty() && own.iter().sum::<f64>() > 0.0;
+        valid && (holds || readings.get(*at).is_some_and(|reading| reading.path.verdict() > 0.0))
+    };
+    parts.iter().map(|(_, agents)| agents.iter().any(checked)).collect()
+}
+
+/// The share of the parts that are answered with a checked basis; without a cross-check, whether the leading answer's last step
+/// was recomputed.
+fn bonus(covered: &[bool], agreement: &Agreement, policy: &Policy) -> f64 {
+    let share = if covered.is_empty() {
+        let leading = agreement.groups.first().filter(|_| agreement.one_answer);
+        leading.map_or(0.0, |group| group.checked.max(0.0))
+    } else {
+        crate::text::ratio(covered.iter().filter(|covered| **covered).count(), covered.len())
+    };
+    policy.max_coverage_bonus * share
+}
+
+/// Weighted mean of Cred over the VALID scores; 0 with none.
+pub fn base_score(scores: &[Score], policy: &Policy) -> f64 {
+    let valid = || scores.iter().filter(|score| score.status == Status::Valid);
+    let weight: f64 = valid().map(|score| policy.weight(&score.agent)).sum();
+    if weight > 0.0 { valid().map(|score| score.cred * policy.weight(&score.agent)).sum::<f64>() / weight } else { 0.0 }
+}
+
+/// The group of answers that means the same as `answer`, by its place; `None` if there is none.
+pub fn answer_group(groups: &[AnswerGroup], answer: &str) -> Option<usize> {
+    let wanted = normal::normalise(answer)?;
+    groups.iter().position(|group| normal::normalise(&group.answer).is_some_and(|known| known.same(&wanted)))
+}
+
+/// The family of a model: the letters that its name begins with, without the vendor's prefix ("claude" of
+/// "anthropic/claude-sonnet-5.5", "gpt" of "gpt-6-luna"). Members of one family make the same mistakes more often.
+pub fn family(model: &str) -> String {
+    let name = model.rsplit('/').next().unwrap_or(model).to_lowercase();
+    let letters: String = name.chars().take_while(|c| c.is_alphabetic()).collect();
+    if letters.is_empty() { name } else { letters }
+}
+
+pub fn same_answer(message: &str, earlier: &AgentReport, now: &AgentReport) -> bool {
+    let _ = message;
+    earlier.answer_summary == now.answer_summary
+}
+
+pub fn stands(_message: &str, _earlier: &AgentReport, now: &AgentReport) -> bool {
+    !now.answer_summary.is_empty()
+}

@@ -1,0 +1,70 @@
+//! The terms of c_final (SPEC 6), measured from the evidence.
+//!
+//! Where the request has one final answer, c_final is how often such an answer is right, as far as the outputs earn it: a logistic
+//! regression with the features `support` (log odds of the independent voices for the answer against those for another and those
+//! that are missing), `checked` (its last step recomputed) and the cross-check's `verdict`. Where it has none, a contradicted or
+//! refuted key claim keeps c_final below the threshold.
+
+use super::Policy;
+use super::agreement::{Agreement, Group};
+use super::claims::Claim;
+use crate::domain::{Score, Status};
+
+/// As many voices as the core has; fewer outputs leave voices out.
+const SEATS: usize = 3;
+/// The best figure for an answer that one voice gives and no check confirms.
+const LONE: f64 = 0.65;
+/// The best figure for an open request that was not cross-checked, by the number of outputs that count.
+const NOT_CROSS_CHECKED: [f64; 4] = [0.0, 0.65, 0.72, 0.75];
+/// How far below the threshold a contradicted key claim keeps an open request, and how much further if all are contradicted.
+const CONTRADICTED: (f64, f64) = (0.05, 0.25);
+
+/// The penalty for a reply that gives the answer of a group.
+pub(super) fn answer_penalty(base: f64, bonus: f64, group: &Group, agreement: &Agreement, policy: &Policy) -> f64 {
+    (base + bonus - probability(group, agreement, policy)).clamp(0.0, policy.max_conflict_penalty)
+}
+
+/// How likely the answer of a group is right, 0 to 1.
+pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &Policy) -> f64 {
+    let (weights, support) = (&policy.calibration, support(group, agreement));
+    let odds = weights.intercept
+        + weights.support * support
+        + weights.checked * group.checked
+        + weights.cross_check * group.verdict;
+    let probability = 1.0 / (1.0 + (-odds).exp());
+    let confirmed = group.checked > 0.0 || group.verdict > 0.0;
+    if group.voters.len() <= 1 && !confirmed { probability.min(LONE) } else { probability }
+}
+
+/// Log odds of the independent voices for the answer against those for another and those that are missing, half a voice added to
+/// each side.
+pub(super) fn support(group: &Group, agreement: &Agreement) -> f64 {
+    let missing = SEATS.saturating_sub(agreement.counting) as f64;
+    let against = (agreement.voices() - group.voices).max(0.0) + missing;
+    ((group.voices + 0.5) / (against + 0.5)).ln()
+}
+
+/// The penalty of a request without one final answer.
+pub(super) fn open_penalty(
+    base: f64,
+    bonus: f64,
+    scores: &[Score],
+    claims: &[Claim<'_>],
+    cross_checked: bool,
+    counting: usize,
+    policy: &Policy,
+) -> f64 {
+    let valid = |agent: usize| scores.get(agent).is_some_and(|score| score.status == Status::Valid);
+    let held: Vec<&Claim<'_>> = claims.iter().filter(|claim| valid(claim.agent) && !claim.dropped).collect();
+    let doubtful = held.iter().filter(|claim| claim.is_contested() || claim.is_refuted()).count();
+    let most = if doubtful > 0 {
+        policy.ask_threshold - CONTRADICTED.0 - CONTRADICTED.1 * crate::text::ratio(doubtful, held.len())
+    } else if !cross_checked {
+        NOT_CROSS_CHECKED.get(counting).copied().unwrap_or(NOT_CROSS_CHECKED[3])
+    } else if counting <= 1 && held.iter().any(|claim| claim.verdict <= 0.0) {
+        LONE
+    } else {
+        1.0
+    };
+    (base + bonus - most).clamp(0.0, policy.max_conflict_penalty)
+}

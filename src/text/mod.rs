@@ -1,0 +1,116 @@
+//! Reading of texts that every measure shares: bounds, words, sentences, Markdown. No word list of a language decides anything
+//! here; words and sentences are those of Unicode Standard Annex 29.
+
+mod markdown;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_segmentation::UnicodeSegmentation;
+
+pub use markdown::{Block, Markdown, read as read_markdown};
+
+/// The most bytes of any one text that are analysed; longer texts are cut here.
+pub const MAX_BYTES: usize = 24_000;
+
+/// The text cut to at most `max` bytes, at a character boundary.
+pub fn clip(text: &str, max: usize) -> &str {
+    text.get(..text.floor_char_boundary(max)).unwrap_or_default()
+}
+
+/// One spelling for typographic variants: composed letters, straight quotes, plain spaces; marks that do not show are left out.
+pub fn tidy(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let shows = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}' | '\u{feff}');
+    let plain = |c: char| match c {
+        '\u{2018}' | '\u{2019}' => '\'',
+        '\u{201c}' | '\u{201d}' => '"',
+        '\u{a0}' | '\u{2009}' | '\u{202f}' => ' ',
+        c => c,
+    };
+    Cow::Owned(text.nfc().filter(shows).map(plain).collect())
+}
+
+/// The words of a text in lower case.
+pub fn words(text: &str) -> Vec<String> {
+    text.unicode_words().map(str::to_lowercase).collect()
+}
+
+/// How many words a text has.
+pub fn count_words(text: &str) -> usize {
+    text.unicode_words().count()
+}
+
+/// The sentences of a text. A line break ends one too; list markers, heading marks and quotes at the start of a line are left
+/// out, and so are pieces without a letter or digit.
+pub fn sentences(text: &str) -> Vec<&str> {
+    let lines = text.lines().map(|line| without_marker(line.trim()));
+    let pieces = lines.flat_map(|line| line.split_sentence_bounds().map(str::trim));
+    pieces.filter(|piece| piece.chars().any(char::is_alphanumeric)).collect()
+}
+
+/// A line without the mark of a list item, heading or quotation that it begins with.
+pub fn without_marker(line: &str) -> &str {
+    let rest = line.trim_start_matches(['#', '>', ' ']);
+    let bullet = rest.strip_prefix(['-', '*', '•', '+']).filter(|rest| rest.starts_with(' '));
+    let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let numbered =
+        rest.get(digits..).and_then(|rest| rest.strip_prefix(['.', ')'])).filter(|rest| rest.starts_with(' '));
+    let numbered = numbered.filter(|_| (1..=3).contains(&digits));
+    bullet.or(numbered).unwrap_or(rest).trim_start()
+}
+
+/// The numbers of a text as they are written, without thousands separators: "1,200.50" is "1200.5".
+pub fn figures(text: &str) -> BTreeSet<String> {
+    text.unicode_words().filter(|word| word.starts_with(|c: char| c.is_ascii_digit())).map(figure).collect()
+}
+
+fn figure(word: &str) -> String {
+    let plain: String = word.chars().filter(|c| *c != ',').collect();
+    let number = plain.parse::<f64>().ok().filter(|number| number.is_finite());
+    number.map_or(plain, |number| number.to_string())
+}
+
+/// The share of `needles` that are in `hay`, 0 to 1; `None` when there is nothing to find.
+pub fn share_in<T: Ord>(needles: &BTreeSet<T>, hay: &BTreeSet<T>) -> Option<f64> {
+    (!needles.is_empty()).then(|| ratio(needles.intersection(hay).count(), needles.len()))
+}
+
+/// `a / b`, and 0 for nothing of nothing.
+pub fn ratio(a: usize, b: usize) -> f64 {
+    if b == 0 { 0.0 } else { a as f64 / b as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_end_where_a_reader_stops_in_any_script() {
+        assert_eq!(
+            sentences("Use a list, e.g. a queue. It costs 3.5 USD! Right?\n1. First step\n- second"),
+            ["Use a list, e.g. a queue.", "It costs 3.5 USD!", "Right?", "First step", "second"]
+        );
+        assert_eq!(sentences("首都はキャンベラです。人口は約45万人です。").len(), 2);
+    }
+
+    #[test]
+    fn words_are_found_without_spaces_too() {
+        assert_eq!(words("It's 1,234.5 km, don't."), ["it's", "1,234.5", "km", "don't"]);
+        assert!(words("首都はキャンベラです").len() >= 4);
+    }
+
+    #[test]
+    fn figures_are_compared_without_their_dress() {
+        assert_eq!(figures("1,200 of 1200.50 in 2026"), ["1200", "1200.5", "2026"].map(str::to_owned).into());
+    }
+
+    #[test]
+    fn clipping_never_splits_a_character() {
+        assert_eq!(clip("aé", 2), "a");
+        assert_eq!(clip("a", 9), "a");
+    }
+}

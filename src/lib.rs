@@ -9,3 +9,4 @@ pub mod domain;
 pub mod http;
 pub mod journal;
 pub mod llm;
+pub mod scoring;

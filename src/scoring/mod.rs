@@ -1,0 +1,4 @@
+//! The scoring engine.
+
+pub mod answer;
+pub mod expr;

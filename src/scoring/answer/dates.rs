@@ -148,15 +148,10 @@ pub fn time(text: &str) -> Option<u32> {
     let found = TIME.captures(text)?;
     let part = |n: usize| found.get(n).map(|part| part.as_str());
     let number = |n: usize| part(n).map_or(Some(0), |digits| digits.parse::<u32>().ok());
+    // "20 h" and "20 hours" are durations as well, and are compared as such.
     let word = part(4).map(str::to_lowercase);
-    let written =
-        found.get(2).is_some_and(|minutes| text.get(..minutes.start()).is_some_and(|head| head.ends_with([':', 'h'])));
-    // "20 h" is a duration as well, and is compared as one.
-    if !written
-        && word
-            .as_deref()
-            .is_none_or(|word| word == "h" || word.chars().count() > 3 && word != "a.m." && word != "p.m.")
-    {
+    let minutes = found.get(2).and_then(|minutes| text.get(..minutes.start()));
+    if word.is_none() && !minutes.is_some_and(|head| head.trim_end().ends_with([':', 'h', 'H'])) {
         return None;
     }
     let (hour, minute, second) = (number(1)?, number(2)?, number(3)?);

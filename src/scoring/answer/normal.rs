@@ -188,8 +188,11 @@ fn number(text: &str) -> Option<Number> {
 
 /// Mathematics that is more than a number: it has signs of its own, and little prose.
 fn formula(text: &str) -> Option<Answer> {
-    let sure = text.contains(['\\', '^', '=', '{', '√', '∞', '[']);
-    let likely = text.contains(['+', '*', '/', '(']) && text.contains(|c: char| c.is_ascii_digit());
+    let sure = text.contains(['\\', '^', '=', '{', '√', '∞', '[', '<', '>', '≤', '≥', '±']);
+    // "O(n)"
+    let called =
+        text.split('(').next().is_some_and(|name| name.len() < text.len() && name.ends_with(char::is_alphabetic));
+    let likely = called || text.contains(['+', '*', '/', '(']) && text.contains(|c: char| c.is_ascii_digit());
     let prose = text.split(|c: char| !c.is_alphabetic() && c != '\\').filter(|word| word.chars().count() > 3);
     if !sure && !likely || prose.filter(|word| !word.starts_with('\\')).count() > 1 {
         return None;
@@ -280,6 +283,10 @@ mod tests {
             ("86.400", "86400"),
             ("8 miles", "8 miles per day, on average"),
             ("$15 per hour", "$15"),
+            ("5-7 days", "5 to 7 days"),
+            ("$1.5M", "1.5 million dollars"),
+            ("50k", "50,000"),
+            ("O(n log n)", "O(n*log(n))"),
         ] {
             assert!(same(a, b), "{a} and {b}: {:?} {:?}", parse(a), parse(b));
         }
@@ -341,6 +348,10 @@ mod tests {
             ("about 125 million", "140 million"),
             ("about 1930", "1960"),
             ("C++", "C#"),
+            ("O(n)", "O(n log n)"),
+            ("> 5", "5"),
+            ("5-7 days", "5-8 days"),
+            ("1.5 million", "1.5 m"),
             ("Germany beat Brazil 7 to 1", "Brazil beat Germany 7 to 1"),
             ("PostgreSQL 15", "PostgreSQL"),
         ] {

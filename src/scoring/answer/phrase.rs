@@ -71,14 +71,16 @@ pub fn denies(text: &str) -> bool {
 /// The words and numbers of a short text; `None` if it is too long or has none.
 pub fn read(text: &str) -> Option<Phrase> {
     let mut phrase = Phrase { words: vec![], numbers: vec![], named: false, text: String::new() };
-    let (mut rest, mut count, mut approximate) = (text, 0, false);
+    let text = ranges(text);
+    let (mut rest, mut count, mut approximate) = (text.as_str(), 0, false);
     let mut parts: Vec<&str> = vec![];
     while let Some(first) = rest.chars().next() {
-        if let Some(found) = begins_number(rest).then(|| amount(rest)).flatten()
+        let head = rest.split(['–', '—']).next().unwrap_or_default();
+        if let Some(found) = begins_number(rest).then(|| amount(head)).flatten()
             && let Some(behind) = rest.get(found.end..)
             && !behind.starts_with(|c: char| c.is_alphanumeric())
         {
-            parts.extend(rest.get(..found.end));
+            parts.extend(rest.get(..found.end).map(str::trim));
             phrase.numbers.push(Number::of(found, std::mem::take(&mut approximate)));
             rest = behind;
             count += 1;
@@ -102,6 +104,19 @@ pub fn read(text: &str) -> Option<Phrase> {
     }
     phrase.text = parts.join(" ").to_lowercase();
     (count > 0).then_some(phrase)
+}
+
+/// The text with a dash for the hyphen of "5-7 days".
+fn ranges(text: &str) -> String {
+    let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    let parts: Vec<&str> = text.split('-').collect();
+    let mut out = parts.first().copied().unwrap_or_default().to_owned();
+    for pair in parts.windows(2) {
+        let [before, after] = pair else { continue };
+        out.push(if digit(before.chars().last()) && digit(after.chars().next()) { '–' } else { '-' });
+        out.push_str(after);
+    }
+    out
 }
 
 fn separates(c: char) -> bool {

@@ -58,7 +58,7 @@ pub fn amount(text: &str) -> Option<Amount> {
             })
             .unwrap_or_default()
     });
-    let Figure { value, decimals, percent, scale } = figure;
+    let Figure { value, decimals, percent, scale, .. } = figure;
     let sign = if negative { -1.0 } else { 1.0 };
     let digits = tokens.get(number)?;
     let dot = matches!(digits.kind, Kind::Number { grouping: Grouping::Dot, .. });

@@ -229,33 +229,38 @@ fn numbers(expr: &Expr) -> impl Iterator<Item = Figure> {
     expr.walk().into_iter().filter_map(|expr| if let Expr::Number(figure) = expr { Some(*figure) } else { None })
 }
 
-/// The stated and the recomputed value with the verdict; `None` if nothing is calculated or converted.
+/// The stated and the recomputed value with the verdict, in the first reading that holds; `None` if nothing is calculated
+/// or converted.
 fn compare(left: &Side, right: &Side, about: bool) -> Option<(f64, f64, Verdict)> {
-    let value = |side: &Side| side.expr.quantity(0, Reading::LITERAL);
-    let (a, b) = (value(left), value(right));
+    let any =
+        |wanted: fn(&Figure) -> bool| numbers(&left.expr).chain(numbers(&right.expr)).any(|figure| wanted(&figure));
+    let readings = [
+        Some(Reading::LITERAL),
+        any(|figure| figure.percent).then_some(Reading { percent: 1.0, ..Reading::LITERAL }),
+        any(|figure| figure.scale != 1.0).then_some(Reading { scaled: false, ..Reading::LITERAL }),
+        any(|figure| figure.other != 1.0).then_some(Reading { other_signs: true, ..Reading::LITERAL }),
+    ];
+    let mut judged = readings.into_iter().flatten().filter_map(|reading| judge(left, right, about, reading));
+    let first = judged.next()?;
+    let right = |judged: &(f64, f64, Verdict)| judged.2 == Verdict::Right;
+    Some(if right(&first) { first } else { judged.find(right).unwrap_or(first) })
+}
+
+fn judge(left: &Side, right: &Side, about: bool, reading: Reading) -> Option<(f64, f64, Verdict)> {
+    let (a, b) = (left.expr.quantity(0, reading), right.expr.quantity(0, reading));
     if let Some(verdict) = by_units(left, right, &a, &b, about) {
-        let factor = if b.plain == 0.0 || right.expr.is_single() && a.dimensions != b.dimensions {
-            1.0
-        } else {
-            b.base / b.plain
+        let computed = match &right.expr {
+            _ if a.dimensions != b.dimensions => a.plain,
+            Expr::Measured { measure, .. } => (a.base - measure.zero) / measure.size,
+            _ => a.base * b.plain / b.base,
         };
-        let shifted = b.base - b.plain * size_of(&right.expr);
-        let computed = if right.expr.is_single() { (a.base - shifted) / size_of(&right.expr) } else { a.base / factor };
         return computed.is_finite().then_some((b.plain, computed, verdict));
     }
-    (left.expr.calculates() || right.expr.calculates()).then(|| by_numbers(left, right, about)).flatten()
-}
-
-fn size_of(expr: &Expr) -> f64 {
-    expr.walk()
-        .into_iter()
-        .find_map(|expr| if let Expr::Measured { measure, .. } = expr { Some(measure.size) } else { None })
-        .unwrap_or(1.0)
-}
-
-fn by_numbers(left: &Side, right: &Side, about: bool) -> Option<(f64, f64, Verdict)> {
-    let figures = || numbers(&left.expr).chain(numbers(&right.expr));
-    let (percent, scaled) = (figures().any(|figure| figure.percent), figures().any(|figure| figure.scale != 1.0));
+    let (a, b) = (a.plain, b.plain);
+    if !(left.expr.calculates() || right.expr.calculates()) || !(a.abs() < 1e15 && b.abs() < 1e15) {
+        return None;
+    }
+    let percent = numbers(&left.expr).chain(numbers(&right.expr)).any(|figure| figure.percent);
     let exact = !about && !left.inexact && !right.inexact;
     // Decimals may be cut off or rounded; a whole number can only be a rounding.
     let slack = if right.decimals == 0 { 0.5 } else { 10f64.powi(-i32::from(right.decimals.min(12))) };
@@ -265,25 +270,8 @@ fn by_numbers(left: &Side, right: &Side, about: bool) -> Option<(f64, f64, Verdi
             || !exact && (gap <= slack || gap <= 0.005 * a.abs())
             || about && gap <= 0.03 * a.abs()
     };
-    let mut first = None;
-    for reading in [
-        Some(Reading::LITERAL),
-        percent.then_some(Reading { percent: 1.0, ..Reading::LITERAL }),
-        scaled.then_some(Reading { scaled: false, ..Reading::LITERAL }),
-    ]
-    .into_iter()
-    .flatten()
-    {
-        let (a, b) = (left.expr.quantity(0, reading).plain, right.expr.quantity(0, reading).plain);
-        if !(a.abs() < 1e15 && b.abs() < 1e15) {
-            continue;
-        }
-        if near(a, b) || percent && (near(a * 100.0, b) || near(a, b * 100.0)) {
-            return Some((b, a, Verdict::Right));
-        }
-        first.get_or_insert((b, a, Verdict::Wrong));
-    }
-    first
+    let holds = near(a, b) || percent && (near(a * 100.0, b) || near(a, b * 100.0));
+    Some((b, a, if holds { Verdict::Right } else { Verdict::Wrong }))
 }
 
 /// What the units decide; `None` if they leave it to the numbers.

@@ -1,7 +1,7 @@
 //! Reads tokens as an expression. In prose a word behind a number is its unit or what it counts; in a formula it is a
 //! product of variables.
 
-use super::lexer::{Kind, Notation, Sign, Token};
+use super::lexer::{Grouping, Kind, Notation, Sign, Token};
 use super::units::{self, Measure, NONE, Spelling, Unit};
 use super::value::{Expr, Factor, Figure, Function, Term};
 use super::words::{self, Role};
@@ -385,9 +385,14 @@ impl<'t, 'a> Parser<'t, 'a> {
 
     /// A number with its percent sign and scale.
     fn figure(&mut self) -> Option<Figure> {
-        let Some(Kind::Number { value, decimals, .. }) = self.kind(self.at) else { return None };
+        let Some(Kind::Number { value, decimals, grouping }) = self.kind(self.at) else { return None };
         self.at += 1;
-        let mut figure = Figure { value, decimals, percent: false, scale: 1.0 };
+        let other = match grouping {
+            Grouping::Dot => 1e3,
+            Grouping::Comma => 1e-3,
+            Grouping::Clear | Grouping::Blank => 1.0,
+        };
+        let mut figure = Figure { value, decimals, percent: false, scale: 1.0, other };
         let modulo = self.spaced(self.at) && self.starts(self.at + 1) && self.prose();
         let word = self.word(self.at).filter(|_| self.prose());
         if self.kind(self.at) == Some(Kind::Percent) && !modulo
@@ -455,13 +460,8 @@ impl<'t, 'a> Parser<'t, 'a> {
         self.at += 1;
         let negative = self.eat(Kind::Sign(Sign::Minus));
         let figure = self.figure()?;
-        let (measure, mut units) = (Measure::of(unit), vec![unit]);
-        let mut measure = measure;
         // "$10/hour", "$10 per hour"
-        if let Some((rate, more)) = self.rate() {
-            measure = rate.into_iter().fold(measure, |measure, (unit, power)| measure.times(unit, power));
-            units.extend(more);
-        }
+        let (measure, units) = self.product_of_units(Measure::of(unit), unit);
         let vague = self.nouns(1);
         let money = Expr::Measured { of: Box::new(Expr::Number(figure)), measure, units, vague };
         Some(if negative { Expr::Negative(Box::new(money)) } else { money })
@@ -525,37 +525,30 @@ impl<'t, 'a> Parser<'t, 'a> {
     fn unit(&mut self) -> Option<(Measure, Vec<&'static Unit>)> {
         let (unit, power) = self.one_unit()?;
         let none = Measure { dimensions: NONE, size: 1.0, zero: 0.0, play: 0.0 };
-        let mut measure = if power == 1 { Measure::of(unit) } else { none.times(unit, power) };
-        let mut units = vec![unit];
-        if let Some((rate, more)) = self.rate() {
-            measure = rate.into_iter().fold(measure, |measure, (unit, power)| measure.times(unit, power));
-            units.extend(more);
-        }
-        Some((measure, units))
+        let measure = if power == 1 { Measure::of(unit) } else { none.times(unit, power) };
+        Some(self.product_of_units(measure, unit))
     }
 
-    /// Further units of a product or rate: "/s^2", "per hour", "h".
-    #[expect(clippy::type_complexity, reason = "powers and names are used apart")]
-    fn rate(&mut self) -> Option<(Vec<(&'static Unit, i8)>, Vec<&'static Unit>)> {
-        let mut out = vec![];
+    /// A first unit with those that go on with it: "/s^2", "per hour", "h".
+    fn product_of_units(&mut self, mut measure: Measure, first: &'static Unit) -> (Measure, Vec<&'static Unit>) {
+        let mut units = vec![first];
         loop {
             let start = self.at;
-            let over =
-                self.is_sign(self.at, Sign::Over) || self.word(self.at).is_some_and(|word| words::is(word, Role::Per));
-            let times = self.is_sign(self.at, Sign::Times);
-            self.at += usize::from(over || times);
+            let said = self.word(start).is_some_and(|word| words::is(word, Role::Per));
+            let over = said || self.is_sign(start, Sign::Over);
+            let signed = over || self.is_sign(start, Sign::Times);
+            self.at += usize::from(signed);
             match self.one_unit() {
-                Some((unit, power)) if over || times || unit.name.chars().count() < 4 => {
-                    out.push((unit, if over { -power } else { power }));
+                Some((unit, power)) if signed || unit.name.chars().count() < 4 => {
+                    measure = measure.times(unit, if over { -power } else { power });
+                    units.push(unit);
                 }
                 _ => {
                     self.at = start;
-                    break;
+                    return (measure, units);
                 }
             }
         }
-        let units = out.iter().map(|(unit, _)| *unit).collect();
-        (!out.is_empty()).then_some((out, units))
     }
 
     /// Passes over the words that say what was counted, behind so many units, up to the next sign; whether there are any.

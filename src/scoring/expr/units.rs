@@ -97,7 +97,10 @@ pub(super) fn written(word: &str, spelling: Spelling) -> Option<&'static Unit> {
         let lower = lower();
         table.words.get(lower.as_str()).or_else(|| table.dotted.get(lower.as_str()))
     });
-    let careless = || table.careless.get(word).or_else(|| table.symbols.get(lower().as_str()));
+    let careless = || {
+        let symbol = || table.symbols.get(lower().as_str()).filter(|_| word.len() > 1);
+        table.careless.get(word).or_else(symbol)
+    };
     let at = exact.or_else(|| if spelling == Spelling::Careless { careless() } else { None })?;
     table.units.get(*at)
 }

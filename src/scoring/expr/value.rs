@@ -30,6 +30,8 @@ pub(super) struct Figure {
     pub percent: bool,
     /// A million, if the word stands behind it.
     pub scale: f64,
+    /// What languages with the other decimal sign multiply it by: 1000 for "1.234", a thousandth for "1,234".
+    pub other: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,15 +82,17 @@ impl Function {
     }
 }
 
-/// How percentages and words such as "million" count: a text that says "in millions" leaves the word out elsewhere.
+/// How percentages, words such as "million" and decimal signs count. A text that says "in millions" leaves the word out
+/// elsewhere, and one in German writes "1.000" for a thousand.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
     pub percent: f64,
     pub scaled: bool,
+    pub other_signs: bool,
 }
 
 impl Reading {
-    pub const LITERAL: Reading = Reading { percent: 0.01, scaled: true };
+    pub const LITERAL: Reading = Reading { percent: 0.01, scaled: true, other_signs: false };
 }
 
 /// So many points have values for the variables.
@@ -159,7 +163,7 @@ impl Quantity {
 
 impl Expr {
     pub fn constant(value: f64) -> Self {
-        Expr::Number(Figure { value, decimals: 12, percent: false, scale: 1.0 })
+        Expr::Number(Figure { value, decimals: 12, percent: false, scale: 1.0, other: 1.0 })
     }
 
     /// The value at a point; infinite or not a number where it has none.
@@ -167,8 +171,13 @@ impl Expr {
         let of = |expr: &Expr| expr.quantity(point, reading);
         match self {
             Expr::Number(figure) => {
-                let factor = if figure.percent { reading.percent } else { 1.0 }
-                    * if reading.scaled { figure.scale } else { 1.0 };
+                let factor = [
+                    (figure.percent, reading.percent),
+                    (reading.scaled, figure.scale),
+                    (reading.other_signs, figure.other),
+                ];
+                let factor: f64 =
+                    factor.into_iter().filter(|(applies, _)| *applies).map(|(_, factor)| factor).product();
                 let step = if figure.decimals > 0 { 10f64.powi(-i32::from(figure.decimals.min(12))) } else { 0.0 };
                 Quantity::bare(figure.value * factor, step * factor)
             }

@@ -71,6 +71,8 @@ pub(super) enum Grouping {
     Blank,
     /// "1.000" is a thousand in some languages.
     Dot,
+    /// "1,000" is one in some languages.
+    Comma,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -315,7 +317,11 @@ impl<'a> Lexer<'a> {
         let whole = self.digits(begin);
         let (separator, mut at) = self.groups(begin, begin + whole);
         digits.extend(self.slice(begin, at).chars().filter(char::is_ascii_digit));
-        let mut grouping = if separator == Some(' ') { Grouping::Blank } else { Grouping::Clear };
+        let mut grouping = match separator {
+            Some(' ') => Grouping::Blank,
+            Some(',') if at == begin + whole + 4 => Grouping::Comma,
+            _ => Grouping::Clear,
+        };
         let mut decimals = 0;
         let width = if self.slice(at, at + 3) == "{,}" { 3 } else { 1 };
         let point = match (self.char(at + width - 1), self.char(at)) {
@@ -483,7 +489,7 @@ mod tests {
         }
         assert_eq!(numbers("1,2,3"), [1.0, 2.0, 3.0]);
         assert_eq!(numbers("2020 100"), [2020.0, 100.0]);
-        assert_eq!(numbers("3.11.2"), []);
+        assert_eq!(numbers("3.11.2"), [] as [f64; 0]);
         assert_eq!(numbers(r"\frac12"), [1.0, 2.0]);
     }
 

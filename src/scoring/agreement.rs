@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::answer::Answer;
 use super::claims::Claim;
-use super::normal::Answer;
 use super::reading::Reading;
 use crate::domain::{Calibration, CrossCheck, Resolution};
 
@@ -141,7 +141,7 @@ fn nodes<'a>(latest: &'a [Reading<'_>], first: &'a [Reading<'_>]) -> Vec<Node<'a
         nodes.extend(then.answer.as_ref().map(|answer| Node { in_first: true, at, agent: then.agent(), answer }));
     }
     if nodes.iter().any(|node| matches!(node.answer, Answer::YesNo(_))) {
-        nodes.retain(|node| !matches!(node.answer, Answer::Words { .. }));
+        nodes.retain(|node| !matches!(node.answer, Answer::Words(_)));
     }
     nodes
 }

@@ -9,29 +9,20 @@
 //! Scores say how far an output can be relied on. They do not say which words to use, and never assemble an answer.
 
 mod agreement;
-mod algebra;
-mod amount;
 mod answer;
-mod arithmetic;
 mod axes;
 mod checks;
 mod claims;
-mod dates;
 mod disagree;
-mod formula;
+mod expr;
 mod from_text;
 mod limit;
-mod normal;
 mod pattern;
-mod quantity;
 mod reading;
 mod recorded;
 mod terms;
 #[cfg(test)]
 mod tests;
-mod text;
-mod tokens;
-mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -253,8 +244,8 @@ pub fn base_score(scores: &[Score], policy: &Policy) -> f64 {
 
 /// The group of answers that means the same as `answer`, by its place; `None` if there is none.
 pub fn answer_group(groups: &[AnswerGroup], answer: &str) -> Option<usize> {
-    let wanted = normal::normalise(answer)?;
-    groups.iter().position(|group| normal::normalise(&group.answer).is_some_and(|known| known.same(&wanted)))
+    let wanted = answer::parse(answer)?;
+    groups.iter().position(|group| answer::parse(&group.answer).is_some_and(|known| known.same(&wanted)))
 }
 
 /// The family of a model: the letters that its name begins with, without the vendor's prefix ("claude" of

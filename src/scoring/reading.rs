@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::Output;
-use super::answer::{Options, final_answer, letter_of};
-use super::arithmetic::{self, Verdict};
+use super::answer::{Answer, Options, dates, final_answer, letter_of, parse};
 use super::checks::{Path, Screening, Soundness, Step, path_to, screen_answer, soundness};
-use super::dates;
-use super::normal::{Answer, normalise};
+use super::expr::{Verdict, equations};
 use crate::domain::{ConductKind, Obtained, Tag, Unit};
 use crate::text::{self, Markdown, clip, figures, read_markdown, sentences, tidy, words};
 
@@ -65,7 +63,7 @@ impl<'a> Reading<'a> {
         let words = words(&body);
         let (answer, answer_unit) = answer(output, request);
         let number = match &answer {
-            Some(Answer::Number { value, .. }) => Some(*value),
+            Some(Answer::Number(number)) => Some(number.value),
             _ => None,
         };
         let own_code = blocks.iter().filter(|block| !request.text.contains(block.code.trim()));
@@ -108,10 +106,10 @@ impl<'a> Reading<'a> {
 /// The tagged answer; of a report without any tag, what its summary or reasoning marks as a plain text would.
 fn answer<'a>(output: &Output<'a>, request: &Request) -> (Option<Answer>, Option<&'a str>) {
     let report = output.report;
-    let parse = |text: &str| letter_of(text, &request.options).map(Answer::Choice).or_else(|| normalise(text));
+    let read = |text: &str| letter_of(text, &request.options).map(choice).or_else(|| parse(text));
     if let Some(unit) = report.units.iter().take(MAX_UNITS).find(|unit| unit.tags.contains(&Tag::Answer)) {
         let tidied = tidy(clip(&unit.text, text::MAX_BYTES));
-        let bare = parse(&tidied).or_else(|| parse(&final_answer(&tidied, &request.options)?));
+        let bare = read(&tidied).or_else(|| read(&final_answer(&tidied, &request.options)?));
         return (bare, Some(unit.id.as_str()));
     }
     if output.obtained == Obtained::Text || report.units.iter().any(|unit| !unit.tags.is_empty()) {
@@ -119,13 +117,17 @@ fn answer<'a>(output: &Output<'a>, request: &Request) -> (Option<Answer>, Option
     }
     let marked = |text: &str| final_answer(&tidy(clip(text, text::MAX_BYTES)), &request.options);
     let first = report.answer_summary.first().and_then(|first| marked(first));
-    (first.and_then(|raw| parse(&raw)), None)
+    (first.and_then(|raw| read(&raw)), None)
 }
 
-/// The stated equations of a text.
+fn choice(letter: char) -> Answer {
+    Answer::Choice { letter, stated: None }
+}
+
+/// The stated equations of a text that are right or wrong.
 fn steps(prose: &str) -> Vec<Step> {
-    let steps = arithmetic::equations(prose).into_iter();
-    steps.map(|e| Step { operands: vec![], stated: e.stated, holds: e.verdict == Verdict::Right }).collect()
+    let clear = equations(prose).into_iter().filter(|equation| equation.verdict != Verdict::Unclear);
+    clear.map(|e| Step { operands: e.operands, stated: e.stated, holds: e.verdict == Verdict::Right }).collect()
 }
 
 fn pairs(words: &[String]) -> BTreeSet<u64> {

@@ -1,11 +1,12 @@
 //! The final answer of a plain text, which has no fields: what it marks, a letter of the request's options, a verdict at its
 //! head, the result of its last calculation, or a text that is nothing but an answer. Words of a language stand in
-//! `data/answer_markers.tsv` and `data/verdict_words.tsv`.
+//! `data/answer_markers.tsv` and `answer/verdicts.tsv`.
 
 use std::sync::LazyLock;
 
-use super::normal::{Answer, normalise, undress};
+use super::normal::{Answer, parse, undress};
 use super::options::{Options, letter_of};
+use super::phrase;
 use crate::text::{MAX_BYTES, clip, count_words, read_markdown, sentences, words};
 
 /// A text of at most so many words is its own answer.
@@ -144,7 +145,7 @@ fn announced(text: &str) -> Option<String> {
 /// The bare answer at the head of a sentence: all of it, the clause before the first break, or its only figure.
 fn pick(rest: &str) -> Option<String> {
     let text = undress(rest);
-    let is_value = |text: &str| normalise(text).is_some_and(|answer| !matches!(answer, Answer::Words { .. }));
+    let is_value = |text: &str| parse(text).is_some_and(|answer| !matches!(answer, Answer::Words(_)));
     let after_equals = text.rsplit_once('=').map(|(_, value)| value.trim());
     let breaks = [", ", "; ", " (", " – ", " — ", " - "];
     let clause = breaks.iter().filter_map(|sign| text.find(sign)).min().and_then(|at| text.get(..at));
@@ -165,7 +166,7 @@ fn pick(rest: &str) -> Option<String> {
 fn verdict(text: &str) -> Option<String> {
     let first = sentences(text).first().copied()?;
     let head = undress(first);
-    super::normal::yes_no(&head)?;
+    phrase::yes_no(&head)?;
     words(&head).into_iter().next()
 }
 
@@ -186,7 +187,7 @@ fn calculated(text: &str) -> Option<String> {
     let head = value.split_whitespace().next().map(undress);
     let is_value = |text: &str| {
         text.contains(|c: char| c.is_ascii_digit())
-            && normalise(text).is_some_and(|answer| !matches!(answer, Answer::Words { .. }))
+            && parse(text).is_some_and(|answer| !matches!(answer, Answer::Words(_)))
     };
     let result = [Some(value), head].into_iter().flatten().find(|text| is_value(text))?;
     let last = sentences(&prose).into_iter().rev().find(|sentence| sentence.contains(|c: char| c.is_ascii_digit()))?;
@@ -225,7 +226,7 @@ mod tests {
             "The answer is 61 days because 31 + 30 makes it.",
             "61",
         ] {
-            let answer = found(text).and_then(|raw| normalise(&raw)).map(|answer| answer.label());
+            let answer = found(text).and_then(|raw| parse(&raw)).map(|answer| answer.label());
             assert!(answer.as_deref().is_some_and(|label| label.starts_with("61")), "{text}: {answer:?}");
         }
     }

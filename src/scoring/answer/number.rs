@@ -1,0 +1,161 @@
+//! Numbers as answers, and when two of them are one: to the precision of the coarser one, in whatever unit.
+
+use crate::scoring::expr::{Amount, Measure};
+
+/// A number with its unit and precision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Number {
+    pub value: f64,
+    /// What its last digit counts; 0 for the value of a formula.
+    step: f64,
+    /// What its last digit other than zero counts.
+    place: f64,
+    /// 1e6 for "million", else 1.
+    scale: f64,
+    /// Its value in languages that write "1.000" for a thousand, if it can be meant so.
+    grouped: Option<f64>,
+    pub percent: bool,
+    pub approximate: bool,
+    measure: Option<Measure>,
+    unit: Option<String>,
+}
+
+/// A number without its scale may be rounded by this share, a number "in millions" and a converted one by more.
+const MAX_ROUNDING: f64 = 1e-3;
+const MAX_SCALED_ROUNDING: f64 = 1e-2;
+/// "About 125" allows this share, and this many times what its last digit counts.
+const MAX_APPROXIMATION: f64 = 0.02;
+const MAX_APPROXIMATE_PLACES: f64 = 1.5;
+/// From this step on, rounding alone makes numbers equal: "0.33" and "0.333".
+const FINE_STEP: f64 = 0.0101;
+
+impl Number {
+    /// The value of a formula or number word.
+    pub fn exact(value: f64) -> Self {
+        Self {
+            value,
+            step: 0.0,
+            place: 0.0,
+            scale: 1.0,
+            grouped: None,
+            percent: false,
+            approximate: false,
+            measure: None,
+            unit: None,
+        }
+    }
+
+    pub fn of(amount: Amount, approximate: bool) -> Self {
+        let step = 10f64.powi(-i32::from(amount.decimals.min(12)));
+        let mut place = step;
+        while amount.decimals == 0 && amount.value != 0.0 && amount.value % (place * 10.0) == 0.0 {
+            place *= 10.0;
+        }
+        Self {
+            value: amount.value * amount.scale,
+            step: step * amount.scale,
+            place: place * amount.scale,
+            scale: amount.scale,
+            grouped: amount.grouped,
+            percent: amount.percent,
+            approximate,
+            measure: amount.measure,
+            unit: amount.unit,
+        }
+    }
+
+    pub fn label(&self) -> String {
+        let number = six_digits(self.value);
+        match (self.percent, &self.unit) {
+            (true, _) => format!("{number}%"),
+            (false, Some(unit)) => format!("{number} {unit}"),
+            (false, None) => number,
+        }
+    }
+
+    /// The amount in seconds, if it is one of time.
+    pub fn seconds(&self) -> Option<f64> {
+        let second = crate::scoring::expr::amount("1 s")?.measure?;
+        self.measure?.convert(self.value, &second)
+    }
+
+    pub fn same(&self, other: &Number) -> bool {
+        let readings = |number: &Number| [Some(number.value), number.grouped];
+        readings(self).into_iter().flatten().any(|a| {
+            let one = Number { value: a, ..self.clone() };
+            readings(other).into_iter().flatten().any(|b| one.matches(&Number { value: b, ..other.clone() }))
+        })
+    }
+
+    fn matches(&self, other: &Number) -> bool {
+        match (&self.measure, &other.measure) {
+            (Some(a), Some(b)) if a.dimensions != b.dimensions => {
+                let rate = self.is_rate() && a.is_rate_of(b) || other.is_rate() && b.is_rate_of(a);
+                return rate && self.close(other);
+            }
+            (Some(a), Some(b)) if (a.size, a.zero) != (b.size, b.zero) => {
+                return self.converts(other) || other.converts(self);
+            }
+            (Some(_), None) if other.percent => return false,
+            (None, Some(_)) if self.percent => return false,
+            _ => {}
+        }
+        // "in millions": the word is left out of one of them.
+        let mantissa = |number: &Number| number.times(1.0 / number.scale);
+        let bare = |number: &Number| number.scale == 1.0 && number.measure.is_none() && !number.percent;
+        let scaled = self.scale != other.scale && (bare(self) || bare(other));
+        self.close(other)
+            || scaled && mantissa(self).close(&mantissa(other))
+            || self.percent != other.percent && self.hundredth().close(&other.hundredth())
+    }
+
+    /// "$15 per hour" may be answered by "$15".
+    fn is_rate(&self) -> bool {
+        self.unit.as_deref().is_some_and(|unit| unit.contains([' ', '/']))
+    }
+
+    fn times(&self, factor: f64) -> Number {
+        Number { value: self.value * factor, step: self.step * factor, place: self.place * factor, ..self.clone() }
+    }
+
+    fn hundredth(&self) -> Number {
+        if self.percent { self.times(0.01) } else { self.clone() }
+    }
+
+    /// Whether it is the other one in the other's unit, to the other's precision.
+    fn converts(&self, other: &Number) -> bool {
+        let value = self.measure.zip(other.measure).and_then(|(a, b)| a.convert(self.value, &b));
+        value.is_some_and(|value| {
+            let gap = (value - other.value).abs();
+            let largest = value.abs().max(other.value.abs());
+            let about = if self.approximate || other.approximate { MAX_APPROXIMATION } else { 0.0 };
+            gap <= 1e-6 * largest
+                || gap <= 0.51 * other.step && gap <= MAX_SCALED_ROUNDING * largest
+                || gap <= about * largest
+        })
+    }
+
+    /// Equal, equal once the finer is rounded to the step of the coarser, or as near as an approximation allows.
+    fn close(&self, other: &Number) -> bool {
+        let (a, b) = (self.value, other.value);
+        let (gap, largest) = ((a - b).abs(), a.abs().max(b.abs()));
+        let coarser = self.step.max(other.step);
+        let share = if self.scale > 1.0 || other.scale > 1.0 { MAX_SCALED_ROUNDING } else { MAX_ROUNDING };
+        let places = [self, other].into_iter().filter(|number| number.approximate).map(|number| number.place);
+        let place = places.fold(0.0, f64::max);
+        gap <= 1e-6 * largest.max(1e-9)
+            || gap <= 0.51 * coarser && (coarser <= FINE_STEP || gap <= share * largest)
+            || gap <= MAX_APPROXIMATION * largest && gap <= MAX_APPROXIMATE_PLACES * place
+    }
+}
+
+/// A number with at most six significant digits and without trailing zeros.
+pub fn six_digits(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return "0".to_owned();
+    }
+    let magnitude = value.abs().log10().floor() as i32;
+    let decimals = usize::try_from(5 - magnitude).unwrap_or(0).min(12);
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}

@@ -1,0 +1,18 @@
+//! Expressions: one lexer, parser and evaluator for stated equations, for the values of answers and for formulas.
+
+mod amount;
+mod equations;
+mod form;
+mod lexer;
+mod parser;
+mod units;
+mod value;
+mod words;
+
+pub use amount::{Amount, amount, approximates};
+pub use equations::{Equation, Verdict, equations, evaluate};
+pub use form::{Form, read};
+pub use units::Measure;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+//! Expressions and their values. A value has what was written and, beside it, the amount in base units with what it
+//! measures; variables have fixed values at a few points, so that formulas can be compared by evaluating them.
+
+use super::units::{Dimensions, Measure, NONE, Unit, plus};
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Expr {
+    Number(Figure),
+    Measured {
+        of: Box<Expr>,
+        measure: Measure,
+        units: Vec<&'static Unit>,
+        /// Words follow the unit: "2 hours of work".
+        vague: bool,
+    },
+    Variable(String),
+    Negative(Box<Expr>),
+    Sum(Vec<(Term, Expr)>),
+    Product(Vec<(Factor, Expr)>),
+    Power(Box<Expr>, Box<Expr>),
+    /// The order of the root, and what it is taken of.
+    Root(f64, Box<Expr>),
+    Function(Function, Box<Expr>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Figure {
+    pub value: f64,
+    pub decimals: u8,
+    pub percent: bool,
+    /// A million, if the word stands behind it.
+    pub scale: f64,
+    /// What languages with the other decimal sign multiply it by: 1000 for "1.234", a thousandth for "1,234".
+    pub other: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Term {
+    Plus,
+    Minus,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Factor {
+    Times,
+    Over,
+    Modulo,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Function {
+    Sin,
+    Cos,
+    Tan,
+    Ln,
+    Log,
+    Exp,
+}
+
+impl Function {
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "sin" => Function::Sin,
+            "cos" => Function::Cos,
+            "tan" => Function::Tan,
+            "ln" => Function::Ln,
+            "log" => Function::Log,
+            "exp" => Function::Exp,
+            _ => return None,
+        })
+    }
+
+    fn of(self, x: f64) -> f64 {
+        match self {
+            Function::Sin => x.sin(),
+            Function::Cos => x.cos(),
+            Function::Tan => x.tan(),
+            Function::Ln => x.ln(),
+            Function::Log => x.log10(),
+            Function::Exp => x.exp(),
+        }
+    }
+}
+
+/// How percentages, words such as "million" and decimal signs count. A text that says "in millions" leaves the word out
+/// elsewhere, and one in German writes "1.000" for a thousand.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading {
+    pub percent: f64,
+    pub scaled: bool,
+    pub other_signs: bool,
+}
+
+impl Reading {
+    pub const LITERAL: Reading = Reading { percent: 0.01, scaled: true, other_signs: false };
+}
+
+/// So many points have values for the variables.
+pub(super) const POINTS: usize = 6;
+
+/// An amount with what it measures.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Quantity {
+    /// As written, without its unit.
+    pub plain: f64,
+    /// In base units; without meaning if `bare`.
+    pub base: f64,
+    /// The last of its decimals, in base units; 0 for a whole number.
+    pub step: f64,
+    pub dimensions: Dimensions,
+    pub play: f64,
+    /// A number without a unit takes part: what is measured cannot be told.
+    pub bare: bool,
+    /// Two terms of a sum measure different things.
+    pub mixed: bool,
+}
+
+impl Quantity {
+    fn bare(plain: f64, step: f64) -> Self {
+        Self { plain, base: plain, step, dimensions: NONE, play: 0.0, bare: true, mixed: false }
+    }
+
+    fn map(self, f: impl Fn(f64) -> f64) -> Self {
+        Self { plain: f(self.plain), base: f(self.base), ..self }
+    }
+
+    fn plus(self, other: &Quantity, term: Term) -> Self {
+        let sign = if term == Term::Plus { 1.0 } else { -1.0 };
+        let differ = self.dimensions != other.dimensions;
+        Self {
+            plain: self.plain + sign * other.plain,
+            base: self.base + sign * other.base,
+            step: self.step.max(other.step),
+            play: self.play.max(other.play),
+            bare: self.bare || other.bare || differ,
+            mixed: self.mixed || other.mixed || differ && !self.bare && !other.bare,
+            ..self
+        }
+    }
+
+    fn times(self, other: &Quantity, factor: Factor) -> Self {
+        let of = |a: f64, b: f64| match factor {
+            Factor::Times => a * b,
+            Factor::Over => a / b,
+            Factor::Modulo => a.rem_euclid(b),
+        };
+        let power = match factor {
+            Factor::Times => 1,
+            Factor::Over => -1,
+            Factor::Modulo => 0,
+        };
+        Self {
+            plain: of(self.plain, other.plain),
+            base: of(self.base, other.base),
+            step: 0.0,
+            dimensions: plus(self.dimensions, other.dimensions, power),
+            play: self.play.max(other.play),
+            bare: self.bare || other.bare,
+            mixed: self.mixed || other.mixed,
+        }
+    }
+}
+
+impl Expr {
+    pub fn constant(value: f64) -> Self {
+        Expr::Number(Figure { value, decimals: 12, percent: false, scale: 1.0, other: 1.0 })
+    }
+
+    /// The value at a point; infinite or not a number where it has none.
+    pub fn quantity(&self, point: usize, reading: Reading) -> Quantity {
+        let of = |expr: &Expr| expr.quantity(point, reading);
+        match self {
+            Expr::Number(figure) => {
+                let factor = [
+                    (figure.percent, reading.percent),
+                    (reading.scaled, figure.scale),
+                    (reading.other_signs, figure.other),
+                ];
+                let factor: f64 =
+                    factor.into_iter().filter(|(applies, _)| *applies).map(|(_, factor)| factor).product();
+                let step = if figure.decimals > 0 { 10f64.powi(-i32::from(figure.decimals.min(12))) } else { 0.0 };
+                Quantity::bare(figure.value * factor, step * factor)
+            }
+            Expr::Measured { of: inner, measure, vague, .. } => {
+                let inner = of(inner);
+                Quantity {
+                    base: inner.plain * measure.size + measure.zero,
+                    step: inner.step * measure.size,
+                    dimensions: measure.dimensions,
+                    play: measure.play,
+                    bare: *vague || !inner.bare,
+                    ..inner
+                }
+            }
+            Expr::Variable(name) => Quantity::bare(value_at(name, point), 0.0),
+            Expr::Negative(inner) => of(inner).map(|x| -x),
+            Expr::Sum(terms) => {
+                let first = terms.first().map_or(Quantity::bare(f64::NAN, 0.0), |(_, expr)| of(expr));
+                terms.iter().skip(1).fold(first, |sum, (term, expr)| sum.plus(&of(expr), *term))
+            }
+            Expr::Product(factors) => {
+                let first = factors.first().map_or(Quantity::bare(f64::NAN, 0.0), |(_, expr)| of(expr));
+                factors.iter().skip(1).fold(first, |product, (factor, expr)| product.times(&of(expr), *factor))
+            }
+            Expr::Power(base, exponent) => {
+                let (base, exponent) = (of(base), of(exponent).plain);
+                Quantity { bare: true, ..base.map(|x| x.powf(exponent)) }
+            }
+            Expr::Root(order, inner) => {
+                let root = |x: f64| if *order == 2.0 { x.sqrt() } else { x.powf(1.0 / order) };
+                Quantity { bare: true, ..of(inner).map(root) }
+            }
+            Expr::Function(function, inner) => Quantity { bare: true, ..of(inner).map(|x| function.of(x)) },
+        }
+    }
+
+    /// The parts that the expression is made of.
+    fn parts(&self) -> Vec<&Expr> {
+        match self {
+            Expr::Number(_) | Expr::Variable(_) => vec![],
+            Expr::Measured { of, .. } | Expr::Negative(of) | Expr::Root(_, of) | Expr::Function(_, of) => vec![of],
+            Expr::Power(base, exponent) => vec![base, exponent],
+            Expr::Sum(terms) => terms.iter().map(|(_, expr)| expr).collect(),
+            Expr::Product(factors) => factors.iter().map(|(_, expr)| expr).collect(),
+        }
+    }
+
+    /// The expression and all that it is made of, in order.
+    pub fn walk(&self) -> Vec<&Expr> {
+        let mut out = vec![];
+        let mut open = vec![self];
+        while let Some(expr) = open.pop() {
+            out.push(expr);
+            open.extend(expr.parts().into_iter().rev());
+        }
+        out
+    }
+
+    /// Whether something is calculated here.
+    pub fn calculates(&self) -> bool {
+        self.walk().iter().any(|expr| {
+            matches!(expr, Expr::Sum(_) | Expr::Product(_) | Expr::Power(..) | Expr::Root(..) | Expr::Function(..))
+        })
+    }
+
+    /// Whether it is one number, perhaps with a sign and a unit.
+    pub fn is_single(&self) -> bool {
+        match self {
+            Expr::Number(_) => true,
+            Expr::Measured { of, .. } | Expr::Negative(of) => of.is_single(),
+            _ => false,
+        }
+    }
+}
+
+/// A variable's value at a point: fixed, unlike any other's, and at the later half of the points of either sign.
+fn value_at(name: &str, point: usize) -> f64 {
+    // FNV-1a over the name and the point, then the finish of SplitMix64.
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    for byte in name.bytes().chain([point as u8]) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^= hash >> 31;
+    let size = 0.3 + 2.4 * ((hash >> 11) as f64 / (1u64 << 53) as f64);
+    if 2 * point >= POINTS && hash & 1 == 1 { -size } else { size }
+}

@@ -348,6 +348,7 @@ mod tests {
             ("about 125 million", "140 million"),
             ("about 1930", "1960"),
             ("C++", "C#"),
+            ("port port", "port Paris"),
             ("O(n)", "O(n log n)"),
             ("> 5", "5"),
             ("5-7 days", "5-8 days"),

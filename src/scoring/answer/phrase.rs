@@ -140,7 +140,8 @@ impl Phrase {
         // "port 443" and "TCP 443": what is no name only says what the number is.
         let described = self.numbers.len() == 1 && (!self.named || !other.named);
         let (short, long) = if self.words.len() <= other.words.len() { (self, other) } else { (other, self) };
-        described || long.words.len() - short.words.len() <= MAX_MORE && long.has_all(short)
+        let more = long.words.len() - short.words.len();
+        described || more <= MAX_MORE && long.has_all(short) && (more > 0 || short.has_all(long))
     }
 
     /// Whether the phrase is that number with words around it.

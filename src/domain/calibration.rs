@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The weights, in log odds per unit of each feature, of a logistic regression on recorded committees. What each feature measures
-/// stands in the engine's `terms`; how the weights were fitted, and their error, in `docs/scoring.md`.
+/// The weights, in log odds, of a logistic regression with one feature on recorded committees: how often an answer with that much
+/// support is right. How it was fitted, and its error on sets left out of the fit, stands in `docs/scoring.md`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Calibration {
@@ -17,9 +17,6 @@ pub struct Calibration {
     /// Of the log odds of the independent voices for the answer against the others.
     #[schemars(range(min = -20.0, max = 20.0))]
     pub support: f64,
-    /// Of the recomputed last step, -1 to 1.
-    #[schemars(range(min = -20.0, max = 20.0))]
-    pub checked: f64,
     /// Of the cross-check's verdict on the answer, -1 to 1. A setting and not a fit: the recorded committees had none.
     #[schemars(range(min = 0.0, max = 20.0))]
     pub cross_check: f64,
@@ -33,11 +30,10 @@ impl Default for Calibration {
     fn default() -> Self {
         Self {
             fitted_on: "2026-11-22".to_owned(),
-            rows: 0,
-            prompts: 0,
-            intercept: -0.4,
-            support: 1.2,
-            checked: 0.8,
+            rows: 578,
+            prompts: 413,
+            intercept: -0.381,
+            support: 1.189,
             cross_check: 2.5,
             family_correlation: 0.25,
         }

@@ -25,15 +25,16 @@ pub(super) struct Claim<'a> {
     /// -1 (it fails) to 1 (it holds).
     pub verdict: f64,
     pub evidence: &'a str,
-    /// Its agent gave it up with a reason, or does not state it any more: it counts for the answer that it was about, and no
-    /// longer for the agent.
+    /// Its agent gave it up with a reason.
+    pub conceded: bool,
+    /// Its agent conceded it or does not state it any more: it counts for the answer that it was about, and no longer for the agent.
     pub dropped: bool,
 }
 
 impl Claim<'_> {
     /// Whether another agent contradicts it and none of the two has conceded.
     pub fn is_contested(&self) -> bool {
-        !self.dropped && !self.contradicted_by.is_empty()
+        !self.conceded && !self.contradicted_by.is_empty()
     }
 
     /// Whether the cross-check itself found that it does not hold.
@@ -88,6 +89,7 @@ pub(super) fn merge<'a>(
                     0.0
                 },
                 evidence: &first.evidence,
+                conceded: conceded(reading.agent(), &unit.id),
                 dropped: conceded(reading.agent(), &unit.id) || !states(latest.get(agent), &unit.text),
             });
         }

@@ -137,7 +137,7 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
     let base = base_score(&scores, policy);
     let covered = covered(&parts, &scores, &readings, &claims);
     let bonus = bonus(&covered, &agreement, policy);
-    let answer_groups: Vec<AnswerGroup> = groups(&agreement, &readings, base, bonus, policy);
+    let answer_groups: Vec<AnswerGroup> = groups(&agreement, &readings, &claims, (base, bonus), policy);
     let penalty = match answer_groups.first() {
         Some(leading) => leading.conflict_penalty.unwrap_or_default(),
         None => terms::open_penalty(base, bonus, &scores, &claims, cross_checked, agreement.counting, policy),
@@ -176,7 +176,13 @@ fn read_all<'a>(
 }
 
 /// The answers as the caller sees them; none for a request without one final answer.
-fn groups(agreement: &Agreement, readings: &[Reading<'_>], base: f64, bonus: f64, policy: &Policy) -> Vec<AnswerGroup> {
+fn groups(
+    agreement: &Agreement,
+    readings: &[Reading<'_>],
+    claims: &[Claim<'_>],
+    (base, bonus): (f64, f64),
+    policy: &Policy,
+) -> Vec<AnswerGroup> {
     if !agreement.one_answer {
         return vec![];
     }
@@ -185,7 +191,7 @@ fn groups(agreement: &Agreement, readings: &[Reading<'_>], base: f64, bonus: f64
     held.map(|group| AnswerGroup {
         answer: group.label.clone(),
         agents: group.members.iter().filter_map(name).collect(),
-        conflict_penalty: Some(terms::answer_penalty(base, bonus, group, agreement, policy)),
+        conflict_penalty: Some(terms::answer_penalty(base, bonus, group, agreement, claims, policy)),
     })
     .collect()
 }

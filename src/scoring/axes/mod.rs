@@ -7,18 +7,18 @@
 //! | | `false_equations` | stated equations that do not hold | -4 each, at most -8 |
 //! | | `peer_answer` | share of the other voices with the same final answer | -10 to +9 |
 //! | | `support`, `checked`, `cross_check` | what the terms of c_final read of its final answer (`terms`) | 0 |
-//! | | `claims_supported` | share of key claims that another agent supports, as the cross-check says | -3 to +6 |
+//! | | `claims_supported` | share of key claims that another agent supports, as the cross-check says | -5 to +6 |
 //! | | `claims_contradicted` | share of key claims that another agent contradicts | 0 to -10 |
 //! | | `shared_figures` | share of its figures that the request or another agent has too | -2 to +3 |
 //! | Alignment | `base` | | 12 |
-//! | | `parts` | share of the request's parts that it answers, as the cross-check says | -6 to +13 |
+//! | | `parts` | share of the request's parts that it answers, as the cross-check says | -6 to +8 |
 //! | | `on_topic` | without a cross-check: word pairs shared with the request and the other agents | 0 to +8 |
 //! | | `final_answer` | 1 if it gives the final answer that the request has, else 0 | -4 or +5 |
 //! | Verifiability | `base` | | 8 |
 //! | | `basis` | mean over key claims of what they rest on: 1 more than memory, -1 a calculation that fails | -3 to +5 |
 //! | | `steps_hold` | equations on the way to the answer that hold | +3 each, at most +6 |
 //! | | `steps_fail` | equations on that way that do not | -6 each, at most -12 |
-//! | | `claims_hold` | mean verdict of the cross-check on key claims, -1 to 1 | -10 to +8 |
+//! | | `claims_hold` | mean verdict of the cross-check on key claims, -1 to 1 | -12 to +8, -4 where it cannot tell |
 //! | | `code_parses` | code blocks that their language's parser takes | +3 each, at most +6 |
 //! | | `code_broken` | code blocks that it does not | -6 each, at most -12 |
 //! | | `bad_dates` | dates that no calendar has, or with the wrong day of the week | -3 each, at most -6 |
@@ -88,7 +88,7 @@ fn coherence(at: usize, reading: &Reading<'_>, own: &[&Claim<'_>], context: &Con
     }
     if !own.is_empty() {
         let supported = ratio(own.iter().filter(|claim| !claim.supported_by.is_empty()).count(), own.len());
-        tally.add_from_peers("claims_supported", supported, -3.0 + 9.0 * supported);
+        tally.add_from_peers("claims_supported", supported, -5.0 + 11.0 * supported);
         let contradicted = ratio(own.iter().filter(|claim| claim.is_contested()).count(), own.len());
         tally.add_from_peers("claims_contradicted", contradicted, -10.0 * contradicted);
     }
@@ -113,7 +113,7 @@ fn alignment(at: usize, reading: &Reading<'_>, context: &Context<'_>) -> Tally {
     let mut tally = Tally::new(Axis::Alignment, 12.0);
     if context.cross_checked && !context.parts.is_empty() {
         let share = ratio(context.parts.iter().filter(|part| part.contains(&at)).count(), context.parts.len());
-        tally.add_from_peers("parts", share, -6.0 + 19.0 * share);
+        tally.add_from_peers("parts", share, -6.0 + 14.0 * share);
     } else {
         let shared = |other: &BTreeSet<u64>| {
             ratio(reading.pairs.intersection(other).count(), reading.pairs.len().min(other.len()))
@@ -149,7 +149,7 @@ fn verifiability(reading: &Reading<'_>, own: &[&Claim<'_>]) -> Tally {
     up_to("bad_dates", reading.bad_dates, -3.0, -6.0);
     if !own.is_empty() {
         let mean = own.iter().map(|claim| claim.verdict).sum::<f64>() / own.len() as f64;
-        tally.add_from_peers("claims_hold", mean, if mean < 0.0 { 10.0 * mean } else { 8.0 * mean });
+        tally.add_from_peers("claims_hold", mean, -4.0 + if mean < 0.0 { 8.0 * mean } else { 12.0 * mean });
     }
     tally
 }

@@ -37,9 +37,10 @@ fn backlog_report(agent: &str, reading: usize) -> ReportBuilder {
         .assumes(claim)
         .because(check)
         .fails_if("The release rules say otherwise; then another part of the backlog counts.")
-        .unit("release number", &format!("The number to be done before the release is {number}."), &["figure"])
-        .unit("release rule", claim, &["assumption"])
-        .unit("sum", check, &["calculation"])
+        .unit("release number", &format!("The number to be done before the release is {number}."), &["key"])
+        .unit("release rule", claim, &["given"])
+        .unit("sum", check, &["calculated"])
+        .unit("release number", &number.to_string(), &["answer", "given"])
 }
 
 fn backlog_question() -> Value {
@@ -92,8 +93,8 @@ impl Scenario {
                     .assumes(option)
                     .because(&format!("{check} A run of 1200 ms that drops to 300 ms is 1200 / 300 = 4 times as fast."))
                     .fails_if("The time is spent elsewhere: the measurement after the change then shows no gain.")
-                    .unit("measure", &format!("The change with the greatest effect is {measure}."), &["recommendation"])
-                    .unit("evidence", check, &["test"])
+                    .unit("measure", &format!("The change with the greatest effect is {measure}."), &["key"])
+                    .unit("evidence", check, &["tested"])
             };
             let reports = [
                 answer("solver", "Take ten timings before the change and compare their medians."),
@@ -119,18 +120,21 @@ impl Scenario {
                 .assumes("The first day counts and the last one does not.")
                 .because(why)
                 .fails_if("Counting both ends adds a day; a calendar shows which count is meant.")
-                .unit("number of days", &format!("From 1 March 2025 to 1 May 2025 it is {number} days."), &["figure"])
+                .unit("number of days", &format!("From 1 March 2025 to 1 May 2025 it is {number} days."), &["key"])
         };
         let march = "March has 31 days and April has 30.";
         let solver = days("solver", 61, "March has 31 days and April has 30, and 31 + 30 = 61.")
-            .unit("sum", "31 + 30 = 61 days.", &["calculation"])
-            .unit("month lengths", march, &["fact"]);
+            .unit("sum", "31 + 30 = 61 days.", &["calculated"])
+            .unit("month lengths", march, &["key", "memory"])
+            .unit("number of days", "61", &["answer", "calculated"]);
         let critic = days("critic", 60, "Two months of 30 days each are 2 * 30 = 60.")
-            .unit("sum", "2 * 30 = 60 days.", &["calculation"])
-            .unit("month lengths", "March and April have 30 days each.", &["fact"]);
+            .unit("sum", "2 * 30 = 60 days.", &["calculated"])
+            .unit("month lengths", "March and April have 30 days each.", &["key", "memory"])
+            .unit("number of days", "60", &["answer", "calculated"]);
         let verifier = days("verifier", 61, "1 May is day 121 of 2025 and 1 March is day 60, and 121 - 60 = 61.")
-            .unit("sum", "121 - 60 = 61 days.", &["calculation"])
-            .unit("month lengths", march, &["fact"]);
+            .unit("sum", "121 - 60 = 61 days.", &["calculated"])
+            .unit("month lengths", march, &["key", "memory"])
+            .unit("number of days", "61", &["answer", "calculated"]);
         let asks = question(
             "Which days are to be counted?",
             [
@@ -159,7 +163,7 @@ impl Scenario {
         ];
         for ((agent, why), check) in revised.into_iter().zip(checks) {
             let report =
-                days(agent, 61, why).unit("sum", check, &["calculation"]).unit("month lengths", march, &["fact"]);
+                days(agent, 61, why).unit("sum", check, &["calculated"]).unit("month lengths", march, &["memory"]);
             let mut report = report.value();
             // Which number the final answer has among the claims is not known here: all that the two differ on are named.
             let reason = "March has 31 days and not 30, so 31 + 30 = 61.";

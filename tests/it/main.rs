@@ -40,7 +40,6 @@ mod record;
 mod replicas;
 mod reply;
 mod resilience;
-mod review;
 mod runs;
 mod schemathesis;
 mod secrets;

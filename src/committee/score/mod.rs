@@ -134,7 +134,7 @@ impl From<&crate::config::Policy> for Policy {
             max_conflict_penalty: policy.max_conflict_penalty,
             max_coverage_bonus: policy.max_coverage_bonus,
             calibration: policy.calibration.clone(),
-            review: policy.review.clone(),
+            review: ReviewWeights::default(),
         }
     }
 }

@@ -28,13 +28,19 @@ pub(super) fn synthesis(task_type: &str, reply: &str, tldr: &str, assumption: &s
         "meta": {
             "taskType": task_type, "tldr": [tldr], "assumptions": [{"text": assumption, "kind": "given"}],
             "acceptanceTests": [], "planUnit": "minutes", "planSteps": [], "planAssumptions": [], "planRisks": [],
-            "planConfidence": 0.5,
+            "planConfidence": 0.5, "finalAnswer": "",
         },
         "audit": {
-            "unitsUsed": used, "disagreements": [], "conflictPenalty": 0.0, "coverageBonus": 0.08,
+            "unitsUsed": used, "disagreements": [], "answerJustification": "", "conflictPenalty": 0.0, "coverageBonus": 0.08,
             "quarantineJustifications": [], "fallbackQuestion": asks,
         },
     })
+}
+
+/// A synthesis that gives this final answer.
+pub(super) fn answering(answer: &str, mut synthesis: Value) -> Value {
+    synthesis["meta"]["finalAnswer"] = json!(answer);
+    synthesis
 }
 
 fn estimate(steps: &Value) -> Value {
@@ -144,7 +150,7 @@ impl Scenario {
              - 32) * 5 / 9 = 100 °C. Weather moves it by less than 1 °C.";
         let tldr = "Water boils at 100 °C at sea level.";
         let assumes = "Sea level means the standard atmosphere, 101.325 kPa.";
-        let synthesis = synthesis("VERBAL_REASONING", reply, tldr, assumes, &asks);
+        let synthesis = answering("100 °C", synthesis("VERBAL_REASONING", reply, tldr, assumes, &asks));
         let message = "What is the boiling point of water at sea level in Celsius?";
         scenario(message, plan("VERBAL_REASONING", 1, "ask"), [solver, critic, verifier], synthesis)
     }
@@ -283,6 +289,7 @@ impl Scenario {
         let reply = "**52.8**: 0.17 * 240 = 40.8, and 40.8 + 12 = 52.8.";
         let synthesis =
             synthesis("VERBAL_REASONING", reply, "The result is 52.8.", "The percentage is taken of 240 alone.", &asks);
+        let synthesis = answering("52.8", synthesis);
         let message = "What is 17% of 240, plus 12?";
         scenario(message, plan("VERBAL_REASONING", 1, "ask"), [solver, critic, verifier], synthesis)
     }

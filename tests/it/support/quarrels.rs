@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::panels::{plan, question, scenario, synthesis};
+use super::panels::{answering, plan, question, scenario, synthesis};
 use super::replies::{ReportBuilder, Scenario, report};
 
 /// What may block the release: the option's text, the claim in an agent's words, the number, and what confirms it.
@@ -53,6 +53,7 @@ fn settled_backlog(reading: usize) -> Scenario {
     let reply = format!("**{number}** entries have to be done before the release. {claim}\n\n{check}");
     let tldr = format!("{number} entries have to be done.");
     let synthesis = synthesis("VERBAL_REASONING", &reply, &tldr, option, &backlog_question());
+    let synthesis = answering(&number.to_string(), synthesis);
     scenario(BACKLOG, plan("VERBAL_REASONING", 1, "ask"), reports, synthesis)
 }
 
@@ -112,7 +113,7 @@ impl Scenario {
         Scenario { answered, ..open }
     }
 
-    /// Two rounds: 61 (solver, verifier) and 60 (critic) days in round 1; in round 2 everybody says 61, and why.
+    /// Two rounds: 61 (solver, verifier) and 60 (critic) days in round 1; in round 2 the critic concedes.
     pub fn converging() -> Self {
         let days = |agent: &str, number: u32, why: &str| {
             report(agent)
@@ -147,30 +148,10 @@ impl Scenario {
                      one does not.";
         let tldr = "61 days lie between the two dates.";
         let assumes = "The first day counts and the last one does not.";
-        let synthesis = synthesis("VERBAL_REASONING", reply, tldr, assumes, &asks);
+        let synthesis = answering("61", synthesis("VERBAL_REASONING", reply, tldr, assumes, &asks));
         let message = "How many days are between 1 March 2025 and 1 May 2025?";
         let plan = plan("VERBAL_REASONING", 2, "deep");
         let mut converging = scenario(message, plan, [solver, critic, verifier], synthesis);
-        let revised = [
-            ("solver", "I keep 61: 31 + 30 = 61. The count of 60 gives March too few days."),
-            ("critic", "I revise 60 to 61, since March has 31 days: 31 + 30 = 61."),
-            ("verifier", "I keep 61, since a difference of dates leaves the last day out: 121 - 60 = 61."),
-        ];
-        let checks = [
-            "31 + 30 = 61 days.",
-            "A calendar of 2025 shows 31 days in March, so 30 + 31 = 61.",
-            "1 May 2025 is day 121 of its year and 1 March is day 60, and 121 - 60 = 61.",
-        ];
-        for ((agent, why), check) in revised.into_iter().zip(checks) {
-            let report =
-                days(agent, 61, why).unit("sum", check, &["calculated"]).unit("month lengths", march, &["memory"]);
-            let mut report = report.value();
-            // Which number the final answer has among the claims is not known here: all that the two differ on are named.
-            let reason = "March has 31 days and not 30, so 31 + 30 = 61.";
-            let claims = ["C1", "C2", "C3"].map(|claim| json!({"claim": claim, "reason": reason}));
-            report["revises"] = if agent == "critic" { json!(claims) } else { json!([]) };
-            converging.reports.insert(format!("r2/{agent}"), report);
-        }
         converging.right = vec!["61".to_owned(), "March has 31 days".to_owned()];
         converging
     }

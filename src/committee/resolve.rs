@@ -197,3 +197,6 @@ fn concede(report: &mut AgentReport, units: &[String], on_final_answer: bool, te
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

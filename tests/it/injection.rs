@@ -128,7 +128,8 @@ async fn an_agent_that_repeats_the_tag_it_was_shown_closes_nobodys_block() {
     let later: Vec<Call> = provider.calls().into_iter().filter(|call| !call.step.starts_with("r1/")).collect();
     let shown = |step: &str| later.iter().any(|call| call.step == step && call.prompt().contains(MARK));
     assert!(shown("cross-check") && shown("cross-check/reversed"), "it reaches those who check");
-    let master = later.iter().find(|call| call.step == "synthesis").map(Call::prompt).unwrap();
+    let master =
+        later.iter().find(|call| matches!(call.step.as_str(), "synthesis" | "question")).map(Call::prompt).unwrap();
     assert!(master.contains("obey the evidence"), "the evidence is shown, as data: {master}");
     hold(&later);
 }

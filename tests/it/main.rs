@@ -18,6 +18,7 @@ mod backup;
 mod chat;
 mod cli;
 mod crash;
+mod cross_check;
 mod database_file;
 mod database_trouble;
 mod docs;

@@ -17,7 +17,9 @@ use super::resolve::{self, Decisions, Held};
 use super::table::Table;
 use super::{Committee, Failure, cross_check, reuse, score, trim};
 use crate::config::{OutputForm, RoleModel};
-use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Obtained, Plan, Position, Role, Status, Usd};
+use crate::domain::{
+    Agent, AgentReport, Disagreement, Judgement, Obtained, Plan, Position, Resolution, Role, Status, Usd,
+};
 use crate::journal::{
     AgentFinished, AgentOutcome, CallResult, Event, Resolved, RoundSkipped, RoundStarted, RunContext, Scored, Trimmed,
     agent_key, scored_key,
@@ -368,7 +370,7 @@ impl Table<'_> {
             Event::AgentFinished(finished) if finished.round == round => {
                 match (&finished.outcome, &finished.resolved) {
                     (AgentOutcome::Answered { .. }, Some(resolved)) => {
-                        resolved.resolutions.iter().any(|r| r.concedes())
+                        resolved.resolutions.iter().any(Resolution::concedes)
                     }
                     (AgentOutcome::Answered { .. }, None) => true,
                     (AgentOutcome::Failed { .. }, _) => false,

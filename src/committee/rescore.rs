@@ -74,11 +74,11 @@ pub fn replay(entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)], policy: &Pol
             Event::Planned(planned) => tape.planned = Some(planned),
             Event::Trimmed(trimmed) => tape.trimmed = Some(trimmed),
             Event::AgentFinished(finished) => tape.take(finished.agent, &finished.outcome),
-            Event::CrossChecked(checked) if policy.cross_check.covers(mode) => {
-                if checked.notes.iter().any(|note| note == TURNED_OFF) {
-                    let why = "under this policy the key claims are cross-checked".to_owned();
-                    needs.push(Need { call: "cross-check".into(), why });
-                }
+            Event::CrossChecked(checked)
+                if policy.cross_check.covers(mode) && checked.notes.iter().any(|note| note == TURNED_OFF) =>
+            {
+                let why = "under this policy the key claims are cross-checked".to_owned();
+                needs.push(Need { call: "cross-check".into(), why });
             }
             Event::Scored(scored) => {
                 recorded = Some(&scored.judgement);

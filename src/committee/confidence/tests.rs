@@ -46,20 +46,20 @@ fn draft(final_answer: Option<&str>, justification: Option<&str>) -> Draft {
     }
 }
 
-fn penalty(groups: &[(&str, f64)], draft: Draft) -> f64 {
-    settle(&policy(), &judgement(groups, true), Some(&draft)).conflict_penalty.applied
+fn penalty(groups: &[(&str, f64)], draft: &Draft) -> f64 {
+    settle(&policy(), &judgement(groups, true), Some(draft)).conflict_penalty.applied
 }
 
 #[test]
 fn c_final_belongs_to_the_answer_that_the_reply_gives() {
     let split = [("10", 0.05), ("5", 0.4)];
-    assert_eq!(penalty(&split, draft(Some("10"), None)), 0.05);
-    assert_eq!(penalty(&split, draft(Some("5"), Some("1.05 + 0.05 = 1.10"))), 0.4);
-    assert_eq!(penalty(&split, draft(Some("5"), None)), 0.6, "no reason is given against the leading answer");
-    assert_eq!(penalty(&split, draft(Some("7"), Some("because"))), 0.6, "no agent gave it");
-    assert_eq!(penalty(&split, draft(Some(""), None)), 0.6, "the reply says that it has no answer");
-    assert_eq!(penalty(&split, draft(None, None)), 0.4, "plain text does not say which one");
-    assert_eq!(penalty(&[], draft(Some("5"), None)), 0.0, "an open request has none to compare");
+    assert_eq!(penalty(&split, &draft(Some("10"), None)), 0.05);
+    assert_eq!(penalty(&split, &draft(Some("5"), Some("1.05 + 0.05 = 1.10"))), 0.4);
+    assert_eq!(penalty(&split, &draft(Some("5"), None)), 0.6, "no reason is given against the leading answer");
+    assert_eq!(penalty(&split, &draft(Some("7"), Some("because"))), 0.6, "no agent gave it");
+    assert_eq!(penalty(&split, &draft(Some(""), None)), 0.6, "the reply says that it has no answer");
+    assert_eq!(penalty(&split, &draft(None, None)), 0.4, "plain text does not say which one");
+    assert_eq!(penalty(&[], &draft(Some("5"), None)), 0.0, "an open request has none to compare");
 }
 
 #[test]

@@ -141,7 +141,7 @@ pub fn score_text(data: &[u8]) {
     let mut parts = text.splitn(3, '\0');
     let texts = [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default);
     let [message, first, second] = texts;
-    let reports = [report_from_text("solver", first), report_from_text("critic", second)];
+    let reports = [report_from_text("solver", "", first), report_from_text("critic", "", second)];
     let output = |agent: &'static str, report| Output {
         agent,
         report,

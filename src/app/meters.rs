@@ -42,6 +42,11 @@ fn describe() {
     describe_counter!("conclave_tokens_total", "Billed tokens by kind");
     describe_counter!("conclave_cost_nanodollars_total", "What calls are taken to have cost, in 1e-9 US dollars");
     describe_counter!("conclave_obtained_total", "How plans, reports and syntheses came out of models' texts");
+    describe_counter!(
+        "conclave_cross_checks_total",
+        "Runs that came to the cross-check, by the calls that gave a result"
+    );
+    describe_counter!("conclave_cross_check_verdicts_total", "Verdicts of cross-checks on key claims");
     describe_counter!("conclave_statuses_total", "Scored outputs by agent and status");
     describe_counter!("conclave_broken_rules_total", "Rules that a master's reply would have broken: another stood in");
     describe_counter!("conclave_gate_total", "Decisions of the gate");

@@ -5,7 +5,7 @@ use clap::Subcommand;
 use super::exit::{Exit, fail};
 use super::terminal::say;
 use crate::clock::Clock;
-use crate::committee::{FinalSynthesis, OrchestrationPlan, PeerReview, Revision};
+use crate::committee::{CrossCheckReply, Decisions, FinalSynthesis, OrchestrationPlan};
 use crate::config::{self, Env, Limits, OutputForm, RoleModel};
 use crate::domain::{AgentReport, Price, Usd};
 use crate::http;
@@ -29,10 +29,10 @@ pub(super) enum Published {
     Plan,
     /// An agent's report.
     Report,
-    /// A report of a later round, with what it revises.
-    Revision,
-    /// What a reviewer finds of contested claims.
-    Review,
+    /// What the cross-check finds of the reports' claims.
+    CrossCheck,
+    /// What an agent decides on its contested claims in a later round.
+    Decisions,
     /// Phase B: the master's final synthesis.
     Synthesis,
     /// The HTTP API, as an OpenAPI 3.1 document.
@@ -45,8 +45,8 @@ impl Published {
             Published::Config => config::json_schema(),
             Published::Plan => schemars::schema_for!(OrchestrationPlan).to_value(),
             Published::Report => schemars::schema_for!(AgentReport).to_value(),
-            Published::Revision => schemars::schema_for!(Revision).to_value(),
-            Published::Review => schemars::schema_for!(PeerReview).to_value(),
+            Published::CrossCheck => schemars::schema_for!(CrossCheckReply).to_value(),
+            Published::Decisions => schemars::schema_for!(Decisions).to_value(),
             Published::Synthesis => schemars::schema_for!(FinalSynthesis).to_value(),
             Published::Api => http::document(&Limits::default()),
         }

@@ -60,9 +60,16 @@ impl Progress {
                 self.line(&format!("round {}    {}", round.round, round.why));
             }
             Event::RoundSkipped(round) => self.line(&format!("round {}    skipped: {}", round.round, round.why)),
-            Event::Reviewed(reviewed) => {
-                let totals = self.totals(&format!("r{}/review", reviewed.round));
-                self.line(&format!("review     {} findings{totals}", reviewed.reviews.len()));
+            Event::CrossChecked(checked) => {
+                let totals = self.totals("cross-check");
+                let verdicts = checked.passes.iter().flat_map(|pass| &pass.found.claims);
+                let contradicted = verdicts.clone().filter(|verdict| !verdict.contradicted_by.is_empty()).count();
+                let found = if checked.passes.is_empty() {
+                    format!("none: {}", checked.notes.join("; "))
+                } else {
+                    format!("{} verdicts, {contradicted} contradicted", verdicts.count())
+                };
+                self.line(&format!("check      {found}{totals}"));
             }
             Event::AgentFinished(finished) => {
                 let what = match (&finished.outcome, finished.reused_from) {
@@ -105,6 +112,7 @@ impl Progress {
             | Event::Claimed(_)
             | Event::Hinted(_)
             | Event::RoundStarted(_)
+            | Event::Reviewed(_)
             | Event::Finished(_)
             | Event::Feedback(_)
             | Event::Parsed(_)

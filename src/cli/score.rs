@@ -14,7 +14,7 @@ use super::exit::{Exit, fail};
 use super::terminal::say;
 use crate::config::{self, Env};
 use crate::llm::structured::extract_any;
-use crate::scoring as score;
+use crate::scoring;
 
 #[derive(Debug, Args)]
 pub(super) struct ScoreArguments {
@@ -28,7 +28,7 @@ pub(super) struct ScoreArguments {
 
 pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Exit {
     let policy = match config::policy(env) {
-        Ok(policy) => score::Policy::from(&policy),
+        Ok(policy) => scoring::Policy::from(&policy),
         Err(problems) => return fail(Exit::Configuration, problems),
     };
     let reader: Box<dyn BufRead> = if arguments.file.as_os_str() == "-" {
@@ -70,8 +70,8 @@ pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Exit {
     if refused > 0 { Exit::Refused } else { Exit::Done }
 }
 
-fn scored(line: &str, policy: &score::Policy, outputs: &mut usize) -> Result<String, String> {
-    let record = score::parse_record(line).map_err(|error| error.to_string())?;
+fn scored(line: &str, policy: &scoring::Policy, outputs: &mut usize) -> Result<String, String> {
+    let record = scoring::parse_record(line).map_err(|error| error.to_string())?;
     *outputs += record.outputs();
     serde_json::to_string(&record.judge(policy)).map_err(|error| error.to_string())
 }

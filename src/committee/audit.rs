@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use super::cross_check::is_cross_check;
 use super::reply::{AUDIT, figure};
 use super::withheld::{WITHHELD, Withheld};
 use crate::domain::{Judgement, RunId};
 use crate::journal::views::{self, CallView};
 use crate::journal::{
-    Accepted, AgentFinished, AgentOutcome, Event, Gated, Planned, Reviewed, RevisionReason, Synthesized, Trimmed,
+    Accepted, AgentFinished, AgentOutcome, CrossChecked, Event, Gated, Planned, Synthesized, Trimmed,
 };
 
 /// What the appendix is made from.
@@ -45,14 +46,29 @@ impl<'a> Facts<'a> {
         self.find(|e| if let Event::Gated(g) = e { Some(g) } else { None })
     }
 
-    fn reviewed(&self, round: u8) -> Option<&'a Reviewed> {
-        self.find(|e| if let Event::Reviewed(r) = e { Some(&**r).filter(|r| r.round == round) } else { None })
+    fn cross_checked(&self) -> Option<&'a CrossChecked> {
+        self.find(|e| if let Event::CrossChecked(c) = e { Some(&**c) } else { None })
     }
 
-    /// What the members found in a round.
-    fn reviews(&self, round: u8) -> Value {
-        let reviews = self.reviewed(round).into_iter().flat_map(|reviewed| &reviewed.reviews);
-        reviews.map(|review| self.withheld.review(review)).collect()
+    /// What the cross-check found, or why there is none.
+    fn cross_check(&self) -> Value {
+        let Some(checked) = self.cross_checked() else { return Value::Null };
+        let passes: Vec<Value> = checked
+            .passes
+            .iter()
+            .map(|pass| {
+                let mut value = json!({
+                    "role": pass.role, "model": pass.model, "reversed": pass.reversed, "scope": pass.scope,
+                    "obtained": pass.obtained, "notes": pass.notes,
+                });
+                if let (Value::Object(all), Value::Object(found)) = (&mut value, self.withheld.cross_check(&pass.found))
+                {
+                    all.extend(found);
+                }
+                value
+            })
+            .collect();
+        json!({ "passes": passes, "notes": checked.notes })
     }
 
     /// Why a round was held, or was not: it names topics.
@@ -62,36 +78,35 @@ impl<'a> Facts<'a> {
         judged.fold(why.to_owned(), |why, judgement| self.withheld.without_topics(&why, &judgement.disagreements))
     }
 
-    /// What the agents changed in a round, and why.
-    fn revisions(&self, round: u8) -> Value {
+    /// What the agents decided in a later round, and why.
+    fn resolutions(&self, round: u8) -> Value {
         let of_round = self.events.iter().filter_map(|event| match event {
             Event::AgentFinished(finished) if finished.round == round => Some(finished),
             _ => None,
         });
         let mut finished: Vec<_> = of_round.collect();
         finished.sort_by_key(|finished| finished.agent);
-        let revised = finished.into_iter().map(|finished| {
-            let (reasons, refused) = finished
-                .revision
-                .as_ref()
-                .map(|revision| (&revision.reasons[..], &revision.refused[..]))
-                .unwrap_or_default();
+        let decided = finished.into_iter().map(|finished| {
             let failed = match &finished.outcome {
                 AgentOutcome::Failed { cause, .. } => Some(cause),
                 AgentOutcome::Answered { .. } => None,
             };
             let name = finished.agent.as_str();
-            let told = |reason: &RevisionReason| {
-                let (topic, reason_told) =
-                    (self.withheld.topic(&reason.topic), self.withheld.word_of(name, &reason.reason));
-                json!(RevisionReason { topic, reason: reason_told, ..reason.clone() })
-            };
-            let reasons: Vec<Value> = reasons.iter().map(told).collect();
-            let refused: Vec<String> = refused.iter().map(|r| self.withheld.word_of(name, r)).collect();
-            json!({ "agent": finished.agent, "reasons": reasons, "refused": refused, "failed": failed,
-                             "anew": failed.is_none() && finished.revision.is_none() })
+            let resolved = finished.resolved.as_ref();
+            let resolutions: Vec<Value> = resolved
+                .into_iter()
+                .flat_map(|resolved| &resolved.resolutions)
+                .map(|r| {
+                    json!({ "claim": r.claim, "decision": r.decision, "by": r.by,
+                            "evidence": self.withheld.word_of(name, &r.evidence) })
+                })
+                .collect();
+            let notes: Vec<String> =
+                resolved.into_iter().flat_map(|resolved| &resolved.notes).map(|note| self.why(note)).collect();
+            json!({ "agent": finished.agent, "resolutions": resolutions, "notes": notes, "failed": failed,
+                    "anew": failed.is_none() && resolved.is_none() })
         });
-        Value::Array(revised.collect())
+        Value::Array(decided.collect())
     }
 
     /// Each agent's last outcome that counts, by agent.
@@ -133,6 +148,7 @@ pub fn view(run: RunId, events: &[Event]) -> Option<Value> {
         "leftOut": facts.trimmed().map(|t| t.left_out.clone()).unwrap_or_default(),
         "agents": agents(&facts),
         "rounds": rounds(&facts),
+        "crossCheck": facts.cross_check(),
         "answerGroups": facts.judgement().map(|j| facts.withheld.answer_groups(j)),
         "disagreements": {
             "detected": facts.judgement().map(|j| facts.withheld.disagreements(j)),
@@ -168,7 +184,8 @@ fn agents(facts: &Facts<'_>) -> Vec<Value> {
 
 fn agent(facts: &Facts<'_>, finished: &AgentFinished) -> Value {
     let name = finished.agent.as_str();
-    let calls: Vec<&CallView<'_>> = facts.calls.iter().filter(|c| c.sent.role.as_str() == name).collect();
+    let own = |call: &&CallView<'_>| call.sent.role.as_str() == name && !is_cross_check(&call.sent.call);
+    let calls: Vec<&CallView<'_>> = facts.calls.iter().filter(own).collect();
     let totals = calls.iter().fold(views::Totals::default(), |mut sum, call| {
         let one = views::totals(&[**call], &call.sent.call);
         sum.calls += one.calls;
@@ -217,9 +234,7 @@ fn rounds(facts: &Facts<'_>) -> Vec<Value> {
             if let Value::Object(map) = &mut value
                 && r.round > 1
             {
-                map.insert("reviews".into(), facts.reviews(r.round));
-                map.insert("reviewNotes".into(), facts.reviewed(r.round).map_or_else(|| json!([]), |r| json!(r.notes)));
-                map.insert("revisions".into(), facts.revisions(r.round));
+                map.insert("resolutions".into(), facts.resolutions(r.round));
             }
             Some(value)
         }
@@ -289,9 +304,10 @@ pub fn markdown(audit: &Value) -> String {
         text.push_str("\n### Rounds\n\n");
         for round in rounds {
             let _ = writeln!(text, "- Round {}: {}. {}", round["round"], plain(&round["state"]), plain(&round["why"]));
-            findings(&mut text, round);
+            decisions(&mut text, round);
         }
     }
+    cross_check_section(&mut text, &audit["crossCheck"]);
     disagreements_section(&mut text, &audit["disagreements"]);
     confidence_section(&mut text, &audit["confidence"]);
     let synthesis = &audit["synthesis"];
@@ -315,40 +331,73 @@ pub fn markdown(audit: &Value) -> String {
     text
 }
 
-/// What was found of contested claims in a round, and what was changed for it.
-fn findings(text: &mut String, round: &Value) {
-    for review in round["reviews"].as_array().into_iter().flatten() {
-        let found = match review["swapped"].as_str() {
-            Some(second) if second != plain(&review["finding"]) => {
-                format!("{}, and {second} with the order swapped", plain(&review["finding"]))
-            }
-            Some(_) => format!("{} (twice)", plain(&review["finding"])),
-            None => plain(&review["finding"]),
-        };
-        let position = super::sections::excerpt(&plain(&review["position"]), 80);
-        let reason = super::sections::excerpt(&plain(&review["reason"]), 160);
-        let (reviewer, topic) = (plain(&review["reviewer"]), plain(&review["topic"]));
-        let _ = writeln!(text, "  - {reviewer} on {topic}, \"{position}\": {found}. {reason}");
-    }
-    list(text, "Review", &round["reviewNotes"]);
-    for revision in round["revisions"].as_array().into_iter().flatten() {
-        let agent = plain(&revision["agent"]);
-        let reasons = revision["reasons"].as_array().cloned().unwrap_or_default();
-        for reason in &reasons {
-            let why = super::sections::excerpt(&plain(&reason["reason"]), 160);
-            let _ = writeln!(text, "  - {agent} revised {}: {why}", plain(&reason["topic"]));
+/// What agents decided on their contested claims in a round.
+fn decisions(text: &mut String, round: &Value) {
+    for decided in round["resolutions"].as_array().into_iter().flatten() {
+        let agent = plain(&decided["agent"]);
+        for resolution in decided["resolutions"].as_array().into_iter().flatten() {
+            let did = if resolution["decision"] == "concede" { "concedes" } else { "keeps" };
+            let evidence = super::sections::excerpt(&plain(&resolution["evidence"]), 160);
+            let (claim, by) = (plain(&resolution["claim"]), plain(&resolution["by"]));
+            let _ = writeln!(text, "  - {agent} {did} {claim}, by {by}: {evidence}");
         }
-        if let Some(cause) = revision["failed"].as_str() {
-            let _ = writeln!(text, "  - {agent} gave no further report ({cause}): an earlier one stands");
-        } else if revision["anew"] == true {
+        if let Some(cause) = decided["failed"].as_str() {
+            let _ = writeln!(text, "  - {agent} gave nothing further ({cause}): its earlier report stands");
+        } else if decided["anew"] == true {
             let _ = writeln!(text, "  - {agent} reported anew");
-        } else if reasons.is_empty() {
-            let _ = writeln!(text, "  - {agent} kept its report");
         }
-        for refused in revision["refused"].as_array().into_iter().flatten() {
-            let _ = writeln!(text, "  - not taken of {agent}: {}", plain(refused));
+        for note in decided["notes"].as_array().into_iter().flatten() {
+            let _ = writeln!(text, "  - {agent}: {}", plain(note));
         }
     }
+}
+
+/// What the cross-check found, pass by pass.
+fn cross_check_section(text: &mut String, check: &Value) {
+    if check.is_null() {
+        return;
+    }
+    text.push_str("\n### Cross-check\n\n");
+    for pass in check["passes"].as_array().into_iter().flatten() {
+        let order = if pass["reversed"] == true { ", in reverse order" } else { "" };
+        let (role, model) = (plain(&pass["role"]), cell(&pass["model"]));
+        let _ = writeln!(text, "- By the model of {role} ({model}){order}:");
+        for verdict in pass["claims"].as_array().into_iter().flatten() {
+            let said = super::sections::excerpt(&plain(&verdict["text"]), 80);
+            let evidence = super::sections::excerpt(&plain(&verdict["evidence"]), 160);
+            let named = |key: &str, what: &str| {
+                let names = join(&verdict[key]);
+                if names.is_empty() { String::new() } else { format!("; {what} {names}") }
+            };
+            let _ = writeln!(
+                text,
+                "  - {} \"{said}\" holds: {}, by {}: {}{}{}",
+                plain(&verdict["claim"]),
+                plain(&verdict["holds"]),
+                plain(&verdict["by"]),
+                if evidence.is_empty() { "no evidence" } else { &evidence },
+                named("supportedBy", "supported by"),
+                named("contradictedBy", "contradicted by"),
+            );
+        }
+        for group in pass["sameAnswers"].as_array().into_iter().flatten() {
+            let _ = writeln!(text, "  - the same final answer: {}", join(group));
+        }
+        for part in pass["parts"].as_array().into_iter().flatten() {
+            let by = join(&part["answeredBy"]);
+            let by = if by.is_empty() { "none" } else { &by };
+            let _ = writeln!(text, "  - part \"{}\" is answered by {by}", plain(&part["part"]));
+        }
+        for report in pass["reports"].as_array().into_iter().flatten() {
+            let (agent, kind) = (plain(&report["agent"]), plain(&report["kind"]));
+            let why = super::sections::excerpt(&plain(&report["why"]), 160);
+            let _ = writeln!(text, "  - {agent} is no answer ({kind}): {why}");
+        }
+        for note in pass["notes"].as_array().into_iter().flatten() {
+            let _ = writeln!(text, "  - {}", plain(note));
+        }
+    }
+    list(text, "Not made", &check["notes"]);
 }
 
 fn agents_section(text: &mut String, agents: &[Value]) {

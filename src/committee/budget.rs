@@ -4,7 +4,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::config::{ProviderKind, RoleModel};
 use crate::domain::{Agent, BilledTokens, Reservation, Role, Usd};
-use crate::journal::Trimmed;
+use crate::journal::{CheckScope, CheckSize, Trimmed};
 
 /// Bytes per token of our own prompts and schemas, at the least. They are English prose and JSON keys: tokenizers up to
 /// 2025 need more than three bytes a token for them, those since Claude 4.7 count about 30 % more tokens.
@@ -110,38 +110,69 @@ pub struct Wanted<'a> {
     pub input: InputBound,
 }
 
+/// What a cross-check of a size costs at worst, when each of these roles writes all that it may.
+pub type CheckCost<'a> = dyn Fn(&[(Role, u32)], CheckSize) -> Usd + Sync + 'a;
+
+/// The cross-check as the fitting sees it.
+pub struct WantedCheck<'a> {
+    /// The sizes in which it may be made, the largest first; empty if none is made.
+    pub sizes: Vec<CheckSize>,
+    pub cost: &'a CheckCost<'a>,
+}
+
+impl WantedCheck<'_> {
+    /// No cross-check.
+    pub fn none() -> Self {
+        WantedCheck { sizes: vec![], cost: &|_, _| Usd::ZERO }
+    }
+}
+
 /// What fits: agents in order, with the output tokens that each may use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fitted {
     pub trimmed: Trimmed,
     /// The money to hold for the synthesis, and for a repetition of the solver after a crash.
     pub held: Usd,
+    /// The money to hold for the cross-check beside it.
+    pub check: Usd,
 }
 
-/// Fits one round and the synthesis into `left`. First every output is shrunk, down to half. Then optional agents are
-/// dropped, the last named first, then the critic, then the verifier. `None` when the solver and the synthesis do not fit.
+/// Fits one round, the cross-check and the synthesis into `left`. First every output is shrunk, down to half. Then
+/// optional agents are dropped, the last named first; then the cross-check is made smaller and dropped; then the critic is
+/// dropped, then the verifier. `None` when the solver and the synthesis do not fit.
 ///
 /// A process that dies in the round leaves all of its calls in doubt, at their reservations. Therefore a length is preferred
 /// at which the money held for the synthesis also carries one more solver, both at their least lengths. No agent is dropped
 /// for that.
-pub fn fit(agents: &[Wanted<'_>], synthesis: &Wanted<'_>, left: Usd) -> Option<Fitted> {
+pub fn fit(agents: &[Wanted<'_>], synthesis: &Wanted<'_>, check: &WantedCheck<'_>, left: Usd) -> Option<Fitted> {
     let solver = agents.iter().find(|wanted| wanted.role == Role::Agent(Agent::Solver));
     let repetition = solver.map_or(Usd::ZERO, |solver| least(solver, synthesis));
     let mut kept: Vec<&Wanted<'_>> = agents.iter().collect();
     let mut left_out = vec![];
+    let mut sizes = check.sizes.iter().copied();
+    let mut size = sizes.next();
     loop {
         for (share, spare) in [repetition, Usd::ZERO].into_iter().flat_map(|spare| SHARES.map(|share| (share, spare))) {
-            if let Some((max_tokens, held)) = try_fit(&kept, synthesis, share, left, spare) {
+            let (max_tokens, panel, held) = shrunk_to(&kept, synthesis, share, spare);
+            let checked = size.map_or(Usd::ZERO, |size| (check.cost)(&max_tokens, size));
+            if panel + held + checked <= left {
                 if share < 1.0 {
                     left_out.push(format!("outputs were limited to {:.0} % of their usual length", share * 100.0));
                 }
+                if size.is_some_and(|size| size.scope == CheckScope::First) {
+                    left_out.push("the cross-check was given one claim of each report".to_owned());
+                }
                 let agents = kept.iter().filter_map(|w| agent_of(w.role)).collect();
-                let trimmed = Trimmed { agents, max_tokens, left_out, epoch: None };
-                return Some(Fitted { trimmed, held });
+                let trimmed = Trimmed { agents, max_tokens, left_out, cross_check: size, epoch: None };
+                return Some(Fitted { trimmed, held, check: checked });
             }
         }
-        let drop_order = [Agent::Critic, Agent::Verifier];
         let optional = kept.iter().rposition(|w| agent_of(w.role).is_some_and(|a| !a.is_core()));
+        if optional.is_none() && size.is_some() {
+            size = sizes.next();
+            continue;
+        }
+        let drop_order = [Agent::Critic, Agent::Verifier];
         let next =
             optional.or_else(|| drop_order.iter().find_map(|a| kept.iter().position(|w| w.role == Role::Agent(*a))));
         let dropped = kept.remove(next?);
@@ -156,11 +187,8 @@ pub fn did_not_run(role: Role) -> String {
 
 /// What one agent and the synthesis need at least.
 pub fn least(agent: &Wanted<'_>, synthesis: &Wanted<'_>) -> Usd {
-    let everything = Usd::from_nanos(u64::MAX);
-    let fitted = try_fit(&[agent], synthesis, LEAST_SHARE, everything, Usd::ZERO);
-    let Some((max_tokens, held)) = fitted else { return everything };
-    let tokens = max_tokens.first().map_or(agent.model.max_tokens, |(_, tokens)| *tokens);
-    held + worst_case(agent.model, agent.input, tokens).map_or(Usd::ZERO, |worst| worst.amount)
+    let (_, panel, held) = shrunk_to(&[agent], synthesis, LEAST_SHARE, Usd::ZERO);
+    panel + held
 }
 
 fn agent_of(role: Role) -> Option<Agent> {
@@ -170,28 +198,23 @@ fn agent_of(role: Role) -> Option<Agent> {
     }
 }
 
-/// The output tokens of each role, and what is held for the synthesis: at least `spare`.
-fn try_fit(
-    agents: &[&Wanted<'_>],
-    synthesis: &Wanted<'_>,
-    share: f64,
-    left: Usd,
-    spare: Usd,
-) -> Option<(Vec<(Role, u32)>, Usd)> {
+/// With outputs shrunk to a share: the output tokens of each role, what the agents cost at worst, and what is held for the
+/// synthesis, at least `spare`.
+fn shrunk_to(agents: &[&Wanted<'_>], synthesis: &Wanted<'_>, share: f64, spare: Usd) -> (Vec<(Role, u32)>, Usd, Usd) {
     let shrunk = |wanted: &Wanted<'_>| {
         let usual = wanted.model.max_tokens;
         ((f64::from(usual) * share) as u32).max(wanted.model.least_tokens())
     };
     let mut max_tokens = vec![];
-    let mut total = Usd::ZERO;
+    let mut panel = Usd::ZERO;
     for wanted in agents {
         let tokens = shrunk(wanted);
-        total += worst_case(wanted.model, wanted.input, tokens).map_or(Usd::ZERO, |r| r.amount);
+        panel += worst_case(wanted.model, wanted.input, tokens).map_or(Usd::ZERO, |r| r.amount);
         max_tokens.push((wanted.role, tokens));
     }
     max_tokens.push((synthesis.role, shrunk(synthesis)));
     let held = synthesis_hold(&max_tokens, synthesis).max(spare);
-    (total + held <= left).then_some((max_tokens, held))
+    (max_tokens, panel, held)
 }
 
 /// What the agents cost at worst with the output tokens that they were given.
@@ -249,7 +272,7 @@ mod tests {
         let agents: Vec<Wanted<'_>> =
             roles.iter().map(|a| Wanted { role: Role::Agent(*a), model: &model, input }).collect();
         let synthesis = Wanted { role: Role::Master, model: &model, input };
-        fit(&agents, &synthesis, Usd::from_dollars(cap))
+        fit(&agents, &synthesis, &WantedCheck::none(), Usd::from_dollars(cap))
     }
 
     #[test]
@@ -273,6 +296,29 @@ mod tests {
     }
 
     #[test]
+    fn the_cross_check_goes_after_the_optional_agents_and_before_the_critic() {
+        use Agent::{Critic, Editor, Solver, Verifier};
+        let model = model(1000, flat(0.0, 10.0, None));
+        let input = InputBound { stable: 100, volatile: 0 };
+        let wanted = |role| Wanted { role, model: &model, input };
+        let agents = [Solver, Critic, Verifier, Editor].map(|agent| wanted(Role::Agent(agent)));
+        let [whole, first] = [CheckScope::Key, CheckScope::First].map(|scope| CheckSize { passes: 1, scope });
+        let cost = |_: &[(Role, u32)], size: CheckSize| Usd::from_dollars(if size == whole { 0.006 } else { 0.003 });
+        let check = WantedCheck { sizes: vec![whole, first], cost: &cost };
+        let fitted = |cap: f64| {
+            let Trimmed { agents, cross_check, left_out, .. } =
+                fit(&agents, &wanted(Role::Master), &check, Usd::from_dollars(cap)).unwrap().trimmed;
+            (agents.len(), cross_check, left_out.len())
+        };
+        assert_eq!(fitted(0.056), (4, Some(whole), 0));
+        assert_eq!(fitted(0.031), (4, Some(whole), 1), "outputs shrink first");
+        assert_eq!(fitted(0.026), (3, Some(whole), 2), "the optional agent goes before it");
+        assert_eq!(fitted(0.023), (3, Some(first), 3));
+        assert_eq!(fitted(0.020), (3, None, 2));
+        assert_eq!(fitted(0.015), (2, None, 3));
+    }
+
+    #[test]
     fn outputs_shrink_so_that_the_hold_carries_a_repetition_after_a_crash() {
         use Agent::{Critic, Solver, Verifier};
         let cheap = model(100, flat(0.0, 10.0, None));
@@ -280,7 +326,8 @@ mod tests {
         let input = InputBound { stable: 100, volatile: 0 };
         let wanted = |role, model| Wanted { role, model, input };
         let agents = [Solver, Critic, Verifier].map(|agent| wanted(Role::Agent(agent), &dear));
-        let fitted = fit(&agents, &wanted(Role::Master, &cheap), Usd::from_dollars(0.031)).unwrap();
+        let fitted =
+            fit(&agents, &wanted(Role::Master, &cheap), &WantedCheck::none(), Usd::from_dollars(0.031)).unwrap();
         assert_eq!(fitted.trimmed.agents, [Solver, Critic, Verifier]);
         assert!(panel_cost(&agents, &fitted.trimmed.max_tokens) + fitted.held <= Usd::from_dollars(0.031));
         assert!(fitted.held >= least(&agents[0], &wanted(Role::Master, &cheap)), "{fitted:?}");

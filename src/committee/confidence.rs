@@ -1,7 +1,7 @@
 //! c_final: what the engine measured, what the master estimates of it, and what is applied.
 
 use crate::config::Policy;
-use crate::domain::{Confidence, Judgement, Terms};
+use crate::domain::{AnswerGroup, Confidence, Judgement, Terms};
 use crate::journal::Draft;
 use crate::scoring;
 
@@ -18,12 +18,53 @@ impl From<&Policy> for scoring::Policy {
     }
 }
 
-/// Whether the threshold is out of reach even with the largest bonus that may be applied and the least penalty: then no
+/// The most that c_final of an open request can be without a cross-check (SPEC 6).
+const MAX_UNCHECKED: f64 = 0.75;
+
+/// Whether the threshold is out of reach even with the largest bonus and the least penalty that may be applied: then no
 /// synthesis is bought (SPEC 6).
 pub fn out_of_reach(policy: &Policy, judgement: &Judgement) -> bool {
     let bonus = judgement.coverage_bonus.clamp(0.0, policy.max_coverage_bonus);
-    let penalty = judgement.conflict_penalty.clamp(0.0, policy.max_conflict_penalty);
+    let least = leading(judgement).and_then(|group| group.conflict_penalty).unwrap_or(judgement.conflict_penalty);
+    let penalty = least.clamp(0.0, policy.max_conflict_penalty);
     judgement.base_score - penalty + bonus < policy.ask_user_threshold
+}
+
+/// The group of final answers with the least penalty; `None` for a request without a final answer.
+pub fn leading(judgement: &Judgement) -> Option<&AnswerGroup> {
+    let measured = judgement.answer_groups.iter().filter(|group| group.conflict_penalty.is_some());
+    measured.min_by(|a, b| {
+        let penalty = |group: &AnswerGroup| group.conflict_penalty.unwrap_or(f64::INFINITY);
+        penalty(a).total_cmp(&penalty(b))
+    })
+}
+
+/// Whether a reply gives another final answer than the leading one.
+pub fn is_against_leading(judgement: &Judgement, final_answer: &str) -> bool {
+    let Some(leading) = leading(judgement) else { return false };
+    let given = scoring::answer_group(&judgement.answer_groups, final_answer);
+    given.and_then(|at| judgement.answer_groups.get(at)).is_none_or(|group| group != leading)
+}
+
+/// The conflict of the answer that the reply gives. A reply whose answer no agent gave, or that says nothing of an answer
+/// that the agents have, or that goes against the leading answer without a reason, bears the most there is.
+fn conflict(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> f64 {
+    if leading(judgement).is_none() {
+        return judgement.conflict_penalty;
+    }
+    let of = |group: &AnswerGroup| group.conflict_penalty.unwrap_or(policy.max_conflict_penalty);
+    match draft.map(|draft| (draft.final_answer.as_deref(), draft.answer_justification.is_some())) {
+        // Only the question was bought.
+        None => judgement.conflict_penalty,
+        // Plain text does not say which answer it gives: the most cautious one counts.
+        Some((None, _)) => judgement.answer_groups.iter().map(of).fold(0.0, f64::max),
+        Some((Some(answer), justified)) => {
+            let group = scoring::answer_group(&judgement.answer_groups, answer);
+            let group = group.and_then(|at| judgement.answer_groups.get(at));
+            let group = group.filter(|_| justified || !is_against_leading(judgement, answer));
+            group.map_or(policy.max_conflict_penalty, of)
+        }
+    }
 }
 
 /// c_final. The master's estimates are clamped to the policy's bounds, and then held against the service's own
@@ -35,7 +76,7 @@ pub fn settle(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> 
     let bonus = estimated(|d| d.coverage_bonus);
     let most_penalty = policy.max_conflict_penalty;
     let most_bonus = policy.max_coverage_bonus;
-    let measured_penalty = judgement.conflict_penalty.clamp(0.0, most_penalty);
+    let measured_penalty = conflict(policy, judgement, draft).clamp(0.0, most_penalty);
     let measured_bonus = judgement.coverage_bonus.clamp(0.0, most_bonus);
     let conflict_penalty = Terms {
         estimated: penalty,
@@ -47,5 +88,10 @@ pub fn settle(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> 
         measured: measured_bonus,
         applied: bonus.map_or(measured_bonus, |b| b.clamp(0.0, most_bonus).min(measured_bonus)),
     };
-    Confidence::new(judgement.base_score, conflict_penalty, coverage_bonus, policy.ask_user_threshold)
+    let confidence = Confidence::new(judgement.base_score, conflict_penalty, coverage_bonus, policy.ask_user_threshold);
+    let unchecked = !judgement.cross_checked && leading(judgement).is_none();
+    if unchecked { confidence.at_most(MAX_UNCHECKED) } else { confidence }
 }
+
+#[cfg(test)]
+mod tests;

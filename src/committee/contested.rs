@@ -1,22 +1,12 @@
-//! What is contested, and how it is shown to those who shall settle it: without names and scores, and without anything
-//! of a discarded output.
+//! What is contested among the outputs that are not discarded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use rand::rngs::ChaCha12Rng;
-use rand::seq::{IteratorRandom, SliceRandom};
-use serde_json::{Value, json};
-
-use super::budget::ModelText;
-use super::case::Case;
-use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Obtained, Position, Review, Status};
+use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Obtained, Position, Status, UnitRef};
 use crate::journal::AgentOutcome;
 
 /// Claims that are put to the agents at most, the weightiest first.
 const MOST_CLAIMS: usize = 8;
-
-/// Tokens of a reviewer's reason, at most.
-const TOKENS_A_REASON: u64 = 160;
 
 /// A contested claim as it is put to the agents.
 pub struct Claim {
@@ -26,6 +16,51 @@ pub struct Claim {
     pub on_final_answer: bool,
     /// Two or more, each held by outputs that are not discarded.
     pub positions: Vec<Position>,
+}
+
+/// The agents of which a further round asks something.
+pub struct Open {
+    /// Hold contested claims: each keeps or concedes its own.
+    pub holders: Vec<Agent>,
+    /// Core agents without a VALID output that hold none: they report anew.
+    pub anew: Vec<Agent>,
+}
+
+impl Open {
+    pub fn agents(&self) -> Vec<Agent> {
+        let mut agents = [self.holders.as_slice(), &self.anew].concat();
+        agents.sort();
+        agents
+    }
+}
+
+/// What is open among a panel. An agent whose report was read from plain text decides nothing: it has no typed fields.
+pub fn open(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>, panel: &[Agent]) -> Open {
+    let claims = claims(judgement, latest);
+    let in_prose =
+        |agent: Agent| matches!(latest.get(&agent), Some(AgentOutcome::Answered { obtained: Obtained::Text, .. }));
+    let holds = |agent: Agent| {
+        let own = |claim: &Claim| claim.positions.iter().any(|p| is_held(claim, p, agent.as_str()));
+        claims.iter().any(own)
+    };
+    let valid = |agent: Agent| judgement.scores.iter().any(|s| s.agent == agent.as_str() && s.status == Status::Valid);
+    let asked = || panel.iter().copied().filter(|agent| !in_prose(*agent));
+    Open {
+        holders: asked().filter(|agent| holds(*agent)).collect(),
+        anew: asked().filter(|agent| agent.is_core() && !valid(*agent) && !holds(*agent)).collect(),
+    }
+}
+
+/// Whether an agent can give a position up: it states it in a unit of its own, or as its final answer.
+pub fn is_held(claim: &Claim, position: &Position, agent: &str) -> bool {
+    let named = position.agents.iter().any(|name| name == agent);
+    named && (claim.on_final_answer || !own_units(position, agent).is_empty())
+}
+
+/// The units by which an agent states a position.
+pub fn own_units(position: &Position, agent: &str) -> Vec<String> {
+    let units = position.units.iter().filter_map(|unit| unit.parse::<UnitRef>().ok());
+    units.filter(|unit| unit.agent == agent).map(|unit| unit.unit).collect()
 }
 
 /// The claims that are still open, with the positions that may be shown.
@@ -40,20 +75,6 @@ pub fn claims(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>) -> 
             positions: positions.into_iter().map(|p| Position { text: one_line(&p.text), ..p }).collect(),
         })
         .collect()
-}
-
-/// The agents whose word is needed again: who holds a position on a claim that is put to the agents, or is of the core and not
-/// VALID. Whoever wrote plain text is not asked again: he cannot name the claim that he changes.
-pub fn contested(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>, panel: &[Agent]) -> Vec<Agent> {
-    let claims = claims(judgement, latest);
-    let holds = |agent: Agent| {
-        claims.iter().flat_map(|claim| &claim.positions).any(|p| p.agents.iter().any(|name| name == agent.as_str()))
-    };
-    let valid = |agent: Agent| judgement.scores.iter().any(|s| s.agent == agent.as_str() && s.status == Status::Valid);
-    let in_prose =
-        |agent: Agent| matches!(latest.get(&agent), Some(AgentOutcome::Answered { obtained: Obtained::Text, .. }));
-    let wanted = |agent: &Agent| holds(*agent) || (agent.is_core() && !valid(*agent));
-    panel.iter().copied().filter(wanted).filter(|agent| !in_prose(*agent)).collect()
 }
 
 /// A text as one line without control characters: no line of its own can pass for a claim or a position.
@@ -90,7 +111,9 @@ pub fn visible<'a>(
         let whole = agents.len() == p.agents.len();
         let own = units.first().and_then(of_unit).map(|unit| unit.text.clone());
         let text = if whole { Some(p.text.clone()) } else { own };
-        Some(Position { text: text.filter(|_| !agents.is_empty())?, agents, units })
+        // What only the cross-check says is held by none of them.
+        let stands = !agents.is_empty() || p.agents.is_empty();
+        Some(Position { text: text.filter(|_| stands)?, agents, units })
     };
     all.iter()
         .filter_map(|d| {
@@ -98,91 +121,4 @@ pub fn visible<'a>(
             (positions.len() >= 2).then_some((d, positions))
         })
         .collect()
-}
-
-/// The claims for the prompt of one who may revise them, in an order seeded by the run, the round and him: with a position one
-/// reason of somebody who checked it and does not hold it. Only reasons are shown, and no count of findings.
-pub fn shown(case: &Case, round: u8, agent: Agent, claims: &[Claim], reviews: &[Review]) -> Value {
-    let mut random = case.random(90_000 + u64::from(round) * 100 + agent as u64);
-    let reason = |claim: &Claim, position: &Position, random: &mut ChaCha12Rng| {
-        let about = reviews.iter().filter(|r| r.topic == claim.topic && r.position == position.text);
-        let sound: BTreeSet<&str> = about
-            .filter(|r| r.counts() && r.is_consistent() && !r.reason.is_empty())
-            .map(|r| r.reason.as_str())
-            .collect();
-        sound.into_iter().choose(random).map(str::to_owned)
-    };
-    let mut list: Vec<Value> = claims
-        .iter()
-        .map(|claim| {
-            let mut positions: Vec<Value> = claim
-                .positions
-                .iter()
-                .map(|p| {
-                    let reasons: Vec<String> = reason(claim, p, &mut random).into_iter().collect();
-                    json!({ "text": p.text, "reasons": reasons })
-                })
-                .collect();
-            positions.shuffle(&mut random);
-            json!({ "id": claim.id, "topic": claim.topic, "positions": positions })
-        })
-        .collect();
-    list.shuffle(&mut random);
-    Value::Array(list)
-}
-
-/// What reviewers' reasons add to a prompt at most.
-pub fn tokens_of_reasons(claims: &[Claim]) -> u64 {
-    claims.iter().map(|claim| claim.positions.len() as u64 * TOKENS_A_REASON).sum()
-}
-
-/// What an agent is shown of the others.
-pub struct PeerView {
-    pub peers: Value,
-    /// Its own earlier report.
-    pub own: Value,
-    pub texts: Vec<ModelText>,
-}
-
-/// The others' units without names and scores, in seeded random order; discarded outputs are not shown.
-pub fn peers(
-    case: &Case,
-    round: u8,
-    agent: Agent,
-    latest: &BTreeMap<Agent, AgentOutcome>,
-    judgement: &Judgement,
-) -> PeerView {
-    let kept = kept(judgement, latest);
-    let mut others: Vec<(&AgentReport, u64)> = vec![];
-    let mut own = Value::Null;
-    let mut texts = vec![];
-    for (other, outcome) in latest {
-        let AgentOutcome::Answered { report, tokens, .. } = outcome else { continue };
-        if *other == agent {
-            // The role may have another model by now, and no model is told what one thought of itself.
-            let text = report.for_models();
-            texts.push(ModelText::of(&text, *tokens));
-            own = Value::String(text);
-        } else if kept.iter().any(|(name, _)| *name == other.as_str()) {
-            others.push((report, *tokens));
-        }
-    }
-    others.shuffle(&mut case.random(u64::from(round) * 100 + agent as u64));
-    let list: Vec<Value> = others
-        .iter()
-        .enumerate()
-        .map(|(i, (report, _))| {
-            let units: Vec<Value> = report
-                .units
-                .iter()
-                .map(|u| json!({ "topic": one_line(&u.topic), "text": one_line(&u.text) }))
-                .collect();
-            json!({ "label": format!("MEMBER {}", i + 1), "units": units })
-        })
-        .collect();
-    texts.extend(others.iter().map(|(report, tokens)| {
-        let text: String = report.units.iter().map(|u| format!("{} {} ", u.topic, u.text)).collect();
-        ModelText::of(&text, *tokens)
-    }));
-    PeerView { peers: json!(list), own, texts }
 }

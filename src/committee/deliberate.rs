@@ -1,4 +1,4 @@
-//! The rounds: agents answer concurrently, are judged, and settle what is contested.
+//! The rounds: agents answer concurrently, their claims are cross-checked and judged, and what is contested is settled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,27 +6,33 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::budget::{self, InputBound, ModelText};
+use super::budget::{self, InputBound};
 use super::call::{Ask, Typed, Unbought, buy_json, buy_text};
 use super::case::{Case, Inherited};
-use super::contested::{self, Claim};
+use super::contested::{self, Claim, Open};
+use super::evidence::Evidence;
 use super::hedge::{Hedge, Missing};
 use super::prompts::{Rendered, set, unquoted};
-use super::revise::{self, Revision};
+use super::resolve::{self, Decisions, Held};
 use super::table::Table;
-use super::{Committee, Failure, reuse, review, trim};
+use super::{Committee, Failure, cross_check, reuse, trim};
 use crate::config::{OutputForm, RoleModel};
-use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Obtained, Plan, Position, Review, Role, Status, Usd};
+use crate::domain::{
+    Agent, AgentReport, Disagreement, Judgement, Obtained, Plan, Position, Resolution, Role, Status, Usd,
+};
 use crate::journal::{
-    AgentFinished, AgentOutcome, CallResult, Event, Revised, RoundSkipped, RoundStarted, RunContext, Scored, Trimmed,
+    AgentFinished, AgentOutcome, CallResult, Event, Resolved, RoundSkipped, RoundStarted, RunContext, Scored, Trimmed,
     agent_key, scored_key,
 };
 use crate::llm::Image;
-use crate::scoring as score;
+use crate::scoring;
 
-/// Shares of its first tokens that an agent may write in a later round, the largest that can be paid for all.
-const SHARES: [f64; 5] = [1.0, 0.85, 0.7, 0.6, LEAST_SHARE];
-const LEAST_SHARE: f64 = 0.5;
+/// Shares of its first tokens that an agent may write when it reports anew.
+const SHARES: [f64; 2] = [1.0, 0.5];
+
+/// When the first round must be over if a cross-check follows it, and when all rounds must be, as shares of the deadline.
+const FIRST_END: f64 = 0.65;
+const ROUNDS_END: f64 = 0.75;
 
 /// What the rounds left.
 pub struct Deliberation {
@@ -36,6 +42,7 @@ pub struct Deliberation {
     pub trimmed: Trimmed,
     /// What later rounds should have given and did not, a line each.
     pub missed: Vec<String>,
+    pub evidence: Evidence,
 }
 
 impl Deliberation {
@@ -76,78 +83,32 @@ impl Deliberation {
 /// # Errors
 /// When no core agent gave any output, when the cap has no room for even one agent, or when the database refuses.
 pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Plan) -> Result<Deliberation, Failure> {
-    let trimmed = trim::panel(run, house, case, plan).await?;
-    let until = house.stage_end(run, 0.75);
-    let first = reuse::split(case, &trimmed.agents);
-    let why = if first.reused.is_empty() {
-        "every agent answers independently".to_owned()
-    } else {
-        let names = first.asked.iter().map(|a| a.as_str()).collect::<Vec<_>>().join(", ");
-        format!("the user's answer touches {}; the rest is reused", if names.is_empty() { "none" } else { &names })
-    };
-    let started = RoundStarted { round: 1, agents: first.asked.clone(), why };
-    run.record(Event::RoundStarted(started)).await?;
-    let mut latest: BTreeMap<Agent, AgentOutcome> = BTreeMap::new();
-    if let Some(parent) = &case.parent {
-        for (agent, inherited) in &first.reused {
-            latest.insert(*agent, take_over(run, *agent, inherited, parent.run).await?);
-        }
-    }
+    let trim::Room { trimmed, check } = trim::panel(run, house, case, plan).await?;
+    let until = house.stage_end(run, ROUNDS_END);
     let table = Table { run, house, case, plan, trimmed: &trimmed, until };
-    for (agent, outcome) in table.round(1, &first.asked, None).await? {
-        latest.insert(agent, outcome);
-    }
+    let mut latest = table.first_round().await?;
     if !latest.iter().any(|(agent, outcome)| agent.is_core() && matches!(outcome, AgentOutcome::Answered { .. })) {
         return Err(Failure::no_core_output(&latest));
     }
+    cross_check::make(&table, &latest, check).await?;
     let first = latest.clone();
-    let mut judgement =
-        judge(run, house, case, plan, &trimmed.agents, &Answers { first: None, latest: &latest }, 1).await?;
+    let mut judgement = judge(&table, &Answers { first: None, latest: &latest }, 1).await?;
     for round in 2..=plan.rounds {
-        let open = contested::contested(&judgement, &latest, &trimmed.agents);
-        let claims = contested::claims(&judgement, &latest);
-        let before = review::standing(run.events().iter());
-        let mut heard =
-            Heard { latest: &latest, judgement: &judgement, claims: &claims, reviews: &before, share: LEAST_SHARE };
-        // What was decided before a crash stands: time and money look different now.
-        let why = match (run.recall(&format!("r{round}/skipped")), run.recall(&format!("r{round}/started"))) {
-            (Some(_), _) => break,
-            (None, Some(_)) => None,
-            (None, None) => match skip_reason(&open, &judgement, until) {
-                Some(why) => Some(why),
-                None => table.unaffordable(round, &open, &heard)?,
-            },
-        };
-        if let Some(why) = why {
-            for skipped in round..=plan.rounds {
-                run.record(Event::RoundSkipped(RoundSkipped { round: skipped, why: why.clone() })).await?;
-            }
-            break;
-        }
-        let topics: Vec<&str> = claims.iter().map(|claim| claim.topic.as_str()).collect();
-        let why = if topics.is_empty() {
-            "some core outputs are not VALID".into()
-        } else {
-            format!("contested: {}", topics.join(", "))
-        };
-        run.record(Event::RoundStarted(RoundStarted { round, agents: open.clone(), why })).await?;
-        let revisions = table.worst_revisions(round, &open, &heard, LEAST_SHARE)?;
-        review::hold(&table, round, &claims, &judgement, &latest, revisions).await?;
-        let reviews = review::standing(run.events().iter());
-        heard.reviews = &reviews;
-        heard.share = table.share(round, &open, &heard)?;
-        for (agent, outcome) in table.round(round, &open, Some(&heard)).await? {
+        let heard = Heard { latest: &latest, claims: &contested::claims(&judgement, &latest) };
+        let open = contested::open(&judgement, &latest, &trimmed.agents);
+        let Some(open) = table.begin(round, open, &heard, &judgement).await? else { break };
+        for (agent, outcome) in table.later_round(round, &open, &heard).await? {
             // A later round only replaces what it improves on: a failure leaves the earlier report standing.
             let answered = matches!(outcome, AgentOutcome::Answered { .. });
             if answered || !matches!(latest.get(&agent), Some(AgentOutcome::Answered { .. })) {
                 latest.insert(agent, outcome);
             }
         }
-        let answers = Answers { first: Some(&first), latest: &latest };
-        judgement = judge(run, house, case, plan, &trimmed.agents, &answers, round).await?;
+        judgement = judge(&table, &Answers { first: Some(&first), latest: &latest }, round).await?;
     }
     let panel = trimmed.agents.iter().filter_map(|a| latest.get(a).map(|o| (*a, o.clone()))).collect();
-    Ok(Deliberation { panel, judgement, trimmed, missed: missed(&run.events()) })
+    let events = run.events();
+    Ok(Deliberation { panel, judgement, missed: missed(&events), evidence: Evidence::of(events.iter()), trimmed })
 }
 
 async fn take_over(
@@ -163,7 +124,7 @@ async fn take_over(
         notes: vec![],
         tokens: inherited.tokens,
     };
-    finished(run, AgentFinished { round: 1, agent, outcome, reused_from: Some(parent), revision: None }).await
+    finished(run, AgentFinished { round: 1, agent, outcome, reused_from: Some(parent), resolved: None }).await
 }
 
 async fn finished(run: &RunContext, finished: AgentFinished) -> Result<AgentOutcome, Failure> {
@@ -173,14 +134,16 @@ async fn finished(run: &RunContext, finished: AgentFinished) -> Result<AgentOutc
     }
 }
 
-const SETTLED: &str = "nothing is left to settle: no disagreement, and every core output is VALID";
+/// Why a further round is not held: nothing is wrong with that.
+const SETTLED: &str = "nothing is left to settle: no contested claim, and every core output is VALID";
+const KEPT: &str = "every contested claim was kept in the round before";
 
 /// What later rounds should have given and did not.
 fn missed(events: &[Event]) -> Vec<String> {
     let (mut missed, mut answered) = (vec![], BTreeSet::new());
     for event in events {
         match event {
-            Event::RoundSkipped(skipped) if skipped.why != SETTLED => {
+            Event::RoundSkipped(skipped) if skipped.why != SETTLED && skipped.why != KEPT => {
                 missed.push(format!("round {} was left out: {}", skipped.round, skipped.why));
             }
             Event::AgentFinished(finished) => match &finished.outcome {
@@ -199,21 +162,6 @@ fn missed(events: &[Event]) -> Vec<String> {
     missed
 }
 
-fn skip_reason(open: &[Agent], judgement: &Judgement, until: Instant) -> Option<String> {
-    if open.is_empty() && judgement.disagreements.iter().any(|d| !d.settled) {
-        return Some(
-            "what is contested was said in plain text, and who writes that cannot name what he revises".into(),
-        );
-    }
-    if open.is_empty() {
-        return Some(SETTLED.into());
-    }
-    if until.saturating_duration_since(Instant::now()).is_zero() {
-        return Some("no time is left for it".into());
-    }
-    None
-}
-
 /// What the agents said: on their own, and last. `first` is `None` while these are the same.
 struct Answers<'a> {
     first: Option<&'a BTreeMap<Agent, AgentOutcome>>,
@@ -225,13 +173,13 @@ pub fn outputs<'a>(
     panel: &[Agent],
     outcomes: &'a BTreeMap<Agent, AgentOutcome>,
     families: &'a BTreeMap<Agent, String>,
-) -> Vec<score::Output<'a>> {
+) -> Vec<scoring::Output<'a>> {
     let read = |agent: &Agent| output(*agent, outcomes.get(agent)?, families.get(agent).map(String::as_str));
     panel.iter().filter_map(read).collect()
 }
 
 /// The family of the model that wrote each agent's latest report of a run: of the call that was answered, be it the role's own
-/// model or a fallback. Reviews are no reports.
+/// model or a fallback. Decisions on contested claims are no reports.
 pub fn families_of<'a>(events: impl Iterator<Item = &'a Event>) -> BTreeMap<Agent, String> {
     let (mut sent, mut families) = (BTreeMap::new(), BTreeMap::new());
     for event in events {
@@ -245,7 +193,7 @@ pub fn families_of<'a>(events: impl Iterator<Item = &'a Event>) -> BTreeMap<Agen
             }
             Event::CallSettled(settled) if matches!(settled.result, CallResult::Answered { .. }) => {
                 if let Some((agent, model)) = sent.get(settled.call.as_str()) {
-                    families.insert(*agent, score::family(model));
+                    families.insert(*agent, scoring::family(model));
                 }
             }
             _ => {}
@@ -260,34 +208,29 @@ pub fn is_report(call: &str, agent: Agent) -> bool {
     step.strip_prefix(agent.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']))
 }
 
-async fn judge(
-    run: &RunContext,
-    house: &Committee,
-    case: &Case,
-    plan: &Plan,
-    panel: &[Agent],
-    answers: &Answers<'_>,
-    round: u8,
-) -> Result<Judgement, Failure> {
+async fn judge(table: &Table<'_>, answers: &Answers<'_>, round: u8) -> Result<Judgement, Failure> {
+    let Table { run, house, case, plan, trimmed, .. } = *table;
     if let Some(Event::Scored(scored)) = run.recall(&scored_key(round)) {
         return Ok(scored.judgement);
     }
     // A report that was taken over is as good as one of the model that has the role now.
+    let panel = &trimmed.agents;
     let mut families: BTreeMap<Agent, String> = panel
         .iter()
-        .filter_map(|agent| Some((*agent, score::family(&house.role(Role::Agent(*agent))?.shown()))))
+        .filter_map(|agent| Some((*agent, scoring::family(&house.role(Role::Agent(*agent))?.shown()))))
         .collect();
     families.extend(families_of(run.events().iter()));
     let message = case.full_text();
-    let panel = score::Panel {
+    let evidence = Evidence::of(run.events().iter());
+    let panel = scoring::Panel {
         message: &message,
         task_type: Some(plan.task_type),
         outputs: outputs(panel, answers.latest, &families),
         first_round: answers.first.map(|first| outputs(panel, first, &families)).unwrap_or_default(),
-        cross_checks: &[],
-        resolutions: &[],
+        cross_checks: &evidence.cross_checks,
+        resolutions: &evidence.resolutions,
     };
-    let judgement = score::judge(&panel, &score::Policy::from(&house.policy));
+    let judgement = scoring::judge(&panel, &scoring::Policy::from(&house.policy));
     match run.record(Event::Scored(Box::new(Scored { round, judgement }))).await? {
         Event::Scored(scored) => Ok(scored.judgement),
         _ => Err(Failure::internal("the journal has something else in the place of the scores")),
@@ -295,9 +238,9 @@ async fn judge(
 }
 
 /// `None` for an agent that failed.
-fn output<'a>(agent: Agent, outcome: &'a AgentOutcome, family: Option<&'a str>) -> Option<score::Output<'a>> {
+fn output<'a>(agent: Agent, outcome: &'a AgentOutcome, family: Option<&'a str>) -> Option<scoring::Output<'a>> {
     let AgentOutcome::Answered { report, obtained, truncated, .. } = outcome else { return None };
-    Some(score::Output {
+    Some(scoring::Output {
         agent: agent.as_str(),
         report,
         obtained: *obtained,
@@ -310,66 +253,308 @@ fn output<'a>(agent: Agent, outcome: &'a AgentOutcome, family: Option<&'a str>) 
 /// What was said before a later round.
 struct Heard<'a> {
     latest: &'a BTreeMap<Agent, AgentOutcome>,
-    judgement: &'a Judgement,
     claims: &'a [Claim],
-    reviews: &'a [Review],
-    /// Of the tokens that an agent was given for its report, how much it may write now.
-    share: f64,
 }
 
-/// An agent's output of a round, before it is held against its earlier one.
-struct Handed {
-    report: AgentReport,
-    revises: Vec<revise::Change>,
-    obtained: Obtained,
-    truncated: bool,
-    notes: Vec<String>,
-    tokens: u64,
+impl<'a> Heard<'a> {
+    fn report(&self, agent: Agent) -> Option<&'a AgentReport> {
+        match self.latest.get(&agent)? {
+            AgentOutcome::Answered { report, .. } => Some(report),
+            AgentOutcome::Failed { .. } => None,
+        }
+    }
 }
 
 impl Table<'_> {
-    /// What an agent reads in a round, with what models wrote of it.
-    fn prompt(
+    /// All agents at once, each on its own; reports of an earlier run are taken over where the user's answer leaves them.
+    async fn first_round(&self) -> Result<BTreeMap<Agent, AgentOutcome>, Failure> {
+        let first = reuse::split(self.case, &self.trimmed.agents);
+        let why = if first.reused.is_empty() {
+            "every agent answers independently".to_owned()
+        } else {
+            let names = first.asked.iter().map(|a| a.as_str()).collect::<Vec<_>>().join(", ");
+            format!("the user's answer touches {}; the rest is reused", if names.is_empty() { "none" } else { &names })
+        };
+        let started = RoundStarted { round: 1, agents: first.asked.clone(), why };
+        self.run.record(Event::RoundStarted(started)).await?;
+        let mut latest: BTreeMap<Agent, AgentOutcome> = BTreeMap::new();
+        if let Some(parent) = &self.case.parent {
+            for (agent, inherited) in &first.reused {
+                latest.insert(*agent, take_over(self.run, *agent, inherited, parent.run).await?);
+            }
+        }
+        let checked = self.trimmed.cross_check.is_some();
+        let until = if checked { self.house.stage_end(self.run, FIRST_END) } else { self.until };
+        let missing = Missing::new(first.asked.len());
+        let turns = first.asked.iter().map(|agent| async {
+            let outcome = self.turn(1, *agent, 1.0, until, Hedge::WhenLast(&missing)).await;
+            missing.one_less();
+            outcome
+        });
+        // In the order of the agents, whichever finishes first.
+        for (agent, outcome) in first.asked.iter().zip(join_all(turns).await) {
+            latest.insert(*agent, outcome?);
+        }
+        Ok(latest)
+    }
+
+    /// Records that a later round begins, or why it is skipped; what was decided before a crash stands, because time and
+    /// money look different afterwards. `None`: it is skipped, and so are those after it.
+    async fn begin(
         &self,
         round: u8,
-        agent: Agent,
-        model: &RoleModel,
-        heard: Option<&Heard<'_>>,
-    ) -> Result<(Rendered, Vec<ModelText>), Failure> {
-        let mut values = self.case.values(Some(self.plan.task_type.as_str()), &[]);
-        let mut texts = vec![];
-        set(&mut values, "round", json!(round));
-        if let Some(heard) = heard {
-            let view = contested::peers(self.case, round, agent, heard.latest, heard.judgement);
-            set(&mut values, "peers", view.peers);
-            set(&mut values, "contested", contested::shown(self.case, round, agent, heard.claims, heard.reviews));
-            set(&mut values, "own_report", view.own);
-            texts = view.texts;
+        open: Open,
+        heard: &Heard<'_>,
+        judgement: &Judgement,
+    ) -> Result<Option<Open>, Failure> {
+        if self.run.recall(&format!("r{round}/skipped")).is_some() {
+            return Ok(None);
         }
-        set(&mut values, "images", json!(self.images(agent).len()));
-        Ok((self.house.prompts.render(model.prompts, agent.as_str(), values)?, texts))
+        if let Some(Event::RoundStarted(started)) = self.run.recall(&format!("r{round}/started")) {
+            let asked = |agents: Vec<Agent>| agents.into_iter().filter(|a| started.agents.contains(a)).collect();
+            return Ok(Some(Open { holders: asked(open.holders), anew: asked(open.anew) }));
+        }
+        let open = match self.affordable(round, open, heard, judgement)? {
+            Ok(open) => open,
+            Err(why) => {
+                for skipped in round..=self.plan.rounds {
+                    self.run.record(Event::RoundSkipped(RoundSkipped { round: skipped, why: why.clone() })).await?;
+                }
+                return Ok(None);
+            }
+        };
+        let topics: Vec<&str> = heard.claims.iter().map(|claim| claim.topic.as_str()).collect();
+        let why = if open.holders.is_empty() {
+            "some core outputs are not VALID".to_owned()
+        } else {
+            format!("contested: {}", topics.join(", "))
+        };
+        self.run.record(Event::RoundStarted(RoundStarted { round, agents: open.agents(), why })).await?;
+        Ok(Some(open))
     }
 
-    fn images(&self, agent: Agent) -> &[Image] {
-        if agent == Agent::Visual { &self.case.images } else { &[] }
+    /// What of a further round there is reason, time and money for; the inner error says why there is none.
+    fn affordable(
+        &self,
+        round: u8,
+        open: Open,
+        heard: &Heard<'_>,
+        judgement: &Judgement,
+    ) -> Result<Result<Open, String>, Failure> {
+        if open.agents().is_empty() {
+            let prose = "what is contested was said in plain text, which has no claims to concede";
+            let contested = judgement.disagreements.iter().any(|d| !d.settled);
+            return Ok(Err(if contested { prose } else { SETTLED }.to_owned()));
+        }
+        if round > 2 && open.anew.is_empty() && !self.moved(round - 1) {
+            return Ok(Err(KEPT.to_owned()));
+        }
+        if self.until.saturating_duration_since(Instant::now()).is_zero() {
+            return Ok(Err("no time is left for it".to_owned()));
+        }
+        let left = self.run.ledger().left();
+        let decisions = self.worst_decisions(round, &open.holders, heard)?;
+        let least = SHARES.last().copied().unwrap_or(1.0);
+        if decisions + self.worst_reports(&open.anew, least)? <= left {
+            return Ok(Ok(open));
+        }
+        if decisions <= left && !open.holders.is_empty() {
+            return Ok(Ok(Open { anew: vec![], ..open }));
+        }
+        Ok(Err(format!("the cap cannot carry it: it may cost {decisions}, and {left} is left")))
     }
 
-    /// What a further round of these agents costs at worst when each may write this share of what it was given.
-    fn worst_revisions(&self, round: u8, agents: &[Agent], heard: &Heard<'_>, share: f64) -> Result<Usd, Failure> {
-        let schema = schemars::schema_for!(Revision).to_value().to_string().len();
+    /// Whether a round changed any report.
+    fn moved(&self, round: u8) -> bool {
+        self.run.events().iter().any(|event| match event {
+            Event::AgentFinished(finished) if finished.round == round => {
+                match (&finished.outcome, &finished.resolved) {
+                    (AgentOutcome::Answered { .. }, Some(resolved)) => {
+                        resolved.resolutions.iter().any(Resolution::concedes)
+                    }
+                    (AgentOutcome::Answered { .. }, None) => true,
+                    (AgentOutcome::Failed { .. }, _) => false,
+                }
+            }
+            _ => false,
+        })
+    }
+
+    /// What the decisions of these agents cost at worst.
+    fn worst_decisions(&self, round: u8, agents: &[Agent], heard: &Heard<'_>) -> Result<Usd, Failure> {
+        let schema = schemars::schema_for!(Decisions).to_value().to_string().len();
         let mut worst = Usd::ZERO;
         for agent in agents {
             let Some(model) = self.house.role(Role::Agent(*agent)) else { continue };
-            let (prompt, texts) = self.prompt(round, *agent, model, Some(heard))?;
-            let read = budget::text_bound(&prompt.user) + contested::tokens_of_reasons(heard.claims);
-            let input = InputBound::new(prompt.system.len() + schema, read, &texts, self.images(*agent).len());
+            let held = resolve::held(self.case, round, *agent, heard.claims);
+            let prompt = self.resolve_prompt(model, &held)?;
+            let input = InputBound::new(prompt.system.len() + schema, budget::text_bound(&prompt.user), &[], 0);
+            let output = model.limit_for(resolve::max_tokens(&held));
+            worst += budget::worst_case(model, input, output).map_or(Usd::ZERO, |reservation| reservation.amount);
+        }
+        Ok(worst)
+    }
+
+    /// What new reports of these agents cost at worst when each may write this share of what it was given.
+    fn worst_reports(&self, agents: &[Agent], share: f64) -> Result<Usd, Failure> {
+        let schema = schemars::schema_for!(AgentReport).to_value().to_string().len();
+        let mut worst = Usd::ZERO;
+        for agent in agents {
+            let Some(model) = self.house.role(Role::Agent(*agent)) else { continue };
+            let prompt = self.prompt(*agent, model)?;
+            let (read, images) = (budget::text_bound(&prompt.user), self.images(*agent).len());
+            let input = InputBound::new(prompt.system.len() + schema, read, &[], images);
             let reservation = budget::worst_case(model, input, self.may_write(*agent, share));
             worst += reservation.map_or(Usd::ZERO, |reservation| reservation.amount);
         }
         Ok(worst)
     }
 
-    /// Output tokens of an agent in a round in which it may write this share.
+    /// One later round: all agents at once; outcomes in the order of the agents, whichever finishes first.
+    async fn later_round(
+        &self,
+        round: u8,
+        open: &Open,
+        heard: &Heard<'_>,
+    ) -> Result<Vec<(Agent, AgentOutcome)>, Failure> {
+        let decisions = self.worst_decisions(round, &open.holders, heard)?;
+        let left = self.run.ledger().left() - decisions;
+        let mut share = SHARES.last().copied().unwrap_or(1.0);
+        for wanted in SHARES.iter().rev() {
+            if self.worst_reports(&open.anew, *wanted)? <= left {
+                share = *wanted;
+            }
+        }
+        let turns = open.agents().into_iter().map(|agent| async move {
+            let outcome = match heard.report(agent).filter(|_| open.holders.contains(&agent)) {
+                Some(report) => self.decide(round, agent, report, heard).await?,
+                None => self.turn(round, agent, share, self.until, Hedge::Never).await?,
+            };
+            Ok((agent, outcome))
+        });
+        join_all(turns).await.into_iter().collect()
+    }
+
+    /// An agent's part in a round in which it reports, recalled or bought.
+    async fn turn(
+        &self,
+        round: u8,
+        agent: Agent,
+        share: f64,
+        until: Instant,
+        hedge: Hedge<'_>,
+    ) -> Result<AgentOutcome, Failure> {
+        if let Some(Event::AgentFinished(finished)) = self.run.recall(&agent_key(round, agent)) {
+            return Ok(finished.outcome);
+        }
+        let role = Role::Agent(agent);
+        let Some(model) = self.house.role(role) else {
+            return Err(Failure::internal("an agent without a model is on the panel"));
+        };
+        let ask = Ask {
+            step: format!("r{round}/{agent}"),
+            role,
+            prompt: self.prompt(agent, model)?,
+            images: self.images(agent),
+            model_texts: vec![],
+            max_tokens: self.may_write(agent, share),
+            answer_tokens: None,
+            until,
+            hedge,
+        };
+        let bought = match model.output {
+            OutputForm::Json => buy_json::<AgentReport>(self.run, self.house, ask).await?,
+            OutputForm::Text => buy_text(self.run, self.house, ask).await?.map(|typed| {
+                let report = scoring::report_from_text(agent.as_str(), &self.case.full_text(), &unquoted(&typed.value));
+                Typed { obtained: Obtained::Text, ..typed.map(|_| report) }
+            }),
+        };
+        let outcome = match bought {
+            Ok(Typed { value, obtained, truncated, notes, tokens }) => {
+                let report = clean(value, self.house.policy.llm_confidence_ceiling);
+                AgentOutcome::Answered { report, obtained, truncated, notes, tokens }
+            }
+            Err(unbought) => failed(unbought),
+        };
+        finished(self.run, AgentFinished { round, agent, outcome, reused_from: None, resolved: None }).await
+    }
+
+    /// An agent's part in a round in which it keeps or concedes its contested claims, recalled or bought.
+    async fn decide(
+        &self,
+        round: u8,
+        agent: Agent,
+        report: &AgentReport,
+        heard: &Heard<'_>,
+    ) -> Result<AgentOutcome, Failure> {
+        if let Some(Event::AgentFinished(finished)) = self.run.recall(&agent_key(round, agent)) {
+            return Ok(finished.outcome);
+        }
+        let role = Role::Agent(agent);
+        let Some(model) = self.house.role(role) else {
+            return Err(Failure::internal("an agent without a model is on the panel"));
+        };
+        let held = resolve::held(self.case, round, agent, heard.claims);
+        let ask = Ask {
+            step: format!("r{round}/resolve/{agent}"),
+            role,
+            prompt: self.resolve_prompt(model, &held)?,
+            images: &[],
+            model_texts: vec![],
+            max_tokens: model.max_tokens,
+            answer_tokens: Some(resolve::max_tokens(&held)),
+            until: self.until,
+            hedge: Hedge::Never,
+        };
+        let (outcome, resolved) = match buy_json::<Decisions>(self.run, self.house, ask).await? {
+            Ok(typed) => self.resolved(agent, report, heard, &held, &typed),
+            Err(unbought) => (failed(unbought), None),
+        };
+        finished(self.run, AgentFinished { round, agent, outcome, reused_from: None, resolved }).await
+    }
+
+    /// The earlier outcome with what the agent concedes.
+    fn resolved(
+        &self,
+        agent: Agent,
+        report: &AgentReport,
+        heard: &Heard<'_>,
+        held: &[Held<'_>],
+        typed: &Typed<Decisions>,
+    ) -> (AgentOutcome, Option<Resolved>) {
+        let (report, resolved) = resolve::settle(report, agent.as_str(), held, &typed.value, typed.obtained);
+        let outcome = match heard.latest.get(&agent) {
+            Some(AgentOutcome::Answered { obtained, truncated, notes, tokens, .. }) => AgentOutcome::Answered {
+                report,
+                obtained: *obtained,
+                truncated: *truncated,
+                notes: notes.clone(),
+                tokens: *tokens,
+            },
+            _ => failed(Unbought::unusable("there is no earlier report")),
+        };
+        (outcome, Some(resolved))
+    }
+
+    /// What an agent reads when it reports.
+    fn prompt(&self, agent: Agent, model: &RoleModel) -> Result<Rendered, Failure> {
+        let mut values = self.case.values(Some(self.plan.task_type.as_str()), &[]);
+        set(&mut values, "images", json!(self.images(agent).len()));
+        Ok(self.house.prompts.render(model.prompts, agent.as_str(), values)?)
+    }
+
+    fn resolve_prompt(&self, model: &RoleModel, held: &[Held<'_>]) -> Result<Rendered, Failure> {
+        let mut values = self.case.values(Some(self.plan.task_type.as_str()), &[]);
+        set(&mut values, "images", json!(0));
+        set(&mut values, "claims", resolve::shown(held));
+        Ok(self.house.prompts.render(model.prompts, "resolve", values)?)
+    }
+
+    fn images(&self, agent: Agent) -> &[Image] {
+        if agent == Agent::Visual { &self.case.images } else { &[] }
+    }
+
+    /// Output tokens of an agent in a round in which it may write this share of what it was given.
     fn may_write(&self, agent: Agent, share: f64) -> u32 {
         let role = Role::Agent(agent);
         let given = self.trimmed.max_tokens.iter().find(|(r, _)| *r == role).map(|(_, tokens)| *tokens);
@@ -377,134 +562,11 @@ impl Table<'_> {
         let given = given.unwrap_or(model.max_tokens);
         ((f64::from(given) * share) as u32).max(model.least_tokens().min(given))
     }
+}
 
-    /// Why a further round of these agents cannot be paid, if it cannot: the money for the synthesis is set aside.
-    fn unaffordable(&self, round: u8, agents: &[Agent], heard: &Heard<'_>) -> Result<Option<String>, Failure> {
-        let (worst, left) = (self.worst_revisions(round, agents, heard, LEAST_SHARE)?, self.run.ledger().left());
-        let why = || format!("the cap cannot carry it: it may cost {worst}, and {left} is left");
-        Ok((worst > left).then(why))
-    }
-
-    /// The largest share of its tokens that each agent may write so that all of them can be paid.
-    fn share(&self, round: u8, agents: &[Agent], heard: &Heard<'_>) -> Result<f64, Failure> {
-        let left = self.run.ledger().left();
-        for share in SHARES {
-            if self.worst_revisions(round, agents, heard, share)? <= left {
-                return Ok(share);
-            }
-        }
-        Ok(LEAST_SHARE)
-    }
-
-    /// One round: all agents at once; outcomes in the order of the agents, whoever finishes first.
-    async fn round(
-        &self,
-        round: u8,
-        agents: &[Agent],
-        heard: Option<&Heard<'_>>,
-    ) -> Result<Vec<(Agent, AgentOutcome)>, Failure> {
-        let missing = Missing::new(agents.len());
-        let turns = agents.iter().map(|agent| async {
-            let outcome = self.turn(round, *agent, heard, &missing).await;
-            missing.one_less();
-            outcome
-        });
-        let outcomes: Vec<Result<AgentOutcome, Failure>> = join_all(turns).await;
-        agents.iter().zip(outcomes).map(|(agent, outcome)| Ok((*agent, outcome?))).collect()
-    }
-
-    async fn turn(
-        &self,
-        round: u8,
-        agent: Agent,
-        heard: Option<&Heard<'_>>,
-        missing: &Missing,
-    ) -> Result<AgentOutcome, Failure> {
-        if let Some(Event::AgentFinished(finished)) = self.run.recall(&agent_key(round, agent)) {
-            return Ok(finished.outcome);
-        }
-        let (outcome, revision) = match self.ask(round, agent, heard, missing).await? {
-            Ok(handed) => self.held_against_earlier(agent, handed, heard),
-            Err(Unbought { cause, detail, by_deadline, .. }) => {
-                (AgentOutcome::Failed { cause, detail, by_deadline }, None)
-            }
-        };
-        finished(self.run, AgentFinished { round, agent, outcome, reused_from: None, revision }).await
-    }
-
-    async fn ask(
-        &self,
-        round: u8,
-        agent: Agent,
-        heard: Option<&Heard<'_>>,
-        missing: &Missing,
-    ) -> Result<Result<Handed, Unbought>, Failure> {
-        let role = Role::Agent(agent);
-        let Some(model) = self.house.role(role) else {
-            return Err(Failure::internal("an agent without a model is on the panel"));
-        };
-        let (prompt, texts) = self.prompt(round, agent, model, heard)?;
-        let ask = Ask {
-            step: format!("r{round}/{agent}"),
-            role,
-            prompt,
-            images: self.images(agent),
-            model_texts: texts,
-            max_tokens: self.may_write(agent, heard.map_or(1.0, |heard| heard.share)),
-            answer_tokens: None,
-            until: self.until,
-            hedge: Hedge::WhenLast(missing),
-        };
-        let handed = |typed: Typed<(AgentReport, Vec<revise::Change>)>| Handed {
-            report: clean(typed.value.0, self.house.policy.llm_confidence_ceiling),
-            revises: typed.value.1,
-            obtained: typed.obtained,
-            truncated: typed.truncated,
-            notes: typed.notes,
-            tokens: typed.tokens,
-        };
-        Ok(match (model.output, heard) {
-            (OutputForm::Json, None) => buy_json::<AgentReport>(self.run, self.house, ask)
-                .await?
-                .map(|typed| handed(typed.map(|report| (report, vec![])))),
-            (OutputForm::Json, Some(_)) => buy_json::<Revision>(self.run, self.house, ask)
-                .await?
-                .map(|typed| handed(typed.map(|revision| (revision.report, revision.revises)))),
-            (OutputForm::Text, _) => buy_text(self.run, self.house, ask).await?.map(|typed| {
-                let report = score::report_from_text(agent.as_str(), &self.case.full_text(), &unquoted(&typed.value));
-                handed(Typed { obtained: Obtained::Text, ..typed.map(|_| (report, vec![])) })
-            }),
-        })
-    }
-
-    /// What counts of an agent after its turn. One that holds no contested claim, or had no report yet, hands in a new one;
-    /// any other keeps its earlier report but for what it revises with a reason.
-    fn held_against_earlier(
-        &self,
-        agent: Agent,
-        handed: Handed,
-        heard: Option<&Heard<'_>>,
-    ) -> (AgentOutcome, Option<Revised>) {
-        let holds = |claim: &Claim| claim.positions.iter().any(|p| p.agents.iter().any(|a| a == agent.as_str()));
-        let earlier = heard.filter(|heard| heard.claims.iter().any(holds)).and_then(|heard| {
-            let outcome = heard.latest.get(&agent)?;
-            let AgentOutcome::Answered { report, .. } = outcome else { return None };
-            Some((outcome, report, heard.claims))
-        });
-        let Handed { report, revises, obtained, truncated, notes, tokens } = handed;
-        let Some((outcome, before, claims)) = earlier else {
-            return (AgentOutcome::Answered { report, obtained, truncated, notes, tokens }, None);
-        };
-        let revision = Revision { revises, report };
-        let message = self.case.full_text();
-        let before = revise::Before { agent: agent.as_str(), message: &message, report: before, claims };
-        match revise::settle(&before, revision, obtained) {
-            (Some(report), revised) => {
-                (AgentOutcome::Answered { report, obtained, truncated, notes, tokens }, Some(revised))
-            }
-            (None, revised) => (outcome.clone(), Some(revised)),
-        }
-    }
+fn failed(unbought: Unbought) -> AgentOutcome {
+    let Unbought { cause, detail, by_deadline, .. } = unbought;
+    AgentOutcome::Failed { cause, detail, by_deadline }
 }
 
 /// A report in the service's terms: confidence capped, unit ids short, unique and without the signs that qualify them.

@@ -108,6 +108,8 @@ impl<'a> Desk<'a> {
             .map(|(topic, positions)| json!({ "topic": topic, "positions": positions }))
             .collect();
         set(&mut values, "disagreements", json!(disagreements));
+        let reports: Vec<(Agent, &AgentReport)> = self.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
+        set(&mut values, "findings", json!(self.deliberation.evidence.findings(&reports)));
         let missing: Vec<String> =
             self.deliberation.failed().map(|(agent, cause, _)| format!("{agent}: {cause}")).collect();
         set(&mut values, "missing", json!(missing));
@@ -121,8 +123,10 @@ impl<'a> Desk<'a> {
         let withheld = Withheld::of(&events);
         let told = |(d, positions): (&Disagreement, Vec<Position>)| {
             let shown = positions.into_iter().map(|p| {
-                let units: Vec<&str> = p.units.iter().take(6).map(String::as_str).collect();
-                format!("{} ({})", sections::excerpt(&p.text, 160), units.join(", "))
+                let named = if p.units.is_empty() { &p.agents } else { &p.units };
+                let text = sections::excerpt(&p.text, 160);
+                let named: Vec<&str> = named.iter().take(6).map(String::as_str).collect();
+                if named.is_empty() { text } else { format!("{text} ({})", named.join(", ")) }
             });
             (withheld.topic(&d.topic), shown.take(3).collect())
         };

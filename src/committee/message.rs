@@ -106,6 +106,8 @@ pub fn text_of(part: &Part) -> Option<&str> {
 pub fn schema_name(step: &str) -> String {
     let last = step.rsplit('/').next().unwrap_or(step);
     let name = match last {
+        _ if super::cross_check::is_cross_check(step) => "cross_check",
+        _ if step.contains("/resolve/") => "decisions",
         "plan" => "orchestration_plan",
         "synthesis" => "final_synthesis",
         "question" => "clarification_question",

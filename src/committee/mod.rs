@@ -12,9 +12,11 @@ mod conclude;
 mod confidence;
 mod consultation;
 mod contested;
+mod cross_check;
 mod deliberate;
 mod desk;
 mod estimate;
+mod evidence;
 mod hedge;
 mod hints;
 pub mod invariants;
@@ -26,9 +28,8 @@ mod question;
 
 mod reply;
 mod rescore;
+mod resolve;
 mod reuse;
-mod review;
-mod revise;
 mod sections;
 mod stand_in;
 mod steps;
@@ -36,6 +37,7 @@ mod synthesize;
 mod table;
 mod track_record;
 mod trim;
+mod verdicts;
 mod withheld;
 
 use std::collections::BTreeMap;
@@ -58,10 +60,10 @@ pub use plan::OrchestrationPlan;
 pub use price::{Quote, context_needed, quote};
 pub use prompts::{Error as PromptError, Prompts};
 pub use rescore::{Replayed, Verdict, replay};
-pub use review::PeerReview;
-pub use revise::Revision;
+pub use resolve::Decisions;
 pub use synthesize::FinalSynthesis;
 pub use track_record::{Bin, Member, TrackRecord};
+pub use verdicts::CrossCheckReply;
 
 /// Everything a committee needs that is not the question: models, prompts, policy.
 pub struct Committee {

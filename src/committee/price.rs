@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use super::Committee;
 use super::budget::{self, InputBound, ModelText, Wanted};
 use super::table::SCAFFOLDING_TOKENS;
 use super::trim::FINDINGS_TOKENS;
-use crate::domain::{Agent, CORE_AGENTS, Mode, Question, Role, Usd};
+use super::{Committee, cross_check};
+use crate::domain::{Agent, CORE_AGENTS, Question, Role, Usd};
+use crate::journal::CheckSize;
 
 /// Output that a call makes on average, as a share of what it may make.
 const USUAL_SHARE: f64 = 0.45;
@@ -19,7 +20,7 @@ const USUAL_READ: f64 = 0.35;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Quote {
     pub cap: Usd,
-    /// Plan, core agents in one round, and synthesis, at usual lengths.
+    /// Plan, core agents in one round, cross-check, and synthesis, at usual lengths.
     pub expected: Usd,
     /// Every agent that may run, in every round that the mode allows, at full length; never more than the cap.
     pub worst: Usd,
@@ -75,7 +76,13 @@ pub fn quote(house: &Committee, question: &Question) -> Quote {
     };
     let core: Vec<Wanted<'_>> = CORE_AGENTS.iter().filter_map(|agent| wanted(Role::Agent(*agent))).collect();
     let left = cap - call(Role::Master, 0, Some(plan), false);
-    let fit = |left: Usd| budget::fit(&core, &wanted(Role::Master)?, left);
+    let cost = |max_tokens: &[(Role, u32)], size: CheckSize| {
+        let written = max_tokens.iter().filter(|(role, _)| *role != Role::Master);
+        let reports: Vec<u64> = written.map(|(_, tokens)| u64::from(*tokens)).collect();
+        cross_check::worst_case(house, budget::text_bound(&question.message), &reports, size)
+    };
+    let check = cross_check::wanted(house, question.mode, &cost);
+    let fit = |left: Usd| budget::fit(&core, &wanted(Role::Master)?, &check, left);
     // Without room for a plan the hints decide.
     let (fitted, plans) = match fit(left) {
         Some(fitted) => (Some(fitted), 1),
@@ -86,21 +93,22 @@ pub fn quote(house: &Committee, question: &Question) -> Quote {
         return Quote { cap, expected: Usd::ZERO, worst: Usd::ZERO, calls: 0 };
     };
     let panel = fitted.trimmed.agents;
+    let checks = fitted.trimmed.cross_check.map_or(0, |size| usize::from(size.passes));
     let expected: Usd = call(Role::Master, 0, Some(plan), true)
         + panel.iter().map(|agent| call(Role::Agent(*agent), 0, None, true)).sum()
+        + Usd::from_nanos((fitted.check.nanos() as f64 * USUAL_SHARE) as u64)
         + call(Role::Master, written(&panel), None, true);
     let rounds = u64::from(question.mode.max_rounds());
     let everybody = written(&agents);
     let first: Usd = agents.iter().map(|agent| call(Role::Agent(*agent), 0, None, false)).sum();
-    let later: Usd = agents.iter().map(|agent| call(Role::Agent(*agent), everybody, None, false)).sum();
-    let mut worst = call(Role::Master, 0, Some(plan), false) + first + call(Role::Master, everybody, None, false);
-    // A round of reviews may go before each later round, in `deep` with two passes.
-    let reviews: Usd =
-        agents.iter().map(|agent| call(Role::Agent(*agent), 0, Some(super::review::MOST_TOKENS), false)).sum();
-    let passes = if question.mode == Mode::Deep { 2 } else { 1 };
-    for _ in 1..rounds {
-        worst += later;
-        worst += (0..passes).map(|_| reviews).sum::<Usd>();
-    }
-    Quote { cap, expected: expected.min(cap), worst: worst.min(cap), calls: plans + panel.len() + 1 }
+    let all: Vec<(Role, u32)> = agents
+        .iter()
+        .filter_map(|agent| Some((Role::Agent(*agent), house.role(Role::Agent(*agent))?.max_tokens)))
+        .collect();
+    let checked = cross_check::sizes(house, question.mode).first().map_or(Usd::ZERO, |size| cost(&all, *size));
+    // In a later round an agent decides on its claims, or reports anew, which is dearer.
+    let mut worst = call(Role::Master, 0, Some(plan), false) + first + checked;
+    worst += call(Role::Master, everybody, None, false);
+    worst += (1..rounds).map(|_| first).sum::<Usd>();
+    Quote { cap, expected: expected.min(cap), worst: worst.min(cap), calls: plans + panel.len() + checks + 1 }
 }

@@ -65,6 +65,9 @@ pub fn panel_notes(deliberation: &Deliberation) -> Vec<String> {
     }
     notes.extend(deliberation.trimmed.left_out.iter().map(|l| format!("to stay under the cap, {l}")));
     notes.extend(deliberation.missed.iter().cloned());
+    if let Some(why) = &deliberation.evidence.unchecked {
+        notes.push(format!("not cross-checked: {why}"));
+    }
     let usable: Vec<_> =
         deliberation.answered().filter(|(_, _, score, _)| score.status != Status::Discard).map(|(a, ..)| a).collect();
     if let [only] = usable.as_slice() {

@@ -7,13 +7,14 @@ use serde::Serialize;
 
 use super::case::lineage;
 use super::confidence::{out_of_reach, settle};
-use super::contested::contested;
+use super::contested::open;
+use super::cross_check::TURNED_OFF;
 use super::deliberate::{families_of, outputs};
-use super::review;
+use super::evidence::Evidence;
 use crate::config::Policy;
-use crate::domain::{Agent, Confidence, Gate, Judgement, Review, RunId, Status};
+use crate::domain::{Agent, Confidence, Gate, Judgement, RunId, Status};
 use crate::journal::{AgentOutcome, Entry, Event, Planned, Synthesized, Trimmed, views};
-use crate::scoring as score;
+use crate::scoring;
 
 /// What a policy makes of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -62,7 +63,8 @@ pub struct Need {
 ///
 /// `ancestors` are the journals that the run goes on from, the nearest first.
 pub fn replay(entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)], policy: &Policy) -> Option<Replayed> {
-    let message = lineage(views::accepted(entries)?, ancestors).full_text();
+    let accepted = views::accepted(entries)?;
+    let (message, mode) = (lineage(accepted, ancestors).full_text(), accepted.question.mode);
     let mut tape = Tape::default();
     let mut recorded: Option<&Judgement> = None;
     let mut replayed: Option<Judgement> = None;
@@ -72,12 +74,18 @@ pub fn replay(entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)], policy: &Pol
             Event::Planned(planned) => tape.planned = Some(planned),
             Event::Trimmed(trimmed) => tape.trimmed = Some(trimmed),
             Event::AgentFinished(finished) => tape.take(finished.agent, &finished.outcome),
+            Event::CrossChecked(checked)
+                if policy.cross_check.covers(mode) && checked.notes.iter().any(|note| note == TURNED_OFF) =>
+            {
+                let why = "under this policy the key claims are cross-checked".to_owned();
+                needs.push(Need { call: "cross-check".into(), why });
+            }
             Event::Scored(scored) => {
                 recorded = Some(&scored.judgement);
                 let so_far = entries.get(..at).unwrap_or_default();
-                let reviews = review::standing(so_far.iter().map(|entry| &entry.event));
                 tape.families = families(so_far, ancestors);
-                replayed = Some(tape.judge(&message, policy, &reviews));
+                let evidence = Evidence::of(so_far.iter().map(|entry| &entry.event)).under(policy, mode);
+                replayed = Some(tape.judge(&message, policy, &evidence));
                 tape.first.get_or_insert_with(|| tape.latest.clone());
             }
             Event::RoundSkipped(skipped) if needs.is_empty() => {
@@ -146,22 +154,22 @@ impl Tape<'_> {
         self.trimmed.map(|trimmed| trimmed.agents.clone()).unwrap_or_default()
     }
 
-    fn judge(&self, message: &str, policy: &Policy, reviews: &[Review]) -> Judgement {
+    fn judge(&self, message: &str, policy: &Policy, evidence: &Evidence) -> Judgement {
         let panel = self.panel();
         let read = |outcomes| outputs(&panel, outcomes, &self.families);
-        let panel = score::Panel {
+        let panel = scoring::Panel {
             message,
             task_type: self.planned.map(|planned| planned.plan.task_type),
             outputs: read(&self.latest),
             first_round: self.first.as_ref().map(read).unwrap_or_default(),
-            cross_checks: &[],
-            resolutions: &[],
+            cross_checks: &evidence.cross_checks,
+            resolutions: &evidence.resolutions,
         };
-        score::judge(&panel, &score::Policy::from(policy))
+        scoring::judge(&panel, &scoring::Policy::from(policy))
     }
 
     fn contested(&self, judgement: &Judgement) -> Vec<Agent> {
-        contested(judgement, &self.latest, &self.panel())
+        open(judgement, &self.latest, &self.panel()).agents()
     }
 }
 

@@ -4,7 +4,7 @@
 use super::Failure;
 use super::call::Unbought;
 use super::desk::Desk;
-use super::{assumptions, estimate, question, sections};
+use super::{assumptions, estimate, question, sections, synthesize};
 use crate::domain::{Agent, AgentReport, Status};
 use crate::journal::{Draft, Synthesized};
 
@@ -44,6 +44,8 @@ pub async fn of(desk: &Desk<'_>, unbought: &Unbought) -> Result<Option<Synthesiz
         quarantine_justifications: vec![],
         conflict_penalty: None,
         coverage_bonus: None,
+        final_answer: synthesize::answer_of(report),
+        answer_justification: None,
         main,
     };
     let question = question::by_rule(desk);

@@ -13,11 +13,12 @@ use super::plan::QuestionOut;
 use super::prompts::set;
 use super::prompts::unquoted;
 use super::steps::plan_steps;
-use super::{Failure, conclude, estimate, question, sections, stand_in};
+use super::{Failure, conclude, confidence, estimate, question, sections, stand_in};
 use crate::config::OutputForm;
-use crate::domain::{Agent, AgentReport, AssumptionKind, Mode, Role, Status, TaskType, TimeUnit};
+use crate::domain::{Agent, AgentReport, AssumptionKind, Mode, Role, Status, Tag, TaskType, TimeUnit};
 use crate::journal::{DisagreementNote, Draft, Event, Justification, Synthesized};
 use crate::llm::structured::Problem;
+use crate::scoring;
 
 /// About how long the main answer of `ask` may be, in words.
 const ASK_WORDS: u32 = 250;
@@ -38,6 +39,8 @@ pub struct SynthesisMeta {
     pub task_type: TaskType,
     /// One to three lines.
     pub tldr: Vec<String>,
+    /// The bare answer that the reply gives, if the question has one short correct answer; else empty.
+    pub final_answer: String,
     pub assumptions: Vec<AssumptionOut>,
     /// How one would see that the result works, if the task is buildable; else empty.
     pub acceptance_tests: Vec<String>,
@@ -65,7 +68,9 @@ pub struct SynthesisAudit {
     /// The ids of the units relied on, such as "solver:u1".
     pub units_used: Vec<String>,
     pub disagreements: Vec<DisagreementOut>,
-    /// 0 to 0.30: how much unresolved conflict lowers confidence.
+    /// If finalAnswer is another answer than most reports give: what shows theirs to be wrong; else empty.
+    pub answer_justification: String,
+    /// 0 to 0.60: how much unresolved conflict lowers confidence.
     pub conflict_penalty: f64,
     /// 0 to 0.10: how completely the answer covers the question.
     pub coverage_bonus: f64,
@@ -177,6 +182,8 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
         quarantine_justifications: shown_quarantine(desk),
         conflict_penalty: None,
         coverage_bonus: None,
+        final_answer: answer_of(&scoring::report_from_text("master", &desk.case.full_text(), &main)),
+        answer_justification: None,
         main,
     };
     let question = question::by_rule(desk);
@@ -245,7 +252,12 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
         quarantine_justifications: justifications,
         conflict_penalty: Some(audit.conflict_penalty),
         coverage_bonus: Some(audit.coverage_bonus),
+        final_answer: Some(one_line(&meta.final_answer)),
+        answer_justification: Some(one_line(&audit.answer_justification)).filter(|why| !why.is_empty()),
     };
+    let unjustified = answer_problem(desk, &meta.final_answer, &audit.answer_justification);
+    corrections
+        .extend(unjustified.map(|detail| format!("the reply's final answer bears the largest penalty: {detail}")));
     Ok(Synthesized {
         draft: Some(draft),
         question,
@@ -253,6 +265,29 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
         corrections,
         broken_rules: vec![],
     })
+}
+
+/// The answer that a report tags as final.
+pub(super) fn answer_of(report: &AgentReport) -> Option<String> {
+    let unit = report.units.iter().find(|unit| unit.tags.contains(&Tag::Answer))?;
+    Some(one_line(&unit.text)).filter(|answer| !answer.is_empty())
+}
+
+/// What is wrong with the final answer that the master states.
+fn answer_problem(desk: &Desk<'_>, answer: &str, justification: &str) -> Option<String> {
+    let judgement = &desk.deliberation.judgement;
+    let leading = confidence::leading(judgement)?;
+    if answer.trim().is_empty() {
+        Some("the reports give a final answer: state the one that replyMarkdown gives".to_owned())
+    } else if justification.trim().is_empty() && confidence::is_against_leading(judgement, answer) {
+        let leading = sections::excerpt(&leading.answer, 60);
+        Some(format!(
+            "it is not the answer of most reports, \"{leading}\": give that one, or say in answerJustification what \
+             calculation, source or wording shows it to be wrong"
+        ))
+    } else {
+        None
+    }
 }
 
 /// What a text says first; of a bare list of steps, how far it goes.
@@ -291,6 +326,8 @@ fn problems(desk: &Desk<'_>, synthesis: &FinalSynthesis) -> Vec<Problem> {
     if synthesis.reply_markdown.trim().is_empty() {
         problems.push(Problem { pointer: "/replyMarkdown".into(), detail: "the main answer is empty".into() });
     }
+    let answer = answer_problem(desk, &synthesis.meta.final_answer, &synthesis.audit.answer_justification);
+    problems.extend(answer.map(|detail| Problem { pointer: "/meta/finalAnswer".into(), detail }));
     let texts = shown_texts(synthesis);
     let discarded = desk.discarded();
     for (pointer, text) in &texts {

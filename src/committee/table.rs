@@ -11,6 +11,7 @@ use crate::journal::{RunContext, Trimmed};
 pub const SCAFFOLDING_TOKENS: u64 = 700;
 
 /// What every agent of a run has in front of it.
+#[derive(Clone, Copy)]
 pub struct Table<'a> {
     pub run: &'a RunContext,
     pub house: &'a Committee,

@@ -6,15 +6,20 @@ use serde::Serialize;
 
 use super::case::lineage;
 use super::confidence::settle;
-use super::deliberate::outputs;
+use super::cross_check::is_cross_check;
+use super::deliberate::{is_report, outputs};
+use super::evidence::Evidence;
 use super::rescore::families;
 use crate::config::Policy;
 use crate::domain::{Agent, Gate, Judgement, Outcome, Role, RunId, Status, Usd};
-use crate::journal::{AgentOutcome, CallResult, Ending, Entry, Event, Synthesized, Trimmed, views};
-use crate::scoring as score;
+use crate::journal::{AgentOutcome, CallResult, CrossChecked, Ending, Entry, Event, Synthesized, Trimmed, views};
+use crate::scoring;
 
 /// Bins of the reliability diagram over [0, 1].
 const BINS: usize = 10;
+
+/// The role of cross-checks in the record, whichever role's model made them.
+const CROSS_CHECK: &str = "cross-check";
 
 /// How often a member's outcome was of each kind, and what it cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -124,7 +129,8 @@ impl TrackRecord {
 
     fn add_calls(&mut self, events: &[&Event]) {
         for call in views::calls(&events.iter().copied()) {
-            let member = self.member(call.sent.role, &call.sent.provider, &call.sent.model);
+            let role = if is_cross_check(&call.sent.call) { CROSS_CHECK } else { call.sent.role.as_str() };
+            let member = self.member(role, &call.sent.provider, &call.sent.model);
             member.calls += 1;
             let Some(settled) = call.settled else { continue };
             member.cost += settled.cost;
@@ -139,19 +145,24 @@ impl TrackRecord {
 
     fn add_outputs(&mut self, events: &[&Event]) {
         for event in events {
+            let master = Role::Master.as_str();
             let (role, step, how) = match event {
                 Event::AgentFinished(e) if e.reused_from.is_none() => {
-                    let how = match (&e.outcome, &e.revision) {
-                        (AgentOutcome::Answered { .. }, Some(revised)) => revised.obtained.as_str(),
-                        (AgentOutcome::Answered { obtained, .. }, None) => obtained.as_str(),
-                        (AgentOutcome::Failed { .. }, _) => "failed",
+                    let (how, step) = match (&e.outcome, &e.resolved) {
+                        (AgentOutcome::Answered { .. }, Some(resolved)) => (resolved.obtained.as_str(), "resolve/"),
+                        (AgentOutcome::Answered { obtained, .. }, None) => (obtained.as_str(), ""),
+                        (AgentOutcome::Failed { .. }, _) => ("failed", ""),
                     };
-                    (Role::Agent(e.agent), format!("r{}/{}", e.round, e.agent), how.to_owned())
+                    (e.agent.as_str(), format!("r{}/{step}{}", e.round, e.agent), how.to_owned())
                 }
-                Event::Planned(e) => (Role::Master, "plan".to_owned(), e.obtained.clone()),
+                Event::CrossChecked(e) => {
+                    self.add_cross_check(events, e);
+                    continue;
+                }
+                Event::Planned(e) => (master, "plan".to_owned(), e.obtained.clone()),
                 Event::Synthesized(e) => {
                     let step = if e.draft.is_some() { "synthesis" } else { "question" };
-                    (Role::Master, step.to_owned(), e.obtained.clone())
+                    (master, step.to_owned(), e.obtained.clone())
                 }
                 _ => continue,
             };
@@ -165,12 +176,30 @@ impl TrackRecord {
         }
     }
 
+    /// A pass that was bought and is not among the results gave nothing.
+    fn add_cross_check(&mut self, events: &[&Event], checked: &CrossChecked) {
+        for reversed in [false, true] {
+            let step = if reversed { "cross-check/reversed" } else { "cross-check" };
+            let of_pass = |call: &str| {
+                is_cross_check(call)
+                    && call.starts_with(step)
+                    && (reversed || !call.starts_with("cross-check/reversed"))
+            };
+            let Some((provider, model)) = last_model(events, of_pass) else { continue };
+            let pass = checked.passes.iter().find(|pass| pass.reversed == reversed);
+            let how = pass.map_or("failed", |pass| pass.obtained.as_str());
+            let member = self.member(CROSS_CHECK, &provider, &model);
+            member.outputs += 1;
+            *member.obtained.entry(how.to_owned()).or_default() += 1;
+        }
+    }
+
     fn add_statuses(&mut self, events: &[&Event]) {
         let Some(judgement) = last_judgement(events) else { return };
         for score in &judgement.scores {
             let Ok(agent) = score.agent.parse::<Agent>() else { continue };
             let Some((provider, model)) = model_of_agent(events, agent) else { continue };
-            let member = self.member(Role::Agent(agent), &provider, &model);
+            let member = self.member(agent.as_str(), &provider, &model);
             match score.status {
                 Status::Valid => member.valid += 1,
                 Status::Quarantine => member.quarantined += 1,
@@ -196,18 +225,21 @@ impl TrackRecord {
         let (first, latest) = standing(&events);
         let families = families(entries, ancestors);
         let draft = synthesized.and_then(|s| s.draft.as_ref());
+        let evidence = Evidence::of(events.iter().copied());
         let reply_of = |panel: &[Agent]| -> (Gate, Option<String>) {
             let outputs = |outcomes| outputs(panel, outcomes, &families);
             let first_round = first.as_ref().map(outputs).unwrap_or_default();
-            let panel = score::Panel {
+            let absent = latest.keys().filter(|agent| !panel.contains(agent));
+            let evidence = absent.fold(evidence.clone(), |evidence, agent| evidence.without(agent.as_str()));
+            let panel = scoring::Panel {
                 message: &message,
                 task_type,
                 outputs: outputs(&latest),
                 first_round,
-                cross_checks: &[],
-                resolutions: &[],
+                cross_checks: &evidence.cross_checks,
+                resolutions: &evidence.resolutions,
             };
-            let judgement = score::judge(&panel, &score::Policy::from(policy));
+            let judgement = scoring::judge(&panel, &scoring::Policy::from(policy));
             let leading = judgement.answer_groups.first();
             (settle(policy, &judgement, draft).gate(), leading.map(|group| group.answer.clone()))
         };
@@ -219,14 +251,14 @@ impl TrackRecord {
             let others: Vec<Agent> = panel.iter().copied().filter(|other| other != agent).collect();
             let same = !used && reply_of(&others) == whole;
             let agent = *agent;
-            let member = self.member(Role::Agent(agent), &provider, &model);
+            let member = self.member(agent.as_str(), &provider, &model);
             member.replies += 1;
             member.dispensable += u64::from(same);
         }
     }
 
-    fn member(&mut self, role: Role, provider: &str, model: &str) -> &mut Member {
-        self.members.entry((role.as_str().to_owned(), provider.to_owned(), model.to_owned())).or_default()
+    fn member(&mut self, role: &str, provider: &str, model: &str) -> &mut Member {
+        self.members.entry((role.to_owned(), provider.to_owned(), model.to_owned())).or_default()
     }
 }
 
@@ -255,20 +287,22 @@ fn last_judgement<'a>(events: &[&'a Event]) -> Option<&'a Judgement> {
 
 /// Provider and model of the last call of a step, its repairs and further attempts included.
 fn model_of(events: &[&Event], step: &str) -> Option<(String, String)> {
-    let belongs =
-        |call: &str| call.strip_prefix(step).is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']));
+    last_model(events, |call| {
+        call.strip_prefix(step).is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']))
+    })
+}
+
+/// Provider and model of the last call that is wanted.
+fn last_model(events: &[&Event], wanted: impl Fn(&str) -> bool) -> Option<(String, String)> {
     events.iter().rev().find_map(|event| match event {
-        Event::CallSent(sent) if belongs(&sent.call) => Some((sent.provider.clone(), sent.model.clone())),
+        Event::CallSent(sent) if wanted(&sent.call) => Some((sent.provider.clone(), sent.model.clone())),
         _ => None,
     })
 }
 
-/// Provider and model of the agent's last call in the run; `None` when its report was taken over from an earlier run.
+/// Provider and model of the agent's last report in the run; `None` when it was taken over from an earlier run.
 fn model_of_agent(events: &[&Event], agent: Agent) -> Option<(String, String)> {
-    events.iter().rev().find_map(|event| match event {
-        Event::CallSent(sent) if sent.role == Role::Agent(agent) => Some((sent.provider.clone(), sent.model.clone())),
-        _ => None,
-    })
+    last_model(events, |call| is_report(call, agent))
 }
 
 fn share(part: u64, whole: u64) -> Option<f64> {

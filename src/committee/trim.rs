@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::budget::{self, InputBound, ModelText, Wanted};
+use super::budget::{self, InputBound, ModelText, Wanted, WantedCheck};
 use super::case::Case;
 use super::deliberate::is_report;
 use super::table::SCAFFOLDING_TOKENS;
-use super::{Committee, Failure, reuse};
+use super::{Committee, Failure, cross_check, reuse};
 use crate::domain::{Agent, Plan, Role, Usd};
-use crate::journal::{AgentOutcome, CallResult, CallSettled, Event, RunContext, Trimmed, scored_key};
+use crate::journal::{
+    AgentOutcome, CROSS_CHECKED, CallResult, CallSettled, CheckSize, Event, RunContext, Trimmed, scored_key,
+};
 
 /// What the master is shown of scores, disagreements and missing agents, at most.
 pub const FINDINGS_TOKENS: u64 = 2000;
@@ -33,15 +35,22 @@ pub fn check_room(run: &RunContext, house: &Committee, case: &Case) -> Result<()
     else {
         return Err(Failure::internal("the solver or the master is not configured"));
     };
-    match budget::fit(std::slice::from_ref(&solver), &master, run.ledger().left()) {
+    match budget::fit(std::slice::from_ref(&solver), &master, &WantedCheck::none(), run.ledger().left()) {
         Some(fitted) => run.hold(fitted.held.max(budget::least(&solver, &master))),
         None => return Err(Failure::no_room(run.ledger().left())),
     }
     Ok(())
 }
 
-/// Fits the plan under the cap and sets the money for the synthesis aside.
-pub async fn panel(run: &RunContext, house: &Committee, case: &Case, plan: &Plan) -> Result<Trimmed, Failure> {
+/// What fits under the cap.
+pub struct Room {
+    pub trimmed: Trimmed,
+    /// The money that is held for the cross-check, beside that for the synthesis.
+    pub check: Usd,
+}
+
+/// Fits the plan under the cap, and sets the money for the cross-check and the synthesis aside.
+pub async fn panel(run: &RunContext, house: &Committee, case: &Case, plan: &Plan) -> Result<Room, Failure> {
     run.hold(Usd::ZERO);
     let wanted = |role: Role| wanted(house, case, role);
     let split = reuse::split(case, &plan.agents_to_run);
@@ -50,20 +59,27 @@ pub async fn panel(run: &RunContext, house: &Committee, case: &Case, plan: &Plan
     let reused = split.reused;
     let stored: Vec<ModelText> = reused.values().map(|i| ModelText::planned(i.tokens)).collect();
     synthesis.input.volatile += InputBound::new(0, 0, &stored, 0).volatile;
+    let read = budget::text_bound(&case.full_text());
+    let cost = |max_tokens: &[(Role, u32)], size: CheckSize| {
+        let written = max_tokens.iter().filter(|(role, _)| *role != Role::Master).map(|(_, tokens)| u64::from(*tokens));
+        let reports: Vec<u64> = written.chain(reused.values().map(|inherited| inherited.tokens)).collect();
+        cross_check::worst_case(house, read, &reports, size)
+    };
+    let check = cross_check::wanted(house, case.question.mode, &cost);
     let recorded = run.events().into_iter().rev().find_map(|event| match event {
         Event::Trimmed(trimmed) => Some(trimmed),
         _ => None,
     });
     if let Some(recorded) = recorded {
-        return fit_again(run, recorded, agents, synthesis).await;
+        return fit_again(run, recorded, agents, synthesis, check).await;
     }
-    let Some(mut fitted) = budget::fit(&agents, &synthesis, run.ledger().left()) else {
+    let Some(mut fitted) = budget::fit(&agents, &synthesis, &check, run.ledger().left()) else {
         return Err(Failure::no_room(run.ledger().left()));
     };
-    run.hold(fitted.held);
+    run.hold(fitted.held + fitted.check);
     fitted.trimmed.agents.extend(reused.keys());
     fitted.trimmed.agents.sort();
-    record_trimmed(run, fitted.trimmed).await
+    Ok(Room { trimmed: record_trimmed(run, fitted.trimmed).await?, check: fitted.check })
 }
 
 async fn record_trimmed(run: &RunContext, trimmed: Trimmed) -> Result<Trimmed, Failure> {
@@ -82,34 +98,39 @@ async fn fit_again(
     recorded: Trimmed,
     asked: Vec<Wanted<'_>>,
     mut synthesis: Wanted<'_>,
-) -> Result<Trimmed, Failure> {
+    mut check: WantedCheck<'_>,
+) -> Result<Room, Failure> {
     let hold = budget::synthesis_hold(&recorded.max_tokens, &synthesis);
+    let made = run.recall(CROSS_CHECKED).is_some();
+    let size = recorded.cross_check.filter(|_| !made);
+    let checked = size.map_or(Usd::ZERO, |size| (check.cost)(&recorded.max_tokens, size));
     let left = run.ledger().left();
-    run.hold(hold);
+    run.hold(hold + checked);
     let answered = answered_first(&run.events());
     let on_panel = |wanted: &Wanted<'_>| recorded.agents.iter().any(|agent| wanted.role == Role::Agent(*agent));
     let is_open = |wanted: &Wanted<'_>| !answered.keys().any(|agent| wanted.role == Role::Agent(*agent));
     let open: Vec<Wanted<'_>> = asked.into_iter().filter(|wanted| on_panel(wanted) && is_open(wanted)).collect();
-    let carried = budget::panel_cost(&open, &recorded.max_tokens) + hold <= left;
+    let carried = budget::panel_cost(&open, &recorded.max_tokens) + hold + checked <= left;
     if carried || open.is_empty() || run.recall(&scored_key(1)).is_some() {
-        return Ok(recorded);
+        return Ok(Room { trimmed: recorded, check: checked });
     }
+    check.sizes.retain(|size| recorded.cross_check.is_some_and(|recorded| size.passes <= recorded.passes));
     let written: Vec<ModelText> = answered.values().map(|tokens| ModelText::planned(*tokens)).collect();
     synthesis.input.volatile += InputBound::new(0, 0, &written, 0).volatile;
-    let (fitted, held) = match budget::fit(&open, &synthesis, left) {
-        Some(fitted) => (fitted.trimmed, fitted.held),
-        None => (solver_alone(&open, &recorded), Usd::ZERO),
+    let (fitted, held, checked) = match budget::fit(&open, &synthesis, &check, left) {
+        Some(fitted) => (fitted.trimmed, fitted.held, fitted.check),
+        None => (solver_alone(&open, &recorded), Usd::ZERO, Usd::ZERO),
     };
-    run.hold(held);
+    run.hold(held + checked);
     let is_dropped =
         |agent: &Agent| open.iter().any(|wanted| wanted.role == Role::Agent(*agent)) && !fitted.agents.contains(agent);
-    let mut trimmed = Trimmed { epoch: Some(run.epoch()), ..recorded };
+    let mut trimmed = Trimmed { epoch: Some(run.epoch()), cross_check: fitted.cross_check, ..recorded };
     trimmed.agents.retain(|agent| !is_dropped(agent));
     for (role, tokens) in &mut trimmed.max_tokens {
         *tokens = fitted.max_tokens.iter().find(|(fitted, _)| fitted == role).map_or(*tokens, |(_, fewer)| *fewer);
     }
     trimmed.left_out.extend(fitted.left_out);
-    record_trimmed(run, trimmed).await
+    Ok(Room { trimmed: record_trimmed(run, trimmed).await?, check: checked })
 }
 
 /// What is asked when the money left does not carry a synthesis. The call itself is shrunk to what fits.
@@ -119,6 +140,7 @@ fn solver_alone(open: &[Wanted<'_>], recorded: &Trimmed) -> Trimmed {
         agents: vec![Agent::Solver],
         max_tokens: recorded.max_tokens.clone(),
         left_out: dropped.map(|wanted| budget::did_not_run(wanted.role)).collect(),
+        cross_check: None,
         epoch: None,
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::sections::discarded::Discarded;
 use super::sections::verbatim::Folded;
-use crate::domain::{AgentReport, AnswerGroup, Disagreement, Judgement, Position, Review, Status};
+use crate::domain::{AgentReport, AnswerGroup, CrossCheck, Disagreement, Judgement, Position, Status};
 use crate::journal::{AgentOutcome, Continuation, Event};
 
 /// What stands in the place of a discarded text.
@@ -123,15 +123,40 @@ impl<'a> Withheld<'a> {
         if known || self.discarded.is_empty() { topic.to_owned() } else { TOPIC.to_owned() }
     }
 
-    /// A review without what a discarded output said: its position, or its reason.
-    pub fn review(&self, review: &Review) -> Value {
-        let held = |agents: &[String]| agents.iter().any(|agent| self.is_kept(agent));
-        let all_kept = review.holders.iter().all(|agent| self.is_kept(agent));
-        let shown = all_kept || (held(&review.holders) && self.is_said(&review.position));
-        let position = if shown { review.position.clone() } else { WITHHELD.to_owned() };
-        let told = shown && self.is_kept(review.reviewer.as_str());
-        let reason = if told { review.reason.clone() } else { WITHHELD.to_owned() };
-        json!(Review { topic: self.topic(&review.topic), position, reason, ..review.clone() })
+    /// What a cross-check found, without the claims of discarded outputs, their units and what was said of them.
+    pub fn cross_check(&self, found: &CrossCheck) -> Value {
+        let is_kept = |name: &str| self.is_kept(name.split(':').next().unwrap_or_default());
+        let named = |names: &[String]| -> Vec<String> {
+            let agent = |name: &String| name.split(':').next().unwrap_or_default().to_owned();
+            names.iter().map(|name| if is_kept(name) { name.clone() } else { agent(name) }).collect()
+        };
+        let text = |agents: &[String], text: &str| {
+            if agents.iter().all(|name| is_kept(name)) { text.to_owned() } else { WITHHELD.to_owned() }
+        };
+        let claims: Vec<Value> = found
+            .claims
+            .iter()
+            .map(|verdict| {
+                let kept = is_kept(&verdict.claim.agent);
+                let claim = if kept { verdict.claim.to_string() } else { verdict.claim.agent.clone() };
+                let said = self.kept.get(verdict.claim.agent.as_str());
+                let said = said.and_then(|report| report.units.iter().find(|unit| unit.id == verdict.claim.unit));
+                let said = said.map_or_else(|| WITHHELD.to_owned(), |unit| unit.text.clone());
+                let about: Vec<String> =
+                    verdict.contradicted_by.iter().chain([&verdict.claim.agent]).cloned().collect();
+                json!({
+                    "claim": claim, "text": said, "holds": verdict.holds, "by": verdict.by,
+                    "supportedBy": named(&verdict.supported_by), "contradictedBy": named(&verdict.contradicted_by),
+                    "evidence": text(&about, &verdict.evidence),
+                })
+            })
+            .collect();
+        let conduct: Vec<Value> = found
+            .conduct
+            .iter()
+            .map(|c| json!({ "agent": c.agent, "kind": c.kind, "why": text(std::slice::from_ref(&c.agent), &c.why) }))
+            .collect();
+        json!({ "claims": claims, "sameAnswers": found.same_answers, "parts": found.parts, "reports": conduct })
     }
 
     /// What an agent says of its own, if it may be quoted.
@@ -163,7 +188,7 @@ impl<'a> Withheld<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Agent, Unit};
+    use crate::domain::{Agent, Basis, ClaimVerdict, Conduct, ConductKind, Holds, Unit};
     use crate::journal::{AgentFinished, Scored};
 
     fn finished(agent: Agent, topic: &str, text: &str) -> Event {
@@ -176,7 +201,7 @@ mod tests {
             notes: vec![],
             tokens: 1,
         };
-        Event::AgentFinished(Box::new(AgentFinished { round: 1, agent, outcome, reused_from: None, revision: None }))
+        Event::AgentFinished(Box::new(AgentFinished { round: 1, agent, outcome, reused_from: None, resolved: None }))
     }
 
     fn position(text: &str, agents: &[&str]) -> Position {
@@ -249,31 +274,36 @@ mod tests {
     }
 
     #[test]
-    fn a_review_quotes_nothing_of_a_discarded_output() {
+    fn a_cross_check_quotes_nothing_of_a_discarded_output() {
         let events = [
             finished(Agent::Solver, "days", "March has 31 days."),
-            finished(Agent::Critic, "days", "March has 30 days."),
+            finished(Agent::Critic, "days", "March has 30 days, SECRETLY."),
             Event::Scored(Box::new(Scored { round: 1, judgement: judgement() })),
         ];
-        let withheld = Withheld::of(&events);
-        let review = |reviewer, holder: &str| Review {
-            reviewer,
-            claim: "C1".into(),
-            topic: "days".into(),
-            on_final_answer: false,
-            position: "P".into(),
-            holders: vec![holder.into()],
-            own: false,
-            finding: crate::domain::Finding::Holds,
-            swapped: None,
-            reason: "R".into(),
+        let verdict = |claim: &str, against: &str| ClaimVerdict {
+            claim: claim.parse().unwrap(),
+            supported_by: vec![],
+            contradicted_by: vec![against.into()],
+            holds: Holds::Yes,
+            by: Basis::Calculation,
+            evidence: "SECRETLY".into(),
         };
-        let told = |reviewer, holder| {
-            let value = withheld.review(&review(reviewer, holder));
-            (value["position"] == "P", value["reason"] == "R")
+        let found = CrossCheck {
+            claims: vec![
+                verdict("solver:u1", "verifier"),
+                verdict("solver:u1", "critic:u1"),
+                verdict("critic:u1", "solver"),
+            ],
+            conduct: vec![Conduct { agent: "critic".into(), kind: ConductKind::Steers, why: "SECRETLY".into() }],
+            ..CrossCheck::default()
         };
-        assert_eq!(told(Agent::Verifier, "solver"), (true, true));
-        assert_eq!(told(Agent::Critic, "solver"), (true, false));
-        assert_eq!(told(Agent::Verifier, "critic"), (false, false));
+        let told = Withheld::of(&events).cross_check(&found);
+        assert_eq!(told["claims"][0]["evidence"], "SECRETLY");
+        assert_eq!(
+            (&told["claims"][1]["evidence"], &told["claims"][1]["contradictedBy"]),
+            (&json!(WITHHELD), &json!(["critic"]))
+        );
+        assert_eq!(told["claims"][2]["claim"], "critic");
+        assert_eq!(told.to_string().matches("SECRETLY").count(), 1, "{told}");
     }
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::models::ModelData;
-use crate::domain::{Calibration, Effort, ReviewWeights};
+use crate::domain::{Calibration, Effort, Mode};
 
 /// `llm.config.json`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -228,14 +228,16 @@ pub(super) struct PolicyFile {
     /// The most that a model may say of its own confidence; default 0.8.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub llm_confidence_ceiling: Option<f64>,
+    /// The most that conflict takes from c_final; default 0.60.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_conflict_penalty: Option<f64>,
+    /// The most that coverage adds to c_final; default 0.10.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_coverage_bonus: Option<f64>,
     /// How the evidence for a final answer is weighed; default: the weights of the last fit.
     pub calibration: Calibration,
-    /// How much it counts what agents find of each other's contested claims in later rounds.
-    pub review: ReviewWeights,
+    /// Whether a model compares the key claims of all reports after round 1; default always.
+    pub cross_check: CrossCheckWhen,
     /// How much an agent's Cred counts in the BaseScore; default 1.
     pub role_weights: BTreeMap<String, f64>,
     /// Optional agents that never run.
@@ -253,6 +255,27 @@ pub(super) struct PolicyFile {
     #[schemars(range(min = 2, max = 3600))]
     pub lease_seconds: Option<u64>,
     pub actions: ActionsFile,
+}
+
+/// In which modes reports are cross-checked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CrossCheckWhen {
+    #[default]
+    Always,
+    /// In audit and deep.
+    Audit,
+    Never,
+}
+
+impl CrossCheckWhen {
+    pub fn covers(self, mode: Mode) -> bool {
+        match self {
+            CrossCheckWhen::Always => true,
+            CrossCheckWhen::Audit => mode.has_audit(),
+            CrossCheckWhen::Never => false,
+        }
+    }
 }
 
 /// Bounds on what comes in.

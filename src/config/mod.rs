@@ -25,12 +25,12 @@ use std::time::Duration;
 use secrecy::SecretString;
 use url::Url;
 
-use crate::domain::{Agent, Calibration, Effort, Mode, Price, ReviewWeights, Role, Settings, Thresholds, Traits, Usd};
+use crate::domain::{Agent, Calibration, Effort, Mode, Price, Role, Settings, Thresholds, Traits, Usd};
 
 pub use actions::{ActionRules, ActionsPolicy, GuildPolicy, ProposerPolicy};
 pub use check::{from_text, load, policy, without_models};
 pub use env::Env;
-pub use file::{Limits, OutputForm, PromptSet, ProviderKind, StructuredOutput, json_schema};
+pub use file::{CrossCheckWhen, Limits, OutputForm, PromptSet, ProviderKind, StructuredOutput, json_schema};
 pub use models::{ModelData, RETIREMENT_WARNING_DAYS, shipped as shipped_models};
 pub use providers::KEY_VARIABLES;
 pub use source::{BUILT_IN, built_in, database_url, providers_with_keys, user_folder};
@@ -209,7 +209,7 @@ pub struct Policy {
     pub max_conflict_penalty: f64,
     pub max_coverage_bonus: f64,
     pub calibration: Calibration,
-    pub review: ReviewWeights,
+    pub cross_check: CrossCheckWhen,
     pub role_weights: BTreeMap<Agent, f64>,
     pub disabled_agents: BTreeSet<Agent>,
     pub limits: Limits,

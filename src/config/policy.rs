@@ -50,7 +50,7 @@ impl Check<'_> {
             max_conflict_penalty: p.max_conflict_penalty.unwrap_or(0.60),
             max_coverage_bonus: p.max_coverage_bonus.unwrap_or(0.10),
             calibration: p.calibration.clone(),
-            review: p.review.clone(),
+            cross_check: p.cross_check,
             role_weights,
             disabled_agents,
             limits: p.limits.clone(),

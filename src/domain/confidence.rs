@@ -53,6 +53,12 @@ impl Confidence {
         Self { base_score, conflict_penalty, coverage_bonus, c_final, threshold }
     }
 
+    /// The same, with c_final bounded.
+    #[must_use]
+    pub fn at_most(self, most: f64) -> Self {
+        Self { c_final: self.c_final.min(most), ..self }
+    }
+
     /// No agent ran, so nothing was earned.
     pub fn none(threshold: f64) -> Self {
         Self::new(0.0, Terms::default(), Terms::default(), threshold)

@@ -1,4 +1,4 @@
-//! What an agent said.
+//! What an agent said. The doc comments of the types go into the schema that models are sent.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,15 +15,14 @@ pub struct Unit {
     pub id: String,
     /// What the claim is about, in one to four words; the same topic has the same words in every unit.
     pub topic: String,
-    /// The claim itself, one or two sentences.
+    /// The claim itself, one or two sentences; of the unit tagged "answer" the bare answer.
     pub text: String,
-    /// "answer" for the one unit that is the bare final answer, "key" for claims that the answer stands or falls with, and
-    /// what the claim rests on.
+    /// What the claim is and what it rests on.
     #[serde(deserialize_with = "known_tags")]
     pub tags: Vec<Tag>,
 }
 
-/// An agent's report: strict JSON on the wire (SPEC 3, 4). The doc comments go into the schema that the model sees.
+/// One agent's report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentReport {

@@ -94,6 +94,13 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
             let topics: Vec<&str> = e.judgement.disagreements.iter().map(|d| d.topic.as_str()).collect();
             ("score", json!({ "round": e.round, "scores": scores, "disagreements": topics, "at": at }))
         }
+        Event::CrossChecked(e) => {
+            let verdicts = || e.passes.iter().flat_map(|pass| &pass.found.claims);
+            let contradicted = verdicts().filter(|verdict| !verdict.contradicted_by.is_empty()).count();
+            let data = json!({ "passes": e.passes.len(), "verdicts": verdicts().count(), "contradicted": contradicted,
+                               "notes": e.notes, "at": at });
+            ("cross_check", data)
+        }
         Event::Finished(e) => match &e.ending {
             Ending::Replied { reply } => ("reply", reply_body(reply)),
             Ending::Acted { response, .. } => ("action", response.clone()),
@@ -116,8 +123,9 @@ fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
     match sent.role {
         Role::Agent(agent) => {
             let round = sent.call.split('/').next().unwrap_or("").trim_start_matches('r').parse::<u8>().ok();
-            // The first attempt at a report: no review, repair or further attempt.
-            let first = round.is_some_and(|round| sent.call == format!("r{round}/{agent}"));
+            // The first attempt at a report or at decisions: no repair, no further attempt.
+            let own = |round| [format!("r{round}/{agent}"), format!("r{round}/resolve/{agent}")];
+            let first = round.is_some_and(|round| own(round).contains(&sent.call));
             first.then(|| ("agent.started", json!({ "agent": agent, "round": round, "model": sent.model, "at": at })))
         }
         Role::Master => match sent.call.as_str() {
@@ -168,6 +176,10 @@ pub(super) fn content(schemas: &mut Schemas) -> Content {
                                          "cause": text_or_null, "reusedFrom": text_or_null, "at": at }), &[]),
         "score": object(json!({ "round": round, "scores": { "type": "array", "items": score },
                                 "disagreements": texts, "at": at }), &[]),
+        "cross_check": object(json!({ "passes": { "type": "integer", "minimum": 0, "maximum": 2 },
+                                      "verdicts": { "type": "integer", "minimum": 0 },
+                                      "contradicted": { "type": "integer", "minimum": 0 },
+                                      "notes": texts, "at": at }), &[]),
         "synthesis": object(json!({ "step": { "enum": ["synthesis", "question"] }, "model": text, "at": at }), &[]),
         "reply": { "$ref": "#/components/schemas/Reply" },
         "action": { "$ref": "#/components/schemas/ActionReply" },
@@ -180,6 +192,7 @@ pub(super) fn content(schemas: &mut Schemas) -> Content {
         ("agent.started", "The first attempt of an agent in a round."),
         ("agent.finished", "An agent answered, failed, or its earlier report is used again."),
         ("score", "The statuses after a round, and the topics in dispute."),
+        ("cross_check", "Key claims were compared, by so many calls; `notes` says why one is missing."),
         ("synthesis", "The master begins to write the reply, or the question instead of it."),
         ("reply", "The body of the plain response. The last event."),
         ("action", "Of an action, the body of its response. The last event."),

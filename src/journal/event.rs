@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::evidence::{CheckSize, CrossChecked, Resolved};
 use crate::domain::{
     ActionGate, ActionMode, Agent, AgentReport, Assumption, BilledTokens, Clarification, CommandName, Confidence,
-    Effort, Estimate, Gate, Judgement, Mode, Obtained, Plan, Question, Reply, Reservation, Review, Role, RunId,
-    RunKind, TaskType, Usd,
+    Effort, Estimate, Gate, Judgement, Mode, Obtained, Plan, Question, Reply, Reservation, Role, RunId, RunKind,
+    TaskType, Usd,
 };
 
 /// The version of the event format. Readers take every version up to this one.
@@ -26,7 +27,8 @@ pub enum Event {
     RoundSkipped(RoundSkipped),
     CallSent(CallSent),
     CallSettled(CallSettled),
-    Reviewed(Box<Reviewed>),
+    Reviewed(Reviewed),
+    CrossChecked(Box<CrossChecked>),
     AgentFinished(Box<AgentFinished>),
     Scored(Box<Scored>),
     Synthesized(Box<Synthesized>),
@@ -53,7 +55,8 @@ impl Event {
             Event::RoundSkipped(e) => format!("r{}/skipped", e.round),
             Event::CallSent(e) => sent_key(&e.call),
             Event::CallSettled(e) => settled_key(&e.call),
-            Event::Reviewed(e) => reviewed_key(e.round),
+            Event::Reviewed(e) => format!("r{}/reviewed", e.round),
+            Event::CrossChecked(_) => CROSS_CHECKED.into(),
             Event::AgentFinished(e) => agent_key(e.round, e.agent),
             Event::Scored(e) => scored_key(e.round),
             Event::Synthesized(_) => "synthesis".into(),
@@ -80,9 +83,8 @@ pub fn agent_key(round: u8, agent: Agent) -> String {
     format!("r{round}/{agent}/finished")
 }
 
-pub fn reviewed_key(round: u8) -> String {
-    format!("r{round}/reviewed")
-}
+/// The key of [`Event::CrossChecked`].
+pub const CROSS_CHECKED: &str = "cross-checked";
 
 pub fn scored_key(round: u8) -> String {
     format!("r{round}/scored")
@@ -186,6 +188,9 @@ pub struct Trimmed {
     pub max_tokens: Vec<(Role, u32)>,
     /// One sentence each; empty when everything fits.
     pub left_out: Vec<String>,
+    /// How large a cross-check the cap has room for; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cross_check: Option<CheckSize>,
     /// The claim under which a resumed run fitted its panel again; absent from the first fitting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<i64>,
@@ -275,14 +280,12 @@ pub enum Retryable {
     AfterMs(u64),
 }
 
-/// What the panel found when its members checked the contested claims, before anybody revised.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What agents found of each other's contested claims, in journals of earlier versions. Nothing reads it any more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reviewed {
     pub round: u8,
-    /// By reviewer, in the panel's order, then in the order of the claims.
-    pub reviews: Vec<Review>,
-    /// Who did not review, and what else was left out, one sentence each.
-    pub notes: Vec<String>,
+    #[serde(flatten)]
+    pub rest: serde_json::Map<String, Value>,
 }
 
 /// An agent's part in a round, done.
@@ -295,29 +298,9 @@ pub struct AgentFinished {
     /// The run whose stored output this is, when nothing was bought.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused_from: Option<RunId>,
-    /// Of a later round: what became of the earlier report.
+    /// Of a later round: what the agent decided on its contested claims. `None` if it reported anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub revision: Option<Revised>,
-}
-
-/// Whether an agent that holds a contested claim changed it, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Revised {
-    /// How this round's output was got; the outcome keeps what belongs to the report that counts.
-    pub obtained: Obtained,
-    /// The topics of the claims that it changed, each with its reason; empty if the earlier report stands.
-    pub reasons: Vec<RevisionReason>,
-    /// What it wanted to change and could not, one sentence each.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub refused: Vec<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RevisionReason {
-    /// The claim's id in its round, such as "C1".
-    pub claim: String,
-    pub topic: String,
-    pub reason: String,
+    pub resolved: Option<Resolved>,
 }
 
 /// A failed agent is data.
@@ -386,6 +369,12 @@ pub struct Draft {
     /// The master's own estimates of the two terms; `None` where it gave none.
     pub conflict_penalty: Option<f64>,
     pub coverage_bonus: Option<f64>,
+    /// The bare answer that the reply gives; empty if the master says that there is none, `None` if it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub final_answer: Option<String>,
+    /// Why the reply gives another answer than the leading one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_justification: Option<String>,
 }
 
 fn is_zero(count: &usize) -> bool {

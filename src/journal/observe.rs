@@ -51,15 +51,29 @@ impl Observer {
             Event::RoundSkipped(skipped) => tracing::info!(round = skipped.round, "step: a round is skipped"),
             Event::CallSent(sent) => self.sent(sent),
             Event::CallSettled(settled) => self.settled(settled, seen),
-            Event::Reviewed(reviewed) => {
-                let (reviews, notes) = (reviewed.reviews.len(), reviewed.notes.len());
-                tracing::info!(round = reviewed.round, reviews, notes, "step: contested claims are reviewed");
+            // Of earlier versions.
+            Event::Reviewed(_) => {}
+            Event::CrossChecked(checked) => {
+                let (passes, notes) = (checked.passes.len(), checked.notes.len());
+                counter!("conclave_cross_checks_total", "passes" => passes.to_string()).increment(1);
+                let verdicts = checked.passes.iter().flat_map(|pass| &pass.found.claims);
+                for verdict in verdicts.clone() {
+                    counter!("conclave_cross_check_verdicts_total", "holds" => verdict.holds.as_str()).increment(1);
+                }
+                let took_ms = self.stage("cross_check");
+                tracing::info!(
+                    passes,
+                    verdicts = verdicts.count(),
+                    notes,
+                    took_ms,
+                    "step: key claims are cross-checked"
+                );
             }
             Event::AgentFinished(finished) => {
                 let agent = finished.agent.as_str();
-                let how = match (&finished.outcome, &finished.revision) {
+                let how = match (&finished.outcome, &finished.resolved) {
                     _ if finished.reused_from.is_some() => "reused",
-                    (AgentOutcome::Answered { .. }, Some(revised)) => revised.obtained.as_str(),
+                    (AgentOutcome::Answered { .. }, Some(resolved)) => resolved.obtained.as_str(),
                     (AgentOutcome::Answered { obtained, .. }, None) => obtained.as_str(),
                     (AgentOutcome::Failed { .. }, _) => "failed",
                 };

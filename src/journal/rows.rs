@@ -68,6 +68,7 @@ pub(super) fn change(event: &Event) -> Option<Change> {
         | Event::RoundSkipped(_)
         | Event::CallSent(_)
         | Event::Reviewed(_)
+        | Event::CrossChecked(_)
         | Event::AgentFinished(_)
         | Event::Scored(_)
         | Event::Synthesized(_)

@@ -261,12 +261,3 @@ pub fn family(model: &str) -> String {
     let letters: String = name.chars().take_while(|c| c.is_alphabetic()).collect();
     if letters.is_empty() { name } else { letters }
 }
-
-pub fn same_answer(message: &str, earlier: &AgentReport, now: &AgentReport) -> bool {
-    let _ = message;
-    earlier.answer_summary == now.answer_summary
-}
-
-pub fn stands(_message: &str, _earlier: &AgentReport, now: &AgentReport) -> bool {
-    !now.answer_summary.is_empty()
-}

@@ -312,8 +312,8 @@ async fn the_published_schemas_are_those_in_force() {
     let published = [
         ("plan", "docs/schemas/orchestration-plan.json"),
         ("report", "docs/schemas/agent-report.json"),
-        ("revision", "docs/schemas/revision.json"),
-        ("review", "docs/schemas/peer-review.json"),
+        ("cross-check", "docs/schemas/cross-check.json"),
+        ("decisions", "docs/schemas/decisions.json"),
         ("synthesis", "docs/schemas/final-synthesis.json"),
         ("config", "docs/llm.config.schema.json"),
         ("api", "docs/openapi.json"),

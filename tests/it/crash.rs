@@ -53,6 +53,27 @@ async fn a_killed_service_completes_its_run_after_the_restart() {
 }
 
 #[tokio::test]
+async fn a_kill_in_the_cross_check_buys_no_report_again() {
+    let provider = MockProvider::start().await;
+    provider.on("cross-check", Fault::Latency(Duration::from_secs(60))).once();
+    let home = Home::sqlite();
+    let service = home.serve(&provider).await;
+    let run = service.accept(1).await.unwrap();
+    while provider.count_step("cross-check") == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    service.kill().await;
+    let service = home.serve(&provider).await;
+    assert_eq!(home.toll(&[run], &provider).await, Toll::none(1));
+    assert_eq!((provider.count_step("r1/*"), provider.count_step("cross-check")), (3, 2));
+    let checked = home.entries(run).await.into_iter().any(
+        |e| matches!(&e.event, Event::CrossChecked(checked) if checked.passes.len() == 1 && checked.notes.is_empty()),
+    );
+    assert!(checked, "the call in doubt is made again, and its answer counts");
+    service.kill().await;
+}
+
+#[tokio::test]
 async fn a_killed_replica_has_its_run_completed_by_the_other() {
     let provider = MockProvider::start().await;
     provider.on("r1/verifier", Fault::Latency(Duration::from_secs(60))).once();
@@ -66,7 +87,7 @@ async fn a_killed_replica_has_its_run_completed_by_the_other() {
     second.kill().await;
 }
 
-/// A committee that is not of one mind: in audit and deep its members review each other and revise, in two rounds.
+/// A committee that is not of one mind: in audit and deep they keep or concede in a second round.
 async fn quarrelling() -> (MockProvider, String) {
     let scenario = Scenario::converging();
     let message = scenario.message.clone();
@@ -107,7 +128,10 @@ async fn kills_at_random_moments_lose_nothing() {
     toll.print("one service on SQLite", KILLS);
     service.kill().await;
     assert_eq!(toll, Toll::none(accepted.len()));
-    assert!(provider.count_step("r2/review/*") > 0, "some were killed in the middle of a review");
+    assert!(
+        provider.count_step("cross-check*") > 0 && provider.count_step("r2/resolve/*") > 0,
+        "kills hit every stage"
+    );
 }
 
 #[tokio::test]

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use conclave::committee::Revision;
-use conclave::domain::{Clarification, Pert};
+use conclave::domain::{AgentReport, Clarification, Pert};
 use reqwest::Response;
 use serde_json::{Value, json};
 
@@ -380,7 +379,7 @@ mod scenarios {
     fn every_report_and_question_is_one_of_the_domain() {
         for scenario in all() {
             for step in ["r1/solver", "r1/critic", "r1/verifier", "r2/critic", "r3/editor"] {
-                let Revision { report, .. } = serde_json::from_value(scenario.report(step)).unwrap();
+                let report: AgentReport = serde_json::from_value(scenario.report(step)).unwrap();
                 assert!(step.ends_with(&report.agent) && report.units.len() >= 2 && !report.failure_modes.is_empty());
             }
             let question = scenario.question();

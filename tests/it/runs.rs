@@ -108,7 +108,7 @@ async fn the_same_key_joins_and_another_body_is_refused() {
     let send = |message: &str| app.post(&chat("ask", message)).header("idempotency-key", "k1");
     let (a, b) = tokio::join!(app.reply(send(QUESTION)), app.reply(send(QUESTION)));
     assert_eq!((a.run, &a.body), (b.run, &b.body));
-    assert_eq!(provider.calls().len(), 5);
+    assert_eq!(provider.calls().len(), 6);
     let reused = send("Something else").send().await.unwrap();
     assert_eq!(reused.status(), 422);
 }
@@ -331,7 +331,7 @@ async fn a_repetition_after_a_restart_gets_the_stored_reply() {
     let second = TestApp::on(&provider, Setup::default(), folder).await;
     let after = second.reply(send(&second)).await;
     assert_eq!((before.run, before.body), (after.run, after.body));
-    assert_eq!(provider.calls().len(), 5);
+    assert_eq!(provider.calls().len(), 6);
 }
 
 #[tokio::test]
@@ -391,7 +391,7 @@ async fn a_quote_costs_nothing_and_holds() {
     };
     let ask = quote("ask").await;
     let figure = |name: &str| ask[name].as_f64().unwrap();
-    assert_eq!((figure("capUsd"), ask["calls"].as_u64()), (0.10, Some(5)));
+    assert_eq!((figure("capUsd"), ask["calls"].as_u64()), (0.10, Some(6)));
     assert!(figure("expectedUsd") > 0.0 && figure("expectedUsd") < figure("worstUsd"));
     assert!(figure("worstUsd") <= figure("capUsd"));
     assert!(quote("deep").await["worstUsd"].as_f64() > ask["worstUsd"].as_f64());
@@ -419,7 +419,7 @@ async fn a_hundred_repetitions_at_once_make_one_run_and_equal_replies() {
     }
     replies.dedup();
     assert_eq!(replies.len(), 1);
-    assert_eq!(provider.calls().len(), 5);
+    assert_eq!(provider.calls().len(), 6);
 }
 
 #[tokio::test]

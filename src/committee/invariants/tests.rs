@@ -26,6 +26,8 @@ fn draft_of(main: &str) -> Draft {
         quarantine_justifications: vec![],
         conflict_penalty: None,
         coverage_bonus: None,
+        final_answer: None,
+        answer_justification: None,
     }
 }
 
@@ -61,7 +63,7 @@ fn finished(agent: Agent, id: &str, text: &str) -> Event {
     let report = AgentReport { units: vec![unit], ..AgentReport::empty(agent) };
     let outcome =
         AgentOutcome::Answered { report, obtained: Obtained::Clean, truncated: false, notes: vec![], tokens: 1 };
-    Event::AgentFinished(Box::new(AgentFinished { round: 1, agent, outcome, reused_from: None, revision: None }))
+    Event::AgentFinished(Box::new(AgentFinished { round: 1, agent, outcome, reused_from: None, resolved: None }))
 }
 
 fn scored(round: u8, agent: Agent, status: Status) -> Event {

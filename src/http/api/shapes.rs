@@ -53,11 +53,8 @@ pub(in crate::http) fn audit(_: &mut SchemaGenerator) -> Schema {
         ("planCorrections", texts.clone(), "What the service changed in the plan."),
         ("leftOut", texts, "What the cap had no room for."),
         ("agents", json!({ "type": "array", "items": audited_agent() }), "The latest outcome of each agent."),
-        (
-            "rounds",
-            json!({ "type": "array", "items": audited_round() }),
-            "Later rounds also have `reviews`, `reviewNotes` and `revisions`.",
-        ),
+        ("rounds", json!({ "type": "array", "items": audited_round() }), "Later rounds also have `resolutions`."),
+        ("crossCheck", object.clone(), "What the cross-check found, pass by pass, or why there is none."),
         ("answerGroups", objects.clone(), "Final answers that are equal, with their agents."),
         (
             "disagreements",

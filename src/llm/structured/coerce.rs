@@ -21,7 +21,17 @@ pub(super) fn coerce(value: Value, schema: &Value, pointer: &str, notes: &mut Ve
         Value::Array(items) => {
             let Some(schema) = branch.get("items") else { return Value::Array(items) };
             let items = items.into_iter().enumerate();
-            items.map(|(index, item)| coerce(item, schema, &format!("{pointer}/{index}"), notes)).collect()
+            let items = items.map(|(index, item)| (index, coerce(item, schema, &format!("{pointer}/{index}"), notes)));
+            let items: Vec<(usize, Value)> = items.collect();
+            let words = if is_closed(schema) { allowed_words(schema) } else { vec![] };
+            let kept = items.into_iter().filter(|(index, item)| match item.as_str() {
+                Some(word) if !words.is_empty() && !words.contains(&word) => {
+                    notes.push(format!("{pointer}/{index}: the unknown word {:?} was dropped", cut(word)));
+                    false
+                }
+                _ => true,
+            });
+            kept.map(|(_, item)| item).collect()
         }
         value => in_enum(value, branch, pointer, notes),
     }
@@ -215,18 +225,30 @@ fn object(mut members: Map<String, Value>, schema: &Value, pointer: &str, notes:
     Value::Object(result)
 }
 
-/// Brings the spelling of an enum value in line.
-fn in_enum(value: Value, schema: &Value, pointer: &str, notes: &mut Vec<String>) -> Value {
-    let Some(text) = value.as_str() else { return value };
+/// Whether a schema is an enum of constants and nothing else.
+fn is_closed(schema: &Value) -> bool {
+    let constant = |schema: &Value| schema.get("const").or(schema.get("enum")).is_some();
+    let mut unions = ["oneOf", "anyOf"].into_iter().filter_map(|name| schema.get(name)?.as_array());
+    constant(schema) || unions.next().is_some_and(|branches| !branches.is_empty() && branches.iter().all(constant))
+}
+
+/// The words that an enum of strings allows; none for any other schema.
+fn allowed_words(schema: &Value) -> Vec<&str> {
     let constants = ["oneOf", "anyOf"].into_iter().filter_map(|name| schema.get(name)?.as_array()).flatten();
     let constants = constants.chain([schema]);
-    let allowed: Vec<&str> = constants
+    constants
         .flat_map(|schema| {
             let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
             listed.chain(schema.get("const"))
         })
         .filter_map(Value::as_str)
-        .collect();
+        .collect()
+}
+
+/// Brings the spelling of an enum value in line.
+fn in_enum(value: Value, schema: &Value, pointer: &str, notes: &mut Vec<String>) -> Value {
+    let Some(text) = value.as_str() else { return value };
+    let allowed = allowed_words(schema);
     if allowed.is_empty() || allowed.contains(&text) {
         return value;
     }

@@ -146,6 +146,22 @@ fn almost_right_values_are_coerced_and_noted() {
 }
 
 #[test]
+fn an_unknown_word_in_a_list_of_closed_words_is_dropped() {
+    #[derive(Debug, PartialEq, JsonSchema, Deserialize)]
+    struct Tagged {
+        tags: Vec<Agent>,
+        free: Vec<String>,
+    }
+    let schema = schema_for!(Tagged).to_value();
+    let parsed = parse::<Tagged>(r#"{"tags": ["SOLVER", "edge-case", "solver"], "free": ["edge-case"]}"#, &schema);
+    let parsed = parsed.unwrap();
+    assert_eq!(parsed.value, Tagged { tags: vec![Agent::Solver; 2], free: vec!["edge-case".into()] });
+    assert!(!parsed.clean);
+    let dropped = "/tags/1: the unknown word \"edge-case\" was dropped";
+    assert_eq!(parsed.notes, ["/tags/2: \"solver\" is spelled \"SOLVER\"", dropped]);
+}
+
+#[test]
 fn keys_are_respelled_and_unknown_ones_dropped() {
     let parsed = read(&text().replace("answerSummary", "answer_summary")).unwrap();
     assert_eq!(parsed.notes, ["/: the key \"answer_summary\" is spelled \"answerSummary\""]);

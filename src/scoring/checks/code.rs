@@ -238,23 +238,6 @@ fn guessed(code: &str) -> Soundness {
     if OTHERS.iter().any(parses) { Soundness::Parsed } else { Soundness::Unknown }
 }
 
-/// A whole reply that is code without a fence around it, as models answer "write the body of the function"; `None` if
-/// less than two thirds of its lines look like code.
-pub(super) fn bare(text: &str) -> Option<Block> {
-    static LINE: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r#"^\s*(?:#|@|"{3}|'{3}|>>>|def |class |return\b|if |elif |else:|for |while |import |from |with |try:|except|raise |assert |yield |pass\b|break\b|continue\b|print\(|[\w.\[\], '"]+ ?[-+*/|&]?= ?\S|[\w.]+\([^\n]*\)\s*$|[\])}]+\s*$)"#,
-        )
-    });
-    static DOCSTRING: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(?s)"{3}.*?"{3}|'{3}.*?'{3}"#));
-    static CODE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^\s*(?:return\b|def \w+\(|for .+:\s*$|if .+:\s*$)"));
-    let plain = DOCSTRING.replace_all(text, "\"\"\"\"\"\"");
-    let lines: Vec<&str> = plain.lines().filter(|line| !line.trim().is_empty()).collect();
-    let like_code = lines.iter().filter(|line| LINE.is_match(line)).count();
-    (CODE.is_match(&plain) && 3 * like_code >= 2 * lines.len())
-        .then(|| Block { language: "python".to_owned(), code: text.to_owned() })
-}
-
 /// Whether round, square and curly brackets pair, outside strings and comments, in a language without a parser here.
 fn balanced(code: &str, language: &str) -> bool {
     let hash_comments =

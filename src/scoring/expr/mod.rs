@@ -10,7 +10,7 @@ mod value;
 mod words;
 
 pub use amount::{Amount, amount, approximates};
-pub use equations::{Equation, Verdict, equations, evaluate};
+pub use equations::{Verdict, equations, evaluate};
 pub use form::{Form, read};
 pub use units::Measure;
 

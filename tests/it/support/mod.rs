@@ -4,6 +4,7 @@
 pub mod acting;
 pub mod api_tables;
 pub mod app;
+mod checked;
 pub mod daemon;
 mod dialect;
 pub mod mix;

@@ -28,13 +28,19 @@ pub(super) fn synthesis(task_type: &str, reply: &str, tldr: &str, assumption: &s
         "meta": {
             "taskType": task_type, "tldr": [tldr], "assumptions": [{"text": assumption, "kind": "given"}],
             "acceptanceTests": [], "planUnit": "minutes", "planSteps": [], "planAssumptions": [], "planRisks": [],
-            "planConfidence": 0.5,
+            "planConfidence": 0.5, "finalAnswer": "",
         },
         "audit": {
-            "unitsUsed": used, "disagreements": [], "conflictPenalty": 0.0, "coverageBonus": 0.08,
+            "unitsUsed": used, "disagreements": [], "answerJustification": "", "conflictPenalty": 0.0, "coverageBonus": 0.08,
             "quarantineJustifications": [], "fallbackQuestion": asks,
         },
     })
+}
+
+/// A synthesis that gives this final answer.
+pub(super) fn answering(answer: &str, mut synthesis: Value) -> Value {
+    synthesis["meta"]["finalAnswer"] = json!(answer);
+    synthesis
 }
 
 fn estimate(steps: &Value) -> Value {
@@ -82,13 +88,14 @@ impl Scenario {
                 "The question meant a place above sea level: a barometer reading well below 101 kPa \
                      shows it.",
             )
-            .unit("boiling point", "At sea level, water boils at 100 °C.", &["fact", "figure"])
+            .unit("boiling point", "At sea level, water boils at 100 °C.", &["key", "memory"])
             .unit(
                 "vapour pressure",
                 "The vapour pressure of water at 100 °C is 101.4 kPa (IAPWS steam tables).",
-                &["figure"],
+                &["key"],
             )
-            .unit("kelvin check", "The boiling point is 373.15 K, and 373.15 - 273.15 = 100.", &["calculation"])
+            .unit("kelvin check", "The boiling point is 373.15 K, and 373.15 - 273.15 = 100.", &["calculated"])
+            .unit("boiling point", "100 °C", &["answer", "memory"])
             .sure(0.8);
         let critic = report("critic")
             .says("100 °C: the usual figure for water at sea level stands.")
@@ -107,13 +114,14 @@ impl Scenario {
                 "At 1500 m the pressure is near 84.5 kPa and water boils at about 95 °C; altitude \
                      has to be ruled out.",
             )
-            .unit("boiling point", "Water boils at 100 °C at sea level.", &["fact", "figure"])
+            .unit("boiling point", "Water boils at 100 °C at sea level.", &["key", "memory"])
             .unit(
                 "weather",
                 "A change of 3 kPa in air pressure moves it by 3 * 0.28 = 0.84 °C.",
-                &["calculation", "risk"],
+                &["key", "calculated"],
             )
-            .unit("salt", "Ten grams of salt per kilogram raise it by roughly 0.17 °C.", &["figure"])
+            .unit("salt", "Ten grams of salt per kilogram raise it by roughly 0.17 °C.", &["key"])
+            .unit("boiling point", "100 °C", &["answer", "memory"])
             .sure(0.75);
         let verifier = report("verifier")
             .says("100 °C, confirmed by conversion from Fahrenheit and by a named table.")
@@ -124,9 +132,10 @@ impl Scenario {
                      gives 760 mmHg, one atmosphere, at 100 °C.",
             )
             .fails_if("The Antoine constants hold from 1 °C to 100 °C only; above that another set is needed.")
-            .unit("boiling point", "The boiling point of water at sea level is 100 °C.", &["fact", "figure"])
-            .unit("fahrenheit check", "212 °F converts as 212 - 32 = 180 and 180 * 5 / 9 = 100.", &["calculation"])
-            .unit("antoine check", "The Antoine equation gives 760 mmHg at 100 °C.", &["calculation", "source"])
+            .unit("boiling point", "The boiling point of water at sea level is 100 °C.", &["key", "memory"])
+            .unit("fahrenheit check", "212 °F converts as 212 - 32 = 180 and 180 * 5 / 9 = 100.", &["calculated"])
+            .unit("antoine check", "The Antoine equation gives 760 mmHg at 100 °C.", &["calculated", "sourced"])
+            .unit("boiling point", "100 °C", &["answer", "memory"])
             .sure(0.8);
         let asks = question(
             "At which pressure is the water to boil?",
@@ -141,7 +150,7 @@ impl Scenario {
              - 32) * 5 / 9 = 100 °C. Weather moves it by less than 1 °C.";
         let tldr = "Water boils at 100 °C at sea level.";
         let assumes = "Sea level means the standard atmosphere, 101.325 kPa.";
-        let synthesis = synthesis("VERBAL_REASONING", reply, tldr, assumes, &asks);
+        let synthesis = answering("100 °C", synthesis("VERBAL_REASONING", reply, tldr, assumes, &asks));
         let message = "What is the boiling point of water at sea level in Celsius?";
         scenario(message, plan("VERBAL_REASONING", 1, "ask"), [solver, critic, verifier], synthesis)
     }
@@ -176,13 +185,9 @@ impl Scenario {
                 "Port 8080 is taken: docker compose up then ends with the message that the address \
                      is in use.",
             )
-            .unit("install", "Ubuntu 24.04 has the packages docker.io and docker-compose-v2.", &["fact", "command"])
-            .unit("start", "The command docker compose up -d starts the container in the background.", &["command"])
-            .unit(
-                "restart",
-                "With restart: unless-stopped the container comes back after a reboot.",
-                &["configuration"],
-            );
+            .unit("install", "Ubuntu 24.04 has the packages docker.io and docker-compose-v2.", &["memory", "tested"])
+            .unit("start", "The command docker compose up -d starts the container in the background.", &["tested"])
+            .unit("restart", "With restart: unless-stopped the container comes back after a reboot.", &["memory"]);
         let critic = step(report("critic"))
             .says(
                 "The four steps, install, copy, start and check, suffice; the firewall is where \
@@ -198,13 +203,9 @@ impl Scenario {
                      front.",
             )
             .fails_if("A published port is open to the internet although ufw denies it: check with `ss -ltn`.")
-            .unit("firewall", "Ports published by Docker bypass ufw rules.", &["risk", "fact"])
-            .unit("start", "docker compose up -d starts the container in the background.", &["command"])
-            .unit(
-                "secrets",
-                "The .env file should have mode 600, since it holds the keys.",
-                &["risk", "configuration"],
-            );
+            .unit("firewall", "Ports published by Docker bypass ufw rules.", &["key", "memory"])
+            .unit("start", "docker compose up -d starts the container in the background.", &["tested"])
+            .unit("secrets", "The .env file should have mode 600, since it holds the keys.", &["key", "memory"]);
         let verifier = step(report("verifier"))
             .says(
                 "Four steps suffice: install, copy, start, check; the health check proves that it \
@@ -217,9 +218,9 @@ impl Scenario {
                      status 400.",
             )
             .fails_if("curl exits 7 when nothing listens and 22 on a status of 400 or more.")
-            .unit("check", "The command curl -fsS exits with 22 when the status is 400 or more.", &["command", "test"])
-            .unit("install", "On Ubuntu 24.04 the packages are docker.io and docker-compose-v2.", &["fact", "command"])
-            .unit("state", "docker compose ps shows the state running once the container is up.", &["command", "test"]);
+            .unit("check", "The command curl -fsS exits with 22 when the status is 400 or more.", &["tested"])
+            .unit("install", "On Ubuntu 24.04 the packages are docker.io and docker-compose-v2.", &["memory", "tested"])
+            .unit("state", "docker compose ps shows the state running once the container is up.", &["tested"]);
         let asks = question(
             "How is the container to be run?",
             [
@@ -257,8 +258,9 @@ impl Scenario {
             .says("52.8: 17% of 240 is 40.8, and 12 more make 52.8.")
             .because("0.17 * 240 = 40.8 and 40.8 + 12 = 52.8.")
             .fails_if("If the 12 were meant inside the percentage, 0.17 * 252 = 42.84 would be the result.")
-            .unit("percentage", "17% of 240 is 40.8, as 0.17 * 240 = 40.8.", &["calculation"])
-            .unit("result", "40.8 + 12 = 52.8.", &["calculation", "figure"])
+            .unit("percentage", "17% of 240 is 40.8, as 0.17 * 240 = 40.8.", &["calculated"])
+            .unit("result", "40.8 + 12 = 52.8.", &["key", "calculated"])
+            .unit("result", "52.8", &["answer", "calculated"])
             .sure(0.8);
         let critic = report("critic")
             .says("52.8 is the only reading that the comma allows.")
@@ -268,15 +270,17 @@ impl Scenario {
                      Then 40.8 + 12 = 52.8.",
             )
             .fails_if("Rounding before the last step would give 53; nothing asks for rounding.")
-            .unit("split", "24 + 16.8 = 40.8 is 17% of 240.", &["calculation"])
-            .unit("result", "The result is 40.8 + 12 = 52.8.", &["calculation", "figure"])
+            .unit("split", "24 + 16.8 = 40.8 is 17% of 240.", &["calculated"])
+            .unit("result", "The result is 40.8 + 12 = 52.8.", &["key", "calculated"])
+            .unit("result", "52.8", &["answer", "calculated"])
             .sure(0.8);
         let verifier = report("verifier")
             .says("52.8, and the way back confirms it.")
             .because("Backwards: 52.8 - 12 = 40.8 and 40.8 / 240 = 0.17, which is 17%.")
             .fails_if("A slip in the decimal point would show as 4.08 or 408 in the way back.")
-            .unit("reverse check", "40.8 / 240 = 0.17, so the percentage is right.", &["calculation", "test"])
-            .unit("result", "52.8 - 12 = 40.8, so the result 52.8 is right.", &["calculation", "figure"])
+            .unit("reverse check", "40.8 / 240 = 0.17, so the percentage is right.", &["calculated", "tested"])
+            .unit("result", "52.8 - 12 = 40.8, so the result 52.8 is right.", &["key", "calculated"])
+            .unit("result", "52.8", &["answer", "calculated"])
             .sure(0.8);
         let asks = question(
             "What is the percentage taken of?",
@@ -285,6 +289,7 @@ impl Scenario {
         let reply = "**52.8**: 0.17 * 240 = 40.8, and 40.8 + 12 = 52.8.";
         let synthesis =
             synthesis("VERBAL_REASONING", reply, "The result is 52.8.", "The percentage is taken of 240 alone.", &asks);
+        let synthesis = answering("52.8", synthesis);
         let message = "What is 17% of 240, plus 12?";
         scenario(message, plan("VERBAL_REASONING", 1, "ask"), [solver, critic, verifier], synthesis)
     }
@@ -296,8 +301,9 @@ impl Scenario {
             .says("54.8: 17% of 240 is 42.8, and 12 more make 54.8.")
             .because("0.17 * 240 = 42.8 and 42.8 + 12 = 54.8.")
             .fails_if("A wrong product would carry over into the sum.")
-            .unit("percentage", "17% of 240 is 42.8, as 0.17 * 240 = 42.8.", &["calculation"])
-            .unit("result", "42.8 + 12 = 54.8.", &["calculation", "figure"])
+            .unit("percentage", "17% of 240 is 42.8, as 0.17 * 240 = 42.8.", &["calculated"])
+            .unit("result", "42.8 + 12 = 54.8.", &["key", "calculated"])
+            .unit("result", "54.8", &["answer", "calculated"])
             .sure(0.8);
         scenario.reports.insert("r1/critic".to_owned(), critic.value());
         scenario.synthesis["audit"]["unitsUsed"] = json!(["solver:u1", "solver:u2", "verifier:u1", "verifier:u2"]);

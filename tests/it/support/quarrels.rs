@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::panels::{plan, question, scenario, synthesis};
+use super::panels::{answering, plan, question, scenario, synthesis};
 use super::replies::{ReportBuilder, Scenario, report};
 
 /// What may block the release: the option's text, the claim in an agent's words, the number, and what confirms it.
@@ -37,9 +37,10 @@ fn backlog_report(agent: &str, reading: usize) -> ReportBuilder {
         .assumes(claim)
         .because(check)
         .fails_if("The release rules say otherwise; then another part of the backlog counts.")
-        .unit("release number", &format!("The number to be done before the release is {number}."), &["figure"])
-        .unit("release rule", claim, &["assumption"])
-        .unit("sum", check, &["calculation"])
+        .unit("release number", &format!("The number to be done before the release is {number}."), &["key"])
+        .unit("release rule", claim, &["given"])
+        .unit("sum", check, &["calculated"])
+        .unit("release number", &number.to_string(), &["answer", "given"])
 }
 
 fn backlog_question() -> Value {
@@ -52,6 +53,7 @@ fn settled_backlog(reading: usize) -> Scenario {
     let reply = format!("**{number}** entries have to be done before the release. {claim}\n\n{check}");
     let tldr = format!("{number} entries have to be done.");
     let synthesis = synthesis("VERBAL_REASONING", &reply, &tldr, option, &backlog_question());
+    let synthesis = answering(&number.to_string(), synthesis);
     scenario(BACKLOG, plan("VERBAL_REASONING", 1, "ask"), reports, synthesis)
 }
 
@@ -92,8 +94,8 @@ impl Scenario {
                     .assumes(option)
                     .because(&format!("{check} A run of 1200 ms that drops to 300 ms is 1200 / 300 = 4 times as fast."))
                     .fails_if("The time is spent elsewhere: the measurement after the change then shows no gain.")
-                    .unit("measure", &format!("The change with the greatest effect is {measure}."), &["recommendation"])
-                    .unit("evidence", check, &["test"])
+                    .unit("measure", &format!("The change with the greatest effect is {measure}."), &["key"])
+                    .unit("evidence", check, &["tested"])
             };
             let reports = [
                 answer("solver", "Take ten timings before the change and compare their medians."),
@@ -111,7 +113,7 @@ impl Scenario {
         Scenario { answered, ..open }
     }
 
-    /// Two rounds: 61 (solver, verifier) and 60 (critic) days in round 1; in round 2 everybody says 61, and why.
+    /// Two rounds: 61 (solver, verifier) and 60 (critic) days in round 1; in round 2 the critic concedes.
     pub fn converging() -> Self {
         let days = |agent: &str, number: u32, why: &str| {
             report(agent)
@@ -119,18 +121,21 @@ impl Scenario {
                 .assumes("The first day counts and the last one does not.")
                 .because(why)
                 .fails_if("Counting both ends adds a day; a calendar shows which count is meant.")
-                .unit("number of days", &format!("From 1 March 2025 to 1 May 2025 it is {number} days."), &["figure"])
+                .unit("number of days", &format!("From 1 March 2025 to 1 May 2025 it is {number} days."), &["key"])
         };
         let march = "March has 31 days and April has 30.";
         let solver = days("solver", 61, "March has 31 days and April has 30, and 31 + 30 = 61.")
-            .unit("sum", "31 + 30 = 61 days.", &["calculation"])
-            .unit("month lengths", march, &["fact"]);
+            .unit("sum", "31 + 30 = 61 days.", &["calculated"])
+            .unit("month lengths", march, &["key", "memory"])
+            .unit("number of days", "61", &["answer", "calculated"]);
         let critic = days("critic", 60, "Two months of 30 days each are 2 * 30 = 60.")
-            .unit("sum", "2 * 30 = 60 days.", &["calculation"])
-            .unit("month lengths", "March and April have 30 days each.", &["fact"]);
+            .unit("sum", "2 * 30 = 60 days.", &["calculated"])
+            .unit("month lengths", "March and April have 30 days each.", &["key", "memory"])
+            .unit("number of days", "60", &["answer", "calculated"]);
         let verifier = days("verifier", 61, "1 May is day 121 of 2025 and 1 March is day 60, and 121 - 60 = 61.")
-            .unit("sum", "121 - 60 = 61 days.", &["calculation"])
-            .unit("month lengths", march, &["fact"]);
+            .unit("sum", "121 - 60 = 61 days.", &["calculated"])
+            .unit("month lengths", march, &["key", "memory"])
+            .unit("number of days", "61", &["answer", "calculated"]);
         let asks = question(
             "Which days are to be counted?",
             [
@@ -143,30 +148,10 @@ impl Scenario {
                      one does not.";
         let tldr = "61 days lie between the two dates.";
         let assumes = "The first day counts and the last one does not.";
-        let synthesis = synthesis("VERBAL_REASONING", reply, tldr, assumes, &asks);
+        let synthesis = answering("61", synthesis("VERBAL_REASONING", reply, tldr, assumes, &asks));
         let message = "How many days are between 1 March 2025 and 1 May 2025?";
         let plan = plan("VERBAL_REASONING", 2, "deep");
         let mut converging = scenario(message, plan, [solver, critic, verifier], synthesis);
-        let revised = [
-            ("solver", "I keep 61: 31 + 30 = 61. The count of 60 gives March too few days."),
-            ("critic", "I revise 60 to 61, since March has 31 days: 31 + 30 = 61."),
-            ("verifier", "I keep 61, since a difference of dates leaves the last day out: 121 - 60 = 61."),
-        ];
-        let checks = [
-            "31 + 30 = 61 days.",
-            "A calendar of 2025 shows 31 days in March, so 30 + 31 = 61.",
-            "1 May 2025 is day 121 of its year and 1 March is day 60, and 121 - 60 = 61.",
-        ];
-        for ((agent, why), check) in revised.into_iter().zip(checks) {
-            let report =
-                days(agent, 61, why).unit("sum", check, &["calculation"]).unit("month lengths", march, &["fact"]);
-            let mut report = report.value();
-            // Which number the final answer has among the claims is not known here: all that the two differ on are named.
-            let reason = "March has 31 days and not 30, so 31 + 30 = 61.";
-            let claims = ["C1", "C2", "C3"].map(|claim| json!({"claim": claim, "reason": reason}));
-            report["revises"] = if agent == "critic" { json!(claims) } else { json!([]) };
-            converging.reports.insert(format!("r2/{agent}"), report);
-        }
         converging.right = vec!["61".to_owned(), "March has 31 days".to_owned()];
         converging
     }

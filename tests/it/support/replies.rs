@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::{Value, json};
 
+use super::checked;
 use super::dialect;
 use super::record::Call;
 use super::wire::{self, Wanted};
@@ -22,7 +23,7 @@ pub struct Scenario {
     /// `{ question, options }`, the options with their letters.
     pub(super) question: Value,
     pub(super) estimate: Value,
-    /// A reviewer finds that a position holds if one of these stands in it, and that it fails otherwise.
+    /// A claim holds if one of these stands in it, and is wrong otherwise; none: whoever checks can only compare.
     pub(super) right: Vec<String>,
     /// What is said instead once the request carries the option that the user chose: option text without its letter.
     pub(super) answered: Vec<(String, Scenario)>,
@@ -36,7 +37,12 @@ impl Scenario {
 
     /// The report of a step such as `r1/solver`.
     pub fn report(&self, step: &str) -> Value {
-        self.reply(step, "").unwrap_or_default()
+        self.reply_to(step, "")
+    }
+
+    /// What the step says to a request with this text.
+    pub fn reply_to(&self, step: &str, request: &str) -> Value {
+        self.reply(step, request).unwrap_or_default()
     }
 
     pub fn synthesis(&self) -> Value {
@@ -93,33 +99,13 @@ impl Scenario {
             "synthesis" => Some(self.synthesis_for(request)),
             "question" => Some(self.question.clone()),
             "estimate" => Some(self.estimate.clone()),
-            _ if step.contains("/review/") => Some(self.review_of(request)),
+            _ if step.starts_with("cross-check") => Some(checked::cross_check(&self.right, request)),
+            _ if step.contains("/resolve/") => Some(checked::decisions(&self.right, request)),
             _ => {
                 let (round, agent) = step.strip_prefix('r')?.split_once('/')?;
                 self.report_of(round.parse().ok()?, agent)
             }
         }
-    }
-
-    /// Verdicts on the positions that the request shows, as "C1: topic" with lines "A: position" below it.
-    fn review_of(&self, request: &str) -> Value {
-        let line = Regex::new(r"^(\s*)([A-Z]\d*): (.+)$").unwrap();
-        let block = request.split("CONTESTED\n").nth(1).unwrap_or_default();
-        let (mut claim, mut verdicts) = (String::new(), vec![]);
-        for found in block.lines().map_while(|l| (!l.ends_with(">>>")).then(|| line.captures(l))).flatten() {
-            if found[1].is_empty() {
-                claim = found[2].to_owned();
-                continue;
-            }
-            let holds = self.right.iter().any(|text| found[3].contains(text.as_str()));
-            let (finding, reason) = if holds {
-                ("holds", "Redone: it comes out the same.")
-            } else {
-                ("fails", "Redone: it comes out differently.")
-            };
-            verdicts.push(json!({"claim": claim, "position": &found[2], "finding": finding, "reason": reason}));
-        }
-        json!({ "verdicts": verdicts })
     }
 
     fn report_of(&self, round: u8, agent: &str) -> Option<Value> {

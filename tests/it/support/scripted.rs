@@ -8,7 +8,7 @@ use conclave::clock::Clock;
 use conclave::domain::BilledTokens;
 use conclave::domain::{Context, Mode, Question, RunId, Source, User};
 use conclave::journal::SqliteStore;
-use conclave::llm::{ChatModel, ChatReply, ChatRequest, Error, Registry, Stop};
+use conclave::llm::{ChatModel, ChatReply, ChatRequest, Error, Part, Registry, Stop};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -19,6 +19,11 @@ use super::{Scenario, Setup, StepKey};
 pub struct ScriptedModel {
     pub scenario: Scenario,
     pub twist: Twist,
+}
+
+fn text_of(request: &ChatRequest) -> String {
+    let parts = request.messages.iter().flat_map(|message| &message.parts);
+    parts.filter_map(|part| if let Part::Text(text) = part { Some(text.as_str()) } else { None }).collect()
 }
 
 pub type Twist = Arc<dyn Fn(&StepKey, &ChatRequest, ChatReply) -> Result<ChatReply, Error> + Send + Sync>;
@@ -37,7 +42,7 @@ impl ChatModel for ScriptedModel {
             "synthesis" => self.scenario.synthesis(),
             "question" => self.scenario.question(),
             "estimate" => self.scenario.estimate(),
-            report => self.scenario.report(report),
+            other => self.scenario.reply_to(other, &text_of(request)),
         };
         let usage = BilledTokens { input: 500, output: 200, ..BilledTokens::default() };
         let reply = ChatReply {

@@ -1,0 +1,146 @@
+//! The evidence that a run's journal has beside the reports: cross-checks and resolutions, as far as they speak of what the
+//! agents say now.
+
+use std::collections::BTreeMap;
+
+use super::cross_check::TURNED_OFF;
+use super::sections::excerpt;
+use crate::config::Policy;
+use crate::domain::{Agent, AgentReport, ClaimVerdict, CrossCheck, Decision, Holds, Mode, Resolution, UnitRef};
+use crate::journal::{AgentOutcome, CrossChecked, Event};
+
+/// Findings that the master is shown.
+const MAX_FINDINGS: usize = 10;
+
+/// What was found, in the order in which it was found.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
+    pub cross_checks: Vec<CrossCheck>,
+    pub resolutions: Vec<Resolution>,
+    /// Why there is no cross-check; `None` if there is one.
+    pub unchecked: Option<String>,
+}
+
+impl Evidence {
+    /// Reads a journal up to some event. A report that is handed in anew is not the one that was cross-checked: what was
+    /// found of the earlier one is left out.
+    pub fn of<'a>(events: impl Iterator<Item = &'a Event>) -> Self {
+        let mut evidence = Self { unchecked: Some("the run has none".to_owned()), ..Self::default() };
+        for event in events {
+            match event {
+                Event::CrossChecked(checked) => evidence.take(checked),
+                Event::AgentFinished(finished) if finished.round > 1 => match (&finished.outcome, &finished.resolved) {
+                    (AgentOutcome::Answered { .. }, Some(resolved)) => {
+                        for resolution in &resolved.resolutions {
+                            evidence.resolutions.retain(|known| known.claim != resolution.claim);
+                            evidence.resolutions.push(resolution.clone());
+                        }
+                    }
+                    (AgentOutcome::Answered { .. }, None) => evidence.forget(finished.agent.as_str()),
+                    (AgentOutcome::Failed { .. }, _) => {}
+                },
+                _ => {}
+            }
+        }
+        evidence
+    }
+
+    fn take(&mut self, checked: &CrossChecked) {
+        self.cross_checks = checked.passes.iter().map(|pass| pass.found.clone()).collect();
+        self.unchecked = self.cross_checks.is_empty().then(|| checked.notes.join("; "));
+    }
+
+    fn forget(&mut self, agent: &str) {
+        let other = |name: &String| name.split(':').next() != Some(agent);
+        for check in &mut self.cross_checks {
+            check.claims.retain(|verdict| verdict.claim.agent != agent);
+            for verdict in &mut check.claims {
+                verdict.supported_by.retain(other);
+                verdict.contradicted_by.retain(other);
+            }
+            check.same_answers.iter_mut().for_each(|group| group.retain(other));
+            check.same_answers.retain(|group| group.len() > 1);
+            check.parts.iter_mut().for_each(|part| part.answered_by.retain(other));
+            check.conduct.retain(|conduct| conduct.agent != agent);
+        }
+        self.resolutions.retain(|resolution| resolution.claim.agent != agent);
+    }
+
+    /// The evidence without what a policy does not ask for.
+    pub fn under(mut self, policy: &Policy, mode: Mode) -> Self {
+        if !policy.cross_check.covers(mode) {
+            self.cross_checks.clear();
+            self.unchecked = Some(TURNED_OFF.to_owned());
+        }
+        self
+    }
+
+    /// The evidence of a panel without one of its agents.
+    pub fn without(mut self, agent: &str) -> Self {
+        self.forget(agent);
+        self
+    }
+
+    /// What was found of the claims of some reports, and what their agents gave up, a line each: contradictions first.
+    pub fn findings(&self, reports: &[(Agent, &AgentReport)]) -> Vec<String> {
+        let is_shown = |name: &str| {
+            let agent = name.split(':').next().unwrap_or_default();
+            reports.iter().any(|(known, _)| known.as_str() == agent)
+        };
+        let conceded = self.resolutions.iter().filter(|r| is_shown(&r.claim.agent)).map(|resolution| {
+            let did = if resolution.decision == Decision::Concede { "gave up" } else { "keeps" };
+            let evidence = excerpt(&resolution.evidence, 200);
+            let why = if evidence.is_empty() { "without evidence".to_owned() } else { evidence };
+            let (agent, by) = (&resolution.claim.agent, resolution.by.as_str());
+            format!("{agent} {did} {}, by {by}: {why}", resolution.claim)
+        });
+        let named = |names: &[String], what: &str| {
+            let names: Vec<&str> = names.iter().map(String::as_str).filter(|name| is_shown(name)).collect();
+            if names.is_empty() { String::new() } else { format!("; {what} {}", names.join(", ")) }
+        };
+        let mut verdicts = merged(&self.cross_checks);
+        verdicts.retain(|verdict| is_shown(&verdict.claim.agent));
+        verdicts.sort_by_key(|verdict| {
+            (verdict.contradicted_by.is_empty() && verdict.holds != Holds::No, verdict.holds == Holds::Yes)
+        });
+        let told = verdicts.iter().map(|verdict| {
+            let evidence = excerpt(&verdict.evidence, 200);
+            let why = if evidence.is_empty() { "no evidence".to_owned() } else { evidence };
+            let holds = match verdict.holds {
+                Holds::Yes => "holds",
+                Holds::No => "does not hold",
+                Holds::Unknown => "is undecided",
+            };
+            let contradicted = named(&verdict.contradicted_by, "contradicted by");
+            let supported = named(&verdict.supported_by, "supported by");
+            format!("{} {holds}, by {}: {why}{contradicted}{supported}", verdict.claim, verdict.by.as_str())
+        });
+        conceded.chain(told).take(MAX_FINDINGS).collect()
+    }
+}
+
+/// The verdicts of all passes, one for each claim. Passes that differ leave a claim undecided.
+fn merged(checks: &[CrossCheck]) -> Vec<ClaimVerdict> {
+    let mut all: BTreeMap<&UnitRef, ClaimVerdict> = BTreeMap::new();
+    for verdict in checks.iter().flat_map(|check| &check.claims) {
+        match all.get_mut(&verdict.claim) {
+            None => {
+                all.insert(&verdict.claim, verdict.clone());
+            }
+            Some(known) => {
+                if known.holds != verdict.holds {
+                    known.holds = Holds::Unknown;
+                    known.evidence.clear();
+                }
+                for (names, more) in [
+                    (&mut known.supported_by, &verdict.supported_by),
+                    (&mut known.contradicted_by, &verdict.contradicted_by),
+                ] {
+                    let new: Vec<String> = more.iter().filter(|name| !names.contains(name)).cloned().collect();
+                    names.extend(new);
+                }
+            }
+        }
+    }
+    all.into_values().collect()
+}

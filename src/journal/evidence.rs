@@ -1,0 +1,59 @@
+//! Evidence in the journal: what cross-checks found, and what agents decided on their contested claims.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::{CrossCheck, Obtained, Resolution, Role};
+
+/// How many calls the cross-check makes, and what they are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckSize {
+    /// 1 or 2.
+    pub passes: u8,
+    pub scope: CheckScope,
+}
+
+/// Which claims of each report a cross-check is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckScope {
+    /// The key claims.
+    Key,
+    /// Only the first one.
+    First,
+}
+
+/// What the cross-check after round 1 found, or why there was none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CrossChecked {
+    /// The calls that gave a result: none, one or two.
+    pub passes: Vec<CheckPass>,
+    /// Why a call is missing, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// One call of the cross-check.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckPass {
+    pub role: Role,
+    pub model: String,
+    /// Whether everything was shown in reverse order.
+    pub reversed: bool,
+    pub scope: CheckScope,
+    pub obtained: Obtained,
+    pub found: CrossCheck,
+    /// What was dropped of its answer, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// What an agent decided on its contested claims. Its outcome is the earlier report with the conceded claims changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resolved {
+    /// How this round's output was got; the outcome keeps what belongs to the report.
+    pub obtained: Obtained,
+    pub resolutions: Vec<Resolution>,
+    /// What was dropped of its answer, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}

@@ -144,3 +144,82 @@ fn merged(checks: &[CrossCheck]) -> Vec<ClaimVerdict> {
     }
     all.into_values().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Basis, Obtained, Role};
+    use crate::journal::{AgentFinished, CheckPass, CheckScope, Resolved};
+
+    fn verdict(claim: &str, holds: Holds, supported: &[&str], contradicted: &[&str]) -> ClaimVerdict {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        ClaimVerdict {
+            claim: claim.parse().unwrap(),
+            supported_by: owned(supported),
+            contradicted_by: owned(contradicted),
+            holds,
+            by: Basis::Calculation,
+            evidence: "31 + 30 = 61".into(),
+        }
+    }
+
+    fn checked(claims: Vec<ClaimVerdict>) -> Event {
+        let found =
+            CrossCheck { claims, same_answers: vec![vec!["solver".into(), "critic".into()]], ..CrossCheck::default() };
+        let pass = CheckPass {
+            role: Role::Agent(Agent::Verifier),
+            model: "m".into(),
+            reversed: false,
+            scope: CheckScope::Key,
+            obtained: Obtained::Clean,
+            found,
+            notes: vec![],
+        };
+        Event::CrossChecked(Box::new(CrossChecked { passes: vec![pass], notes: vec![] }))
+    }
+
+    fn finished(agent: Agent, resolved: Option<Resolved>) -> Event {
+        let outcome = AgentOutcome::Answered {
+            report: AgentReport::empty(agent),
+            obtained: Obtained::Clean,
+            truncated: false,
+            notes: vec![],
+            tokens: 1,
+        };
+        Event::AgentFinished(Box::new(AgentFinished { round: 2, agent, outcome, reused_from: None, resolved }))
+    }
+
+    #[test]
+    fn verdicts_on_a_report_that_was_handed_in_anew_no_longer_count() {
+        let claims = vec![
+            verdict("solver:u1", Holds::Yes, &["critic:u1", "verifier"], &[]),
+            verdict("critic:u1", Holds::Yes, &["solver"], &[]),
+        ];
+        let anew = [checked(claims.clone()), finished(Agent::Critic, None)];
+        let evidence = Evidence::of(anew.iter());
+        assert_eq!(evidence.cross_checks[0].claims, [verdict("solver:u1", Holds::Yes, &["verifier"], &[])]);
+        assert!(evidence.cross_checks[0].same_answers.is_empty() && evidence.unchecked.is_none());
+        let resolved = Resolved { obtained: Obtained::Clean, resolutions: vec![], notes: vec![] };
+        let kept = [checked(claims.clone()), finished(Agent::Critic, Some(resolved))];
+        assert_eq!(Evidence::of(kept.iter()).cross_checks[0].claims, claims);
+    }
+
+    #[test]
+    fn the_master_reads_contradictions_first_and_nothing_of_outputs_that_it_is_not_shown() {
+        let events = [checked(vec![
+            verdict("solver:u1", Holds::Yes, &["verifier"], &[]),
+            verdict("solver:u2", Holds::No, &[], &["critic:u2", "verifier:u2"]),
+            verdict("critic:u1", Holds::Yes, &["solver"], &[]),
+        ])];
+        let reports = [Agent::Solver, Agent::Verifier].map(|agent| (agent, AgentReport::empty(agent)));
+        let reports: Vec<(Agent, &AgentReport)> = reports.iter().map(|(agent, report)| (*agent, report)).collect();
+        let told = Evidence::of(events.iter()).findings(&reports);
+        assert_eq!(
+            told,
+            [
+                "solver:u2 does not hold, by calculation: 31 + 30 = 61; contradicted by verifier:u2",
+                "solver:u1 holds, by calculation: 31 + 30 = 61; supported by verifier",
+            ]
+        );
+    }
+}

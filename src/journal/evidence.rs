@@ -57,3 +57,29 @@ pub struct Resolved {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::journal::Event;
+
+    #[test]
+    fn reviews_and_revisions_of_earlier_versions_are_still_read() {
+        let reviewed = json!({ "kind": "reviewed", "data": { "round": 2, "notes": ["critic did not review: refused"],
+            "reviews": [{ "reviewer": "critic", "claim": "C1", "topic": "days", "onFinalAnswer": true, "position": "60",
+                          "holders": ["solver"], "finding": "fails", "swapped": "holds", "reason": "31 + 30 = 61" }] } });
+        let event: Event = serde_json::from_value(reviewed.clone()).unwrap();
+        assert_eq!((event.key(), json!(event)), ("r2/reviewed".to_owned(), reviewed));
+
+        let finished: Value = json!({ "kind": "agent_finished", "data": { "round": 2, "agent": "critic",
+            "outcome": { "type": "failed", "cause": "timed out", "detail": "d" },
+            "revision": { "obtained": "clean", "reasons": [{ "claim": "C1", "topic": "days", "reason": "r" }] } } });
+        let event: Event = serde_json::from_value(finished).unwrap();
+        assert!(matches!(event, Event::AgentFinished(finished) if finished.resolved.is_none()));
+
+        let trimmed = json!({ "kind": "trimmed", "data": { "agents": ["solver"], "maxTokens": [], "leftOut": [] } });
+        let event: Event = serde_json::from_value(trimmed.clone()).unwrap();
+        assert_eq!(json!(event), trimmed);
+    }
+}

@@ -12,7 +12,7 @@ const QUESTION: &str = "What is the boiling point of water at sea level in Celsi
 async fn with_fault(step: &str, fault: Fault) -> (MockProvider, crate::support::Got) {
     let provider = MockProvider::start().await;
     provider.on(step, fault);
-    let deadlines = json!({ "connect": 1, "call": 1, "ask": 6, "audit": 6, "deep": 6 });
+    let deadlines = json!({ "connect": 1, "call": 1, "ask": 9, "audit": 9, "deep": 9 });
     let app = TestApp::with(&provider, Setup::default().set("/policy/deadlines", deadlines)).await;
     let got = app.ask("ask", QUESTION).await;
     (provider, got)

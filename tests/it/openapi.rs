@@ -163,7 +163,7 @@ async fn real_answers_have_the_documented_shape_and_nothing_else() {
         hold(&document, &events[&name], &serde_json::from_str(&field("data:")).unwrap());
         names.insert(name);
     }
-    let all = ["agent.finished", "agent.started", "plan", "reply", "round", "run", "score", "synthesis"];
+    let all = ["agent.finished", "agent.started", "cross_check", "plan", "reply", "round", "run", "score", "synthesis"];
     assert_eq!(names.iter().collect::<Vec<_>>(), all);
 }
 

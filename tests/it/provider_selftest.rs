@@ -442,7 +442,10 @@ mod scenarios {
         let scenario = Scenario::converging();
         let says = |step: &str| scenario.report(step)["answerSummary"][0].as_str().unwrap()[..2].to_owned();
         assert_eq!(["r1/solver", "r1/critic", "r1/verifier"].map(says), ["61", "60", "61"]);
-        assert_eq!(["r2/solver", "r2/critic", "r3/verifier"].map(says), ["61", "61", "61"]);
+        let contested = |own: &str| format!("<<<a CONTESTED\nC1: final answer\n  yours: {own}\n  A: 60\n  B: 61\na>>>");
+        let decides = |own: &str| scenario.reply_to("r2/resolve/critic", &contested(own))["decisions"][0].clone();
+        assert_eq!((&decides("60")["decision"], &decides("60")["to"]), (&json!("concede"), &json!("B")));
+        assert_eq!(decides("61")["decision"], "keep");
     }
 
     #[tokio::test]

@@ -107,7 +107,7 @@ async fn a_repetition_joins_at_the_other_replica_while_the_run_works_and_after()
     let c = two.reply(send(&two, QUESTION)).await;
     assert_eq!((a.run, &a.body), (b.run, &b.body));
     assert_eq!((a.run, &a.body), (c.run, &c.body));
-    assert_eq!(provider.calls().len(), 5);
+    assert_eq!(provider.calls().len(), 6);
     assert_eq!(send(&two, "Something else").send().await.unwrap().status(), 422);
 }
 
@@ -127,7 +127,7 @@ async fn a_hundred_repetitions_over_both_replicas_make_one_run_and_equal_replies
     }
     replies.dedup();
     assert_eq!(replies.len(), 1);
-    assert_eq!(provider.calls().len(), 5);
+    assert_eq!(provider.calls().len(), 6);
 }
 
 #[tokio::test]

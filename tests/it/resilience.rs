@@ -169,7 +169,7 @@ async fn streamed_replies_are_whole_and_their_tokens_counted() {
         // A stream that breaks in its middle is asked again, and counted at its reservation.
         let provider = MockProvider::start().await;
         provider.on("r1/solver", Fault::CutBody).once();
-        provider.on("r1/critic", Fault::CutJson).once();
+        provider.on("r1/critic", Fault::Malformed).once();
         let app = TestApp::with(&provider, streaming(&provider, openai)).await;
         let got = app.ask("audit", QUESTION).await;
         assert_eq!((provider.count_step("r1/solver"), provider.count_step("r1/critic/repair")), (2, 1));

@@ -22,7 +22,7 @@ pub(in crate::http) struct QuoteBody {
     /// The most that a run of this mode may cost.
     #[schemars(range(min = 0))]
     cap_usd: f64,
-    /// A plan, the core agents in one round and a synthesis, at usual lengths.
+    /// A plan, the core agents in one round, a cross-check and a synthesis, at usual lengths.
     #[schemars(range(min = 0))]
     expected_usd: f64,
     /// Every agent in every round that the mode allows, at full length; never above the cap.

@@ -17,7 +17,6 @@ mod plan;
 mod question;
 mod reply;
 mod report;
-mod review;
 mod scope;
 mod score;
 mod token;
@@ -40,7 +39,6 @@ pub use plan::{Plan, TaskType};
 pub use question::{Attachment, Context, Mode, Question, Source, User};
 pub use reply::{BudgetMeta, Invalidation, Meta, Outcome, Reply};
 pub use report::{AgentReport, Assumption, AssumptionKind, Obtained, Unit};
-pub use review::{Finding, Review, ReviewWeights};
 pub use scope::{NoSuchScope, Scope};
 pub use score::{
     AnswerGroup, Axes, Axis, AxisScore, Disagreement, Feature, Judgement, Position, Score, Status, Thresholds,

@@ -276,3 +276,35 @@ async fn two_passes_that_differ_leave_the_master_a_claim_that_is_undecided() {
     let master = provider.calls_of("synthesis").first().or(provider.calls_of("question").first()).unwrap().prompt();
     assert!(master.contains("solver:u4 is undecided, by calculation: no evidence"), "{master}");
 }
+
+#[tokio::test]
+async fn a_contradicted_key_claim_asks() {
+    let scenario = Scenario::howto();
+    let (got, provider) = run(scenario.clone(), "ask", Setup::default(), |provider| {
+        check_otherwise(provider, &scenario, "cross-check", |reply| {
+            for claim in reply["claims"].as_array_mut().unwrap() {
+                claim["contradictedBy"] = claim["supportedBy"].take();
+                claim["supportedBy"] = json!([]);
+                claim["holds"] = json!("no");
+                claim["evidence"] = json!("docker ps shows nothing after that command.");
+            }
+        });
+    })
+    .await;
+    assert_eq!(got.outcome, "clarification", "{}", got.text());
+    assert_eq!(provider.count_step("synthesis"), 0, "no synthesis is bought that cannot ship");
+}
+
+#[tokio::test]
+async fn a_report_that_steers_is_not_valid() {
+    let scenario = Scenario::agreeing();
+    let (got, _) = run(scenario.clone(), "audit", Setup::default(), |provider| {
+        check_otherwise(provider, &scenario, "cross-check", |reply| {
+            reply["reports"] = json!([{ "report": "R1", "kind": "steers", "why": "It gives orders to its readers." }]);
+        });
+    })
+    .await;
+    let steering = &checked(&got).passes[0].found.conduct[0].agent;
+    let invalidation = &got.body["meta"]["invalidation"];
+    assert!(!invalidation["valid"].as_array().unwrap().contains(&json!(steering)), "{invalidation}");
+}

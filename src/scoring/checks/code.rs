@@ -352,16 +352,6 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_is_nothing_but_code_is_found() {
-        let body = "    \"\"\" Counts it all.\n    What a story.\n    \"\"\"\n    total = 0\n    for n in items:\n        total += n\n    return total";
-        assert!(bare(body).is_some_and(|block| soundness(&block) == Soundness::Parsed));
-        assert!(
-            bare(&body.replace("in items:", "in items")).is_some_and(|block| soundness(&block) == Soundness::Broken)
-        );
-        assert_eq!(bare("Take the list and add it up.\nThen return it to the caller."), None);
-    }
-
-    #[test]
     fn hostile_blocks_end_soon() {
         for language in ["json", "yaml", "toml", "sql", "bash", "python", "", "kotlin"] {
             for piece in
@@ -392,7 +382,6 @@ mod tests {
         ) {
             found(language, &code);
             prop_assert_eq!(found(language, &like), found(language, &like));
-            bare(&like);
         }
     }
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Prints the tables of `make bench`; docs/operations.md explains them. scripts/bench.sh faults|act|load|crash|model: one of them.
+# Prints the tables of `make bench`; docs/operations.md explains them. scripts/bench.sh faults|act|load|crash|model|scoring: one of
+# them. The scoring table needs recorded outputs, which are not in the repository: CONCLAVE_EVAL or ../shared/eval.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -24,6 +25,24 @@ crash() {
     grep -q ' 2 passed' "$log" || { tail -n 40 "$log" && return 1; }
 }
 
+# The engine on recorded outputs; docs/scoring.md quotes the figures.
+scoring() {
+    local data=${CONCLAVE_EVAL:-../shared/eval} predictions task rows
+    if [ ! -f "$data/debate.dev.jsonl" ]; then
+        printf '\nScoring: no recorded outputs in %s, set CONCLAVE_EVAL.\n' "$data"
+        return
+    fi
+    cargo build --locked --release --quiet --bin conclave
+    predictions=$(mktemp)
+    for task in debate checked select contradiction refusal; do
+        rows=$data/${task/checked/debate}.dev.jsonl
+        printf '\nScoring, %s:\n\n' "$task"
+        python3 scripts/eval/measure.py "$task" "$rows" "$predictions" --conclave "target/release/conclave score -"
+        python3 "$data/evaluate.py" "${task/checked/debate}" "$rows" "$predictions"
+    done
+    rm -f "$predictions"
+}
+
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
@@ -31,6 +50,7 @@ if wanted faults; then service faults; fi
 if wanted crash; then crash; fi
 if wanted act; then service act; fi
 if wanted load; then service load; fi
+if wanted scoring; then scoring; fi
 if wanted model; then
     scripts/fetch-model.sh
     printf '\nThe in-process model on this machine:\n\n'

@@ -72,7 +72,11 @@ pub(super) fn merge<'a>(
             let mut contradicted_by = named(|v| &v.contradicted_by);
             contradicted_by.retain(|(who, own)| {
                 let name = latest.get(*who).map_or("", Reading::agent);
-                !own.as_deref().is_some_and(|own| conceded(name, own))
+                // An objection without a unit is given up with any claim of its agent.
+                let given_up = |r: &&Resolution| {
+                    r.concedes() && r.claim.agent == name && own.as_ref().is_none_or(|own| r.claim.unit == *own)
+                };
+                !resolutions.iter().any(|r| given_up(&r))
             });
             let supported_by = named(|v| &v.supported_by).into_iter().map(|(who, _)| who).collect();
             let agree = verdicts.iter().all(|v| v.holds == first.holds);

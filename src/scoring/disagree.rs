@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::agreement::{Agreement, Group};
 use super::claims::Claim;
 use super::reading::Reading;
-use crate::domain::{Disagreement, Position};
+use crate::domain::{Disagreement, Position, Unit};
 use crate::text::clip;
 
 /// At most this many contested claims are reported.
@@ -69,7 +69,16 @@ fn detail(claim: &Claim<'_>, readings: &[Reading<'_>]) -> Disagreement {
     let agents: BTreeSet<usize> = agents.difference(&against).copied().collect();
     let units: Vec<(usize, &str)> =
         claim.contradicted_by.iter().filter_map(|(at, unit)| Some((*at, unit.as_deref()?))).collect();
-    let own_words = units.iter().find_map(|(at, id)| unit_of(*at, id)).map(|unit| cut(&unit.text));
+    let named = units.iter().find_map(|(at, id)| unit_of(*at, id));
+    // An objection that names no unit is put by what its agent says on the same topic.
+    let on_topic = || {
+        let own = |at: &usize| readings.get(*at).into_iter().flat_map(Reading::key_units);
+        let same = |unit: &&Unit| {
+            topic.as_ref().is_some_and(|topic| !topic.is_empty() && unit.topic.eq_ignore_ascii_case(topic))
+        };
+        against.iter().flat_map(own).find(same)
+    };
+    let own_words = named.or_else(on_topic).map(|unit| cut(&unit.text));
     let counting = readings.iter().filter(|reading| reading.counts()).count();
     let name = |at: usize| readings.get(at).map_or("", Reading::agent);
     Disagreement {

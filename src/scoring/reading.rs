@@ -8,10 +8,13 @@ use super::answer::{Answer, Options, dates, final_answer, letter_of, parse};
 use super::checks::{Path, Screening, Soundness, Step, path_to, screen_answer, soundness};
 use super::expr::{Verdict, equations};
 use crate::domain::{ConductKind, Obtained, Tag, Unit};
-use crate::text::{self, Markdown, clip, figures, read_markdown, sentences, tidy, words};
+use crate::text::{self, Block, Markdown, clip, figures, read_markdown, sentences, tidy, words};
 
 /// At most this many units of a report are looked at.
 pub(super) const MAX_UNITS: usize = 24;
+
+/// At most this many code blocks of a report are parsed.
+const MAX_BLOCKS: usize = 10;
 
 /// A request, read once per panel.
 #[derive(Debug)]
@@ -73,7 +76,7 @@ impl<'a> Reading<'a> {
             weight,
             pairs: pairs(&words),
             figures: figures(&prose),
-            code: own_code.map(soundness).collect(),
+            code: parsed(own_code.take(MAX_BLOCKS)),
             path: path_to(number, &steps(&prose)),
             bad_dates: dates.impossible + dates.misnamed,
             screening: screen_answer(&request.text, &body),
@@ -118,6 +121,18 @@ fn answer<'a>(output: &Output<'a>, request: &Request) -> (Option<Answer>, Option
     let marked = |text: &str| final_answer(&tidy(clip(text, text::MAX_BYTES)), &request.options);
     let first = report.answer_summary.first().and_then(|first| marked(first));
     (first.and_then(|raw| read(&raw)), None)
+}
+
+/// What the parsers say of the blocks. A block that takes all its steps is the last one that is parsed.
+fn parsed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<Soundness> {
+    let mut out = Vec::new();
+    for block in blocks {
+        out.push(soundness(block));
+        if out.last() == Some(&Soundness::Costly) {
+            break;
+        }
+    }
+    out
 }
 
 fn choice(letter: char) -> Answer {

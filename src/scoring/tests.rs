@@ -374,3 +374,34 @@ fn a_refusal_and_an_attack_on_the_judge_are_discarded() {
     );
     assert_eq!(statuses(&judgement)[..2], [Status::Discard, Status::Discard]);
 }
+
+#[test]
+fn ninety_ordinary_questions_are_open_in_plain_text_too() {
+    let advice = [
+        "Begin with what you have, and change one thing at a time. Most people need 2 or 3 attempts before it works well.",
+        "Es kommt vor allem auf den Rahmen an. Wer 10 Minuten am Tag dafür einplant, kommt nach einigen Wochen gut voran.",
+        "There are several ways. A simple one costs little and is enough for 90 % of cases; the others pay off later.",
+    ];
+    let questions = include_str!("../../tests/it/support/ordinary_questions.txt");
+    assert_eq!(questions.lines().count(), 90);
+    for question in questions.lines() {
+        let judgement = texts(question, &advice);
+        assert_eq!(judgement.answer_groups, [], "{question}");
+        assert!(judgement.scores.iter().all(|score| score.status == Status::Valid), "{question}: {judgement:?}");
+    }
+}
+
+#[test]
+fn answers_that_mean_the_same_are_one_group() {
+    for (message, given) in [
+        ("Which port does HTTPS use?", ["443", "port 443", "TCP 443"]),
+        ("How many people live in Japan?", ["124 million", "123.9 million", "about 125 million"]),
+        ("How many seconds has a day?", ["86,400", "86 400", "86400"]),
+        ("When does the shop close?", ["8 pm", "20:00", "8 p.m."]),
+        ("Which Ubuntu is it?", ["24.04", "Ubuntu 24.04 LTS", "24.04 LTS"]),
+        ("At what temperature does gold melt?", ["1064 °C", "1337 K", "1064 °C"]),
+        ("What is the capital of Australia?", ["Canberra", "canberra", "Canberra, Australia"]),
+    ] {
+        assert_eq!(labels(&of(message, &answers(&given))).len(), 1, "{message}");
+    }
+}

@@ -93,7 +93,8 @@ async fn honest_bills_of_the_worst_tokenizer_stay_within_the_caps() {
     for (number, alphabet) in alphabets.into_iter().enumerate() {
         for length in [200, 6000, 20_000] {
             for (mode, cap) in [(Mode::Ask, 0.10), (Mode::Deep, 0.50)] {
-                let start = format!("{} {number} ", Scenario::converging().message);
+                // A question back would take the next message as its answer.
+                let start = format!("new: {} {number} ", Scenario::converging().message);
                 let message: String = start.chars().chain(alphabet.chars().cycle()).take(length).collect();
                 let run = stage.ask(mode, &message).await;
                 let row = stage.app.run(run).await.unwrap().unwrap();

@@ -22,6 +22,7 @@ mod cross_check;
 mod database_file;
 mod database_trouble;
 mod docs;
+mod eval;
 mod faults;
 mod fuzz_replay;
 mod hostile;

@@ -151,8 +151,8 @@ async fn outvoted(tau: [f64; 2], synthesis: impl Fn(&mut Value)) -> (MockProvide
     (provider, app, message)
 }
 
-const DISCARD: [f64; 2] = [0.5, 0.51];
-const QUARANTINE: [f64; 2] = [0.01, 0.5];
+const DISCARD: [f64; 2] = [0.72, 0.73];
+const QUARANTINE: [f64; 2] = [0.01, 0.73];
 
 fn statuses(got: &Got) -> (&Value, &Value) {
     let invalidation = &got.body["meta"]["invalidation"];

@@ -145,6 +145,8 @@ pub fn time(text: &str) -> Option<u32> {
             r"(?i)^(?:[\p{{L}}à]{{1,7}}\s+){{0,2}}(\d{{1,2}})(?:(?:[:.]|\s?h\s?)(\d{{2}}))?(?::(\d{{2}}))?\s?({clock})?(?:\s+\p{{L}}+)?$"
         ))
     });
+    let undotted = text.replace("p.m", "pm").replace("a.m", "am").replace("P.M", "pm").replace("A.M", "am");
+    let text = undotted.trim_end_matches('.');
     let found = TIME.captures(text)?;
     let part = |n: usize| found.get(n).map(|part| part.as_str());
     let number = |n: usize| part(n).map_or(Some(0), |digits| digits.parse::<u32>().ok());

@@ -19,7 +19,8 @@ struct Module {
 const HOUSE: &[Module] = &[
     Module { name: "domain", may_know: &[], doors: &[] },
     Module { name: "clock", may_know: &[], doors: &[] },
-    Module { name: "journal", may_know: &["clock", "domain"], doors: &["views"] },
+    Module { name: "compute", may_know: &[], doors: &[] },
+    Module { name: "journal", may_know: &["clock", "compute", "domain"], doors: &["views"] },
     Module { name: "llm", may_know: &["domain"], doors: &["strict", "structured"] },
     Module { name: "config", may_know: &["domain"], doors: &[] },
     Module { name: "attachments", may_know: &["domain", "llm"], doors: &[] },
@@ -35,7 +36,7 @@ const HOUSE: &[Module] = &[
     },
     Module {
         name: "app",
-        may_know: &["act", "attachments", "clock", "committee", "config", "domain", "journal", "llm"],
+        may_know: &["act", "attachments", "clock", "committee", "compute", "config", "domain", "journal", "llm"],
         doors: &[],
     },
     Module {

@@ -231,19 +231,7 @@ impl App {
         let client_rate = ClientRate::new(&config.policy.limits);
         let pace = Pace::new(&config.policy.limits);
         let acting = act::ActGuards::new(&config.policy.actions);
-        Ok(Arc::new(Self {
-            config,
-            clock,
-            access,
-            client_rate,
-            pace,
-            acting,
-            store,
-            wake,
-            compute,
-            committee,
-            runner,
-        }))
+        Ok(Arc::new(Self { config, clock, access, client_rate, pace, acting, store, wake, compute, committee, runner }))
     }
 
     /// Takes a question on and starts to work on it. The run is in the journal when this returns.
@@ -321,6 +309,11 @@ impl App {
                 Err(Rejected::Spent(Box::new(spending::spent(store, policy, (limit, left, needed), now).await?)))
             }
         }
+    }
+
+    /// Runs a CPU-heavy piece of a request off the async workers.
+    pub async fn compute<T>(&self, piece: impl FnOnce() -> T + Send) -> T {
+        self.compute.run(piece).await
     }
 
     async fn known(&self, key: Option<&str>, body_hash: &str) -> Result<Option<Result<Submitted, Rejected>>, Rejected> {

@@ -103,8 +103,11 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
     let mut judgement =
         judge(run, house, case, plan, &trimmed.agents, &Answers { first: None, latest: &latest }, 1).await?;
     for round in 2..=plan.rounds {
-        let open = contested::contested(&judgement, &latest, &trimmed.agents);
-        let claims = contested::claims(&judgement, &latest);
+        let find = || {
+            let open = contested::contested(&judgement, &latest, &trimmed.agents);
+            (open, contested::claims(&judgement, &latest))
+        };
+        let (open, claims) = run.compute("finding what is contested", find).await?;
         let before = review::standing(run.events().iter());
         let mut heard =
             Heard { latest: &latest, judgement: &judgement, claims: &claims, reviews: &before, share: LEAST_SHARE };
@@ -114,7 +117,7 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
             (None, Some(_)) => None,
             (None, None) => match skip_reason(&open, &judgement, until) {
                 Some(why) => Some(why),
-                None => table.unaffordable(round, &open, &heard)?,
+                None => run.compute("pricing a round", || table.unaffordable(round, &open, &heard)).await??,
             },
         };
         if let Some(why) = why {
@@ -130,11 +133,12 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
             format!("contested: {}", topics.join(", "))
         };
         run.record(Event::RoundStarted(RoundStarted { round, agents: open.clone(), why })).await?;
-        let revisions = table.worst_revisions(round, &open, &heard, LEAST_SHARE)?;
+        let price = || table.worst_revisions(round, &open, &heard, LEAST_SHARE);
+        let revisions = run.compute("pricing revisions", price).await??;
         review::hold(&table, round, &claims, &judgement, &latest, revisions).await?;
         let reviews = review::standing(run.events().iter());
         heard.reviews = &reviews;
-        heard.share = table.share(round, &open, &heard)?;
+        heard.share = run.compute("sharing the money of a round", || table.share(round, &open, &heard)).await??;
         for (agent, outcome) in table.round(round, &open, Some(&heard)).await? {
             // A later round only replaces what it improves on: a failure leaves the earlier report standing.
             let answered = matches!(outcome, AgentOutcome::Answered { .. });
@@ -271,6 +275,22 @@ async fn judge(
     if let Some(Event::Scored(scored)) = run.recall(&scored_key(round)) {
         return Ok(scored.judgement);
     }
+    let score = || judgement(run, house, case, plan, panel, answers);
+    let judgement = run.compute(&format!("scoring round {round}"), score).await?;
+    match run.record(Event::Scored(Box::new(Scored { round, judgement }))).await? {
+        Event::Scored(scored) => Ok(scored.judgement),
+        _ => Err(Failure::internal("the journal has something else in the place of the scores")),
+    }
+}
+
+fn judgement(
+    run: &RunContext,
+    house: &Committee,
+    case: &Case,
+    plan: &Plan,
+    panel: &[Agent],
+    answers: &Answers<'_>,
+) -> Judgement {
     // A report that was taken over is as good as one of the model that has the role now.
     let mut families: BTreeMap<Agent, String> = panel
         .iter()
@@ -286,11 +306,7 @@ async fn judge(
         first_round: answers.first.map(|first| outputs(panel, first, &families)).unwrap_or_default(),
         reviews: reviews.iter().collect(),
     };
-    let judgement = score::judge(&panel, &score::Policy::from(&house.policy));
-    match run.record(Event::Scored(Box::new(Scored { round, judgement }))).await? {
-        Event::Scored(scored) => Ok(scored.judgement),
-        _ => Err(Failure::internal("the journal has something else in the place of the scores")),
-    }
+    score::judge(&panel, &score::Policy::from(&house.policy))
 }
 
 /// `None` for an agent that failed.
@@ -423,7 +439,10 @@ impl Table<'_> {
             return Ok(finished.outcome);
         }
         let (outcome, revision) = match self.ask(round, agent, heard, missing).await? {
-            Ok(handed) => self.held_against_earlier(agent, handed, heard),
+            Ok(handed) => {
+                let settle = || self.held_against_earlier(agent, handed, heard);
+                self.run.compute(&format!("settling r{round}/{agent}"), settle).await?
+            }
             Err(Unbought { cause, detail, by_deadline, .. }) => {
                 (AgentOutcome::Failed { cause, detail, by_deadline }, None)
             }
@@ -442,7 +461,8 @@ impl Table<'_> {
         let Some(model) = self.house.role(role) else {
             return Err(Failure::internal("an agent without a model is on the panel"));
         };
-        let (prompt, texts) = self.prompt(round, agent, model, heard)?;
+        let render = || self.prompt(round, agent, model, heard);
+        let (prompt, texts) = self.run.compute(&format!("asking r{round}/{agent}"), render).await??;
         let ask = Ask {
             step: format!("r{round}/{agent}"),
             role,
@@ -469,10 +489,14 @@ impl Table<'_> {
             (OutputForm::Json, Some(_)) => buy_json::<Revision>(self.run, self.house, ask)
                 .await?
                 .map(|typed| handed(typed.map(|revision| (revision.report, revision.revises)))),
-            (OutputForm::Text, _) => buy_text(self.run, self.house, ask).await?.map(|typed| {
-                let report = score::report_from_text(agent.as_str(), &unquoted(&typed.value));
-                handed(Typed { obtained: Obtained::Text, ..typed.map(|_| (report, vec![])) })
-            }),
+            (OutputForm::Text, _) => match buy_text(self.run, self.house, ask).await? {
+                Ok(typed) => {
+                    let read = || score::report_from_text(agent.as_str(), &unquoted(&typed.value));
+                    let report = self.run.compute(&format!("reading r{round}/{agent}"), read).await?;
+                    Ok(handed(Typed { obtained: Obtained::Text, ..typed.map(|_| (report, vec![])) }))
+                }
+                Err(unbought) => Err(unbought),
+            },
         })
     }
 

@@ -19,6 +19,7 @@ mod hedge;
 mod hints;
 pub mod invariants;
 mod message;
+mod output;
 mod plan;
 mod price;
 mod prompts;

@@ -80,7 +80,8 @@ pub async fn hold(
     if claims.is_empty() || table.house.policy.review.is_off() || table.run.recall(&reviewed_key(round)).is_some() {
         return Ok(());
     }
-    let Board { reviewers, passes, mut notes } = seat(table, round, claims, judgement, latest, revisions)?;
+    let seat = || seat(table, round, claims, judgement, latest, revisions);
+    let Board { reviewers, passes, mut notes } = table.run.compute("choosing reviewers", seat).await??;
     // What reviewers and their repairs cost is not taken from those who revise.
     let held = table.run.ledger().held();
     table.run.hold(held + revisions);

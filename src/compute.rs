@@ -8,6 +8,9 @@ use std::sync::Arc;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore};
 
+/// One piece that takes long must not stop all others.
+const MIN_PIECES: usize = 2;
+
 /// Runs as many pieces at a time as the machine has cores. Cloning shares the limit.
 #[derive(Debug, Clone)]
 pub struct ComputePool {
@@ -20,7 +23,7 @@ pub struct Isolation(#[allow(dead_code, reason = "held until it is dropped")] Ow
 
 impl Default for ComputePool {
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from).max(MIN_PIECES);
         Self { permits: Arc::new(Semaphore::new(cores)), isolation: Arc::default() }
     }
 }
@@ -56,7 +59,7 @@ mod tests {
     fn a_runtime_of_one_worker_serves_others_while_a_piece_runs() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
         let (release, released) = mpsc::channel();
-        let piece = runtime.spawn(async move { ComputePool::default().run(|| released.recv()).await });
+        let piece = runtime.spawn(async move { ComputePool::default().run(move || released.recv()).await });
         // The only worker is in the piece; another task ends it.
         runtime.block_on(runtime.spawn(async move { release.send(7).unwrap() })).unwrap();
         assert_eq!(runtime.block_on(piece).unwrap(), Ok(7));

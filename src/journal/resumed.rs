@@ -21,17 +21,21 @@ pub(super) fn deaths(entries: &[Entry]) -> Option<Deaths> {
     }
     let since = entries.iter().rposition(|entry| entry.event.is_progress()).map_or(0, |at| at + 1);
     let mut deaths = Deaths::default();
+    let (before, after) = entries.split_at(since);
+    let claim = |entry: &Entry| if let Event::Claimed(claim) = &entry.event { Some(claim.owner.clone()) } else { None };
+    let mut owner = before.iter().rev().find_map(claim);
     let mut last: Option<&Event> = None;
-    let earlier = entries.get(since..).unwrap_or_default();
     // Before each claim stands what the process before it wrote last.
-    for entry in earlier {
-        if let Event::Claimed(_) = entry.event {
+    for entry in after {
+        if let Some(next) = claim(entry) {
             deaths = match last {
-                Some(Event::ComputeStarted(started)) => {
+                // A process that claims again after it lost its lease has not ended.
+                Some(Event::ComputeStarted(started)) if owner.as_ref() != Some(&next) => {
                     Deaths { count: deaths.count.max(1) + 1, piece: Some(started.piece.clone()) }
                 }
                 _ => Deaths::default(),
             };
+            owner = Some(next);
         }
         last = Some(&entry.event);
     }
@@ -50,7 +54,8 @@ mod tests {
             .zip(story.chars())
             .map(|(seq, letter)| {
                 let event = match letter {
-                    'c' => Event::Claimed(Claimed { epoch: seq, owner: "o".into() }),
+                    'c' => Event::Claimed(Claimed { epoch: seq, owner: format!("process {seq}") }),
+                    'a' => Event::Claimed(Claimed { epoch: seq, owner: "always the same".into() }),
                     's' => Event::ComputeStarted(ComputeStarted { epoch: seq, number: 1, piece: "score".into() }),
                     'd' => Event::CallSettled(CallSettled {
                         call: format!("call {seq}"),
@@ -81,5 +86,6 @@ mod tests {
         assert_eq!(count("cppcsdc"), Some(0), "an end after the piece");
         assert_eq!(count("cppcccccc"), Some(0), "restarts between pieces");
         assert_eq!(count("cppcsccsc"), Some(2), "not in a row");
+        assert_eq!(count("appasasasa"), Some(0), "a process that loses its lease and claims again");
     }
 }

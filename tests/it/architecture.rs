@@ -268,7 +268,7 @@ fn a_stranger_inside_a_group_over_several_lines_is_found() {
     assert_eq!(
         strangers_in("src/app/mod.rs", text),
         [
-            "src/app/mod.rs:1: app must not know http; it may know act, attachments, clock, committee, config, domain, journal, llm"
+            "src/app/mod.rs:1: app must not know http; it may know act, attachments, clock, committee, compute, config, domain, journal, llm"
         ]
     );
 }

@@ -27,6 +27,9 @@ use crate::llm::Image;
 const SHARES: [f64; 5] = [1.0, 0.85, 0.7, 0.6, LEAST_SHARE];
 const LEAST_SHARE: f64 = 0.5;
 
+/// Entries of each list of a report; no sound report has so many. Some comparisons are of each with each.
+const MAX_ENTRIES: usize = 100;
+
 /// What the rounds left.
 pub struct Deliberation {
     /// Each agent of the panel with its last outcome, in the panel's order.
@@ -530,8 +533,18 @@ impl Table<'_> {
     }
 }
 
-/// A report in the service's terms: confidence capped, unit ids short, unique and without the signs that qualify them.
-fn clean(mut report: AgentReport, ceiling: f64) -> AgentReport {
+/// A report in the service's terms: lists and confidence capped, unit ids short, unique and without the signs that qualify
+/// them.
+pub(super) fn clean(mut report: AgentReport, ceiling: f64) -> AgentReport {
+    for list in [
+        &mut report.answer_summary,
+        &mut report.assumptions,
+        &mut report.steps_or_deliverables,
+        &mut report.failure_modes,
+    ] {
+        list.truncate(MAX_ENTRIES);
+    }
+    report.units.truncate(MAX_ENTRIES);
     report.self_confidence =
         if report.self_confidence.is_finite() { report.self_confidence.clamp(0.0, ceiling) } else { 0.0 };
     let mut seen = std::collections::BTreeSet::new();

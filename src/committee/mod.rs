@@ -30,6 +30,7 @@ mod rescore;
 mod reuse;
 mod review;
 mod revise;
+pub mod routines;
 pub mod score;
 mod sections;
 mod stand_in;

@@ -24,6 +24,9 @@ use crate::llm::structured::Problem;
 /// About how long the main answer of `ask` may be, in words.
 const ASK_WORDS: u32 = 250;
 
+/// Entries of each list of a synthesis; no sound one has so many.
+const MAX_ENTRIES: usize = 100;
+
 /// The final synthesis as the master writes it: exactly these three keys.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -195,7 +198,14 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
 }
 
 async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synthesized, Failure> {
-    let FinalSynthesis { reply_markdown, meta, audit } = typed.value;
+    let FinalSynthesis { reply_markdown, mut meta, mut audit } = typed.value;
+    for list in [&mut meta.tldr, &mut meta.acceptance_tests, &mut meta.plan_assumptions, &mut meta.plan_risks] {
+        list.truncate(MAX_ENTRIES);
+    }
+    meta.assumptions.truncate(MAX_ENTRIES);
+    audit.units_used.truncate(MAX_ENTRIES);
+    audit.disagreements.truncate(MAX_ENTRIES);
+    audit.quarantine_justifications.truncate(MAX_ENTRIES);
     let mut corrections: Vec<String> = typed.notes.iter().map(|n| format!("the synthesis's JSON: {n}")).collect();
     let read = || {
         let justifications = justifications_of(desk, &audit);

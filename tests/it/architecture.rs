@@ -27,7 +27,7 @@ const HOUSE: &[Module] = &[
     Module {
         name: "committee",
         may_know: &["attachments", "config", "domain", "journal", "llm"],
-        doors: &["invariants", "score"],
+        doors: &["invariants", "routines", "score"],
     },
     Module {
         name: "act",

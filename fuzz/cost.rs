@@ -7,9 +7,8 @@ use conclave::act::dice::Expression;
 use conclave::act::phrases;
 use conclave::committee::routines::{ROUTINES, Routine};
 use conclave::domain::Clarification;
-use conclave::llm::{StreamReader, without_secrets};
+use conclave::llm::StreamReader;
 use conclave::{app, config, http};
-use secrecy::SecretString;
 
 /// A routine with the most bytes that it is given.
 pub struct Measured {
@@ -35,7 +34,6 @@ const OTHERS: &[(Routine, usize)] = &[
     (("body: chat", body), BODY_BYTES),
     (("body: chat, message", message), MESSAGE_BYTES),
     (("reply: event stream", stream), BODY_BYTES),
-    (("reply: secrets", secrets), BODY_BYTES),
 ];
 
 /// Every routine.
@@ -81,12 +79,25 @@ fn stream(text: &str) {
     }
 }
 
-fn secrets(text: &str) {
-    let secrets = ["a-secret-of-some-length-1", "aaaaaaaaaaaaaaaaaaaaaaaab", "\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\"];
-    drop(without_secrets(text, &secrets.map(SecretString::from)));
+/// Runs the routine that the first byte chooses on the rest, repeated to so many bytes.
+#[allow(dead_code, reason = "for the fuzzer and its replay")]
+pub fn run_repeated(data: &[u8], bytes: usize) {
+    let Some((routine, unit)) = chosen(data) else { return };
+    (routine.run)(&unit.repeat(bytes.min(routine.max_bytes) / unit.len()));
+}
+
+/// The routine that the first byte chooses, and the rest as a text.
+#[allow(dead_code, reason = "for the fuzzer and its replay")]
+pub fn chosen(data: &[u8]) -> Option<(Measured, &str)> {
+    let (first, rest) = data.split_first()?;
+    let unit = std::str::from_utf8(rest).ok().filter(|unit| !unit.is_empty())?;
+    let mut routines = routines();
+    let at = usize::from(*first) % routines.len();
+    Some((routines.swap_remove(at), unit))
 }
 
 /// The pieces from which inputs are made: what the formats that are read are made of.
+#[allow(dead_code, reason = "the bench makes its inputs of them")]
 pub const FRAGMENTS: &[&str] = &[
     "a",
     "a ",

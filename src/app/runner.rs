@@ -331,6 +331,7 @@ impl Runner {
         let mut work = {
             let (context, committee) = (Arc::clone(&context), Arc::clone(&inner.committee));
             let work = async move { convene(&context, &committee).await };
+            #[allow(clippy::disallowed_methods, reason = "it ends with its handle, which is owned here")]
             AbortOnDropHandle::new(tokio::spawn(work.in_current_span()))
         };
         let ending = tokio::select! {

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use secrecy::SecretString;
+
 use super::assumptions;
 use super::audit;
 use super::budget;
@@ -25,7 +27,7 @@ use crate::domain::{
     Usd, User,
 };
 use crate::journal::{Accepted, AgentFinished, AgentOutcome, DisagreementNote, Draft, Event, Scored, Synthesized};
-use crate::llm::structured;
+use crate::llm::{structured, without_secrets};
 
 /// A routine's name, and the routine on a text.
 pub type Routine = (&'static str, fn(&str));
@@ -81,6 +83,10 @@ pub const ROUTINES: &[Routine] = &[
         barred(text).cut_all(&mut synthesized);
     }),
     ("reply, audit, invariants", |text| render(text)),
+    ("reply: secrets", |text| {
+        let secrets = ["a-secret-of-some-length-1", "aaaaaaaaaaaaaaaaaaaaaaaab", "\\\\\\\\\\\\\\\\\\\\"];
+        drop(without_secrets(text, &secrets.map(SecretString::from)));
+    }),
     ("request: hints", |text| drop(hints::hints_of(&question(text)))),
     ("request: input bound", |text| {
         let _ = budget::text_bound(text);

@@ -175,6 +175,7 @@ fn without_totals(markdown: &str, told: &mut Vec<String>) -> String {
 }
 
 /// The beginning of a section of the service's own.
+#[derive(Clone, Copy)]
 struct Opening<'a> {
     own: Own,
     name: &'a str,
@@ -182,6 +183,7 @@ struct Opening<'a> {
 }
 
 /// By what a section ends.
+#[derive(Clone, Copy)]
 enum End<'a> {
     /// It is the line alone.
     Line,

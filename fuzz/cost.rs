@@ -12,6 +12,7 @@ use conclave::{app, config, http};
 
 /// A routine with the most bytes that it is given.
 pub struct Measured {
+    #[allow(dead_code, reason = "the bench and the fuzzer show it")]
     pub name: &'static str,
     pub run: fn(&str),
     pub max_bytes: usize,

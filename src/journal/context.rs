@@ -74,6 +74,9 @@ pub struct RunContext {
     /// Held while money changes and its entry is written: the journal has reservations and settlements in the order of
     /// the ledger, so each of its beginnings is within the cap, until a provider overbills.
     ordered: tokio::sync::Mutex<()>,
+    /// Held by a resumed run that is not further yet while it writes, and from the start of a piece to its end: the start is
+    /// the last entry as long as the piece runs.
+    alone: tokio::sync::Mutex<()>,
 }
 
 struct State {
@@ -175,6 +178,7 @@ impl RunContext {
             state: Mutex::new(state),
             writes: TaskTracker::new(),
             ordered: tokio::sync::Mutex::default(),
+            alone: tokio::sync::Mutex::default(),
         };
         let open = context.state().settle_open();
         if !open.is_empty() {
@@ -327,27 +331,34 @@ impl RunContext {
         if self.state().closed {
             return Err(Stop::Lost);
         }
-        let _isolation = self.announce(piece).await?;
+        let _announced = self.announce(piece).await?;
         Ok(self.compute.run(work).await)
     }
 
-    async fn announce(&self, piece: &str) -> Result<Option<Isolation>, Stop> {
-        let Some((deaths, number)) = self.state().resumed.as_mut().map(|resumed| {
+    async fn announce(
+        &self,
+        piece: &str,
+    ) -> Result<Option<(Option<Isolation>, tokio::sync::MutexGuard<'_, ()>)>, Stop> {
+        let deaths = self.state().resumed.as_ref().map(|resumed| resumed.deaths.count);
+        let isolation = match deaths {
+            None => return Ok(None),
+            Some(0) => None,
+            Some(deaths) => {
+                tokio::time::sleep(PAUSE_PER_DEATH * deaths).await;
+                // Of two suspected runs, only the one at fault is in a piece when the process ends.
+                Some(self.compute.isolated().await)
+            }
+        };
+        let alone = self.alone.lock().await;
+        let Some(number) = self.state().resumed.as_mut().map(|resumed| {
             resumed.pieces += 1;
-            (resumed.deaths.count, resumed.pieces)
+            resumed.pieces
         }) else {
             return Ok(None);
         };
-        let isolation = if deaths == 0 {
-            None
-        } else {
-            tokio::time::sleep(PAUSE_PER_DEATH * deaths).await;
-            // Of two suspected runs, only the one at fault is in a piece when the process ends.
-            Some(self.compute.isolated().await)
-        };
         let piece = piece.to_owned();
-        self.append(vec![Event::ComputeStarted(ComputeStarted { epoch: self.lease.epoch, number, piece })]).await?;
-        Ok(isolation)
+        self.write(vec![Event::ComputeStarted(ComputeStarted { epoch: self.lease.epoch, number, piece })]).await?;
+        Ok(Some((isolation, alone)))
     }
 
     /// The processes in a row, up to this one, that ended at the point where the run stands, the later ones in a CPU-heavy
@@ -387,6 +398,12 @@ impl RunContext {
     }
 
     async fn append(&self, events: Vec<Event>) -> Result<(), Stop> {
+        let resumed = self.state().resumed.is_some();
+        let _alone = if resumed { Some(self.alone.lock().await) } else { None };
+        self.write(events).await
+    }
+
+    async fn write(&self, events: Vec<Event>) -> Result<(), Stop> {
         let written = self.begin_write(events.clone())?.await;
         written.map_err(|_| Error::Unavailable("the write was broken off".into()))??;
         {

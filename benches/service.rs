@@ -122,9 +122,19 @@ async fn row(runs: usize, faults: Vec<Fault>) -> Row {
     row
 }
 
+/// Lengths of the questions, in characters. Undisturbed, each is answered under the shipped caps.
+const LENGTHS: [usize; 5] = [200, 1000, 4000, 8000, 16_000];
+
+/// The question of a case, padded with prose.
+fn question_of_length(case: usize) -> String {
+    let prose = "The pump was replaced in March, and the pressure has been falling slowly since the last inspection. ";
+    let question = format!("{QUESTION} (case {case}) ");
+    question.chars().chain(prose.chars().cycle()).take(LENGTHS[case % LENGTHS.len()]).collect()
+}
+
 /// One question: its status, whether the journal agrees and is whole, and its cost.
 async fn one(app: &TestApp, case: usize) -> (u16, bool, f64) {
-    let mut body = chat("ask", &format!("{QUESTION} (case {case})"));
+    let mut body = chat("ask", &question_of_length(case));
     body["user"]["id"] = json!(format!("u{case}"));
     let response = app.post(&body).send().await.unwrap();
     let status = response.status().as_u16();
@@ -357,7 +367,7 @@ async fn pure_path(client: &LoopbackClient, url: String) -> u16 {
 
 /// The status, or 0 when there was no answer.
 async fn served_path(client: &LoopbackClient, url: &str, case: usize) -> u16 {
-    let mut body = chat("ask", QUESTION);
+    let mut body = chat("ask", &question_of_length(case));
     body["user"]["id"] = json!(format!("u{case}"));
     let sent = client.post(format!("{url}/api/chat")).json(&body).send().await;
     let answered = match sent {

@@ -15,6 +15,9 @@ use conclave::llm::{StreamEvent, StreamReader};
 use conclave::scoring::{self as score, Output, Panel, Policy, report_from_text};
 use conclave::{app, http};
 
+#[path = "cost.rs"]
+pub mod cost;
+
 /// A target's name, which is also its corpus's folder, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
@@ -28,6 +31,7 @@ pub const TARGETS: &[Target] = &[
     ("score", score_text),
     ("dice", dice),
     ("act", act),
+    ("cost", cost),
 ];
 
 fn text(data: &[u8]) -> Option<&str> {
@@ -198,4 +202,12 @@ pub fn act(data: &[u8]) {
         Reading::Wrong { problem, .. } => assert!(!problem.is_empty(), "refused without a reason"),
         Reading::Unclear => {}
     }
+}
+
+/// Bytes on which a routine is run in the replay, and in the fuzzer at first.
+pub const COST_BYTES: usize = 2000;
+
+/// A routine on one piece of text, repeated: it ends. What it costs is measured by the fuzzer (`fuzz/targets/cost.rs`).
+pub fn cost(data: &[u8]) {
+    cost::run_repeated(data, COST_BYTES);
 }

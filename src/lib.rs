@@ -4,6 +4,7 @@ pub mod attachments;
 pub mod cli;
 pub mod clock;
 pub mod committee;
+pub mod compute;
 pub mod config;
 pub mod domain;
 pub mod http;

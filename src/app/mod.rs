@@ -27,6 +27,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::attachments::{Bounds, Fetcher};
 use crate::clock::Clock;
 use crate::committee::{Committee, PromptError, Prompts, Quote, quote};
+use crate::compute::ComputePool;
 use crate::config::{self, Config, ProviderKind};
 use crate::domain::{Question, RunId, fingerprint};
 use crate::journal::{
@@ -57,6 +58,7 @@ pub struct App {
     acting: act::ActGuards,
     store: Arc<dyn Store>,
     wake: Wake,
+    compute: ComputePool,
     committee: Arc<Committee>,
     runner: Runner,
 }
@@ -222,12 +224,14 @@ impl App {
         let _ = meters::metrics();
         let wake = Wake::default();
         let turns = turns(&config);
-        let runner = Runner::new(Arc::clone(&store), Arc::clone(&committee), clock.clone(), wake.clone(), owner, turns);
+        let compute = ComputePool::default();
+        let shared = (wake.clone(), compute.clone());
+        let runner = Runner::new(Arc::clone(&store), Arc::clone(&committee), clock.clone(), shared, owner, turns);
         let access = Access::new(&config, Arc::clone(&store), clock.clone());
         let client_rate = ClientRate::new(&config.policy.limits);
         let pace = Pace::new(&config.policy.limits);
         let acting = act::ActGuards::new(&config.policy.actions);
-        Ok(Arc::new(Self { config, clock, access, client_rate, pace, acting, store, wake, committee, runner }))
+        Ok(Arc::new(Self { config, clock, access, client_rate, pace, acting, store, wake, compute, committee, runner }))
     }
 
     /// Takes a question on and starts to work on it. The run is in the journal when this returns.
@@ -305,6 +309,11 @@ impl App {
                 Err(Rejected::Spent(Box::new(spending::spent(store, policy, (limit, left, needed), now).await?)))
             }
         }
+    }
+
+    /// Runs a CPU-heavy piece of a request off the async workers.
+    pub async fn compute<T>(&self, piece: impl FnOnce() -> T + Send) -> T {
+        self.compute.run(piece).await
     }
 
     async fn known(&self, key: Option<&str>, body_hash: &str) -> Result<Option<Result<Submitted, Rejected>>, Rejected> {

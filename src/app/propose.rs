@@ -73,7 +73,8 @@ impl App {
 
     /// From a held action to its end.
     async fn conduct(&self, lease: Lease, asked: &Asked, until: Instant) -> Result<serde_json::Value, Stop> {
-        let run = RunContext::open(Arc::clone(&self.store), lease, self.clock.clone(), self.wake.clone()).await?;
+        let (store, clock, wake) = (Arc::clone(&self.store), self.clock.clone(), self.wake.clone());
+        let run = RunContext::open(store, lease, clock, wake, self.compute.clone()).await?;
         match self.understand(&run, asked, until).await {
             Err(Stop::Cancelled) => {
                 run.finish(Ending::Cancelled).await?;

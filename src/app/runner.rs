@@ -1,24 +1,24 @@
 //! Who works on runs: every task of the service has its owner here, a deadline, and a way to be cancelled.
 
 use std::collections::{BTreeSet, HashMap};
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::{FutureExt as _, StreamExt as _};
+use futures_util::StreamExt as _;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use tracing::Instrument as _;
 
 use crate::act;
 use crate::clock::Clock;
 use crate::committee::{Committee, Failure, convene};
-use crate::domain::{RunId, Usd};
+use crate::compute::ComputePool;
+use crate::domain::{Reply, RunId, Usd};
 use crate::journal::{
-    self, Cause, Claim, Ending, Event, Finished, Held, Lease, Listener, RunContext, Stop, Store, Wake,
+    self, Cause, Claim, Deaths, Ending, Event, Finished, Held, Lease, Listener, RunContext, Stop, Store, Wake,
 };
 
 /// How often a process looks for runs that nobody works on.
@@ -27,8 +27,12 @@ const POLL: Duration = Duration::from_secs(1);
 /// How long news are collected before other processes are told, all at once.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// A run that was begun this often without an end brings its process down: it is given up.
-const MOST_EPOCHS: i64 = 50;
+/// A run that was begun this often without an end is given up, whatever the reason is.
+const MAX_EPOCHS: i64 = 50;
+
+/// A run is given up after so many processes in a row that ended at the same point of it, the later ones in a CPU-heavy
+/// piece.
+const MAX_DEATHS: u32 = 3;
 
 /// The right to have one more run in flight.
 pub(super) type Slot = OwnedSemaphorePermit;
@@ -41,6 +45,7 @@ struct Inner {
     committee: Arc<Committee>,
     clock: Clock,
     wake: Wake,
+    compute: ComputePool,
     owner: String,
     slots: Arc<Semaphore>,
     /// Runs that may be worked on at a time; the others wait in the order of their acceptance.
@@ -56,7 +61,7 @@ impl Runner {
         store: Arc<dyn Store>,
         committee: Arc<Committee>,
         clock: Clock,
-        wake: Wake,
+        (wake, compute): (Wake, ComputePool),
         owner: String,
         turns: usize,
     ) -> Self {
@@ -66,6 +71,7 @@ impl Runner {
             committee,
             clock,
             wake,
+            compute,
             owner,
             slots,
             turns: Arc::new(Semaphore::new(turns)),
@@ -296,11 +302,12 @@ impl Runner {
 
     async fn conduct(&self, lease: Lease, token: &CancellationToken) -> Result<(), Stop> {
         let inner = &self.0;
-        let opened =
-            RunContext::open(Arc::clone(&inner.store), lease.clone(), inner.clock.clone(), inner.wake.clone()).await;
-        let context = match opened {
-            Ok(context) if lease.epoch <= MOST_EPOCHS => context,
-            Ok(_) => return self.give_up(&lease, "it was begun too often without an end").await,
+        if lease.epoch > MAX_EPOCHS {
+            return self.give_up(&lease, "it was begun too often without an end").await;
+        }
+        let (store, clock, wake) = (Arc::clone(&inner.store), inner.clock.clone(), inner.wake.clone());
+        let context = match RunContext::open(store, lease.clone(), clock, wake, inner.compute.clone()).await {
+            Ok(context) => Arc::new(context),
             Err(Stop::Store(error @ journal::Error::Corrupt { .. })) => {
                 tracing::error!(%error, "the run's journal cannot be read");
                 return self.give_up(&lease, "its journal cannot be read").await;
@@ -312,38 +319,44 @@ impl Runner {
             tracing::info!(epoch = lease.epoch, "an action is ended that its process has left");
             return context.finish(act::left_behind(&context.events())).await;
         }
+        let deaths = context.deaths();
+        if deaths.count >= MAX_DEATHS {
+            return context.finish(fatal(&deaths)).await;
+        }
         let mode = context.accepted().question.mode;
         let started = Instant::now();
         tracing::info!(mode = mode.as_str(), epoch = lease.epoch, "the committee convenes");
         let deadline = inner.committee.policy.deadline(mode);
-        let ending = {
-            let work = AssertUnwindSafe(convene(&context, &inner.committee)).catch_unwind();
-            tokio::select! {
-                biased;
-                () = token.cancelled() => Ending::Cancelled,
-                held = self.hold(&lease) => match held {
-                    Held::CancelRequested => Ending::Cancelled,
-                    Held::Lost | Held::Yes => return Err(Stop::Lost),
-                },
-                result = tokio::time::timeout(deadline, work) => match result {
-                    Err(_) => Ending::Failed {
-                        cause: Cause::Deadline,
-                        detail: format!("the run did not end within {} s", deadline.as_secs()),
-                    },
-                    Ok(Err(_panic)) => Ending::Failed { cause: Cause::Internal, detail: "a stage panicked".into() },
-                    Ok(Ok(Ok(reply))) => Ending::Replied { reply: Box::new(reply) },
-                    // Money is gone because of the provider, not because of the question.
-                    Ok(Ok(Err(Failure::Failed { cause: Cause::Budget, .. }))) if context.ledger().exceeded() => {
-                        let detail = "the provider billed more than the most that was reserved for a call".to_owned();
-                        Ending::Failed { cause: Cause::Provider, detail }
-                    }
-                    Ok(Ok(Err(Failure::Failed { cause, detail }))) => Ending::Failed { cause, detail },
-                    Ok(Ok(Err(Failure::Stopped(Stop::Cancelled)))) => Ending::Cancelled,
-                    Ok(Ok(Err(Failure::Stopped(Stop::Store(journal::Error::Unwritable(detail)))))) => {
-                        Ending::Failed { cause: Cause::Internal, detail }
-                    }
-                    Ok(Ok(Err(Failure::Stopped(stop)))) => return Err(stop),
-                },
+        // A task of its own: a CPU-heavy piece of it keeps none of the others here waiting.
+        let mut work = {
+            let (context, committee) = (Arc::clone(&context), Arc::clone(&inner.committee));
+            let work = async move { convene(&context, &committee).await };
+            #[allow(clippy::disallowed_methods, reason = "it ends with its handle, which is owned here")]
+            AbortOnDropHandle::new(tokio::spawn(work.in_current_span()))
+        };
+        let ending = tokio::select! {
+            biased;
+            () = token.cancelled() => Ok(Ending::Cancelled),
+            held = self.hold(&lease) => match held {
+                Held::CancelRequested => Ok(Ending::Cancelled),
+                Held::Lost | Held::Yes => Err(Stop::Lost),
+            },
+            result = tokio::time::timeout(deadline, &mut work) => match result {
+                Err(_) => Ok(Ending::Failed {
+                    cause: Cause::Deadline,
+                    detail: format!("the run did not end within {} s", deadline.as_secs()),
+                }),
+                Ok(Err(_panic)) => Ok(Ending::Failed { cause: Cause::Internal, detail: "a stage panicked".into() }),
+                Ok(Ok(convened)) => ending(convened, context.ledger().exceeded()),
+            },
+        };
+        // The task ends where it next waits. Nobody waits for that: the context refuses what it still wants.
+        drop(work);
+        let ending = match ending {
+            Ok(ending) => ending,
+            Err(stop) => {
+                context.close().await;
+                return Err(stop);
             }
         };
         let took_ms = started.elapsed().as_millis();
@@ -397,6 +410,35 @@ impl Runner {
     fn cancels(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, CancellationToken>> {
         self.0.cancels.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How a run ends of itself.
+fn ending(convened: Result<Reply, Failure>, overbilled: bool) -> Result<Ending, Stop> {
+    Ok(match convened {
+        Ok(reply) => Ending::Replied { reply: Box::new(reply) },
+        // Money is gone because of the provider, not because of the question.
+        Err(Failure::Failed { cause: Cause::Budget, .. }) if overbilled => {
+            let detail = "the provider billed more than the most that was reserved for a call".to_owned();
+            Ending::Failed { cause: Cause::Provider, detail }
+        }
+        Err(Failure::Failed { cause, detail }) => Ending::Failed { cause, detail },
+        Err(Failure::Stopped(Stop::Cancelled)) => Ending::Cancelled,
+        Err(Failure::Stopped(Stop::Store(journal::Error::Unwritable(detail)))) => {
+            Ending::Failed { cause: Cause::Internal, detail }
+        }
+        Err(Failure::Stopped(stop)) => return Err(stop),
+    })
+}
+
+/// The end of a run that brings its processes down.
+fn fatal(deaths: &Deaths) -> Ending {
+    let piece = deaths.piece.as_deref().unwrap_or("a piece");
+    tracing::error!(processes = deaths.count, piece, "the run is given up: it brings its process down");
+    let detail = format!(
+        "the run was given up: {} processes in a row ended at the same point of it, the last in {piece}",
+        deaths.count
+    );
+    Ending::Failed { cause: Cause::Internal, detail }
 }
 
 /// Returns when the run may have news: at a wake-up, or after a second in any case.

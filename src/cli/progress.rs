@@ -110,6 +110,7 @@ impl Progress {
             }
             Event::Accepted(_)
             | Event::Claimed(_)
+            | Event::ComputeStarted(_)
             | Event::Hinted(_)
             | Event::RoundStarted(_)
             | Event::Reviewed(_)

@@ -8,6 +8,12 @@ use crate::domain::{Agent, AgentReport, Assumption, AssumptionKind};
 /// The most that a reply lists; how many more there were is said.
 const MOST: usize = 24;
 
+/// So many of each list are read. An assumption beyond is not looked at.
+const MAX_READ: usize = 50;
+
+/// Words of an assumption by which it is compared.
+const MAX_WORDS: usize = 60;
+
 /// How much two wordings must share to be the same assumption (Jaccard index of their words).
 const SAME: f64 = 0.6;
 
@@ -18,21 +24,28 @@ pub fn ledger(
     reports: &[(Agent, &AgentReport)],
     case: &Case,
 ) -> (Vec<Assumption>, usize) {
+    let read =
+        |texts: &[String]| -> Vec<Wording> { texts.iter().take(MAX_READ).map(|text| Wording::of(text)).collect() };
+    let assumed: Vec<(Agent, Vec<Wording>)> = reports.iter().map(|(agent, r)| (*agent, read(&r.assumptions))).collect();
+    let corrected: Vec<Wording> = case.corrections.iter().map(|corrected| Wording::of(&corrected.wrong)).collect();
     let mut entries: Vec<(String, AssumptionKind, Vec<Agent>)> = vec![];
+    let mut known: Vec<Wording> = vec![];
     for corrected in &case.corrections {
-        entries.push((one_line(&corrected.correction), AssumptionKind::Given, vec![]));
+        let text = one_line(&corrected.correction);
+        known.push(Wording::of(&text));
+        entries.push((text, AssumptionKind::Given, vec![]));
     }
-    for (text, kind) in stated {
+    for (text, kind) in stated.iter().take(MAX_READ) {
         let text = one_line(text);
-        let agents = reports.iter().filter(|(_, r)| r.assumptions.iter().any(|a| same(a, &text))).map(|(a, _)| *a);
-        let agents: Vec<Agent> = agents.collect();
-        let corrected = case.corrections.iter().any(|c| same(&c.wrong, &text));
-        let known = entries.iter().any(|(known, ..)| same(known, &text));
-        if !text.is_empty() && !known && !corrected && !is_nothing(&text) {
+        let wording = Wording::of(&text);
+        let is_among = |others: &[Wording]| others.iter().any(|other| other.is_same(&wording));
+        if !text.is_empty() && !is_among(&known) && !is_among(&corrected) && !is_nothing(&text) {
+            let agents = assumed.iter().filter(|(_, assumed)| is_among(assumed)).map(|(agent, _)| *agent).collect();
+            known.push(wording);
             entries.push((text, *kind, agents));
         }
     }
-    let left_out = entries.len().saturating_sub(MOST);
+    let left_out = entries.len().saturating_sub(MOST) + stated.len().saturating_sub(MAX_READ);
     let listed = entries.into_iter().take(MOST).enumerate();
     let assumption = |(i, (text, kind, agents))| Assumption { handle: format!("A{}", i + 1), text, kind, agents };
     (listed.map(assumption).collect(), left_out)
@@ -44,32 +57,44 @@ pub fn of_reports(reports: &[(Agent, &AgentReport)]) -> Vec<(String, AssumptionK
     all.map(|text| (text.clone(), AssumptionKind::Guess)).collect()
 }
 
-/// Whether two texts assume the same. Where they differ in a figure, a name or a "not", they do not, however alike they are.
-fn same(a: &str, b: &str) -> bool {
-    let (said_a, said_b) = (words(a), words(b));
-    let foreign = |text: &str, other: &BTreeSet<String>| names(text).iter().any(|name| !other.contains(name));
-    if decisive(&said_a) != decisive(&said_b) || (foreign(a, &said_b) && foreign(b, &said_a)) {
-        return false;
-    }
-    let common = said_a.intersection(&said_b).count();
-    let all = said_a.union(&said_b).count();
-    all > 0 && common as f64 / all as f64 >= SAME
+/// A text as it is compared with others.
+struct Wording {
+    words: BTreeSet<String>,
+    /// Figures and negations.
+    decisive: BTreeSet<String>,
+    names: BTreeSet<String>,
 }
 
-/// Figures and negations.
-fn decisive(words: &BTreeSet<String>) -> BTreeSet<&str> {
-    let negation = |word: &str| matches!(word, "not" | "no" | "never" | "without" | "nor" | "t");
-    words
-        .iter()
-        .map(String::as_str)
-        .filter(|word| word.contains(|c: char| c.is_ascii_digit()) || negation(word))
-        .collect()
+impl Wording {
+    fn of(text: &str) -> Self {
+        let words = words(text);
+        let negation = |word: &str| matches!(word, "not" | "no" | "never" | "without" | "nor" | "t");
+        let decides = |word: &&String| word.contains(|c: char| c.is_ascii_digit()) || negation(word);
+        Self { decisive: words.iter().filter(decides).cloned().collect(), names: names(text), words }
+    }
+
+    /// Whether two texts assume the same. Where they differ in a figure, a name or a "not", they do not, however alike they
+    /// are.
+    fn is_same(&self, other: &Self) -> bool {
+        let foreign = |one: &Self, other: &Self| !one.names.is_subset(&other.words);
+        if self.decisive != other.decisive || (foreign(self, other) && foreign(other, self)) {
+            return false;
+        }
+        let common = self.words.intersection(&other.words).count();
+        let all = self.words.len() + other.words.len() - common;
+        all > 0 && common as f64 / all as f64 >= SAME
+    }
 }
 
 /// Words in capitals; the first of a text is in them either way.
 fn names(text: &str) -> BTreeSet<String> {
     let capital = |word: &&str| word.chars().next().is_some_and(char::is_uppercase);
-    text.split(|c: char| !c.is_alphanumeric()).filter(capital).map(str::to_lowercase).collect()
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .take(MAX_WORDS)
+        .filter(capital)
+        .map(str::to_lowercase)
+        .collect()
 }
 
 fn is_nothing(text: &str) -> bool {
@@ -78,7 +103,8 @@ fn is_nothing(text: &str) -> bool {
 }
 
 fn words(text: &str) -> BTreeSet<String> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
+    words.take(MAX_WORDS).map(str::to_lowercase).collect()
 }
 
 pub(super) fn one_line(text: &str) -> String {
@@ -88,6 +114,10 @@ pub(super) fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn same(a: &str, b: &str) -> bool {
+        Wording::of(a).is_same(&Wording::of(b))
+    }
 
     #[test]
     fn a_figure_a_name_or_a_negation_makes_another_assumption() {

@@ -12,9 +12,10 @@ use super::budget::{self, InputBound};
 use super::hedge::{self, OVERTAKEN};
 pub use super::message::Ask;
 use super::message::{Answer, Repair, input_bound, messages, schema_name, text_of};
+pub use super::output::{OUT_OF_BUDGET, THOUGHT_AWAY, Typed, Unbought};
 use super::{Committee, Failure};
 use crate::config::RoleModel;
-use crate::domain::{BilledTokens, Obtained, Role};
+use crate::domain::{BilledTokens, Obtained};
 use crate::journal::{Call, CallResult, CallSent, CallSettled, CallStop, Retryable, RunContext, views};
 use crate::llm::{self, ChatReply, ChatRequest, Schema, structured};
 
@@ -23,86 +24,6 @@ const FIRST_SHARE: f64 = 2.0 / 3.0;
 
 /// An attempt that would get less time than this is not made.
 const LEAST_TIME: Duration = Duration::from_millis(200);
-
-pub const OUT_OF_BUDGET: &str = "out of budget";
-
-/// The model used its whole output limit up for thinking and wrote nothing.
-pub const THOUGHT_AWAY: &str = "thought its limit away";
-
-/// A typed output.
-#[derive(Debug, Clone)]
-pub struct Typed<T> {
-    pub value: T,
-    pub obtained: Obtained,
-    pub truncated: bool,
-    pub notes: Vec<String>,
-    /// Output tokens of the call that gave it.
-    pub tokens: u64,
-}
-
-impl<T> Typed<T> {
-    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Typed<U> {
-        let Self { value, obtained, truncated, notes, tokens } = self;
-        Typed { value: f(value), obtained, truncated, notes, tokens }
-    }
-}
-
-/// Why there is no output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unbought {
-    /// Short and bounded, such as "timed out".
-    pub cause: String,
-    pub detail: String,
-    /// It was the run's own time that ended the call, not the call's.
-    pub by_deadline: bool,
-    /// The cap has no room for another attempt: it is not the model's last word.
-    pub starved: bool,
-}
-
-impl Unbought {
-    fn new(cause: &str, detail: impl Into<String>) -> Self {
-        Self { cause: cause.to_owned(), detail: detail.into(), by_deadline: false, starved: false }
-    }
-
-    /// Whether the master may be done without: it answered, though not usably, or declined this one request, or was not
-    /// asked again for want of money. A provider in trouble is another matter: then the run fails (SPEC 1.3).
-    pub fn leaves_hope(&self) -> bool {
-        self.starved
-            || matches!(
-                self.cause.as_str(),
-                "malformed output"
-                    | THOUGHT_AWAY
-                    | "cut off"
-                    | "empty output"
-                    | "refused"
-                    | "request rejected"
-                    | "request does not fit the model"
-            )
-    }
-
-    /// The model answered as it was asked to, and there is nothing in it.
-    pub fn unusable(detail: &str) -> Self {
-        Self::new("malformed output", detail)
-    }
-
-    fn no_money(detail: impl Into<String>) -> Self {
-        Self { starved: true, ..Self::new(OUT_OF_BUDGET, detail) }
-    }
-
-    fn empty() -> Self {
-        Self::new("empty output", "the model wrote nothing")
-    }
-
-    fn thought_away(role: Role, limit: u32) -> Self {
-        let detail =
-            format!("the model spent all {limit} tokens thinking: raise maxTokens of {role}, or lower its effort");
-        Self::new(THOUGHT_AWAY, detail)
-    }
-
-    fn no_time() -> Self {
-        Self { by_deadline: true, ..Self::new("timed out", "no time was left for the call") }
-    }
-}
 
 /// Buys a JSON value of type `T`: checked against its schema, extracted defensively, repaired by one further call.
 ///
@@ -114,7 +35,7 @@ pub async fn buy_json<T>(
     ask: Ask<'_>,
 ) -> Result<Result<Typed<T>, Unbought>, Failure>
 where
-    T: DeserializeOwned + JsonSchema,
+    T: DeserializeOwned + JsonSchema + Send,
 {
     buy_checked(run, house, ask, |_: &T| vec![]).await
 }
@@ -125,25 +46,29 @@ pub async fn buy_checked<T>(
     run: &RunContext,
     house: &Committee,
     ask: Ask<'_>,
-    check: impl Fn(&T) -> Vec<structured::Problem>,
+    check: impl Fn(&T) -> Vec<structured::Problem> + Sync,
 ) -> Result<Result<Typed<T>, Unbought>, Failure>
 where
-    T: DeserializeOwned + JsonSchema,
+    T: DeserializeOwned + JsonSchema + Send,
 {
     let schema = schemars::schema_for!(T).to_value();
     let first = match buy(run, house, &ask, Some(&schema), None).await? {
         Ok(answer) => answer,
         Err(unbought) => return Ok(Err(unbought)),
     };
-    let parsed = if first.is_blank() {
-        Err(vec![structured::Problem { pointer: String::new(), detail: "the answer is empty".into() }])
-    } else {
-        structured::parse::<T>(&first.text, &schema)
+    let read = || {
+        let parsed = if first.is_blank() {
+            Err(vec![structured::Problem { pointer: String::new(), detail: "the answer is empty".into() }])
+        } else {
+            structured::parse::<T>(&first.text, &schema)
+        };
+        let problems = match &parsed {
+            Ok(parsed) => check(&parsed.value),
+            Err(problems) => problems.clone(),
+        };
+        (parsed, problems)
     };
-    let problems = match &parsed {
-        Ok(parsed) => check(&parsed.value),
-        Err(problems) => problems.clone(),
-    };
+    let (parsed, problems) = run.compute(&format!("reading {}", ask.step), read).await?;
     if problems.is_empty()
         && let Ok(parsed) = parsed
     {
@@ -152,10 +77,12 @@ where
         return Ok(Ok(Typed { value: parsed.value, obtained, truncated, notes: parsed.notes, tokens: first.tokens }));
     }
     let second = buy(run, house, &ask, Some(&schema), Some((&first, &problems))).await?;
-    let repaired = second.ok().and_then(|answer| {
+    let read = || {
+        let answer = second.ok()?;
         let parsed = structured::parse::<T>(&answer.text, &schema).ok()?;
         Some((parsed, answer.stop == CallStop::MaxTokens, answer.tokens))
-    });
+    };
+    let repaired = run.compute(&format!("reading {}/repair", ask.step), read).await?;
     match (repaired, parsed) {
         (Some((value, truncated, tokens)), _) => Ok(Ok(Typed {
             value: value.value,
@@ -193,7 +120,7 @@ pub async fn buy_once<T>(
     wanted: &Value,
 ) -> Result<Result<(T, bool), Unbought>, Failure>
 where
-    T: DeserializeOwned + JsonSchema,
+    T: DeserializeOwned + JsonSchema + Send,
 {
     let Some(model) = house.role(ask.role) else {
         return Ok(Err(Unbought::new("not configured", format!("no model is configured for {}", ask.role))));
@@ -220,7 +147,8 @@ where
     }
     let schema = schemars::schema_for!(T).to_value();
     let cut = answer.stop == CallStop::MaxTokens;
-    let parsed = structured::parse::<T>(&answer.text, &schema);
+    let read = || structured::parse::<T>(&answer.text, &schema);
+    let parsed = run.compute(&format!("reading {}", ask.step), read).await?;
     Ok(match parsed {
         Ok(parsed) => {
             // A fence around it is the one thing that needs no mending.

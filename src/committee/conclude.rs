@@ -24,9 +24,14 @@ pub async fn reply(
     gated: &Gated,
 ) -> Result<Reply, Failure> {
     let ending = End { run, house, case, deliberation };
-    let events = run.events();
-    let reply = ending.render(&events, gated)?;
-    let violations = ending.violations(&reply, &events, run.verify().await?, gated);
+    let chain = run.verify().await?;
+    let render = || {
+        let events = run.events();
+        let reply = ending.render(&events, gated)?;
+        let violations = ending.violations(&reply, &events, chain, gated);
+        Ok::<_, Failure>((reply, violations))
+    };
+    let (reply, violations) = run.compute("rendering the reply", render).await??;
     if violations.is_empty() {
         return Ok(reply);
     }
@@ -41,7 +46,7 @@ pub async fn reply(
 /// # Errors
 /// When the database refuses.
 pub async fn upright(desk: &Desk<'_>, synthesized: Synthesized) -> Result<Synthesized, Failure> {
-    let broken = broken_by(desk, &synthesized);
+    let broken = desk.run.compute("checking the synthesis", || broken_by(desk, &synthesized)).await?;
     if broken.is_empty() {
         return Ok(synthesized);
     }
@@ -50,7 +55,7 @@ pub async fn upright(desk: &Desk<'_>, synthesized: Synthesized) -> Result<Synthe
     let stand_in = if synthesized.draft.is_some() { stand_in::of(desk, &why).await? } else { None };
     let mut instead = match stand_in {
         Some(mut stand_in) => {
-            synthesize::clean(desk, &mut stand_in);
+            desk.run.compute("cleaning the best report", || synthesize::clean(desk, &mut stand_in)).await?;
             stand_in
         }
         None => Synthesized { question: question::by_rule(desk), corrections: vec![], ..synthesized.clone() },

@@ -56,7 +56,7 @@ pub async fn consult<T>(
     asked: Consultation<'_>,
 ) -> Result<Result<Told<T>, Untold>, Failure>
 where
-    T: DeserializeOwned + JsonSchema,
+    T: DeserializeOwned + JsonSchema + Send,
 {
     let Consultation { step, role, prompt, appendix, question, schema, max_tokens, until } = asked;
     let mut random = ChaCha12Rng::seed_from_u64(run.accepted().seed);

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::budget::{self, InputBound};
 use super::call::{Ask, Typed, Unbought, buy_json, buy_text};
 use super::case::{Case, Inherited};
+use super::clean::clean;
 use super::contested::{self, Claim, Open};
 use super::evidence::Evidence;
 use super::hedge::{Hedge, Missing};
@@ -94,8 +95,9 @@ pub async fn rounds(run: &RunContext, house: &Committee, case: &Case, plan: &Pla
     let first = latest.clone();
     let mut judgement = judge(&table, &Answers { first: None, latest: &latest }, 1).await?;
     for round in 2..=plan.rounds {
-        let heard = Heard { latest: &latest, claims: &contested::claims(&judgement, &latest) };
-        let open = contested::open(&judgement, &latest, &trimmed.agents);
+        let find = || (contested::claims(&judgement, &latest), contested::open(&judgement, &latest, &trimmed.agents));
+        let (claims, open) = run.compute("finding what is contested", find).await?;
+        let heard = Heard { latest: &latest, claims: &claims };
         let Some(open) = table.begin(round, open, &heard, &judgement).await? else { break };
         for (agent, outcome) in table.later_round(round, &open, &heard).await? {
             // A later round only replaces what it improves on: a failure leaves the earlier report standing.
@@ -209,12 +211,21 @@ pub fn is_report(call: &str, agent: Agent) -> bool {
 }
 
 async fn judge(table: &Table<'_>, answers: &Answers<'_>, round: u8) -> Result<Judgement, Failure> {
-    let Table { run, house, case, plan, trimmed, .. } = *table;
-    if let Some(Event::Scored(scored)) = run.recall(&scored_key(round)) {
+    if let Some(Event::Scored(scored)) = table.run.recall(&scored_key(round)) {
         return Ok(scored.judgement);
     }
-    // A report that was taken over is as good as one of the model that has the role now.
+    let score = || judgement(table, answers);
+    let judgement = table.run.compute(&format!("scoring round {round}"), score).await?;
+    match table.run.record(Event::Scored(Box::new(Scored { round, judgement }))).await? {
+        Event::Scored(scored) => Ok(scored.judgement),
+        _ => Err(Failure::internal("the journal has something else in the place of the scores")),
+    }
+}
+
+fn judgement(table: &Table<'_>, answers: &Answers<'_>) -> Judgement {
+    let Table { run, house, case, plan, trimmed, .. } = *table;
     let panel = &trimmed.agents;
+    // A report that was taken over is as good as one of the model that has the role now.
     let mut families: BTreeMap<Agent, String> = panel
         .iter()
         .filter_map(|agent| Some((*agent, scoring::family(&house.role(Role::Agent(*agent))?.shown()))))
@@ -230,11 +241,7 @@ async fn judge(table: &Table<'_>, answers: &Answers<'_>, round: u8) -> Result<Ju
         cross_checks: &evidence.cross_checks,
         resolutions: &evidence.resolutions,
     };
-    let judgement = scoring::judge(&panel, &scoring::Policy::from(&house.policy));
-    match run.record(Event::Scored(Box::new(Scored { round, judgement }))).await? {
-        Event::Scored(scored) => Ok(scored.judgement),
-        _ => Err(Failure::internal("the journal has something else in the place of the scores")),
-    }
+    scoring::judge(&panel, &scoring::Policy::from(&house.policy))
 }
 
 /// `None` for an agent that failed.
@@ -451,10 +458,12 @@ impl Table<'_> {
         let Some(model) = self.house.role(role) else {
             return Err(Failure::internal("an agent without a model is on the panel"));
         };
+        let render = || self.prompt(agent, model);
+        let prompt = self.run.compute(&format!("asking r{round}/{agent}"), render).await??;
         let ask = Ask {
             step: format!("r{round}/{agent}"),
             role,
-            prompt: self.prompt(agent, model)?,
+            prompt,
             images: self.images(agent),
             model_texts: vec![],
             max_tokens: self.may_write(agent, share),
@@ -464,10 +473,15 @@ impl Table<'_> {
         };
         let bought = match model.output {
             OutputForm::Json => buy_json::<AgentReport>(self.run, self.house, ask).await?,
-            OutputForm::Text => buy_text(self.run, self.house, ask).await?.map(|typed| {
-                let report = scoring::report_from_text(agent.as_str(), &self.case.full_text(), &unquoted(&typed.value));
-                Typed { obtained: Obtained::Text, ..typed.map(|_| report) }
-            }),
+            OutputForm::Text => match buy_text(self.run, self.house, ask).await? {
+                Ok(typed) => {
+                    let message = self.case.full_text();
+                    let read = || scoring::report_from_text(agent.as_str(), &message, &unquoted(&typed.value));
+                    let report = self.run.compute(&format!("reading r{round}/{agent}"), read).await?;
+                    Ok(Typed { obtained: Obtained::Text, ..typed.map(|_| report) })
+                }
+                Err(unbought) => Err(unbought),
+            },
         };
         let outcome = match bought {
             Ok(Typed { value, obtained, truncated, notes, tokens }) => {
@@ -498,7 +512,7 @@ impl Table<'_> {
         let ask = Ask {
             step: format!("r{round}/resolve/{agent}"),
             role,
-            prompt: self.resolve_prompt(model, &held)?,
+            prompt: self.run.compute("rendering contested claims", || self.resolve_prompt(model, &held)).await??,
             images: &[],
             model_texts: vec![],
             max_tokens: model.max_tokens,
@@ -507,7 +521,10 @@ impl Table<'_> {
             hedge: Hedge::Never,
         };
         let (outcome, resolved) = match buy_json::<Decisions>(self.run, self.house, ask).await? {
-            Ok(typed) => self.resolved(agent, report, heard, &held, &typed),
+            Ok(typed) => {
+                let settle = || self.resolved(agent, report, heard, &held, &typed);
+                self.run.compute(&format!("settling r{round}/{agent}"), settle).await?
+            }
             Err(unbought) => (failed(unbought), None),
         };
         finished(self.run, AgentFinished { round, agent, outcome, reused_from: None, resolved }).await
@@ -567,20 +584,4 @@ impl Table<'_> {
 fn failed(unbought: Unbought) -> AgentOutcome {
     let Unbought { cause, detail, by_deadline, .. } = unbought;
     AgentOutcome::Failed { cause, detail, by_deadline }
-}
-
-/// A report in the service's terms: confidence capped, unit ids short, unique and without the signs that qualify them.
-fn clean(mut report: AgentReport, ceiling: f64) -> AgentReport {
-    report.self_confidence =
-        if report.self_confidence.is_finite() { report.self_confidence.clamp(0.0, ceiling) } else { 0.0 };
-    let mut seen = std::collections::BTreeSet::new();
-    for (i, unit) in report.units.iter_mut().enumerate() {
-        let bare = unit.id.rsplit(':').next().unwrap_or("");
-        let id: String = bare.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(16).collect();
-        unit.id = if id.is_empty() || seen.contains(&id) { format!("u{}", i + 1) } else { id };
-        while !seen.insert(unit.id.clone()) {
-            unit.id.push('x');
-        }
-    }
-    report
 }

@@ -73,36 +73,43 @@ pub async fn of_synthesis(
     main: &str,
     corrections: &mut Vec<String>,
 ) -> Result<Option<Estimate>, Failure> {
-    let steps = plan_steps(main).len();
     if given.plan_steps.is_empty() {
         return of_text(desk, main, corrections).await;
     }
-    if steps == 0 || steps == given.plan_steps.len() {
+    let steps = plan_of(desk, main).await?;
+    let count = steps.len();
+    if count == 0 || count == given.plan_steps.len() {
         return Ok(Some(estimate(&given, corrections)));
     }
-    let why = format!("the plan has {steps} steps and the figures {}: they were asked for", given.plan_steps.len());
+    let why = format!("the plan has {count} steps and the figures {}: they were asked for", given.plan_steps.len());
     corrections.push(why);
-    asked_for(desk, main, Some(given), corrections).await
+    asked_for(desk, steps, Some(given), corrections).await
 }
 
 /// The estimate of a Markdown text: asked for when it has a plan, by rule when no model gives figures.
 pub async fn of_text(desk: &Desk<'_>, main: &str, corrections: &mut Vec<String>) -> Result<Option<Estimate>, Failure> {
-    if plan_steps(main).is_empty() {
+    let steps = plan_of(desk, main).await?;
+    if steps.is_empty() {
         return Ok(None);
     }
     corrections.push("the answer has a plan and no figures: they were asked for".into());
-    asked_for(desk, main, None, corrections).await
+    asked_for(desk, steps, None, corrections).await
 }
 
-/// Asks for a figure for every step of the plan in a text. Where none comes, those that were given for other steps do, and
+/// The steps of the plan in a text, off the async workers.
+async fn plan_of(desk: &Desk<'_>, main: &str) -> Result<Vec<String>, Failure> {
+    Ok(desk.run.compute("finding the plan's steps", || plan_steps(main)).await?)
+}
+
+/// Asks for a figure for every step of a plan. Where none comes, those that were given for other steps do, and
 /// for what they leave out a rule.
 async fn asked_for(
     desk: &Desk<'_>,
-    main: &str,
+    mut steps: Vec<String>,
     given: Option<EstimateOut>,
     corrections: &mut Vec<String>,
 ) -> Result<Option<Estimate>, Failure> {
-    let steps: Vec<String> = plan_steps(main).into_iter().take(MOST_STEPS).collect();
+    steps.truncate(MOST_STEPS);
     let mut values = desk.case.values(Some(desk.plan.task_type.as_str()), &[]);
     set(&mut values, "steps", json!(steps));
     let mut ask = desk.ask("estimate", values, vec![])?;

@@ -19,7 +19,7 @@ pub async fn ask_only(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
         return Ok(*synthesized);
     }
     let form = desk.house.role(Role::Master).map_or(OutputForm::Json, |master| master.output);
-    let (values, texts) = desk.values();
+    let (values, texts) = desk.run.compute("asking for the question", || desk.values()).await?;
     let mut ask = desk.ask("question", values, texts)?;
     ask.answer_tokens = Some(500);
     desk.run.hold(crate::domain::Usd::ZERO);
@@ -36,7 +36,10 @@ pub async fn ask_only(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
         }),
     };
     let (question, obtained) = match bought {
-        Ok(typed) => (question_of(desk, &typed.value), typed.obtained.as_str().to_owned()),
+        Ok(typed) => {
+            let read = || question_of(desk, &typed.value);
+            (desk.run.compute("reading the question", read).await?, typed.obtained.as_str().to_owned())
+        }
         Err(unbought) if unbought.leaves_hope() => (None, unbought.cause),
         Err(unbought) => return Err(Failure::master("question", &unbought)),
     };

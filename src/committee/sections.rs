@@ -125,7 +125,7 @@ fn lines<'a>(markdown: &'a str, outline: &'a Outline) -> Vec<Line<'a>> {
     for whole in markdown.split_inclusive('\n') {
         let text = whole.trim_end_matches(['\n', '\r']);
         let code = outline.in_block(at + (text.len() - text.trim_start().len()));
-        let heading = outline.headings.iter().find(|h| (at..at + whole.len()).contains(&h.range.start));
+        let heading = outline.heading_in(&(at..at + whole.len()));
         lines.push(Line { text, code, heading, at });
         at += whole.len();
     }
@@ -138,7 +138,7 @@ fn without_own_sections(markdown: &str, asked: &[Own], told: &mut Vec<String>) -
     let mut kept: Vec<&str> = vec![];
     let mut i = 0;
     while let Some(line) = lines.get(i) {
-        let Some((own, name, end)) = own_section(&lines, i) else {
+        let Some(Opening { own, name, end }) = own_section(&lines, i) else {
             kept.push(line.text);
             i += 1;
             continue;
@@ -155,7 +155,7 @@ fn without_own_sections(markdown: &str, asked: &[Own], told: &mut Vec<String>) -
         if kept.last().is_some_and(|last| !last.trim().is_empty()) {
             kept.push("");
         }
-        i = end.max(i + 1);
+        i = end_of(&lines, i, own, end).max(i + 1);
     }
     kept.join("\n").trim().to_owned()
 }
@@ -174,17 +174,35 @@ fn without_totals(markdown: &str, told: &mut Vec<String>) -> String {
     kept.join("\n").trim().to_owned()
 }
 
-/// The section of the service's own that begins with a line, its name there, and the line at which it is over.
-fn own_section<'a>(lines: &[Line<'a>], i: usize) -> Option<(Own, &'a str, usize)> {
+/// The beginning of a section of the service's own.
+#[derive(Clone, Copy)]
+struct Opening<'a> {
+    own: Own,
+    name: &'a str,
+    end: End<'a>,
+}
+
+/// By what a section ends.
+#[derive(Clone, Copy)]
+enum End<'a> {
+    /// It is the line alone.
+    Line,
+    Section(&'a Heading),
+    Block,
+    Bullets,
+}
+
+/// The section of the service's own that begins with a line, and its name there.
+fn own_section<'a>(lines: &[Line<'a>], i: usize) -> Option<Opening<'a>> {
     let line = lines.get(i)?;
     if let Some(heading) = line.heading {
         if let Some(own) = own_heading(&heading.text) {
-            return Some((own, heading.text.as_str(), end_of_section(lines, i, own, heading)));
+            return Some(Opening { own, name: heading.text.as_str(), end: End::Section(heading) });
         }
         // "## Confidence: 0.8" is a heading and a line in one.
         let (own, _, said) = own_label(&heading.text)?;
         let stated = own == Own::Tldr || (own == Own::Confidence && is_degree(said));
-        return stated.then_some((own, heading.text.as_str(), i + 1));
+        return stated.then_some(Opening { own, name: heading.text.as_str(), end: End::Line });
     }
     if line.code {
         return None;
@@ -195,10 +213,20 @@ fn own_section<'a>(lines: &[Line<'a>], i: usize) -> Option<(Own, &'a str, usize)
         // In the middle of a paragraph it is a word of a sentence.
         let begins = i.checked_sub(1).and_then(|before| lines.get(before));
         let begins = begins.is_none_or(|before| before.text.trim().is_empty() || before.heading.is_some());
-        return (begins || bold || name.contains(':')).then(|| (own, name, end_of_block(lines, i + 1, own)));
+        return (begins || bold || name.contains(':')).then_some(Opening { own, name, end: End::Block });
     }
     let stated = bold || own == Own::Tldr || (own == Own::Confidence && is_degree(said));
-    stated.then(|| (own, name, end_of_bullets(lines, i + 1)))
+    stated.then_some(Opening { own, name, end: End::Bullets })
+}
+
+/// The line at which a section is over that begins with a line.
+fn end_of(lines: &[Line<'_>], i: usize, own: Own, end: End<'_>) -> usize {
+    match end {
+        End::Line => i + 1,
+        End::Section(heading) => end_of_section(lines, i, own, heading),
+        End::Block => end_of_block(lines, i + 1, own),
+        End::Bullets => end_of_bullets(lines, i + 1),
+    }
 }
 
 /// The section that a heading opens, if it is one of the service's own.
@@ -235,13 +263,15 @@ fn is_degree(said: &str) -> bool {
 /// Where a section under a real heading is over: at the next heading that is not below it; a short section without one
 /// is over where its first block is.
 fn end_of_section(lines: &[Line<'_>], i: usize, own: Own, heading: &Heading) -> usize {
-    let first = (i + 1..lines.len()).find(|n| lines.get(*n).is_some_and(|l| l.at >= heading.range.end));
-    let first = first.unwrap_or(lines.len());
+    let first = lines.partition_point(|line| line.at < heading.range.end).max(i + 1);
     let brief = matches!(own, Own::Tldr | Own::Confidence);
     let next = lines.iter().enumerate().skip(first).find(|(_, line)| {
         line.heading.is_some_and(|next| brief || next.level <= heading.level || own_heading(&next.text).is_some())
     });
-    let written = |end: usize| lines.iter().take(end).skip(first).filter(|l| !l.text.trim().is_empty()).count();
+    let written = |end: usize| {
+        let section = lines.get(first..end).unwrap_or_default();
+        section.iter().filter(|line| !line.text.trim().is_empty()).take(SHORT_SECTION + 1).count()
+    };
     match next {
         Some((next, _)) if !brief || written(next) <= SHORT_SECTION => next,
         None if matches!(own, Own::Estimate | Own::Acceptance | Own::Audit) => lines.len(),

@@ -24,14 +24,18 @@ pub async fn of(desk: &Desk<'_>, unbought: &Unbought) -> Result<Option<Synthesiz
     let Some((agent, report, ..)) = valid else { return Ok(None) };
     let mut corrections =
         vec![format!("{WHY} ({}: {}): the answer is the {agent}'s own report", unbought.cause, unbought.detail)];
-    let barred = desk.discarded().joined(desk.unjustified(&desk.without_reason(&[])));
-    let main = sections::main_answer(&text_of(report), &desk.case.question.message, &barred, &mut corrections);
+    let read = || {
+        let barred = desk.discarded().joined(desk.unjustified(&desk.without_reason(&[])));
+        sections::main_answer(&text_of(report), &desk.case.question.message, &barred, &mut corrections)
+    };
+    let main = desk.run.compute("reading the best report", read).await?;
     if main.trim().is_empty() {
         return Ok(None);
     }
     let estimate = estimate::of_text(desk, &main, &mut corrections).await?;
     let own: Vec<(Agent, &AgentReport)> = vec![(*agent, *report)];
-    let (assumptions, assumptions_left_out) = assumptions::ledger(&assumptions::of_reports(&own), &own, desk.case);
+    let collect = || assumptions::ledger(&assumptions::of_reports(&own), &own, desk.case);
+    let (assumptions, assumptions_left_out) = desk.run.compute("collecting assumptions", collect).await?;
     let draft = Draft {
         task_type: desk.plan.task_type,
         tldr: vec![sections::first_sentence(&main)],

@@ -101,16 +101,18 @@ pub fn plan_steps(markdown: &str) -> Vec<String> {
         ordered_plan || headed_plan
     };
     let lists = lists(markdown);
-    // What stands inside a step is part of it.
-    let inside = |list: &List| {
-        std::iter::successors(list.parent.and_then(|i| lists.get(i)), |l| l.parent.and_then(|i| lists.get(i))).any(plan)
-    };
-    let listed: Vec<String> = lists
-        .iter()
-        .filter(|list| plan(list) && !inside(list))
-        .flat_map(|list| &list.items)
-        .map(|item| label(&item.text))
-        .collect();
+    let mut listed: Vec<String> = vec![];
+    // Of each list, whether it or one around it is a plan. A list stands behind the one around it.
+    let mut in_plan: Vec<bool> = Vec::with_capacity(lists.len());
+    for list in &lists {
+        // What stands inside a step is part of it.
+        let inside = list.parent.and_then(|parent| in_plan.get(parent)).is_some_and(|known| *known);
+        let is_plan = !inside && plan(list);
+        if is_plan {
+            listed.extend(list.items.iter().map(|item| label(&item.text)));
+        }
+        in_plan.push(inside || is_plan);
+    }
     if !listed.is_empty() {
         return listed;
     }
@@ -147,11 +149,15 @@ fn numbers_on_lines(markdown: &str) -> Cow<'_, str> {
     if breaks.is_empty() {
         return Cow::Borrowed(markdown);
     }
-    let mut text = markdown.to_owned();
-    for (number, start) in breaks.into_iter().enumerate().rev() {
+    let mut text = String::with_capacity(markdown.len() + breaks.len() + 1);
+    let mut written = 0;
+    for (number, start) in breaks.into_iter().enumerate() {
+        text.push_str(markdown.get(written..start).unwrap_or(""));
         // A list begins after a blank line, and its items need none.
-        text.insert_str(start, if number == 0 { "\n\n" } else { "\n" });
+        text.push_str(if number == 0 { "\n\n" } else { "\n" });
+        written = start;
     }
+    text.push_str(markdown.get(written..).unwrap_or(""));
     Cow::Owned(text)
 }
 
@@ -220,6 +226,8 @@ struct Item {
 /// rows. Ordered lists that other blocks interrupt (a code block between two steps) are one list.
 fn lists(markdown: &str) -> Vec<List> {
     let mut lists: Vec<List> = vec![];
+    // The last list that stands in no other one.
+    let mut outermost: Option<usize> = None;
     // The lists that are open, the innermost last.
     let mut open: Vec<usize> = vec![];
     let mut heading: Option<String> = None;
@@ -250,17 +258,21 @@ fn lists(markdown: &str) -> Vec<List> {
                     parent,
                     items: vec![],
                 };
-                let before = lists.iter().rposition(|l| l.parent.is_none()).filter(|_| open.is_empty());
+                let before = outermost.filter(|_| open.is_empty());
                 let continued = before.filter(|at| {
                     let next = lists.get(*at).filter(|l| l.ordered).map(|l| l.items.len() as u64 + 1);
                     start.is_some_and(|n| n > 1 && Some(n) == next)
                 });
                 if continued.is_none() {
+                    if open.is_empty() {
+                        outermost = Some(lists.len());
+                    }
                     lists.push(list(open.last().copied()));
                 }
                 open.push(continued.unwrap_or(lists.len().saturating_sub(1)));
             }
             Event::Start(Tag::Table(_)) if plan_level.is_some() => {
+                outermost = Some(lists.len());
                 lists.push(List { ordered: true, under_plan_heading: true, parent: None, items: vec![] });
                 open.push(lists.len() - 1);
             }

@@ -15,13 +15,18 @@ use super::prompts::unquoted;
 use super::steps::plan_steps;
 use super::{Failure, conclude, confidence, estimate, question, sections, stand_in};
 use crate::config::OutputForm;
-use crate::domain::{Agent, AgentReport, AssumptionKind, Mode, Role, Status, Tag, TaskType, TimeUnit};
+use crate::domain::{
+    Agent, AgentReport, AssumptionKind, Clarification, Estimate, Mode, Role, Status, Tag, TaskType, TimeUnit,
+};
 use crate::journal::{DisagreementNote, Draft, Event, Justification, Synthesized};
 use crate::llm::structured::Problem;
 use crate::scoring;
 
 /// About how long the main answer of `ask` may be, in words.
 const ASK_WORDS: u32 = 250;
+
+/// Entries of each list of a synthesis; no sound one has so many.
+const MAX_ENTRIES: usize = 100;
 
 /// The final synthesis as the master writes it: exactly these three keys.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -108,7 +113,7 @@ pub async fn write(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
         OutputForm::Json => write_json(desk).await?,
         OutputForm::Text => write_text(desk).await?,
     };
-    clean(desk, &mut synthesized);
+    desk.run.compute("cleaning the synthesis", || clean(desk, &mut synthesized)).await?;
     let synthesized = conclude::upright(desk, synthesized).await?;
     match desk.run.record(Event::Synthesized(Box::new(synthesized))).await? {
         Event::Synthesized(synthesized) => Ok(*synthesized),
@@ -129,7 +134,7 @@ pub(super) fn clean(desk: &Desk<'_>, synthesized: &mut Synthesized) {
 }
 
 async fn write_json(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
-    let (mut values, texts) = desk.values();
+    let (mut values, texts) = desk.run.compute("asking for the synthesis", || desk.values()).await?;
     let max_words = if desk.case.question.mode == Mode::Ask { Some(ASK_WORDS) } else { None };
     set(&mut values, "max_words", json!(max_words));
     let ask = desk.ask("synthesis", values, texts)?;
@@ -161,8 +166,11 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     };
     let reports: Vec<(Agent, &AgentReport)> = desk.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
     let mut corrections = vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
-    let text = unquoted(&typed.value);
-    let main = sections::main_answer(&text, &desk.case.question.message, &desk.discarded(), &mut corrections);
+    let read = || {
+        let text = unquoted(&typed.value);
+        sections::main_answer(&text, &desk.case.question.message, &desk.discarded(), &mut corrections)
+    };
+    let main = desk.run.compute("reading the main answer", read).await?;
     if main.trim().is_empty() {
         return instead(desk, &Unbought::unusable("the main answer is empty")).await;
     }
@@ -197,19 +205,25 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
 }
 
 async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synthesized, Failure> {
-    let FinalSynthesis { reply_markdown, meta, audit } = typed.value;
+    let FinalSynthesis { reply_markdown, mut meta, mut audit } = typed.value;
+    for list in [&mut meta.tldr, &mut meta.acceptance_tests, &mut meta.plan_assumptions, &mut meta.plan_risks] {
+        list.truncate(MAX_ENTRIES);
+    }
+    meta.assumptions.truncate(MAX_ENTRIES);
+    audit.units_used.truncate(MAX_ENTRIES);
+    audit.disagreements.truncate(MAX_ENTRIES);
+    audit.quarantine_justifications.truncate(MAX_ENTRIES);
     let mut corrections: Vec<String> = typed.notes.iter().map(|n| format!("the synthesis's JSON: {n}")).collect();
-    let justifications = justifications_of(desk, &audit);
-    let barred = desk.discarded().joined(desk.unjustified(&desk.without_reason(&justifications)));
-    let main = sections::main_answer(&reply_markdown, &desk.case.question.message, &barred, &mut corrections);
+    let read = || {
+        let justifications = justifications_of(desk, &audit);
+        let barred = desk.discarded().joined(desk.unjustified(&desk.without_reason(&justifications)));
+        let main = sections::main_answer(&reply_markdown, &desk.case.question.message, &barred, &mut corrections);
+        (justifications, main)
+    };
+    let (justifications, main) = desk.run.compute("reading the main answer", read).await?;
     if main.trim().is_empty() {
         return instead(desk, &Unbought::unusable("the main answer is empty")).await;
     }
-    let reports: Vec<(Agent, &AgentReport)> = desk.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
-    let stated: Vec<(String, AssumptionKind)> = meta.assumptions.iter().map(|a| (a.text.clone(), a.kind)).collect();
-    let mut cited = audit.units_used.clone();
-    cited.extend(desk.units_named(&[&main]));
-    let units_used = known_units(desk, &cited, &justifications, &mut corrections);
     let given = EstimateOut {
         plan_unit: meta.plan_unit,
         plan_steps: meta.plan_steps.clone(),
@@ -218,53 +232,75 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
         plan_confidence: meta.plan_confidence,
     };
     let estimate = estimate::of_synthesis(desk, given, &main, &mut corrections).await?;
-    let tldr: Vec<String> =
-        meta.tldr.iter().map(|l| sections::plain_line(l)).filter(|l| !l.is_empty()).take(3).collect();
-    let tldr = if tldr.is_empty() { vec![sections::first_sentence(&main)] } else { tldr };
-    let question = question::question_of(desk, &audit.fallback_question).unwrap_or_else(|| {
-        corrections.push("the fallback question is not one with three different options: rules made another".into());
-        question::by_rule(desk)
-    });
-    let mut disagreements: Vec<DisagreementNote> = audit
-        .disagreements
-        .iter()
-        .map(|d| DisagreementNote { topic: one_line(&d.topic), summary: one_line(&d.summary) })
-        .collect();
-    if disagreements.is_empty() {
-        disagreements = desk.detected();
-    }
-    let (assumptions, assumptions_left_out) = assumptions::ledger(&stated, &reports, desk.case);
-    let draft = Draft {
-        task_type: meta.task_type,
-        tldr,
-        main,
-        acceptance_tests: meta
-            .acceptance_tests
-            .iter()
-            .map(|t| sections::plain_line(t))
-            .filter(|t| !t.is_empty())
-            .collect(),
-        assumptions,
-        assumptions_left_out,
-        estimate,
-        units_used,
-        disagreements,
-        quarantine_justifications: justifications,
-        conflict_penalty: Some(audit.conflict_penalty),
-        coverage_bonus: Some(audit.coverage_bonus),
-        final_answer: Some(one_line(&meta.final_answer)),
-        answer_justification: Some(one_line(&audit.answer_justification)).filter(|why| !why.is_empty()),
+    let obtained = typed.obtained.as_str().into();
+    let draft = || {
+        let unjustified = answer_problem(desk, &meta.final_answer, &audit.answer_justification);
+        let parts = Parts { main, meta, audit, justifications, estimate };
+        let (draft, question) = parts.assemble(desk, &mut corrections);
+        let penalised = |detail| format!("the reply's final answer bears the largest penalty: {detail}");
+        corrections.extend(unjustified.map(penalised));
+        Synthesized { draft: Some(draft), question, obtained, corrections, broken_rules: vec![] }
     };
-    let unjustified = answer_problem(desk, &meta.final_answer, &audit.answer_justification);
-    corrections
-        .extend(unjustified.map(|detail| format!("the reply's final answer bears the largest penalty: {detail}")));
-    Ok(Synthesized {
-        draft: Some(draft),
-        question,
-        obtained: typed.obtained.as_str().into(),
-        corrections,
-        broken_rules: vec![],
-    })
+    Ok(desk.run.compute("completing the draft", draft).await?)
+}
+
+/// What a structured synthesis consists of, once its main answer is cut and its estimate complete.
+struct Parts {
+    main: String,
+    meta: SynthesisMeta,
+    audit: SynthesisAudit,
+    justifications: Vec<Justification>,
+    estimate: Option<Estimate>,
+}
+
+impl Parts {
+    fn assemble(self, desk: &Desk<'_>, corrections: &mut Vec<String>) -> (Draft, Clarification) {
+        let Self { main, meta, audit, justifications, estimate } = self;
+        let reports: Vec<(Agent, &AgentReport)> = desk.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
+        let stated: Vec<(String, AssumptionKind)> = meta.assumptions.iter().map(|a| (a.text.clone(), a.kind)).collect();
+        let mut cited = audit.units_used.clone();
+        cited.extend(desk.units_named(&[&main]));
+        let units_used = known_units(desk, &cited, &justifications, corrections);
+        let tldr: Vec<String> =
+            meta.tldr.iter().map(|l| sections::plain_line(l)).filter(|l| !l.is_empty()).take(3).collect();
+        let tldr = if tldr.is_empty() { vec![sections::first_sentence(&main)] } else { tldr };
+        let question = question::question_of(desk, &audit.fallback_question).unwrap_or_else(|| {
+            corrections
+                .push("the fallback question is not one with three different options: rules made another".into());
+            question::by_rule(desk)
+        });
+        let mut disagreements: Vec<DisagreementNote> = audit
+            .disagreements
+            .iter()
+            .map(|d| DisagreementNote { topic: one_line(&d.topic), summary: one_line(&d.summary) })
+            .collect();
+        if disagreements.is_empty() {
+            disagreements = desk.detected();
+        }
+        let (assumptions, assumptions_left_out) = assumptions::ledger(&stated, &reports, desk.case);
+        let draft = Draft {
+            task_type: meta.task_type,
+            tldr,
+            main,
+            acceptance_tests: meta
+                .acceptance_tests
+                .iter()
+                .map(|t| sections::plain_line(t))
+                .filter(|t| !t.is_empty())
+                .collect(),
+            assumptions,
+            assumptions_left_out,
+            estimate,
+            units_used,
+            disagreements,
+            quarantine_justifications: justifications,
+            conflict_penalty: Some(audit.conflict_penalty),
+            coverage_bonus: Some(audit.coverage_bonus),
+            final_answer: Some(one_line(&meta.final_answer)),
+            answer_justification: Some(one_line(&audit.answer_justification)).filter(|why| !why.is_empty()),
+        };
+        (draft, question)
+    }
 }
 
 /// The answer that a report tags as final.

@@ -107,6 +107,7 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
             ending => ("error", Problem::ended(run, ending).body()),
         },
         Event::Claimed(_)
+        | Event::ComputeStarted(_)
         | Event::Hinted(_)
         | Event::Trimmed(_)
         | Event::CallSettled(_)

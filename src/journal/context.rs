@@ -2,92 +2,34 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::{broadcast, watch};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use super::event::{sent_key, settled_key};
 use super::observe::Observer;
+use super::resumed::{self, Deaths};
+use super::wake::Wake;
 use super::{
-    Accepted, Broken, CallResult, CallSent, CallSettled, Ending, Entry, Error, Event, Finished, Lease, Store, verify,
+    Accepted, Broken, CallResult, CallSent, CallSettled, ComputeStarted, Ending, Entry, Error, Event, Finished, Lease,
+    Store, verify,
 };
 use crate::clock::Clock;
+use crate::compute::{ComputePool, Isolation};
 use crate::domain::{BilledTokens, Ledger, Refused, RunId, Usd};
 
-/// Tells readers of a run's journal that it has new entries. A hint only: readers poll as well.
-#[derive(Debug, Clone)]
-pub struct Wake {
-    listeners: Arc<Mutex<BTreeMap<RunId, watch::Sender<()>>>>,
-    own: broadcast::Sender<RunId>,
-}
-
-impl Default for Wake {
-    fn default() -> Self {
-        Self { listeners: Arc::default(), own: broadcast::Sender::new(1024) }
-    }
-}
-
-impl Wake {
-    /// News that this process has made.
-    pub fn up(&self, run: RunId) {
-        let _ = self.own.send(run);
-        self.pass_on(run);
-    }
-
-    /// News from another process.
-    pub fn pass_on(&self, run: RunId) {
-        if let Some(sender) = self.senders().get(&run) {
-            let _ = sender.send(());
-        }
-    }
-
-    /// One run's wake-ups, from now on.
-    pub fn listen(&self, run: RunId) -> Listener {
-        let news = self.senders().entry(run).or_insert_with(|| watch::Sender::new(())).subscribe();
-        Listener { run, news, wake: self.clone() }
-    }
-
-    /// Only what this process has made: what others have to be told.
-    pub fn own(&self) -> broadcast::Receiver<RunId> {
-        self.own.subscribe()
-    }
-
-    fn senders(&self) -> MutexGuard<'_, BTreeMap<RunId, watch::Sender<()>>> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Hears of one run.
-#[derive(Debug)]
-pub struct Listener {
-    run: RunId,
-    news: watch::Receiver<()>,
-    wake: Wake,
-}
-
-impl Listener {
-    /// Returns when there was a wake-up since the last one that was heard.
-    pub async fn heard(&mut self) {
-        // The sender lives as long as its last listener.
-        let _ = self.news.changed().await;
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        let mut senders = self.wake.senders();
-        self.news = watch::Sender::new(()).subscribe();
-        if senders.get(&self.run).is_some_and(|sender| sender.receiver_count() == 0) {
-            senders.remove(&self.run);
-        }
-    }
-}
+/// How long a run waits before a piece for each process that ended in one. A kill from outside is then unlikely to hit a
+/// piece, so it is not taken for the run's fault.
+const PAUSE_PER_DEATH: Duration = Duration::from_secs(2);
 
 /// Why a run must stop where it is, without an ending of its own making.
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
-    /// Another process has the run now.
-    #[error("the run was taken over by another process")]
+    /// Another process has the run now, or this one has ended it.
+    #[error("the run was taken over by another process, or has ended")]
     Lost,
     #[error("the run is being cancelled")]
     Cancelled,
@@ -124,10 +66,17 @@ pub struct RunContext {
     accepted: Accepted,
     started: Instant,
     observer: Observer,
+    compute: ComputePool,
     state: Mutex<State>,
+    /// The writes under way. Each is a task of its own: it completes although the stage that wants it is dropped, or waits
+    /// for a CPU-heavy piece of a stage beside it.
+    writes: TaskTracker,
     /// Held while money changes and its entry is written: the journal has reservations and settlements in the order of
     /// the ledger, so each of its beginnings is within the cap, until a provider overbills.
     ordered: tokio::sync::Mutex<()>,
+    /// Held by a resumed run that is not further yet while it writes, and from the start of a piece to its end: the start is
+    /// the last entry as long as the piece runs.
+    alone: tokio::sync::Mutex<()>,
 }
 
 struct State {
@@ -135,14 +84,61 @@ struct State {
     /// The keys in the order of the journal.
     order: Vec<String>,
     ledger: Ledger,
+    /// What happened at the point where a resumed run stands; `None` in a first process, and after any progress.
+    resumed: Option<Resumed>,
+    /// Nothing is written or bought any more.
+    closed: bool,
+}
+
+/// A resumed run that is not further yet.
+struct Resumed {
+    deaths: Deaths,
+    /// Pieces that this process has started.
+    pieces: u32,
 }
 
 impl State {
     fn of(cap: Usd, entries: Vec<Entry>) -> Self {
         let ledger = ledger_of(cap, &entries);
+        let resumed = resumed::deaths(&entries).map(|deaths| Resumed { deaths, pieces: 0 });
         let order = entries.iter().map(|entry| entry.key.clone()).collect();
         let seen = entries.into_iter().map(|entry| (entry.key, entry.event)).collect();
-        Self { seen, order, ledger }
+        Self { seen, order, ledger, resumed, closed: false }
+    }
+
+    fn add(&mut self, event: &Event) {
+        let key = event.key();
+        if self.seen.insert(key.clone(), event.clone()).is_none() {
+            self.order.push(key);
+        }
+        if event.is_progress() {
+            self.resumed = None;
+        }
+    }
+
+    /// The settlements of the calls that are sent and not settled: each at its reserved maximum, since it may have been
+    /// billed.
+    fn settle_open(&mut self) -> Vec<Event> {
+        let is_open = |sent: &&CallSent| !self.seen.contains_key(&settled_key(&sent.call));
+        let sent = self.seen.values().filter_map(|event| match event {
+            Event::CallSent(sent) => Some(sent),
+            _ => None,
+        });
+        let open: Vec<CallSettled> = sent
+            .filter(is_open)
+            .map(|sent| CallSettled {
+                call: sent.call.clone(),
+                result: CallResult::InDoubt,
+                cost: sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount),
+                latency_ms: 0,
+                usage: None,
+                served: None,
+            })
+            .collect();
+        for settled in &open {
+            self.ledger.settle(&settled.call, settled.cost);
+        }
+        open.into_iter().map(Event::CallSettled).collect()
     }
 }
 
@@ -152,7 +148,13 @@ impl RunContext {
     ///
     /// # Errors
     /// [`Stop`], when the database refuses or the lease is gone.
-    pub async fn open(store: Arc<dyn Store>, lease: Lease, clock: Clock, wake: Wake) -> Result<Self, Stop> {
+    pub async fn open(
+        store: Arc<dyn Store>,
+        lease: Lease,
+        clock: Clock,
+        wake: Wake,
+        compute: ComputePool,
+    ) -> Result<Self, Stop> {
         let entries = store.entries(lease.run, 0).await?;
         let accepted = entries.iter().find_map(|entry| match &entry.event {
             Event::Accepted(accepted) => Some(Accepted::clone(accepted)),
@@ -172,10 +174,16 @@ impl RunContext {
             accepted,
             started,
             observer,
+            compute,
             state: Mutex::new(state),
+            writes: TaskTracker::new(),
             ordered: tokio::sync::Mutex::default(),
+            alone: tokio::sync::Mutex::default(),
         };
-        context.settle_open().await?;
+        let open = context.state().settle_open();
+        if !open.is_empty() {
+            context.append(open).await?;
+        }
         Ok(context)
     }
 
@@ -261,7 +269,7 @@ impl RunContext {
         if let Some(known) = self.recall(&key) {
             return Ok(known);
         }
-        self.append(std::slice::from_ref(&event)).await?;
+        self.append(vec![event.clone()]).await?;
         Ok(event)
     }
 
@@ -293,7 +301,7 @@ impl RunContext {
             if let Some(reservation) = &mut sent.reserved {
                 reservation.amount = reserved;
             }
-            if let Err(stop) = self.append(&[Event::CallSent(sent)]).await {
+            if let Err(stop) = self.append(vec![Event::CallSent(sent)]).await {
                 self.state().ledger.settle(&key, Usd::ZERO);
                 return Err(stop);
             }
@@ -310,71 +318,114 @@ impl RunContext {
         };
         let _turn = self.ordered.lock().await;
         self.state().ledger.settle(&settled.call, settled.cost);
-        self.append(&[Event::CallSettled(settled.clone())]).await?;
+        self.append(vec![Event::CallSettled(settled.clone())]).await?;
         Ok(Ok(settled))
     }
 
-    /// Writes the run's terminal state; what is still in flight is settled at its reserved maximum first.
+    /// Runs a CPU-heavy piece of work off the async workers. A resumed run that is not further yet writes down first that
+    /// it starts one: see [`RunContext::deaths`].
+    ///
+    /// # Errors
+    /// [`Stop`], when the database refuses, the lease is gone or the run has ended.
+    pub async fn compute<T>(&self, piece: &str, work: impl FnOnce() -> T + Send) -> Result<T, Stop> {
+        if self.state().closed {
+            return Err(Stop::Lost);
+        }
+        let _announced = self.announce(piece).await?;
+        Ok(self.compute.run(work).await)
+    }
+
+    async fn announce(
+        &self,
+        piece: &str,
+    ) -> Result<Option<(Option<Isolation>, tokio::sync::MutexGuard<'_, ()>)>, Stop> {
+        let deaths = self.state().resumed.as_ref().map(|resumed| resumed.deaths.count);
+        let isolation = match deaths {
+            None => return Ok(None),
+            Some(0) => None,
+            Some(deaths) => {
+                tokio::time::sleep(PAUSE_PER_DEATH * deaths).await;
+                // Of two suspected runs, only the one at fault is in a piece when the process ends.
+                Some(self.compute.isolated().await)
+            }
+        };
+        let alone = self.alone.lock().await;
+        let Some(number) = self.state().resumed.as_mut().map(|resumed| {
+            resumed.pieces += 1;
+            resumed.pieces
+        }) else {
+            return Ok(None);
+        };
+        let piece = piece.to_owned();
+        self.write(vec![Event::ComputeStarted(ComputeStarted { epoch: self.lease.epoch, number, piece })]).await?;
+        Ok(Some((isolation, alone)))
+    }
+
+    /// The processes in a row, up to this one, that ended at the point where the run stands, the later ones in a CPU-heavy
+    /// piece of it. Ends between pieces, such as kills while a call is under way, are not counted.
+    pub fn deaths(&self) -> Deaths {
+        self.state().resumed.as_ref().map(|resumed| resumed.deaths.clone()).unwrap_or_default()
+    }
+
+    /// Refuses every further entry and call of this context, and waits for those writes that have begun. A stage that is
+    /// still in a CPU-heavy piece is not waited for: whatever it wants to write or buy later is refused.
+    pub async fn close(&self) {
+        self.state().closed = true;
+        self.writes.close();
+        self.writes.wait().await;
+    }
+
+    /// Closes the context and writes the run's terminal state; what is still in flight is settled at its reserved maximum.
     ///
     /// # Errors
     /// [`Stop`], when the database refuses or the lease is gone.
     pub async fn finish(&self, ending: Ending) -> Result<(), Stop> {
-        // A stage may have been dropped between the writing of an entry and the noting of it here, or while the entry was
-        // being written with those of other runs: once this empty append is through, what was under way is there or not.
-        self.store.append(&self.lease, self.clock.now(), &[]).await?;
+        self.close().await;
+        // An entry may have been written whose stage was dropped before it was noted here.
         let entries = self.store.entries(self.lease.run, 0).await?;
-        *self.state() = State::of(self.accepted.cap, entries);
-        self.settle_open().await?;
-        let spent = self.state().ledger.spent();
-        self.append(&[Event::Finished(Box::new(Finished { ending, spent }))]).await
+        let mut last = State { closed: true, ..State::of(self.accepted.cap, entries) };
+        let mut events = last.settle_open();
+        let spent = last.ledger.spent();
+        events.push(Event::Finished(Box::new(Finished { ending, spent })));
+        self.store.append(&self.lease, self.clock.now(), &events).await?;
+        for event in &events {
+            last.add(event);
+            self.observer.written(event, &last.seen);
+        }
+        *self.state() = last;
+        self.wake.up(self.lease.run);
+        Ok(())
     }
 
-    async fn settle_open(&self) -> Result<(), Stop> {
-        let open: Vec<Event> = {
-            let state = self.state();
-            let is_open = |sent: &&CallSent| !state.seen.contains_key(&settled_key(&sent.call));
-            let sent = state.seen.values().filter_map(|event| match event {
-                Event::CallSent(sent) => Some(sent),
-                _ => None,
-            });
-            sent.filter(is_open)
-                .map(|sent| {
-                    Event::CallSettled(CallSettled {
-                        call: sent.call.clone(),
-                        result: CallResult::InDoubt,
-                        cost: sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount),
-                        latency_ms: 0,
-                        usage: None,
-                        served: None,
-                    })
-                })
-                .collect()
-        };
-        if open.is_empty() {
-            return Ok(());
-        }
-        for event in &open {
-            if let Event::CallSettled(settled) = event {
-                self.state().ledger.settle(&settled.call, settled.cost);
-            }
-        }
-        self.append(&open).await
+    async fn append(&self, events: Vec<Event>) -> Result<(), Stop> {
+        let resumed = self.state().resumed.is_some();
+        let _alone = if resumed { Some(self.alone.lock().await) } else { None };
+        self.write(events).await
     }
 
-    async fn append(&self, events: &[Event]) -> Result<(), Stop> {
-        self.store.append(&self.lease, self.clock.now(), events).await?;
+    async fn write(&self, events: Vec<Event>) -> Result<(), Stop> {
+        let written = self.begin_write(events.clone())?.await;
+        written.map_err(|_| Error::Unavailable("the write was broken off".into()))??;
         {
             let mut state = self.state();
-            for event in events {
-                let key = event.key();
-                if state.seen.insert(key.clone(), event.clone()).is_none() {
-                    state.order.push(key);
-                }
+            for event in &events {
+                state.add(event);
                 self.observer.written(event, &state.seen);
             }
         }
         self.wake.up(self.lease.run);
         Ok(())
+    }
+
+    /// Begins to write, unless the context is closed. One lock covers both, so [`RunContext::close`] knows of every write.
+    fn begin_write(&self, events: Vec<Event>) -> Result<JoinHandle<Result<i64, Error>>, Stop> {
+        let state = self.state();
+        if state.closed {
+            return Err(Stop::Lost);
+        }
+        let (store, lease, at) = (Arc::clone(&self.store), self.lease.clone(), self.clock.now());
+        let write = async move { store.append(&lease, at, &events).await };
+        Ok(self.writes.spawn(write.in_current_span()))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

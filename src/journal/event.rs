@@ -20,6 +20,7 @@ pub const VERSION: u32 = 1;
 pub enum Event {
     Accepted(Box<Accepted>),
     Claimed(Claimed),
+    ComputeStarted(ComputeStarted),
     Hinted(Hinted),
     Planned(Planned),
     Trimmed(Trimmed),
@@ -47,6 +48,7 @@ impl Event {
         match self {
             Event::Accepted(_) => "accepted".into(),
             Event::Claimed(e) => format!("claimed/{}", e.epoch),
+            Event::ComputeStarted(e) => format!("compute/{}/{}", e.epoch, e.number),
             Event::Hinted(_) => "hints".into(),
             Event::Planned(_) => "plan".into(),
             Event::Trimmed(Trimmed { epoch: None, .. }) => "trimmed".into(),
@@ -68,6 +70,21 @@ impl Event {
             Event::GateChecked(e) => format!("gate/{}", e.gate.as_str()),
             Event::Executed(_) => "executed".into(),
         }
+    }
+}
+
+impl Event {
+    /// Whether a run is further than before with this event. Repeated by every process that fails at the same point:
+    /// claims, starts of pieces, intents of calls, calls in doubt, the panel fitted again.
+    pub fn is_progress(&self) -> bool {
+        !matches!(
+            self,
+            Event::Claimed(_)
+                | Event::ComputeStarted(_)
+                | Event::CallSent(_)
+                | Event::CallSettled(CallSettled { result: CallResult::InDoubt, .. })
+                | Event::Trimmed(Trimmed { epoch: Some(_), .. })
+        )
     }
 }
 
@@ -156,6 +173,16 @@ pub enum Continuation {
 pub struct Claimed {
     pub epoch: i64,
     pub owner: String,
+}
+
+/// A resumed run is about to start a CPU-heavy piece of work. If this is the last that its process wrote, the process ended
+/// in the piece.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComputeStarted {
+    pub epoch: i64,
+    /// From 1 in each epoch.
+    pub number: u32,
+    pub piece: String,
 }
 
 /// What cheap deterministic rules guess of the question. Not binding.

@@ -13,23 +13,27 @@ mod lineage;
 mod observe;
 mod postgres;
 mod proof;
+mod resumed;
 mod rows;
 mod sqlite;
 mod statements;
 mod store;
 mod unavailable;
 pub mod views;
+mod wake;
 
 pub use archive::{Archive, ArchivedEntry};
 pub use chain::{Broken, verify};
-pub use context::{Call, Listener, RunContext, Stop, Wake};
+pub use context::{Call, RunContext, Stop};
 pub use event::*;
 pub use evidence::{CheckPass, CheckScope, CheckSize, CrossChecked, Resolved};
 pub use lineage::ancestors;
 pub use postgres::PostgresStore;
 pub use proof::prove;
+pub use resumed::Deaths;
 pub use sqlite::{Existing, Restoration, RestoreError, SqliteBounds, SqliteStore, restore};
 pub use store::{
     Acceptance, Annotated, Asker, Begun, CancelOutcome, Claim, Entry, Error, Held, Lease, MemoryRow, NewRun, Owner,
     Restored, RunFilter, RunRow, RunState, SceneLine, SheetRow, SpendingLimit, SpendingScope, Store, Then, TokenRow,
 };
+pub use wake::{Listener, Wake};

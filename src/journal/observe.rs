@@ -27,7 +27,7 @@ impl Observer {
     pub(super) fn written(&self, event: &Event, seen: &BTreeMap<String, Event>) {
         match event {
             // Feedback comes after a run's end, past its observer.
-            Event::Accepted(_) | Event::Claimed(_) | Event::Feedback(_) => {}
+            Event::Accepted(_) | Event::Claimed(_) | Event::ComputeStarted(_) | Event::Feedback(_) => {}
             Event::Hinted(hinted) => {
                 let unseen = hinted.unseen.len();
                 self.stage("hints");

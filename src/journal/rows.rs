@@ -61,6 +61,7 @@ pub(super) fn change(event: &Event) -> Option<Change> {
         }
         Event::Accepted(_)
         | Event::Claimed(_)
+        | Event::ComputeStarted(_)
         | Event::Hinted(_)
         | Event::Planned(_)
         | Event::Trimmed(_)

@@ -244,6 +244,39 @@ async fn until_only_these_are_open(home: &Home, run: RunId, agents: &[&str]) {
     }
 }
 
+/// One kill a run, at another moment of it each time, under the shipped caps: no answer is lost for want of money.
+#[tokio::test]
+async fn a_kill_at_any_moment_under_the_shipped_caps_costs_no_answer() {
+    let provider = MockProvider::playing(Scenario::converging()).await;
+    provider.latency(Duration::from_millis(25));
+    let home = Home::sqlite();
+    let url = provider.url();
+    let caps = [("NORMAL_MAX_USD", "0.1"), ("DEEP_MAX_USD", "0.5")];
+    let shipped = [caps[0], caps[1], ("ANTHROPIC_BASE_URL", &url), ("CONCLAVE_CONFIG", "anthropic")];
+    // Undisturbed, each of these is answered in every mode; longer ones are refused in ask, before anything is bought.
+    let messages: Vec<String> = messages().into_iter().filter(|message| message.len() <= 16_000).collect();
+    let (mut accepted, mut disturbed) = (vec![], 0);
+    for number in 0..KILLS {
+        let service = home.serve_with(&provider, &shipped).await;
+        let message = &messages[number % messages.len()];
+        let mut runs = vec![];
+        for (i, mode) in ["deep", "ask", "audit"].into_iter().enumerate() {
+            runs.push(service.accept_in(mode, message, number * 3 + i).await.unwrap());
+        }
+        tokio::time::sleep(Duration::from_millis((number as u64 * 97) % 700)).await;
+        service.kill().await;
+        let service = home.serve_with(&provider, &shipped).await;
+        assert_eq!(home.toll(&runs, &provider).await, Toll::none(runs.len()), "{} characters", message.chars().count());
+        for run in &runs {
+            disturbed += usize::from(home.entries(*run).await.iter().any(|e| e.key == "claimed/2"));
+        }
+        service.kill().await;
+        accepted.extend(runs);
+    }
+    home.toll(&accepted, &provider).await.print("one service on SQLite, shipped caps and long messages", KILLS);
+    assert!(disturbed > KILLS, "too few were killed under way: {disturbed}");
+}
+
 /// Every run that answers undisturbed also answers when it is killed in round 1.
 async fn kills_in_round_1_cost_no_answer(config: Shipped) {
     let undisturbed = without_reply(config, None).await;

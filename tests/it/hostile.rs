@@ -12,6 +12,7 @@ use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use crate::support::daemon::Daemon;
+use crate::support::replica::Home;
 use crate::support::{Fault, MockProvider, Setup, TestApp, chat, client};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
@@ -34,6 +35,31 @@ fn head(length: usize) -> String {
     format!(
         "POST /api/chat HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n"
     )
+}
+
+/// The most memory that a process had, in KiB.
+fn peak_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[tokio::test]
+async fn replies_of_eight_megabytes_are_neither_kept_nor_held() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Overlong(8 * 1024 * 1024 - 4096));
+    let home = Home::sqlite();
+    let service = home.serve(&provider).await;
+    let before = peak_memory(service.child.id().unwrap());
+    let run = service.accept(1).await.unwrap();
+    assert_eq!(home.toll(&[run], &provider).await.without_reply.len(), 1, "no agent has a usable reply");
+    let after = peak_memory(service.child.id().unwrap());
+    let bytes: usize = home.entries(run).await.iter().map(|entry| entry.body.len()).sum();
+    println!("journal: {bytes} bytes; memory: {before} KiB before the run, {after} KiB at most");
+    assert!(bytes < 100_000, "{bytes}");
+    // Three replies at once, each held once as it comes and once as it is read.
+    assert!(after - before < 150 * 1024, "{before} KiB before, {after} KiB after");
+    service.kill().await;
 }
 
 async fn nothing_is_left(app: &TestApp, provider: &MockProvider) {

@@ -17,6 +17,7 @@ mod architecture;
 mod backup;
 mod chat;
 mod cli;
+mod compute;
 mod crash;
 mod cross_check;
 mod database_file;

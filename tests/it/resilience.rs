@@ -113,10 +113,10 @@ async fn the_confidence_section_names_what_a_later_round_did_not_give() {
     let scenario = Scenario::converging();
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
-    provider.on("r2/*", Fault::Status(400));
+    provider.on("r2/resolve/solver", Fault::Status(400));
     let app = TestApp::start(&provider).await;
     let got = app.ask("deep", &message).await;
-    assert!(provider.count_step("r2/*") > 0);
+    assert!(provider.count_step("r2/resolve/solver") > 0);
     assert!(got.text().contains("gave nothing in round 2 (request rejected)"), "{}", got.text());
 }
 

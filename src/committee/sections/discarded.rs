@@ -257,6 +257,9 @@ static LEAD: LazyLock<Option<Regex>> = LazyLock::new(|| {
         .ok()
 });
 
+/// Bytes before a reference in which its lead-in is looked for. Spaces before a longer one are left.
+const MAX_LEAD: usize = 64;
+
 /// References that a list joins, as one.
 fn listed(text: &str, ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = vec![];
@@ -277,7 +280,10 @@ fn listed(text: &str, ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
 fn with_lead(text: &str, range: Range<usize>) -> Range<usize> {
     let (lead, tail) = (text.get(..range.start).unwrap_or(""), text.get(range.end..).unwrap_or(""));
     let ends = tail.is_empty() || tail.starts_with(['.', ',', ';', ')', '\n']);
-    let start = LEAD.as_ref().filter(|_| ends).and_then(|re| re.find(lead)).map_or(range.start, |found| found.start());
+    let from = lead.floor_char_boundary(lead.len().saturating_sub(MAX_LEAD));
+    let last = lead.get(from..).unwrap_or("");
+    let found = LEAD.as_ref().filter(|_| ends).and_then(|re| re.find(last));
+    let start = found.map_or(range.start, |found| from + found.start());
     // A sentence of nothing else is left alone.
     if lead.get(..start).is_none_or(|before| before.trim().is_empty()) { range } else { start..range.end }
 }

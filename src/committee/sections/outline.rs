@@ -64,12 +64,18 @@ impl Outline {
 
     /// Whether the byte at `at` belongs to a code block or an HTML block.
     pub fn in_block(&self, at: usize) -> bool {
-        self.blocks.iter().any(|block| block.contains(&at))
+        contains(&self.blocks, at)
     }
 
     /// Whether the byte at `at` belongs to code of any kind.
     pub fn in_code(&self, at: usize) -> bool {
-        self.in_block(at) || self.spans.iter().any(|span| span.contains(&at))
+        self.in_block(at) || contains(&self.spans, at)
+    }
+
+    /// The first heading that begins in a range.
+    pub fn heading_in(&self, range: &Range<usize>) -> Option<&Heading> {
+        let at = self.headings.partition_point(|heading| heading.range.start < range.start);
+        self.headings.get(at).filter(|heading| heading.range.start < range.end)
     }
 
     /// Where the first heading of this level with exactly this text begins, at or after `from`.
@@ -77,6 +83,12 @@ impl Outline {
         let exact = |h: &&Heading| h.level == level && h.text == text && h.range.start >= from;
         self.headings.iter().find(exact).map(|h| h.range.start)
     }
+}
+
+/// Whether one of these ranges, which are in order and do not overlap, has the byte at `at`.
+fn contains(ranges: &[Range<usize>], at: usize) -> bool {
+    let next = ranges.partition_point(|range| range.start <= at);
+    next.checked_sub(1).and_then(|last| ranges.get(last)).is_some_and(|range| range.contains(&at))
 }
 
 /// The text with an end for the block that it leaves open (a code fence, an HTML comment), so that what is put after
@@ -102,16 +114,31 @@ fn is_open(markdown: &str) -> bool {
 
 /// The text with those of its headings that `which` picks as bold lines.
 pub fn demoted(markdown: &str, which: impl Fn(&Heading) -> bool) -> String {
-    let mut text = markdown.to_owned();
-    for heading in Outline::of(markdown).headings.iter().rev().filter(|h| which(h)) {
+    let begins = markdown.len() - markdown.trim_start().len();
+    let outline = Outline::of(markdown);
+    let bold = |heading: &Heading| {
         let words = heading.text.replace('*', "");
-        let bold = if words.is_empty() { String::new() } else { format!("**{words}**") };
+        if words.is_empty() { words } else { format!("**{words}**") }
+    };
+    let before = |heading: &Heading| {
         let lead = markdown.get(..heading.range.start).unwrap_or("");
-        let before = if lead.trim().is_empty() || lead.ends_with("\n\n") { "" } else { "\n" };
-        let after =
-            if text.get(heading.range.end..).is_some_and(|tail| tail.starts_with('\n')) { "\n" } else { "\n\n" };
-        text.replace_range(heading.range.clone(), &format!("{before}{bold}{after}"));
+        if heading.range.start <= begins || lead.ends_with("\n\n") { "" } else { "\n" }
+    };
+    let mut text = String::with_capacity(markdown.len());
+    let mut written = 0;
+    let mut headings = outline.headings.iter().filter(|heading| which(heading)).peekable();
+    while let Some(heading) = headings.next() {
+        text.push_str(markdown.get(written..heading.range.start).unwrap_or(""));
+        text.push_str(before(heading));
+        text.push_str(&bold(heading));
+        written = heading.range.end;
+        let parted = match headings.peek().filter(|next| next.range.start == written) {
+            Some(next) => before(next) == "\n" || bold(next).is_empty(),
+            None => markdown.get(written..).is_some_and(|tail| tail.starts_with('\n')),
+        };
+        text.push_str(if parted { "\n" } else { "\n\n" });
     }
+    text.push_str(markdown.get(written..).unwrap_or(""));
     text.trim().to_owned()
 }
 

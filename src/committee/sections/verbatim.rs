@@ -42,11 +42,15 @@ impl Folded {
 
     /// Whether another folded text stands in this one.
     pub fn has(&self, folded: &str) -> bool {
-        self.text.contains(folded)
+        folded.len() <= self.text.len() && self.text.contains(folded)
     }
 
     /// Where in the original another folded text stands.
     pub fn find(&self, folded: &str) -> Vec<Range<usize>> {
+        // A search begins with a look at all of what is searched for, however short the text is.
+        if folded.len() > self.text.len() {
+            return vec![];
+        }
         let found = self.text.match_indices(folded).filter(|(_, text)| !text.is_empty());
         let origin = |at: usize| self.origin.get(at).cloned();
         found.filter_map(|(at, text)| Some(origin(at)?.start..origin(at + text.len() - 1)?.end)).collect()

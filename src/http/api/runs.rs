@@ -142,22 +142,25 @@ pub(in crate::http) async fn journal(State(app): State<Arc<App>>, id: Id) -> Res
     let mut entries = app.entries(row.id).await?;
     // The run may have gone on between the two reads.
     entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
-    let proof = prove(&row, &entries);
-    let lines = entries.into_iter().map(|entry| EntryBody {
-        seq: entry.seq,
-        at: entry.at.to_string(),
-        key: entry.key,
-        body: serde_json::from_str(&entry.body).unwrap_or(Value::Null),
-        prev: entry.prev,
-        hash: entry.hash,
+    let body = app.compute(move || {
+        let proof = prove(&row, &entries);
+        let lines = entries.into_iter().map(|entry| EntryBody {
+            seq: entry.seq,
+            at: entry.at.to_string(),
+            key: entry.key,
+            body: serde_json::from_str(&entry.body).unwrap_or(Value::Null),
+            prev: entry.prev,
+            hash: entry.hash,
+        });
+        JournalBody {
+            run_id: row.id.to_string(),
+            entries: lines.collect(),
+            head: row.head_hash,
+            verified: proof.is_ok(),
+            broken: proof.err().map(|broken| broken.to_string()),
+        }
     });
-    Ok(Json(JournalBody {
-        run_id: row.id.to_string(),
-        entries: lines.collect(),
-        head: row.head_hash,
-        verified: proof.is_ok(),
-        broken: proof.err().map(|broken| broken.to_string()),
-    }))
+    Ok(Json(body.await))
 }
 
 /// The event stream of a run, from the beginning or from after `Last-Event-ID`.

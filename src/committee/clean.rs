@@ -1,0 +1,32 @@
+//! Reports in the service's terms, before anything else reads them.
+
+use crate::domain::AgentReport;
+
+/// Entries of each list of a report; no sound one has so many.
+const MAX_ENTRIES: usize = 100;
+
+/// A report in the service's terms: lists and confidence capped, unit ids short, unique and without the signs that qualify
+/// them.
+pub fn clean(mut report: AgentReport, ceiling: f64) -> AgentReport {
+    for list in [
+        &mut report.answer_summary,
+        &mut report.assumptions,
+        &mut report.steps_or_deliverables,
+        &mut report.failure_modes,
+    ] {
+        list.truncate(MAX_ENTRIES);
+    }
+    report.units.truncate(MAX_ENTRIES);
+    report.self_confidence =
+        if report.self_confidence.is_finite() { report.self_confidence.clamp(0.0, ceiling) } else { 0.0 };
+    let mut seen = std::collections::BTreeSet::new();
+    for (i, unit) in report.units.iter_mut().enumerate() {
+        let bare = unit.id.rsplit(':').next().unwrap_or("");
+        let id: String = bare.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(16).collect();
+        unit.id = if id.is_empty() || seen.contains(&id) { format!("u{}", i + 1) } else { id };
+        while !seen.insert(unit.id.clone()) {
+            unit.id.push('x');
+        }
+    }
+    report
+}

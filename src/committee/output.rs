@@ -1,0 +1,83 @@
+//! What a model's output is once it is bought, or why there is none.
+
+use crate::domain::{Obtained, Role};
+
+pub const OUT_OF_BUDGET: &str = "out of budget";
+
+/// The model used its whole output limit up for thinking and wrote nothing.
+pub const THOUGHT_AWAY: &str = "thought its limit away";
+
+/// A typed output.
+#[derive(Debug, Clone)]
+pub struct Typed<T> {
+    pub value: T,
+    pub obtained: Obtained,
+    pub truncated: bool,
+    pub notes: Vec<String>,
+    /// Output tokens of the call that gave it.
+    pub tokens: u64,
+}
+
+impl<T> Typed<T> {
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Typed<U> {
+        let Self { value, obtained, truncated, notes, tokens } = self;
+        Typed { value: f(value), obtained, truncated, notes, tokens }
+    }
+}
+
+/// Why there is no output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unbought {
+    /// Short and bounded, such as "timed out".
+    pub cause: String,
+    pub detail: String,
+    /// It was the run's own time that ended the call, not the call's.
+    pub by_deadline: bool,
+    /// The cap has no room for another attempt: it is not the model's last word.
+    pub starved: bool,
+}
+
+impl Unbought {
+    pub(super) fn new(cause: &str, detail: impl Into<String>) -> Self {
+        Self { cause: cause.to_owned(), detail: detail.into(), by_deadline: false, starved: false }
+    }
+
+    /// Whether the master may be done without: it answered, though not usably, or declined this one request, or was not
+    /// asked again for want of money. A provider in trouble is another matter: then the run fails (SPEC 1.3).
+    pub fn leaves_hope(&self) -> bool {
+        self.starved
+            || matches!(
+                self.cause.as_str(),
+                "malformed output"
+                    | THOUGHT_AWAY
+                    | "cut off"
+                    | "empty output"
+                    | "refused"
+                    | "request rejected"
+                    | "request does not fit the model"
+            )
+    }
+
+    /// The model answered as it was asked to, and there is nothing in it.
+    pub fn unusable(detail: &str) -> Self {
+        Self::new("malformed output", detail)
+    }
+
+    pub(super) fn no_money(detail: impl Into<String>) -> Self {
+        Self { starved: true, ..Self::new(OUT_OF_BUDGET, detail) }
+    }
+
+    pub(super) fn empty() -> Self {
+        Self::new("empty output", "the model wrote nothing")
+    }
+
+    pub(super) fn thought_away(role: Role, limit: u32) -> Self {
+        let detail =
+            format!("the model spent all {limit} tokens thinking: raise maxTokens of {role}, or lower its effort");
+        Self::new(THOUGHT_AWAY, detail)
+    }
+
+    pub(super) fn no_time() -> Self {
+        Self { by_deadline: true, ..Self::new("timed out", "no time was left for the call") }
+    }
+}

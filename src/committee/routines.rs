@@ -1,0 +1,261 @@
+//! Every routine of the committee that reads what models or users write, under one signature: for the measure of what they
+//! cost per byte (`make bench`, table `cost`) and for the fuzzer.
+
+use std::collections::BTreeMap;
+
+use secrecy::SecretString;
+
+use super::assumptions;
+use super::audit;
+use super::budget;
+use super::case::Case;
+use super::clean::clean;
+use super::contested;
+use super::hints;
+use super::invariants::{self, Exhibit};
+use super::prompts::unquoted;
+use super::reply;
+use super::resolve;
+use super::sections;
+use super::sections::discarded::Discarded;
+use super::steps::{label, plan_steps};
+use super::synthesize::FinalSynthesis;
+use crate::domain::{
+    Agent, AgentReport, Assumption, AssumptionKind, BudgetMeta, Clarification, Confidence, Context, Disagreement,
+    Invalidation, Judgement, Meta, Mode, Obtained, Outcome, Position, Question, Reply, RunId, Source, Tag, TaskType,
+    Unit, Usd, User,
+};
+use crate::journal::{Accepted, AgentFinished, AgentOutcome, DisagreementNote, Draft, Event, Scored, Synthesized};
+use crate::llm::{structured, without_secrets};
+use crate::scoring;
+
+/// A routine's name, and the routine on a text.
+pub type Routine = (&'static str, fn(&str));
+
+pub const ROUTINES: &[Routine] = &[
+    ("report: parse", |text| {
+        let _ = structured::parse::<AgentReport>(text, &schemars::schema_for!(AgentReport).to_value());
+    }),
+    ("synthesis: parse", |text| {
+        let _ = structured::parse::<FinalSynthesis>(text, &schemars::schema_for!(FinalSynthesis).to_value());
+    }),
+    ("report: any JSON", |text| {
+        let _ = structured::extract_any(text);
+    }),
+    ("report: clean", |text| drop(report(text))),
+    ("report: from plain text", |text| drop(scoring::report_from_text("solver", text, &unquoted(text)))),
+    ("score: reports", |text| drop(judgement("What is asked?", &report(text)))),
+    ("score: request", |text| drop(judgement(text, &report("It is 4.")))),
+    ("contested claims", |text| {
+        let latest =
+            BTreeMap::from([(Agent::Solver, answered(report(text))), (Agent::Critic, answered(report("It is 4.")))]);
+        let judgement = disputed(text);
+        drop(contested::claims(&judgement, &latest));
+    }),
+    ("decisions", |text| {
+        let report = report(text);
+        let latest = BTreeMap::from([(Agent::Solver, answered(report.clone()))]);
+        let claims = contested::claims(&disputed(text), &latest);
+        let held = resolve::held(&case(text), 2, Agent::Solver, &claims);
+        drop(resolve::shown(&held));
+        if let Ok(decisions) = serde_json::from_str(text) {
+            drop(resolve::settle(&report, "solver", &held, &decisions, Obtained::Clean));
+        }
+    }),
+    ("main answer: steps", |text| drop(plan_steps(text))),
+    ("main answer: sections", |text| {
+        drop(sections::main_answer(text, text, &Discarded::default(), &mut vec![]));
+    }),
+    ("main answer: discarded", |text| {
+        drop(sections::main_answer(text, "What is asked?", &barred(text), &mut vec![]));
+    }),
+    ("lines", |text| {
+        drop((sections::first_sentence(text), sections::plain_line(text), sections::excerpt(text, 60), label(text)));
+    }),
+    ("assumptions", |text| {
+        let stated: Vec<(String, AssumptionKind)> =
+            report(text).assumptions.into_iter().map(|text| (text, AssumptionKind::Guess)).collect();
+        drop(assumptions::ledger(&stated, &[(Agent::Solver, &report(text))], &case("What is asked?")));
+    }),
+    ("draft: cut", |text| {
+        let mut synthesized = synthesized(text);
+        barred(text).cut_all(&mut synthesized);
+    }),
+    ("reply, audit, invariants", |text| render(text)),
+    ("reply: secrets", |text| {
+        let secrets = ["a-secret-of-some-length-1", "aaaaaaaaaaaaaaaaaaaaaaaab", "\\\\\\\\\\\\\\\\\\\\"];
+        drop(without_secrets(text, &secrets.map(SecretString::from)));
+    }),
+    ("request: hints", |text| drop(hints::hints_of(&question(text)))),
+    ("request: input bound", |text| {
+        let _ = budget::text_bound(text);
+    }),
+];
+
+/// A report with the text in each of its fields, and its lines as entries of its lists.
+fn report(text: &str) -> AgentReport {
+    let lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
+    let unit =
+        |line: &String| Unit { id: line.clone(), topic: line.clone(), text: line.clone(), tags: vec![Tag::Answer] };
+    let report = AgentReport {
+        answer_summary: lines.clone(),
+        assumptions: lines.clone(),
+        reasoning: text.to_owned(),
+        steps_or_deliverables: lines.clone(),
+        failure_modes: vec![],
+        units: lines.iter().map(unit).collect(),
+        ..AgentReport::empty(Agent::Solver)
+    };
+    clean(report, 0.8)
+}
+
+fn answered(report: AgentReport) -> AgentOutcome {
+    AgentOutcome::Answered { report, obtained: Obtained::Clean, truncated: false, notes: vec![], tokens: 1 }
+}
+
+fn judgement(message: &str, report: &AgentReport) -> Judgement {
+    let other = AgentReport { agent: "critic".into(), ..report.clone() };
+    let output = |agent, report| scoring::Output {
+        agent,
+        report,
+        obtained: Obtained::Clean,
+        truncated: false,
+        role_matches: true,
+        family: None,
+    };
+    let outputs = vec![output("solver", report), output("critic", &other)];
+    let panel =
+        scoring::Panel { message, task_type: None, first_round: vec![], outputs, cross_checks: &[], resolutions: &[] };
+    scoring::judge(&panel, &scoring::Policy::default())
+}
+
+/// Disagreements over the lines of a text, between two short reports.
+fn disputed(text: &str) -> Judgement {
+    let position = |agent: &str, text: &str| Position {
+        text: text.to_owned(),
+        agents: vec![agent.to_owned()],
+        units: vec![format!("{agent}:u1")],
+    };
+    let disagreement = |line: &str| Disagreement {
+        topic: line.to_owned(),
+        on_final_answer: true,
+        positions: vec![position("solver", line), position("critic", "It is 4.")],
+        settled: false,
+        severity: 0.5,
+    };
+    let disagreements = text.split('\n').take(24).map(disagreement).collect();
+    Judgement { disagreements, ..judgement("What is asked?", &report("It is 4.")) }
+}
+
+/// What a reply may not refer to, if this text was discarded.
+fn barred(text: &str) -> Discarded {
+    let half = text.get(..text.floor_char_boundary(text.len() / 2)).unwrap_or("");
+    Discarded::new([("critic", &report(half))], &["What is asked?"]).with_labels("What is asked?", &[])
+}
+
+fn question(text: &str) -> Question {
+    Question {
+        source: Source::Http,
+        mode: Mode::Deep,
+        user: User { id: "u".into(), name: "u".into() },
+        context: Context::default(),
+        message: text.to_owned(),
+        attachments: vec![],
+    }
+}
+
+fn case(text: &str) -> Case {
+    Case {
+        question: question(text),
+        answers: vec![],
+        corrections: vec![],
+        latest: None,
+        parent: None,
+        images: vec![],
+        unseen: vec![],
+        fence: "f".into(),
+        seed: 1,
+    }
+}
+
+fn synthesized(text: &str) -> Synthesized {
+    let lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
+    let assumption = |line: &String| Assumption {
+        handle: "A1".into(),
+        text: line.clone(),
+        kind: AssumptionKind::Guess,
+        agents: vec![],
+    };
+    let draft = Draft {
+        task_type: TaskType::Mixed,
+        tldr: lines.iter().take(3).cloned().collect(),
+        main: text.to_owned(),
+        acceptance_tests: lines.clone(),
+        assumptions: lines.iter().take(24).map(assumption).collect(),
+        assumptions_left_out: 0,
+        estimate: None,
+        units_used: lines.clone(),
+        disagreements: vec![DisagreementNote { topic: text.to_owned(), summary: text.to_owned() }],
+        quarantine_justifications: vec![],
+        conflict_penalty: None,
+        coverage_bonus: None,
+        final_answer: None,
+        answer_justification: None,
+    };
+    let options = ["one", "two", "three"].map(str::to_owned);
+    let question = Clarification::new("Which one", &options);
+    let question = question.unwrap_or(Clarification { question: "Which one?".into(), options });
+    Synthesized { draft: Some(draft), question, obtained: "clean".into(), corrections: vec![], broken_rules: vec![] }
+}
+
+fn render(text: &str) {
+    let synthesized = synthesized(text);
+    let Some(draft) = &synthesized.draft else { return };
+    let confidence = Confidence::none(0.7);
+    let accepted = Accepted {
+        question: question("What is asked?"),
+        action: None,
+        continues: None,
+        correlation_id: None,
+        cap: Usd::ZERO,
+        seed: 1,
+        config_hash: String::new(),
+        prompts_hash: String::new(),
+        version: String::new(),
+    };
+    let finished = |agent| AgentFinished {
+        round: 1,
+        agent,
+        outcome: answered(AgentReport { agent: agent.to_string(), ..report(text) }),
+        reused_from: None,
+        resolved: None,
+    };
+    let events = [
+        Event::Accepted(Box::new(accepted)),
+        Event::AgentFinished(Box::new(finished(Agent::Solver))),
+        Event::AgentFinished(Box::new(finished(Agent::Critic))),
+        Event::Scored(Box::new(Scored { round: 1, judgement: disputed(text) })),
+        Event::Synthesized(Box::new(synthesized.clone())),
+    ];
+    let run = RunId::from_uuid(uuid::Uuid::nil());
+    let audit = audit::view(run, &events);
+    let appendix = audit.as_ref().map(audit::markdown).unwrap_or_default();
+    let meta = Meta {
+        task_type: TaskType::Mixed,
+        c_final: 0.8,
+        budget: BudgetMeta { cap: Usd::ZERO, spent: Usd::ZERO, exceeded: false },
+        used_agents: vec![],
+        invalidation: Invalidation::default(),
+    };
+    let text = format!("{}\n{appendix}", reply::answer(draft, &confidence, &[]));
+    let reply = Reply { outcome: Outcome::Answered, text, meta, audit };
+    drop(invariants::check(&Exhibit {
+        reply: &reply,
+        mode: Mode::Deep,
+        events: &events,
+        said: "What is asked?",
+        chain: Ok(()),
+        threshold: 0.7,
+        secrets: &[],
+    }));
+}

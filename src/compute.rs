@@ -1,0 +1,74 @@
+//! Runs CPU-heavy pieces of work so that they delay no other task.
+//!
+//! What models and users write is parsed, scored and rendered here. A piece may take seconds; requests, deadlines,
+//! cancellations and signals are served meanwhile.
+
+use std::sync::Arc;
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore};
+
+/// One piece that takes long must not stop all others.
+const MIN_PIECES: usize = 2;
+
+/// Runs as many pieces at a time as the machine has cores. Cloning shares the limit.
+#[derive(Debug, Clone)]
+pub struct ComputePool {
+    permits: Arc<Semaphore>,
+    isolation: Arc<Mutex<()>>,
+}
+
+/// While this exists, no other piece that asks for isolation runs.
+pub struct Isolation(#[allow(dead_code, reason = "held until it is dropped")] OwnedMutexGuard<()>);
+
+impl Default for ComputePool {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from).max(MIN_PIECES);
+        Self { permits: Arc::new(Semaphore::new(cores)), isolation: Arc::default() }
+    }
+}
+
+impl ComputePool {
+    /// Runs a piece in this task, after the runtime has given the worker's other tasks to another thread. A runtime of one
+    /// thread, as tests have it, runs the piece in place.
+    ///
+    /// An aborted task ends where it waits. A piece that has begun is not interrupted: its result is dropped.
+    pub async fn run<T>(&self, piece: impl FnOnce() -> T + Send) -> T {
+        // The semaphore is never closed; without a permit the piece runs all the same.
+        let _permit = self.permits.acquire().await;
+        match Handle::current().runtime_flavor() {
+            RuntimeFlavor::CurrentThread => piece(),
+            _ => tokio::task::block_in_place(piece),
+        }
+    }
+
+    /// Waits until no other piece runs that asked for isolation.
+    pub async fn isolated(&self) -> Isolation {
+        Isolation(Arc::clone(&self.isolation).lock_owned().await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_runtime_of_one_worker_serves_others_while_a_piece_runs() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let (release, released) = mpsc::channel();
+        let piece = runtime.spawn(async move { ComputePool::default().run(move || released.recv()).await });
+        // The only worker is in the piece; another task ends it.
+        runtime.block_on(runtime.spawn(async move { release.send(7).unwrap() })).unwrap();
+        assert_eq!(runtime.block_on(piece).unwrap(), Ok(7));
+        runtime.shutdown_timeout(Duration::from_secs(1));
+    }
+
+    #[tokio::test]
+    async fn a_piece_borrows_and_runs_on_a_runtime_of_one_thread_too() {
+        let text = String::from("borrowed");
+        assert_eq!(ComputePool::default().run(|| text.len()).await, 8);
+    }
+}

@@ -1,0 +1,216 @@
+//! CPU-heavy work of a run: it delays nobody else, its run can be ended meanwhile, and a run that brings its process down is
+//! given up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use conclave::clock::Clock;
+use conclave::compute::ComputePool;
+use conclave::domain::{RunId, Usd};
+use conclave::journal::{
+    Call, CallResult, CallSent, CallStop, Claim, Ending, Event, PostgresStore, RunContext, RunState, SqliteStore, Stop,
+    Store, Wake,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::store::new_run;
+use crate::support::replica::{Home, QUESTION, Replica, Toll};
+use crate::support::{MockProvider, client, postgres};
+
+/// A message that keeps the solver's prompt busy.
+const ENDLESS: &str = "ENDLESS: what is the boiling point of water at sea level in Celsius?";
+
+/// A service whose prompt of the solver takes for ever to render when the message says so.
+fn prompts_that_never_end(home: &Home) -> String {
+    let folder = home.folder.path().join("prompts");
+    std::fs::create_dir_all(&folder).unwrap();
+    let endless = "{% if 'ENDLESS' in question %}{% for a in range(100000) %}{% for b in range(100000) %}\
+                   {% endfor %}{% endfor %}{% endif %}";
+    let solver = include_str!("../../prompts/solver.md");
+    let solver = solver.replace("=== user ===\n", &format!("=== user ===\n{endless}"));
+    std::fs::write(folder.join("solver.md"), solver).unwrap();
+    folder.display().to_string()
+}
+
+fn set_deadlines(home: &Home, seconds: u64) {
+    let path = home.folder.path().join("config.json");
+    let mut config: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    config["policy"]["deadlines"] =
+        json!({ "connect": 1, "call": 2, "ask": seconds, "audit": seconds, "deep": seconds });
+    std::fs::write(&path, config.to_string()).unwrap();
+}
+
+async fn until(home: &Home, run: RunId, what: impl Fn(&[Event]) -> bool) -> Vec<Event> {
+    for _ in 0..1200 {
+        let events: Vec<Event> = home.entries(run).await.into_iter().map(|entry| entry.event).collect();
+        if what(&events) {
+            return events;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("it did not happen: {:?}", home.entries(run).await.pop().map(|entry| entry.key));
+}
+
+fn in_round_1(events: &[Event]) -> bool {
+    events.iter().any(|event| matches!(event, Event::RoundStarted(_)))
+}
+
+fn ended(events: &[Event]) -> bool {
+    matches!(events.last(), Some(Event::Finished(_)))
+}
+
+async fn answer_of(service: &Replica, home: &Home, number: usize) -> RunId {
+    let run = service.accept_in("ask", QUESTION, number).await.unwrap();
+    until(home, run, ended).await;
+    run
+}
+
+#[tokio::test]
+async fn a_run_that_computes_without_end_delays_nobody_and_can_be_ended() {
+    let provider = MockProvider::start().await;
+    let home = Home::sqlite();
+    set_deadlines(&home, 8);
+    let prompts = prompts_that_never_end(&home);
+    let mut service = home.serve_with(&provider, &[("CONCLAVE_PROMPTS_DIR", &prompts)]).await;
+    let endless = service.accept_in("ask", ENDLESS, 1).await.unwrap();
+    until(&home, endless, in_round_1).await;
+    let health = client().get(format!("{}/health", service.url)).send().await.unwrap();
+    assert_eq!(health.status(), 200);
+    let other = answer_of(&service, &home, 2).await;
+    let url = format!("{}/api/runs/{endless}", service.url);
+    assert_eq!(client().delete(&url).send().await.unwrap().status(), 202);
+    let events = until(&home, endless, ended).await;
+    assert!(matches!(events.last(), Some(Event::Finished(f)) if f.ending == Ending::Cancelled));
+    // Now one that nobody cancels, and a service that is to stop: the deadline ends the run, the rest its process.
+    let second = service.accept_in("ask", ENDLESS, 3).await.unwrap();
+    until(&home, second, in_round_1).await;
+    let pid = service.child.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
+    let status = tokio::time::timeout(Duration::from_secs(60), service.child.wait()).await.unwrap().unwrap();
+    assert!(status.success());
+    let events = until(&home, second, ended).await;
+    assert!(
+        matches!(events.last(), Some(Event::Finished(f)) if matches!(&f.ending, Ending::Failed { cause, .. } if cause.as_str() == "deadline"))
+    );
+    let store = home.store().await;
+    assert_eq!(store.run(other).await.unwrap().unwrap().state, RunState::Answered);
+    let of_the_endless = provider.calls().into_iter().filter(|call| call.full_key.contains(&endless.to_string()));
+    let steps: Vec<String> = of_the_endless.map(|call| call.full_key).collect();
+    assert_eq!(steps, [format!("{endless}/plan")], "nothing was bought after the end");
+}
+
+/// Three processes in a row end in the same piece of a run; other runs are answered.
+async fn three_processes_end_in_a_piece(home: Home) {
+    let provider = MockProvider::start().await;
+    let prompts = prompts_that_never_end(&home);
+    let variables = [("CONCLAVE_PROMPTS_DIR", prompts.as_str())];
+    let service = home.serve_with(&provider, &variables).await;
+    let fatal = service.accept_in("ask", ENDLESS, 0).await.unwrap();
+    until(&home, fatal, in_round_1).await;
+    let mut others = vec![service.accept_in("ask", QUESTION, 1).await.unwrap()];
+    service.kill().await;
+    let mut epoch = 1;
+    for number in 2..4 {
+        let service = home.serve_with(&provider, &variables).await;
+        let in_a_piece = |events: &[Event]| matches!(events.last(), Some(Event::ComputeStarted(e)) if e.epoch > epoch);
+        let events = until(&home, fatal, in_a_piece).await;
+        epoch = events.iter().map(|event| if let Event::Claimed(e) = event { e.epoch } else { 0 }).max().unwrap();
+        others.push(service.accept_in("ask", QUESTION, number).await.unwrap());
+        service.kill().await;
+    }
+    let service = home.serve_with(&provider, &variables).await;
+    let events = until(&home, fatal, ended).await;
+    let Some(Event::Finished(finished)) = events.last() else { unreachable!() };
+    let Ending::Failed { detail, .. } = &finished.ending else { panic!("{:?}", finished.ending) };
+    assert_eq!(
+        detail,
+        "the run was given up: 3 processes in a row ended at the same point of it, the last in asking r1/solver"
+    );
+    assert_eq!(home.toll(&others, &provider).await, Toll::none(3));
+    service.kill().await;
+}
+
+#[tokio::test]
+async fn a_run_that_brings_its_process_down_three_times_is_given_up() {
+    three_processes_end_in_a_piece(Home::sqlite()).await;
+}
+
+#[tokio::test]
+async fn a_run_that_brings_its_replica_down_three_times_is_given_up() {
+    three_processes_end_in_a_piece(Home::postgres(3).await).await;
+}
+
+fn intent(call: &str) -> CallSent {
+    CallSent {
+        call: call.into(),
+        role: conclave::domain::Role::Master,
+        provider: "p".into(),
+        model: "m".into(),
+        reserved: None,
+        max_tokens: 10,
+        effort: None,
+        prompt_hash: "h".into(),
+    }
+}
+
+fn free() -> Call {
+    let result = CallResult::Answered { text: "t".into(), stop: CallStop::End };
+    Call { result, usage: None, served: None, cost: Some(Usd::ZERO) }
+}
+
+async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
+    let clock = Clock::System;
+    let mut run = new_run(1, None, "one");
+    run.at = clock.now();
+    let id = run.id;
+    store.accept(run).await.unwrap();
+    let lease = store.claim(Claim::Run(id), "me", Duration::from_secs(60), clock.now()).await.unwrap().unwrap();
+    let context = RunContext::open(Arc::clone(&store), lease, clock, Wake::default(), ComputePool::default());
+    let context = Arc::new(context.await.unwrap());
+    let (begun, has_begun) = tokio::sync::oneshot::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let bought = Arc::new(AtomicU32::new(0));
+    #[allow(clippy::disallowed_methods, reason = "it is awaited below")]
+    let stage = tokio::spawn({
+        let (context, bought) = (Arc::clone(&context), Arc::clone(&bought));
+        async move {
+            let piece = move || {
+                begun.send(()).unwrap();
+                released.recv().unwrap();
+            };
+            context.compute("a piece", piece).await.unwrap();
+            let effect = async {
+                bought.fetch_add(1, Ordering::SeqCst);
+                free()
+            };
+            let called = context.call(intent("late"), effect).await;
+            let hinted = conclave::journal::Hinted { task_types: vec![], signals: vec![], unseen: vec![] };
+            let recorded = context.record(Event::Hinted(hinted)).await;
+            let computed = context.compute("another", || bought.fetch_add(1, Ordering::SeqCst)).await;
+            (matches!(called, Err(Stop::Lost)), matches!(recorded, Err(Stop::Lost)), computed.is_err())
+        }
+    });
+    has_begun.await.unwrap();
+    context.finish(Ending::Cancelled).await.unwrap();
+    let before = store.entries(id, 0).await.unwrap();
+    release.send(()).unwrap();
+    assert_eq!(stage.await.unwrap(), (true, true, true));
+    assert_eq!(bought.load(Ordering::SeqCst), 0);
+    assert_eq!(store.entries(id, 0).await.unwrap(), before);
+    assert_eq!(before.last().unwrap().key, "finished");
+    let row = store.run(id).await.unwrap().unwrap();
+    assert_eq!(conclave::journal::verify(id, &before, &row.head_hash), Ok(()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_piece_that_outlives_its_run_writes_and_buys_nothing() {
+    let folder = TempDir::new().unwrap();
+    let sqlite = SqliteStore::open(&folder.path().join("c.db"), "me").await.unwrap();
+    nothing_happens_after_the_end(Arc::new(sqlite)).await;
+    let replicated = PostgresStore::open(&postgres::fresh().await, "me").await.unwrap();
+    nothing_happens_after_the_end(Arc::new(replicated)).await;
+}

@@ -285,7 +285,7 @@ fn a_truthful_cross_check_raises_what_holds_and_asks_about_what_is_contradicted(
 fn a_cross_check_cannot_be_talked_into_anything() {
     let reports = open_reports();
     // A report that supports itself, verdicts on unknown claims and agents.
-    let own = verdict("solver:u2", &["solver"], &["nobody"], Holds::Unknown);
+    let own = verdict("solver:u2", &["solver"], &["ghost"], Holds::Unknown);
     let claims = judged(OPEN, &reports, &checked(vec![own, verdict("ghost:u1", &[], &["solver"], Holds::No)]));
     let coherence = &claims.scores[0].axes.coherence.features;
     let supported = coherence.iter().find(|feature| feature.name == "coherence.claims_supported").unwrap();

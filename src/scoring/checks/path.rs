@@ -47,9 +47,9 @@ pub(in crate::scoring) fn path_to(answer: Option<f64>, steps: &[Step]) -> Path {
                     out.last.get_or_insert(holds);
                 }
                 if holds {
-                    out.right += 1
+                    out.right += 1;
                 } else {
-                    out.wrong += 1
+                    out.wrong += 1;
                 }
                 let new = step.operands.iter().filter(|value| !needed.iter().any(|known| near(*known, **value)));
                 let new: Vec<f64> = new.copied().collect();

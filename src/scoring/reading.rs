@@ -113,6 +113,12 @@ fn answer<'a>(output: &Output<'a>, request: &Request) -> (Option<Answer>, Option
     if let Some(unit) = report.units.iter().take(MAX_UNITS).find(|unit| unit.tags.contains(&Tag::Answer)) {
         let tidied = tidy(clip(&unit.text, text::MAX_BYTES));
         let bare = read(&tidied).or_else(|| read(&final_answer(&tidied, &request.options)?));
+        // A plain text often answers in a sentence that repeats the request: what is new in it is the answer.
+        let told = bare.filter(|answer| output.obtained == Obtained::Text && matches!(answer, Answer::Words(_)));
+        let bare = match told {
+            Some(whole) => new_words(&tidied, request).and_then(|new| read(&new)).or(Some(whole)),
+            None => read(&tidied).or_else(|| read(&final_answer(&tidied, &request.options)?)),
+        };
         return (bare, Some(unit.id.as_str()));
     }
     if output.obtained == Obtained::Text || report.units.iter().any(|unit| !unit.tags.is_empty()) {
@@ -133,6 +139,14 @@ fn parsed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<Soundness> {
         }
     }
     out
+}
+
+/// The words of a text that the request does not have; `None` if all or none are new.
+fn new_words(text: &str, request: &Request) -> Option<String> {
+    let all = words(text);
+    let new: Vec<&str> =
+        all.iter().map(String::as_str).filter(|word| !request.words.iter().any(|w| w == word)).collect();
+    (!new.is_empty() && new.len() < all.len()).then(|| new.join(" "))
 }
 
 fn choice(letter: char) -> Answer {

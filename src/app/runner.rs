@@ -350,7 +350,7 @@ impl Runner {
                 Ok(Ok(convened)) => ending(convened, context.ledger().exceeded()),
             },
         };
-        // The task ends where it next waits. Nobody waits for that: the context refuses what it still wants.
+        // The task ends where it next waits, later than this: until then the context refuses its entries and calls.
         drop(work);
         let ending = match ending {
             Ok(ending) => ending,

@@ -147,7 +147,7 @@ mod tests {
         without_secrets(text, &[SecretString::from(KEY)]).into_owned()
     }
 
-    /// Every character as `\uXXXX`, so often.
+    /// Every character as a JSON escape, escaped again `times` times.
     fn spelled(text: &str, times: usize) -> String {
         (0..times).fold(text.to_owned(), |text, _| {
             text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<String>()

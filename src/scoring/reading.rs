@@ -114,12 +114,9 @@ fn answer<'a>(output: &Output<'a>, request: &Request) -> (Option<Answer>, Option
         let tidied = tidy(clip(&unit.text, text::MAX_BYTES));
         let bare = read(&tidied).or_else(|| read(&final_answer(&tidied, &request.options)?));
         // A plain text often answers in a sentence that repeats the request: what is new in it is the answer.
-        let told = bare.filter(|answer| output.obtained == Obtained::Text && matches!(answer, Answer::Words(_)));
-        let bare = match told {
-            Some(whole) => new_words(&tidied, request).and_then(|new| read(&new)).or(Some(whole)),
-            None => read(&tidied).or_else(|| read(&final_answer(&tidied, &request.options)?)),
-        };
-        return (bare, Some(unit.id.as_str()));
+        let repeats = output.obtained == Obtained::Text && matches!(bare, Some(Answer::Words(_)));
+        let new = if repeats { new_words(&tidied, request).and_then(|new| read(&new)) } else { None };
+        return (new.or(bare), Some(unit.id.as_str()));
     }
     if output.obtained == Obtained::Text || report.units.iter().any(|unit| !unit.tags.is_empty()) {
         return (None, None);

@@ -155,8 +155,15 @@ pub fn score_text(data: &[u8]) {
         family: None,
     };
     let outputs = vec![output("solver", &reports[0]), output("critic", &reports[1])];
-    let panel =
-        Panel { message, task_type: None, first_round: outputs.clone(), outputs, cross_checks: &[], resolutions: &[] };
+    let panel = Panel {
+        message,
+        task_type: None,
+        demands: &[],
+        first_round: outputs.clone(),
+        outputs,
+        cross_checks: &[],
+        resolutions: &[],
+    };
     let judgement = score::judge(&panel, &Policy::default());
     for score in &judgement.scores {
         assert!((0.0..=1.0).contains(&score.cred), "{}", score.cred);

@@ -1,6 +1,5 @@
 //! `conclave act`: free text to one command, in this process or on a server.
 
-use std::io::{IsTerminal as _, Read as _};
 use std::time::Duration;
 
 use clap::Args;
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 use super::ask::refused;
 use super::exit::{Exit, fail};
 use super::remote;
-use super::terminal::{say, without_controls};
+use super::terminal::{say, text_of, without_controls};
 use crate::act::catalog;
 use crate::act::dice::Expression;
 use crate::act::reply;
@@ -96,15 +95,7 @@ pub(super) async fn run(env: &Env, arguments: ActArguments) -> Exit {
 fn question(env: &Env, arguments: &ActArguments) -> Result<Question, String> {
     let message = match arguments.message.as_deref() {
         _ if arguments.confirm.is_some() => String::new(),
-        Some(text) if text != "-" => text.to_owned(),
-        _ if std::io::stdin().is_terminal() => {
-            return Err("no text: give it as an argument or on standard input".into());
-        }
-        _ => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map_err(|error| format!("standard input: {error}"))?;
-            text
-        }
+        given => text_of(given, "text")?,
     };
     let user = arguments.user.clone().unwrap_or_else(|| env.get_or("USER", "cli").to_owned());
     let context =

@@ -1,6 +1,5 @@
 //! `conclave ask`, `audit` and `deep`: in this process, or on a server.
 
-use std::io::{IsTerminal as _, Read as _};
 use std::time::Duration;
 
 use clap::Args;
@@ -10,8 +9,8 @@ use serde_json::{Value, json};
 use super::attach::attachment;
 use super::exit::{Exit, fail};
 use super::progress::Progress;
-use super::terminal::say;
 use super::terminal::{quoted, without_controls};
+use super::terminal::{say, text_of};
 use super::{remote, seats};
 use crate::app::{App, Rejected, Submission};
 use crate::clock::Clock;
@@ -69,17 +68,7 @@ pub(super) async fn run(env: &Env, mode: Mode, arguments: AskArguments) -> Exit 
 }
 
 fn question(env: &Env, mode: Mode, arguments: &AskArguments) -> Result<Question, String> {
-    let mut message = match arguments.question.as_deref() {
-        Some(text) if text != "-" => text.to_owned(),
-        _ => {
-            if std::io::stdin().is_terminal() {
-                return Err("no question: give it as an argument or on standard input".into());
-            }
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map_err(|error| format!("standard input: {error}"))?;
-            text
-        }
-    };
+    let mut message = text_of(arguments.question.as_deref(), "question")?;
     if message.trim().is_empty() {
         return Err("the question is empty".into());
     }

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::exit::{Exit, fail};
-use super::terminal::say;
+use super::terminal::{say, text_of};
 use crate::app::{App, check};
 use crate::clock::Clock;
 use crate::config::{self, Env};
@@ -12,8 +12,8 @@ use crate::domain::{Context, Mode, Question, Source, User};
 
 #[derive(Debug, Args)]
 pub(super) struct QuoteArguments {
-    /// The question.
-    question: String,
+    /// The question; `-` or nothing reads it from standard input.
+    question: Option<String>,
     #[arg(long, value_enum, default_value_t = QuotedMode::Ask)]
     mode: QuotedMode,
     /// Print the quote as JSON, as the API gives it.
@@ -29,6 +29,10 @@ enum QuotedMode {
 }
 
 pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Exit {
+    let message = match text_of(arguments.question.as_deref(), "question") {
+        Ok(message) => message,
+        Err(error) => return fail(Exit::Usage, error),
+    };
     let config = match config::load(env) {
         Ok(config) => config,
         Err(problems) => return fail(Exit::Configuration, problems),
@@ -48,7 +52,7 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Exit {
         mode,
         user,
         context: Context::default(),
-        message: arguments.question.trim().to_owned(),
+        message: message.trim().to_owned(),
         attachments: vec![],
     };
     let problems = check(&mut question, &app.config.policy.limits);

@@ -1,6 +1,7 @@
 //! Text from outside on its way to a person: a terminal obeys escape sequences, so none of a model's reaches it.
 
 use std::borrow::Cow;
+use std::io::IsTerminal as _;
 
 use super::exit::{Exit, fail};
 
@@ -53,6 +54,15 @@ pub(super) fn say(line: std::fmt::Arguments<'_>) {
             std::process::exit(Exit::Done as i32);
         }
         std::process::exit(fail(Exit::Unexpected, format!("standard output: {error}")) as i32);
+    }
+}
+
+/// The text that was given as an argument; without one, or for `-`, what comes on standard input.
+pub(super) fn text_of(given: Option<&str>, what: &str) -> Result<String, String> {
+    match given {
+        Some(text) if text != "-" => Ok(text.to_owned()),
+        _ if std::io::stdin().is_terminal() => Err(format!("no {what}: give it as an argument or on standard input")),
+        _ => std::io::read_to_string(std::io::stdin()).map_err(|error| format!("standard input: {error}")),
     }
 }
 

@@ -139,11 +139,12 @@ pub struct Fitted {
 
 /// Fits one round, the cross-check and the synthesis into `left`. First every output is shrunk, down to half. Then
 /// optional agents are dropped, the last named first; then the cross-check is made smaller and dropped; then the critic is
-/// dropped, then the verifier. `None` when the solver and the synthesis do not fit.
+/// dropped, then the verifier, and what that frees may carry a cross-check of the others. `None` when the solver and the synthesis
+/// do not fit.
 ///
 /// A process that dies in the round leaves all of its calls in doubt, at their reservations. Therefore a length is preferred
-/// at which the money held for the synthesis also carries one more solver, both at their least lengths. No agent is dropped
-/// for that.
+/// at which the money held for the cross-check and the synthesis also carries one more solver and the synthesis, at their least
+/// lengths. No agent is dropped for that, but a cross-check of fewer than the core is not made at its cost.
 pub fn fit(agents: &[Wanted<'_>], synthesis: &Wanted<'_>, check: &WantedCheck<'_>, left: Usd) -> Option<Fitted> {
     let solver = agents.iter().find(|wanted| wanted.role == Role::Agent(Agent::Solver));
     let repetition = solver.map_or(Usd::ZERO, |solver| least(solver, synthesis));
@@ -151,11 +152,15 @@ pub fn fit(agents: &[Wanted<'_>], synthesis: &Wanted<'_>, check: &WantedCheck<'_
     let mut left_out = vec![];
     let mut sizes = check.sizes.iter().copied();
     let mut size = sizes.next();
+    let mut is_whole = true;
     loop {
-        for (share, spare) in [repetition, Usd::ZERO].into_iter().flat_map(|spare| SHARES.map(|share| (share, spare))) {
-            let (max_tokens, panel, held) = shrunk_to(&kept, synthesis, share, spare);
+        let least_spare = if is_whole || size.is_none() { Usd::ZERO } else { repetition };
+        for (share, spare) in [repetition, least_spare].into_iter().flat_map(|spare| SHARES.map(|share| (share, spare)))
+        {
+            let (max_tokens, panel, held) = shrunk_to(&kept, synthesis, share);
             let checked = size.map_or(Usd::ZERO, |size| (check.cost)(&max_tokens, size));
-            if panel + held + checked <= left {
+            let reserve = (held + checked).max(spare);
+            if panel + reserve <= left {
                 if share < 1.0 {
                     left_out.push(format!("outputs were limited to {:.0} % of their usual length", share * 100.0));
                 }
@@ -164,7 +169,7 @@ pub fn fit(agents: &[Wanted<'_>], synthesis: &Wanted<'_>, check: &WantedCheck<'_
                 }
                 let agents = kept.iter().filter_map(|w| agent_of(w.role)).collect();
                 let trimmed = Trimmed { agents, max_tokens, left_out, cross_check: size, epoch: None };
-                return Some(Fitted { trimmed, held, check: checked });
+                return Some(Fitted { trimmed, held: reserve - checked, check: checked });
             }
         }
         let optional = kept.iter().rposition(|w| agent_of(w.role).is_some_and(|a| !a.is_core()));
@@ -176,6 +181,11 @@ pub fn fit(agents: &[Wanted<'_>], synthesis: &Wanted<'_>, check: &WantedCheck<'_
         let next =
             optional.or_else(|| drop_order.iter().find_map(|a| kept.iter().position(|w| w.role == Role::Agent(*a))));
         let dropped = kept.remove(next?);
+        if agent_of(dropped.role).is_some_and(Agent::is_core) {
+            is_whole = false;
+            sizes = check.sizes.iter().copied();
+            size = sizes.next();
+        }
         left_out.push(did_not_run(dropped.role));
     }
 }
@@ -187,7 +197,7 @@ pub fn did_not_run(role: Role) -> String {
 
 /// What one agent and the synthesis need at least.
 pub fn least(agent: &Wanted<'_>, synthesis: &Wanted<'_>) -> Usd {
-    let (_, panel, held) = shrunk_to(&[agent], synthesis, LEAST_SHARE, Usd::ZERO);
+    let (_, panel, held) = shrunk_to(&[agent], synthesis, LEAST_SHARE);
     panel + held
 }
 
@@ -200,7 +210,7 @@ fn agent_of(role: Role) -> Option<Agent> {
 
 /// With outputs shrunk to a share: the output tokens of each role, what the agents cost at worst, and what is held for the
 /// synthesis, at least `spare`.
-fn shrunk_to(agents: &[&Wanted<'_>], synthesis: &Wanted<'_>, share: f64, spare: Usd) -> (Vec<(Role, u32)>, Usd, Usd) {
+fn shrunk_to(agents: &[&Wanted<'_>], synthesis: &Wanted<'_>, share: f64) -> (Vec<(Role, u32)>, Usd, Usd) {
     let shrunk = |wanted: &Wanted<'_>| {
         let usual = wanted.model.max_tokens;
         ((f64::from(usual) * share) as u32).max(wanted.model.least_tokens())
@@ -213,7 +223,7 @@ fn shrunk_to(agents: &[&Wanted<'_>], synthesis: &Wanted<'_>, share: f64, spare: 
         max_tokens.push((wanted.role, tokens));
     }
     max_tokens.push((synthesis.role, shrunk(synthesis)));
-    let held = synthesis_hold(&max_tokens, synthesis).max(spare);
+    let held = synthesis_hold(&max_tokens, synthesis);
     (max_tokens, panel, held)
 }
 
@@ -316,6 +326,28 @@ mod tests {
         assert_eq!(fitted(0.023), (3, Some(first), 3));
         assert_eq!(fitted(0.020), (3, None, 2));
         assert_eq!(fitted(0.015), (2, None, 3));
+    }
+
+    #[test]
+    fn what_the_critic_leaves_carries_the_cross_check_of_the_others() {
+        use Agent::{Critic, Solver, Verifier};
+        let (cheap, dear) = (model(600, flat(0.0, 10.0, None)), model(1000, flat(0.0, 10.0, None)));
+        let input = InputBound { stable: 100, volatile: 0 };
+        let wanted = |role, model| Wanted { role, model, input };
+        let agents = [(Solver, &cheap), (Critic, &dear), (Verifier, &cheap)]
+            .map(|(agent, model)| wanted(Role::Agent(agent), model));
+        let first = CheckSize { passes: 1, scope: CheckScope::First };
+        let cost = |_: &[(Role, u32)], _| Usd::from_dollars(0.003);
+        let check = WantedCheck { sizes: vec![first], cost: &cost };
+        let fitted = |cap: f64| {
+            let fitted = fit(&agents, &wanted(Role::Master, &dear), &check, Usd::from_dollars(cap)).unwrap();
+            (fitted.trimmed.agents, fitted.trimmed.cross_check, fitted.held + fitted.check)
+        };
+        let (three, two) = (vec![Solver, Critic, Verifier], vec![Solver, Verifier]);
+        assert_eq!(fitted(0.019), (three.clone(), Some(first), Usd::from_dollars(0.008)));
+        assert_eq!(fitted(0.016), (three, None, Usd::from_dollars(0.005)));
+        assert_eq!(fitted(0.0145), (two.clone(), Some(first), Usd::from_dollars(0.008)));
+        assert_eq!(fitted(0.0125), (two, None, Usd::from_dollars(0.005)));
     }
 
     #[test]

@@ -18,9 +18,6 @@ impl From<&Policy> for scoring::Policy {
     }
 }
 
-/// The most that c_final of an open request can be without a cross-check (SPEC 6).
-const MAX_UNCHECKED: f64 = 0.75;
-
 /// Whether the threshold is out of reach even with the largest bonus and the least penalty that may be applied: then no
 /// synthesis is bought (SPEC 6).
 pub fn out_of_reach(policy: &Policy, judgement: &Judgement) -> bool {
@@ -90,7 +87,7 @@ pub fn settle(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> 
     };
     let confidence = Confidence::new(judgement.base_score, conflict_penalty, coverage_bonus, policy.ask_user_threshold);
     let unchecked = !judgement.cross_checked && leading(judgement).is_none();
-    if unchecked { confidence.at_most(MAX_UNCHECKED) } else { confidence }
+    if unchecked { confidence.at_most(scoring::MAX_UNCHECKED) } else { confidence }
 }
 
 #[cfg(test)]

@@ -220,17 +220,22 @@ async fn ask(
     let Some(model) = table.house.role(pass.role) else {
         return Err(Failure::internal("a role without a model is to cross-check"));
     };
-    let shown = verdicts::shown(table.case, reports, scope, pass.reversed);
-    let mut values = table.case.values(Some(table.plan.task_type.as_str()), &[]);
-    set(&mut values, "images", json!(0));
-    set(&mut values, "reports", shown.iter().map(Shown::value).collect());
     let step = step(pass, scope);
+    let render = || -> Result<_, Failure> {
+        let shown = verdicts::shown(table.case, reports, scope, pass.reversed);
+        let mut values = table.case.values(Some(table.plan.task_type.as_str()), &[]);
+        set(&mut values, "images", json!(0));
+        set(&mut values, "reports", shown.iter().map(Shown::value).collect());
+        let texts = shown.iter().map(|shown| ModelText::of(&shown.text(), shown.tokens)).collect();
+        Ok((table.house.prompts.render(model.prompts, "cross_check", values)?, texts, shown))
+    };
+    let (prompt, model_texts, shown) = table.run.compute(&format!("asking for {step}"), render).await??;
     let ask = Ask {
         step: step.clone(),
         role: pass.role,
-        prompt: table.house.prompts.render(model.prompts, "cross_check", values)?,
+        prompt,
         images: &[],
-        model_texts: shown.iter().map(|shown| ModelText::of(&shown.text(), shown.tokens)).collect(),
+        model_texts,
         max_tokens: model.max_tokens,
         answer_tokens: Some(max_tokens(reports.len(), scope)),
         until,
@@ -238,7 +243,11 @@ async fn ask(
     };
     let check = |reply: &CrossCheckReply| verdicts::problems(reply, &shown);
     let bought = buy_checked::<CrossCheckReply>(table.run, table.house, ask, check).await?;
-    Ok(bought.and_then(|typed| {
+    let typed = match bought {
+        Ok(typed) => typed,
+        Err(unbought) => return Ok(Err(unbought)),
+    };
+    let read = || {
         if !verdicts::problems(&typed.value, &shown).is_empty() {
             return Err(Unbought::unusable("it gave no verdict on any claim"));
         }
@@ -255,7 +264,8 @@ async fn ask(
             found,
             notes,
         })
-    }))
+    };
+    Ok(table.run.compute(&format!("reading {step}"), read).await?)
 }
 
 /// The step's name says what was shown, so that a resumed run never reads an answer as one to another prompt.

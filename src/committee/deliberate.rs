@@ -236,6 +236,7 @@ fn judgement(table: &Table<'_>, answers: &Answers<'_>) -> Judgement {
     let panel = scoring::Panel {
         message: &message,
         task_type: Some(plan.task_type),
+        demands: &plan.demands,
         outputs: outputs(panel, answers.latest, &families),
         first_round: answers.first.map(|first| outputs(panel, first, &families)).unwrap_or_default(),
         cross_checks: &evidence.cross_checks,

@@ -13,7 +13,7 @@ use super::hints::task_type_of;
 use super::prompts::set;
 use super::{Committee, Failure, trim};
 use crate::config::OutputForm;
-use crate::domain::{Agent, CORE_AGENTS, Clarification, Mode, Plan, Role, TaskType};
+use crate::domain::{Agent, CORE_AGENTS, Clarification, Demand, MAX_DEMANDS, Mode, Plan, Role, TaskType};
 use crate::journal::{Event, Hinted, Planned, RunContext};
 
 /// The longest plan, in tokens.
@@ -40,6 +40,9 @@ pub struct OrchestrationPlan {
     pub clarification_question: Option<QuestionOut>,
     /// ask, audit or deep: the form of the reply.
     pub output_shape: Mode,
+    /// What the request itself says of its answer in numbers or as a form, if it does. Empty otherwise.
+    #[serde(default)]
+    pub demands: Vec<Demand>,
 }
 
 /// A question with three options as the master writes it.
@@ -89,6 +92,7 @@ fn reuse(planned: &Planned, house: &Committee, case: &Case) -> Planned {
         needs_clarification: false,
         clarification_question: None,
         output_shape: case.question.mode,
+        demands: planned.plan.demands.clone(),
     };
     let (plan, corrections) = bound(&raw, house, case);
     Planned { plan, obtained: "reused".into(), corrections }
@@ -177,6 +181,7 @@ fn by_hints(case: &Case, hints: &Hinted) -> OrchestrationPlan {
         needs_clarification: false,
         clarification_question: None,
         output_shape: case.question.mode,
+        demands: vec![],
     }
 }
 
@@ -221,6 +226,13 @@ fn bound(raw: &OrchestrationPlan, house: &Committee, case: &Case) -> (Plan, Vec<
     if raw.needs_clarification && !asks {
         corrections.push("needsClarification was dropped: its question is not one with three different options".into());
     }
+    let mut demands = raw.demands.clone();
+    demands.retain(|demand| demand.is_possible());
+    demands.truncate(MAX_DEMANDS);
+    if demands.len() < raw.demands.len() {
+        let dropped = raw.demands.len() - demands.len();
+        corrections.push(format!("{dropped} demands were dropped: no count keeps them, or more than {MAX_DEMANDS}"));
+    }
     let plan = Plan {
         task_type: raw.task_type,
         agents_to_run: agents.into_iter().collect(),
@@ -228,6 +240,7 @@ fn bound(raw: &OrchestrationPlan, house: &Committee, case: &Case) -> (Plan, Vec<
         needs_clarification: asks,
         clarification_question: if asks { question } else { None },
         output_shape: mode,
+        demands,
     };
     (plan, corrections)
 }

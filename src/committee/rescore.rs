@@ -160,6 +160,7 @@ impl Tape<'_> {
         let panel = scoring::Panel {
             message,
             task_type: self.planned.map(|planned| planned.plan.task_type),
+            demands: self.planned.map_or(&[], |planned| &planned.plan.demands),
             outputs: read(&self.latest),
             first_round: self.first.as_ref().map(read).unwrap_or_default(),
             cross_checks: &evidence.cross_checks,

@@ -20,12 +20,15 @@ use super::sections;
 use super::sections::discarded::Discarded;
 use super::steps::{label, plan_steps};
 use super::synthesize::FinalSynthesis;
+use super::verdicts::{self, ConductOut, CrossCheckReply, PartOut, Shown, VerdictOut, Written};
 use crate::domain::{
-    Agent, AgentReport, Assumption, AssumptionKind, BudgetMeta, Clarification, Confidence, Context, Disagreement,
-    Invalidation, Judgement, Meta, Mode, Obtained, Outcome, Position, Question, Reply, RunId, Source, Tag, TaskType,
-    Unit, Usd, User,
+    Agent, AgentReport, Assumption, AssumptionKind, Basis, BudgetMeta, Clarification, ConductKind, Confidence, Context,
+    Disagreement, Holds, Invalidation, Judgement, Meta, Mode, Obtained, Outcome, Position, Question, Reply, RunId,
+    Source, Tag, TaskType, Unit, Usd, User,
 };
-use crate::journal::{Accepted, AgentFinished, AgentOutcome, DisagreementNote, Draft, Event, Scored, Synthesized};
+use crate::journal::{
+    Accepted, AgentFinished, AgentOutcome, CheckScope, DisagreementNote, Draft, Event, Scored, Synthesized,
+};
 use crate::llm::{structured, without_secrets};
 use crate::scoring;
 
@@ -61,6 +64,14 @@ pub const ROUTINES: &[Routine] = &[
         if let Ok(decisions) = serde_json::from_str(text) {
             drop(resolve::settle(&report, "solver", &held, &decisions, Obtained::Clean));
         }
+    }),
+    ("cross-check", |text| {
+        let (report, case) = (report(text), case(text));
+        let written = Written { agent: Agent::Solver, report: &report, tokens: 1 };
+        let shown = verdicts::shown(&case, &[written], CheckScope::Key, false);
+        drop(shown.iter().map(Shown::value).collect::<Vec<_>>());
+        let reply = verdict_on(text);
+        drop((verdicts::problems(&reply, &shown), verdicts::read(&reply, &shown)));
     }),
     ("main answer: steps", |text| drop(plan_steps(text))),
     ("main answer: sections", |text| {
@@ -124,8 +135,15 @@ fn judgement(message: &str, report: &AgentReport) -> Judgement {
         family: None,
     };
     let outputs = vec![output("solver", report), output("critic", &other)];
-    let panel =
-        scoring::Panel { message, task_type: None, first_round: vec![], outputs, cross_checks: &[], resolutions: &[] };
+    let panel = scoring::Panel {
+        message,
+        task_type: None,
+        demands: &[],
+        first_round: vec![],
+        outputs,
+        cross_checks: &[],
+        resolutions: &[],
+    };
     scoring::judge(&panel, &scoring::Policy::default())
 }
 
@@ -175,6 +193,29 @@ fn case(text: &str) -> Case {
         unseen: vec![],
         fence: "f".into(),
         seed: 1,
+    }
+}
+
+/// A cross-check's answer with the text in each of its fields, and its lines as entries of its lists.
+fn verdict_on(text: &str) -> CrossCheckReply {
+    let lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
+    let verdict = |claim: &str, reports: &[String]| VerdictOut {
+        claim: claim.to_owned(),
+        supported_by: reports.to_vec(),
+        contradicted_by: reports.to_vec(),
+        holds: Holds::No,
+        by: Basis::Memory,
+        evidence: text.to_owned(),
+    };
+    let each = lines.iter().map(|line| VerdictOut { evidence: line.clone(), ..verdict(line, &[]) });
+    CrossCheckReply {
+        claims: std::iter::once(verdict("R1.1", &lines)).chain(each).collect(),
+        same_answers: vec![lines.clone()],
+        parts: vec![PartOut { part: text.to_owned(), answered_by: lines.clone() }],
+        reports: lines
+            .iter()
+            .map(|line| ConductOut { report: line.clone(), kind: ConductKind::Declines, why: line.clone() })
+            .collect(),
     }
 }
 

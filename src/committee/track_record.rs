@@ -213,11 +213,11 @@ impl TrackRecord {
         let events: Vec<&Event> = entries.iter().map(|entry| &entry.event).collect();
         let Some(accepted) = views::accepted(entries) else { return };
         let message = lineage(accepted, ancestors).full_text();
-        let (mut panel, mut task_type, mut synthesized): (&[Agent], _, Option<&Synthesized>) = (&[], None, None);
+        let (mut panel, mut plan, mut synthesized): (&[Agent], _, Option<&Synthesized>) = (&[], None, None);
         for event in &events {
             match event {
                 Event::Trimmed(Trimmed { agents, .. }) => panel = agents,
-                Event::Planned(planned) => task_type = Some(planned.plan.task_type),
+                Event::Planned(planned) => plan = Some(&planned.plan),
                 Event::Synthesized(s) => synthesized = Some(s),
                 _ => {}
             }
@@ -233,7 +233,8 @@ impl TrackRecord {
             let evidence = absent.fold(evidence.clone(), |evidence, agent| evidence.without(agent.as_str()));
             let panel = scoring::Panel {
                 message: &message,
-                task_type,
+                task_type: plan.map(|plan| plan.task_type),
+                demands: plan.map_or(&[], |plan| &plan.demands),
                 outputs: outputs(&latest),
                 first_round,
                 cross_checks: &evidence.cross_checks,

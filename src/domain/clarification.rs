@@ -256,6 +256,7 @@ mod tests {
             needs_clarification: true,
             clarification_question: question,
             output_shape: Mode::Ask,
+            demands: vec![],
         };
         let mut value = serde_json::to_value(&plan).unwrap();
         assert_eq!(value["clarificationQuestion"]["options"], serde_json::json!(["A x", "B y", "C z"]));

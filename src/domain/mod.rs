@@ -6,6 +6,7 @@ mod calibration;
 mod clarification;
 mod command;
 mod confidence;
+mod demand;
 mod estimate;
 mod evidence;
 mod ids;
@@ -26,6 +27,7 @@ pub use calibration::Calibration;
 pub use clarification::{Clarification, OPTION_LETTERS, is_question_mark};
 pub use command::{ActionGate, ActionMode, CommandName, RunKind};
 pub use confidence::{Confidence, Gate, Terms};
+pub use demand::{Counted, Demand, MAX_DEMANDS};
 pub use estimate::{Estimate, EstimateStep, Pert, Unit as TimeUnit};
 pub use evidence::{
     Basis, ClaimVerdict, Conduct, ConductKind, CrossCheck, Decision, Holds, PartAnswered, Resolution, Tag, UnitRef,

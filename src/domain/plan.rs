@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Agent, Clarification, Mode};
+use super::{Agent, Clarification, Demand, Mode};
 
 /// The kind of work that a question asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -40,4 +40,7 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Option::is_none", with = "super::clarification::with_letters")]
     pub clarification_question: Option<Clarification>,
     pub output_shape: Mode,
+    /// What the request demands of its answer that can be counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub demands: Vec<Demand>,
 }

@@ -32,8 +32,11 @@ pub use crate::domain::{AnswerGroup, Judgement};
 pub use checks::{Flag, FlagKind, Screening, screen};
 pub use from_text::report_from_text;
 pub use recorded::{Error as RecordError, Record, Scored, parse as parse_record};
+pub use terms::MAX_UNCHECKED;
 
-use crate::domain::{AgentReport, Calibration, CrossCheck, Obtained, Resolution, Score, Status, TaskType, Thresholds};
+use crate::domain::{
+    AgentReport, Calibration, CrossCheck, Demand, Obtained, Resolution, Score, Status, TaskType, Thresholds,
+};
 use agreement::Agreement;
 use axes::Context;
 use claims::Claim;
@@ -59,6 +62,8 @@ pub struct Output<'a> {
 pub struct Panel<'a> {
     pub message: &'a str,
     pub task_type: Option<TaskType>,
+    /// What the request demands of its answer that can be counted, as the master stated it.
+    pub demands: &'a [Demand],
     /// The latest output of each agent.
     pub outputs: Vec<Output<'a>>,
     /// What the agents said on their own, before they saw each other; empty if the outputs are just that.
@@ -112,9 +117,10 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
     let claims = claims::merge(checked, &readings, panel.cross_checks, panel.resolutions);
     let agreement =
         agreement::compare(&readings, &first, panel.cross_checks, &claims, panel.resolutions, &policy.calibration);
-    let parts = parts(panel.cross_checks, &readings);
-    let answered: Vec<BTreeSet<usize>> = parts.iter().map(|(_, agents)| agents.clone()).collect();
     let cross_checked = !panel.cross_checks.is_empty();
+    let kept = kept(panel.demands, &readings);
+    let parts = if cross_checked { parts(panel.cross_checks, &readings) } else { kept.clone() };
+    let answered: Vec<BTreeSet<usize>> = parts.iter().map(|(_, agents)| agents.clone()).collect();
     let context = Context {
         request: &request,
         readings: &readings,
@@ -122,6 +128,7 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
         claims: &claims,
         cross_checked,
         parts: &answered,
+        demands: &kept,
     };
     let scores: Vec<Score> = readings
         .iter()
@@ -135,7 +142,7 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
         })
         .collect();
     let base = base_score(&scores, policy);
-    let covered = covered(&parts, &scores, &readings, &claims);
+    let covered = covered(&parts, cross_checked, &scores, &readings, &claims);
     let bonus = bonus(&covered, &agreement, policy);
     let answer_groups: Vec<AnswerGroup> = groups(&agreement, &readings, &claims, (base, bonus), policy);
     let penalty = match answer_groups.first() {
@@ -212,10 +219,25 @@ fn parts(calls: &[CrossCheck], readings: &[Reading<'_>]) -> Vec<(String, BTreeSe
     parts.collect()
 }
 
+/// The demands that were stated, each with the outputs that keep it by counting. Without a cross-check they are the parts that are
+/// known.
+fn kept(demands: &[Demand], readings: &[Reading<'_>]) -> Vec<(String, BTreeSet<usize>)> {
+    let keeps = |demand: &Demand, reading: &Reading<'_>| {
+        let is_text = reading.output.obtained == Obtained::Text;
+        reading.counts() && checks::keeps(*demand, reading.output.report, is_text)
+    };
+    let with_keepers = demands.iter().map(|demand| {
+        let agents = readings.iter().enumerate().filter(|(_, reading)| keeps(demand, reading)).map(|(at, _)| at);
+        (demand.to_string(), agents.collect())
+    });
+    with_keepers.collect()
+}
+
 /// For each part whether a VALID output answers it with a checked basis: the cross-check found its key claims to hold, or its own
-/// last step was recomputed.
+/// last step was recomputed. A demand that was counted is checked by that.
 fn covered(
     parts: &[(String, BTreeSet<usize>)],
+    cross_checked: bool,
     scores: &[Score],
     readings: &[Reading<'_>],
     claims: &[Claim<'_>],
@@ -224,7 +246,7 @@ fn covered(
         let valid = scores.get(*at).is_some_and(|score| score.status == Status::Valid);
         let own: Vec<f64> = claims.iter().filter(|claim| claim.agent == *at).map(|claim| claim.verdict).collect();
         let holds = !own.is_empty() && own.iter().sum::<f64>() > 0.0;
-        valid && (holds || readings.get(*at).is_some_and(|reading| reading.path.verdict() > 0.0))
+        valid && (!cross_checked || holds || readings.get(*at).is_some_and(|reading| reading.path.verdict() > 0.0))
     };
     parts.iter().map(|(_, agents)| agents.iter().any(checked)).collect()
 }

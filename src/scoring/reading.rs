@@ -23,6 +23,8 @@ pub(super) struct Request {
     pub words: Vec<String>,
     pub pairs: BTreeSet<u64>,
     pub figures: BTreeSet<String>,
+    /// Its figures and words: what a report can have from it.
+    pub stated: BTreeSet<String>,
     pub options: Options,
 }
 
@@ -30,7 +32,9 @@ impl Request {
     pub fn read(message: &str) -> Self {
         let text = tidy(clip(message, text::MAX_BYTES)).into_owned();
         let words = words(&text);
-        Self { pairs: pairs(&words), figures: figures(&text), options: Options::read(&text), words, text }
+        let figures = figures(&text);
+        let stated = figures.iter().chain(&words).cloned().collect();
+        Self { pairs: pairs(&words), figures, stated, options: Options::read(&text), words, text }
     }
 }
 

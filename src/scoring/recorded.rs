@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Output, Panel, Policy, family, judge, report_from_text};
 use crate::domain::Terms;
 use crate::domain::{
-    AgentReport, AnswerGroup, Axis, ClaimVerdict, Confidence, CrossCheck, Disagreement, Judgement, Obtained,
+    AgentReport, AnswerGroup, Axis, ClaimVerdict, Confidence, CrossCheck, Demand, Disagreement, Judgement, Obtained,
     Resolution, Status, TaskType,
 };
 
@@ -22,6 +22,8 @@ struct Line {
     task_type: Option<TaskType>,
     outputs: Option<Vec<Value>>,
     rounds: Option<Vec<Vec<Value>>>,
+    #[serde(default)]
+    demands: Vec<Demand>,
     cross_check: Option<Vec<Found>>,
     #[serde(default)]
     resolutions: Vec<Resolution>,
@@ -42,6 +44,7 @@ pub struct Record {
     pub id: Value,
     pub message: String,
     pub task_type: Option<TaskType>,
+    demands: Vec<Demand>,
     rounds: Vec<Vec<Recorded>>,
     cross_checks: Vec<CrossCheck>,
     resolutions: Vec<Resolution>,
@@ -123,8 +126,8 @@ pub fn parse(line: &str) -> Result<Record, Error> {
     if rounds.first().is_none_or(Vec::is_empty) {
         return Err(Error::NoFirstRound);
     }
-    let Line { id, message, task_type, resolutions, .. } = line;
-    Ok(Record { id, message, task_type, rounds, cross_checks: calls(line.cross_check), resolutions })
+    let Line { id, message, task_type, demands, resolutions, .. } = line;
+    Ok(Record { id, message, task_type, demands, rounds, cross_checks: calls(line.cross_check), resolutions })
 }
 
 /// The calls; verdicts by themselves are one call.
@@ -161,6 +164,7 @@ impl Record {
         let panel = Panel {
             message: &self.message,
             task_type: self.task_type,
+            demands: &self.demands,
             outputs: latest.into_iter().map(Recorded::output).collect(),
             first_round: first.into_iter().flatten().map(Recorded::output).collect(),
             cross_checks: &self.cross_checks,

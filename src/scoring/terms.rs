@@ -14,8 +14,10 @@ use crate::domain::{Score, Status};
 const SEATS: usize = 3;
 /// The best figure for an answer that one voice gives and no check confirms.
 const LONE: f64 = 0.65;
-/// The best figure for an open request that was not cross-checked, by the number of outputs that count.
-const NOT_CROSS_CHECKED: [f64; 4] = [0.0, 0.65, 0.72, 0.75];
+/// The best figure for an open request that was not cross-checked (SPEC 6).
+pub const MAX_UNCHECKED: f64 = 0.75;
+/// The same by the number of outputs that count.
+const NOT_CROSS_CHECKED: [f64; 4] = [0.0, LONE, 0.72, MAX_UNCHECKED];
 /// How far below the threshold a contradicted key claim keeps c_final at least, and how much further at most.
 const CONTRADICTED: (f64, f64) = (0.05, 0.25);
 
@@ -69,7 +71,7 @@ pub(super) fn open_penalty(
     let most = if doubtful > 0 {
         policy.ask_threshold - CONTRADICTED.0 - CONTRADICTED.1 * crate::text::ratio(doubtful, held.len())
     } else if !cross_checked {
-        NOT_CROSS_CHECKED.get(counting).copied().unwrap_or(NOT_CROSS_CHECKED[3])
+        NOT_CROSS_CHECKED.get(counting).copied().unwrap_or(MAX_UNCHECKED)
     } else if counting <= 1 && held.iter().any(|claim| claim.verdict <= 0.0) {
         LONE
     } else {

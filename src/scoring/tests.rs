@@ -50,6 +50,7 @@ fn judged(message: &str, reports: &[AgentReport], evidence: &Evidence) -> Judgem
     let panel = Panel {
         message,
         task_type: None,
+        demands: &[],
         outputs: outputs(reports, Obtained::Clean),
         first_round: outputs(&evidence.first, Obtained::Clean),
         cross_checks: &evidence.calls,
@@ -69,6 +70,7 @@ fn texts(message: &str, texts: &[&str]) -> Judgement {
     let panel = Panel {
         message,
         task_type: None,
+        demands: &[],
         outputs: outputs(&reports, Obtained::Text),
         first_round: vec![],
         cross_checks: &[],
@@ -354,6 +356,7 @@ fn agents_of_one_family_are_fewer_voices() {
         let panel = Panel {
             message: "How many?",
             task_type: None,
+            demands: &[],
             outputs: outputs.collect(),
             first_round: vec![],
             cross_checks: &[],
@@ -404,4 +407,46 @@ fn answers_that_mean_the_same_are_one_group() {
     ] {
         assert_eq!(labels(&of(message, &answers(&given))).len(), 1, "{message}");
     }
+}
+
+#[test]
+fn what_is_said_to_be_given_is_looked_for_in_the_request() {
+    let message =
+        "Summarise: The Elbe bridge in Hamburg was closed for 14 days in March 2024, which cost 3.2 million euros.";
+    let summary = |claim: &str| {
+        let reports: Vec<AgentReport> = AGENTS.iter().take(3).map(|agent| report(agent, None, claim, "")).collect();
+        of(message, &reports).scores[0].axes.verifiability.points
+    };
+    let right = summary("The bridge in Hamburg was closed for 14 days, at a cost of 3.2 million euros.");
+    let wrong = summary("The bridge in Hamburg was closed for 41 days, at a cost of 32 million euros.");
+    let elsewhere = summary("The bridge in Bremen was closed for 41 days.");
+    assert!(right > wrong && wrong > elsewhere, "{right} {wrong} {elsewhere}");
+    assert_eq!(right, summary("A bridge was closed."), "nothing to look for is no fault");
+}
+
+#[test]
+fn demands_that_were_stated_are_counted_and_are_the_parts_without_a_cross_check() {
+    let five = [Demand { counted: crate::domain::Counted::Items, at_least: Some(2), at_most: Some(2) }];
+    let judge_with = |lists: [&str; 3]| {
+        let reports: Vec<AgentReport> =
+            AGENTS.iter().zip(lists).map(|(a, text)| report_from_text(a, "Two rivers of Peru?", text)).collect();
+        let panel = Panel {
+            message: "Two rivers of Peru?",
+            task_type: None,
+            demands: &five,
+            outputs: outputs(&reports, Obtained::Text),
+            first_round: vec![],
+            cross_checks: &[],
+            resolutions: &[],
+        };
+        judge(&panel, &Policy::default())
+    };
+    let two = "Two rivers of Peru:\n- the Ucayali, in the east of the country\n- the Marañón, in its north";
+    let three =
+        "Rivers of Peru:\n- the Ucayali, in the east of the country\n- the Marañón, in its north\n- the Urubamba";
+    let (kept, broken) = (judge_with([two, two, three]), judge_with([three; 3]));
+    let alignment = |judgement: &Judgement, at: usize| judgement.scores[at].axes.alignment.points;
+    assert!(alignment(&kept, 0) > alignment(&kept, 2));
+    assert_eq!((kept.parts.clone(), kept.covered.clone()), (vec!["2 items".to_owned()], vec![true]));
+    assert_eq!((broken.covered.clone(), broken.coverage_bonus), (vec![false], 0.0));
 }

@@ -68,6 +68,12 @@ pub fn figures(text: &str) -> BTreeSet<String> {
     text.unicode_words().filter(|word| word.starts_with(|c: char| c.is_ascii_digit())).map(figure).collect()
 }
 
+/// The words with a capital inside a sentence, in lower case: names, in most scripts that have capitals.
+pub fn names(text: &str) -> BTreeSet<String> {
+    let inside = sentences(text).into_iter().flat_map(|sentence| sentence.unicode_words().skip(1));
+    inside.filter(|word| word.starts_with(char::is_uppercase)).map(str::to_lowercase).collect()
+}
+
 fn figure(word: &str) -> String {
     let plain: String = word.chars().filter(|c| *c != ',').collect();
     let number = plain.parse::<f64>().ok().filter(|number| number.is_finite());
@@ -106,6 +112,12 @@ mod tests {
     #[test]
     fn figures_are_compared_without_their_dress() {
         assert_eq!(figures("1,200 of 1200.50 in 2026"), ["1200", "1200.5", "2026"].map(str::to_owned).into());
+    }
+
+    #[test]
+    fn names_have_a_capital_inside_a_sentence() {
+        assert_eq!(names("The ship left Hamburg. Then Ada came."), ["hamburg", "ada"].map(str::to_owned).into());
+        assert!(names("首都はキャンベラです。").is_empty());
     }
 
     #[test]

@@ -73,6 +73,31 @@ async fn a_kill_in_the_cross_check_buys_no_report_again() {
     service.kill().await;
 }
 
+/// The second call of the cross-check was in flight at the kill: it alone is made again.
+#[tokio::test]
+async fn a_kill_in_the_second_cross_check_buys_the_first_no_second_time() {
+    let provider = MockProvider::playing(Scenario::converging()).await;
+    provider.on("cross-check/reversed", Fault::Latency(Duration::from_secs(60))).once();
+    let home = Home::sqlite();
+    let service = home.serve(&provider).await;
+    let run = service.accept_in("deep", &Scenario::converging().message, 1).await.unwrap();
+    let is_settled =
+        |e: &conclave::journal::Entry| matches!(&e.event, Event::CallSettled(s) if s.call == "cross-check");
+    while provider.count_step("cross-check/reversed") == 0 || !home.entries(run).await.iter().any(is_settled) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    service.kill().await;
+    let service = home.serve(&provider).await;
+    assert_eq!(home.toll(&[run], &provider).await, Toll::none(1));
+    let calls = |step: &str| provider.count_step(step);
+    assert_eq!((calls("r1/*"), calls("cross-check"), calls("cross-check/reversed")), (3, 1, 2));
+    let whole = home.entries(run).await.into_iter().any(
+        |e| matches!(&e.event, Event::CrossChecked(checked) if checked.passes.len() == 2 && checked.notes.is_empty()),
+    );
+    assert!(whole, "both calls count");
+    service.kill().await;
+}
+
 #[tokio::test]
 async fn a_killed_replica_has_its_run_completed_by_the_other() {
     let provider = MockProvider::start().await;

@@ -308,3 +308,22 @@ async fn a_report_that_steers_is_not_valid() {
     let invalidation = &got.body["meta"]["invalidation"];
     assert!(!invalidation["valid"].as_array().unwrap().contains(&json!(steering)), "{invalidation}");
 }
+
+#[tokio::test]
+async fn without_a_cross_check_the_demands_of_the_plan_are_the_parts_that_are_counted() {
+    let scenario = Scenario::agreeing().demands(&json!([
+        { "counted": "words", "atLeast": null, "atMost": 200 },
+        { "counted": "items", "atLeast": 40, "atMost": 40 },
+        { "counted": "items", "atLeast": 3, "atMost": 2 },
+    ]));
+    let never = Setup::default().set("/policy/crossCheck", json!("never"));
+    let (got, _) = run(scenario.clone(), "audit", never, |_| {}).await;
+    let coverage = &got.body["audit"]["coverage"];
+    assert_eq!(coverage["parts"], json!(["at most 200 words", "40 items"]), "{}", got.body["audit"]);
+    assert_eq!(coverage["covered"], json!([true, false]));
+    let corrections = got.body["audit"]["planCorrections"].to_string();
+    assert!(corrections.contains("1 demands were dropped"), "{corrections}");
+    let (got, _) = run(scenario, "audit", Setup::default(), |_| {}).await;
+    let features = got.body["audit"]["agents"][0]["axes"].to_string();
+    assert!(features.contains("alignment.demands"), "{features}");
+}

@@ -98,6 +98,7 @@ fn plan(question: Option<Clarification>) -> Event {
         needs_clarification: question.is_some(),
         clarification_question: question,
         output_shape: Mode::Ask,
+        demands: vec![],
     };
     Event::Planned(Planned { plan, obtained: "clean".into(), corrections: vec![] })
 }

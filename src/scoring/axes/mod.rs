@@ -13,9 +13,10 @@
 //! | Alignment | `base` | | 12 |
 //! | | `parts` | share of the request's parts that it answers, as the cross-check says | -6 to +8 |
 //! | | `on_topic` | without a cross-check: word pairs shared with the request and the other agents | 0 to +8 |
+//! | | `demands` | share of what the request demands in numbers or as a form that it keeps, by counting | -6 to +2 |
 //! | | `final_answer` | 1 if it gives the final answer that the request has, else 0 | -4 or +5 |
 //! | Verifiability | `base` | | 8 |
-//! | | `basis` | mean over key claims of what they rest on: 1 more than memory, -1 a calculation that fails | -3 to +5 |
+//! | | `basis` | mean over key claims of what they rest on: 1 more than memory, -1 a calculation that fails or figures that are not given | -3 to +5 |
 //! | | `steps_hold` | equations on the way to the answer that hold | +3 each, at most +6 |
 //! | | `steps_fail` | equations on that way that do not | -6 each, at most -12 |
 //! | | `claims_hold` | mean verdict of the cross-check on key claims, -1 to 1 | -12 to +8, -4 where it cannot tell |
@@ -41,8 +42,8 @@ use super::checks::{FlagKind, Soundness};
 use super::claims::Claim;
 use super::reading::{Reading, Request};
 use super::terms;
-use crate::domain::{Axes, Axis, Obtained, Tag};
-use crate::text::{ratio, share_in};
+use crate::domain::{Axes, Axis, Obtained, Tag, Unit};
+use crate::text::{MAX_BYTES, clip, figures, names, ratio, share_in, tidy};
 use tally::{Tally, ramp};
 
 /// What the whole panel knows of an output.
@@ -54,6 +55,8 @@ pub(super) struct Context<'a> {
     pub cross_checked: bool,
     /// For each part of the request the agents that answer it.
     pub parts: &'a [BTreeSet<usize>],
+    /// What the request demands that can be counted, each with the agents that keep it.
+    pub demands: &'a [(String, BTreeSet<usize>)],
 }
 
 /// The axes of the output at a place of the panel.
@@ -62,7 +65,7 @@ pub(super) fn measure(at: usize, reading: &Reading<'_>, context: &Context<'_>) -
     Axes {
         coherence: coherence(at, reading, &own, context).finish(),
         alignment: alignment(at, reading, context).finish(),
-        verifiability: verifiability(reading, &own).finish(),
+        verifiability: verifiability(reading, &own, context.request).finish(),
         signal_density: density(reading, context.request).finish(),
         compliance: compliance(reading).finish(),
     }
@@ -122,6 +125,10 @@ fn alignment(at: usize, reading: &Reading<'_>, context: &Context<'_>) -> Tally {
         let most = with_peers.max(shared(&context.request.pairs));
         tally.add_from_peers("on_topic", most, 8.0 * ramp(most, 0.0, ON_TOPIC));
     }
+    if !context.demands.is_empty() {
+        let share = ratio(context.demands.iter().filter(|(_, keep)| keep.contains(&at)).count(), context.demands.len());
+        tally.add("demands", share, -6.0 + 8.0 * share);
+    }
     if context.agreement.one_answer {
         let gives = reading.answer.is_some();
         tally.add("final_answer", f64::from(u8::from(gives)), if gives { 5.0 } else { -4.0 });
@@ -129,10 +136,10 @@ fn alignment(at: usize, reading: &Reading<'_>, context: &Context<'_>) -> Tally {
     tally
 }
 
-fn verifiability(reading: &Reading<'_>, own: &[&Claim<'_>]) -> Tally {
+fn verifiability(reading: &Reading<'_>, own: &[&Claim<'_>], request: &Request) -> Tally {
     let mut tally = Tally::new(Axis::Verifiability, 8.0);
     let path = reading.path;
-    let bases: Vec<f64> = reading.key_units().filter_map(|unit| basis(&unit.tags, path.verdict())).collect();
+    let bases: Vec<f64> = reading.key_units().filter_map(|unit| basis(unit, path.verdict(), request)).collect();
     if !bases.is_empty() {
         let mean = bases.iter().sum::<f64>() / bases.len() as f64;
         tally.add("basis", mean, if mean < 0.0 { 3.0 * mean } else { 5.0 * mean });
@@ -154,14 +161,20 @@ fn verifiability(reading: &Reading<'_>, own: &[&Claim<'_>]) -> Tally {
     tally
 }
 
-/// What a key claim rests on: 0 for memory, 1 for more, and -1 for a calculation whose steps fail; `None` if it does not say.
-fn basis(tags: &[Tag], steps: f64) -> Option<f64> {
-    let has = |tag: Tag| tags.contains(&tag);
+/// What a key claim rests on: 0 for memory, 1 for more, and -1 for a calculation whose steps fail. What is said to be given counts as
+/// far as the request has its figures and names, from 1 to -1. `None` if it does not say.
+fn basis(unit: &Unit, steps: f64, request: &Request) -> Option<f64> {
+    let has = |tag: Tag| unit.tags.contains(&tag);
     if has(Tag::Calculated) && steps < 0.0 {
         return Some(-1.0);
     }
-    if has(Tag::Calculated) || has(Tag::Tested) || has(Tag::Sourced) || has(Tag::Given) {
+    if has(Tag::Calculated) || has(Tag::Tested) || has(Tag::Sourced) {
         return Some(1.0);
+    }
+    if has(Tag::Given) {
+        let text = tidy(clip(&unit.text, MAX_BYTES));
+        let named: BTreeSet<String> = figures(&text).into_iter().chain(names(&text)).collect();
+        return Some(share_in(&named, &request.stated).map_or(1.0, |share| 2.0 * share - 1.0));
     }
     has(Tag::Memory).then_some(0.0)
 }

@@ -1,11 +1,13 @@
 //! What a machine can check of an output without a model: stated arithmetic on the way to the answer, code, screening.
 
 mod code;
+mod demands;
 mod grammar;
 mod path;
 mod screen;
 
 pub(super) use code::{Soundness, soundness};
+pub(super) use demands::keeps;
 pub(super) use path::{Path, Step, path_to};
 pub use screen::{Flag, FlagKind, Screening, screen};
 pub(super) use screen::{obeyed_injection, screen_answer};

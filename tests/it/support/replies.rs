@@ -76,6 +76,11 @@ impl Scenario {
         self.with("plan", &|plan| plan["agentsToRun"] = json!(agents))
     }
 
+    /// What the plan says that the request demands.
+    pub fn demands(self, demands: &Value) -> Self {
+        self.with("plan", &|plan| plan["demands"] = demands.clone())
+    }
+
     /// The synthesis has the plan in its text but no figures for it: the `estimate` call has to bring them.
     pub fn without_figures(self) -> Self {
         self.with("synthesis", &|synthesis| synthesis["meta"]["planSteps"] = json!([]))

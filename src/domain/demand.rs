@@ -1,0 +1,76 @@
+//! What a request demands of the form of its answer, as far as a machine can count it. The master states it; code counts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// At most this many demands of a request are kept.
+pub const MAX_DEMANDS: usize = 8;
+
+/// What is counted in an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Counted {
+    /// Items of a list.
+    Items,
+    Words,
+    Sentences,
+    Characters,
+    /// JSON texts, as a fenced block or as the whole answer.
+    Json,
+    /// Fenced code blocks.
+    Code,
+}
+
+impl Counted {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Items => "items",
+            Self::Words => "words",
+            Self::Sentences => "sentences",
+            Self::Characters => "characters",
+            Self::Json => "json",
+            Self::Code => "code",
+        }
+    }
+}
+
+/// A number or a form that the request states for its answer: "five names", "at most 50 words", "as JSON".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Demand {
+    /// What is counted.
+    pub counted: Counted,
+    /// The least number, or null.
+    #[serde(default)]
+    pub at_least: Option<u32>,
+    /// The greatest number, or null.
+    #[serde(default)]
+    pub at_most: Option<u32>,
+}
+
+impl Demand {
+    /// Whether a count keeps the demand. With neither bound it wants one at least.
+    pub fn takes(self, count: usize) -> bool {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let least = self.at_least.unwrap_or_else(|| u32::from(self.at_most.is_none()));
+        (least..=self.at_most.unwrap_or(u32::MAX)).contains(&count)
+    }
+
+    /// Whether some count can keep it.
+    pub fn is_possible(self) -> bool {
+        self.at_least.unwrap_or(0) <= self.at_most.unwrap_or(u32::MAX)
+    }
+}
+
+impl std::fmt::Display for Demand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let counted = self.counted.as_str();
+        match (self.at_least, self.at_most) {
+            (None, None) => write!(f, "{counted}"),
+            (Some(least), None) => write!(f, "{least} {counted} or more"),
+            (None, Some(most)) => write!(f, "at most {most} {counted}"),
+            (Some(least), Some(most)) if least == most => write!(f, "{least} {counted}"),
+            (Some(least), Some(most)) => write!(f, "{least} to {most} {counted}"),
+        }
+    }
+}

@@ -122,8 +122,9 @@ async fn row(runs: usize, faults: Vec<Fault>) -> Row {
     row
 }
 
-/// Lengths of the questions, in characters. Undisturbed, each is answered under the shipped caps.
-const LENGTHS: [usize; 5] = [200, 1000, 4000, 8000, 16_000];
+/// Lengths of the questions, in characters. Undisturbed, each gets a reply under the shipped caps; of the longest the solver is
+/// asked alone.
+const LENGTHS: [usize; 7] = [200, 1000, 4000, 8000, 16_000, 24_000, 30_000];
 
 /// The question of a case, padded with prose.
 fn question_of_length(case: usize) -> String {
@@ -199,7 +200,7 @@ impl Service {
 async fn load() {
     let provider = MockProvider::start().await;
     provider.forget_calls();
-    // What the five calls of a run take by themselves: one, three at once, one.
+    // What the six calls of a run take by themselves: one, three at once, one, one.
     provider.latency(Duration::from_secs(1));
     let direct = client();
     let pure = all_at_once(|_| pure_path(&direct, provider.url())).await;
@@ -210,7 +211,7 @@ async fn load() {
     let client = client();
     let served = all_at_once(|case| served_path(&client, &service.url, case)).await;
     println!("\nLoad: {IN_FLIGHT} runs in flight at once, the mock answers after 1 s; journal in SQLite, on disk.");
-    println!("Times are divided by those of the same five calls made directly, without a service.\n");
+    println!("Times are divided by those of the same six calls made directly, without a service.\n");
     println!("| runs | errors | calls in flight at most | p50 | p99 |");
     println!("| ---: | -----: | ----------------------: | --: | --: |");
     let errors: usize = served.statuses.iter().filter(|(status, _)| **status != 200).map(|(_, count)| count).sum();
@@ -361,6 +362,7 @@ async fn pure_path(client: &LoopbackClient, url: String) -> u16 {
     };
     call("plan").await;
     tokio::join!(call("r1/solver"), call("r1/critic"), call("r1/verifier"));
+    call("cross-check").await;
     call("synthesis").await;
     200
 }

@@ -103,10 +103,11 @@ async fn a_killed_replica_has_its_run_completed_by_the_other() {
     let provider = MockProvider::start().await;
     provider.on("r1/verifier", Fault::Latency(Duration::from_secs(60))).once();
     let home = Home::postgres(LEASE_SECONDS).await;
-    let first = home.serve(&provider).await;
+    let shipped = [("NORMAL_MAX_USD", "0.1")];
+    let first = home.serve_with(&provider, &shipped).await;
     let run = first.accept(1).await.unwrap();
     until_the_verifier_is_alone(&home, run).await;
-    let second = home.serve(&provider).await;
+    let second = home.serve_with(&provider, &shipped).await;
     first.kill().await;
     hold_the_call_in_flight(&home, &provider, run).await;
     second.kill().await;

@@ -34,8 +34,8 @@ async fn cramped(provider: &MockProvider, most_pages: Option<u32>) -> (TestApp, 
     let (pages,): (u32,) = sqlx::query_as("PRAGMA page_count").fetch_one(&raw).await.unwrap();
     let bounds = SqliteBounds { patience: Duration::from_millis(50), most_pages: most_pages.map(|more| pages + more) };
     let store = SqliteStore::open_within(&path, "cramped", bounds).await.unwrap();
-    // What is in doubt is paid for: money is not to be what ends a run here.
-    let setup = Setup::default().set("/policy/leaseSeconds", json!(2)).env("NORMAL_MAX_USD", "20");
+    // The caps are those that are shipped: what is in doubt when the disk is full leaves money for an answer.
+    let setup = Setup::default().set("/policy/leaseSeconds", json!(2));
     (TestApp::with_store(provider, setup, folder, store, "cramped").await, raw)
 }
 

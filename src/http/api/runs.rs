@@ -20,7 +20,7 @@ use crate::domain::{Mode, RunId, RunKind};
 use crate::http::auth::Caller;
 use crate::http::error::Problem;
 use crate::http::sse;
-use crate::journal::{CancelOutcome, Ending, RunFilter, RunRow, RunState, prove, views};
+use crate::journal::{CancelOutcome, Ending, Entry, RunFilter, RunRow, RunState, prove, views};
 
 pub(in crate::http) use super::run_bodies::{about_cancel, about_events, about_journal, about_list, about_show};
 
@@ -101,13 +101,17 @@ pub(in crate::http) type Id = Result<Path<String>, PathRejection>;
 pub(in crate::http) async fn show(State(app): State<Arc<App>>, id: Id) -> Result<Json<RunBody>, Problem> {
     let row = find(&app, id).await?;
     let entries = app.entries(row.id).await?;
-    let accepted = views::accepted(&entries);
+    Ok(Json(app.compute(move || shown(&row, &entries)).await))
+}
+
+fn shown(row: &RunRow, entries: &[Entry]) -> RunBody {
+    let accepted = views::accepted(entries);
     let events: Vec<_> = entries.iter().map(|entry| entry.event.clone()).collect();
-    let reply = match views::finished(&entries).map(|f| &f.ending) {
+    let reply = match views::finished(entries).map(|f| &f.ending) {
         Some(Ending::Replied { reply }) => Some(reply),
         _ => None,
     };
-    let action = match views::finished(&entries).map(|f| &f.ending) {
+    let action = match views::finished(entries).map(|f| &f.ending) {
         Some(Ending::Acted { response, .. }) => Some(response.clone()),
         _ => None,
     };
@@ -124,8 +128,8 @@ pub(in crate::http) async fn show(State(app): State<Arc<App>>, id: Id) -> Result
             })
             .collect(),
     };
-    Ok(Json(RunBody {
-        summary: summary(&row),
+    RunBody {
+        summary: summary(row),
         correlation_id: accepted.and_then(|a| a.correlation_id.clone()),
         continues: accepted.and_then(|a| a.continues.clone()),
         timings,
@@ -133,7 +137,7 @@ pub(in crate::http) async fn show(State(app): State<Arc<App>>, id: Id) -> Result
         meta: reply.map(|reply| MetaBody::of(reply)),
         audit: reply.and_then(|reply| reply.audit.clone()),
         action,
-    }))
+    }
 }
 
 /// Every entry as it is stored, with the chain and whether it holds.

@@ -126,6 +126,9 @@ mod tests {
             search(&format!("{{{}", unit.repeat(10_000)), Places::Outermost, LastNumber::Drop);
             search(&format!("{{{}", unit.repeat(10_000)), Places::EveryObject, LastNumber::Drop);
         }
+        for unit in ["![", "[", "{a:"] {
+            search(&format!("{}(", unit.repeat(30_000)), Places::Outermost, LastNumber::Drop);
+        }
         assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
     }
 }

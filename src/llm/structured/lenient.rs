@@ -361,7 +361,10 @@ impl Reader<'_> {
             let ends = match c {
                 ',' | '}' | ']' | '\n' => true,
                 ')' => self.open.last() == Some(&')'),
-                '(' => return self.call(start),
+                '(' => {
+                    self.burn(self.at - start)?;
+                    return self.call(start);
+                }
                 '"' | '\'' | '“' | '{' | '[' => spaced,
                 '/' => comment && (spaced || self.chars.get(self.at - 1) != Some(&':')),
                 _ => false,

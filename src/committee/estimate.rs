@@ -8,8 +8,8 @@ use super::Failure;
 use super::assumptions::one_line;
 use super::call::buy_json;
 use super::desk::Desk;
+use super::plan_steps::{label, plan_steps};
 use super::prompts::set;
-use super::steps::{label, plan_steps};
 use crate::config::OutputForm;
 use crate::domain::{Estimate, EstimateStep, Pert, Role, TimeUnit};
 

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::estimate::MOST_STEPS;
 use super::plan::OrchestrationPlan;
+use super::plan_steps::plan_steps;
 use super::reply::{ASSUMPTIONS, AUDIT, CONFIDENCE, ESTIMATE, TLDR, figure, title};
 use super::sections::discarded::Discarded;
 use super::sections::outline::Outline;
-use super::steps::plan_steps;
 use crate::domain::{AgentReport, Estimate, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Status, Usd, is_question_mark};
 use crate::journal::{AgentOutcome, Broken, Continuation, Draft, Event, views};
 

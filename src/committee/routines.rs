@@ -13,12 +13,12 @@ use super::clean::clean;
 use super::contested;
 use super::hints;
 use super::invariants::{self, Exhibit};
+use super::plan_steps::{label, plan_steps};
 use super::prompts::unquoted;
 use super::reply;
 use super::resolve;
 use super::sections;
 use super::sections::discarded::Discarded;
-use super::steps::{label, plan_steps};
 use super::synthesize::FinalSynthesis;
 use super::verdicts::{self, ConductOut, CrossCheckReply, PartOut, Shown, VerdictOut, Written};
 use crate::domain::{

@@ -10,9 +10,9 @@ use super::call::{Typed, Unbought, buy_checked, buy_text};
 use super::desk::Desk;
 use super::estimate::{EstimateOut, PlanStepOut};
 use super::plan::QuestionOut;
+use super::plan_steps::plan_steps;
 use super::prompts::set;
 use super::prompts::unquoted;
-use super::steps::plan_steps;
 use super::{Failure, conclude, confidence, estimate, question, sections, stand_in};
 use crate::config::OutputForm;
 use crate::domain::{

@@ -277,7 +277,7 @@ async fn a_reply_that_would_break_a_rule_gives_way_to_the_best_report_and_the_au
 #[tokio::test]
 async fn a_section_that_the_user_asks_for_stays_and_a_plan_in_prose_has_an_estimate() {
     let record = "## Context\n\nWe measure at the coast.\n\n## Assumptions\n\n- The sea is calm.\n\n## Deployment plan\n\n\
-        First fill the kettle. Then heat the water. Finally read the thermometer.";
+        First fill the kettle.\n\nThen heat the water.\n\nFinally read the thermometer.";
     let (provider, app) = staged(synthesis(record, |_| {})).await;
     let got = app
         .ask("audit", "Write an ADR on boiling water with the sections Context, Assumptions and Deployment plan.")

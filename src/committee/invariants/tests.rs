@@ -180,7 +180,7 @@ fn totals_are_those_of_the_section_and_not_of_code_before_it() {
 
 #[test]
 fn a_plan_has_as_many_estimated_steps_as_were_asked_for() {
-    let main = "1. Install it\n2. Run it\n3. Check it\n\n## Phase 2\n\n1. Add users\n2. Watch it";
+    let main = "1. Install it\n2. Run it\n3. Check it\n\n## Rollout plan\n\n1. Add users\n2. Watch it";
     let mut draft = draft_of(main);
     assert_eq!(found(&draft, vec![]), ["a plan has an estimate"]);
     draft.estimate = Some(estimate_of(3, false));

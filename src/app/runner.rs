@@ -30,6 +30,10 @@ const GATHER: Duration = Duration::from_millis(20);
 /// A run that was begun this often without an end is given up, whatever the reason is.
 const MAX_EPOCHS: i64 = 50;
 
+/// A process begins with so many runs of others, the oldest ones, and doubles their number each second. One that dies again soon
+/// brings these to their end, instead of beginning all of them and ending none.
+const FIRST_TAKEN_OVER: usize = 2;
+
 /// A run is given up after so many processes in a row that ended at the same point of it, the later ones in a CPU-heavy
 /// piece.
 const MAX_DEATHS: u32 = 3;
@@ -50,6 +54,8 @@ struct Inner {
     slots: Arc<Semaphore>,
     /// Runs that may be worked on at a time; the others wait in the order of their acceptance.
     turns: Arc<Semaphore>,
+    /// Runs of other processes that may be worked on at a time.
+    taken_over: Arc<Semaphore>,
     tasks: TaskTracker,
     readers: TaskTracker,
     draining: CancellationToken,
@@ -75,6 +81,7 @@ impl Runner {
             owner,
             slots,
             turns: Arc::new(Semaphore::new(turns)),
+            taken_over: Arc::new(Semaphore::new(FIRST_TAKEN_OVER)),
             tasks: TaskTracker::new(),
             readers: TaskTracker::new(),
             draining: CancellationToken::new(),
@@ -229,6 +236,7 @@ impl Runner {
         let runner = self.clone();
         self.0.readers.spawn(async move {
             let mut look_for_dead = Instant::now();
+            let mut allowed = FIRST_TAKEN_OVER;
             while !runner.is_draining() {
                 if Instant::now() >= look_for_dead {
                     if let Err(error) = runner.0.store.release_dead().await {
@@ -247,13 +255,19 @@ impl Runner {
                     () = runner.0.draining.cancelled() => return,
                     () = tokio::time::sleep(POLL) => {}
                 }
+                // More than there are slots are never needed.
+                if allowed < runner.0.committee.policy.limits.max_in_flight {
+                    runner.0.taken_over.add_permits(allowed);
+                    allowed *= 2;
+                }
             }
         });
     }
 
     /// Claims every run that nobody works on, as long as there is room.
     async fn take_over(&self) {
-        while let Some((slot, turn)) = self.slot().zip(Arc::clone(&self.0.turns).try_acquire_owned().ok()) {
+        let permit = |of: &Arc<Semaphore>| Arc::clone(of).try_acquire_owned().ok();
+        while let Some((slot, turn)) = self.slot().zip(permit(&self.0.taken_over).zip(permit(&self.0.turns))) {
             let claimed = self.0.store.claim(Claim::Oldest, &self.0.owner, self.lease(), self.0.clock.now()).await;
             match claimed {
                 Ok(Some(lease)) => {

@@ -152,6 +152,7 @@ async fn kills_at_random_moments_lose_nothing() {
     assert_eq!(accepted.len(), 3 * KILLS);
     let toll = home.toll(&accepted, &provider).await;
     toll.print("one service on SQLite", KILLS);
+    print_endings(&home, &toll).await;
     service.kill().await;
     assert_eq!(toll, Toll::none(accepted.len()));
     assert!(
@@ -231,10 +232,7 @@ async fn without_reply((config, key, address, agents): Shipped, slow: Option<&[&
     }
     let toll = home.toll(&runs, &provider).await;
     service.kill().await;
-    for (run, state) in &toll.without_reply {
-        let last = home.entries(*run).await.pop();
-        println!("{run} is {state:?}: {:?}", last.map(|entry| entry.event));
-    }
+    print_endings(&home, &toll).await;
     let number = |run: &RunId| runs.iter().position(|known| known == run).unwrap();
     let without: Vec<usize> = toll.without_reply.iter().map(|(run, _)| number(run)).collect();
     println!(
@@ -243,6 +241,14 @@ async fn without_reply((config, key, address, agents): Shipped, slow: Option<&[&
     );
     assert_eq!(Toll { without_reply: vec![], ..toll }, Toll::none(runs.len()));
     without
+}
+
+/// Says how the runs ended that have no reply.
+async fn print_endings(home: &Home, toll: &Toll) {
+    for (run, state) in &toll.without_reply {
+        let last = home.entries(*run).await.pop();
+        println!("{run} is {state:?}: {:?}", last.map(|entry| entry.event));
+    }
 }
 
 /// Waits until the panel's other agents are done in round 1 and these are under way, or the run was refused.

@@ -69,7 +69,8 @@ pub(super) fn compare(
     let answered = latest.iter().filter(|now| now.counts() && answer_of(now, first).is_some()).count();
     let joined = |a: &Node<'_>, b: &Node<'_>| a.answer.same(b.answer) || told(a, b);
     let name = |at: usize| latest.get(at).map_or("", Reading::agent);
-    let components = components(&nodes, joined);
+    let excludes = |a: &Node<'_>, b: &Node<'_>| a.answer.excludes(b.answer) && !told(a, b);
+    let components = without_bridges(&nodes, components(&nodes, joined), excludes);
     let mut groups: Vec<Group> = Vec::new();
     for component in &components {
         let here: Vec<&Node<'_>> = component.iter().filter_map(|at| nodes.get(*at)).collect();
@@ -158,6 +159,26 @@ fn components<T>(nodes: &[T], joined: impl Fn(&T, &T) -> bool) -> Vec<Vec<usize>
         merged.sort_unstable();
         rest.push(merged);
         out = rest;
+    }
+    out
+}
+
+/// The same without nodes that join what is not one: "500" says neither "500 g" nor "500 kg", and stands by itself beside both.
+fn without_bridges<T>(nodes: &[T], components: Vec<Vec<usize>>, excludes: impl Fn(&T, &T) -> bool) -> Vec<Vec<usize>> {
+    let excluded = |a: usize, b: usize| nodes.get(a).zip(nodes.get(b)).is_some_and(|(a, b)| excludes(a, b));
+    let mut out: Vec<Vec<usize>> = Vec::new();
+    for component in components {
+        let is_end = |at: &usize| component.iter().any(|other| excluded(*at, *other));
+        let (ends, bridges): (Vec<usize>, Vec<usize>) = component.iter().copied().partition(is_end);
+        let first = out.len();
+        for end in ends {
+            let apart = |group: &Vec<usize>| group.iter().any(|at| excluded(*at, end));
+            match out.iter_mut().skip(first).find(|group| !apart(group)) {
+                Some(group) => group.push(end),
+                None => out.push(vec![end]),
+            }
+        }
+        out.extend((!bridges.is_empty()).then_some(bridges));
     }
     out
 }

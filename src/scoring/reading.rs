@@ -120,7 +120,8 @@ fn answer<'a>(output: &Output<'a>, request: &Request) -> (Option<Answer>, Option
         // A plain text often answers in a sentence that repeats the request: what is new in it is the answer.
         let repeats = output.obtained == Obtained::Text && matches!(bare, Some(Answer::Words(_)));
         let new = if repeats { new_words(&tidied, request).and_then(|new| read(&new)) } else { None };
-        return (new.or(bare), Some(unit.id.as_str()));
+        let answer = new.or(bare).map(|answer| answer.without_words_of(&request.words));
+        return (answer, Some(unit.id.as_str()));
     }
     if output.obtained == Obtained::Text || report.units.iter().any(|unit| !unit.tags.is_empty()) {
         return (None, None);
@@ -147,7 +148,7 @@ fn new_words(text: &str, request: &Request) -> Option<String> {
     let all = words(text);
     let new: Vec<&str> =
         all.iter().map(String::as_str).filter(|word| !request.words.iter().any(|w| w == word)).collect();
-    (!new.is_empty() && new.len() < all.len()).then(|| new.join(" "))
+    (!new.is_empty() && 2 * new.len() <= all.len()).then(|| new.join(" "))
 }
 
 fn choice(letter: char) -> Answer {

@@ -65,8 +65,9 @@ pub(super) fn open_penalty(
     counting: usize,
     policy: &Policy,
 ) -> f64 {
-    let valid = |agent: usize| scores.get(agent).is_some_and(|score| score.status == Status::Valid);
-    let held: Vec<&Claim<'_>> = claims.iter().filter(|claim| valid(claim.agent) && !claim.dropped).collect();
+    // An output that the verdicts themselves cost its status counts as before: a refuted claim is not milder than an open one.
+    let stands = |agent: usize| scores.get(agent).is_some_and(|score| stands_without_verdicts(score, policy));
+    let held: Vec<&Claim<'_>> = claims.iter().filter(|claim| stands(claim.agent) && !claim.dropped).collect();
     let doubtful = held.iter().filter(|claim| claim.is_contested() || claim.is_refuted()).count();
     let most = if doubtful > 0 {
         policy.ask_threshold - CONTRADICTED.0 - CONTRADICTED.1 * crate::text::ratio(doubtful, held.len())
@@ -77,5 +78,16 @@ pub(super) fn open_penalty(
     } else {
         1.0
     };
-    (base + bonus - most).clamp(0.0, policy.max_conflict_penalty)
+    // A missing output counts as one that is just VALID: to lose the weakest never raises c_final.
+    let missing = SEATS.saturating_sub(counting) as f64 / SEATS as f64;
+    let thinned = missing * (base - policy.thresholds.tau_soft).max(0.0);
+    (base + bonus - most).max(thinned).clamp(0.0, policy.max_conflict_penalty)
+}
+
+/// Whether an output is VALID, or would be without what the cross-check took from it.
+fn stands_without_verdicts(score: &Score, policy: &Policy) -> bool {
+    let of_verdicts = ["verifiability.claims_hold", "coherence.claims_contradicted", "coherence.claims_supported"];
+    let features = score.axes.iter().flat_map(|(_, axis)| &axis.features);
+    let taken: f64 = features.filter(|f| of_verdicts.contains(&f.name.as_str())).map(|f| f.points.min(0.0)).sum();
+    score.status == Status::Valid || policy.thresholds.status(score.cred - taken / 125.0) == Status::Valid
 }

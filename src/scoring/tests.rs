@@ -450,3 +450,21 @@ fn demands_that_were_stated_are_counted_and_are_the_parts_without_a_cross_check(
     assert_eq!((kept.parts.clone(), kept.covered.clone()), (vec!["2 items".to_owned()], vec![true]));
     assert_eq!((broken.covered.clone(), broken.coverage_bonus), (vec![false], 0.0));
 }
+
+#[test]
+fn losing_an_open_report_never_raises_c_final() {
+    let claims = ["Use a queue between both services.", "Use a queue between both services and watch it.", "A queue."];
+    let reports: Vec<AgentReport> =
+        AGENTS.iter().zip(claims).map(|(agent, claim)| report(agent, None, claim, "It decouples them.")).collect();
+    let checked = |reports: &[AgentReport]| {
+        let verdict = |report: &AgentReport| verdict(&format!("{}:u2", report.agent), &[], &[], Holds::Yes);
+        let calls = vec![CrossCheck { claims: reports.iter().map(verdict).collect(), ..CrossCheck::default() }];
+        c_final(&judged("How do I connect two services?", reports, &Evidence { calls, ..Evidence::default() }))
+    };
+    for lost in 0..3 {
+        let mut left = reports.clone();
+        left.remove(lost);
+        assert!(checked(&left) <= checked(&reports), "{lost}");
+        assert!(checked(&left[..1]) <= checked(&left), "{lost}");
+    }
+}

@@ -5,6 +5,7 @@ mod markdown;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
@@ -48,8 +49,49 @@ pub fn count_words(text: &str) -> usize {
 /// out, and so are pieces without a letter or digit.
 pub fn sentences(text: &str) -> Vec<&str> {
     let lines = text.lines().map(|line| without_marker(line.trim()));
-    let pieces = lines.flat_map(|line| line.split_sentence_bounds().map(str::trim));
+    let pieces = lines.flat_map(|line| pieces(line).into_iter().map(str::trim));
     pieces.filter(|piece| piece.chars().any(char::is_alphanumeric)).collect()
+}
+
+/// The parts of a line between sentence bounds; one that ends on an abbreviation goes on: "Dr. Alexander Fleming".
+fn pieces(line: &str) -> Vec<&str> {
+    let (mut out, mut start) = (Vec::new(), 0);
+    for (at, piece) in line.split_sentence_bound_indices() {
+        let end = at + piece.len();
+        let behind = line.get(end..).unwrap_or_default();
+        if !behind.is_empty() && (ends_abbreviated(piece) || is_day(piece, behind)) {
+            continue;
+        }
+        out.extend(line.get(start..end));
+        start = end;
+    }
+    out
+}
+
+/// "4." before "März 2024" in languages that write ordinals with a full stop.
+fn is_day(piece: &str, behind: &str) -> bool {
+    let digits = piece
+        .trim_end()
+        .strip_suffix('.')
+        .map(|head| head.len() - head.trim_end_matches(|c: char| c.is_ascii_digit()).len());
+    let mut words = behind.split_whitespace();
+    let month =
+        words.next().is_some_and(|word| word.chars().all(char::is_alphabetic) && word.starts_with(char::is_uppercase));
+    let year = words.next().map(|word| word.trim_end_matches(|c: char| !c.is_alphanumeric()));
+    digits.is_some_and(|n| (1..=2).contains(&n))
+        && month
+        && year.is_some_and(|year| year.len() == 4 && year.parse::<u16>().is_ok())
+}
+
+fn ends_abbreviated(piece: &str) -> bool {
+    static KNOWN: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
+        include_str!("data/abbreviations.txt").lines().filter(|line| !line.starts_with('#')).collect()
+    });
+    let last = piece.trim_end().strip_suffix('.').and_then(|piece| piece.split_whitespace().next_back());
+    last.is_some_and(|word| {
+        let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
+        KNOWN.contains(word.to_lowercase().as_str())
+    })
 }
 
 /// A line without the mark of a list item, heading or quotation that it begins with.
@@ -99,6 +141,10 @@ mod tests {
         assert_eq!(
             sentences("Use a list, e.g. a queue. It costs 3.5 USD! Right?\n1. First step\n- second"),
             ["Use a list, e.g. a queue.", "It costs 3.5 USD!", "Right?", "First step", "second"]
+        );
+        assert_eq!(
+            sentences("It was Dr. Alexander Fleming. He found it."),
+            ["It was Dr. Alexander Fleming.", "He found it."]
         );
         assert_eq!(sentences("首都はキャンベラです。人口は約45万人です。").len(), 2);
     }

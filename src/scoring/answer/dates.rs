@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use jiff::civil::{Date, Weekday};
-use regex::Regex;
+use regex::{Captures, Regex};
 
 use super::phrase;
 
@@ -128,21 +128,45 @@ pub fn mentions(text: &str) -> Vec<Mention> {
         .collect()
 }
 
-/// The date that a text is, with no more than two words around it: "on July 4th, 1776".
-pub fn alone(text: &str) -> Option<Day> {
+/// The text with dates and times of Japanese and Chinese in figures: "2024年3月4日", "午後3時".
+pub fn in_figures(text: &str) -> String {
+    static DATE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d{4})年(?:(\d{1,2})月)?(?:(\d{1,2})日)?"));
+    static TIME: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"(午前|午後|上午|下午)?\s*(\d{1,2})\s*[時点时](?:\s*(\d{1,2})分)?"));
+    if !text.contains(['年', '時', '点', '时']) {
+        return text.to_owned();
+    }
+    let part = |found: &Captures<'_>, n: usize| found.get(n).map(|part| part.as_str().to_owned());
+    let date = |found: &Captures<'_>| {
+        let parts = (1..=3).filter_map(|n| part(found, n));
+        parts.map(|digits| format!("{digits:0>2}")).collect::<Vec<_>>().join("-")
+    };
+    let time = |found: &Captures<'_>| {
+        let half = match part(found, 1).as_deref() {
+            Some("午前" | "上午") => " am",
+            Some(_) => " pm",
+            None => "",
+        };
+        format!("{}:{:0>2}{half}", part(found, 2).unwrap_or_default(), part(found, 3).unwrap_or_default())
+    };
+    TIME.replace_all(&DATE.replace_all(text, date), time).into_owned()
+}
+
+/// The date that a text is, and at most two words around it: "on July 4th, 1776".
+pub fn alone(text: &str) -> Option<(Day, Vec<String>)> {
     let found = mentions(text);
     let [one] = found.as_slice() else { return None };
-    let words = |text: &str| text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).count();
-    let around = words(text.get(..one.start)?) + words(text.get(one.end..)?);
-    (around <= 2 && one.day.exists()).then_some(one.day)
+    let words = |text: &str| crate::text::words(text);
+    let around = [words(text.get(..one.start)?), words(text.get(one.end..)?)].concat();
+    (around.len() <= 2 && one.day.exists()).then_some((one.day, around))
 }
 
 /// The time of day that a text is, in seconds from midnight: "20:00", "8 pm", "20 Uhr", "20h30".
-pub fn time(text: &str) -> Option<u32> {
+pub fn time(text: &str) -> Option<(u32, Option<String>)> {
     static TIME: LazyLock<Regex> = LazyLock::new(|| {
         let clock = alternatives("clock");
         pattern(&format!(
-            r"(?i)^(?:[\p{{L}}à]{{1,7}}\s+){{0,2}}(\d{{1,2}})(?:(?:[:.]|\s?h\s?)(\d{{2}}))?(?::(\d{{2}}))?\s?({clock})?(?:\s+\p{{L}}+)?$"
+            r"(?i)^(?:[\p{{L}}à]{{1,7}}\s+){{0,2}}(\d{{1,2}})(?:(?:[:.]|\s?h\s?)(\d{{2}}))?(?::(\d{{2}}))?\s?({clock})?(?:\s+(\p{{L}}+))?$"
         ))
     });
     let undotted = text.replace("p.m", "pm").replace("a.m", "am").replace("P.M", "pm").replace("A.M", "am");
@@ -163,7 +187,8 @@ pub fn time(text: &str) -> Option<u32> {
         Some(word) => hour % 12 + if word.starts_with('p') { 12 } else { 0 },
         None => hour,
     };
-    (hour <= 24 && minute < 60 && second < 60).then_some(hour * 3_600 + minute * 60 + second)
+    let zone = part(5).map(str::to_lowercase);
+    (hour <= 24 && minute < 60 && second < 60).then_some((hour * 3_600 + minute * 60 + second, zone))
 }
 
 /// What holding a text's dates against the calendar gave.
@@ -200,7 +225,7 @@ mod tests {
     use super::*;
 
     fn label(text: &str) -> Option<String> {
-        alone(text).map(|day| day.label())
+        alone(text).map(|(day, _)| day.label())
     }
 
     #[test]
@@ -245,9 +270,11 @@ mod tests {
         for text in
             ["20:00", "8 pm", "8:00 p.m.", "8pm", "20 Uhr", "20h00", "20.00 Uhr", "at 8 pm", "um 20 Uhr", "20:00 UTC"]
         {
-            assert_eq!(time(text), Some(20 * 3_600), "{text}");
+            assert_eq!(time(text).map(|(time, _)| time), Some(20 * 3_600), "{text}");
         }
-        assert_eq!((time("12 am"), time("12 pm"), time("20:30:15")), (Some(0), Some(43_200), Some(73_815)));
+        let of = |text: &str| time(text).unwrap();
+        assert_eq!((of("12 am"), of("12 pm"), of("20:30:15")), ((0, None), (43_200, None), (73_815, None)));
+        assert_eq!(of("10:00 CET"), (36_000, Some("cet".to_owned())));
         for text in ["20", "3:4", "25:00", "13 pm", "8 hours", "20.00", "20:75"] {
             assert_eq!(time(text), None, "{text}");
         }
@@ -255,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_date_is_the_date_and_another_date_is_not() {
-        let day = |text| alone(text).unwrap();
+        let day = |text| alone(text).unwrap().0;
         assert!(day("July 1776").same(&day("July 4, 1776")) && day("4 July").same(&day("1776-07-04")));
         assert!(!day("July 4, 1776").same(&day("July 5, 1776")));
         // Each tells what the other does not.

@@ -1,5 +1,6 @@
 //! Numbers as answers, and when two of them are one: to the precision of the coarser one, in whatever unit.
 
+use super::normal::within;
 use crate::scoring::expr::{Amount, Measure};
 
 /// A number with its unit and precision.
@@ -18,11 +19,15 @@ pub struct Number {
     pub approximate: bool,
     measure: Option<Measure>,
     unit: Option<String>,
+    /// The words behind it: "before" of "3 days before".
+    words: Vec<String>,
 }
 
 /// A number without its scale may be rounded by this share, a number "in millions" and a converted one by more.
 const MAX_ROUNDING: f64 = 1e-3;
 const MAX_SCALED_ROUNDING: f64 = 1e-2;
+/// From this scale on its word may be left out of an answer: 124 for "124 million".
+const MIN_SCALE: f64 = 1e3;
 /// "About 125" allows this share, and this many times what its last digit counts.
 const MAX_APPROXIMATION: f64 = 0.02;
 const MAX_APPROXIMATE_PLACES: f64 = 1.5;
@@ -42,6 +47,7 @@ impl Number {
             approximate: false,
             measure: None,
             unit: None,
+            words: vec![],
         }
     }
 
@@ -61,6 +67,7 @@ impl Number {
             approximate,
             measure: amount.measure,
             unit: amount.unit,
+            words: vec![],
         }
     }
 
@@ -79,7 +86,43 @@ impl Number {
         self.measure?.convert(self.value, &second)
     }
 
+    /// Whether two numbers beside words are one. Without a unit they may count versions: 3.1 is not 3.10.
+    pub fn same_version(&self, other: &Number) -> bool {
+        let is_plain = |number: &Number| number.measure.is_none() && !number.percent && !number.approximate;
+        let is_other = is_plain(self) && is_plain(other) && self.step != other.step && self.step.max(other.step) < 1.0;
+        !is_other && self.same(other)
+    }
+
+    /// Whether it says what it counts: a unit of measure, or words.
+    pub fn is_measured(&self) -> bool {
+        self.measure.is_some() || !self.words.is_empty()
+    }
+
+    /// Whether it has no decimals.
+    pub fn is_whole(&self) -> bool {
+        self.step >= 1.0
+    }
+
+    /// Whether words beside the same number name nothing else than those behind it.
+    pub fn may_be_said_with(&self, words: &[String]) -> bool {
+        let own: Vec<String> = self.words.iter().map(|word| word.to_lowercase()).collect();
+        within(&own, words)
+    }
+
+    pub fn negated(self, negative: bool) -> Self {
+        let sign = if negative { -1.0 } else { 1.0 };
+        Self { value: self.value * sign, grouped: self.grouped.map(|value| value * sign), ..self }
+    }
+
+    /// The number with the words that stand behind it.
+    pub fn followed_by(self, words: Vec<String>) -> Self {
+        Self { words, ..self }
+    }
+
     pub fn same(&self, other: &Number) -> bool {
+        if !within(&self.words, &other.words) {
+            return false;
+        }
         let readings = |number: &Number| [Some(number.value), number.grouped];
         readings(self).into_iter().flatten().any(|a| {
             let one = Number { value: a, ..self.clone() };
@@ -96,22 +139,24 @@ impl Number {
             (Some(a), Some(b)) if (a.size, a.zero) != (b.size, b.zero) => {
                 return self.converts(other) || other.converts(self);
             }
-            (Some(_), None) if other.percent => return false,
-            (None, Some(_)) if self.percent => return false,
+            // What stands in the place of a unit is another one.
+            (Some(_), None) if other.percent || !other.words.is_empty() => return false,
+            (None, Some(_)) if self.percent || !self.words.is_empty() => return false,
             _ => {}
         }
         // "in millions": the word is left out of one of them.
         let mantissa = |number: &Number| number.times(1.0 / number.scale);
         let bare = |number: &Number| number.scale == 1.0 && number.measure.is_none() && !number.percent;
-        let scaled = self.scale != other.scale && (bare(self) || bare(other));
+        let scaled =
+            self.scale.max(other.scale) >= MIN_SCALE && self.scale != other.scale && (bare(self) || bare(other));
         self.close(other)
             || scaled && mantissa(self).close(&mantissa(other))
             || self.percent != other.percent && self.hundredth().close(&other.hundredth())
     }
 
-    /// "$15 per hour" may be answered by "$15".
+    /// "$15 per hour" may be answered by "$15", but km/h is no length.
     fn is_rate(&self) -> bool {
-        self.unit.as_deref().is_some_and(|unit| unit.contains([' ', '/']))
+        self.unit.as_deref().is_some_and(|unit| unit.contains(' '))
     }
 
     fn times(&self, factor: f64) -> Number {

@@ -18,8 +18,10 @@ const IDEOGRAPHS_A_WORD: usize = 2;
 pub struct Phrase {
     pub words: Vec<String>,
     pub numbers: Vec<Number>,
-    /// Whether a word begins with a capital letter: it may name something.
-    named: bool,
+    /// For each word whether it begins with a capital letter: it may be part of a name.
+    capital: Vec<bool>,
+    /// For each word whether it stands behind a comma or in brackets: it only says more of what is named before.
+    apposed: Vec<bool>,
     pub text: String,
 }
 
@@ -70,9 +72,9 @@ pub fn denies(text: &str) -> bool {
 
 /// The words and numbers of a short text; `None` if it is too long or has none.
 pub fn read(text: &str) -> Option<Phrase> {
-    let mut phrase = Phrase { words: vec![], numbers: vec![], named: false, text: String::new() };
+    let mut phrase = Phrase { words: vec![], numbers: vec![], capital: vec![], apposed: vec![], text: String::new() };
     let text = ranges(text);
-    let (mut rest, mut count, mut approximate) = (text.as_str(), 0, false);
+    let (mut rest, mut count, mut approximate, mut apposed) = (text.as_str(), 0, false, false);
     let mut parts: Vec<&str> = vec![];
     while let Some(first) = rest.chars().next() {
         let head = rest.split(['–', '—']).next().unwrap_or_default();
@@ -85,8 +87,20 @@ pub fn read(text: &str) -> Option<Phrase> {
             rest = behind;
             count += 1;
         } else {
+            let token = rest.split(char::is_whitespace).next().unwrap_or_default();
+            if is_code(token) {
+                // Commands and paths are compared as they are written.
+                phrase.capital.push(true);
+                phrase.apposed.push(false);
+                phrase.words.push(token.to_owned());
+                parts.push(token);
+                rest = rest.get(token.len()..)?;
+                count += 1;
+                continue;
+            }
             let end = rest.find(separates).unwrap_or(rest.len());
             let (word, behind) = rest.split_at_checked(end)?;
+            let ends_name = behind.starts_with([',', '，']) || behind.trim_start().starts_with(['(', '（']);
             rest = behind.strip_prefix(separates).unwrap_or(behind);
             let word = word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '+' | '#'));
             approximate = matches!(first, '~' | '≈') || approximates(word);
@@ -94,7 +108,9 @@ pub fn read(text: &str) -> Option<Phrase> {
                 continue;
             }
             count += (word.chars().filter(|c| ('\u{2e80}'..'\u{fb00}').contains(c)).count() / IDEOGRAPHS_A_WORD).max(1);
-            phrase.named |= word.starts_with(char::is_uppercase);
+            phrase.capital.push(word.starts_with(char::is_uppercase));
+            phrase.apposed.push(apposed);
+            apposed |= ends_name;
             phrase.words.push(word.to_lowercase());
             parts.push(word);
         }
@@ -124,29 +140,58 @@ fn separates(c: char) -> bool {
         || matches!(c, ',' | ';' | '(' | ')' | '/' | '"' | '“' | '”' | '„' | '–' | '—' | '~' | '≈' | '、' | '，')
 }
 
+/// Options, paths, patterns and variables: "-V", "~/.bashrc", "*.txt", "$HOME", "&&".
+fn is_code(token: &str) -> bool {
+    let mut chars = token.chars();
+    let signed =
+        chars.next().is_some_and(|c| matches!(c, '-' | '~' | '$' | '*' | '/' | '\\' | '&' | '|' | '.' | '<' | '>'));
+    signed && chars.next().is_some_and(|c| !c.is_whitespace() && !c.is_ascii_digit())
+}
+
 fn begins_number(text: &str) -> bool {
     let text = text.trim_start_matches(['-', '−', '$', '€', '£', '¥', '₹', ' ', '.']);
     text.starts_with(|c: char| c.is_ascii_digit())
 }
 
 impl Phrase {
-    /// Whether two phrases say the same: they have the same numbers and words, or one has a few more words.
+    /// Whether two phrases say the same: they have the same numbers and words, or one has a few more words that name nothing else.
     pub fn same(&self, other: &Phrase) -> bool {
         let numbers = self.numbers.len() == other.numbers.len()
-            && self.numbers.iter().zip(&other.numbers).all(|(a, b)| a.same(b));
+            && self.numbers.iter().zip(&other.numbers).all(|(a, b)| a.same_version(b));
         if !numbers || self.denied() != other.denied() {
             return false;
         }
-        // "port 443" and "TCP 443": what is no name only says what the number is.
-        let described = self.numbers.len() == 1 && (!self.named || !other.named);
         let (short, long) = if self.words.len() <= other.words.len() { (self, other) } else { (other, self) };
         let more = long.words.len() - short.words.len();
-        described || more <= MAX_MORE && long.has_all(short) && (more > 0 || short.has_all(long))
+        match more {
+            0 => long.has_all(short) && short.has_all(long),
+            more => more <= MAX_MORE && long.has_all(short) && long.names_nothing_beside(short),
+        }
+    }
+
+    /// Whether the words that it has more than `short` leave what is named the same: they are no names ("the city of Paris"), stand
+    /// behind a comma ("Paris, France"), or are names before the same last name ("Alexander Fleming").
+    fn names_nothing_beside(&self, short: &Phrase) -> bool {
+        let more: Vec<usize> =
+            (0..self.words.len()).filter(|at| self.words.get(*at).is_some_and(|w| !short.words.contains(w))).collect();
+        let all = |flags: &Vec<bool>, wanted: bool| more.iter().all(|at| flags.get(*at) == Some(&wanted));
+        let is_last_name = self.words.ends_with(&short.words) && !short.words.is_empty();
+        all(&self.capital, false) || all(&self.apposed, true) || is_last_name && all(&self.capital, true)
+    }
+
+    /// Its number, if it has one and no word that is not among these.
+    pub fn only_number_beside(&self, words: &[String]) -> Option<&Number> {
+        let [number] = self.numbers.as_slice() else { return None };
+        // With decimals it may be a version: 3.1 is not 3.10.
+        let repeats = self.words.iter().all(|word| words.contains(word) && !is(word, Verdict::Not));
+        (repeats && number.is_whole()).then_some(number)
     }
 
     /// Whether the phrase is that number with words around it.
     pub fn is_number(&self, number: &Number) -> bool {
-        matches!(self.numbers.as_slice(), [own] if own.same(number)) && !self.denied()
+        matches!(self.numbers.as_slice(), [own] if own.same_version(number))
+            && !self.denied()
+            && number.may_be_said_with(&self.words)
     }
 
     fn denied(&self) -> bool {

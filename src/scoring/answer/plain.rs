@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use super::normal::{Answer, parse, undress};
 use super::options::{Options, letter_of};
 use super::phrase;
-use crate::text::{MAX_BYTES, clip, count_words, read_markdown, sentences, words};
+use crate::text::{MAX_BYTES, clip, count_words, read_markdown, sentences};
 
 /// A text of at most so many words is its own answer.
 const MAX_BARE_WORDS: usize = 6;
@@ -91,15 +91,28 @@ fn announcements(text: &str) -> impl Iterator<Item = &str> {
         let hashes = own.strip_prefix("####").or_else(|| own.strip_prefix("A:"));
         let rests: Vec<&str> = match hashes {
             Some(rest) => vec![rest],
+            // A heading.
+            None if is_noun(own) => vec![""],
             None => sentences_of(line).filter_map(announced_in).collect(),
         };
         for rest in rests {
-            let said = rest.trim().trim_matches(['*', ':', ' ']);
-            let next = || lines.get(at + 1..)?.iter().map(|line| line.trim()).find(|line| !line.is_empty());
+            let said = rest.trim().trim_matches(['*', ':', '：', ' ']);
+            let next = || following(lines.get(at + 1..)?);
             found.extend(if said.is_empty() { next() } else { Some(rest.trim()) });
         }
     }
     found.into_iter().rev()
+}
+
+/// The first line with a text; of a code block its first line.
+fn following<'a>(lines: &[&'a str]) -> Option<&'a str> {
+    lines.iter().map(|line| line.trim()).find(|line| !line.is_empty() && !line.starts_with("```"))
+}
+
+/// Whether a line is nothing but what an answer is called.
+fn is_noun(line: &str) -> bool {
+    let bare = line.trim_matches(|c: char| c.is_whitespace() || matches!(c, '#' | '*' | '_' | ':')).to_lowercase();
+    MARKERS.iter().any(|marker| marker.noun == bare)
 }
 
 fn sentences_of(line: &str) -> impl Iterator<Item = &str> {
@@ -116,7 +129,8 @@ fn announced_in(sentence: &str) -> Option<&str> {
         let start = lower.rmatch_indices(marker.noun).map(|(at, _)| at).find(|at| begins_word(&lower, *at))?;
         let behind = start + marker.noun.len();
         let window = clip(lower.get(behind..)?, MAX_GAP_BYTES);
-        let signs = [":", "="].iter().filter_map(|sign| Some(window.find(sign)? + sign.len()));
+        let signs =
+            [":", "：", "=", " - ", " – ", " — "].iter().filter_map(|sign| Some(window.find(sign)? + sign.len()));
         let verbs = marker.verbs.iter().filter_map(|verb| Some(whole_word(window, verb)? + verb.len()));
         let end = signs.chain(verbs).min()?;
         let rest = sentence.get(behind + end..)?;
@@ -153,6 +167,24 @@ fn pick(rest: &str) -> Option<String> {
     if let Some(value) = candidates.into_iter().flatten().find(|text| is_value(text)) {
         return Some(value.to_owned());
     }
+    // "1/10 or 0.1" says one thing twice.
+    let values: Vec<Answer> =
+        text.split_whitespace().filter(|word| is_figure(word)).filter_map(|word| parse(&undress(word))).collect();
+    if let [first, rest @ ..] = values.as_slice()
+        && !rest.is_empty()
+        && rest.iter().all(|value| value.same(first))
+    {
+        return text.split_whitespace().find(|word| is_figure(word)).map(undress);
+    }
+    // What stands beside a figure in a short answer belongs to it: "before 2010", "TCP port 53".
+    let short = clause.unwrap_or(&text);
+    // "therefore, 12": a clause without a name or figure says nothing.
+    let plain = |part: &str| !part.contains(|c: char| c.is_uppercase() || c.is_numeric());
+    let behind = text.get(short.len()..).unwrap_or_default().trim_start_matches([',', ' ']);
+    let short = if plain(short) && behind.starts_with(|c: char| c.is_ascii_digit()) { behind } else { short };
+    if (1..=MAX_BARE_WORDS).contains(&count_words(short)) {
+        return Some(short.to_owned());
+    }
     let leading = text.split_whitespace().next().map(undress);
     if let Some(leading) = leading.filter(|leading| is_figure(leading) && is_value(leading)) {
         return Some(leading);
@@ -162,8 +194,7 @@ fn pick(rest: &str) -> Option<String> {
     if let [figure] = figures.as_slice() {
         return Some(undress(figure)).filter(|figure| is_value(figure));
     }
-    let short = clause.unwrap_or(&text);
-    (figures.is_empty() && (1..=MAX_BARE_WORDS).contains(&count_words(short))).then(|| short.to_owned())
+    None
 }
 
 fn is_figure(word: &str) -> bool {
@@ -175,7 +206,8 @@ fn verdict(text: &str) -> Option<String> {
     let first = sentences(text).first().copied()?;
     let head = undress(first);
     phrase::yes_no(&head)?;
-    words(&head).into_iter().next()
+    let end = head.find(|c: char| !c.is_alphanumeric()).unwrap_or(head.len());
+    head.get(..end).map(str::to_lowercase)
 }
 
 /// The result behind the last equals sign, where the text ends on it: the last sentence with a figure has it too.
@@ -233,6 +265,8 @@ mod tests {
             "**Final answer:**\n\n61",
             "The answer is 61 days because 31 + 30 makes it.",
             "61",
+            "The answer is 61 or 61.0.",
+            "最終的な答え：61",
         ] {
             let answer = found(text).and_then(|raw| parse(&raw)).map(|answer| answer.label());
             assert!(answer.as_deref().is_some_and(|label| label.starts_with("61")), "{text}: {answer:?}");
@@ -247,6 +281,14 @@ mod tests {
             ("Oui.", "oui"),
             ("Canberra", "Canberra"),
             ("The answer is Paris.", "Paris"),
+            (
+                "It was Dr. Alexander Fleming. The answer is Dr. Alexander Fleming. He was a Scot.",
+                "Dr. Alexander Fleming",
+            ),
+            ("Answer: 192.168.1.10", "192.168.1.10"),
+            ("Answer - Mary Shelley", "Mary Shelley"),
+            ("The answer is before 2010.", "before 2010"),
+            ("Antwort: 9. November 1989. Danach fiel die Mauer.", "9. November 1989"),
         ] {
             assert_eq!(found(text).as_deref(), Some(expected), "{text}");
         }

@@ -170,8 +170,13 @@ fn attacks(text: &str, scale: f64, out: &mut Screening) {
     }
 }
 
-/// A refusal stands in the first three sentences; what helps all the same makes it a partial one.
+/// A refusal is the first sentence, and what helps all the same makes it a partial one. One in the second or third sentence may
+/// be about a part only. What stands in quotes is not its own.
 fn refusal(text: &str, out: &mut Screening) {
+    static QUOTED: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r#""[^"\n]{1,300}"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»"#));
+    let own = QUOTED.replace_all(text, "");
+    let text = own.as_ref();
     let all = sentences(text);
     let opening = all.first().copied().unwrap_or_default();
     let head = all.iter().take(3).copied().collect::<Vec<_>>().join(" ");
@@ -186,7 +191,7 @@ fn refusal(text: &str, out: &mut Screening) {
     let (kind, weight, evidence) = if let Some((weight, hit)) = at_once {
         if helps { (FlagKind::PartialRefusal, 0.8 * weight, hit) } else { (FlagKind::Refusal, weight, hit) }
     } else if let Some((weight, hit)) = strongest("declines", head) {
-        if helps { (FlagKind::PartialRefusal, 0.5 * weight, hit) } else { (FlagKind::Refusal, 0.7 * weight, hit) }
+        (FlagKind::PartialRefusal, if helps { 0.5 } else { 0.7 } * weight, hit)
     } else if let Some((weight, hit)) = soft() {
         (if helps { FlagKind::PartialRefusal } else { FlagKind::Refusal }, weight, hit)
     } else {
@@ -256,12 +261,23 @@ mod tests {
             "As an AI language model, I do not have access to that.",
             "Es tut mir leid, aber dabei kann ich nicht helfen.",
             "Lo siento, pero no puedo ayudar con eso.",
+            "I have to respectfully decline to write this.",
+            "I'd rather not help with this one.",
+            "I'm not comfortable writing about that.",
+            "That is outside the scope of what I can help with.",
+            "Leider muss ich diese Anfrage ablehnen.",
+            "Je ne suis pas en mesure de fournir ces informations.",
+            "Prefiero no hacer chistes sobre eso.",
         ] {
             assert_eq!(strongest(text), Some(FlagKind::Refusal), "{text}");
         }
         let warned =
             "I can't recommend this on a live system. Here are the steps:\n1. Stop it\n2. Copy it\n3. Start it";
         assert_eq!(strongest(warned), Some(FlagKind::PartialRefusal));
+        let quoted = "Be brief: \"I'm sorry, but I can't help with that.\" No long reasons.";
+        assert_eq!(strongest(quoted), None);
+        let aside = "Pour boiling water on the weeds. Scrape the joints. I can't recommend salt.";
+        assert_eq!(strongest(aside), Some(FlagKind::PartialRefusal));
         assert_eq!(strongest("You can't connect because the port is closed. Open port 5432."), None);
     }
 

@@ -73,6 +73,11 @@ pub fn amount(text: &str) -> Option<Amount> {
     })
 }
 
+/// Whether a word makes a number behind it negative.
+pub fn negates(word: &str) -> bool {
+    words::is(word, Role::Minus)
+}
+
 /// Whether a word says that a number is approximate.
 pub fn approximates(word: &str) -> bool {
     words::is(word, Role::About)

@@ -9,7 +9,7 @@ mod units;
 mod value;
 mod words;
 
-pub use amount::{Amount, amount, approximates};
+pub use amount::{Amount, amount, approximates, negates};
 pub use equations::{Verdict, equations, evaluate};
 pub use form::{Form, read};
 pub use units::Measure;

@@ -27,8 +27,10 @@ const POLL: Duration = Duration::from_secs(1);
 /// How long news are collected before other processes are told, all at once.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// A run that was begun this often without an end is given up, whatever the reason is.
-const MAX_EPOCHS: i64 = 50;
+/// A run that was begun this often in a row without getting any further is given up, whatever the reason is.
+const MAX_IDLE_BEGINS: usize = 50;
+/// A run that was begun this often is given up without reading its journal.
+const MAX_EPOCHS: i64 = 1000;
 
 /// A process begins with so many runs of others, the oldest ones, and doubles their number each second. One that dies again soon
 /// brings these to their end, instead of beginning all of them and ending none.
@@ -333,6 +335,18 @@ impl Runner {
             tracing::info!(epoch = lease.epoch, "an action is ended that its process has left");
             return context.finish(act::left_behind(&context.events())).await;
         }
+        let idle = context
+            .events()
+            .iter()
+            .rev()
+            .take_while(|event| !event.is_progress())
+            .filter(|event| is_claim(event))
+            .count();
+        if idle > MAX_IDLE_BEGINS {
+            let detail =
+                format!("the run was given up: it was begun {idle} times in a row without getting any further");
+            return context.finish(Ending::Failed { cause: Cause::Internal, detail }).await;
+        }
         let deaths = context.deaths();
         if deaths.count >= MAX_DEATHS {
             return context.finish(fatal(&deaths)).await;
@@ -442,6 +456,10 @@ fn ending(convened: Result<Reply, Failure>, overbilled: bool) -> Result<Ending, 
         }
         Err(Failure::Stopped(stop)) => return Err(stop),
     })
+}
+
+fn is_claim(event: &Event) -> bool {
+    matches!(event, Event::Claimed(_))
 }
 
 /// The end of a run that brings its processes down.

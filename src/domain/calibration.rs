@@ -30,10 +30,10 @@ impl Default for Calibration {
     fn default() -> Self {
         Self {
             fitted_on: "2026-11-22".to_owned(),
-            rows: 578,
-            prompts: 413,
-            intercept: -0.381,
-            support: 1.189,
+            rows: 576,
+            prompts: 411,
+            intercept: -0.203,
+            support: 1.125,
             cross_check: 2.5,
             family_correlation: 0.25,
         }

@@ -70,17 +70,17 @@ fn pieces(line: &str) -> Vec<&str> {
 
 /// "4." before "März 2024" in languages that write ordinals with a full stop.
 fn is_day(piece: &str, behind: &str) -> bool {
-    let digits = piece
-        .trim_end()
-        .strip_suffix('.')
-        .map(|head| head.len() - head.trim_end_matches(|c: char| c.is_ascii_digit()).len());
-    let mut words = behind.split_whitespace();
-    let month =
-        words.next().is_some_and(|word| word.chars().all(char::is_alphabetic) && word.starts_with(char::is_uppercase));
-    let year = words.next().map(|word| word.trim_end_matches(|c: char| !c.is_alphanumeric()));
-    digits.is_some_and(|n| (1..=2).contains(&n))
-        && month
-        && year.is_some_and(|year| year.len() == 4 && year.parse::<u16>().is_ok())
+    let Some(head) = piece.trim_end().strip_suffix('.') else { return false };
+    let digits = head.len() - head.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    // A month and a year are no longer than this.
+    let mut words = clip(behind, 40).split_whitespace();
+    let is_month = |word: &str| word.starts_with(char::is_uppercase) && word.chars().all(char::is_alphabetic);
+    (1..=2).contains(&digits)
+        && words.next().is_some_and(is_month)
+        && words.next().is_some_and(|word| {
+            let year = word.trim_end_matches(|c: char| !c.is_alphanumeric());
+            year.len() == 4 && year.parse::<u16>().is_ok()
+        })
 }
 
 fn ends_abbreviated(piece: &str) -> bool {

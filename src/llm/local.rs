@@ -56,7 +56,8 @@ impl ChatModel for Local {
                 output: completion.output_tokens.into(),
                 ..BilledTokens::default()
             }),
-            model: Some(self.model.name().to_owned()),
+            // It is the file that the config names: what the file calls itself is no other model.
+            model: None,
             provider_request_id: None,
         })
     }

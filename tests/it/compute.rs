@@ -1,4 +1,4 @@
-//! CPU-heavy work of a run: it delays nobody else, its run can be ended meanwhile, and a run that brings its process down is
+//! CPU-heavy work of a run: it delays no other request, its run can be ended meanwhile, and a run that brings its process down is
 //! given up.
 
 use std::sync::Arc;
@@ -85,7 +85,7 @@ async fn a_run_that_computes_without_end_delays_nobody_and_can_be_ended() {
     assert_eq!(client().delete(&url).send().await.unwrap().status(), 202);
     let events = until(&home, endless, ended).await;
     assert!(matches!(events.last(), Some(Event::Finished(f)) if f.ending == Ending::Cancelled));
-    // Now one that nobody cancels, and a service that is to stop: the deadline ends the run, the rest its process.
+    // The next run is not cancelled: its deadline ends it. A service that is to stop ends its process.
     let second = service.accept_in("ask", ENDLESS, 3).await.unwrap();
     until(&home, second, in_round_1).await;
     let pid = service.child.id().unwrap().to_string();

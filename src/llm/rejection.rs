@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use hyper::header::{DATE, HeaderMap, RETRY_AFTER};
 use regex::Regex;
-use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
@@ -132,7 +132,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use reqwest::header::HeaderName;
+    use hyper::header::HeaderName;
     use serde_json::json;
 
     use super::*;

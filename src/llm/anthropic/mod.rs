@@ -6,16 +6,16 @@ mod stream;
 mod wire;
 
 use async_trait::async_trait;
-use reqwest::header::{HeaderName, HeaderValue};
+use hyper::header::{HeaderName, HeaderValue};
 use url::Url;
 
-use super::http::{Call, Door, Settings};
+use super::http::{Call, HttpClient, Settings};
 use super::registry::{ProviderSpec, StructuredOutput};
 use super::{ChatModel, ChatReply, ChatRequest, Error};
 
 /// Every model of one Anthropic-compatible server.
 pub(super) struct Anthropic {
-    door: Door,
+    http: HttpClient,
     url: Url,
     structured_output: StructuredOutput,
     stream: bool,
@@ -23,9 +23,9 @@ pub(super) struct Anthropic {
 
 impl Anthropic {
     /// # Errors
-    /// As [`Door::open`].
+    /// As [`HttpClient::new`].
     pub fn new(spec: &ProviderSpec) -> Result<Anthropic, Error> {
-        let door = Door::open(Settings {
+        let http = HttpClient::new(Settings {
             provider: spec.name.clone(),
             base_url: spec.base_url.clone(),
             connect_timeout: spec.connect_timeout,
@@ -36,7 +36,7 @@ impl Anthropic {
             proxy: spec.proxy.clone(),
         })?;
         Ok(Anthropic {
-            door,
+            http,
             url: endpoint(&spec.base_url),
             structured_output: spec.structured_output,
             stream: spec.stream,
@@ -55,7 +55,7 @@ impl ChatModel for Anthropic {
             timeout: request.timeout,
             max_bytes: request.max_body_bytes(),
         };
-        let answer = self.door.post::<_, stream::Streamed>(call).await?;
+        let answer = self.http.post::<_, stream::Streamed>(call).await?;
         let request_id = answer.headers.get("request-id").and_then(|value| value.to_str().ok()).map(str::to_owned);
         Ok(response::from_wire(answer.body, request_id))
     }

@@ -6,25 +6,25 @@ mod stream;
 mod wire;
 
 use async_trait::async_trait;
-use reqwest::header::AUTHORIZATION;
+use hyper::header::AUTHORIZATION;
 use url::Url;
 
-use super::http::{Call, Door, Settings};
+use super::http::{Call, HttpClient, Settings};
 use super::registry::ProviderSpec;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
 
 /// Every model of one OpenAI-compatible server.
 pub(super) struct OpenAi {
-    door: Door,
+    http: HttpClient,
     url: Url,
     dialect: request::Dialect,
 }
 
 impl OpenAi {
     /// # Errors
-    /// As [`Door::open`].
+    /// As [`HttpClient::new`].
     pub fn new(spec: &ProviderSpec) -> Result<OpenAi, Error> {
-        let door = Door::open(Settings {
+        let http = HttpClient::new(Settings {
             provider: spec.name.clone(),
             base_url: spec.base_url.clone(),
             connect_timeout: spec.connect_timeout,
@@ -34,7 +34,7 @@ impl OpenAi {
             extra_headers: spec.headers.clone(),
             proxy: spec.proxy.clone(),
         })?;
-        Ok(OpenAi { door, url: endpoint(&spec.base_url), dialect: request::Dialect::of(spec) })
+        Ok(OpenAi { http, url: endpoint(&spec.base_url), dialect: request::Dialect::of(spec) })
     }
 }
 
@@ -49,13 +49,13 @@ impl ChatModel for OpenAi {
             timeout: request.timeout,
             max_bytes: request.max_body_bytes(),
         };
-        let answer = self.door.post::<_, stream::Streamed>(call).await?;
+        let answer = self.http.post::<_, stream::Streamed>(call).await?;
         let request_id = answer.headers.get("x-request-id").and_then(|value| value.to_str().ok()).map(str::to_owned);
         response::from_wire(answer.body, request_id).map_err(|fault| match fault {
             response::Fault::Rejected(rejection) => {
-                rejection.into_error(self.door.provider(), |text| self.door.clean(text))
+                rejection.into_error(self.http.provider(), |text| self.http.clean(text))
             }
-            response::Fault::NoChoice => self.door.unreadable("no choices in the reply"),
+            response::Fault::NoChoice => self.http.unreadable("no choices in the reply"),
         })
     }
 }

@@ -1,11 +1,19 @@
-//! The only outbound door to models: one POST, one answer, every failure named.
+//! The HTTP client for models: one POST, one answer, every failure named.
 //!
 //! It knows HTTP and nothing of any provider's vocabulary. It makes one attempt, follows no redirect, uses no proxy of
-//! the environment, and never lets an API key into an error.
+//! the environment, unpacks nothing, and never lets an API key into an error.
 
+mod connect;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use base64::Engine as _;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use hyper::{Request, Response, Uri};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,17 +28,21 @@ const EVENT_OVERHEAD: usize = 32;
 /// A stream that has begun and then sends nothing for so long has died: providers send signs of life far more often.
 const STALL: Duration = Duration::from_secs(20);
 
+/// A provider sends at most a few interim responses (`100 Continue`, `103 Early Hints`) before its answer. One that
+/// sends them without end would keep a processor busy until the deadline.
+const MAX_INTERIM_RESPONSES: u32 = 100;
+
 /// What every call to one provider has in common.
-pub(super) struct Door {
+pub(super) struct HttpClient {
     provider: String,
-    client: reqwest::Client,
+    client: connect::PooledClient,
     headers: HeaderMap,
     key: Option<SecretString>,
     /// How long a stream that has begun may be silent.
     stall: Duration,
 }
 
-/// How to build a [`Door`].
+/// How to build an [`HttpClient`].
 pub(super) struct Settings {
     pub provider: String,
     pub base_url: Url,
@@ -45,7 +57,7 @@ pub(super) struct Settings {
     pub proxy: Option<SecretString>,
 }
 
-/// One call through the door.
+/// One call.
 pub(super) struct Call<'a, B> {
     pub url: &'a Url,
     /// Sent as `Idempotency-Key`.
@@ -76,11 +88,11 @@ pub(super) trait Collect: Default {
     fn finish(self) -> Option<Self::Reply>;
 }
 
-impl Door {
+impl HttpClient {
     /// # Errors
     /// [`Error::Connect`] when no HTTP client can be built (no root certificates for an `https` address, a key that
     /// cannot stand in a header).
-    pub fn open(settings: Settings) -> Result<Door, Error> {
+    pub fn new(settings: Settings) -> Result<HttpClient, Error> {
         let Settings { provider, base_url, connect_timeout, api_key, key_header, fixed_headers, extra_headers, proxy } =
             settings;
         // A variable that is set to nothing is no key.
@@ -90,7 +102,10 @@ impl Door {
         let _ = rustls::crypto::ring::default_provider().install_default();
 
         let mut headers = HeaderMap::new();
+        headers.extend(basic_authorization(&base_url).map(|value| (AUTHORIZATION, value)));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("conclave/", env!("CARGO_PKG_VERSION"))));
         headers.extend(fixed_headers);
         for (name, value) in &extra_headers {
             let (Ok(name), Ok(mut value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value.expose_secret()))
@@ -108,29 +123,14 @@ impl Door {
             headers.insert(name, value);
         }
 
-        #[allow(clippy::disallowed_methods, reason = "this is the outbound door to models")]
-        let mut builder = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .no_proxy()
-            // A reply is bounded as it comes; nothing is unpacked, whatever other crates turn on.
-            .no_gzip()
-            .no_brotli()
-            .no_deflate()
-            .no_zstd()
-            .connect_timeout(connect_timeout)
-            .user_agent(concat!("conclave/", env!("CARGO_PKG_VERSION")));
-        if base_url.scheme() == "http" {
-            // Nothing to verify: a machine without root certificates can still talk to a server of its own.
-            builder = builder.tls_certs_only([]);
+        let base: Uri =
+            base_url.as_str().parse().map_err(|error| fault(format!("the address cannot be used: {error}")))?;
+        let proxy = proxy.as_ref().map(ExposeSecret::expose_secret);
+        let route = connect::route(&base, proxy, connect_timeout).map_err(fault)?;
+        if let Some(value) = route.proxy_authorization {
+            headers.insert(connect::FORWARD_AUTHORIZATION, value);
         }
-        if let Some(proxy) = proxy {
-            let proxy = reqwest::Proxy::all(proxy.expose_secret())
-                .map_err(|_| fault("the proxy of the config has no address that can be used".into()))?;
-            builder = builder.proxy(proxy);
-        }
-        let client = builder.build().map_err(|error| fault(format!("no HTTP client: {}", chain(&error))))?;
-        Ok(Door { provider, client, headers, key: api_key, stall: STALL })
+        Ok(HttpClient { provider, client: route.client, headers, key: api_key, stall: STALL })
     }
 
     /// The provider's name in errors.
@@ -143,49 +143,73 @@ impl Door {
     /// # Errors
     /// Every network and HTTP variant of [`Error`]; [`Error::Unreadable`] when a 2xx body is not what `C` makes.
     pub async fn post<B: Serialize, C: Collect>(&self, call: Call<'_, B>) -> Result<Answer<C::Reply>, Error> {
-        let body = serde_json::to_vec(call.body).map_err(|error| Error::Unfit {
-            provider: self.provider.clone(),
-            detail: self.clean(&error.to_string()),
-        })?;
-        let mut request =
-            self.client.post(call.url.clone()).headers(self.headers.clone()).timeout(call.timeout).body(body);
-        if let Ok(key) = HeaderValue::from_str(call.key) {
-            request = request.header("idempotency-key", key);
-        }
-        let mut response = request.send().await.map_err(|error| self.broken(error, call.timeout))?;
-        let status = response.status();
-        if status.is_success() && is_stream(response.headers()) {
-            let headers = response.headers().clone();
-            let body = self.collect::<C>(response, call.timeout, call.max_bytes).await?;
-            return Ok(Answer { headers, body });
+        let timeout = call.timeout;
+        tokio::time::timeout(timeout, self.exchange::<B, C>(call))
+            .await
+            .unwrap_or_else(|_| Err(Error::Timeout { provider: self.provider.clone(), after: timeout }))
+    }
+
+    async fn exchange<B: Serialize, C: Collect>(&self, call: Call<'_, B>) -> Result<Answer<C::Reply>, Error> {
+        let (head, mut body) = self.send(&call).await?.into_parts();
+        if head.status.is_success() && is_stream(&head.headers) {
+            let body = self.collect::<C>(body, call.timeout, call.max_bytes).await?;
+            return Ok(Answer { headers: head.headers, body });
         }
         let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.transpose() {
-            match chunk {
+        while let Some(piece) = next(&mut body).await {
+            match piece {
                 Ok(chunk) if bytes.len() + chunk.len() > call.max_bytes => {
                     return Err(self.unreadable(&format!("more than {} bytes", call.max_bytes)));
                 }
                 Ok(chunk) => bytes.extend_from_slice(&chunk),
                 // What an error's body says is a courtesy; its status is enough.
-                Err(_) if !status.is_success() => break,
-                Err(error) => return Err(self.broken(error, call.timeout)),
+                Err(_) if !head.status.is_success() => break,
+                Err(error) => return Err(self.broken(&error)),
             }
         }
-        let headers = response.headers();
-        if !status.is_success() {
-            return Err(rejection::read(status.as_u16(), headers, &bytes).into_error(&self.provider, |t| self.clean(t)));
+        let headers = head.headers;
+        if !head.status.is_success() {
+            let refusal = rejection::read(head.status.as_u16(), &headers, &bytes);
+            return Err(refusal.into_error(&self.provider, |text| self.clean(text)));
         }
         let body = serde_json::from_slice(&bytes).map_err(|error| {
             let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("no content type");
             self.unreadable(&format!("{error} ({} bytes, {kind})", bytes.len()))
         })?;
-        Ok(Answer { headers: headers.clone(), body })
+        Ok(Answer { headers, body })
+    }
+
+    /// Sends the request and waits for the head of the answer.
+    async fn send<B: Serialize>(&self, call: &Call<'_, B>) -> Result<Response<Incoming>, Error> {
+        let provider = || self.provider.clone();
+        let unfit = |detail: String| Error::Unfit { provider: provider(), detail: self.clean(&detail) };
+        let body = serde_json::to_vec(call.body).map_err(|error| unfit(error.to_string()))?;
+        let mut request = Request::post(without_password(call.url).as_str())
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|error| unfit(error.to_string()))?;
+        request.headers_mut().extend(self.headers.clone());
+        if let Ok(key) = HeaderValue::from_str(call.key) {
+            request.headers_mut().insert("idempotency-key", key);
+        }
+        let flooded = refuse_floods(&mut request);
+        tokio::select! {
+            response = self.client.request(request) => response.map_err(|error| {
+                if error.is_connect() {
+                    return Error::Connect { provider: provider(), detail: self.clean(&chain(&error)) };
+                }
+                self.broken(&error)
+            }),
+            () = flooded.notified() => Err(Error::Broken {
+                provider: provider(),
+                detail: format!("more than {MAX_INTERIM_RESPONSES} interim responses (1xx) before the answer"),
+            }),
+        }
     }
 
     /// Reads a stream to its end. One that broke may be billed all the same.
     async fn collect<C: Collect>(
         &self,
-        mut response: reqwest::Response,
+        mut body: Incoming,
         timeout: Duration,
         max_bytes: usize,
     ) -> Result<C::Reply, Error> {
@@ -194,11 +218,11 @@ impl Door {
         loop {
             // Before its first words a model may think as long as the call may take.
             let patience = if begun { self.stall.min(timeout) } else { timeout };
-            let piece = match tokio::time::timeout(patience, response.chunk()).await {
+            let piece = match tokio::time::timeout(patience, next(&mut body)).await {
                 Err(_) => return Err(broke(&format!("the stream fell silent for {patience:?}"))),
-                Ok(Err(error)) => return Err(self.broken(error, timeout)),
-                Ok(Ok(None)) => break,
-                Ok(Ok(Some(piece))) => piece,
+                Ok(Some(Err(error))) => return Err(self.broken(&error)),
+                Ok(None) => break,
+                Ok(Some(Ok(piece))) => piece,
             };
             read += piece.len();
             if read > max_bytes.saturating_mul(EVENT_OVERHEAD) {
@@ -225,17 +249,54 @@ impl Door {
         rejection::clean(text, self.key.as_ref())
     }
 
-    fn broken(&self, error: reqwest::Error, timeout: Duration) -> Error {
-        let provider = self.provider.clone();
-        // A connect timeout is both; nothing was sent, so it is the former.
-        if error.is_connect() || error.is_builder() {
-            return Error::Connect { provider, detail: self.clean(&chain(&error.without_url())) };
-        }
-        if error.is_timeout() {
-            return Error::Timeout { provider, after: timeout };
-        }
-        Error::Broken { provider, detail: self.clean(&chain(&error.without_url())) }
+    fn broken(&self, error: &dyn std::error::Error) -> Error {
+        Error::Broken { provider: self.provider.clone(), detail: self.clean(&chain(error)) }
     }
+}
+
+/// The address without user and password: they go into a header, and hyper logs addresses.
+fn without_password(url: &Url) -> Url {
+    let mut url = url.clone();
+    // Fails for addresses without a host, which have neither.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url
+}
+
+/// User and password of an address as a header.
+fn basic_authorization(url: &Url) -> Option<HeaderValue> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let decoded = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let pair = format!("{}:{}", decoded(url.username()), decoded(url.password().unwrap_or_default()));
+    let encoded = base64::engine::general_purpose::STANDARD.encode(pair);
+    let mut value = HeaderValue::from_str(&format!("Basic {encoded}")).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// The next bytes of a body; `None` at its end. Trailers are skipped.
+async fn next(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
+    loop {
+        match body.frame().await?.map(hyper::body::Frame::into_data) {
+            Ok(Ok(bytes)) => return Some(Ok(bytes)),
+            Ok(Err(_)) => {}
+            Err(error) => return Some(Err(error)),
+        }
+    }
+}
+
+/// Counts interim responses, and notifies once there are too many.
+fn refuse_floods<B>(request: &mut Request<B>) -> Arc<tokio::sync::Notify> {
+    let flooded = Arc::new(tokio::sync::Notify::new());
+    let (signal, seen) = (flooded.clone(), AtomicU32::new(0));
+    hyper::ext::on_informational(request, move |_| {
+        if seen.fetch_add(1, Ordering::Relaxed) == MAX_INTERIM_RESPONSES {
+            signal.notify_one();
+        }
+    });
+    flooded
 }
 
 /// What a whole stream comes to.
@@ -271,5 +332,4 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 #[cfg(test)]
-#[path = "http_tests.rs"]
 mod tests;

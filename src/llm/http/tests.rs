@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use wiremock::matchers::{body_partial_json, header, method, path};
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
-use super::{Call, Collect, Door, Settings};
+use super::{Call, Collect, HttpClient, Settings};
 use crate::domain::BilledTokens;
 use crate::llm::{
     Author, ChatModel, ChatReply, ChatRequest, Error, Message, Part, ProviderKind, ProviderSpec, Registry, Retry,
@@ -69,7 +69,7 @@ async fn anthropic_answers() {
         .respond_with(
             ResponseTemplate::new(200)
                 .insert_header("request-id", "req_1")
-                .set_body_raw(include_str!("../../tests/cassettes/anthropic_structured.json"), "application/json"),
+                .set_body_raw(include_str!("../../../tests/cassettes/anthropic_structured.json"), "application/json"),
         )
         .expect(1)
         .mount(&server)
@@ -86,7 +86,7 @@ async fn anthropic_answers() {
 async fn openai_answers_with_and_without_a_key() {
     for key in [Some(KEY), None, Some(" ")] {
         let server = MockServer::start().await;
-        let cassette = include_str!("../../tests/cassettes/openai_structured.json");
+        let cassette = include_str!("../../../tests/cassettes/openai_structured.json");
         let expected = (key == Some(KEY)).then(|| format!("Bearer {KEY}"));
         Mock::given(method("POST"))
             .and(path("/v1/chat/completions"))
@@ -192,6 +192,106 @@ async fn a_body_that_never_ends_is_a_timeout() {
 }
 
 #[tokio::test]
+async fn a_flood_of_interim_responses_ends_the_call_and_the_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    // Ends only when the client closes the connection.
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 8192]);
+        while stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").is_ok() {}
+    });
+    let error = model(&base, ProviderKind::OpenAi, None).chat(&request()).await.unwrap_err();
+    assert!(error.to_string().contains("more than 100 interim responses"), "{error}");
+    assert!(error.may_be_billed());
+    tokio::task::spawn_blocking(|| server.join()).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_after_a_few_interim_responses_is_read() {
+    let answer = include_bytes!("../../../tests/cassettes/openai_structured.json");
+    let head = format!(
+        "{}HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        "HTTP/1.1 103 Early Hints\r\nlink: </a>; rel=preload\r\n\r\n".repeat(20),
+        answer.len(),
+    );
+    let bytes = [head.into_bytes(), answer.to_vec()].concat().leak();
+    let base = raw(bytes, Then::KeepOpen);
+    model(&base, ProviderKind::OpenAi, None).chat(&request()).await.unwrap();
+}
+
+/// Whether these are the first bytes of a TLS handshake.
+fn is_client_hello(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[22, 3])
+}
+
+fn settings(base_url: &str) -> Settings {
+    Settings {
+        provider: "upstream".into(),
+        base_url: base_url.parse().unwrap(),
+        connect_timeout: Duration::from_secs(5),
+        api_key: None,
+        key_header: (hyper::header::AUTHORIZATION, "Bearer "),
+        fixed_headers: vec![],
+        extra_headers: vec![],
+        proxy: None,
+    }
+}
+
+/// Posts an empty object.
+async fn post(http: &HttpClient, url: &str) -> Result<(), Error> {
+    let (url, body) = (url.parse().unwrap(), json!({}));
+    let call =
+        Call { url: &url, key: "run/solver/1", body: &body, timeout: Duration::from_secs(30), max_bytes: 1 << 20 };
+    http.post::<_, Never>(call).await.map(|_| ())
+}
+
+#[tokio::test]
+async fn an_https_address_is_spoken_to_in_tls_with_and_without_a_proxy() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        let (mut direct, _) = listener.accept().unwrap();
+        let read = direct.read(&mut buffer).unwrap();
+        assert!(is_client_hello(buffer.get(..read).unwrap()));
+        drop(direct);
+
+        let (mut tunnel, _) = listener.accept().unwrap();
+        let read = tunnel.read(&mut buffer).unwrap();
+        let head = String::from_utf8_lossy(buffer.get(..read).unwrap()).to_lowercase();
+        assert!(head.starts_with("connect model.invalid:443 http/1.1"), "{head}");
+        assert!(head.contains("proxy-authorization: basic bwu6c2vjcmv0"), "{head}");
+        tunnel.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+        let read = tunnel.read(&mut buffer).unwrap();
+        assert!(is_client_hello(buffer.get(..read).unwrap()));
+    });
+    let direct = format!("https://{address}");
+    let error = post(&HttpClient::new(settings(&direct)).unwrap(), &direct).await.unwrap_err();
+    assert!(matches!(error, Error::Connect { .. }), "{error:?}");
+
+    let target = "https://model.invalid";
+    let proxy = Some(format!("http://me:secret@{address}").into());
+    let http = HttpClient::new(Settings { proxy, ..settings(target) }).unwrap();
+    let error = post(&http, target).await.unwrap_err();
+    assert!(matches!(error, Error::Connect { .. }) && !format!("{error:?}").contains("secret"), "{error:?}");
+    tokio::task::spawn_blocking(|| server.join()).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_password_of_the_address_goes_into_a_header() {
+    let server = MockServer::start().await;
+    let ok = include_str!("../../../tests/cassettes/openai_structured.json");
+    Mock::given(method("POST"))
+        .and(wiremock::matchers::header("authorization", "Basic bWU6c2VjIHJldA=="))
+        .respond_with(ResponseTemplate::new(200).set_body_raw(ok, "application/json"))
+        .mount(&server)
+        .await;
+    let base = server.uri().replacen("http://", "http://me:sec%20ret@", 1);
+    model(&base, ProviderKind::OpenAi, None).chat(&request()).await.unwrap();
+}
+
+#[tokio::test]
 async fn nobody_at_home_is_unreachable() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let base = format!("http://127.0.0.1:{port}");
@@ -279,21 +379,9 @@ async fn a_stream_that_falls_silent_is_given_up_long_before_the_call_is() {
         // Open, and silent.
         let _ = socket.read(&mut asked).await;
     };
-    let settings = Settings {
-        provider: "upstream".into(),
-        base_url: base_url.clone(),
-        connect_timeout: Duration::from_secs(1),
-        api_key: None,
-        key_header: (reqwest::header::AUTHORIZATION, "Bearer "),
-        fixed_headers: vec![],
-        extra_headers: vec![],
-        proxy: None,
-    };
-    let door = Door { stall: Duration::from_millis(100), ..Door::open(settings).unwrap() };
-    let body = json!({});
-    let call =
-        Call { url: &base_url, key: "run/solver/1", body: &body, timeout: Duration::from_secs(30), max_bytes: 1 << 20 };
-    let (answer, ()) = tokio::join!(door.post::<_, Never>(call), silent);
+    let http =
+        HttpClient { stall: Duration::from_millis(100), ..HttpClient::new(settings(base_url.as_str())).unwrap() };
+    let (answer, ()) = tokio::join!(post(&http, base_url.as_str()), silent);
     let error = answer.err().unwrap();
     assert!(error.may_be_billed() && error.to_string().contains("the stream fell silent for 100ms"), "{error}");
 }

@@ -1,0 +1,206 @@
+//! Connections to providers: TCP, TLS and the proxy of the config.
+//!
+//! The client is hyper's own. A client of a higher level hides interim responses (`1xx`), and those have to be counted:
+//! see [`super::MAX_INTERIM_RESPONSES`].
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use http_body_util::Full;
+use hyper::Uri;
+use hyper::body::Bytes;
+use hyper::header::{HeaderValue, PROXY_AUTHORIZATION};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
+use rustls_platform_verifier::ConfigVerifierExt as _;
+use tower::Service;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// A client with a pool of connections to one provider.
+pub(super) type PooledClient = Client<Connector, Full<Bytes>>;
+
+/// A probe of an idle connection; a provider that went away is noticed before the next call.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// An idle connection is closed after this time.
+const MAX_IDLE: Duration = Duration::from_secs(90);
+
+/// How requests reach the provider.
+pub(super) struct Route {
+    pub client: PooledClient,
+    /// For a request that a proxy reads itself: one to an `http` address.
+    pub proxy_authorization: Option<HeaderValue>,
+}
+
+/// Prepares the connections to `base`, through `proxy` where one is given.
+///
+/// # Errors
+/// A sentence: no root certificates for an `https` address, or a proxy address that cannot be used.
+pub(super) fn route(base: &Uri, proxy: Option<&str>, timeout: Duration) -> Result<Route, String> {
+    let needs_tls = [Some(base.to_string()), proxy.map(str::to_owned)].iter().flatten().any(|uri| is_https(uri));
+    let tls = tls_config(needs_tls)?;
+    let direct = https(&tls, tcp());
+    let intercept = match proxy {
+        None => None,
+        // The matcher reads user and password out of the address, as curl does.
+        Some(proxy) => Some(
+            Matcher::builder()
+                .all(proxy)
+                .build()
+                .intercept(base)
+                .ok_or("the proxy of the config has no address that can be used")?,
+        ),
+    };
+    let authorization = intercept.as_ref().and_then(|proxy| proxy.basic_auth().cloned());
+    let means = match intercept {
+        None => Means::Direct(direct),
+        Some(proxy) if base.scheme_str() == Some("https") => {
+            let mut tunnel = Tunnel::new(proxy.uri().clone(), direct);
+            if let Some(authorization) = &authorization {
+                tunnel = tunnel.with_auth(authorization.clone());
+            }
+            Means::Tunnel(https(&tls, tunnel))
+        }
+        Some(proxy) => Means::Forward(direct, proxy.uri().clone()),
+    };
+    let proxy_authorization = if matches!(means, Means::Forward(..)) { authorization } else { None };
+    let client = Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(MAX_IDLE)
+        .build(Connector { means, timeout });
+    Ok(Route { client, proxy_authorization })
+}
+
+/// The header that a forwarding proxy reads.
+pub(super) const FORWARD_AUTHORIZATION: hyper::header::HeaderName = PROXY_AUTHORIZATION;
+
+fn is_https(uri: &str) -> bool {
+    uri.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
+}
+
+/// Without an `https` address nothing is verified: a machine without root certificates can still talk to its own server.
+fn tls_config(needed: bool) -> Result<ClientConfig, String> {
+    if !needed {
+        return Ok(ClientConfig::builder()
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth());
+    }
+    ClientConfig::with_platform_verifier().map_err(|error| format!("no HTTP client: {error}"))
+}
+
+fn tcp() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(KEEP_ALIVE));
+    tcp
+}
+
+fn https<C>(tls: &ClientConfig, inner: C) -> HttpsConnector<C> {
+    HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http().enable_http1().wrap_connector(inner)
+}
+
+/// Opens a connection within a time limit.
+#[derive(Clone)]
+pub(super) struct Connector {
+    means: Means,
+    timeout: Duration,
+}
+
+#[derive(Clone)]
+enum Means {
+    Direct(HttpsConnector<HttpConnector>),
+    /// The proxy carries bytes to an `https` address (`CONNECT`).
+    Tunnel(HttpsConnector<Tunnel<HttpsConnector<HttpConnector>>>),
+    /// The proxy reads requests to an `http` address; they name the whole address.
+    Forward(HttpsConnector<HttpConnector>, Uri),
+}
+
+impl Service<Uri> for Connector {
+    type Response = Stream;
+    type Error = Failure;
+    type Future = BoxFuture<'static, Result<Stream, Failure>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        // Each connector below is a clone that is always ready.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, target: Uri) -> Self::Future {
+        let Connector { means, timeout } = self.clone();
+        Box::pin(async move {
+            let stream = async {
+                Ok::<Stream, Failure>(match means {
+                    Means::Direct(mut connector) => Stream::new(connector.call(target).await?, false),
+                    Means::Tunnel(mut connector) => Stream::new(connector.call(target).await?, false),
+                    Means::Forward(mut connector, proxy) => Stream::new(connector.call(proxy).await?, true),
+                })
+            };
+            tokio::time::timeout(timeout, stream).await.map_err(|_| format!("no connection within {timeout:?}"))?
+        })
+    }
+}
+
+trait Io: Read + Write + Connection + Send + Unpin {}
+
+impl<T: Read + Write + Connection + Send + Unpin> Io for T {}
+
+/// An open connection, whichever way it goes.
+pub(super) struct Stream {
+    io: Box<dyn Io>,
+    /// Requests on it name the whole address.
+    forwarded: bool,
+}
+
+impl Stream {
+    fn new(io: impl Io + 'static, forwarded: bool) -> Stream {
+        Stream { io: Box::new(io), forwarded }
+    }
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        self.io.connected().proxy(self.forwarded)
+    }
+}
+
+impl Read for Stream {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buffer)
+    }
+}
+
+impl Write for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, buffers)
+    }
+}

@@ -44,17 +44,28 @@ enum Form {
 
 impl Shape {
     fn text(&self, bytes: usize) -> String {
-        let Self { form, first, second } = *self;
+        let Self {
+            form,
+            first,
+            second,
+        } = *self;
         let times = |unit: &str, bytes: usize| unit.repeat(bytes / unit.len().max(1));
         match form {
             Form::Repeated => times(&format!("{first}{second}"), bytes),
             Form::Halves => format!("{}{}", times(first, bytes / 2), times(second, bytes / 2)),
-            Form::Ended => format!("{}{second}", times(first, bytes.saturating_sub(second.len()))),
+            Form::Ended => format!(
+                "{}{second}",
+                times(first, bytes.saturating_sub(second.len()))
+            ),
         }
     }
 
     fn shown(&self) -> String {
-        let Self { form, first, second } = *self;
+        let Self {
+            form,
+            first,
+            second,
+        } = *self;
         match form {
             Form::Repeated => format!("{:?} repeated", format!("{first}{second}")),
             Form::Halves => format!("{first:?} then {second:?}"),
@@ -64,16 +75,37 @@ impl Shape {
 }
 
 /// What was dear once.
-const KNOWN: [(&str, &str); 6] = [("- ", "a"), ("> ", "a"), ("1. ", "a"), ("1=", "1"), ("[", "a"), ("- > ", "a")];
+const KNOWN: [(&str, &str); 6] = [
+    ("- ", "a"),
+    ("> ", "a"),
+    ("1. ", "a"),
+    ("1=", "1"),
+    ("[", "a"),
+    ("- > ", "a"),
+];
 
 fn shapes() -> Vec<Shape> {
-    let mut shapes: Vec<Shape> =
-        FRAGMENTS.iter().map(|first| Shape { form: Form::Repeated, first, second: "" }).collect();
-    shapes.extend(KNOWN.map(|(first, second)| Shape { form: Form::Ended, first, second }));
+    let mut shapes: Vec<Shape> = FRAGMENTS
+        .iter()
+        .map(|first| Shape {
+            form: Form::Repeated,
+            first,
+            second: "",
+        })
+        .collect();
+    shapes.extend(KNOWN.map(|(first, second)| Shape {
+        form: Form::Ended,
+        first,
+        second,
+    }));
     for first in FRAGMENTS {
         for second in FRAGMENTS {
             let forms = [Form::Repeated, Form::Halves, Form::Ended];
-            shapes.extend(forms.map(|form| Shape { form, first, second }));
+            shapes.extend(forms.map(|form| Shape {
+                form,
+                first,
+                second,
+            }));
         }
     }
     shapes
@@ -121,18 +153,36 @@ fn row(routine: &Measured, shapes: &[Shape], step: usize) -> Row {
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     found.truncate(200);
     for (_, growth, shape) in &mut found {
-        let (small, large) = (nanos(routine, &shape.text(SMALL)), nanos(routine, &shape.text(LARGE)));
+        let (small, large) = (
+            nanos(routine, &shape.text(SMALL)),
+            nanos(routine, &shape.text(LARGE)),
+        );
         *growth = large as f64 / small.max(1) as f64;
     }
-    let mut finalists: Vec<&Shape> = found.iter().take(FINALISTS).map(|(.., shape)| *shape).collect();
+    let mut finalists: Vec<&Shape> = found
+        .iter()
+        .take(FINALISTS)
+        .map(|(.., shape)| *shape)
+        .collect();
     found.sort_by(|a, b| b.1.total_cmp(&a.1));
     finalists.extend(found.iter().take(FINALISTS).map(|(.., shape)| *shape));
-    let mut row =
-        Row { worst: 0.0, worst_shape: String::new(), growth: 0.0, growth_shape: String::new(), seconds: 0.0 };
+    let mut row = Row {
+        worst: 0.0,
+        worst_shape: String::new(),
+        growth: 0.0,
+        growth_shape: String::new(),
+        seconds: 0.0,
+    };
     for shape in finalists {
         let (quarter, whole) = (routine.max_bytes / 4, routine.max_bytes);
-        let (small, large) = (nanos(routine, &shape.text(quarter)), nanos(routine, &shape.text(whole)));
-        let (each, growth) = (large as f64 / whole as f64, large as f64 / small.max(1) as f64);
+        let (small, large) = (
+            nanos(routine, &shape.text(quarter)),
+            nanos(routine, &shape.text(whole)),
+        );
+        let (each, growth) = (
+            large as f64 / whole as f64,
+            large as f64 / small.max(1) as f64,
+        );
         if each > row.worst {
             (row.worst, row.worst_shape, row.seconds) = (each, shape.shown(), large as f64 / 1e9);
         }
@@ -144,17 +194,32 @@ fn row(routine: &Measured, shapes: &[Shape], step: usize) -> Row {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
-    let wanted = |name: &str| arguments.is_empty() || arguments.iter().any(|part| name.contains(part.as_str()));
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with("--"))
+        .collect();
+    let wanted = |name: &str| {
+        arguments.is_empty() || arguments.iter().any(|part| name.contains(part.as_str()))
+    };
     let shapes = shapes();
-    let step = std::env::var("CONCLAVE_COST_STEP").ok().and_then(|step| step.parse().ok()).unwrap_or(1);
+    let step = std::env::var("CONCLAVE_COST_STEP")
+        .ok()
+        .and_then(|step| step.parse().ok())
+        .unwrap_or(1);
     println!(
         "\nCost of what is read: {} generated inputs a routine. Growth is the time of four times the bytes; 4 is linear.\n",
         FRAGMENTS.len() + KNOWN.len() + (shapes.len() - FRAGMENTS.len() - KNOWN.len()) / step
     );
-    println!("| routine | most bytes | worst ns a byte | seconds at most | its input | worst growth | its input |");
-    println!("| ------- | ---------: | --------------: | --------------: | --------- | -----------: | --------- |");
-    for routine in cost::routines().iter().filter(|routine| wanted(routine.name)) {
+    println!(
+        "| routine | most bytes | worst ns a byte | seconds at most | its input | worst growth | its input |"
+    );
+    println!(
+        "| ------- | ---------: | --------------: | --------------: | --------- | -----------: | --------- |"
+    );
+    for routine in cost::routines()
+        .iter()
+        .filter(|routine| wanted(routine.name))
+    {
         let row = row(routine, &shapes, step);
         println!(
             "| {} | {} | {:.0} | {:.3} | {} | {:.1} | {} |",

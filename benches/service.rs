@@ -42,7 +42,10 @@ const PERCENT: u64 = 20;
 const IN_FLIGHT: usize = 2000;
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|arg| !arg.starts_with("--"))
+        .collect();
     let is_wanted = |table: &str| wanted.is_empty() || wanted.iter().any(|w| w == table);
     rlimit::increase_nofile_limit(u64::MAX).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -71,7 +74,9 @@ struct Row {
 }
 
 async fn faults() {
-    println!("\nFaults: {PERCENT} of 100 calls meet the fault; {RUNS} runs a row, {MIXED_RUNS} in the mixed one.");
+    println!(
+        "\nFaults: {PERCENT} of 100 calls meet the fault; {RUNS} runs a row, {MIXED_RUNS} in the mixed one."
+    );
     println!("Calls and cost are those of a run, divided by those of a run without faults.\n");
     println!("| fault                | valid reply | clean 502 | other | calls | cost |");
     println!("| -------------------- | ----------: | --------: | ----: | ----: | ---: |");
@@ -104,12 +109,26 @@ async fn row(runs: usize, faults: Vec<Fault>) -> Row {
     }
     // A call's time is short, since a row must end; all else is as shipped.
     let setup = Setup::default()
-        .set("/policy/deadlines", json!({ "connect": 2, "call": 2, "ask": 60, "audit": 60, "deep": 60 }))
-        .set("/policy/retry", json!({ "attempts": 4, "baseMs": 50, "maxMs": 1000 }))
-        .set("/policy/breaker", json!({ "failures": 8, "openSeconds": 15 }));
+        .set(
+            "/policy/deadlines",
+            json!({ "connect": 2, "call": 2, "ask": 60, "audit": 60, "deep": 60 }),
+        )
+        .set(
+            "/policy/retry",
+            json!({ "attempts": 4, "baseMs": 50, "maxMs": 1000 }),
+        )
+        .set(
+            "/policy/breaker",
+            json!({ "failures": 8, "openSeconds": 15 }),
+        );
     let app = TestApp::with(&provider, setup).await;
-    let mut ends = stream::iter(0..runs).map(|case| one(&app, case)).buffer_unordered(AT_ONCE);
-    let mut row = Row { runs, ..Row::default() };
+    let mut ends = stream::iter(0..runs)
+        .map(|case| one(&app, case))
+        .buffer_unordered(AT_ONCE);
+    let mut row = Row {
+        runs,
+        ..Row::default()
+    };
     while let Some((status, clean, cost)) = ends.next().await {
         match (status, clean) {
             (200, true) => row.valid += 1,
@@ -130,7 +149,11 @@ const LENGTHS: [usize; 7] = [200, 1000, 4000, 8000, 16_000, 24_000, 30_000];
 fn question_of_length(case: usize) -> String {
     let prose = "The pump was replaced in March, and the pressure has been falling slowly since the last inspection. ";
     let question = format!("{QUESTION} (case {case}) ");
-    question.chars().chain(prose.chars().cycle()).take(LENGTHS[case % LENGTHS.len()]).collect()
+    question
+        .chars()
+        .chain(prose.chars().cycle())
+        .take(LENGTHS[case % LENGTHS.len()])
+        .collect()
 }
 
 /// One question: its status, whether the journal agrees and is whole, and its cost.
@@ -139,11 +162,16 @@ async fn one(app: &TestApp, case: usize) -> (u16, bool, f64) {
     body["user"]["id"] = json!(format!("u{case}"));
     let response = app.post(&body).send().await.unwrap();
     let status = response.status().as_u16();
-    let run = response.headers()["x-request-id"].to_str().unwrap().parse().unwrap();
+    let run = response.headers()["x-request-id"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     let body: Value = response.json().await.unwrap();
     let row = app.app.run(run).await.unwrap().unwrap();
     let entries = app.entries(run).await;
-    let whole = conclave::journal::verify(run, &entries, &row.head_hash).is_ok() && row.spent <= row.cap;
+    let whole =
+        conclave::journal::verify(run, &entries, &row.head_hash).is_ok() && row.spent <= row.cap;
     let agrees = match views::finished(&entries).map(|finished| &finished.ending) {
         Some(Ending::Replied { reply }) => body["reply"].as_str() == Some(&reply.text),
         Some(Ending::Failed { detail, .. }) => body["detail"].as_str() == Some(detail),
@@ -179,12 +207,19 @@ impl Service {
             .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let url = loop {
-            let line = lines.next_line().await.unwrap().expect("the service says where it listens");
+            let line = lines
+                .next_line()
+                .await
+                .unwrap()
+                .expect("the service says where it listens");
             if let Some(rest) = line.split("listening on ").nth(1) {
                 break rest.split_whitespace().next().unwrap().to_owned();
             }
         };
-        #[allow(clippy::disallowed_methods, reason = "it ends with the process whose output it reads")]
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "it ends with the process whose output it reads"
+        )]
         tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
                 if line.contains("ERROR") || line.contains("panicked") {
@@ -210,11 +245,20 @@ async fn load() {
     let service = Service::start(&folder, &provider).await;
     let client = client();
     let served = all_at_once(|case| served_path(&client, &service.url, case)).await;
-    println!("\nLoad: {IN_FLIGHT} runs in flight at once, the mock answers after 1 s; journal in SQLite, on disk.");
-    println!("Times are divided by those of the same six calls made directly, without a service.\n");
+    println!(
+        "\nLoad: {IN_FLIGHT} runs in flight at once, the mock answers after 1 s; journal in SQLite, on disk."
+    );
+    println!(
+        "Times are divided by those of the same six calls made directly, without a service.\n"
+    );
     println!("| runs | errors | calls in flight at most | p50 | p99 |");
     println!("| ---: | -----: | ----------------------: | --: | --: |");
-    let errors: usize = served.statuses.iter().filter(|(status, _)| **status != 200).map(|(_, count)| count).sum();
+    let errors: usize = served
+        .statuses
+        .iter()
+        .filter(|(status, _)| **status != 200)
+        .map(|(_, count)| count)
+        .sum();
     println!(
         "| {IN_FLIGHT} | {errors} | {} | {:.2} | {:.2} |",
         provider.most_in_flight(),
@@ -284,11 +328,15 @@ async fn act() {
             blocks.push([idle, acting].map(Measured::new));
         }
         // A burst of somebody else's work is in one block or two, and the median does not see it.
-        let [idle_half, idle_most, half, most] = [(0, 50), (0, 99), (1, 50), (1, 99)].map(|(which, percent)| {
-            let mut seconds: Vec<f64> = blocks.iter().map(|block| block[which].at(percent)).collect();
-            seconds.sort_by(f64::total_cmp);
-            seconds[BLOCKS / 2]
-        });
+        let [idle_half, idle_most, half, most] =
+            [(0, 50), (0, 99), (1, 50), (1, 99)].map(|(which, percent)| {
+                let mut seconds: Vec<f64> = blocks
+                    .iter()
+                    .map(|block| block[which].at(percent))
+                    .collect();
+                seconds.sort_by(f64::total_cmp);
+                seconds[BLOCKS / 2]
+            });
         println!(
             "| {name} | {:.2} | {:.2} | {:.3} ms | {:.3} ms |",
             half / idle_half,
@@ -317,7 +365,10 @@ struct Measured {
 impl Measured {
     fn new(mut seconds: Vec<f64>) -> Self {
         seconds.sort_by(f64::total_cmp);
-        Self { statuses: BTreeMap::new(), seconds }
+        Self {
+            statuses: BTreeMap::new(),
+            seconds,
+        }
     }
 
     fn at(&self, percent: usize) -> f64 {
@@ -333,9 +384,14 @@ async fn all_at_once<F: Future<Output = u16>>(path: impl Fn(usize) -> F) -> Meas
             (path.await, started.elapsed().as_secs_f64())
         }
     };
-    let ends: Vec<(u16, f64)> = stream::iter(0..IN_FLIGHT).map(timed).buffer_unordered(IN_FLIGHT).collect().await;
+    let ends: Vec<(u16, f64)> = stream::iter(0..IN_FLIGHT)
+        .map(timed)
+        .buffer_unordered(IN_FLIGHT)
+        .collect()
+        .await;
     let mut statuses = BTreeMap::new();
-    ends.iter().for_each(|(status, _)| *statuses.entry(*status).or_insert(0) += 1);
+    ends.iter()
+        .for_each(|(status, _)| *statuses.entry(*status).or_insert(0) += 1);
     let mut seconds: Vec<f64> = ends.into_iter().map(|(_, seconds)| seconds).collect();
     seconds.sort_by(f64::total_cmp);
     Measured { statuses, seconds }
@@ -371,7 +427,11 @@ async fn pure_path(client: &LoopbackClient, url: String) -> u16 {
 async fn served_path(client: &LoopbackClient, url: &str, case: usize) -> u16 {
     let mut body = chat("ask", &question_of_length(case));
     body["user"]["id"] = json!(format!("u{case}"));
-    let sent = client.post(format!("{url}/api/chat")).json(&body).send().await;
+    let sent = client
+        .post(format!("{url}/api/chat"))
+        .json(&body)
+        .send()
+        .await;
     let answered = match sent {
         Ok(response) => {
             let status = response.status().as_u16();

@@ -4,7 +4,7 @@
 //! This file is part of three programs: the bench (`benches/cost.rs`), the fuzzer, and the integration tests.
 
 use conclave::act::dice::Expression;
-use conclave::act::phrases;
+use conclave::act::parser;
 use conclave::committee::routines::{ROUTINES, Routine};
 use conclave::domain::Clarification;
 use conclave::llm::StreamReader;
@@ -28,10 +28,21 @@ const MESSAGE_BYTES: usize = 32_000;
 const BODY_BYTES: usize = 256 * 1024;
 
 const OTHERS: &[(Routine, usize)] = &[
-    (("message: action", |text| drop(phrases::read(text))), MESSAGE_BYTES),
-    (("message: dice", |text| drop(Expression::parse(text))), MESSAGE_BYTES),
+    (
+        ("message: action", |text| drop(parser::read(text))),
+        MESSAGE_BYTES,
+    ),
+    (
+        ("message: dice", |text| drop(Expression::parse(text))),
+        MESSAGE_BYTES,
+    ),
     (("message: answer to a question", answer), MESSAGE_BYTES),
-    (("message: correction", |text| drop(app::read_correction(text))), MESSAGE_BYTES),
+    (
+        ("message: correction", |text| {
+            drop(app::read_correction(text));
+        }),
+        MESSAGE_BYTES,
+    ),
     (("body: chat", body), BODY_BYTES),
     (("body: chat, message", message), MESSAGE_BYTES),
     (("reply: event stream", stream), BODY_BYTES),
@@ -40,11 +51,22 @@ const OTHERS: &[(Routine, usize)] = &[
 /// Every routine.
 pub fn routines() -> Vec<Measured> {
     let committee = ROUTINES.iter().map(|(name, run)| {
-        let max_bytes =
-            if name.starts_with("request") || *name == "score: request" { MESSAGE_BYTES } else { REPLY_BYTES };
-        Measured { name, run: *run, max_bytes }
+        let max_bytes = if name.starts_with("request") || *name == "score: request" {
+            MESSAGE_BYTES
+        } else {
+            REPLY_BYTES
+        };
+        Measured {
+            name,
+            run: *run,
+            max_bytes,
+        }
     });
-    let others = OTHERS.iter().map(|((name, run), max_bytes)| Measured { name, run: *run, max_bytes: *max_bytes });
+    let others = OTHERS.iter().map(|((name, run), max_bytes)| Measured {
+        name,
+        run: *run,
+        max_bytes: *max_bytes,
+    });
     committee.chain(others).collect()
 }
 
@@ -57,7 +79,9 @@ fn answer(text: &str) {
 
 fn body(text: &str) {
     drop(http::question(text.as_bytes()));
-    drop(http::question(format!("{{\"attachments\": [{text}").as_bytes()));
+    drop(http::question(
+        format!("{{\"attachments\": [{text}").as_bytes(),
+    ));
 }
 
 fn message(text: &str) {
@@ -83,7 +107,9 @@ fn stream(text: &str) {
 /// Runs the routine that the first byte chooses on the rest, repeated to so many bytes.
 #[allow(dead_code, reason = "for the fuzzer and its replay")]
 pub fn run_repeated(data: &[u8], bytes: usize) {
-    let Some((routine, unit)) = chosen(data) else { return };
+    let Some((routine, unit)) = chosen(data) else {
+        return;
+    };
     (routine.run)(&unit.repeat(bytes.min(routine.max_bytes) / unit.len()));
 }
 
@@ -91,7 +117,9 @@ pub fn run_repeated(data: &[u8], bytes: usize) {
 #[allow(dead_code, reason = "for the fuzzer and its replay")]
 pub fn chosen(data: &[u8]) -> Option<(Measured, &str)> {
     let (first, rest) = data.split_first()?;
-    let unit = std::str::from_utf8(rest).ok().filter(|unit| !unit.is_empty())?;
+    let unit = std::str::from_utf8(rest)
+        .ok()
+        .filter(|unit| !unit.is_empty())?;
     let mut routines = routines();
     let at = usize::from(*first) % routines.len();
     Some((routines.swap_remove(at), unit))

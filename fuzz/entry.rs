@@ -4,9 +4,9 @@
 //! This file is part of two programs: the fuzzer's (`fuzz/Cargo.toml`) and the integration tests
 //! (`tests/it/fuzz_replay.rs`).
 
-use conclave::act::commands::{Action, Facts, execute};
+use conclave::act::commands::{Action, Inputs, execute};
 use conclave::act::dice::Expression;
-use conclave::act::phrases::{self, Reading};
+use conclave::act::parser::{self, ParsedMessage};
 use conclave::config::{self, Env};
 use conclave::domain::{AgentReport, Obtained, RunId};
 use conclave::journal::{self, Archive, Entry};
@@ -46,8 +46,12 @@ pub fn structured_output(data: &[u8]) {
         Err(problems) => assert!(!problems.is_empty(), "refused without a reason"),
         Ok(parsed) => {
             let written = serde_json::to_string(&parsed.value).expect("a report can be written");
-            let again = structured::parse::<AgentReport>(&written, &schema).expect("a written report can be read");
-            assert!(again.clean && again.value == parsed.value, "another report was read");
+            let again = structured::parse::<AgentReport>(&written, &schema)
+                .expect("a written report can be read");
+            assert!(
+                again.clean && again.value == parsed.value,
+                "another report was read"
+            );
         }
     }
     let _ = structured::extract_any(text);
@@ -57,15 +61,25 @@ pub fn structured_output(data: &[u8]) {
 pub fn chat(data: &[u8]) {
     let limits = config::Limits::default();
     match http::question(data) {
-        Err(http::Unread::NotJson(detail)) => assert!(!detail.is_empty(), "refused without a reason"),
-        Err(http::Unread::WrongShape(problems)) => assert!(!problems.is_empty(), "refused without a reason"),
+        Err(http::Unread::NotJson(detail)) => {
+            assert!(!detail.is_empty(), "refused without a reason");
+        }
+        Err(http::Unread::WrongShape(problems)) => {
+            assert!(!problems.is_empty(), "refused without a reason");
+        }
         Ok(mut question) => {
             let problems = app::check(&mut question, &limits);
             if problems.is_empty() {
                 let checked = question.clone();
-                assert!(app::check(&mut question, &limits).is_empty() && question == checked, "checked twice");
+                assert!(
+                    app::check(&mut question, &limits).is_empty() && question == checked,
+                    "checked twice"
+                );
                 let stored = serde_json::to_string(&question).expect("a question can be stored");
-                assert_eq!(serde_json::from_str::<conclave::domain::Question>(&stored).ok(), Some(checked));
+                assert_eq!(
+                    serde_json::from_str::<conclave::domain::Question>(&stored).ok(),
+                    Some(checked)
+                );
             }
         }
     }
@@ -90,8 +104,13 @@ pub fn sse(data: &[u8]) {
     let cut = data.first().map_or(1, |byte| usize::from(*byte % 16) + 1);
     let whole = StreamReader::default().read(data);
     let mut reader = StreamReader::default();
-    let pieces: Result<Vec<Vec<StreamEvent>>, _> = data.chunks(cut).map(|piece| reader.read(piece)).collect();
-    assert_eq!(whole, pieces.map(|events| events.concat()), "cut after every {cut} bytes");
+    let pieces: Result<Vec<Vec<StreamEvent>>, _> =
+        data.chunks(cut).map(|piece| reader.read(piece)).collect();
+    assert_eq!(
+        whole,
+        pieces.map(|events| events.concat()),
+        "cut after every {cut} bytes"
+    );
 }
 
 /// The config file, and after a NUL the environment: a config, or every problem at once.
@@ -114,7 +133,8 @@ pub fn journal(data: &[u8]) {
     let Some(text) = text(data) else { return };
     if let Ok(event) = serde_json::from_str::<journal::Event>(text) {
         let written = serde_json::to_string(&event).expect("an event can be written");
-        let again: journal::Event = serde_json::from_str(&written).expect("a written event can be read");
+        let again: journal::Event =
+            serde_json::from_str(&written).expect("a written event can be read");
         // By text: a number that is not one is equal to nothing.
         assert_eq!(serde_json::to_string(&again).ok(), Some(written));
         assert_eq!(again.key(), event.key());
@@ -127,13 +147,21 @@ pub fn journal(data: &[u8]) {
             hash: "f".repeat(64),
             event,
         };
-        let run: RunId = "01890000-0000-7000-8000-000000000000".parse().expect("an id");
-        assert!(journal::verify(run, &[entry], &"f".repeat(64)).is_err(), "an invented hash was believed");
+        let run: RunId = "01890000-0000-7000-8000-000000000000"
+            .parse()
+            .expect("an id");
+        assert!(
+            journal::verify(run, &[entry], &"f".repeat(64)).is_err(),
+            "an invented hash was believed"
+        );
     }
     for line in text.lines() {
         if let Ok(archive) = serde_json::from_str::<Archive>(line) {
             let written = serde_json::to_string(&archive).expect("an archive can be written");
-            assert_eq!(serde_json::from_str::<Archive>(&written).ok(), Some(archive));
+            assert_eq!(
+                serde_json::from_str::<Archive>(&written).ok(),
+                Some(archive)
+            );
         }
     }
 }
@@ -145,7 +173,10 @@ pub fn score_text(data: &[u8]) {
     let mut parts = text.splitn(3, '\0');
     let texts = [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default);
     let [message, first, second] = texts;
-    let reports = [report_from_text("solver", "", first), report_from_text("critic", "", second)];
+    let reports = [
+        report_from_text("solver", "", first),
+        report_from_text("critic", "", second),
+    ];
     let output = |agent: &'static str, report| Output {
         agent,
         report,
@@ -167,16 +198,27 @@ pub fn score_text(data: &[u8]) {
     let judgement = score::judge(&panel, &Policy::default());
     for score in &judgement.scores {
         assert!((0.0..=1.0).contains(&score.cred), "{}", score.cred);
-        assert!(score.axes.iter().all(|(_, axis)| (0.0..=25.0).contains(&axis.points)));
+        assert!(
+            score
+                .axes
+                .iter()
+                .all(|(_, axis)| (0.0..=25.0).contains(&axis.points))
+        );
     }
     assert!((0.0..=1.0).contains(&judgement.base_score));
-    assert_eq!(judgement, score::judge(&panel, &Policy::default()), "judged twice");
+    assert_eq!(
+        judgement,
+        score::judge(&panel, &Policy::default()),
+        "judged twice"
+    );
 }
 
 /// An expression's total lies within its bounds, whatever its dice show, and its text reads as the same expression.
 pub fn dice(data: &[u8]) {
     let Some(text) = text(data) else { return };
-    let Ok(expression) = Expression::parse(text) else { return };
+    let Ok(expression) = Expression::parse(text) else {
+        return;
+    };
     let again = Expression::parse(expression.text()).expect("what was read can be read again");
     assert_eq!(again.text(), expression.text());
     let bounds = expression.bounds().expect("what was taken has bounds");
@@ -187,13 +229,18 @@ pub fn dice(data: &[u8]) {
             0 => 1,
             -1 => sides,
             _ => {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
                 (state >> 33).rem_euclid(sides) + 1
             }
         });
         if let Ok(rolled) = rolled {
             let total = rolled.total as f64;
-            assert!(bounds.min <= total && total <= bounds.max, "{text}: {total} is not in {bounds:?}");
+            assert!(
+                bounds.min <= total && total <= bounds.max,
+                "{text}: {total} is not in {bounds:?}"
+            );
         }
     }
 }
@@ -201,13 +248,18 @@ pub fn dice(data: &[u8]) {
 /// A text is one command whose arguments are read the same again, or none.
 pub fn act(data: &[u8]) {
     let Some(text) = text(data) else { return };
-    match phrases::read(text) {
-        Reading::Clear(action) => {
-            assert_eq!(Action::read(action.name(), action.arguments()).as_ref(), Ok(&action));
-            let _ = execute(&action, &Facts::default(), 1);
+    match parser::read(text) {
+        ParsedMessage::Clear(action) => {
+            assert_eq!(
+                Action::read(action.name(), action.arguments()).as_ref(),
+                Ok(&action)
+            );
+            let _ = execute(&action, &Inputs::default(), 1);
         }
-        Reading::Wrong { problem, .. } => assert!(!problem.is_empty(), "refused without a reason"),
-        Reading::Unclear => {}
+        ParsedMessage::Wrong { problem, .. } => {
+            assert!(!problem.is_empty(), "refused without a reason");
+        }
+        ParsedMessage::Unclear => {}
     }
 }
 

@@ -66,25 +66,39 @@ impl Fetcher {
             .build()
             .inspect_err(|error| tracing::warn!(%error, "attachments cannot be fetched"))
             .ok();
-        Self { client, hosts: bounds.hosts, most_bytes: bounds.most_bytes }
+        Self {
+            client,
+            hosts: bounds.hosts,
+            most_bytes: bounds.most_bytes,
+        }
     }
 
     /// The images among the attachments, and one sentence for each that could not be had.
     pub async fn images(&self, attachments: &[Attachment]) -> (Vec<Image>, Vec<String>) {
-        let wanted = attachments.iter().filter_map(|a| a.image_type().map(|media_type| (a, media_type)));
-        let fetched = wanted.map(|(a, media_type)| async move { (a, self.image(a, media_type).await) });
+        let wanted = attachments
+            .iter()
+            .filter_map(|a| a.image_type().map(|media_type| (a, media_type)));
+        let fetched =
+            wanted.map(|(a, media_type)| async move { (a, self.image(a, media_type).await) });
         let mut images = vec![];
         let mut unseen = vec![];
         for (attachment, result) in futures_util::future::join_all(fetched).await {
             match result {
                 Ok(image) => images.push(image),
-                Err(error) => unseen.push(format!("the image {:?} was not seen: {error}", attachment.filename)),
+                Err(error) => unseen.push(format!(
+                    "the image {:?} was not seen: {error}",
+                    attachment.filename
+                )),
             }
         }
         (images, unseen)
     }
 
-    async fn image(&self, attachment: &Attachment, media_type: &'static str) -> Result<Image, Error> {
+    async fn image(
+        &self,
+        attachment: &Attachment,
+        media_type: &'static str,
+    ) -> Result<Image, Error> {
         let bytes = match attachment.url.strip_prefix("data:") {
             Some(data) => {
                 let (_, encoded) = data.split_once(";base64,").ok_or(Error::NotAnImage)?;
@@ -98,9 +112,16 @@ impl Fetcher {
         // What the bytes say counts, not what the client claims.
         let found = image_type(&bytes)?;
         if found != media_type {
-            tracing::debug!(declared = media_type, found, "an attachment's type was corrected");
+            tracing::debug!(
+                declared = media_type,
+                found,
+                "an attachment's type was corrected"
+            );
         }
-        Ok(Image { media_type: found.to_owned(), base64: STANDARD.encode(&bytes) })
+        Ok(Image {
+            media_type: found.to_owned(),
+            base64: STANDARD.encode(&bytes),
+        })
     }
 
     async fn fetch(&self, url: &str) -> Result<Vec<u8>, Error> {
@@ -125,11 +146,18 @@ impl Fetcher {
 
     async fn download(&self, url: Url) -> Result<Vec<u8>, Error> {
         let client = self.client.as_ref().ok_or(Error::Unreachable)?;
-        let response = client.get(url).send().await.map_err(|_| Error::Unreachable)?;
+        let response = client
+            .get(url)
+            .send()
+            .await
+            .map_err(|_| Error::Unreachable)?;
         if !response.status().is_success() {
             return Err(Error::Status(response.status().as_u16()));
         }
-        if response.content_length().is_some_and(|declared| declared > self.most_bytes as u64) {
+        if response
+            .content_length()
+            .is_some_and(|declared| declared > self.most_bytes as u64)
+        {
             return Err(Error::TooLarge(self.most_bytes));
         }
         let mut bytes = vec![];
@@ -151,7 +179,10 @@ impl Fetcher {
 fn bounded(timeout: Duration) -> reqwest::ClientBuilder {
     // Fails only when a provider is installed already, which is just as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(timeout);
+    let builder = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .timeout(timeout);
     builder.no_gzip().no_brotli().no_deflate().no_zstd()
 }
 
@@ -209,7 +240,8 @@ fn is_public(address: IpAddr) -> bool {
             let [first, second, ..] = v6.segments();
             // Only 2000::/3 is handed out; NAT64 (64:ff9b::/96), local and link-local addresses are outside of it.
             let global = (first & 0xe000) == 0x2000;
-            let documentation = (first == 0x2001 && second == 0xdb8) || (first == 0x3fff && second < 0x1000);
+            let documentation =
+                (first == 0x2001 && second == 0xdb8) || (first == 0x3fff && second < 0x1000);
             // Teredo and others of the protocols' own, and 6to4: an IPv4 address may be inside.
             let protocol = (first == 0x2001 && second < 0x200) || first == 0x2002;
             global && !documentation && !protocol
@@ -241,12 +273,25 @@ mod tests {
     use super::*;
 
     fn fetcher() -> Fetcher {
-        let hosts = ["cdn.example".to_owned(), "127.0.0.1".to_owned(), "localhost".to_owned()].into();
-        Fetcher::new(Bounds { hosts, most_bytes: 1000, timeout: Duration::from_secs(2) })
+        let hosts = [
+            "cdn.example".to_owned(),
+            "127.0.0.1".to_owned(),
+            "localhost".to_owned(),
+        ]
+        .into();
+        Fetcher::new(Bounds {
+            hosts,
+            most_bytes: 1000,
+            timeout: Duration::from_secs(2),
+        })
     }
 
     fn attachment(url: &str) -> Attachment {
-        Attachment { filename: "a.png".into(), url: url.into(), content_type: None }
+        Attachment {
+            filename: "a.png".into(),
+            url: url.into(),
+            content_type: None,
+        }
     }
 
     async fn unseen(url: &str) -> String {
@@ -255,10 +300,26 @@ mod tests {
 
     #[tokio::test]
     async fn only_https_from_listed_hosts_with_public_addresses_is_fetched() {
-        assert!(unseen("http://cdn.example/a.png").await.contains("only https"));
-        assert!(unseen("https://evil.example/a.png").await.contains("not on the list"));
-        assert!(unseen("https://127.0.0.1/a.png").await.contains("could not be fetched"));
-        assert!(unseen("https://localhost/a.png").await.contains("could not be fetched"));
+        assert!(
+            unseen("http://cdn.example/a.png")
+                .await
+                .contains("only https")
+        );
+        assert!(
+            unseen("https://evil.example/a.png")
+                .await
+                .contains("not on the list")
+        );
+        assert!(
+            unseen("https://127.0.0.1/a.png")
+                .await
+                .contains("could not be fetched")
+        );
+        assert!(
+            unseen("https://localhost/a.png")
+                .await
+                .contains("could not be fetched")
+        );
         assert!(unseen("file:///etc/passwd").await.contains("only https"));
     }
 
@@ -299,9 +360,18 @@ mod tests {
             "fec0::1",
             "ff02::1",
         ];
-        let public: Vec<&str> = no.into_iter().filter(|a| is_public(a.parse().unwrap())).collect();
+        let public: Vec<&str> = no
+            .into_iter()
+            .filter(|a| is_public(a.parse().unwrap()))
+            .collect();
         assert_eq!(public, [""; 0]);
-        let yes = ["1.1.1.1", "100.128.0.1", "172.32.0.1", "2606:4700::1111", "2001:4860:4860::8888"];
+        let yes = [
+            "1.1.1.1",
+            "100.128.0.1",
+            "172.32.0.1",
+            "2606:4700::1111",
+            "2001:4860:4860::8888",
+        ];
         assert!(yes.iter().all(|a| is_public(a.parse().unwrap())));
     }
 
@@ -314,9 +384,17 @@ mod tests {
 
     #[tokio::test]
     async fn other_ports_and_other_spellings_of_an_address_are_refused() {
-        assert!(unseen("https://cdn.example:8443/a.png").await.contains("usual port"));
-        let spellings =
-            ["https://0x7f000001/a", "https://2130706433/a", "https://127.1/a", "https://[::ffff:127.0.0.1]/a"];
+        assert!(
+            unseen("https://cdn.example:8443/a.png")
+                .await
+                .contains("usual port")
+        );
+        let spellings = [
+            "https://0x7f000001/a",
+            "https://2130706433/a",
+            "https://127.1/a",
+            "https://[::ffff:127.0.0.1]/a",
+        ];
         for url in spellings {
             let refused = unseen(url).await;
             assert!(
@@ -324,15 +402,29 @@ mod tests {
                 "{url}: {refused}"
             );
         }
-        assert!(unseen("https://cdn.example.evil.example/a").await.contains("not on the list"));
-        assert!(unseen("https://cdn.example@evil.example/a").await.contains("not on the list"));
+        assert!(
+            unseen("https://cdn.example.evil.example/a")
+                .await
+                .contains("not on the list")
+        );
+        assert!(
+            unseen("https://cdn.example@evil.example/a")
+                .await
+                .contains("not on the list")
+        );
     }
 
     /// The client as it is, but for the house's own addresses, where a test can listen.
     async fn downloaded(server: &wiremock::MockServer, path: &str) -> Result<Vec<u8>, Error> {
         let client = bounded(Duration::from_secs(5)).build().unwrap();
-        let fetcher = Fetcher { client: Some(client), hosts: BTreeSet::new(), most_bytes: 1000 };
-        fetcher.download(Url::parse(&format!("{}{path}", server.uri())).unwrap()).await
+        let fetcher = Fetcher {
+            client: Some(client),
+            hosts: BTreeSet::new(),
+            most_bytes: 1000,
+        };
+        fetcher
+            .download(Url::parse(&format!("{}{path}", server.uri())).unwrap())
+            .await
     }
 
     #[tokio::test]
@@ -340,22 +432,41 @@ mod tests {
         use wiremock::matchers::path;
         use wiremock::{Mock, MockServer, ResponseTemplate};
         let (server, inside) = (MockServer::start().await, MockServer::start().await);
-        let away = ResponseTemplate::new(302).insert_header("location", format!("{}/secret", inside.uri()));
-        Mock::given(path("/away")).respond_with(away).mount(&server).await;
+        let away = ResponseTemplate::new(302)
+            .insert_header("location", format!("{}/secret", inside.uri()));
+        Mock::given(path("/away"))
+            .respond_with(away)
+            .mount(&server)
+            .await;
         // As long as a bomb that unpacks to gigabytes, and with its first bytes.
         let packed = [&[0x1f, 0x8b, 8, 0][..], &[7; 500]].concat();
-        let bomb = ResponseTemplate::new(200).insert_header("content-encoding", "gzip").set_body_bytes(packed.clone());
-        Mock::given(path("/bomb")).respond_with(bomb).mount(&server).await;
+        let bomb = ResponseTemplate::new(200)
+            .insert_header("content-encoding", "gzip")
+            .set_body_bytes(packed.clone());
+        Mock::given(path("/bomb"))
+            .respond_with(bomb)
+            .mount(&server)
+            .await;
         Mock::given(path("/large"))
             .respond_with(ResponseTemplate::new(200).set_body_bytes(vec![1; 1001]))
             .mount(&server)
             .await;
-        assert!(matches!(downloaded(&server, "/away").await, Err(Error::Status(302))));
+        assert!(matches!(
+            downloaded(&server, "/away").await,
+            Err(Error::Status(302))
+        ));
         assert_eq!(inside.received_requests().await.unwrap().len(), 0);
         assert_eq!(downloaded(&server, "/bomb").await.unwrap(), packed);
-        assert!(matches!(downloaded(&server, "/large").await, Err(Error::TooLarge(1000))));
+        assert!(matches!(
+            downloaded(&server, "/large").await,
+            Err(Error::TooLarge(1000))
+        ));
         let asked = server.received_requests().await.unwrap();
-        assert!(asked.iter().all(|request| !request.headers.contains_key("accept-encoding")));
+        assert!(
+            asked
+                .iter()
+                .all(|request| !request.headers.contains_key("accept-encoding"))
+        );
     }
 
     #[tokio::test]
@@ -366,11 +477,21 @@ mod tests {
         let endless = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             let _ = stream.read(&mut [0; 4096]).await;
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
-            while stream.write_all(b"10\r\n0123456789abcdef\r\n").await.is_ok() {}
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+                .await;
+            while stream
+                .write_all(b"10\r\n0123456789abcdef\r\n")
+                .await
+                .is_ok()
+            {}
         };
         let client = bounded(Duration::from_secs(5)).build().unwrap();
-        let fetcher = Fetcher { client: Some(client), hosts: BTreeSet::new(), most_bytes: 1000 };
+        let fetcher = Fetcher {
+            client: Some(client),
+            hosts: BTreeSet::new(),
+            most_bytes: 1000,
+        };
         let cut = async {
             let result = fetcher.download(Url::parse(&url).unwrap()).await;
             drop(fetcher);
@@ -383,23 +504,55 @@ mod tests {
     #[tokio::test]
     async fn the_header_of_an_image_is_read_and_its_sides_are_bounded() {
         assert_eq!(unseen(&data(&png(8000, 1))).await, "");
-        assert!(unseen(&data(&png(8001, 1))).await.contains("larger than 8000 pixels"));
-        assert!(unseen(&data(&png(1, u32::MAX))).await.contains("larger than 8000 pixels"));
-        let no_images: [&[u8]; 4] = [&[0x89, b'P', b'N', b'G', 1, 2], &[0xff, 0xd8, 0xff, 0], b"GIF87", &png(0, 5)];
+        assert!(
+            unseen(&data(&png(8001, 1)))
+                .await
+                .contains("larger than 8000 pixels")
+        );
+        assert!(
+            unseen(&data(&png(1, u32::MAX)))
+                .await
+                .contains("larger than 8000 pixels")
+        );
+        let no_images: [&[u8]; 4] = [
+            &[0x89, b'P', b'N', b'G', 1, 2],
+            &[0xff, 0xd8, 0xff, 0],
+            b"GIF87",
+            &png(0, 5),
+        ];
         for bytes in no_images {
-            assert!(unseen(&data(bytes)).await.contains("not a readable image"), "{bytes:?}");
+            assert!(
+                unseen(&data(bytes)).await.contains("not a readable image"),
+                "{bytes:?}"
+            );
         }
         let gif = [&b"GIF89a"[..], &[2, 0, 3, 0, 0, 0, 0]].concat();
-        let jpeg = [0xff, 0xd8, 0xff, 0xc0, 0, 17, 8, 0, 3, 0, 2, 3, 1, 0x22, 0, 2, 0x11, 1, 3, 0x11, 1];
-        let webp = [b"RIFF\x1a\0\0\0WEBPVP8X\x0a\0\0\0".as_slice(), &[0, 0, 0, 0, 1, 0, 0, 2, 0, 0]].concat();
-        for (bytes, media_type) in [(&gif[..], "image/gif"), (&jpeg, "image/jpeg"), (&webp, "image/webp")] {
+        let jpeg = [
+            0xff, 0xd8, 0xff, 0xc0, 0, 17, 8, 0, 3, 0, 2, 3, 1, 0x22, 0, 2, 0x11, 1, 3, 0x11, 1,
+        ];
+        let webp = [
+            b"RIFF\x1a\0\0\0WEBPVP8X\x0a\0\0\0".as_slice(),
+            &[0, 0, 0, 0, 1, 0, 0, 2, 0, 0],
+        ]
+        .concat();
+        for (bytes, media_type) in [
+            (&gif[..], "image/gif"),
+            (&jpeg, "image/jpeg"),
+            (&webp, "image/webp"),
+        ] {
             assert_eq!(image_type(bytes).map_err(|e| e.to_string()), Ok(media_type));
         }
     }
 
     /// The header of a PNG.
     fn png(width: u32, height: u32) -> Vec<u8> {
-        [b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR", &width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 2, 0, 0, 0]].concat()
+        [
+            b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR",
+            &width.to_be_bytes()[..],
+            &height.to_be_bytes(),
+            &[8, 2, 0, 0, 0],
+        ]
+        .concat()
     }
 
     fn data(bytes: &[u8]) -> String {
@@ -412,8 +565,15 @@ mod tests {
         let (images, unseen) = fetcher().images(&[attachment(&png)]).await;
         assert_eq!((images.len(), unseen.len()), (1, 0));
         let text = format!("data:image/png;base64,{}", STANDARD.encode("not an image"));
-        assert!(super::tests::unseen(&text).await.contains("not a readable image"));
-        let large = format!("data:image/png;base64,{}", STANDARD.encode(vec![0x89; 1001]));
+        assert!(
+            super::tests::unseen(&text)
+                .await
+                .contains("not a readable image")
+        );
+        let large = format!(
+            "data:image/png;base64,{}",
+            STANDARD.encode(vec![0x89; 1001])
+        );
         assert!(super::tests::unseen(&large).await.contains("larger"));
     }
 }

@@ -19,7 +19,10 @@ pub enum Clock {
 
 impl Clock {
     pub fn fixed(start: Timestamp) -> Self {
-        Self::Fixed { start, ticks: Arc::default() }
+        Self::Fixed {
+            start,
+            ticks: Arc::default(),
+        }
     }
 
     #[allow(clippy::disallowed_methods, reason = "this is the clock")]
@@ -28,7 +31,9 @@ impl Clock {
             Self::System => Timestamp::now(),
             Self::Fixed { start, ticks } => {
                 let tick = ticks.fetch_add(1, Ordering::Relaxed);
-                start.saturating_add(SignedDuration::from_millis(tick.cast_signed())).unwrap_or(*start)
+                start
+                    .saturating_add(SignedDuration::from_millis(tick.cast_signed()))
+                    .unwrap_or(*start)
             }
         }
     }

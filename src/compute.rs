@@ -23,8 +23,13 @@ pub struct Isolation(#[allow(dead_code, reason = "held until it is dropped")] Ow
 
 impl Default for ComputePool {
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from).max(MIN_PIECES);
-        Self { permits: Arc::new(Semaphore::new(cores)), isolation: Arc::default() }
+        let cores = std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .max(MIN_PIECES);
+        Self {
+            permits: Arc::new(Semaphore::new(cores)),
+            isolation: Arc::default(),
+        }
     }
 }
 
@@ -57,11 +62,17 @@ mod tests {
 
     #[test]
     fn a_runtime_of_one_worker_serves_others_while_a_piece_runs() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .build()
+            .unwrap();
         let (release, released) = mpsc::channel();
-        let piece = runtime.spawn(async move { ComputePool::default().run(move || released.recv()).await });
+        let piece =
+            runtime.spawn(async move { ComputePool::default().run(move || released.recv()).await });
         // The only worker is in the piece; another task ends it.
-        runtime.block_on(runtime.spawn(async move { release.send(7).unwrap() })).unwrap();
+        runtime
+            .block_on(runtime.spawn(async move { release.send(7).unwrap() }))
+            .unwrap();
         assert_eq!(runtime.block_on(piece).unwrap(), Ok(7));
         runtime.shutdown_timeout(Duration::from_secs(1));
     }

@@ -7,7 +7,10 @@ use std::time::Duration;
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("conclave: the runtime cannot start: {error}");

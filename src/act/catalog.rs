@@ -19,42 +19,88 @@ pub fn for_model(allowed: &BTreeSet<CommandName>) -> String {
             json!({ "action": command.name, "does": command.help, "args": arguments, "examples": command.examples })
         })
         .collect();
-    commands.iter().map(Value::to_string).collect::<Vec<_>>().join("\n")
+    commands
+        .iter()
+        .map(Value::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// The arguments that are plain values; what is made of parts nobody proposes.
 pub fn simple_arguments(command: &Command) -> Vec<(String, Value)> {
     let schema = strict::inlined(&(command.schema)());
-    let properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
-    properties.into_iter().filter(|(_, schema)| !is_composed(schema)).collect()
+    let properties = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+    properties
+        .into_iter()
+        .filter(|(_, schema)| !is_composed(schema))
+        .collect()
 }
 
 fn types(schema: &Value) -> Vec<&str> {
     match schema.get("type") {
         Some(Value::String(name)) => vec![name.as_str()],
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
-        _ => schema.get("anyOf").and_then(Value::as_array).into_iter().flatten().flat_map(types).collect(),
+        _ => schema
+            .get("anyOf")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .flat_map(types)
+            .collect(),
     }
 }
 
 fn is_composed(schema: &Value) -> bool {
-    types(schema).iter().any(|name| matches!(*name, "object" | "array"))
+    types(schema)
+        .iter()
+        .any(|name| matches!(*name, "object" | "array"))
 }
 
 /// The words that a value is one of.
 fn choices(schema: &Value) -> Vec<String> {
-    let own = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
-    let constants = schema.get("oneOf").and_then(Value::as_array).into_iter().flatten().filter_map(|s| s.get("const"));
-    let branches = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
-    let words = own.chain(constants).filter_map(Value::as_str).map(str::to_owned);
+    let own = schema
+        .get("enum")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let constants = schema
+        .get("oneOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|s| s.get("const"));
+    let branches = schema
+        .get("anyOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let words = own
+        .chain(constants)
+        .filter_map(Value::as_str)
+        .map(str::to_owned);
     words.chain(branches.flat_map(choices)).collect()
 }
 
 fn short(schema: &Value) -> Value {
     let words = choices(schema);
-    let about = schema.get("description").and_then(Value::as_str).unwrap_or("");
-    let what = if words.is_empty() { types(schema).join("|") } else { words.join("|") };
-    json!(if about.is_empty() { what } else { format!("{what}: {about}") })
+    let about = schema
+        .get("description")
+        .and_then(Value::as_str)
+        .unwrap_or("");
+    let what = if words.is_empty() {
+        types(schema).join("|")
+    } else {
+        words.join("|")
+    };
+    json!(if about.is_empty() {
+        what
+    } else {
+        format!("{what}: {about}")
+    })
 }
 
 /// The arguments of all commands in one object, each of them nullable: what a model may fill in.
@@ -69,7 +115,11 @@ pub fn merged_arguments() -> Value {
 }
 
 fn nullable(schema: Value) -> Value {
-    if types(&schema).contains(&"null") { schema } else { json!({ "anyOf": [schema, { "type": "null" }] }) }
+    if types(&schema).contains(&"null") {
+        schema
+    } else {
+        json!({ "anyOf": [schema, { "type": "null" }] })
+    }
 }
 
 /// The registry for people, on a terminal.
@@ -104,38 +154,62 @@ pub fn for_discord() -> Value {
             Some("boolean") => 5,
             _ => 3,
         };
-        let about = schema.get("description").and_then(Value::as_str).unwrap_or(&name);
+        let about = schema
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or(&name);
         let mut option = json!({
-            "type": kind, "name": name.to_lowercase(), "description": super::echo::cut(about, 100),
+            "type": kind, "name": name.to_lowercase(), "description": super::sanitize::cut(about, 100),
             "required": required.contains(&name.as_str()),
         });
         let words = choices(&schema);
         if let (Value::Object(option), false) = (&mut option, words.is_empty()) {
             // Discord takes at most 25.
-            let list: Vec<Value> = words.iter().take(25).map(|word| json!({ "name": word, "value": word })).collect();
+            let list: Vec<Value> = words
+                .iter()
+                .take(25)
+                .map(|word| json!({ "name": word, "value": word }))
+                .collect();
             option.insert("choices".into(), json!(list));
         }
         option
     };
     let described = |command: &Command| {
         let schema = (command.schema)();
-        let required: Vec<&str> =
-            schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-        let mut options: Vec<Value> = simple_arguments(command).into_iter().map(|a| option(a, &required)).collect();
+        let required: Vec<&str> = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        let mut options: Vec<Value> = simple_arguments(command)
+            .into_iter()
+            .map(|a| option(a, &required))
+            .collect();
         // Discord wants the required ones first.
         options.sort_by_key(|option| option.get("required") != Some(&json!(true)));
         options
     };
     let text = json!([{ "type": 3, "name": "message", "description": "What you want to do, in your own words.", "required": true }]);
-    let mut all = vec![json!({ "type": 1, "name": "act", "description": "Say what you want to do.", "options": text })];
+    let mut all = vec![
+        json!({ "type": 1, "name": "act", "description": "Say what you want to do.", "options": text }),
+    ];
     for command in registry() {
-        let (top, sub) = command.name.as_str().split_once('.').unwrap_or((command.name.as_str(), ""));
+        let (top, sub) = command
+            .name
+            .as_str()
+            .split_once('.')
+            .unwrap_or((command.name.as_str(), ""));
         if sub.is_empty() {
             all.push(json!({ "type": 1, "name": top, "description": command.help, "options": described(&command) }));
             continue;
         }
         let part = json!({ "type": 1, "name": sub, "description": command.help, "options": described(&command) });
-        match all.iter_mut().find(|known| known.get("name") == Some(&json!(top))) {
+        match all
+            .iter_mut()
+            .find(|known| known.get("name") == Some(&json!(top)))
+        {
             Some(known) => {
                 if let Some(options) = known.get_mut("options").and_then(Value::as_array_mut) {
                     options.push(part);
@@ -153,7 +227,7 @@ pub fn for_discord() -> Value {
 mod tests {
     use super::*;
     use crate::act::commands::Action;
-    use crate::act::phrases::{Reading, read};
+    use crate::act::parser::{ParsedMessage, read};
 
     #[test]
     fn the_registry_has_every_name_once_and_every_example_is_understood() {
@@ -165,7 +239,7 @@ mod tests {
         for command in registry() {
             for example in command.examples {
                 assert!(
-                    matches!(read(example), Reading::Clear(action) if action.name() == command.name),
+                    matches!(read(example), ParsedMessage::Clear(action) if action.name() == command.name),
                     "{example} is not {}",
                     command.name
                 );
@@ -176,12 +250,20 @@ mod tests {
 
     #[test]
     fn arguments_of_one_name_mean_the_same_in_every_command() {
-        let mut seen: std::collections::BTreeMap<String, Vec<String>> = std::collections::BTreeMap::new();
+        let mut seen: std::collections::BTreeMap<String, Vec<String>> =
+            std::collections::BTreeMap::new();
         for command in registry() {
             for (name, schema) in simple_arguments(&command) {
-                let kinds: Vec<String> =
-                    types(&schema).into_iter().filter(|kind| *kind != "null").map(str::to_owned).collect();
-                assert_eq!(seen.entry(name.clone()).or_insert_with(|| kinds.clone()), &kinds, "{name}");
+                let kinds: Vec<String> = types(&schema)
+                    .into_iter()
+                    .filter(|kind| *kind != "null")
+                    .map(str::to_owned)
+                    .collect();
+                assert_eq!(
+                    seen.entry(name.clone()).or_insert_with(|| kinds.clone()),
+                    &kinds,
+                    "{name}"
+                );
             }
         }
         assert!(seen.contains_key("expression") && !seen.contains_key("abilities"));
@@ -196,14 +278,27 @@ mod tests {
         assert!(!validator.is_valid(&json!({ "user": "u2" })));
         assert!(Action::read(CommandName::Roll, json!({ "expression": "2d6" })).is_ok());
         let vendor = strict::for_vendor(&merged);
-        assert_eq!(vendor["required"].as_array().unwrap().len(), merged["properties"].as_object().unwrap().len());
+        assert_eq!(
+            vendor["required"].as_array().unwrap().len(),
+            merged["properties"].as_object().unwrap().len()
+        );
     }
 
     #[test]
     fn discord_is_told_what_it_takes() {
         let commands = for_discord();
-        let names: Vec<&str> = commands.as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["act", "roll", "check", "do", "sheet", "memory", "ooc", "help"]);
+        let names: Vec<&str> = commands
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| c["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "act", "roll", "check", "do", "sheet", "memory", "ooc", "help"
+            ]
+        );
         for command in commands.as_array().unwrap() {
             assert!(command["description"].as_str().unwrap().chars().count() <= 100);
             assert!(command["options"].as_array().unwrap().len() <= 25);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::commands::Action;
-use super::sheet::MOST_SHEET_BYTES;
+use super::sheet::MAX_SHEET_BYTES;
 use crate::config::{ActionRules, ProposerPolicy};
 use crate::domain::{ActionGate, CommandName};
 use crate::journal::GateChecked;
@@ -13,7 +13,7 @@ pub const SAFE: [CommandName; 2] = [CommandName::MemoryAdd, CommandName::MemoryS
 
 /// What became of a proposal.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Passage {
+pub struct GateOutcome {
     /// Every gate that was reached, in order.
     pub checked: Vec<GateChecked>,
     /// The command, if it passed the first three.
@@ -23,13 +23,25 @@ pub struct Passage {
 }
 
 /// Holds a command that a model names against the rules.
-pub fn pass(action: &str, args: &Value, confidence: f64, rules: &ActionRules, proposer: &ProposerPolicy) -> Passage {
-    let mut passage = Passage { checked: vec![], action: None, execute: false };
+pub fn pass(
+    action: &str,
+    args: &Value,
+    confidence: f64,
+    rules: &ActionRules,
+    proposer: &ProposerPolicy,
+) -> GateOutcome {
+    let mut passage = GateOutcome {
+        checked: vec![],
+        action: None,
+        execute: false,
+    };
     match read(action, args, rules, &mut passage.checked) {
         Ok(action) => {
             let verdict = auto(&action, confidence, proposer);
             passage.execute = verdict.is_ok();
-            passage.checked.push(checked(ActionGate::AutoExecution, verdict.err()));
+            passage
+                .checked
+                .push(checked(ActionGate::AutoExecution, verdict.err()));
             passage.action = Some(action);
         }
         Err((gate, why)) => passage.checked.push(checked(gate, Some(why))),
@@ -43,7 +55,11 @@ pub fn unreadable(why: String) -> GateChecked {
 }
 
 fn checked(gate: ActionGate, wrong: Option<String>) -> GateChecked {
-    GateChecked { gate, passed: wrong.is_none(), why: wrong.unwrap_or_default() }
+    GateChecked {
+        gate,
+        passed: wrong.is_none(),
+        why: wrong.unwrap_or_default(),
+    }
 }
 
 fn read(
@@ -52,8 +68,16 @@ fn read(
     rules: &ActionRules,
     passed: &mut Vec<GateChecked>,
 ) -> Result<Action, (ActionGate, String)> {
-    let name = action.parse::<CommandName>().ok().filter(|name| rules.proposer_commands.contains(name));
-    let name = name.ok_or_else(|| (ActionGate::Allowlist, "a model may not propose this command here".to_owned()))?;
+    let name = action
+        .parse::<CommandName>()
+        .ok()
+        .filter(|name| rules.proposer_commands.contains(name));
+    let name = name.ok_or_else(|| {
+        (
+            ActionGate::Allowlist,
+            "a model may not propose this command here".to_owned(),
+        )
+    })?;
     passed.push(checked(ActionGate::Allowlist, None));
     let action = Action::read(name, args.clone()).map_err(|why| (ActionGate::Schema, why))?;
     passed.push(checked(ActionGate::Schema, None));
@@ -74,8 +98,10 @@ pub fn policy(action: &Action, rules: &ActionRules) -> Result<(), String> {
         return Err(format!("{} is not allowed here", action.name()));
     }
     let bytes = action.arguments().to_string().len();
-    if bytes > MOST_SHEET_BYTES {
-        return Err(format!("the arguments have {bytes} bytes; at most {MOST_SHEET_BYTES} are taken"));
+    if bytes > MAX_SHEET_BYTES {
+        return Err(format!(
+            "the arguments have {bytes} bytes; at most {MAX_SHEET_BYTES} are taken"
+        ));
     }
     Ok(())
 }
@@ -91,6 +117,9 @@ fn auto(action: &Action, confidence: f64, proposer: &ProposerPolicy) -> Result<(
     if confidence >= proposer.min_confidence {
         Ok(())
     } else {
-        Err(format!("the confidence is below {}", proposer.min_confidence))
+        Err(format!(
+            "the confidence is below {}",
+            proposer.min_confidence
+        ))
     }
 }

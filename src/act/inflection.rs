@@ -48,7 +48,10 @@ pub fn form(word: &str, verb: &str) -> Option<Form> {
     if word == verb {
         return Some(Form::Present);
     }
-    if IRREGULAR.iter().any(|(known, pasts)| *known == verb && pasts.contains(&word)) {
+    if IRREGULAR
+        .iter()
+        .any(|(known, pasts)| *known == verb && pasts.contains(&word))
+    {
         return Some(Form::Past);
     }
     let without = |ending: char| verb.strip_suffix(ending);
@@ -69,7 +72,11 @@ pub fn form(word: &str, verb: &str) -> Option<Form> {
     }
     let ending = word.strip_prefix(verb)?;
     // "stabbed": the last letter stands twice.
-    let ending = verb.chars().last().and_then(|last| ending.strip_prefix(last)).unwrap_or(ending);
+    let ending = verb
+        .chars()
+        .last()
+        .and_then(|last| ending.strip_prefix(last))
+        .unwrap_or(ending);
     match ending {
         "s" | "es" => Some(Form::Present),
         "ed" => Some(Form::Past),

@@ -8,28 +8,32 @@
 pub mod catalog;
 pub mod commands;
 pub mod dice;
-mod echo;
 pub mod gates;
 mod inflection;
-pub mod phrases;
+pub mod parser;
 mod plans;
 mod proposal;
 pub mod reply;
+mod sanitize;
 mod sheet;
 
-pub use echo::cut;
-pub use plans::{Asker, Kept, Meaning, Plans, Scene};
-pub use proposal::{MOST_PROPOSED_CHARS, Proposal, declined_by_stub, propose, unread};
+pub use plans::{CachedProposal, Interpretation, ProposalCache, ProposalKey, Scene};
+pub use proposal::{MAX_PROPOSED_CHARS, Proposal, declined_by_stub, propose, unread};
+pub use sanitize::cut;
 
 use crate::journal::{ActionOutcome, Cause, Ending, Event};
 
 /// The ending of an action whose process has died. What it had executed stays executed, and is not done again.
 pub fn left_behind(events: &[Event]) -> Ending {
     match reply::of_execution(events) {
-        Some(reply) => Ending::Acted { outcome: ActionOutcome::Executed, response: reply.value() },
+        Some(reply) => Ending::Acted {
+            outcome: ActionOutcome::Executed,
+            response: reply.value(),
+        },
         None => Ending::Failed {
             cause: Cause::Internal,
-            detail: "the process ended while the text was being understood; nothing was done".into(),
+            detail: "the process ended while the text was being understood; nothing was done"
+                .into(),
         },
     }
 }

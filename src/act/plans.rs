@@ -28,13 +28,17 @@ impl Scene {
             Some(_) => context.channel_id.clone().unwrap_or_default(),
             None => question.user.id.clone(),
         };
-        Self { source: question.source, guild: context.guild_id.clone(), place }
+        Self {
+            source: question.source,
+            guild: context.guild_id.clone(),
+            place,
+        }
     }
 }
 
 /// What a text was found to mean.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Meaning {
+pub enum Interpretation {
     Proposed(Box<Proposed>),
     /// The model's answer cannot be read; one sentence says why.
     Unreadable(String),
@@ -45,56 +49,69 @@ pub enum Meaning {
 
 /// What is known of a text.
 #[derive(Debug)]
-pub struct Kept {
+pub struct CachedProposal {
     at: Instant,
     /// The action whose model call gave it.
     run: RunId,
-    meaning: Meaning,
+    meaning: Interpretation,
     /// Whether it is more than an answer to those who have waited for it: what cost nothing may be tried again at once.
     lasting: bool,
 }
 
-impl Kept {
+impl CachedProposal {
     /// Found out now, by a call of `run`.
-    pub fn lasting(run: RunId, meaning: Meaning) -> Self {
-        Self { at: Instant::now(), run, meaning, lasting: true }
+    pub fn lasting(run: RunId, meaning: Interpretation) -> Self {
+        Self {
+            at: Instant::now(),
+            run,
+            meaning,
+            lasting: true,
+        }
     }
 
     /// Found out now, and told to nobody but those who have waited for it.
-    pub fn passing(run: RunId, meaning: Meaning) -> Self {
-        Self { lasting: false, ..Self::lasting(run, meaning) }
+    pub fn passing(run: RunId, meaning: Interpretation) -> Self {
+        Self {
+            lasting: false,
+            ..Self::lasting(run, meaning)
+        }
     }
 }
 
 /// Whoever holds the cell finds out what its text means; the others wait for it, and read.
-pub type Cell = Arc<tokio::sync::Mutex<Option<Kept>>>;
+pub type ProposalSlot = Arc<tokio::sync::Mutex<Option<CachedProposal>>>;
 
 /// Who wants to know what a text means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asker {
+pub enum ProposalKey {
     /// He has waited for another who was at it.
     Waiting,
     Later,
 }
 
 /// The proposals of the last seconds.
-pub struct Plans {
+pub struct ProposalCache {
     fresh: Duration,
-    cells: Mutex<HashMap<(Scene, String), Cell>>,
+    cells: Mutex<HashMap<(Scene, String), ProposalSlot>>,
 }
 
-impl Plans {
+impl ProposalCache {
     pub fn new(fresh: Duration) -> Self {
-        Self { fresh, cells: Mutex::default() }
+        Self {
+            fresh,
+            cells: Mutex::default(),
+        }
     }
 
     /// The cell of a text in a scene.
-    pub fn cell(&self, scene: Scene, message: &str) -> Cell {
+    pub fn cell(&self, scene: Scene, message: &str) -> ProposalSlot {
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
         if cells.len() >= MANY {
             // One that somebody has asked for is his, also before he has locked it.
             cells.retain(|_, cell| {
-                let known = cell.try_lock().is_ok_and(|kept| self.read(kept.as_ref(), Asker::Later).is_some());
+                let known = cell
+                    .try_lock()
+                    .is_ok_and(|kept| self.read(kept.as_ref(), ProposalKey::Later).is_some());
                 known || Arc::strong_count(cell) > 1
             });
         }
@@ -102,13 +119,23 @@ impl Plans {
     }
 
     /// What a cell has for somebody: for who has waited whatever was found out meanwhile, for others what is not too old.
-    pub fn read(&self, kept: Option<&Kept>, asker: Asker) -> Option<Meaning> {
-        let Kept { at, run, meaning, lasting } = kept?;
-        let fresh = asker == Asker::Waiting || (*lasting && at.elapsed() < self.fresh);
+    pub fn read(
+        &self,
+        kept: Option<&CachedProposal>,
+        asker: ProposalKey,
+    ) -> Option<Interpretation> {
+        let CachedProposal {
+            at,
+            run,
+            meaning,
+            lasting,
+        } = kept?;
+        let fresh = asker == ProposalKey::Waiting || (*lasting && at.elapsed() < self.fresh);
         fresh.then(|| match meaning {
-            Meaning::Proposed(proposed) => {
-                Meaning::Proposed(Box::new(Proposed { reused_from: Some(*run), ..Proposed::clone(proposed) }))
-            }
+            Interpretation::Proposed(proposed) => Interpretation::Proposed(Box::new(Proposed {
+                reused_from: Some(*run),
+                ..Proposed::clone(proposed)
+            })),
             other => other.clone(),
         })
     }
@@ -124,8 +151,15 @@ mod tests {
         Scene::of(&Question {
             source: Source::Http,
             mode: Mode::Ask,
-            user: User { id: "ada".into(), name: "Ada".into() },
-            context: Context { guild_id: Some("g".into()), channel_id: Some(channel.into()), message_id: None },
+            user: User {
+                id: "ada".into(),
+                name: "Ada".into(),
+            },
+            context: Context {
+                guild_id: Some("g".into()),
+                channel_id: Some(channel.into()),
+                message_id: None,
+            },
             message: String::new(),
             attachments: vec![],
         })
@@ -133,7 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_cell_that_somebody_has_asked_for_is_not_thrown_out_before_he_locks_it() {
-        let plans = Plans::new(Duration::from_secs(30));
+        let plans = ProposalCache::new(Duration::from_secs(30));
         let early = plans.cell(scene("c"), "hm");
         // So many others come meanwhile that room is made, more than once.
         for n in 0..2 * MANY {
@@ -141,21 +175,30 @@ mod tests {
         }
         let late = plans.cell(scene("c"), "hm");
         assert!(Arc::ptr_eq(&early, &late), "two would ask the model");
-        assert!(plans.cells.lock().unwrap().len() <= MANY, "nothing was thrown out");
+        assert!(
+            plans.cells.lock().unwrap().len() <= MANY,
+            "nothing was thrown out"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_cost_nothing_is_told_to_those_who_waited_and_to_nobody_else() {
-        let plans = Plans::new(Duration::from_secs(30));
+        let plans = ProposalCache::new(Duration::from_secs(30));
         let run = RunId::from_uuid(Uuid::from_u128(1));
-        let nothing = || Meaning::Nothing("connect".into());
-        let passing = Kept::passing(run, nothing());
-        assert_eq!(plans.read(Some(&passing), Asker::Waiting), Some(nothing()));
-        assert_eq!(plans.read(Some(&passing), Asker::Later), None);
-        let lasting = Kept::lasting(run, Meaning::TooSlow);
+        let nothing = || Interpretation::Nothing("connect".into());
+        let passing = CachedProposal::passing(run, nothing());
+        assert_eq!(
+            plans.read(Some(&passing), ProposalKey::Waiting),
+            Some(nothing())
+        );
+        assert_eq!(plans.read(Some(&passing), ProposalKey::Later), None);
+        let lasting = CachedProposal::lasting(run, Interpretation::TooSlow);
         tokio::time::advance(Duration::from_secs(29)).await;
-        assert_eq!(plans.read(Some(&lasting), Asker::Later), Some(Meaning::TooSlow));
+        assert_eq!(
+            plans.read(Some(&lasting), ProposalKey::Later),
+            Some(Interpretation::TooSlow)
+        );
         tokio::time::advance(Duration::from_secs(2)).await;
-        assert_eq!(plans.read(Some(&lasting), Asker::Later), None);
+        assert_eq!(plans.read(Some(&lasting), ProposalKey::Later), None);
     }
 }

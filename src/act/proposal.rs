@@ -8,15 +8,15 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::catalog;
-use super::echo::cut;
-use super::plans::Meaning;
-use crate::committee::{Committee, Consultation, Failure, consult};
+use super::plans::Interpretation;
+use super::sanitize::cut;
+use crate::committee::{Consultation, Deps, Failure, consult};
 use crate::domain::{CommandName, Role, Usd};
 use crate::journal::{CallResult, Event, Proposed, ProposedCommand, RunContext, settled_key};
 use crate::llm::strict;
 
 /// A longer text is no command, and nobody is asked about it.
-pub const MOST_PROPOSED_CHARS: usize = 2000;
+pub const MAX_PROPOSED_CHARS: usize = 2000;
 
 /// A reason is kept to so many characters.
 const REASON_CHARS: usize = 120;
@@ -30,7 +30,7 @@ const WHY_CHARS: usize = 300;
 /// The step of the call.
 const STEP: &str = "proposal";
 
-const MOST_TOKENS: u32 = 400;
+const MAX_TOKENS: u32 = 400;
 
 /// What the model writes.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -80,7 +80,10 @@ pub fn schema() -> Value {
         let about = "If confidence is below 0.5, up to two other readings; else none.";
         *alternatives = json!({ "description": about, "type": "array", "items": alternative });
     }
-    for place in ["/properties/args", "/properties/alternatives/items/properties/args"] {
+    for place in [
+        "/properties/args",
+        "/properties/alternatives/items/properties/args",
+    ] {
         if let Some(args) = schema.pointer_mut(place) {
             *args = catalog::merged_arguments();
         }
@@ -90,7 +93,11 @@ pub fn schema() -> Value {
 
 /// Arguments without those that were left open.
 fn given(args: Map<String, Value>) -> Value {
-    Value::Object(args.into_iter().filter(|(_, value)| !value.is_null()).collect())
+    Value::Object(
+        args.into_iter()
+            .filter(|(_, value)| !value.is_null())
+            .collect(),
+    )
 }
 
 impl Proposal {
@@ -118,8 +125,14 @@ impl Proposal {
 /// Another reading, or what stands in its place: no command has an empty name, so that no gate lets it pass.
 fn other_reading(written: Value) -> ProposedCommand {
     match serde_json::from_value::<Alternative>(written.clone()) {
-        Ok(Alternative { action, args }) => ProposedCommand { action: cut(&action, 100), args: given(args) },
-        Err(_) => ProposedCommand { action: String::new(), args: written },
+        Ok(Alternative { action, args }) => ProposedCommand {
+            action: cut(&action, 100),
+            args: given(args),
+        },
+        Err(_) => ProposedCommand {
+            action: String::new(),
+            args: written,
+        },
     }
 }
 
@@ -131,7 +144,7 @@ pub fn unread(alternative: &ProposedCommand) -> bool {
 /// Why there is no proposal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unproposed {
-    pub why: Meaning,
+    pub why: Interpretation,
     /// Nothing was bought: no call was made, or it surely cost nothing.
     pub free: bool,
 }
@@ -157,7 +170,7 @@ pub fn declined_by_stub() -> Proposed {
 /// The outer error is a [`Failure`] of the run.
 pub async fn propose(
     run: &RunContext,
-    house: &Committee,
+    house: &Deps,
     allowed: &BTreeSet<CommandName>,
     message: &str,
     until: Instant,
@@ -169,26 +182,35 @@ pub async fn propose(
         appendix: catalog::for_model(allowed),
         question: message,
         schema: schema(),
-        max_tokens: MOST_TOKENS,
+        max_tokens: MAX_TOKENS,
         until,
     };
     let bought = consult::<Proposal>(run, house, asked).await?;
     let (raw, free) = match run.recall(&settled_key(STEP)) {
         Some(Event::CallSettled(settled)) => match settled.result {
             CallResult::Answered { text, .. } => (text, false),
-            CallResult::Failed { .. } | CallResult::InDoubt => (String::new(), settled.cost == Usd::ZERO),
+            CallResult::Failed { .. } | CallResult::InDoubt => {
+                (String::new(), settled.cost == Usd::ZERO)
+            }
         },
         _ => (String::new(), true),
     };
     Ok(match bought {
         Ok(told) => Ok(told.value.into_event(&raw, told.mended)),
         Err(untold) => Err(match untold.cause.as_str() {
-            "malformed output" | "empty output" => {
-                Unproposed { why: Meaning::Unreadable(cut(&untold.detail, WHY_CHARS)), free }
-            }
+            "malformed output" | "empty output" => Unproposed {
+                why: Interpretation::Unreadable(cut(&untold.detail, WHY_CHARS)),
+                free,
+            },
             // A model in this process costs nothing, and all of its time.
-            "timed out" => Unproposed { why: Meaning::TooSlow, free: false },
-            _ => Unproposed { why: Meaning::Nothing(untold.cause), free },
+            "timed out" => Unproposed {
+                why: Interpretation::TooSlow,
+                free: false,
+            },
+            _ => Unproposed {
+                why: Interpretation::Nothing(untold.cause),
+                free,
+            },
         }),
     })
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::commands::Action;
-use super::echo::cut;
+use super::sanitize::cut;
 use crate::domain::{ActionMode, CommandName, RunId, Source};
 use crate::journal::{ActionOutcome, Event, Executed, Parsed, Proposed};
 
@@ -131,7 +131,8 @@ pub struct Choice {
 pub const SURE_ENOUGH: f64 = 0.5;
 
 /// What is said when nobody knows what is meant.
-pub const UNKNOWN: &str = "I do not know which command you mean. Say \"help\" to see what I can do.";
+pub const UNKNOWN: &str =
+    "I do not know which command you mean. Say \"help\" to see what I can do.";
 
 /// What is said when finding out takes too long.
 pub const TOO_SLOW: &str = "That took me too long to work out, and nothing was done. Try a plain command, such as \"roll 1d20\", or say \"help\".";
@@ -140,10 +141,17 @@ impl Reply {
     /// By fixed rules, and executed.
     pub fn done(action: &Action, result: Value) -> Self {
         Self::Done(Box::new(DoneReply {
-            intent: Intent { action: action.name(), parameters: action.arguments(), confidence: 1.0 },
+            intent: Intent {
+                action: action.name(),
+                parameters: action.arguments(),
+                confidence: 1.0,
+            },
             mode: ActionMode::Deterministic,
             executed: true,
-            actions: vec![Performed { action: action.name(), result }],
+            actions: vec![Performed {
+                action: action.name(),
+                result,
+            }],
         }))
     }
 
@@ -154,26 +162,56 @@ impl Reply {
         source: Source,
         (run, expires_at): (RunId, Timestamp),
     ) -> Self {
-        let mut reply = proposal((action.name(), action.arguments(), proposed.confidence), &proposed.reason, source);
-        reply.proposal = Some(Offer { id: run.to_string(), expires_at: expires_at.to_string() });
+        let mut reply = proposal(
+            (action.name(), action.arguments(), proposed.confidence),
+            &proposed.reason,
+            source,
+        );
+        reply.proposal = Some(Offer {
+            id: run.to_string(),
+            expires_at: expires_at.to_string(),
+        });
         if proposed.confidence < SURE_ENOUGH {
             let all = std::iter::once(action).chain(others).enumerate();
-            reply.choices = all.map(|(i, a)| Choice { choice: i + 1, action: a.name(), args: a.arguments() }).collect();
+            reply.choices = all
+                .map(|(i, a)| Choice {
+                    choice: i + 1,
+                    action: a.name(),
+                    args: a.arguments(),
+                })
+                .collect();
         }
         Self::Proposal(Box::new(reply))
     }
 
     /// Proposed by a model and executed, at once or after its user's word.
-    pub fn proposed_and_done(action: &Action, confidence: f64, reason: &str, source: Source, result: Value) -> Self {
-        let mut reply = proposal((action.name(), action.arguments(), confidence), reason, source);
+    pub fn proposed_and_done(
+        action: &Action,
+        confidence: f64,
+        reason: &str,
+        source: Source,
+        result: Value,
+    ) -> Self {
+        let mut reply = proposal(
+            (action.name(), action.arguments(), confidence),
+            reason,
+            source,
+        );
         reply.executed = true;
         reply.result = Some(result.clone());
-        reply.actions = vec![Performed { action: action.name(), result }];
+        reply.actions = vec![Performed {
+            action: action.name(),
+            result,
+        }];
         Self::Proposal(Box::new(reply))
     }
 
     pub fn declined(error: &str, message: impl Into<String>) -> Self {
-        Self::Declined(DeclinedReply { error: error.into(), message: message.into(), ephemeral: true })
+        Self::Declined(DeclinedReply {
+            error: error.into(),
+            message: message.into(),
+            ephemeral: true,
+        })
     }
 
     pub fn unknown() -> Self {
@@ -195,12 +233,29 @@ impl Reply {
     }
 }
 
-fn proposal((action, args, confidence): (CommandName, Value, f64), reason: &str, source: Source) -> ProposalReply {
-    let reason = if source == Source::Discord { String::new() } else { cut(reason, 120) };
+fn proposal(
+    (action, args, confidence): (CommandName, Value, f64),
+    reason: &str,
+    source: Source,
+) -> ProposalReply {
+    let reason = if source == Source::Discord {
+        String::new()
+    } else {
+        cut(reason, 120)
+    };
     ProposalReply {
-        intent: Intent { action, parameters: args.clone(), confidence },
+        intent: Intent {
+            action,
+            parameters: args.clone(),
+            confidence,
+        },
         mode: ActionMode::LlmProposal,
-        proposed_action: ProposedAction { action, args, confidence, reason },
+        proposed_action: ProposedAction {
+            action,
+            args,
+            confidence,
+            reason,
+        },
         executed: false,
         result: None,
         actions: vec![],
@@ -211,9 +266,27 @@ fn proposal((action, args, confidence): (CommandName, Value, f64), reason: &str,
 
 /// The reply of an action that has executed its command, from its journal alone.
 pub fn of_execution(events: &[Event]) -> Option<Reply> {
-    let accepted = events.iter().find_map(|e| if let Event::Accepted(a) = e { Some(a) } else { None })?;
-    let executed: &Executed = events.iter().find_map(|e| if let Event::Executed(x) = e { Some(x) } else { None })?;
-    let parsed: &Parsed = events.iter().find_map(|e| if let Event::Parsed(p) = e { Some(p) } else { None })?;
+    let accepted = events.iter().find_map(|e| {
+        if let Event::Accepted(a) = e {
+            Some(a)
+        } else {
+            None
+        }
+    })?;
+    let executed: &Executed = events.iter().find_map(|e| {
+        if let Event::Executed(x) = e {
+            Some(x)
+        } else {
+            None
+        }
+    })?;
+    let parsed: &Parsed = events.iter().find_map(|e| {
+        if let Event::Parsed(p) = e {
+            Some(p)
+        } else {
+            None
+        }
+    })?;
     let action = Action::read(parsed.command, parsed.arguments.clone()).ok()?;
     let (result, source) = (executed.result.clone(), accepted.question.source);
     Some(match parsed.mode {
@@ -234,17 +307,32 @@ pub fn shown(response: &Value) -> String {
     if let Some(text) = text("/actions/0/result/text") {
         return text.to_owned();
     }
-    let line = |action: &Value, args: &Value| format!("{} {args}", action.as_str().unwrap_or_default());
+    let line =
+        |action: &Value, args: &Value| format!("{} {args}", action.as_str().unwrap_or_default());
     let mut lines = vec![];
     let proposed = response.get("proposed_action").cloned().unwrap_or_default();
     let part = |name: &str| proposed.get(name).cloned().unwrap_or_default();
-    lines.push(format!("Did you mean: {}", line(&part("action"), &part("args"))));
-    for choice in response.get("choices").and_then(Value::as_array).into_iter().flatten() {
+    lines.push(format!(
+        "Did you mean: {}",
+        line(&part("action"), &part("args"))
+    ));
+    for choice in response
+        .get("choices")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         let part = |name: &str| choice.get(name).cloned().unwrap_or_default();
-        lines.push(format!("  {}  {}", part("choice"), line(&part("action"), &part("args"))));
+        lines.push(format!(
+            "  {}  {}",
+            part("choice"),
+            line(&part("action"), &part("args"))
+        ));
     }
     if let Some(id) = text("/proposal/id") {
-        lines.push(format!("Nothing was done. To do it: conclave act --confirm {id}"));
+        lines.push(format!(
+            "Nothing was done. To do it: conclave act --confirm {id}"
+        ));
     }
     lines.join("\n")
 }

@@ -7,14 +7,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The most bytes that a sheet may have as JSON.
-pub const MOST_SHEET_BYTES: usize = 16 * 1024;
+pub const MAX_SHEET_BYTES: usize = 16 * 1024;
 
-const MOST_NAME_CHARS: usize = 80;
-const MOST_ENTRIES: usize = 100;
-const MOST_ENTRY_CHARS: usize = 200;
+const MAX_NAME_CHARS: usize = 80;
+const MAX_ENTRIES: usize = 100;
+const MAX_ENTRY_CHARS: usize = 200;
 
 /// One of six abilities.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Ability {
     Str,
@@ -26,7 +28,14 @@ pub enum Ability {
 }
 
 impl Ability {
-    pub const ALL: [Ability; 6] = [Ability::Str, Ability::Dex, Ability::Con, Ability::Int, Ability::Wis, Ability::Cha];
+    pub const ALL: [Ability; 6] = [
+        Ability::Str,
+        Ability::Dex,
+        Ability::Con,
+        Ability::Int,
+        Ability::Wis,
+        Ability::Cha,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -52,12 +61,16 @@ impl Ability {
 
     /// By its short or its full name, in lower case.
     pub fn named(word: &str) -> Option<Self> {
-        Ability::ALL.into_iter().find(|ability| word == ability.as_str() || word == ability.title().to_lowercase())
+        Ability::ALL
+            .into_iter()
+            .find(|ability| word == ability.as_str() || word == ability.title().to_lowercase())
     }
 }
 
 /// A skill, which belongs to an ability.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Skill {
     Acrobatics,
@@ -104,7 +117,10 @@ impl Skill {
     ];
 
     fn row(self) -> (Skill, &'static str, Ability) {
-        Skill::ALL.into_iter().find(|(skill, ..)| *skill == self).unwrap_or((self, "", Ability::Dex))
+        Skill::ALL
+            .into_iter()
+            .find(|(skill, ..)| *skill == self)
+            .unwrap_or((self, "", Ability::Dex))
     }
 
     pub fn title(self) -> &'static str {
@@ -142,7 +158,14 @@ pub struct Abilities {
 
 impl Default for Abilities {
     fn default() -> Self {
-        Self { strength: 10, dexterity: 10, constitution: 10, intelligence: 10, wisdom: 10, charisma: 10 }
+        Self {
+            strength: 10,
+            dexterity: 10,
+            constitution: 10,
+            intelligence: 10,
+            wisdom: 10,
+            charisma: 10,
+        }
     }
 }
 
@@ -215,8 +238,10 @@ impl Sheet {
     pub fn problems(&self) -> Vec<String> {
         let mut problems = vec![];
         let chars = self.name.trim().chars().count();
-        if chars == 0 || chars > MOST_NAME_CHARS || self.name.chars().any(char::is_control) {
-            problems.push(format!("the name has 1 to {MOST_NAME_CHARS} characters, and no line breaks"));
+        if chars == 0 || chars > MAX_NAME_CHARS || self.name.chars().any(char::is_control) {
+            problems.push(format!(
+                "the name has 1 to {MAX_NAME_CHARS} characters, and no line breaks"
+            ));
         }
         if self.level.is_some_and(|level| !(1..=30).contains(&level)) {
             problems.push("the level is from 1 to 30".into());
@@ -228,38 +253,51 @@ impl Sheet {
                 }
             }
         }
-        if self
-            .hit_points
-            .as_ref()
-            .is_some_and(|hp| !(0..=10_000).contains(&hp.max) || !(-1000..=10_000).contains(&hp.current))
-        {
+        if self.hit_points.as_ref().is_some_and(|hp| {
+            !(0..=10_000).contains(&hp.max) || !(-1000..=10_000).contains(&hp.current)
+        }) {
             problems.push("hit points are from 0 to 10000".into());
         }
         if self.armor_class.is_some_and(|ac| !(0..=100).contains(&ac)) {
             problems.push("the armor class is from 0 to 100".into());
         }
         for (name, text) in [("class", &self.class), ("ancestry", &self.ancestry)] {
-            if text.as_ref().is_some_and(|text| text.chars().count() > MOST_ENTRY_CHARS) {
-                problems.push(format!("{name} has at most {MOST_ENTRY_CHARS} characters"));
+            if text
+                .as_ref()
+                .is_some_and(|text| text.chars().count() > MAX_ENTRY_CHARS)
+            {
+                problems.push(format!("{name} has at most {MAX_ENTRY_CHARS} characters"));
             }
         }
-        for (name, list) in
-            [("proficiencies", &self.proficiencies), ("expertise", &self.expertise), ("inventory", &self.inventory)]
-        {
-            if list.len() > MOST_ENTRIES || list.iter().any(|entry| entry.chars().count() > MOST_ENTRY_CHARS) {
-                problems.push(format!("{name} has at most {MOST_ENTRIES} entries of {MOST_ENTRY_CHARS} characters"));
+        for (name, list) in [
+            ("proficiencies", &self.proficiencies),
+            ("expertise", &self.expertise),
+            ("inventory", &self.inventory),
+        ] {
+            if list.len() > MAX_ENTRIES
+                || list
+                    .iter()
+                    .any(|entry| entry.chars().count() > MAX_ENTRY_CHARS)
+            {
+                problems.push(format!(
+                    "{name} has at most {MAX_ENTRIES} entries of {MAX_ENTRY_CHARS} characters"
+                ));
             }
         }
         let bytes = serde_json::to_string(self).map_or(usize::MAX, |text| text.len());
-        if bytes > MOST_SHEET_BYTES {
-            problems.push(format!("the sheet has {bytes} bytes; at most {MOST_SHEET_BYTES} are kept"));
+        if bytes > MAX_SHEET_BYTES {
+            problems.push(format!(
+                "the sheet has {bytes} bytes; at most {MAX_SHEET_BYTES} are kept"
+            ));
         }
         problems
     }
 
     /// (score - 10) / 2, rounded down.
     pub fn modifier(&self, ability: Ability) -> i64 {
-        self.abilities.as_ref().map_or(0, |abilities| (abilities.score(ability) - 10).div_euclid(2))
+        self.abilities
+            .as_ref()
+            .map_or(0, |abilities| (abilities.score(ability) - 10).div_euclid(2))
     }
 
     /// 2, and one more at every fourth level after the first.
@@ -269,7 +307,14 @@ impl Sheet {
 
     /// How often the proficiency counts for a skill or a saving throw: 0, 1 or 2 times.
     pub fn times(&self, what: &str) -> i64 {
-        let has = |list: &[String]| list.iter().any(|entry| entry.trim().replace('_', " ").eq_ignore_ascii_case(what));
-        if has(&self.expertise) { 2 } else { i64::from(has(&self.proficiencies)) }
+        let has = |list: &[String]| {
+            list.iter()
+                .any(|entry| entry.trim().replace('_', " ").eq_ignore_ascii_case(what))
+        };
+        if has(&self.expertise) {
+            2
+        } else {
+            i64::from(has(&self.proficiencies))
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::access::{Token, network};
+use super::auth::{Token, network};
 use super::rate::Rate;
 use crate::config::Limits;
 
@@ -18,21 +18,31 @@ pub struct ClientRate {
 impl ClientRate {
     pub fn new(limits: &Limits) -> Self {
         fn rate<K: std::hash::Hash + Eq + Clone>(per_minute: Option<u32>) -> Option<Rate<K>> {
-            per_minute.and_then(NonZeroU32::new).map(|most| Rate::per_minute(most, most))
+            per_minute
+                .and_then(NonZeroU32::new)
+                .map(|most| Rate::per_minute(most, most))
         }
-        Self { tokens: rate(limits.token_per_minute), addresses: rate(limits.address_per_minute) }
+        Self {
+            tokens: rate(limits.token_per_minute),
+            addresses: rate(limits.address_per_minute),
+        }
     }
 
     /// Counts one request.
     ///
     /// # Errors
     /// Whose limit is reached, and the time until the next request.
-    pub fn take(&self, token: Option<&Token>, peer: IpAddr) -> Result<(), (&'static str, Duration)> {
+    pub fn take(
+        &self,
+        token: Option<&Token>,
+        peer: IpAddr,
+    ) -> Result<(), (&'static str, Duration)> {
         if let (Some(rate), Some(token)) = (&self.tokens, token) {
             rate.take(token).map_err(|wait| ("with this token", wait))?;
         }
         if let Some(rate) = &self.addresses {
-            rate.take(&network(peer)).map_err(|wait| ("from this address", wait))?;
+            rate.take(&network(peer))
+                .map_err(|wait| ("from this address", wait))?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use crate::domain::RunId;
 use crate::journal::{self, Annotated, Event, Feedback, RunState, Store, views};
 
 /// A comment has at most so many characters.
-pub const MOST_COMMENT_CHARS: usize = 2000;
+pub const MAX_COMMENT_CHARS: usize = 2000;
 
 /// Why feedback was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum FeedbackRefused {
     /// In flight, failed or cancelled.
     #[error("the run has no reply: it is {}", .0.as_str())]
     NoReply(RunState),
-    #[error("the comment has {0} characters; at most {MOST_COMMENT_CHARS} are allowed")]
+    #[error("the comment has {0} characters; at most {MAX_COMMENT_CHARS} are allowed")]
     TooLong(usize),
     #[error(transparent)]
     Journal(#[from] journal::Error),
@@ -35,18 +35,27 @@ pub async fn give_feedback(
 ) -> Result<Feedback, FeedbackRefused> {
     let comment = comment.map(str::trim).filter(|comment| !comment.is_empty());
     let chars = comment.map_or(0, |comment| comment.chars().count());
-    if chars > MOST_COMMENT_CHARS {
+    if chars > MAX_COMMENT_CHARS {
         return Err(FeedbackRefused::TooLong(chars));
     }
     loop {
-        let Some(row) = store.run(run).await? else { return Err(FeedbackRefused::Unknown) };
+        let Some(row) = store.run(run).await? else {
+            return Err(FeedbackRefused::Unknown);
+        };
         if !matches!(row.state, RunState::Answered | RunState::Clarification) {
             return Err(FeedbackRefused::NoReply(row.state));
         }
         let given = views::feedback(&store.entries(run, 0).await?).len();
         let number = u32::try_from(given).unwrap_or(u32::MAX).saturating_add(1);
-        let feedback = Feedback { number, positive, comment: comment.map(str::to_owned) };
-        match store.annotate(run, now, &Event::Feedback(feedback.clone())).await? {
+        let feedback = Feedback {
+            number,
+            positive,
+            comment: comment.map(str::to_owned),
+        };
+        match store
+            .annotate(run, now, &Event::Feedback(feedback.clone()))
+            .await?
+        {
             Annotated::Written => return Ok(feedback),
             // Somebody else's came in between: this one is the next.
             Annotated::Taken => {}

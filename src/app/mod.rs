@@ -1,23 +1,26 @@
 //! The composition root: the only place that names implementations, and what the doors (HTTP, CLI) call.
 
-mod access;
 mod act;
+mod admission;
 mod answer;
+mod auth;
 mod client_rate;
+mod compose;
+mod confirm;
 mod feedback;
-mod intake;
-mod meters;
-mod pace;
+mod metrics_recorder;
+mod narrated;
 mod problems;
 mod propose;
 mod rate;
 mod runner;
 mod spending;
 mod telemetry;
+mod user_rate_limit;
 
+pub use compose::{Database, open_store};
+use compose::{models, secrets, turns};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use metrics::{counter, gauge};
@@ -26,24 +29,24 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use crate::attachments::{Bounds, Fetcher};
 use crate::clock::Clock;
-use crate::committee::{Committee, PromptError, Prompts, Quote, quote};
+use crate::committee::{Deps, PromptError, Prompts, Quote, quote};
 use crate::compute::ComputePool;
-use crate::config::{self, Config, ProviderKind};
+use crate::config::Config;
 use crate::domain::{Question, RunId, fingerprint};
 use crate::journal::{
-    self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, PostgresStore, RunFilter, RunRow,
-    SpendingLimit, SqliteStore, Store, Wake,
+    self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, RunFilter, RunRow,
+    SpendingLimit, Store, Wake,
 };
-use crate::llm::{self, BreakerSettings, CircuitPosition, ProviderSpec, Registry, Seeding, StructuredOutput};
-use pace::Pace;
+use crate::llm::{self, CircuitPosition, Registry};
 use runner::Runner;
+use user_rate_limit::UserRateLimit;
 
-pub use access::{Access, Admitted, Needs, Refused, Token, works};
 pub use act::{Acted, Confirmation};
+pub use admission::{Submission, check, read_correction};
 pub use answer::read_answer;
+pub use auth::{Access, Admitted, Refused, Requirement, Token, is_active};
 pub use client_rate::ClientRate;
-pub use feedback::{FeedbackRefused, MOST_COMMENT_CHARS, give_feedback};
-pub use intake::{Submission, check, read_correction};
+pub use feedback::{FeedbackRefused, MAX_COMMENT_CHARS, give_feedback};
 pub use problems::{FieldProblem, MAX_LISTED_PROBLEMS, ProblemList};
 pub use spending::Spent;
 pub use telemetry::init as init_telemetry;
@@ -54,12 +57,12 @@ pub struct App {
     pub clock: Clock,
     pub access: Access,
     pub client_rate: ClientRate,
-    pace: Pace,
+    pace: UserRateLimit,
     acting: act::ActGuards,
     store: Arc<dyn Store>,
     wake: Wake,
     compute: ComputePool,
-    committee: Arc<Committee>,
+    committee: Arc<Deps>,
     runner: Runner,
 }
 
@@ -128,46 +131,6 @@ pub struct Submitted {
     pub joined: bool,
 }
 
-/// The kind of database that a URL names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Database {
-    Sqlite(PathBuf),
-    Postgres,
-}
-
-impl Database {
-    /// Reads `sqlite://PATH`, `postgres://...` or `postgresql://...`.
-    ///
-    /// # Errors
-    /// [`StartError::Database`] for a URL of a kind that this build has no store for.
-    pub fn of(url: &str) -> Result<Self, StartError> {
-        match url.split_once(':') {
-            Some(("sqlite", rest)) => {
-                let path = rest.trim_start_matches("//").split('?').next().unwrap_or("");
-                if path.is_empty() {
-                    return Err(StartError::Database("DATABASE_URL names no file: sqlite://data/conclave.db".into()));
-                }
-                Ok(Self::Sqlite(PathBuf::from(path)))
-            }
-            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres),
-            _ => {
-                Err(StartError::Database("DATABASE_URL must begin with sqlite://, postgres:// or postgresql://".into()))
-            }
-        }
-    }
-}
-
-/// Opens the database that a URL names.
-///
-/// # Errors
-/// As [`Database::of`], and when the database cannot be opened.
-pub async fn open_store(database_url: &str, owner: &str) -> Result<Arc<dyn Store>, StartError> {
-    Ok(match Database::of(database_url)? {
-        Database::Sqlite(path) => Arc::new(SqliteStore::open(&path, owner).await?),
-        Database::Postgres => Arc::new(PostgresStore::open(database_url, owner).await?),
-    })
-}
-
 impl App {
     /// Opens the journal, the prompts and the models.
     ///
@@ -206,13 +169,13 @@ impl App {
     ) -> Result<Arc<App>, StartError> {
         let prompts = Prompts::load(config.prompts_dir.as_deref())?;
         let secrets = secrets(&config);
-        let models = models.discreet(&secrets);
+        let models = models.redacting(&secrets);
         let attachments = Fetcher::new(Bounds {
             hosts: config.attachment_hosts.clone(),
             most_bytes: config.policy.limits.attachment_bytes,
             timeout: std::time::Duration::from_secs(config.policy.limits.attachment_seconds),
         });
-        let committee = Arc::new(Committee {
+        let committee = Arc::new(Deps {
             policy: config.policy.clone(),
             roles: config.roles.clone(),
             models,
@@ -221,17 +184,36 @@ impl App {
             secrets,
         });
         // From here on, what is counted is kept.
-        let _ = meters::metrics();
+        let _ = metrics_recorder::metrics();
         let wake = Wake::default();
         let turns = turns(&config);
         let compute = ComputePool::default();
         let shared = (wake.clone(), compute.clone());
-        let runner = Runner::new(Arc::clone(&store), Arc::clone(&committee), clock.clone(), shared, owner, turns);
+        let runner = Runner::new(
+            Arc::clone(&store),
+            Arc::clone(&committee),
+            clock.clone(),
+            shared,
+            owner,
+            turns,
+        );
         let access = Access::new(&config, Arc::clone(&store), clock.clone());
         let client_rate = ClientRate::new(&config.policy.limits);
-        let pace = Pace::new(&config.policy.limits);
+        let pace = UserRateLimit::new(&config.policy.limits);
         let acting = act::ActGuards::new(&config.policy.actions);
-        Ok(Arc::new(Self { config, clock, access, client_rate, pace, acting, store, wake, compute, committee, runner }))
+        Ok(Arc::new(Self {
+            config,
+            clock,
+            access,
+            client_rate,
+            pace,
+            acting,
+            store,
+            wake,
+            compute,
+            committee,
+            runner,
+        }))
     }
 
     /// Takes a question on and starts to work on it. The run is in the journal when this returns.
@@ -239,20 +221,30 @@ impl App {
     /// # Errors
     /// [`Rejected`].
     pub async fn submit(&self, submission: Submission) -> Result<Submitted, Rejected> {
-        let (mode, source) = (submission.question.mode.as_str(), submission.question.source.as_str());
+        let (mode, source) = (
+            submission.question.mode.as_str(),
+            submission.question.source.as_str(),
+        );
         let submitted = self.take_on(submission).await;
         match &submitted {
             Ok(Submitted { joined: false, .. }) => {
-                counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source).increment(1);
+                counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source)
+                    .increment(1);
             }
             Ok(_) => {}
-            Err(rejected) => counter!("conclave_refused_total", "reason" => rejected.reason()).increment(1),
+            Err(rejected) => {
+                counter!("conclave_refused_total", "reason" => rejected.reason()).increment(1);
+            }
         }
         submitted
     }
 
     async fn take_on(&self, submission: Submission) -> Result<Submitted, Rejected> {
-        let Submission { mut question, idempotency_key, correlation_id } = submission;
+        let Submission {
+            mut question,
+            idempotency_key,
+            correlation_id,
+        } = submission;
         let problems = check(&mut question, &self.config.policy.limits);
         if !problems.is_empty() {
             return Err(Rejected::Invalid(problems));
@@ -263,9 +255,14 @@ impl App {
         let now = self.clock.now();
         let body = serde_json::to_string(&question).unwrap_or_default();
         let body_hash = fingerprint(&[body.as_bytes()]);
-        let key = intake::idempotency_key(&question, idempotency_key.as_deref());
-        let continues = intake::continuation(&*self.store, &self.config.policy, &mut question, now).await?;
-        let slot = if self.runner.is_draining() { None } else { self.runner.slot() };
+        let key = admission::idempotency_key(&question, idempotency_key.as_deref());
+        let continues =
+            admission::continuation(&*self.store, &self.config.policy, &mut question, now).await?;
+        let slot = if self.runner.is_draining() {
+            None
+        } else {
+            self.runner.slot()
+        };
         let id = RunId::from_uuid(self.clock.new_id());
         let accepted = Accepted {
             cap: self.config.policy.cap(question.mode),
@@ -279,7 +276,7 @@ impl App {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let Some(slot) = slot else {
-            // A repetition costs nothing and is answered even when the house is full.
+            // A repetition costs nothing and is answered even when the deps is full.
             return match self.known(key.as_deref(), &body_hash).await? {
                 Some(known) => known,
                 None if self.runner.is_draining() => Err(Rejected::Draining),
@@ -287,26 +284,44 @@ impl App {
             };
         };
         // Whoever repeats a question waits here for the first of them, and finds its run instead of a closed door.
-        let turn = self.pace.turn(&accepted.question.user.id).await;
+        let turn = self.pace.acquire(&accepted.question.user.id).await;
         if let (Some(_), Some(known)) = (&turn, self.known(key.as_deref(), &body_hash).await?) {
             return known;
         }
-        self.pace.take(&accepted.question.user.id).map_err(|retry_after| Rejected::TooOften { retry_after })?;
+        self.pace
+            .take(&accepted.question.user.id)
+            .map_err(|retry_after| Rejected::TooOften { retry_after })?;
         let limits = spending::limits(&self.config.policy, &accepted.question, now);
         let needed = accepted.cap;
-        let new = NewRun { id, at: now, accepted, idempotency_key: key, body_hash, limits: limits.clone() };
+        let new = NewRun {
+            id,
+            at: now,
+            accepted,
+            idempotency_key: key,
+            body_hash,
+            limits: limits.clone(),
+        };
         match self.store.accept(new).await? {
             Acceptance::New => {
-                self.runner.drive(id, slot);
-                Ok(Submitted { run: id, joined: false })
+                self.runner.run_to_completion(id, slot);
+                Ok(Submitted {
+                    run: id,
+                    joined: false,
+                })
             }
             Acceptance::Joined(run) => Ok(Submitted { run, joined: true }),
             Acceptance::KeyReused(run) => Err(Rejected::KeyReused { run }),
             Acceptance::OverLimit { scope, left } => {
                 let limit = limits.into_iter().find(|limit| limit.scope == scope);
-                let limit = limit.unwrap_or(SpendingLimit { scope, since: now, most: left });
+                let limit = limit.unwrap_or(SpendingLimit {
+                    scope,
+                    since: now,
+                    most: left,
+                });
                 let (store, policy) = (&*self.store, &self.config.policy);
-                Err(Rejected::Spent(Box::new(spending::spent(store, policy, (limit, left, needed), now).await?)))
+                Err(Rejected::Spent(Box::new(
+                    spending::spent(store, policy, (limit, left, needed), now).await?,
+                )))
             }
         }
     }
@@ -316,10 +331,18 @@ impl App {
         self.compute.run(piece).await
     }
 
-    async fn known(&self, key: Option<&str>, body_hash: &str) -> Result<Option<Result<Submitted, Rejected>>, Rejected> {
+    async fn known(
+        &self,
+        key: Option<&str>,
+        body_hash: &str,
+    ) -> Result<Option<Result<Submitted, Rejected>>, Rejected> {
         let Some(key) = key else { return Ok(None) };
         Ok(self.store.by_key(key).await?.map(|(run, known_hash)| {
-            if known_hash == body_hash { Ok(Submitted { run, joined: true }) } else { Err(Rejected::KeyReused { run }) }
+            if known_hash == body_hash {
+                Ok(Submitted { run, joined: true })
+            } else {
+                Err(Rejected::KeyReused { run })
+            }
         }))
     }
 
@@ -330,17 +353,28 @@ impl App {
     pub async fn finished(&self, run: RunId) -> Result<Option<Finished>, journal::Error> {
         let mut wake = self.wake.listen(run);
         loop {
-            let Some(row) = self.store.run(run).await? else { return Ok(None) };
+            let Some(row) = self.store.run(run).await? else {
+                return Ok(None);
+            };
             if row.state.is_terminal() {
                 let entries = self.store.entries(run, 0).await?;
                 return Ok(journal::views::finished(&entries).cloned());
             }
-            runner::woken(&mut wake).await;
+            runner::wait_for_signal(&mut wake).await;
         }
     }
 
+    /// The text without configured secrets.
+    pub fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        llm::without_secrets(text, &self.committee.secrets)
+    }
+
     /// The run's entries after `after`, and then those to come, until its end.
-    pub fn follow(self: &Arc<Self>, run: RunId, after: i64) -> ReceiverStream<Result<Entry, journal::Error>> {
+    pub fn follow(
+        self: &Arc<Self>,
+        run: RunId,
+        after: i64,
+    ) -> ReceiverStream<Result<Entry, journal::Error>> {
         let (sender, receiver) = tokio::sync::mpsc::channel(8);
         let (store, wake) = (Arc::clone(&self.store), self.wake.clone());
         self.runner.spawn_reader(async move {
@@ -363,14 +397,18 @@ impl App {
                 }
                 match store.run(run).await {
                     // Nothing can come any more: the caller was at the end already.
-                    Ok(row) if row.as_ref().is_none_or(|row| row.state.is_terminal() && after >= row.head_seq) => {
+                    Ok(row)
+                        if row
+                            .as_ref()
+                            .is_none_or(|row| row.state.is_terminal() && after >= row.head_seq) =>
+                    {
                         return;
                     }
                     Ok(_) | Err(_) => {}
                 }
                 tokio::select! {
                     () = sender.closed() => return,
-                    () = runner::woken(&mut wake) => {}
+                    () = runner::wait_for_signal(&mut wake) => {}
                 }
             }
         });
@@ -409,7 +447,14 @@ impl App {
         comment: Option<&str>,
     ) -> Result<journal::Feedback, FeedbackRefused> {
         let comment = comment.map(|text| llm::without_secrets(text, &self.committee.secrets));
-        let feedback = give_feedback(&*self.store, self.clock.now(), run, positive, comment.as_deref()).await?;
+        let feedback = give_feedback(
+            &*self.store,
+            self.clock.now(),
+            run,
+            positive,
+            comment.as_deref(),
+        )
+        .await?;
         let said = if positive { "positive" } else { "negative" };
         counter!("conclave_feedback_total", "said" => said).increment(1);
         Ok(feedback)
@@ -417,7 +462,10 @@ impl App {
 
     /// Whether a run could be taken on and finished: the database answers, and every enabled role has a model.
     pub async fn ready(&self) -> Result<(), String> {
-        self.store.ready().await.map_err(|error| error.to_string())?;
+        self.store
+            .ready()
+            .await
+            .map_err(|error| error.to_string())?;
         let missing: Vec<String> = self
             .committee
             .roles
@@ -428,7 +476,11 @@ impl App {
         if self.runner.is_draining() {
             return Err("shutting down".into());
         }
-        if missing.is_empty() { Ok(()) } else { Err(missing.join("; ")) }
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(missing.join("; "))
+        }
     }
 
     /// Takes over what dead or silent processes left, now and from then on, until the service drains; and exchanges news
@@ -464,30 +516,42 @@ impl App {
             gauge!("conclave_circuit_openings", &labels).set(circuit.opened_total as f64);
         }
         gauge!("conclave_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
-        meters::metrics().map_or_else(String::new, metrics_exporter_prometheus::PrometheusHandle::render)
+        metrics_recorder::metrics().map_or_else(
+            String::new,
+            metrics_exporter_prometheus::PrometheusHandle::render,
+        )
     }
 
-    pub fn committee(&self) -> &Committee {
+    pub fn committee(&self) -> &Deps {
         &self.committee
     }
 }
 
-/// Everything in the configuration that nobody may read.
-fn secrets(config: &Config) -> Vec<SecretString> {
-    let passwords = config.providers.values().filter_map(|p| p.base_url.as_ref()?.password().map(SecretString::from));
-    let database = url::Url::parse(config.database_url.expose_secret()).ok();
-    let database = database.as_ref().and_then(url::Url::password).map(SecretString::from);
-    let keys = config.providers.values().flat_map(|p| p.api_key.iter().chain(&p.secrets).cloned());
-    keys.chain(passwords).chain(config.token.clone()).chain(database).collect()
-}
-
 /// A secret that a user quotes in a question goes no further: not into the journal, and not to a model.
 fn without_secrets(question: &mut Question, secrets: &[SecretString]) {
-    let Question { user, context, message, attachments, .. } = question;
-    let files =
-        attachments.iter_mut().flat_map(|a| [&mut a.filename, &mut a.url].into_iter().chain(&mut a.content_type));
-    let places = [&mut context.channel_id, &mut context.guild_id, &mut context.message_id].into_iter().flatten();
-    for text in files.chain(places).chain([message, &mut user.id, &mut user.name]) {
+    let Question {
+        user,
+        context,
+        message,
+        attachments,
+        ..
+    } = question;
+    let files = attachments.iter_mut().flat_map(|a| {
+        [&mut a.filename, &mut a.url]
+            .into_iter()
+            .chain(&mut a.content_type)
+    });
+    let places = [
+        &mut context.channel_id,
+        &mut context.guild_id,
+        &mut context.message_id,
+    ]
+    .into_iter()
+    .flatten();
+    for text in files
+        .chain(places)
+        .chain([message, &mut user.id, &mut user.name])
+    {
         if let Cow::Owned(cleaned) = llm::without_secrets(text, secrets) {
             *text = cleaned;
         }
@@ -497,77 +561,4 @@ fn without_secrets(question: &mut Question, secrets: &[SecretString]) {
 /// The same for what comes with a request in its headers.
 fn header_without_secrets(value: Option<String>, secrets: &[SecretString]) -> Option<String> {
     value.map(|value| llm::without_secrets(&value, secrets).into_owned())
-}
-
-/// How many runs are worked on at a time: half as many as the narrowest provider takes calls. A run has one call under way
-/// in two of its stages and one per agent in the third, so that its calls hardly wait, and its time is not spent waiting.
-fn turns(config: &Config) -> usize {
-    config.providers.values().map(|provider| provider.max_concurrent).min().unwrap_or(1).div_ceil(2)
-}
-
-fn breaker(config: &Config) -> BreakerSettings {
-    BreakerSettings {
-        failures: config.policy.breaker_failures,
-        open_for: config.policy.breaker_open,
-        patience: config.policy.call_timeout / 2,
-    }
-}
-
-/// Opens every provider that the roles use.
-async fn models(config: &Config) -> Result<Registry, StartError> {
-    let specs = config.providers.iter().filter_map(|(name, provider)| {
-        let kind = match provider.kind {
-            ProviderKind::Anthropic => llm::ProviderKind::Anthropic,
-            ProviderKind::Openai => llm::ProviderKind::OpenAi,
-            ProviderKind::Local => return None,
-        };
-        Some(ProviderSpec {
-            name: name.clone(),
-            kind,
-            base_url: provider.base_url.clone()?,
-            api_key: provider.api_key.clone(),
-            max_concurrent: provider.max_concurrent,
-            connect_timeout: config.policy.connect_timeout,
-            structured_output: match provider.structured_output {
-                config::StructuredOutput::Auto => StructuredOutput::Auto,
-                config::StructuredOutput::Native => StructuredOutput::JsonSchema,
-                config::StructuredOutput::Tool => StructuredOutput::Tool,
-                config::StructuredOutput::JsonObject => StructuredOutput::JsonObject,
-                config::StructuredOutput::None => StructuredOutput::None,
-            },
-            seeding: Seeding::Omit,
-            stream: provider.stream,
-            headers: provider.headers.clone(),
-            proxy: provider.proxy.clone(),
-        })
-    });
-    let mut registry = Registry::new(specs)?.with_breaker(breaker(config));
-    load_local(config, &mut registry).await?;
-    Ok(registry)
-}
-
-#[cfg(feature = "local")]
-async fn load_local(config: &Config, registry: &mut Registry) -> Result<(), StartError> {
-    for (name, provider) in config.providers.iter().filter(|(_, p)| p.kind == ProviderKind::Local) {
-        let paths: BTreeSet<&str> =
-            config.roles.values().filter(|r| r.provider == *name).map(|r| r.model.as_str()).collect();
-        let Some(path) = paths.first().map(PathBuf::from) else { continue };
-        let (owned, threads, parallel) = (name.clone(), provider.threads, provider.max_concurrent);
-        tracing::info!(path = %path.display(), "loading the in-process model");
-        let loaded = tokio::task::spawn_blocking(move || llm::local::Local::load(&owned, &path, threads, parallel));
-        let failed = |detail: String| StartError::LocalModel { provider: name.clone(), detail };
-        let model = loaded.await.map_err(|error| failed(error.to_string()))?.map_err(|error| match error {
-            llm::Error::Unfit { detail, .. } => failed(detail),
-            other => other.into(),
-        })?;
-        registry.insert(name.clone(), Arc::new(model), provider.max_concurrent.max(64));
-    }
-    Ok(())
-}
-
-#[cfg(not(feature = "local"))]
-#[allow(clippy::unused_async, reason = "as its twin with the in-process model")]
-async fn load_local(_: &Config, _: &mut Registry) -> Result<(), StartError> {
-    let _: BTreeSet<()> = BTreeSet::new();
-    Ok(())
 }

@@ -26,7 +26,10 @@ impl ProblemList {
     /// Adds a problem. Beyond the bound it is counted, and neither pointer nor detail is made.
     pub fn add(&mut self, pointer: impl FnOnce() -> String, detail: impl FnOnce() -> String) {
         if self.listed.len() < MAX_LISTED_PROBLEMS {
-            self.listed.push(FieldProblem { pointer: cut(pointer()), detail: cut(detail()) });
+            self.listed.push(FieldProblem {
+                pointer: cut(pointer()),
+                detail: cut(detail()),
+            });
         } else {
             self.unlisted += 1;
         }
@@ -36,7 +39,10 @@ impl ProblemList {
     pub fn finish(mut self) -> Vec<FieldProblem> {
         if self.unlisted > 0 {
             let detail = format!("and {} further problems that are not listed", self.unlisted);
-            self.listed.push(FieldProblem { pointer: String::new(), detail });
+            self.listed.push(FieldProblem {
+                pointer: String::new(),
+                detail,
+            });
         }
         self.listed
     }
@@ -57,12 +63,21 @@ mod tests {
     fn problems_beyond_the_bound_are_counted() {
         let mut problems = ProblemList::default();
         for n in 0..MAX_LISTED_PROBLEMS + 7 {
-            problems.add(|| format!("/{n}/{}", "\u{e4}".repeat(500)), || "is missing".to_owned());
+            problems.add(
+                || format!("/{n}/{}", "\u{e4}".repeat(500)),
+                || "is missing".to_owned(),
+            );
         }
         let problems = problems.finish();
         assert_eq!(problems.len(), MAX_LISTED_PROBLEMS + 1);
-        assert_eq!(problems[0].pointer, format!("/0/{}...", "\u{e4}".repeat(197)));
-        let last = FieldProblem { pointer: String::new(), detail: "and 7 further problems that are not listed".into() };
+        assert_eq!(
+            problems[0].pointer,
+            format!("/0/{}...", "\u{e4}".repeat(197))
+        );
+        let last = FieldProblem {
+            pointer: String::new(),
+            detail: "and 7 further problems that are not listed".into(),
+        };
         assert_eq!(problems.last(), Some(&last));
     }
 }

@@ -10,25 +10,31 @@ use tracing::Instrument as _;
 use super::act::{self, Acted, Asked};
 use super::{App, Rejected, spending};
 use crate::act::commands::{Action, execute};
-use crate::act::gates::{self, Passage};
+use crate::act::gates::{self, GateOutcome};
 use crate::act::reply::{self, Reply, SURE_ENOUGH};
-use crate::act::{Asker, Kept, MOST_PROPOSED_CHARS, Meaning, Scene, declined_by_stub, propose};
+use crate::act::{
+    CachedProposal, Interpretation, MAX_PROPOSED_CHARS, ProposalKey, Scene, declined_by_stub,
+    propose,
+};
 use crate::committee::Failure;
 use crate::domain::{ActionGate, ActionMode, CommandName};
-use crate::journal::{Begun, Ending, Event, Executed, GateChecked, Lease, Parsed, Proposed, RunContext, Stop, Then};
+use crate::journal::{
+    ActionStart, AfterAction, Ending, Event, Executed, GateChecked, Lease, Parsed, Proposed,
+    RunContext, Stop,
+};
 
 impl App {
     /// Asks a model what the text is to become, if that is wanted, and holds its answer against the gates.
     pub(super) async fn propose(self: &Arc<Self>, asked: Asked) -> Result<Acted, Rejected> {
         let policy = &self.config.policy;
         let proposer = &policy.actions.proposer;
-        let too_long = asked.question.message.chars().count() > MOST_PROPOSED_CHARS;
+        let too_long = asked.question.message.chars().count() > MAX_PROPOSED_CHARS;
         if !proposer.enabled || too_long || asked.rules.proposable().is_empty() {
-            return self.conclude(asked, vec![], &Reply::unknown()).await;
+            return self.finish(asked, vec![], &Reply::unknown()).await;
         }
         if proposer.provider.is_none() {
             let events = vec![Event::Proposed(Box::new(declined_by_stub()))];
-            return self.conclude(asked, events, &Reply::unknown()).await;
+            return self.finish(asked, events, &Reply::unknown()).await;
         }
         if self.runner.is_draining() {
             return Err(Rejected::Draining);
@@ -36,7 +42,10 @@ impl App {
         let slot = self.runner.slot().ok_or(Rejected::Busy)?;
         let (cap, until) = (policy.actions.max, asked.arrived + policy.actions.timeout);
         let limits = spending::limits(policy, &asked.question, asked.at);
-        let held = Then::Hold { owner: self.runner.owner().to_owned(), lease: act::lease(policy) };
+        let held = AfterAction::Hold {
+            owner: self.runner.owner().to_owned(),
+            lease: act::lease(policy),
+        };
         let seed = self.clock.new_seed();
         let copy = Asked {
             question: asked.question.clone(),
@@ -47,10 +56,14 @@ impl App {
             intake: asked.intake.clone(),
             ..asked
         };
-        let lease = match self.store.begin(self.new_action(copy, seed, cap, limits.clone()), held).await? {
-            Begun::Held(lease) => lease,
-            Begun::Not(not) => return self.not_begun(not, cap, limits).await,
-            Begun::Ended => return self.told(asked.id).await,
+        let lease = match self
+            .store
+            .begin(self.new_action(copy, seed, cap, limits.clone()), held)
+            .await?
+        {
+            ActionStart::Held(lease) => lease,
+            ActionStart::Not(not) => return self.not_begun(not, cap, limits).await,
+            ActionStart::Ended => return self.told(asked.id).await,
         };
         // The client may go away; the action is brought to its end all the same.
         let (id, app) = (asked.id, Arc::clone(self));
@@ -58,22 +71,34 @@ impl App {
         let span = tracing::info_span!("action", requestId = %id);
         self.runner.spawn_task(
             async move {
-                let response = app.conduct(lease, &asked, until).await;
+                let response = app.call_proposer(lease, &asked, until).await;
                 drop(slot);
                 let _ = tell.send(response);
             }
             .instrument(span),
         );
         match told.await {
-            Ok(Ok(response)) => Ok(Acted { run: Some(id), response }),
+            Ok(Ok(response)) => Ok(Acted {
+                run: Some(id),
+                response,
+            }),
             Ok(Err(Stop::Store(error))) => Err(Rejected::Journal(error)),
             Ok(Err(Stop::Cancelled | Stop::Lost)) | Err(_) => self.told(id).await,
         }
     }
 
     /// From a held action to its end.
-    async fn conduct(&self, lease: Lease, asked: &Asked, until: Instant) -> Result<serde_json::Value, Stop> {
-        let (store, clock, wake) = (Arc::clone(&self.store), self.clock.clone(), self.wake.clone());
+    async fn call_proposer(
+        &self,
+        lease: Lease,
+        asked: &Asked,
+        until: Instant,
+    ) -> Result<serde_json::Value, Stop> {
+        let (store, clock, wake) = (
+            Arc::clone(&self.store),
+            self.clock.clone(),
+            self.wake.clone(),
+        );
         let run = RunContext::open(store, lease, clock, wake, self.compute.clone()).await?;
         match self.understand(&run, asked, until).await {
             Err(Stop::Cancelled) => {
@@ -84,77 +109,121 @@ impl App {
         }
     }
 
-    async fn understand(&self, run: &RunContext, asked: &Asked, until: Instant) -> Result<serde_json::Value, Stop> {
+    async fn understand(
+        &self,
+        run: &RunContext,
+        asked: &Asked,
+        until: Instant,
+    ) -> Result<serde_json::Value, Stop> {
         let meaning = match timeout_at(until, self.plan(run, asked, until)).await {
             Ok(meaning) => meaning?,
-            Err(_) => Meaning::TooSlow,
+            Err(_) => Interpretation::TooSlow,
         };
         let reply = match meaning {
-            Meaning::Proposed(proposed) => self.decide(run, asked, &proposed).await?,
-            Meaning::TooSlow => {
+            Interpretation::Proposed(proposed) => self.decide(run, asked, &proposed).await?,
+            Interpretation::TooSlow => {
                 tracing::warn!("the proposal did not come in time");
                 Reply::declined("unknown_intent", reply::TOO_SLOW)
             }
-            Meaning::Unreadable(why) => {
+            Interpretation::Unreadable(why) => {
                 tracing::warn!("the proposal cannot be read");
                 record_verdict(run, gates::unreadable(why)).await?;
                 Reply::unknown()
             }
-            Meaning::Nothing(cause) => {
+            Interpretation::Nothing(cause) => {
                 tracing::warn!(cause, "there is no proposal");
                 Reply::unknown()
             }
         };
         let response = reply.value();
-        run.finish(Ending::Acted { outcome: reply.outcome(), response: response.clone() }).await?;
+        run.finish(Ending::Acted {
+            outcome: reply.outcome(),
+            response: response.clone(),
+        })
+        .await?;
         Ok(response)
     }
 
     /// What the text means: as it was found out a moment ago in the same scene, or as the model says now. Of several who ask
     /// at once one asks the model, and what he is told the others are told too.
-    async fn plan(&self, run: &RunContext, asked: &Asked, until: Instant) -> Result<Meaning, Stop> {
+    async fn plan(
+        &self,
+        run: &RunContext,
+        asked: &Asked,
+        until: Instant,
+    ) -> Result<Interpretation, Stop> {
         let plans = &self.acting.plans;
         let cell = plans.cell(Scene::of(&asked.question), &asked.question.message);
         let (mut kept, asker) = match cell.try_lock() {
-            Ok(kept) => (kept, Asker::Later),
-            Err(_) => (cell.lock().await, Asker::Waiting),
+            Ok(kept) => (kept, ProposalKey::Later),
+            Err(_) => (cell.lock().await, ProposalKey::Waiting),
         };
         if let Some(meaning) = plans.read(kept.as_ref(), asker) {
             return Ok(meaning);
         }
         // Whoever is stopped while he waits for the model leaves this behind: the call may be billed, and is not made twice.
-        *kept = Some(Kept::lasting(asked.id, Meaning::TooSlow));
+        *kept = Some(CachedProposal::lasting(asked.id, Interpretation::TooSlow));
         let allowed = asked.rules.proposable();
-        let (meaning, lasting) = match propose(run, &self.committee, &allowed, &asked.question.message, until).await {
-            Ok(Ok(proposed)) => (Meaning::Proposed(Box::new(proposed)), true),
+        let (meaning, lasting) = match propose(
+            run,
+            &self.committee,
+            &allowed,
+            &asked.question.message,
+            until,
+        )
+        .await
+        {
+            Ok(Ok(proposed)) => (Interpretation::Proposed(Box::new(proposed)), true),
             Ok(Err(unproposed)) => (unproposed.why, !unproposed.free),
             Err(Failure::Stopped(stop)) => {
                 *kept = None;
                 return Err(stop);
             }
-            Err(Failure::Failed { detail, .. }) => (Meaning::Nothing(detail), false),
+            Err(Failure::Failed { detail, .. }) => (Interpretation::Nothing(detail), false),
         };
-        if matches!(meaning, Meaning::Unreadable(_)) {
+        if matches!(meaning, Interpretation::Unreadable(_)) {
             counter!("conclave_act_parse_failures_total").increment(1);
         }
-        let found = if lasting { Kept::lasting } else { Kept::passing };
+        let found = if lasting {
+            CachedProposal::lasting
+        } else {
+            CachedProposal::passing
+        };
         *kept = Some(found(asked.id, meaning.clone()));
         Ok(meaning)
     }
 
     /// Holds a proposal against the gates, and executes or offers it.
-    async fn decide(&self, run: &RunContext, asked: &Asked, proposed: &Proposed) -> Result<Reply, Stop> {
-        let Proposed { ok, confidence, action, args, reason, .. } = proposed;
+    async fn decide(
+        &self,
+        run: &RunContext,
+        asked: &Asked,
+        proposed: &Proposed,
+    ) -> Result<Reply, Stop> {
+        let Proposed {
+            ok,
+            confidence,
+            action,
+            args,
+            reason,
+            ..
+        } = proposed;
         // The model's own words go into the log only where they are one of ours, or the reason, which is cut.
-        let known = action.parse::<CommandName>().map_or("unknown", CommandName::as_str);
+        let known = action
+            .parse::<CommandName>()
+            .map_or("unknown", CommandName::as_str);
         tracing::info!(ok, command = known, confidence, reason, "a proposal");
-        run.record(Event::Proposed(Box::new(proposed.clone()))).await?;
+        run.record(Event::Proposed(Box::new(proposed.clone())))
+            .await?;
         if !ok {
             return Ok(Reply::unknown());
         }
         let policy = &self.config.policy.actions;
-        let Passage { mut checked, action, mut execute } =
-            gates::pass(action, args, *confidence, &asked.rules, &policy.proposer);
+        let GateOutcome {
+            mut checked,
+            action,
+            mut execute,
+        } = gates::pass(action, args, *confidence, &asked.rules, &policy.proposer);
         if execute && proposed.mended {
             execute = false;
             if let Some(last) = checked.last_mut() {
@@ -162,16 +231,22 @@ impl App {
             }
         }
         // On trial, nothing that passes is more than understood.
-        let shadow = action.as_ref().and_then(|action| act::permitted(action, &asked.rules).err());
+        let shadow = action
+            .as_ref()
+            .and_then(|action| act::permitted(action, &asked.rules).err());
         if let Some((why, _)) = &shadow {
             checked.pop();
             if let Some(last) = checked.last_mut() {
                 (last.passed, last.why) = (false, why.clone());
             }
         }
-        let (others, dropped) =
-            action.as_ref().map_or_else(Default::default, |first| act::others(proposed, &asked.rules, policy, first));
-        if let Some(schema) = checked.iter_mut().find(|verdict| verdict.gate == ActionGate::Schema && verdict.passed) {
+        let (others, dropped) = action.as_ref().map_or_else(Default::default, |first| {
+            act::others(proposed, &asked.rules, policy, first)
+        });
+        if let Some(schema) = checked
+            .iter_mut()
+            .find(|verdict| verdict.gate == ActionGate::Schema && verdict.passed)
+        {
             schema.why = dropped.join("; ");
         }
         for verdict in checked {
@@ -186,9 +261,18 @@ impl App {
             return self.execute_now(run, asked, proposed, &action).await;
         }
         counter!("conclave_act_offered_total", "command" => action.name().as_str()).increment(1);
-        let others = if *confidence < SURE_ENOUGH { others } else { vec![] };
+        let others = if *confidence < SURE_ENOUGH {
+            others
+        } else {
+            vec![]
+        };
         let offer = (asked.id, self.expiry(self.clock.now()));
-        Ok(Reply::offered((&action, &others), proposed, asked.question.source, offer))
+        Ok(Reply::offered(
+            (&action, &others),
+            proposed,
+            asked.question.source,
+            offer,
+        ))
     }
 
     /// Without a person's word: only what the last gate has let through.
@@ -218,11 +302,21 @@ impl App {
         };
         run.record(Event::Parsed(parsed)).await?;
         let result = done.result;
-        run.record(Event::Executed(Box::new(Executed { command, result: result.clone(), effect: done.effect })))
-            .await?;
+        run.record(Event::Executed(Box::new(Executed {
+            command,
+            result: result.clone(),
+            effect: done.effect,
+        })))
+        .await?;
         counter!("conclave_act_accepted_total", "command" => command.as_str(), "mode" => mode.as_str()).increment(1);
         let (confidence, source) = (proposed.confidence, asked.question.source);
-        Ok(Reply::proposed_and_done(action, confidence, &proposed.reason, source, result))
+        Ok(Reply::proposed_and_done(
+            action,
+            confidence,
+            &proposed.reason,
+            source,
+            result,
+        ))
     }
 }
 

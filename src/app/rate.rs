@@ -30,7 +30,11 @@ impl<K: Hash + Eq + Clone> Rate<K> {
 impl<K: Hash + Eq + Clone, C: Clock + Clone> Rate<K, C> {
     fn on_clock(most: NonZeroU32, burst: NonZeroU32, clock: C) -> Self {
         let quota = Quota::per_minute(most).allow_burst(burst);
-        Self { limiter: RateLimiter::dashmap_with_clock(quota, clock.clone()), clock, taken: AtomicU32::new(0) }
+        Self {
+            limiter: RateLimiter::dashmap_with_clock(quota, clock.clone()),
+            clock,
+            taken: AtomicU32::new(0),
+        }
     }
 
     /// Takes one from the key's bucket.
@@ -38,11 +42,18 @@ impl<K: Hash + Eq + Clone, C: Clock + Clone> Rate<K, C> {
     /// # Errors
     /// The time until there is one again.
     pub fn take(&self, key: &K) -> Result<(), Duration> {
-        if self.taken.fetch_add(1, Ordering::Relaxed).wrapping_add(1).is_multiple_of(SWEEP_EVERY) {
+        if self
+            .taken
+            .fetch_add(1, Ordering::Relaxed)
+            .wrapping_add(1)
+            .is_multiple_of(SWEEP_EVERY)
+        {
             self.limiter.retain_recent();
             self.limiter.shrink_to_fit();
         }
-        self.limiter.check_key(key).map_err(|not_until| not_until.wait_time_from(self.clock.now()))
+        self.limiter
+            .check_key(key)
+            .map_err(|not_until| not_until.wait_time_from(self.clock.now()))
     }
 }
 
@@ -53,7 +64,11 @@ mod tests {
     use super::*;
 
     fn rate(clock: &FakeRelativeClock) -> Rate<u32, FakeRelativeClock> {
-        Rate::on_clock(NonZeroU32::new(6).unwrap(), NonZeroU32::new(2).unwrap(), clock.clone())
+        Rate::on_clock(
+            NonZeroU32::new(6).unwrap(),
+            NonZeroU32::new(2).unwrap(),
+            clock.clone(),
+        )
     }
 
     #[test]
@@ -63,7 +78,10 @@ mod tests {
         assert_eq!([rate.take(&1), rate.take(&1), rate.take(&2)], [Ok(()); 3]);
         assert_eq!(rate.take(&1), Err(Duration::from_secs(10)));
         clock.advance(Duration::from_secs(10));
-        assert_eq!([rate.take(&1), rate.take(&1)], [Ok(()), Err(Duration::from_secs(10))]);
+        assert_eq!(
+            [rate.take(&1), rate.take(&1)],
+            [Ok(()), Err(Duration::from_secs(10))]
+        );
     }
 
     #[test]
@@ -74,6 +92,10 @@ mod tests {
             clock.advance(Duration::from_secs(1));
             assert_eq!(rate.take(&key), Ok(()));
         }
-        assert!(rate.limiter.len() <= SWEEP_EVERY as usize + 20, "{} keys", rate.limiter.len());
+        assert!(
+            rate.limiter.len() <= SWEEP_EVERY as usize + 20,
+            "{} keys",
+            rate.limiter.len()
+        );
     }
 }

@@ -14,18 +14,19 @@ use tracing::Instrument as _;
 
 use crate::act;
 use crate::clock::Clock;
-use crate::committee::{Committee, Failure, convene};
+use crate::committee::{Deps, Failure, convene};
 use crate::compute::ComputePool;
 use crate::domain::{Reply, RunId, Usd};
 use crate::journal::{
-    self, Cause, Claim, Deaths, Ending, Event, Finished, Held, Lease, Listener, RunContext, Stop, Store, Wake,
+    self, Cause, Claim, Deaths, Ending, Event, Finished, Lease, LeaseState, Listener, RunContext,
+    Stop, Store, Wake,
 };
 
 /// How often a process looks for runs that nobody works on.
 const POLL: Duration = Duration::from_secs(1);
 
 /// How long news are collected before other processes are told, all at once.
-const GATHER: Duration = Duration::from_millis(20);
+const BATCH_WINDOW: Duration = Duration::from_millis(20);
 
 /// A run that was begun this often in a row without getting any further is given up, whatever the reason is.
 const MAX_IDLE_BEGINS: usize = 50;
@@ -48,7 +49,7 @@ pub(super) struct Runner(Arc<Inner>);
 
 struct Inner {
     store: Arc<dyn Store>,
-    committee: Arc<Committee>,
+    committee: Arc<Deps>,
     clock: Clock,
     wake: Wake,
     compute: ComputePool,
@@ -67,7 +68,7 @@ struct Inner {
 impl Runner {
     pub fn new(
         store: Arc<dyn Store>,
-        committee: Arc<Committee>,
+        committee: Arc<Deps>,
         clock: Clock,
         (wake, compute): (Wake, ComputePool),
         owner: String,
@@ -106,14 +107,14 @@ impl Runner {
     }
 
     /// Works on a run in the background, to its end, be it another process that brings it there.
-    pub fn drive(&self, run: RunId, slot: Slot) {
+    pub fn run_to_completion(&self, run: RunId, slot: Slot) {
         let runner = self.clone();
         let span = tracing::info_span!("run", requestId = %run);
         self.0.tasks.spawn(
             async move {
                 loop {
-                    let turn = runner.turn(run).await;
-                    let ended = runner.advance(run).await;
+                    let turn = runner.acquire_slot(run).await;
+                    let ended = runner.try_claim(run).await;
                     drop(turn);
                     if ended || runner.is_draining() {
                         break;
@@ -128,7 +129,7 @@ impl Runner {
     }
 
     /// Waits for the run's turn. A run that is to be cancelled needs none: it ends at once.
-    async fn turn(&self, run: RunId) -> Option<OwnedSemaphorePermit> {
+    async fn acquire_slot(&self, run: RunId) -> Option<OwnedSemaphorePermit> {
         let cancelled = self.cancels().entry(run).or_default().clone();
         tokio::select! {
             () = cancelled.cancelled() => None,
@@ -137,9 +138,19 @@ impl Runner {
     }
 
     /// Works on the run if nobody else does. Whether it has ended.
-    async fn advance(&self, run: RunId) -> bool {
-        match self.0.store.claim(Claim::Run(run), &self.0.owner, self.lease(), self.0.clock.now()).await {
-            Ok(Some(lease)) => self.work(lease).await,
+    async fn try_claim(&self, run: RunId) -> bool {
+        match self
+            .0
+            .store
+            .claim(
+                Claim::Run(run),
+                &self.0.owner,
+                self.lease(),
+                self.0.clock.now(),
+            )
+            .await
+        {
+            Ok(Some(lease)) => self.execute(lease).await,
             Ok(None) => {}
             Err(error) => tracing::error!(%error, "the run cannot be claimed yet"),
         }
@@ -182,13 +193,13 @@ impl Runner {
             };
             tokio::select! {
                 () = drained => {}
-                () = runner.tell() => {}
-                () = runner.hear() => {}
+                () = runner.publish_loop() => {}
+                () = runner.subscribe_loop() => {}
             }
         });
     }
 
-    async fn tell(&self) {
+    async fn publish_loop(&self) {
         let mut own = self.0.wake.own();
         loop {
             let mut runs = BTreeSet::new();
@@ -197,7 +208,7 @@ impl Runner {
                 Err(RecvError::Lagged(_)) => continue,
                 Err(RecvError::Closed) => return,
             };
-            tokio::time::sleep(GATHER).await;
+            tokio::time::sleep(BATCH_WINDOW).await;
             while let Ok(run) = own.try_recv() {
                 runs.insert(run);
             }
@@ -207,12 +218,12 @@ impl Runner {
         }
     }
 
-    async fn hear(&self) {
+    async fn subscribe_loop(&self) {
         loop {
             match self.0.store.news().await {
                 Ok(mut news) => {
                     while let Some(run) = news.next().await {
-                        self.heard(run).await;
+                        self.notified(run).await;
                     }
                     tracing::debug!("news from other processes are cut off");
                 }
@@ -223,7 +234,7 @@ impl Runner {
     }
 
     /// Another process has news of a run: who waits for it looks again, and if it is ours, it was cancelled perhaps.
-    async fn heard(&self, run: RunId) {
+    async fn notified(&self, run: RunId) {
         self.0.wake.pass_on(run);
         let token = self.cancels().get(&run).cloned();
         if let Some(token) = token
@@ -247,10 +258,10 @@ impl Runner {
                     look_for_dead = Instant::now() + runner.lease();
                 }
                 runner.take_over().await;
-                if let Err(error) = runner.0.store.tidy().await {
+                if let Err(error) = runner.0.store.vacuum().await {
                     tracing::debug!(%error, "the database could not be tidied");
                 }
-                if let Some(metrics) = super::meters::metrics() {
+                if let Some(metrics) = super::metrics_recorder::metrics() {
                     metrics.run_upkeep();
                 }
                 tokio::select! {
@@ -269,8 +280,20 @@ impl Runner {
     /// Claims every run that nobody works on, as long as there is room.
     async fn take_over(&self) {
         let permit = |of: &Arc<Semaphore>| Arc::clone(of).try_acquire_owned().ok();
-        while let Some((slot, turn)) = self.slot().zip(permit(&self.0.taken_over).zip(permit(&self.0.turns))) {
-            let claimed = self.0.store.claim(Claim::Oldest, &self.0.owner, self.lease(), self.0.clock.now()).await;
+        while let Some((slot, turn)) = self
+            .slot()
+            .zip(permit(&self.0.taken_over).zip(permit(&self.0.turns)))
+        {
+            let claimed = self
+                .0
+                .store
+                .claim(
+                    Claim::Oldest,
+                    &self.0.owner,
+                    self.lease(),
+                    self.0.clock.now(),
+                )
+                .await;
             match claimed {
                 Ok(Some(lease)) => {
                     tracing::info!(requestId = %lease.run, epoch = lease.epoch, "a run is taken over");
@@ -278,7 +301,7 @@ impl Runner {
                     let span = tracing::info_span!("run", requestId = %lease.run);
                     self.0.tasks.spawn(
                         async move {
-                            runner.work(lease).await;
+                            runner.execute(lease).await;
                             drop((slot, turn));
                         }
                         .instrument(span),
@@ -296,16 +319,22 @@ impl Runner {
     pub async fn drain(&self, patience: Duration) {
         self.0.draining.cancel();
         self.0.tasks.close();
-        if tokio::time::timeout(patience, self.0.tasks.wait()).await.is_err() {
-            tracing::warn!(runs = self.0.tasks.len(), "shutting down with runs in flight: they are taken over later");
+        if tokio::time::timeout(patience, self.0.tasks.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                runs = self.0.tasks.len(),
+                "shutting down with runs in flight: they are taken over later"
+            );
         }
     }
 
     /// From a claimed run to its terminal state, or to the loss of its lease.
-    async fn work(&self, lease: Lease) {
+    async fn execute(&self, lease: Lease) {
         let run = lease.run;
         let token = self.cancels().entry(run).or_default().clone();
-        if let Err(stop) = self.conduct(lease, &token).await {
+        if let Err(stop) = self.execute_lease(lease, &token).await {
             match stop {
                 Stop::Lost => tracing::warn!("another process has the run now"),
                 Stop::Cancelled => tracing::warn!("the run was cancelled while it ended"),
@@ -316,23 +345,40 @@ impl Runner {
         self.0.wake.up(run);
     }
 
-    async fn conduct(&self, lease: Lease, token: &CancellationToken) -> Result<(), Stop> {
+    async fn execute_lease(&self, lease: Lease, token: &CancellationToken) -> Result<(), Stop> {
         let inner = &self.0;
         if lease.epoch > MAX_EPOCHS {
-            return self.give_up(&lease, "it was begun too often without an end").await;
+            return self
+                .abandon(&lease, "it was begun too often without an end")
+                .await;
         }
-        let (store, clock, wake) = (Arc::clone(&inner.store), inner.clock.clone(), inner.wake.clone());
-        let context = match RunContext::open(store, lease.clone(), clock, wake, inner.compute.clone()).await {
+        let (store, clock, wake) = (
+            Arc::clone(&inner.store),
+            inner.clock.clone(),
+            inner.wake.clone(),
+        );
+        let context = match RunContext::open(
+            store,
+            lease.clone(),
+            clock,
+            wake,
+            inner.compute.clone(),
+        )
+        .await
+        {
             Ok(context) => Arc::new(context),
             Err(Stop::Store(error @ journal::Error::Corrupt { .. })) => {
                 tracing::error!(%error, "the run's journal cannot be read");
-                return self.give_up(&lease, "its journal cannot be read").await;
+                return self.abandon(&lease, "its journal cannot be read").await;
             }
             Err(stop) => return Err(stop),
         };
         if context.accepted().action.is_some() {
             // Whoever planned it is gone, and with him the one who waited: nothing is done late.
-            tracing::info!(epoch = lease.epoch, "an action is ended that its process has left");
+            tracing::info!(
+                epoch = lease.epoch,
+                "an action is ended that its process has left"
+            );
             return context.finish(act::left_behind(&context.events())).await;
         }
         let idle = context
@@ -343,9 +389,15 @@ impl Runner {
             .filter(|event| is_claim(event))
             .count();
         if idle > MAX_IDLE_BEGINS {
-            let detail =
-                format!("the run was given up: it was begun {idle} times in a row without getting any further");
-            return context.finish(Ending::Failed { cause: Cause::Internal, detail }).await;
+            let detail = format!(
+                "the run was given up: it was begun {idle} times in a row without getting any further"
+            );
+            return context
+                .finish(Ending::Failed {
+                    cause: Cause::Internal,
+                    detail,
+                })
+                .await;
         }
         let deaths = context.deaths();
         if deaths.count >= MAX_DEATHS {
@@ -353,21 +405,28 @@ impl Runner {
         }
         let mode = context.accepted().question.mode;
         let started = Instant::now();
-        tracing::info!(mode = mode.as_str(), epoch = lease.epoch, "the committee convenes");
+        tracing::info!(
+            mode = mode.as_str(),
+            epoch = lease.epoch,
+            "the committee convenes"
+        );
         let deadline = inner.committee.policy.deadline(mode);
         // A task of its own: a CPU-heavy piece of it keeps none of the others here waiting.
         let mut work = {
             let (context, committee) = (Arc::clone(&context), Arc::clone(&inner.committee));
             let work = async move { convene(&context, &committee).await };
-            #[allow(clippy::disallowed_methods, reason = "it ends with its handle, which is owned here")]
+            #[allow(
+                clippy::disallowed_methods,
+                reason = "it ends with its handle, which is owned here"
+            )]
             AbortOnDropHandle::new(tokio::spawn(work.in_current_span()))
         };
         let ending = tokio::select! {
             biased;
             () = token.cancelled() => Ok(Ending::Cancelled),
-            held = self.hold(&lease) => match held {
-                Held::CancelRequested => Ok(Ending::Cancelled),
-                Held::Lost | Held::Yes => Err(Stop::Lost),
+            held = self.keep_lease(&lease) => match held {
+                LeaseState::CancelRequested => Ok(Ending::Cancelled),
+                LeaseState::Lost | LeaseState::Yes => Err(Stop::Lost),
             },
             result = tokio::time::timeout(deadline, &mut work) => match result {
                 Err(_) => Ok(Ending::Failed {
@@ -404,15 +463,24 @@ impl Runner {
     }
 
     /// Ends a run that cannot be worked on, without reading it.
-    async fn give_up(&self, lease: &Lease, why: &str) -> Result<(), Stop> {
-        let ending = Ending::Failed { cause: Cause::Internal, detail: format!("the run was given up: {why}") };
-        let finished = Event::Finished(Box::new(Finished { ending, spent: Usd::ZERO }));
-        self.0.store.append(lease, self.0.clock.now(), &[finished]).await?;
+    async fn abandon(&self, lease: &Lease, why: &str) -> Result<(), Stop> {
+        let ending = Ending::Failed {
+            cause: Cause::Internal,
+            detail: format!("the run was given up: {why}"),
+        };
+        let finished = Event::Finished(Box::new(Finished {
+            ending,
+            spent: Usd::ZERO,
+        }));
+        self.0
+            .store
+            .append(lease, self.0.clock.now(), &[finished])
+            .await?;
         Ok(())
     }
 
     /// Renews the lease until that fails or the user wants the run to stop.
-    async fn hold(&self, lease: &Lease) -> Held {
+    async fn keep_lease(&self, lease: &Lease) -> LeaseState {
         let duration = self.lease();
         let mut valid_until = Instant::now() + duration;
         loop {
@@ -421,12 +489,12 @@ impl Runner {
             // A database that does not answer at all must not hold us longer than the lease does.
             let renewal = self.0.store.renew(lease, duration, self.0.clock.now());
             match tokio::time::timeout_at(valid_until, renewal).await {
-                Ok(Ok(Held::Yes)) => valid_until = asked + duration,
+                Ok(Ok(LeaseState::Yes)) => valid_until = asked + duration,
                 Ok(Ok(held)) => return held,
                 Ok(Err(error)) if Instant::now() < valid_until => {
                     tracing::warn!(%error, "the lease is not renewed yet");
                 }
-                Ok(Err(_)) | Err(_) => return Held::Lost,
+                Ok(Err(_)) | Err(_) => return LeaseState::Lost,
             }
         }
     }
@@ -436,24 +504,37 @@ impl Runner {
     }
 
     fn cancels(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, CancellationToken>> {
-        self.0.cancels.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .cancels
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// How a run ends of itself.
 fn ending(convened: Result<Reply, Failure>, overbilled: bool) -> Result<Ending, Stop> {
     Ok(match convened {
-        Ok(reply) => Ending::Replied { reply: Box::new(reply) },
+        Ok(reply) => Ending::Replied {
+            reply: Box::new(reply),
+        },
         // Money is gone because of the provider, not because of the question.
-        Err(Failure::Failed { cause: Cause::Budget, .. }) if overbilled => {
-            let detail = "the provider billed more than the most that was reserved for a call".to_owned();
-            Ending::Failed { cause: Cause::Provider, detail }
+        Err(Failure::Failed {
+            cause: Cause::Budget,
+            ..
+        }) if overbilled => {
+            let detail =
+                "the provider billed more than the most that was reserved for a call".to_owned();
+            Ending::Failed {
+                cause: Cause::Provider,
+                detail,
+            }
         }
         Err(Failure::Failed { cause, detail }) => Ending::Failed { cause, detail },
         Err(Failure::Stopped(Stop::Cancelled)) => Ending::Cancelled,
-        Err(Failure::Stopped(Stop::Store(journal::Error::Unwritable(detail)))) => {
-            Ending::Failed { cause: Cause::Internal, detail }
-        }
+        Err(Failure::Stopped(Stop::Store(journal::Error::Unwritable(detail)))) => Ending::Failed {
+            cause: Cause::Internal,
+            detail,
+        },
         Err(Failure::Stopped(stop)) => return Err(stop),
     })
 }
@@ -465,15 +546,22 @@ fn is_claim(event: &Event) -> bool {
 /// The end of a run that brings its processes down.
 fn fatal(deaths: &Deaths) -> Ending {
     let piece = deaths.piece.as_deref().unwrap_or("a piece");
-    tracing::error!(processes = deaths.count, piece, "the run is given up: it brings its process down");
+    tracing::error!(
+        processes = deaths.count,
+        piece,
+        "the run is given up: it brings its process down"
+    );
     let detail = format!(
         "the run was given up: {} processes in a row ended at the same point of it, the last in {piece}",
         deaths.count
     );
-    Ending::Failed { cause: Cause::Internal, detail }
+    Ending::Failed {
+        cause: Cause::Internal,
+        detail,
+    }
 }
 
 /// Returns when the run may have news: at a wake-up, or after a second in any case.
-pub(super) async fn woken(wake: &mut Listener) {
-    let _ = tokio::time::timeout(POLL, wake.heard()).await;
+pub(super) async fn wait_for_signal(wake: &mut Listener) {
+    let _ = tokio::time::timeout(POLL, wake.notified()).await;
 }

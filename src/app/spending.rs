@@ -11,7 +11,7 @@ use crate::journal::{Error, SpendingLimit, SpendingScope, Store};
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 
 /// When room is only taken by runs in flight, a client tries again after this time.
-const SOON: Duration = Duration::from_secs(10);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A question that does not fit into what a limit has left.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,8 +32,17 @@ impl std::fmt::Display for Spent {
             SpendingScope::Guild(_) => "this guild's limit",
             SpendingScope::Everyone => "the service's limit",
         };
-        let Self { limit, left, needed, resets_at, .. } = self;
-        write!(f, "{whose} of {limit} a day has {left} left and this question needs {needed}; it resets at {resets_at}")
+        let Self {
+            limit,
+            left,
+            needed,
+            resets_at,
+            ..
+        } = self;
+        write!(
+            f,
+            "{whose} of {limit} a day has {left} left and this question needs {needed}; it resets at {resets_at}"
+        )
     }
 }
 
@@ -43,12 +52,19 @@ pub(super) fn limits(policy: &Policy, question: &Question, now: Timestamp) -> Ve
     let limits = &policy.limits;
     let guild = question.context.guild_id.clone().map(SpendingScope::Guild);
     let all = [
-        (Some(SpendingScope::User(question.user.id.clone())), limits.user_daily_usd),
+        (
+            Some(SpendingScope::User(question.user.id.clone())),
+            limits.user_daily_usd,
+        ),
         (guild, limits.guild_daily_usd),
         (Some(SpendingScope::Everyone), limits.daily_usd),
     ];
     let limit = |(scope, most): (Option<SpendingScope>, Option<f64>)| {
-        Some(SpendingLimit { scope: scope?, since, most: Usd::from_dollars(most?) })
+        Some(SpendingLimit {
+            scope: scope?,
+            since,
+            most: Usd::from_dollars(most?),
+        })
     };
     all.into_iter().filter_map(limit).collect()
 }
@@ -63,21 +79,47 @@ pub(super) async fn spent(
     (limit, left, needed): (SpendingLimit, Usd, Usd),
     now: Timestamp,
 ) -> Result<Spent, Error> {
-    let resets_at = limit.since.saturating_add(SignedDuration::from_secs(DAY_SECONDS)).unwrap_or(Timestamp::MAX);
-    let longest = policy.ask_deadline.max(policy.audit_deadline).max(policy.deep_deadline);
-    let recent = now.saturating_sub(SignedDuration::try_from(longest).unwrap_or(SignedDuration::MAX));
-    let recent = SpendingLimit { since: recent.unwrap_or(limit.since).max(limit.since), ..limit.clone() };
-    let may_come_back = if store.in_flight().await? == 0 { Usd::ZERO } else { store.exposure(&recent).await? };
-    let until_reset = Duration::try_from(resets_at.duration_since(now)).unwrap_or(SOON);
+    let resets_at = limit
+        .since
+        .saturating_add(SignedDuration::from_secs(DAY_SECONDS))
+        .unwrap_or(Timestamp::MAX);
+    let longest = policy
+        .ask_deadline
+        .max(policy.audit_deadline)
+        .max(policy.deep_deadline);
+    let recent =
+        now.saturating_sub(SignedDuration::try_from(longest).unwrap_or(SignedDuration::MAX));
+    let recent = SpendingLimit {
+        since: recent.unwrap_or(limit.since).max(limit.since),
+        ..limit.clone()
+    };
+    let may_come_back = if store.in_flight().await? == 0 {
+        Usd::ZERO
+    } else {
+        store.exposure(&recent).await?
+    };
+    let until_reset = Duration::try_from(resets_at.duration_since(now)).unwrap_or(REFRESH_INTERVAL);
     // Rounded up: a client that comes back at that very second finds the new day.
     let until_reset = Duration::from_secs(until_reset.as_secs() + 1);
-    let retry_after = if needed <= left + may_come_back { SOON.min(until_reset) } else { until_reset };
-    Ok(Spent { scope: limit.scope, limit: limit.most, left, needed, resets_at, retry_after })
+    let retry_after = if needed <= left + may_come_back {
+        REFRESH_INTERVAL.min(until_reset)
+    } else {
+        until_reset
+    };
+    Ok(Spent {
+        scope: limit.scope,
+        limit: limit.most,
+        left,
+        needed,
+        resets_at,
+        retry_after,
+    })
 }
 
 fn day_begin(now: Timestamp) -> Timestamp {
     let seconds = now.as_second();
-    Timestamp::from_second(seconds - seconds.rem_euclid(DAY_SECONDS)).unwrap_or(Timestamp::UNIX_EPOCH)
+    Timestamp::from_second(seconds - seconds.rem_euclid(DAY_SECONDS))
+        .unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 #[cfg(test)]

@@ -15,14 +15,24 @@ use crate::config::Env;
 
 /// Sets the process's log up from `RUST_LOG` and `LOG_FORMAT`; `default_filter` is the filter when `RUST_LOG` is unset.
 pub fn init(env: &Env, default_filter: &str) {
-    let filter =
-        EnvFilter::try_new(env.get_or("RUST_LOG", default_filter)).unwrap_or_else(|_| EnvFilter::new(default_filter));
+    let filter = EnvFilter::try_new(env.get_or("RUST_LOG", default_filter))
+        .unwrap_or_else(|_| EnvFilter::new(default_filter));
     let lines = Lines(io::stderr);
     let done = match env.get("LOG_FORMAT") {
-        Some("json") => tracing_subscriber::registry().with(objects(lines)).with(filter).try_init().is_ok(),
+        Some("json") => tracing_subscriber::registry()
+            .with(objects(lines))
+            .with(filter)
+            .try_init()
+            .is_ok(),
         _ => {
-            let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines);
-            builder.with_target(false).with_ansi(false).try_init().is_ok()
+            let builder = tracing_subscriber::fmt()
+                .with_env_filter(filter)
+                .with_writer(lines);
+            builder
+                .with_target(false)
+                .with_ansi(false)
+                .try_init()
+                .is_ok()
         }
     };
     if !done {
@@ -58,7 +68,8 @@ impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Lines<M> {
 
 impl<W: Write> Write for Line<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
-        self.0.write_all(one_line(&String::from_utf8_lossy(event)).as_bytes())?;
+        self.0
+            .write_all(one_line(&String::from_utf8_lossy(event)).as_bytes())?;
         Ok(event.len())
     }
 
@@ -127,11 +138,20 @@ mod tests {
     fn hostile_text_stays_inside_its_line() {
         let text = logged(|kept| {
             let lines = Lines(move || kept.clone());
-            let subscriber = tracing_subscriber::fmt().with_writer(lines).with_ansi(false).finish();
+            let subscriber = tracing_subscriber::fmt()
+                .with_writer(lines)
+                .with_ansi(false)
+                .finish();
             tracing::subscriber::with_default(subscriber, speak);
         });
         assert_eq!(text.lines().count(), 2, "{text}");
-        assert!(!text.trim_end_matches('\n').replace('\n', "").contains(speaks), "{text:?}");
+        assert!(
+            !text
+                .trim_end_matches('\n')
+                .replace('\n', "")
+                .contains(speaks),
+            "{text:?}"
+        );
     }
 
     #[test]
@@ -142,7 +162,10 @@ mod tests {
             tracing::subscriber::with_default(subscriber, speak);
         });
         assert!(!text.replace('\n', "").contains(speaks), "{text:?}");
-        let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let lines: Vec<serde_json::Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[0]["fields"]["shown"], HOSTILE);
         assert_eq!(lines[0]["requestId"], HOSTILE);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::ask::refused;
 use super::exit::{Exit, fail};
 use super::remote;
-use super::terminal::{say, text_of, without_controls};
+use super::terminal::{say, say_json, text_of, without_controls};
 use crate::act::catalog;
 use crate::act::dice::Expression;
 use crate::act::reply;
@@ -97,18 +97,38 @@ fn question(env: &Env, arguments: &ActArguments) -> Result<Question, String> {
         _ if arguments.confirm.is_some() => String::new(),
         given => text_of(given, "text")?,
     };
-    let user = arguments.user.clone().unwrap_or_else(|| env.get_or("USER", "cli").to_owned());
-    let context =
-        Context { channel_id: Some(arguments.channel.clone()), guild_id: arguments.guild.clone(), message_id: None };
-    let user = User { id: user.clone(), name: user };
-    Ok(Question { source: Source::Cli, mode: Mode::Ask, user, context, message, attachments: vec![] })
+    let user = arguments
+        .user
+        .clone()
+        .unwrap_or_else(|| env.get_or("USER", "cli").to_owned());
+    let context = Context {
+        channel_id: Some(arguments.channel.clone()),
+        guild_id: arguments.guild.clone(),
+        message_id: None,
+    };
+    let user = User {
+        id: user.clone(),
+        name: user,
+    };
+    Ok(Question {
+        source: Source::Cli,
+        mode: Mode::Ask,
+        user,
+        context,
+        message,
+        attachments: vec![],
+    })
 }
 
 /// The configuration that actions need: without models, and so without keys, if no model is going to be asked.
 fn configured(env: &Env) -> Result<Config, Problems> {
     let bare = config::without_models(env)?;
     let actions = &bare.policy.actions;
-    let narrates = actions.narration || actions.guilds.values().any(|guild| guild.narration == Some(true));
+    let narrates = actions.narration
+        || actions
+            .guilds
+            .values()
+            .any(|guild| guild.narration == Some(true));
     if narrates || (actions.proposer.enabled && actions.proposer.provider.is_some()) {
         config::load(env)
     } else {
@@ -128,9 +148,22 @@ async fn here(env: &Env, question: Question, arguments: &ActArguments) -> Exit {
     let acted = match arguments.confirm {
         Some(proposal) => {
             let choice = arguments.choice;
-            app.confirm(Confirmation { proposal, question, in_place: false, choice }).await
+            app.confirm(Confirmation {
+                proposal,
+                question,
+                in_place: false,
+                choice,
+            })
+            .await
         }
-        None => app.act(Submission { question, idempotency_key: None, correlation_id: None }).await,
+        None => {
+            app.act(Submission {
+                question,
+                idempotency_key: None,
+                correlation_id: None,
+            })
+            .await
+        }
     };
     let acted = match acted {
         Ok(acted) => acted,
@@ -192,7 +225,11 @@ async fn there(env: &Env, server: &str, question: &Question, arguments: &ActArgu
 }
 
 fn narration(response: &Value) -> Option<RunId> {
-    response.pointer("/actions/0/result/narration/run")?.as_str()?.parse().ok()
+    response
+        .pointer("/actions/0/result/narration/run")?
+        .as_str()?
+        .parse()
+        .ok()
 }
 
 /// Prints the answer. What nobody understood, or what is not allowed, ends with an exit code of its own.
@@ -202,32 +239,47 @@ fn told(response: &Value, as_json: bool) -> Exit {
     } else if response.get("error").is_some() {
         eprintln!("conclave: {}", without_controls(&reply::shown(response)));
     } else {
-        say(format_args!("{}", without_controls(&reply::shown(response))));
+        say(format_args!("{}", reply::shown(response)));
     }
-    if response.get("error").is_some() { Exit::Refused } else { Exit::Done }
+    if response.get("error").is_some() {
+        Exit::Refused
+    } else {
+        Exit::Done
+    }
 }
 
 fn narrated(told: Result<String, String>, as_json: bool) {
     match told {
-        Ok(text) if !as_json => say(format_args!("\n{}", without_controls(&text))),
+        Ok(text) if !as_json => say(format_args!("\n{text}")),
         Ok(_) => {}
-        Err(why) => eprintln!("conclave: nobody told what happened: {}", without_controls(&why)),
+        Err(why) => eprintln!(
+            "conclave: nobody told what happened: {}",
+            without_controls(&why)
+        ),
     }
 }
 
 fn print_json(value: &Value) {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
-    say(format_args!("{}", without_controls(&text)));
+    say_json(&text);
 }
 
 /// Holds dice expressions against the parser: for measuring it on lists of them.
 fn check_dice(file: &str) -> Exit {
-    let text = if file == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(file) };
+    let text = if file == "-" {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(file)
+    };
     let text = match text {
         Ok(text) => text,
         Err(error) => return fail(Exit::Usage, format!("{file}: {error}")),
     };
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+    for (number, line) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+    {
         let Ok(row) = serde_json::from_str::<Value>(line) else {
             return fail(Exit::Usage, format!("line {} is not JSON", number + 1));
         };
@@ -235,18 +287,36 @@ fn check_dice(file: &str) -> Exit {
         let request = row.get("request").and_then(Value::as_str);
         if let Some(request) = request {
             // A request in words: what the parser makes of it.
-            let read = match crate::act::phrases::read(request) {
-                crate::act::phrases::Reading::Clear(action) => action.arguments().get("expression").cloned(),
+            let read = match crate::act::parser::read(request) {
+                crate::act::parser::ParsedMessage::Clear(action) => {
+                    action.arguments().get("expression").cloned()
+                }
                 _ => None,
             };
             say(format_args!("{}", json!({ "id": id, "expr": read })));
             continue;
         }
-        let expression = row.get("expr").and_then(Value::as_str).map(Expression::parse);
-        let bounds = expression.and_then(Result::ok).and_then(|expression| expression.bounds().ok());
-        let number = |value: f64| if value.is_finite() { json!(value as i64) } else { Value::Null };
-        let (min, max) = bounds.map_or((Value::Null, Value::Null), |b| (number(b.min), number(b.max)));
-        say(format_args!("{}", json!({ "id": id, "valid": bounds.is_some(), "min": min, "max": max })));
+        let expression = row
+            .get("expr")
+            .and_then(Value::as_str)
+            .map(Expression::parse);
+        let bounds = expression
+            .and_then(Result::ok)
+            .and_then(|expression| expression.bounds().ok());
+        let number = |value: f64| {
+            if value.is_finite() {
+                json!(value as i64)
+            } else {
+                Value::Null
+            }
+        };
+        let (min, max) = bounds.map_or((Value::Null, Value::Null), |b| {
+            (number(b.min), number(b.max))
+        });
+        say(format_args!(
+            "{}",
+            json!({ "id": id, "valid": bounds.is_some(), "min": min, "max": max })
+        ));
     }
     Exit::Done
 }

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 use super::attach::attachment;
 use super::exit::{Exit, fail};
 use super::progress::Progress;
-use super::terminal::{quoted, without_controls};
-use super::terminal::{say, text_of};
+use super::terminal::{quoted, say, say_json, text_of};
 use super::{remote, seats};
 use crate::app::{App, Rejected, Submission};
 use crate::clock::Clock;
@@ -75,20 +74,38 @@ fn question(env: &Env, mode: Mode, arguments: &AskArguments) -> Result<Question,
     if arguments.new {
         message = format!("new: {message}");
     }
-    let user = arguments.user.clone().unwrap_or_else(|| env.get_or("USER", "cli").to_owned());
-    let attachments = arguments.attach.iter().map(|given| attachment(given)).collect::<Result<_, _>>()?;
+    let user = arguments
+        .user
+        .clone()
+        .unwrap_or_else(|| env.get_or("USER", "cli").to_owned());
+    let attachments = arguments
+        .attach
+        .iter()
+        .map(|given| attachment(given))
+        .collect::<Result<_, _>>()?;
     Ok(Question {
         source: Source::Cli,
         mode,
-        user: User { id: user.clone(), name: user },
-        context: Context { channel_id: Some(arguments.channel.clone()), ..Context::default() },
+        user: User {
+            id: user.clone(),
+            name: user,
+        },
+        context: Context {
+            channel_id: Some(arguments.channel.clone()),
+            ..Context::default()
+        },
         message,
         attachments,
     })
 }
 
 /// Works on the question in this process, on the same journal as the service.
-async fn here(env: &Env, question: Question, arguments: &AskArguments, mut progress: Progress) -> Exit {
+async fn here(
+    env: &Env,
+    question: Question,
+    arguments: &AskArguments,
+    mut progress: Progress,
+) -> Exit {
     let mode = question.mode;
     let config = match config::load(env) {
         Ok(config) => config,
@@ -102,7 +119,11 @@ async fn here(env: &Env, question: Question, arguments: &AskArguments, mut progr
         Ok(app) => app,
         Err(error) => return fail(Exit::from(&error), error),
     };
-    let submission = Submission { question, idempotency_key: None, correlation_id: None };
+    let submission = Submission {
+        question,
+        idempotency_key: None,
+        correlation_id: None,
+    };
     let run = match app.submit(submission).await {
         Ok(submitted) => submitted.run,
         Err(rejected) => return refused(&rejected),
@@ -141,11 +162,16 @@ async fn here(env: &Env, question: Question, arguments: &AskArguments, mut progr
             print_reply(&reply_body(&reply), &text, arguments.json);
             if !arguments.json {
                 let hint = Hint::new(mode, arguments, format!("within {}", in_words(window)));
-                after_reply(run, (reply.outcome == Outcome::Clarification).then_some(&hint));
+                after_reply(
+                    run,
+                    (reply.outcome == Outcome::Clarification).then_some(&hint),
+                );
             }
             Exit::Done
         }
-        Ending::Failed { cause, detail } => fail(cause.into(), format!("run {run} failed: {detail}")),
+        Ending::Failed { cause, detail } => {
+            fail(cause.into(), format!("run {run} failed: {detail}"))
+        }
         Ending::Cancelled => fail(Exit::Interrupted, format!("run {run} was cancelled")),
         Ending::Acted { .. } => fail(Exit::Unexpected, format!("run {run} is an action")),
     }
@@ -154,7 +180,10 @@ async fn here(env: &Env, question: Question, arguments: &AskArguments, mut progr
 /// Stops a run and waits for its end, which may be another one if that was faster.
 async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
     if let Err(error) = app.cancel(run).await {
-        return Err(fail(Exit::Unexpected, format!("run {run} could not be cancelled: {error}")));
+        return Err(fail(
+            Exit::Unexpected,
+            format!("run {run} could not be cancelled: {error}"),
+        ));
     }
     match tokio::time::timeout(PATIENCE, app.finished(run)).await {
         Ok(Ok(Some(finished))) => Ok(finished.ending),
@@ -170,7 +199,11 @@ pub(super) fn refused(rejected: &Rejected) -> Exit {
     match rejected {
         Rejected::Invalid(problems) => {
             for problem in problems {
-                eprintln!("conclave: {} {}", problem.pointer.trim_start_matches('/'), problem.detail);
+                eprintln!(
+                    "conclave: {} {}",
+                    problem.pointer.trim_start_matches('/'),
+                    problem.detail
+                );
             }
             Exit::Refused
         }
@@ -187,9 +220,9 @@ pub(super) fn refused(rejected: &Rejected) -> Exit {
 pub(super) fn print_reply(body: &Value, text: &str, as_json: bool) {
     if as_json {
         let body = serde_json::to_string_pretty(&json!(body)).unwrap_or_default();
-        say(format_args!("{}", without_controls(&body)));
+        say_json(&body);
     } else {
-        say(format_args!("{}", without_controls(text)));
+        say(format_args!("{text}"));
     }
 }
 
@@ -204,14 +237,19 @@ impl Hint {
     fn new(mode: Mode, arguments: &AskArguments, when: String) -> Self {
         let mut command = format!("conclave {}", mode.as_str());
         let channel = Some(&arguments.channel).filter(|channel| *channel != CHANNEL);
-        for (flag, value) in
-            [("server", arguments.server.as_ref()), ("channel", channel), ("user", arguments.user.as_ref())]
-        {
+        for (flag, value) in [
+            ("server", arguments.server.as_ref()),
+            ("channel", channel),
+            ("user", arguments.user.as_ref()),
+        ] {
             if let Some(value) = value {
                 command.push_str(&format!(" --{flag} {}", quoted(value)));
             }
         }
-        Self { command: format!("{command} \"B\""), when }
+        Self {
+            command: format!("{command} \"B\""),
+            when,
+        }
     }
 }
 
@@ -241,7 +279,18 @@ mod tests {
 
     #[test]
     fn the_time_for_an_answer_is_in_words() {
-        let words = [1, 30, 90, 120, 1440, 10_080].map(|minutes| in_words(Duration::from_secs(60 * minutes)));
-        assert_eq!(words, ["1 minute", "30 minutes", "90 minutes", "2 hours", "24 hours", "7 days"]);
+        let words = [1, 30, 90, 120, 1440, 10_080]
+            .map(|minutes| in_words(Duration::from_secs(60 * minutes)));
+        assert_eq!(
+            words,
+            [
+                "1 minute",
+                "30 minutes",
+                "90 minutes",
+                "2 hours",
+                "24 hours",
+                "7 days"
+            ]
+        );
     }
 }

@@ -11,15 +11,38 @@ use crate::domain::Attachment;
 /// A sentence for the user: the file cannot be read or is not an image that models see.
 pub(super) fn attachment(given: &str) -> Result<Attachment, String> {
     if given.starts_with("https://") || given.starts_with("http://") {
-        let filename = given.split(['?', '#']).next().unwrap_or(given).rsplit('/').next().unwrap_or("attachment");
-        let filename = if filename.is_empty() { "attachment" } else { filename };
-        return Ok(Attachment { filename: filename.to_owned(), url: given.to_owned(), content_type: None });
+        let filename = given
+            .split(['?', '#'])
+            .next()
+            .unwrap_or(given)
+            .rsplit('/')
+            .next()
+            .unwrap_or("attachment");
+        let filename = if filename.is_empty() {
+            "attachment"
+        } else {
+            filename
+        };
+        return Ok(Attachment {
+            filename: filename.to_owned(),
+            url: given.to_owned(),
+            content_type: None,
+        });
     }
     let path = Path::new(given);
-    let filename = path.file_name().map_or_else(|| given.to_owned(), |name| name.to_string_lossy().into_owned());
-    let mut attachment = Attachment { filename, url: String::new(), content_type: None };
+    let filename = path.file_name().map_or_else(
+        || given.to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    );
+    let mut attachment = Attachment {
+        filename,
+        url: String::new(),
+        content_type: None,
+    };
     let Some(media_type) = attachment.image_type() else {
-        return Err(format!("{given}: only images (png, jpg, gif, webp) can be attached from disk"));
+        return Err(format!(
+            "{given}: only images (png, jpg, gif, webp) can be attached from disk"
+        ));
     };
     let bytes = std::fs::read(path).map_err(|error| format!("{given}: {error}"))?;
     attachment.url = format!("data:{media_type};base64,{}", STANDARD.encode(bytes));

@@ -27,19 +27,29 @@ pub(super) async fn run(env: &Env, arguments: BackupArguments) -> Exit {
     // Without this check a wrong DATABASE_URL would give a new, empty database and an empty backup of it.
     if !database.exists() {
         let hint = "set DATABASE_URL, or run this in the folder of the service";
-        return fail(Exit::Refused, format!("there is no database {}; {hint}", database.display()));
+        return fail(
+            Exit::Refused,
+            format!("there is no database {}; {hint}", database.display()),
+        );
     }
     let store = match open(env).await {
         Ok(store) => store,
         Err(exit) => return exit,
     };
     // Created before it is filled, so that other users can read it at no moment.
-    if let Err(error) = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file) {
+    if let Err(error) = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&file)
+    {
         return fail(Exit::Refused, format!("{}: {error}", file.display()));
     }
     let copied = match store.backup(&file).await {
         // SQLite does not wait for the disk here.
-        Ok(()) => File::open(&file).and_then(|file| file.sync_all()).map_err(|error| error.to_string()),
+        Ok(()) => File::open(&file)
+            .and_then(|file| file.sync_all())
+            .map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
     match copied {

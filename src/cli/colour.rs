@@ -78,13 +78,19 @@ pub(super) fn heading(text: &str) -> StyledObject<&str> {
 pub(super) fn appendix(text: &str, gate: Option<Gate>) -> String {
     let mut text = text.to_owned();
     for status in [Status::Valid, Status::Quarantine, Status::Discard] {
-        let (word, coloured) = (status.as_str(), Tone::from(status).on_stdout(status.as_str()));
+        let (word, coloured) = (
+            status.as_str(),
+            Tone::from(status).on_stdout(status.as_str()),
+        );
         // A cell of the table of agents, and the heading of an agent's scores.
         text = text.replace(&format!("| {word} |"), &format!("| {coloured} |"));
         text = text.replace(&format!(" ({word}):\n"), &format!(" ({coloured}):\n"));
     }
     let Some(gate) = gate else { return text };
-    let line = text.lines().find(|line| line.starts_with("- c_final: ")).map(str::to_owned);
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("- c_final: "))
+        .map(str::to_owned);
     match line {
         Some(line) => text.replace(&line, &Tone::from(gate).on_stdout(&line).to_string()),
         None => text,
@@ -97,7 +103,8 @@ mod tests {
 
     #[test]
     fn without_a_terminal_an_appendix_stays_as_it_is() {
-        let text = "| solver | VALID | 0.75 |\n- solver (VALID):\n- c_final: 0.8542; threshold 0.70\n";
+        let text =
+            "| solver | VALID | 0.75 |\n- solver (VALID):\n- c_final: 0.8542; threshold 0.70\n";
         assert_eq!(appendix(text, Some(Gate::Ship)), text);
     }
 }

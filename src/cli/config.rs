@@ -56,14 +56,24 @@ impl Published {
 pub(super) fn run(env: &Env, command: &ConfigCommand) -> Exit {
     match command {
         ConfigCommand::Schema { of } => {
-            say(format_args!("{}", serde_json::to_string_pretty(&of.schema()).unwrap_or_default()));
+            say(format_args!(
+                "{}",
+                serde_json::to_string_pretty(&of.schema()).unwrap_or_default()
+            ));
             Exit::Done
         }
         ConfigCommand::Check => match config::load(env) {
             Err(problems) => fail(Exit::Configuration, problems),
             Ok(config) => {
-                say(format_args!("the configuration is good ({})", config.source));
-                for warning in config.warnings.iter().chain(&config.retirements(Clock::System.now())) {
+                say(format_args!(
+                    "the configuration is good ({})",
+                    config.source
+                ));
+                for warning in config
+                    .warnings
+                    .iter()
+                    .chain(&config.retirements(Clock::System.now()))
+                {
                     eprintln!("conclave: warning: {warning}");
                 }
                 for (role, model) in &config.roles {
@@ -99,13 +109,29 @@ pub(super) fn run(env: &Env, command: &ConfigCommand) -> Exit {
 fn described(model: &RoleModel) -> String {
     let price = match model.price {
         Some(price) if price != Price::FREE => {
-            format!("${} in, ${} out per million tokens", price.rate.input, price.rate.output)
+            format!(
+                "${} in, ${} out per million tokens",
+                price.rate.input, price.rate.output
+            )
         }
         _ => "free".to_owned(),
     };
-    let effort = model.effort.map(|effort| format!(", effort {effort}")).unwrap_or_default();
-    let form = if model.output == OutputForm::Text { ", plain text" } else { "" };
-    let fallback = model.fallback.as_ref().map(|model| format!("; else {} at {}", model.model, model.provider));
+    let effort = model
+        .effort
+        .map(|effort| format!(", effort {effort}"))
+        .unwrap_or_default();
+    let form = if model.output == OutputForm::Text {
+        ", plain text"
+    } else {
+        ""
+    };
+    let fallback = model
+        .fallback
+        .as_ref()
+        .map(|model| format!("; else {} at {}", model.model, model.provider));
     let (id, provider, tokens) = (&model.model, &model.provider, model.max_tokens);
-    format!("{id} at {provider} ({price}, {tokens} tokens out{effort}{form}){}", fallback.unwrap_or_default())
+    format!(
+        "{id} at {provider} ({price}, {tokens} tokens out{effort}{form}){}",
+        fallback.unwrap_or_default()
+    )
 }

@@ -40,7 +40,11 @@ pub(super) async fn run(env: &Env, offline: bool) -> Exit {
     };
     say(format_args!("configuration  ok ({})", config.source));
     say(format_args!("models         {}", seats::line(&config)));
-    for warning in config.warnings.iter().chain(&config.retirements(Clock::System.now())) {
+    for warning in config
+        .warnings
+        .iter()
+        .chain(&config.retirements(Clock::System.now()))
+    {
         say(format_args!("warning        {warning}"));
     }
     let app = match App::start(config, Clock::System).await {
@@ -57,9 +61,20 @@ pub(super) async fn run(env: &Env, offline: bool) -> Exit {
     // Roles that share a model and its settings share its probe.
     let mut probes: BTreeMap<String, (Vec<String>, RoleModel)> = BTreeMap::new();
     for (role, model) in &app.config.roles {
-        for (i, model) in std::iter::successors(Some(model), |m| m.fallback.as_deref()).enumerate() {
-            let key = format!("{} {} {:?} {:?}", model.provider, model.model, model.output, model.settings());
-            let name = if i == 0 { role.to_string() } else { format!("{role} (fallback)") };
+        for (i, model) in std::iter::successors(Some(model), |m| m.fallback.as_deref()).enumerate()
+        {
+            let key = format!(
+                "{} {} {:?} {:?}",
+                model.provider,
+                model.model,
+                model.output,
+                model.settings()
+            );
+            let name = if i == 0 {
+                role.to_string()
+            } else {
+                format!("{role} (fallback)")
+            };
             let (roles, widest) = probes.entry(key).or_insert_with(|| (vec![], model.clone()));
             roles.push(name);
             widest.max_tokens = widest.max_tokens.max(model.max_tokens);
@@ -71,12 +86,19 @@ pub(super) async fn run(env: &Env, offline: bool) -> Exit {
         let verdict = probe(&app, &model).await;
         let ms = started.elapsed().as_millis();
         let (roles, provider, id) = (roles.join(", "), &model.provider, &model.model);
-        let effort = model.effort.map(|effort| format!(", effort {effort}")).unwrap_or_default();
+        let effort = model
+            .effort
+            .map(|effort| format!(", effort {effort}"))
+            .unwrap_or_default();
         match verdict {
-            Ok(how) => say(format_args!("{provider:<14} ok      {id} for {roles}: {how}{effort}, {ms} ms")),
+            Ok(how) => say(format_args!(
+                "{provider:<14} ok      {id} for {roles}: {how}{effort}, {ms} ms"
+            )),
             Err(why) => {
                 sick += 1;
-                say(format_args!("{provider:<14} FAILED  {id} for {roles}: {why}{effort}, {ms} ms"));
+                say(format_args!(
+                    "{provider:<14} FAILED  {id} for {roles}: {why}{effort}, {ms} ms"
+                ));
             }
         }
     }
@@ -84,11 +106,19 @@ pub(super) async fn run(env: &Env, offline: bool) -> Exit {
         sick += 1;
         say(format_args!("ollama         FAILED  {why}"));
     }
-    if sick == 0 { Exit::Done } else { fail(Exit::Provider, format!("{sick} of the checks failed")) }
+    if sick == 0 {
+        Exit::Done
+    } else {
+        fail(Exit::Provider, format!("{sick} of the checks failed"))
+    }
 }
 
 async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
-    let chat = app.committee().models.model(&model.provider).ok_or("the provider is not running")?;
+    let chat = app
+        .committee()
+        .models
+        .model(&model.provider)
+        .ok_or("the provider is not running")?;
     let schema = schemars::schema_for!(Probe).to_value();
     let text = model.output == OutputForm::Text;
     let request = ChatRequest {
@@ -102,53 +132,107 @@ async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
         seed: 1,
         timeout: app.config.policy.call_timeout,
     };
-    let reply = chat.chat(&request).await.map_err(|error| error.to_string())?;
+    let reply = chat
+        .chat(&request)
+        .await
+        .map_err(|error| error.to_string())?;
     if reply.text.trim().is_empty() {
         return Err(match reply.stop {
             Stop::MaxTokens => {
-                format!("it spent all {} tokens thinking: raise maxTokens or lower effort", model.max_tokens)
+                format!(
+                    "it spent all {} tokens thinking: raise maxTokens or lower effort",
+                    model.max_tokens
+                )
             }
             Stop::End | Stop::Refusal | Stop::Other => "it wrote nothing".into(),
         });
     }
     let served = match reply.model.as_deref() {
-        Some(served) if !is_same_model(&model.model, served) => format!(", but {served} answered in its place"),
+        Some(served) if !is_same_model(&model.model, served) => {
+            format!(", but {served} answered in its place")
+        }
         _ => String::new(),
     };
-    let usage =
-        if reply.usage.is_some() { "" } else { ", but it reports no usage: calls are settled at their worst case" };
+    let usage = if reply.usage.is_some() {
+        ""
+    } else {
+        ", but it reports no usage: calls are settled at their worst case"
+    };
     if text {
         return Ok(format!("plain text{served}{usage}"));
     }
     let parsed = structured::parse::<Probe>(&reply.text, &schema).map_err(|problems| {
-        let first = problems.first().map(ToString::to_string).unwrap_or_default();
+        let first = problems
+            .first()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         format!("its JSON is not valid: {first}")
     })?;
-    let how = if parsed.clean { "clean JSON" } else { "JSON that had to be extracted" };
+    let how = if parsed.clean {
+        "clean JSON"
+    } else {
+        "JSON that had to be extracted"
+    };
     Ok(format!("{how}{served}{usage}"))
 }
 
 /// Ollama cuts what does not fit into the context that it loaded a model with, and says nothing. Its list of loaded
 /// models tells how long that is.
 async fn ollama_context(app: &App) -> Result<(), String> {
-    let Some(address) = app.config.providers.get("ollama").and_then(|provider| provider.base_url.clone()) else {
+    let Some(address) = app
+        .config
+        .providers
+        .get("ollama")
+        .and_then(|provider| provider.base_url.clone())
+    else {
         return Ok(());
     };
     let mut url = address;
-    let path = url.path().trim_end_matches('/').trim_end_matches("/v1").to_owned();
+    let path = url
+        .path()
+        .trim_end_matches('/')
+        .trim_end_matches("/v1")
+        .to_owned();
     url.set_path(&format!("{path}/api/ps"));
     let client = remote::client().map_err(|error| error.to_string())?;
     let response = client.get(url).timeout(Duration::from_secs(5)).send().await;
     // A server that has no such list is not Ollama, and tells nothing of its context.
-    let Ok(Ok(loaded)) = async { Ok::<_, ()>(response.map_err(|_| ())?.json::<Value>().await.map_err(|_| ())) }.await
+    let Ok(Ok(loaded)) = async {
+        Ok::<_, ()>(
+            response
+                .map_err(|_| ())?
+                .json::<Value>()
+                .await
+                .map_err(|_| ()),
+        )
+    }
+    .await
     else {
         return Ok(());
     };
     let needed = committee::context_needed(app.committee());
-    for model in loaded.get("models").and_then(Value::as_array).into_iter().flatten() {
-        let name = model.get("name").and_then(Value::as_str).unwrap_or("a model");
-        let used = app.config.roles.values().any(|role| role.provider == "ollama" && is_same_model(&role.model, name));
-        let Some(context) = model.get("context_length").and_then(Value::as_u64).filter(|_| used) else { continue };
+    for model in loaded
+        .get("models")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let name = model
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or("a model");
+        let used = app
+            .config
+            .roles
+            .values()
+            .any(|role| role.provider == "ollama" && is_same_model(&role.model, name));
+        let Some(context) = model
+            .get("context_length")
+            .and_then(Value::as_u64)
+            .filter(|_| used)
+        else {
+            continue;
+        };
         if context < needed {
             return Err(format!(
                 "{name} is loaded with a context of {context} tokens, and a run needs about {needed}: start Ollama with \

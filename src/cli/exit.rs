@@ -61,7 +61,9 @@ impl From<&StartError> for Exit {
         match error {
             // What the configuration names is not there, or is not what it should be.
             StartError::LocalModel { .. } | StartError::Prompts(_) => Exit::Configuration,
-            StartError::Journal(_) | StartError::Llm(_) | StartError::Database(_) => Exit::Unexpected,
+            StartError::Journal(_) | StartError::Llm(_) | StartError::Database(_) => {
+                Exit::Unexpected
+            }
         }
     }
 }

@@ -35,10 +35,27 @@ pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Exit {
         Ok(store) => store,
         Err(exit) => return exit,
     };
-    let filter = RunFilter { since: arguments.since, user_id: arguments.user, limit: PAGE, ..RunFilter::default() };
+    let filter = RunFilter {
+        since: arguments.since,
+        user_id: arguments.user,
+        limit: PAGE,
+        ..RunFilter::default()
+    };
     let written = match arguments.output {
-        None => write(&*store, filter, &mut BufWriter::new(std::io::stdout().lock())).await,
-        Some(path) => match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+        None => {
+            write(
+                &*store,
+                filter,
+                &mut BufWriter::new(std::io::stdout().lock()),
+            )
+            .await
+        }
+        Some(path) => match OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+        {
             Ok(file) => write(&*store, filter, &mut BufWriter::new(file)).await,
             Err(error) => return fail(Exit::Refused, format!("{}: {error}", path.display())),
         },
@@ -47,13 +64,18 @@ pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Exit {
         Ok(Written { runs, unfinished }) => {
             eprintln!("exported {runs} runs");
             if unfinished > 0 {
-                eprintln!("{unfinished} runs in flight were left out: export again when they have ended");
+                eprintln!(
+                    "{unfinished} runs in flight were left out: export again when they have ended"
+                );
             }
             Exit::Done
         }
         Err(Failed::Store(error)) => fail(Exit::Unexpected, error),
         Err(Failed::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
-        Err(Failed::Output(error)) => fail(Exit::Unexpected, format!("the export cannot be written: {error}")),
+        Err(Failed::Output(error)) => fail(
+            Exit::Unexpected,
+            format!("the export cannot be written: {error}"),
+        ),
     }
 }
 
@@ -68,11 +90,24 @@ enum Failed {
 }
 
 /// Newest first, a page at a time, so that memory does not grow with the database.
-async fn write(store: &dyn Store, filter: RunFilter, output: &mut impl Write) -> Result<Written, Failed> {
-    let mut written = Written { runs: 0, unfinished: 0 };
+async fn write(
+    store: &dyn Store,
+    filter: RunFilter,
+    output: &mut impl Write,
+) -> Result<Written, Failed> {
+    let mut written = Written {
+        runs: 0,
+        unfinished: 0,
+    };
     let mut before = None;
     loop {
-        let page = store.runs(&RunFilter { before, ..filter.clone() }).await.map_err(Failed::Store)?;
+        let page = store
+            .runs(&RunFilter {
+                before,
+                ..filter.clone()
+            })
+            .await
+            .map_err(Failed::Store)?;
         let Some(last) = page.last() else { break };
         before = Some(last.id);
         for row in page {
@@ -80,7 +115,8 @@ async fn write(store: &dyn Store, filter: RunFilter, output: &mut impl Write) ->
                 written.unfinished += 1;
                 continue;
             };
-            let line = serde_json::to_string(&archive).map_err(|error| Failed::Output(error.into()))?;
+            let line =
+                serde_json::to_string(&archive).map_err(|error| Failed::Output(error.into()))?;
             writeln!(output, "{}", escaped_json(&line)).map_err(Failed::Output)?;
             written.runs += 1;
         }

@@ -32,12 +32,21 @@ pub(super) struct FeedbackArguments {
 }
 
 pub(super) async fn run(env: &Env, arguments: FeedbackArguments) -> Exit {
-    let FeedbackArguments { run, positive, negative: _, comment, server } = arguments;
+    let FeedbackArguments {
+        run,
+        positive,
+        negative: _,
+        comment,
+        server,
+    } = arguments;
     if let Some(server) = server {
         let body = json!({ "positive": positive, "comment": comment });
         return match remote::post(env, &server, &format!("/api/runs/{run}/feedback"), &body).await {
             Ok(answer) => {
-                thanks(run, answer.get("number").and_then(Value::as_u64).unwrap_or(1));
+                thanks(
+                    run,
+                    answer.get("number").and_then(Value::as_u64).unwrap_or(1),
+                );
                 Exit::Done
             }
             Err(exit) => exit,
@@ -47,7 +56,15 @@ pub(super) async fn run(env: &Env, arguments: FeedbackArguments) -> Exit {
         Ok(store) => store,
         Err(exit) => return exit,
     };
-    match give_feedback(&*store, Clock::System.now(), run, positive, comment.as_deref()).await {
+    match give_feedback(
+        &*store,
+        Clock::System.now(),
+        run,
+        positive,
+        comment.as_deref(),
+    )
+    .await
+    {
         Ok(feedback) => {
             thanks(run, u64::from(feedback.number));
             Exit::Done
@@ -58,6 +75,10 @@ pub(super) async fn run(env: &Env, arguments: FeedbackArguments) -> Exit {
 }
 
 fn thanks(run: RunId, number: u64) {
-    let earlier = if number > 1 { "; it replaces what was said before" } else { "" };
+    let earlier = if number > 1 {
+        "; it replaces what was said before"
+    } else {
+        ""
+    };
     say(format_args!("run {run}: noted{earlier}"));
 }

@@ -21,18 +21,35 @@ pub(super) struct HealthArguments {
 }
 
 pub(super) async fn run(env: &Env, arguments: HealthArguments) -> Exit {
-    let server = arguments.server.unwrap_or_else(|| address(env.get_or("CONCLAVE_BIND", "127.0.0.1:8080")));
-    let url = format!("{}/{}", server.trim_end_matches('/'), if arguments.ready { "ready" } else { "health" });
+    let server = arguments
+        .server
+        .unwrap_or_else(|| address(env.get_or("CONCLAVE_BIND", "127.0.0.1:8080")));
+    let url = format!(
+        "{}/{}",
+        server.trim_end_matches('/'),
+        if arguments.ready { "ready" } else { "health" }
+    );
     let client = match client() {
         Ok(client) => client,
         Err(error) => return fail(Exit::Unexpected, error),
     };
-    match client.get(&url).timeout(Duration::from_secs(5)).send().await {
+    match client
+        .get(&url)
+        .timeout(Duration::from_secs(5))
+        .send()
+        .await
+    {
         Ok(response) if response.status().is_success() => {
-            say(format_args!("{}", response.text().await.unwrap_or_default()));
+            say(format_args!(
+                "{}",
+                response.text().await.unwrap_or_default()
+            ));
             Exit::Done
         }
-        Ok(response) => fail(Exit::Server, format!("{url} answered {}", response.status())),
+        Ok(response) => fail(
+            Exit::Server,
+            format!("{url} answered {}", response.status()),
+        ),
         Err(error) => fail(Exit::Server, format!("{url}: {error}")),
     }
 }
@@ -58,8 +75,18 @@ mod tests {
 
     #[test]
     fn a_service_that_listens_everywhere_is_asked_on_loopback() {
-        let binds = ["0.0.0.0:8080", "[::]:8080", "127.0.0.1:9000", "10.0.0.5:8080"];
-        let addresses = ["http://127.0.0.1:8080", "http://[::1]:8080", "http://127.0.0.1:9000", "http://10.0.0.5:8080"];
+        let binds = [
+            "0.0.0.0:8080",
+            "[::]:8080",
+            "127.0.0.1:9000",
+            "10.0.0.5:8080",
+        ];
+        let addresses = [
+            "http://127.0.0.1:8080",
+            "http://[::1]:8080",
+            "http://127.0.0.1:9000",
+            "http://10.0.0.5:8080",
+        ];
         assert_eq!(binds.map(address), addresses);
     }
 }

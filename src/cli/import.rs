@@ -23,7 +23,12 @@ pub(super) async fn run(env: &Env, arguments: ImportArguments) -> Exit {
     } else {
         match std::fs::File::open(&arguments.file) {
             Ok(file) => Box::new(std::io::BufReader::new(file)),
-            Err(error) => return fail(Exit::Refused, format!("{}: {error}", arguments.file.display())),
+            Err(error) => {
+                return fail(
+                    Exit::Refused,
+                    format!("{}: {error}", arguments.file.display()),
+                );
+            }
         }
     };
     let store = match open(env).await {
@@ -48,12 +53,19 @@ pub(super) async fn run(env: &Env, arguments: ImportArguments) -> Exit {
                 eprintln!("line {number}: {}", without_controls(&why));
             }
             Err(NotTaken::Store(error)) => {
-                return fail(Exit::Unexpected, format!("line {number}: {error}; {new} runs were taken in before it"));
+                return fail(
+                    Exit::Unexpected,
+                    format!("line {number}: {error}; {new} runs were taken in before it"),
+                );
             }
         }
     }
     eprintln!("imported {new} runs; {known} were here already; {refused} lines were refused");
-    if refused == 0 { Exit::Done } else { Exit::Refused }
+    if refused == 0 {
+        Exit::Done
+    } else {
+        Exit::Refused
+    }
 }
 
 enum NotTaken {
@@ -63,8 +75,8 @@ enum NotTaken {
 }
 
 async fn take_in(store: &dyn Store, line: &str) -> Result<Restored, NotTaken> {
-    let archive: Archive =
-        serde_json::from_str(line).map_err(|error| NotTaken::Line(format!("is not an exported run: {error}")))?;
+    let archive: Archive = serde_json::from_str(line)
+        .map_err(|error| NotTaken::Line(format!("is not an exported run: {error}")))?;
     store.restore(&archive).await.map_err(|error| match error {
         Error::Unsound { .. } => NotTaken::Line(error.to_string()),
         other => NotTaken::Store(other),

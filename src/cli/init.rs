@@ -37,7 +37,10 @@ pub(super) struct InitArguments {
 pub(super) async fn run(env: &Env, arguments: &InitArguments) -> Exit {
     // A line behind an open quote would be lost in it.
     if !env.problems().is_empty() {
-        return fail(Exit::Configuration, config::Problems(env.problems().to_vec()));
+        return fail(
+            Exit::Configuration,
+            config::Problems(env.problems().to_vec()),
+        );
     }
     let (provider, keys) = match chosen(env, arguments) {
         Ok(chosen) => chosen,
@@ -48,17 +51,28 @@ pub(super) async fn run(env: &Env, arguments: &InitArguments) -> Exit {
         Err(why) => return fail(Exit::Usage, why),
     };
     let config = folder.join(CONFIG);
-    let settings: Vec<(String, String)> = keys.into_iter().chain(addresses(env, &provider)).collect();
+    let settings: Vec<(String, String)> =
+        keys.into_iter().chain(addresses(env, &provider)).collect();
     let kept = match write_all(&folder, &provider, &settings, arguments.force) {
         Ok(kept) => kept,
         Err(why) => return fail(Exit::Usage, why),
     };
-    say(format_args!("wrote          {} ({provider})", config.display()));
+    say(format_args!(
+        "wrote          {} ({provider})",
+        config.display()
+    ));
     let file = folder.join(".env");
-    let names: Vec<&str> =
-        settings.iter().map(|(name, _)| name.as_str()).filter(|name| !kept.contains(*name)).collect();
+    let names: Vec<&str> = settings
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .filter(|name| !kept.contains(*name))
+        .collect();
     if !names.is_empty() {
-        say(format_args!("wrote          {} (mode 0600: {})", file.display(), names.join(", ")));
+        say(format_args!(
+            "wrote          {} (mode 0600: {})",
+            file.display(),
+            names.join(", ")
+        ));
     }
     for name in &kept {
         say(format_args!(
@@ -74,9 +88,15 @@ pub(super) async fn run(env: &Env, arguments: &InitArguments) -> Exit {
     if arguments.no_probe {
         return Exit::Done;
     }
-    let exit = doctor::run(&Env::load().with("CONCLAVE_CONFIG", config.display().to_string()), false).await;
+    let exit = doctor::run(
+        &Env::load().with("CONCLAVE_CONFIG", config.display().to_string()),
+        false,
+    )
+    .await;
     if exit == Exit::Done {
-        say(format_args!("next           conclave ask \"What does HTTP status 422 mean?\""));
+        say(format_args!(
+            "next           conclave ask \"What does HTTP status 422 mean?\""
+        ));
     }
     exit
 }
@@ -84,9 +104,13 @@ pub(super) async fn run(env: &Env, arguments: &InitArguments) -> Exit {
 /// The addresses of the environment that the config would use: what is probed now has to be there later.
 fn addresses(env: &Env, provider: &str) -> Vec<(String, String)> {
     let names = ["anthropic", "openai", "xai", "openrouter", "ollama"];
-    let used = names.iter().filter(|name| **name == provider || provider == "mixed");
+    let used = names
+        .iter()
+        .filter(|name| **name == provider || provider == "mixed");
     let variables = used.map(|name| format!("{}_BASE_URL", name.to_uppercase()));
-    variables.filter_map(|variable| Some((variable.clone(), env.get(&variable)?.to_owned()))).collect()
+    variables
+        .filter_map(|variable| Some((variable.clone(), env.get(&variable)?.to_owned())))
+        .collect()
 }
 
 /// The built-in config to write, and the keys that go into `.env`.
@@ -94,7 +118,9 @@ fn chosen(env: &Env, arguments: &InitArguments) -> Result<(String, Vec<(String, 
     let found = config::providers_with_keys(env);
     let provider = match (&arguments.provider, found.as_slice()) {
         (Some(name), _) if name == "local" || config::built_in(name).is_none() => {
-            return Err(format!("there is no provider {name:?}: anthropic, openai, xai, openrouter, ollama or mixed"));
+            return Err(format!(
+                "there is no provider {name:?}: anthropic, openai, xai, openrouter, ollama or mixed"
+            ));
         }
         (Some(name), _) => name.clone(),
         (None, [only]) => (*only).to_owned(),
@@ -102,17 +128,26 @@ fn chosen(env: &Env, arguments: &InitArguments) -> Result<(String, Vec<(String, 
         (None, []) => ask_for_provider()?,
     };
     if provider == "mixed" {
-        let keys = config::KEY_VARIABLES
-            .iter()
-            .filter_map(|(_, variable)| Some(((*variable).to_owned(), env.get(variable)?.to_owned())));
+        let keys = config::KEY_VARIABLES.iter().filter_map(|(_, variable)| {
+            Some(((*variable).to_owned(), env.get(variable)?.to_owned()))
+        });
         let keys: Vec<(String, String)> = keys.collect();
         if keys.len() < 2 {
-            let names: Vec<&str> = config::KEY_VARIABLES.iter().map(|(_, variable)| *variable).collect();
-            return Err(format!("mixed needs two keys or more of {}", names.join(", ")));
+            let names: Vec<&str> = config::KEY_VARIABLES
+                .iter()
+                .map(|(_, variable)| *variable)
+                .collect();
+            return Err(format!(
+                "mixed needs two keys or more of {}",
+                names.join(", ")
+            ));
         }
         return Ok((provider, keys));
     }
-    let Some((_, variable)) = config::KEY_VARIABLES.iter().find(|(name, _)| *name == provider) else {
+    let Some((_, variable)) = config::KEY_VARIABLES
+        .iter()
+        .find(|(name, _)| *name == provider)
+    else {
         return Ok((provider, vec![]));
     };
     let key = match env.get(variable) {
@@ -123,7 +158,11 @@ fn chosen(env: &Env, arguments: &InitArguments) -> Result<(String, Vec<(String, 
             .map_err(|error| format!("no key was given: {error}"))?
             .trim()
             .to_owned(),
-        None => return Err(format!("{variable} is not set, and there is no terminal to ask for it")),
+        None => {
+            return Err(format!(
+                "{variable} is not set, and there is no terminal to ask for it"
+            ));
+        }
     };
     if key.is_empty() {
         return Err(format!("{variable} is empty"));
@@ -134,22 +173,33 @@ fn chosen(env: &Env, arguments: &InitArguments) -> Result<(String, Vec<(String, 
 fn ask_for_provider() -> Result<String, String> {
     let names = ["anthropic", "openai", "xai", "openrouter", "ollama"];
     if !std::io::stdin().is_terminal() {
-        let variables: Vec<&str> = config::KEY_VARIABLES.iter().map(|(_, variable)| *variable).collect();
+        let variables: Vec<&str> = config::KEY_VARIABLES
+            .iter()
+            .map(|(_, variable)| *variable)
+            .collect();
         return Err(format!(
             "no key is set and there is no terminal to ask for one: set one of {}, or give --provider ollama",
             variables.join(", ")
         ));
     }
-    let picked = dialoguer::Select::new().with_prompt("Whose models?").items(names).default(0).interact();
+    let picked = dialoguer::Select::new()
+        .with_prompt("Whose models?")
+        .items(names)
+        .default(0)
+        .interact();
     let at = picked.map_err(|error| format!("no provider was chosen: {error}"))?;
-    names.get(at).map(|name| (*name).to_owned()).ok_or_else(|| "no provider was chosen".to_owned())
+    names
+        .get(at)
+        .map(|name| (*name).to_owned())
+        .ok_or_else(|| "no provider was chosen".to_owned())
 }
 
 fn folder(env: &Env, global: bool) -> Result<PathBuf, String> {
     if !global {
         return Ok(PathBuf::from("."));
     }
-    config::user_folder(env).ok_or_else(|| "neither XDG_CONFIG_HOME nor HOME is set: there is no user's folder".into())
+    config::user_folder(env)
+        .ok_or_else(|| "neither XDG_CONFIG_HOME nor HOME is set: there is no user's folder".into())
 }
 
 /// Writes the config and adds the settings to `.env`. Nothing is written if the config is there already, unless forced.
@@ -165,15 +215,20 @@ fn write_all(
     let config = folder.join(CONFIG);
     if config.exists() {
         if !force {
-            return Err(format!("{} is there already: --force replaces it", config.display()));
+            return Err(format!(
+                "{} is there already: --force replaces it",
+                config.display()
+            ));
         }
         let former = unused(folder);
         std::fs::rename(&config, &former).map_err(|error| said(&former, &error))?;
     }
     let text = config::built_in(provider).unwrap_or_default();
     // The schema stands beside the file in the repository only.
-    let text: String =
-        text.lines().filter(|line| !line.contains("\"$schema\"")).fold(String::new(), |all, line| all + line + "\n");
+    let text: String = text
+        .lines()
+        .filter(|line| !line.contains("\"$schema\""))
+        .fold(String::new(), |all, line| all + line + "\n");
     std::fs::write(&config, text).map_err(|error| said(&config, &error))?;
     if settings.is_empty() {
         return Ok(BTreeSet::new());
@@ -183,7 +238,13 @@ fn write_all(
 
 /// A name for the former config that no file has yet.
 fn unused(folder: &Path) -> PathBuf {
-    let names = (1u32..).map(|n| if n == 1 { format!("{CONFIG}.old") } else { format!("{CONFIG}.old{n}") });
+    let names = (1u32..).map(|n| {
+        if n == 1 {
+            format!("{CONFIG}.old")
+        } else {
+            format!("{CONFIG}.old{n}")
+        }
+    });
     names
         .map(|name| folder.join(name))
         .find(|path| !path.exists())
@@ -192,26 +253,41 @@ fn unused(folder: &Path) -> PathBuf {
 
 /// Adds what the file does not set yet, and makes it readable by its owner alone. What it sets otherwise is replaced only
 /// by force, and else returned.
-fn add_settings(path: &Path, settings: &[(String, String)], force: bool) -> Result<BTreeSet<String>, String> {
+fn add_settings(
+    path: &Path,
+    settings: &[(String, String)],
+    force: bool,
+) -> Result<BTreeSet<String>, String> {
     let said = |error: std::io::Error| format!("{}: {error}", path.display());
     let former = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(said(error)),
     };
-    let (mut lines, mut kept): (Vec<String>, _) = (former.lines().map(str::to_owned).collect(), BTreeSet::new());
+    let (mut lines, mut kept): (Vec<String>, _) =
+        (former.lines().map(str::to_owned).collect(), BTreeSet::new());
     for (name, value) in settings {
         if value.contains(['\'', '\n', '\r']) {
-            return Err(format!("{name} holds a quote or a line break: it cannot be written to .env"));
+            return Err(format!(
+                "{name} holds a quote or a line break: it cannot be written to .env"
+            ));
         }
         let new = format!("{name}='{value}'");
         let is_set = |line: &&mut String| {
-            line.trim_start().trim_start_matches("export ").strip_prefix(name).is_some_and(|rest| rest.starts_with('='))
+            line.trim_start()
+                .trim_start_matches("export ")
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('='))
         };
         match lines.iter_mut().find(is_set) {
             None => lines.push(new),
             Some(line) => {
-                let old = line.split_once('=').map_or("", |(_, old)| old).trim().trim_matches(['\'', '"']).to_owned();
+                let old = line
+                    .split_once('=')
+                    .map_or("", |(_, old)| old)
+                    .trim()
+                    .trim_matches(['\'', '"'])
+                    .to_owned();
                 // A line that sets it to nothing is a place to fill in.
                 if old.is_empty() || force {
                     *line = new;
@@ -221,9 +297,17 @@ fn add_settings(path: &Path, settings: &[(String, String)], force: bool) -> Resu
             }
         }
     }
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(PRIVATE).open(path).map_err(said)?;
-    file.set_permissions(std::fs::Permissions::from_mode(PRIVATE)).map_err(said)?;
-    file.write_all((lines.join("\n") + "\n").as_bytes()).map_err(said)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(PRIVATE)
+        .open(path)
+        .map_err(said)?;
+    file.set_permissions(std::fs::Permissions::from_mode(PRIVATE))
+        .map_err(said)?;
+    file.write_all((lines.join("\n") + "\n").as_bytes())
+        .map_err(said)?;
     Ok(kept)
 }
 
@@ -235,9 +319,13 @@ mod tests {
     fn keys_are_added_to_what_is_there_and_read_by_their_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(".env");
-        std::fs::write(&file, "CONCLAVE_BIND=127.0.0.1:1\nXAI_API_KEY=\nOPENAI_API_KEY=mine").unwrap();
-        let keys =
-            ["OPENAI_API_KEY", "XAI_API_KEY", "ANTHROPIC_API_KEY"].map(|name| (name.to_owned(), "k$1".to_owned()));
+        std::fs::write(
+            &file,
+            "CONCLAVE_BIND=127.0.0.1:1\nXAI_API_KEY=\nOPENAI_API_KEY=mine",
+        )
+        .unwrap();
+        let keys = ["OPENAI_API_KEY", "XAI_API_KEY", "ANTHROPIC_API_KEY"]
+            .map(|name| (name.to_owned(), "k$1".to_owned()));
         let kept = add_settings(&file, &keys, false).unwrap();
         assert_eq!(kept, BTreeSet::from(["OPENAI_API_KEY".to_owned()]));
         let text = std::fs::read_to_string(&file).unwrap();
@@ -245,9 +333,16 @@ mod tests {
             text,
             "CONCLAVE_BIND=127.0.0.1:1\nXAI_API_KEY='k$1'\nOPENAI_API_KEY=mine\nANTHROPIC_API_KEY='k$1'\n"
         );
-        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, PRIVATE);
+        assert_eq!(
+            std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            PRIVATE
+        );
         assert!(add_settings(&file, &keys, true).unwrap().is_empty());
-        assert!(std::fs::read_to_string(&file).unwrap().contains("OPENAI_API_KEY='k$1'"));
+        assert!(
+            std::fs::read_to_string(&file)
+                .unwrap()
+                .contains("OPENAI_API_KEY='k$1'")
+        );
     }
 
     #[test]
@@ -256,7 +351,10 @@ mod tests {
         std::fs::write(folder.path().join(CONFIG), "mine").unwrap();
         assert!(write_all(folder.path(), "openai", &[], false).is_err());
         write_all(folder.path(), "openai", &[], true).unwrap();
-        assert_eq!(std::fs::read_to_string(folder.path().join("llm.config.json.old")).unwrap(), "mine");
+        assert_eq!(
+            std::fs::read_to_string(folder.path().join("llm.config.json.old")).unwrap(),
+            "mine"
+        );
         let written = std::fs::read_to_string(folder.path().join(CONFIG)).unwrap();
         assert!(written.contains("gpt-6") && !written.contains("$schema"));
     }

@@ -123,7 +123,11 @@ pub async fn run() -> Exit {
         Ok(arguments) => arguments,
         Err(error) => {
             let _ = error.print();
-            return if error.use_stderr() { Exit::Usage } else { Exit::Done };
+            return if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Done
+            };
         }
     };
     let _kept = ignore_file_size_signal();
@@ -160,7 +164,10 @@ pub async fn run() -> Exit {
         Command::Completions { shell } => {
             let mut script = vec![];
             clap_complete::generate(shell, &mut command_line(), "conclave", &mut script);
-            terminal::say(format_args!("{}", String::from_utf8_lossy(&script).trim_end()));
+            terminal::say(format_args!(
+                "{}",
+                String::from_utf8_lossy(&script).trim_end()
+            ));
             Exit::Done
         }
     }

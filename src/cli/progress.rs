@@ -29,7 +29,12 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });
-        Self { bar, silent, events: vec![], busy: vec![] }
+        Self {
+            bar,
+            silent,
+            events: vec![],
+            busy: vec![],
+        }
     }
 
     /// Shows an entry of the run's own journal.
@@ -39,17 +44,31 @@ impl Progress {
             Event::CallSent(sent) => self.working(&label(sent.role, &sent.call)),
             Event::CallSettled(settled) => {
                 if let CallResult::Failed { cause, said, .. } = &settled.result {
-                    let said = said.as_ref().map(|said| format!(": {said}")).unwrap_or_default();
-                    self.line(&format!("  {}: attempt failed ({cause}){said}", settled.call));
+                    let said = said
+                        .as_ref()
+                        .map(|said| format!(": {said}"))
+                        .unwrap_or_default();
+                    self.line(&format!(
+                        "  {}: attempt failed ({cause}){said}",
+                        settled.call
+                    ));
                 }
             }
             Event::Planned(planned) => {
-                let agents = planned.plan.agents_to_run.iter().map(|a| a.as_str()).collect::<Vec<_>>().join(", ");
+                let agents = planned
+                    .plan
+                    .agents_to_run
+                    .iter()
+                    .map(|a| a.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", ");
                 let totals = self.totals("plan");
                 let rounds = planned.plan.rounds;
                 let plural = if rounds == 1 { "round" } else { "rounds" };
                 let task = planned.plan.task_type.as_str();
-                self.line(&format!("plan       {task}, {rounds} {plural}: {agents}{totals}"));
+                self.line(&format!(
+                    "plan       {task}, {rounds} {plural}: {agents}{totals}"
+                ));
             }
             Event::Trimmed(trimmed) => {
                 for left_out in &trimmed.left_out {
@@ -59,11 +78,16 @@ impl Progress {
             Event::RoundStarted(round) if round.round > 1 => {
                 self.line(&format!("round {}    {}", round.round, round.why));
             }
-            Event::RoundSkipped(round) => self.line(&format!("round {}    skipped: {}", round.round, round.why)),
+            Event::RoundSkipped(round) => {
+                self.line(&format!("round {}    skipped: {}", round.round, round.why));
+            }
             Event::CrossChecked(checked) => {
                 let totals = self.totals("cross-check");
                 let verdicts = checked.passes.iter().flat_map(|pass| &pass.found.claims);
-                let contradicted = verdicts.clone().filter(|verdict| !verdict.contradicted_by.is_empty()).count();
+                let contradicted = verdicts
+                    .clone()
+                    .filter(|verdict| !verdict.contradicted_by.is_empty())
+                    .count();
                 let found = if checked.passes.is_empty() {
                     format!("none: {}", checked.notes.join("; "))
                 } else {
@@ -106,7 +130,10 @@ impl Progress {
             Event::Gated(gated) => {
                 let c = &gated.confidence;
                 let c_final = Tone::from(gated.gate).on_stderr(format!("c_final {:.2}", c.c_final));
-                self.print(&format!("gate       {c_final}, threshold {:.2}", c.threshold));
+                self.print(&format!(
+                    "gate       {c_final}, threshold {:.2}",
+                    c.threshold
+                ));
             }
             Event::Accepted(_)
             | Event::Claimed(_)
@@ -168,9 +195,19 @@ impl Progress {
             return String::new();
         }
         let seconds = totals.latency_ms as f64 / 1000.0;
-        let repeated = if totals.calls > 1 { format!(", {} calls", totals.calls) } else { String::new() };
-        let tokens = format!("{} in / {} out tokens", totals.input_tokens, totals.output_tokens);
-        format!(" in {seconds:.1} s, {tokens}, ${:.5}{repeated}", totals.cost.dollars())
+        let repeated = if totals.calls > 1 {
+            format!(", {} calls", totals.calls)
+        } else {
+            String::new()
+        };
+        let tokens = format!(
+            "{} in / {} out tokens",
+            totals.input_tokens, totals.output_tokens
+        );
+        format!(
+            " in {seconds:.1} s, {tokens}, ${:.5}{repeated}",
+            totals.cost.dollars()
+        )
     }
 }
 

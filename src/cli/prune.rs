@@ -37,7 +37,9 @@ pub(super) async fn run(env: &Env, arguments: PruneArguments) -> Exit {
     if arguments.dry_run {
         return match store.prunable(before).await {
             Ok(count) => {
-                say(format_args!("{count} runs ended before {before}: nothing was removed"));
+                say(format_args!(
+                    "{count} runs ended before {before}: nothing was removed"
+                ));
                 Exit::Done
             }
             Err(error) => fail(Exit::Unexpected, error),
@@ -45,7 +47,9 @@ pub(super) async fn run(env: &Env, arguments: PruneArguments) -> Exit {
     }
     match prune(&*store, before).await {
         Ok(gone) => {
-            say(format_args!("removed {gone} runs that ended before {before}"));
+            say(format_args!(
+                "removed {gone} runs that ended before {before}"
+            ));
             Exit::Done
         }
         Err(error) => fail(Exit::Unexpected, error),
@@ -67,10 +71,16 @@ async fn prune(store: &dyn Store, before: Timestamp) -> Result<u64, crate::journ
 /// the day's spending limits.
 fn moment(now: Timestamp, age: Span) -> Result<Timestamp, String> {
     let zoned = now.to_zoned(TimeZone::UTC);
-    let before = zoned.checked_sub(age).map_err(|_| "that is longer ago than time goes back".to_owned())?;
-    let least = zoned.checked_sub(Span::new().days(1)).map_err(|error| error.to_string())?;
+    let before = zoned
+        .checked_sub(age)
+        .map_err(|_| "that is longer ago than time goes back".to_owned())?;
+    let least = zoned
+        .checked_sub(Span::new().days(1))
+        .map_err(|error| error.to_string())?;
     if before > least {
-        return Err("runs of the last day are kept: they may be in a conversation that goes on".to_owned());
+        return Err(
+            "runs of the last day are kept: they may be in a conversation that goes on".to_owned(),
+        );
     }
     Ok(before.timestamp())
 }

@@ -46,7 +46,10 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Exit {
         QuotedMode::Audit => Mode::Audit,
         QuotedMode::Deep => Mode::Deep,
     };
-    let user = User { id: "cli".into(), name: "cli".into() };
+    let user = User {
+        id: "cli".into(),
+        name: "cli".into(),
+    };
     let mut question = Question {
         source: Source::Cli,
         mode,
@@ -66,7 +69,10 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Exit {
     if quote.calls == 0 {
         return fail(
             Exit::Budget,
-            format!("the cap of {} has no room for this question: it would be refused", quote.cap),
+            format!(
+                "the cap of {} has no room for this question: it would be refused",
+                quote.cap
+            ),
         );
     }
     if arguments.json {
@@ -74,7 +80,10 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Exit {
                            "worstUsd": quote.worst.dollars(), "calls": quote.calls });
         say(format_args!("{body}"));
     } else {
-        say(format_args!("expected  {} for {} calls", quote.expected, quote.calls));
+        say(format_args!(
+            "expected  {} for {} calls",
+            quote.expected, quote.calls
+        ));
         say(format_args!("at worst  {}", quote.worst));
         say(format_args!("cap       {}", quote.cap));
     }

@@ -17,15 +17,23 @@ use crate::llm::StreamReader;
 ///
 /// # Errors
 /// When it cannot be made.
-#[allow(clippy::disallowed_methods, reason = "the command line as a client of the service")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the command line as a client of the service"
+)]
 pub(super) fn client() -> Result<reqwest::Client, reqwest::Error> {
     // Fails only when a provider is installed already, which is just as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = reqwest::Client::builder().no_proxy().connect_timeout(Duration::from_secs(10));
+    let builder = reqwest::Client::builder()
+        .no_proxy()
+        .connect_timeout(Duration::from_secs(10));
     match builder.build() {
         Ok(client) => Ok(client),
         // Without root certificates on the machine, plain http to a service of one's own still works.
-        Err(_) => reqwest::Client::builder().no_proxy().tls_certs_only([]).build(),
+        Err(_) => reqwest::Client::builder()
+            .no_proxy()
+            .tls_certs_only([])
+            .build(),
     }
 }
 
@@ -36,13 +44,17 @@ pub(super) async fn ask(
     hint: Option<&Hint>,
     mut progress: Progress,
 ) -> Exit {
-    let unreachable = |error: &dyn std::fmt::Display| fail(Exit::Server, format!("{server}: {error}"));
+    let unreachable =
+        |error: &dyn std::fmt::Display| fail(Exit::Server, format!("{server}: {error}"));
     let client = match client() {
         Ok(client) => client,
         Err(error) => return fail(Exit::Unexpected, error),
     };
     let url = format!("{}/api/chat", server.trim_end_matches('/'));
-    let mut request = client.post(&url).header("accept", "text/event-stream").json(&body(question));
+    let mut request = client
+        .post(&url)
+        .header("accept", "text/event-stream")
+        .json(&body(question));
     if let Some(token) = env.get("CONCLAVE_TOKEN") {
         request = request.bearer_auth(token);
     }
@@ -50,8 +62,11 @@ pub(super) async fn ask(
         Ok(response) => response,
         Err(error) => return unreachable(&error),
     };
-    let run: Option<RunId> =
-        response.headers().get("x-request-id").and_then(|v| v.to_str().ok()).and_then(|id| id.parse().ok());
+    let run: Option<RunId> = response
+        .headers()
+        .get("x-request-id")
+        .and_then(|v| v.to_str().ok())
+        .and_then(|id| id.parse().ok());
     if !response.status().is_success() {
         let status = response.status().as_u16();
         let problem: Value = response.json().await.unwrap_or_default();
@@ -62,20 +77,26 @@ pub(super) async fn ask(
     let mut reader = StreamReader::default();
     while let Some(piece) = pieces.next().await {
         let read = piece.map_err(|error| error.to_string());
-        let events = match read.and_then(|piece| reader.read(&piece).map_err(|error| error.to_string())) {
-            Ok(events) => events,
-            Err(error) => {
-                progress.finish();
-                let hint = run.map(|id| format!("; the run goes on: {server}/api/runs/{id}")).unwrap_or_default();
-                return unreachable(&format!("the stream broke ({error}){hint}"));
-            }
-        };
+        let events =
+            match read.and_then(|piece| reader.read(&piece).map_err(|error| error.to_string())) {
+                Ok(events) => events,
+                Err(error) => {
+                    progress.finish();
+                    let hint = run
+                        .map(|id| format!("; the run goes on: {server}/api/runs/{id}"))
+                        .unwrap_or_default();
+                    return unreachable(&format!("the stream broke ({error}){hint}"));
+                }
+            };
         for event in events {
             let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
             match event.name.as_str() {
                 "reply" => {
                     progress.finish();
-                    let text = data.get("reply").and_then(Value::as_str).unwrap_or_default();
+                    let text = data
+                        .get("reply")
+                        .and_then(Value::as_str)
+                        .unwrap_or_default();
                     print_reply(&data, text, hint.is_none());
                     if let (Some(run), Some(hint)) = (run, hint) {
                         after_reply(run, (!text.starts_with("## ")).then_some(hint));
@@ -84,7 +105,10 @@ pub(super) async fn ask(
                 }
                 "error" => {
                     progress.finish();
-                    let status = data.get("status").and_then(Value::as_u64).and_then(|s| u16::try_from(s).ok());
+                    let status = data
+                        .get("status")
+                        .and_then(Value::as_u64)
+                        .and_then(|s| u16::try_from(s).ok());
                     return refused(status.unwrap_or(500), &data);
                 }
                 name => show(&mut progress, name, &data),
@@ -101,14 +125,23 @@ pub(super) async fn ask(
 /// The exit that says what went wrong, after saying it.
 pub(super) async fn post(env: &Env, server: &str, path: &str, body: &Value) -> Result<Value, Exit> {
     let client = client().map_err(|error| fail(Exit::Unexpected, error))?;
-    let mut request = client.post(format!("{}{path}", server.trim_end_matches('/'))).json(body);
+    let mut request = client
+        .post(format!("{}{path}", server.trim_end_matches('/')))
+        .json(body);
     if let Some(token) = env.get("CONCLAVE_TOKEN") {
         request = request.bearer_auth(token);
     }
-    let response = request.send().await.map_err(|error| fail(Exit::Server, format!("{server}: {error}")))?;
+    let response = request
+        .send()
+        .await
+        .map_err(|error| fail(Exit::Server, format!("{server}: {error}")))?;
     let status = response.status();
     let answer: Value = response.json().await.unwrap_or_default();
-    if status.is_success() { Ok(answer) } else { Err(refused(status.as_u16(), &answer)) }
+    if status.is_success() {
+        Ok(answer)
+    } else {
+        Err(refused(status.as_u16(), &answer))
+    }
 }
 
 /// Gets what is at a path.
@@ -121,10 +154,17 @@ pub(super) async fn get(env: &Env, server: &str, path: &str) -> Result<Value, Ex
     if let Some(token) = env.get("CONCLAVE_TOKEN") {
         request = request.bearer_auth(token);
     }
-    let response = request.send().await.map_err(|error| fail(Exit::Server, format!("{server}: {error}")))?;
+    let response = request
+        .send()
+        .await
+        .map_err(|error| fail(Exit::Server, format!("{server}: {error}")))?;
     let status = response.status();
     let answer: Value = response.json().await.unwrap_or_default();
-    if status.is_success() { Ok(answer) } else { Err(refused(status.as_u16(), &answer)) }
+    if status.is_success() {
+        Ok(answer)
+    } else {
+        Err(refused(status.as_u16(), &answer))
+    }
 }
 
 fn show(progress: &mut Progress, name: &str, data: &Value) {
@@ -132,8 +172,12 @@ fn show(progress: &mut Progress, name: &str, data: &Value) {
     match name {
         "plan" => {
             let plan = &data["plan"];
-            let agents: Vec<&str> =
-                plan["agentsToRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let agents: Vec<&str> = plan["agentsToRun"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
             progress.line(&format!(
                 "plan       {}, rounds {}: {}",
                 plan["taskType"].as_str().unwrap_or_default(),
@@ -143,7 +187,10 @@ fn show(progress: &mut Progress, name: &str, data: &Value) {
         }
         "agent.started" => progress.working(&text("agent")),
         "agent.finished" => {
-            let cause = data["cause"].as_str().map(|cause| format!(": {cause}")).unwrap_or_default();
+            let cause = data["cause"]
+                .as_str()
+                .map(|cause| format!(": {cause}"))
+                .unwrap_or_default();
             progress.line(&format!("{:<10} {}{cause}", text("agent"), text("outcome")));
             progress.done(&text("agent"));
         }
@@ -154,13 +201,23 @@ fn show(progress: &mut Progress, name: &str, data: &Value) {
                 .flatten()
                 .map(|s| {
                     let part = |key: &str| s[key].as_str().unwrap_or_default();
-                    format!("{} {:.2} {}", part("agent"), s["cred"].as_f64().unwrap_or(0.0), part("status"))
+                    format!(
+                        "{} {:.2} {}",
+                        part("agent"),
+                        s["cred"].as_f64().unwrap_or(0.0),
+                        part("status")
+                    )
                 })
                 .collect();
             progress.line(&format!("scores     {}", scores.join(", ")));
         }
         "round" if data["round"].as_u64() != Some(1) => {
-            progress.line(&format!("round {}    {}: {}", data["round"], text("state"), text("why")));
+            progress.line(&format!(
+                "round {}    {}: {}",
+                data["round"],
+                text("state"),
+                text("why")
+            ));
         }
         "synthesis" => progress.working("master (synthesis)"),
         _ => {}
@@ -175,8 +232,11 @@ fn refused(status: u16, problem: &Value) -> Exit {
         let line = format!("conclave: {} {}", part("pointer"), part("detail"));
         eprintln!("{}", without_controls(&line));
     }
-    let is =
-        |slug: &str| problem["type"].as_str().is_some_and(|t| t.strip_prefix("urn:conclave:problem:") == Some(slug));
+    let is = |slug: &str| {
+        problem["type"]
+            .as_str()
+            .is_some_and(|t| t.strip_prefix("urn:conclave:problem:") == Some(slug))
+    };
     let exit = match status {
         422 if is("over-budget") => Exit::Budget,
         409 if is("conflict") && detail.contains("cancelled") => Exit::Interrupted,
@@ -188,7 +248,9 @@ fn refused(status: u16, problem: &Value) -> Exit {
     };
     let hint = match status {
         401 => "; put it into CONCLAVE_TOKEN",
-        403 if is("lacks-scope") => "; make one that has it: conclave token create --name NAME --scope SCOPE",
+        403 if is("lacks-scope") => {
+            "; make one that has it: conclave token create --name NAME --scope SCOPE"
+        }
         _ => "",
     };
     fail(exit, format!("{title} ({status}): {detail}{hint}"))
@@ -208,10 +270,15 @@ mod tests {
 
     #[test]
     fn problems_have_the_exit_codes_of_a_run_here() {
-        let problem =
-            |slug: &str, detail: &str| json!({ "type": format!("urn:conclave:problem:{slug}"), "detail": detail });
-        assert_eq!(refused(409, &problem("conflict", "the run was cancelled")), Exit::Interrupted);
-        assert_eq!(refused(409, &problem("conflict", "something else")), Exit::Refused);
+        let problem = |slug: &str, detail: &str| json!({ "type": format!("urn:conclave:problem:{slug}"), "detail": detail });
+        assert_eq!(
+            refused(409, &problem("conflict", "the run was cancelled")),
+            Exit::Interrupted
+        );
+        assert_eq!(
+            refused(409, &problem("conflict", "something else")),
+            Exit::Refused
+        );
         assert_eq!(refused(422, &problem("over-budget", "")), Exit::Budget);
         assert_eq!(refused(422, &problem("invalid", "")), Exit::Refused);
         assert_eq!(refused(500, &json!("not a problem")), Exit::Unexpected);

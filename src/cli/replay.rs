@@ -42,7 +42,10 @@ pub(super) async fn run(env: &Env, arguments: ReplayArguments) -> Exit {
         Err(error) => return fail(Exit::Unexpected, error),
     };
     let Some(replayed) = replay(&entries, &earlier, &policy) else {
-        return fail(Exit::Refused, format!("run {id} was never scored: there is nothing to replay"));
+        return fail(
+            Exit::Refused,
+            format!("run {id} was never scored: there is nothing to replay"),
+        );
     };
     if arguments.json {
         let mut body = json!(replayed);
@@ -58,29 +61,55 @@ pub(super) async fn run(env: &Env, arguments: ReplayArguments) -> Exit {
 }
 
 fn print(replayed: &Replayed) {
-    say(format_args!("{:<12} {:<22} under this config", "", "as it was"));
+    say(format_args!(
+        "{:<12} {:<22} under this config",
+        "", "as it was"
+    ));
     for now in &replayed.replayed.scores {
-        let was = replayed.recorded.scores.iter().find(|was| was.agent == now.agent);
-        let was = was.map_or_else(|| "-".to_owned(), |was| format!("{:.2} {}", was.cred, was.status.as_str()));
-        say(format_args!("{:<12} {was:<22} {:.2} {}", now.agent, now.cred, now.status.as_str()));
+        let was = replayed
+            .recorded
+            .scores
+            .iter()
+            .find(|was| was.agent == now.agent);
+        let was = was.map_or_else(
+            || "-".to_owned(),
+            |was| format!("{:.2} {}", was.cred, was.status.as_str()),
+        );
+        say(format_args!(
+            "{:<12} {was:<22} {:.2} {}",
+            now.agent,
+            now.cred,
+            now.status.as_str()
+        ));
     }
-    for ((name, was), (_, is)) in rows(&replayed.recorded).into_iter().zip(rows(&replayed.replayed)) {
+    for ((name, was), (_, is)) in rows(&replayed.recorded)
+        .into_iter()
+        .zip(rows(&replayed.replayed))
+    {
         say(format_args!("{name:<12} {was:<22} {is}"));
     }
     if replayed.same_reply() {
         say(format_args!("\nthe reply would be the same"));
     }
     for need in &replayed.needs {
-        say(format_args!("\nwould need the call {}: {}", need.call, need.why));
+        say(format_args!(
+            "\nwould need the call {}: {}",
+            need.call, need.why
+        ));
     }
     if replayed.needs.is_empty() && !replayed.same_reply() {
-        say(format_args!("\nthe gate would decide otherwise; all that it needs is in the journal"));
+        say(format_args!(
+            "\nthe gate would decide otherwise; all that it needs is in the journal"
+        ));
     }
 }
 
 fn rows(verdict: &Verdict) -> [(&'static str, String); 5] {
     let figure = |of: fn(&Confidence) -> f64| {
-        verdict.confidence.as_ref().map_or_else(|| "-".to_owned(), |confidence| format!("{:.3}", of(confidence)))
+        verdict.confidence.as_ref().map_or_else(
+            || "-".to_owned(),
+            |confidence| format!("{:.3}", of(confidence)),
+        )
     };
     [
         ("base score", figure(|c| c.base_score)),

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::exit::{Exit, fail};
 use super::show::open;
-use super::terminal::say;
+use super::terminal::{say, say_json};
 use crate::committee::TrackRecord;
 use crate::config::{self, Env, Policy};
 use crate::domain::{RunId, RunKind};
@@ -38,27 +38,42 @@ pub(super) async fn run(env: &Env, arguments: ReportArguments) -> Exit {
         Err(error) => return fail(Exit::Unexpected, error),
     };
     if arguments.json {
-        say(format_args!("{}", serde_json::to_string(&record).unwrap_or_default()));
+        say_json(&serde_json::to_string(&record).unwrap_or_default());
     } else {
         print(&record);
     }
     Exit::Done
 }
 
-async fn read(store: &dyn Store, since: Option<Timestamp>, policy: &Policy) -> Result<TrackRecord, Error> {
+async fn read(
+    store: &dyn Store,
+    since: Option<Timestamp>,
+    policy: &Policy,
+) -> Result<TrackRecord, Error> {
     let mut record = TrackRecord::default();
     let mut before = None;
     loop {
-        let filter = RunFilter { kind: Some(RunKind::Chat), since, before, limit: PAGE, ..RunFilter::default() };
+        let filter = RunFilter {
+            kind: Some(RunKind::Chat),
+            since,
+            before,
+            limit: PAGE,
+            ..RunFilter::default()
+        };
         let page = store.runs(&filter).await?;
-        let Some(last) = page.last() else { return Ok(record) };
+        let Some(last) = page.last() else {
+            return Ok(record);
+        };
         before = Some(last.id);
         for row in page.iter().filter(|row| row.state.is_terminal()) {
             match history(store, row.id).await {
                 Ok((entries, earlier)) => record.add(&entries, &earlier, policy),
                 // One run that was altered, or that another release wrote, must not hide all others.
                 Err(error @ Error::Corrupt { .. }) => {
-                    fail(Exit::Altered, format!("run {} is left out: {error} (conclave verify {0})", row.id));
+                    fail(
+                        Exit::Altered,
+                        format!("run {} is left out: {error} (conclave verify {0})", row.id),
+                    );
                 }
                 Err(error) => return Err(error),
             }
@@ -67,7 +82,10 @@ async fn read(store: &dyn Store, since: Option<Timestamp>, policy: &Policy) -> R
 }
 
 /// A run's entries, and those of the runs that it continues.
-async fn history(store: &dyn Store, run: RunId) -> Result<(Vec<Entry>, Vec<(RunId, Vec<Entry>)>), Error> {
+async fn history(
+    store: &dyn Store,
+    run: RunId,
+) -> Result<(Vec<Entry>, Vec<(RunId, Vec<Entry>)>), Error> {
     let entries = store.entries(run, 0).await?;
     let earlier = match views::accepted(&entries) {
         Some(accepted) => ancestors(store, accepted).await?,
@@ -77,17 +95,39 @@ async fn history(store: &dyn Store, run: RunId) -> Result<(Vec<Entry>, Vec<(RunI
 }
 
 fn print(record: &TrackRecord) {
-    let outcomes: Vec<String> = record.outcomes.iter().map(|(name, count)| format!("{count} {name}")).collect();
-    say(format_args!("{} runs: {}\n", record.runs, outcomes.join(", ")));
+    let outcomes: Vec<String> = record
+        .outcomes
+        .iter()
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    say(format_args!(
+        "{} runs: {}\n",
+        record.runs,
+        outcomes.join(", ")
+    ));
     if record.runs == 0 {
         return;
     }
     say(format_args!(
         "{:<12} {:<34} {:>6} {:>7} {:>6} {:>5}/{:<5}/{:<5} {:>10} {:>8} {:>8} {:>8}",
-        "role", "model", "calls", "failed", "JSON", "valid", "quar.", "disc.", "cost USD", "p50 s", "p95 s", "needless"
+        "role",
+        "model",
+        "calls",
+        "failed",
+        "JSON",
+        "valid",
+        "quar.",
+        "disc.",
+        "cost USD",
+        "p50 s",
+        "p95 s",
+        "needless"
     ));
-    let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.0} %", 100.0 * share));
-    let seconds = |ms: Option<u64>| ms.map_or("-".to_owned(), |ms| format!("{:.1}", ms as f64 / 1000.0));
+    let percent = |share: Option<f64>| {
+        share.map_or("-".to_owned(), |share| format!("{:.0} %", 100.0 * share))
+    };
+    let seconds =
+        |ms: Option<u64>| ms.map_or("-".to_owned(), |ms| format!("{:.1}", ms as f64 / 1000.0));
     for ((role, provider, model), member) in &record.members {
         let name: String = format!("{provider}/{model}").chars().take(34).collect();
         say(format_args!(
@@ -109,15 +149,28 @@ fn print(record: &TrackRecord) {
          without it (same decision, same leading answer, nothing of it used)."
     ));
     let Some(ece) = record.ece() else {
-        say(format_args!("\nno feedback yet: conclave feedback RUN --positive, or POST /api/runs/RUN/feedback"));
+        say(format_args!(
+            "\nno feedback yet: conclave feedback RUN --positive, or POST /api/runs/RUN/feedback"
+        ));
         return;
     };
-    say(format_args!("\nc_final      replies  mean c_final  approved   (feedback; ECE {ece:.3})"));
-    for (at, bin) in record.reliability.iter().enumerate().filter(|(_, bin)| bin.replies > 0) {
+    say(format_args!(
+        "\nc_final      replies  mean c_final  approved   (feedback; ECE {ece:.3})"
+    ));
+    for (at, bin) in record
+        .reliability
+        .iter()
+        .enumerate()
+        .filter(|(_, bin)| bin.replies > 0)
+    {
         let replies = bin.replies as f64;
         let (mean, approved) = (bin.c_final_sum / replies, bin.positive as f64 / replies);
         let bar = "#".repeat((approved * 20.0).round() as usize);
         let from = at as f64 / 10.0;
-        say(format_args!("{from:.1} to {:.1}   {:>7}  {mean:>12.2}  {approved:>8.2}   {bar}", from + 0.1, bin.replies));
+        say(format_args!(
+            "{from:.1} to {:.1}   {:>7}  {mean:>12.2}  {approved:>8.2}   {bar}",
+            from + 0.1,
+            bin.replies
+        ));
     }
 }

@@ -25,10 +25,18 @@ pub(super) async fn run(env: &Env, arguments: RestoreArguments) -> Exit {
         Ok(database) => database,
         Err(exit) => return exit,
     };
-    let existing = if arguments.force { Existing::Keep(Clock::System.now()) } else { Existing::Refuse };
+    let existing = if arguments.force {
+        Existing::Keep(Clock::System.now())
+    } else {
+        Existing::Refuse
+    };
     match restore(&arguments.file, &database, existing).await {
         Ok(done) => {
-            say(format_args!("restored {}: {} runs, all chains verified", database.display(), done.runs));
+            say(format_args!(
+                "restored {}: {} runs, all chains verified",
+                database.display(),
+                done.runs
+            ));
             if let Some(former) = done.former {
                 say(format_args!("the former database is {}", former.display()));
             }
@@ -44,7 +52,13 @@ pub(super) async fn run(env: &Env, arguments: RestoreArguments) -> Exit {
                 | RestoreError::Newer { .. } => Exit::Refused,
                 RestoreError::File { .. } | RestoreError::Journal(_) => Exit::Unexpected,
             };
-            fail(exit, format!("{}: nothing was restored: {error}", arguments.file.display()))
+            fail(
+                exit,
+                format!(
+                    "{}: nothing was restored: {error}",
+                    arguments.file.display()
+                ),
+            )
         }
     }
 }

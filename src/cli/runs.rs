@@ -6,15 +6,14 @@ use serde_json::json;
 use super::colour::{Tone, heading};
 use super::exit::{Exit, fail};
 use super::show::open;
-use super::terminal::say;
 use super::terminal::without_controls;
+use super::terminal::{say_json, say_styled};
 use crate::config::Env;
 use crate::domain::RunKind;
 use crate::journal::RunFilter;
 
 /// As wide as the lines below them; `c_final` ends where its figures do.
-const HEADINGS: &str =
-    "run                                   accepted (UTC)       mode   state       c_final  USD      message";
+const HEADINGS: &str = "run                                   accepted (UTC)       mode   state       c_final  USD      message";
 
 #[derive(Debug, Args)]
 pub(super) struct RunsArguments {
@@ -37,9 +36,17 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
         Ok(store) => store,
         Err(exit) => return exit,
     };
-    let kind = if arguments.actions { RunKind::Action } else { RunKind::Chat };
-    let filter =
-        RunFilter { kind: Some(kind), user_id: arguments.user, limit: arguments.limit, ..RunFilter::default() };
+    let kind = if arguments.actions {
+        RunKind::Action
+    } else {
+        RunKind::Chat
+    };
+    let filter = RunFilter {
+        kind: Some(kind),
+        user_id: arguments.user,
+        limit: arguments.limit,
+        ..RunFilter::default()
+    };
     let rows = match store.runs(&filter).await {
         Ok(rows) => rows,
         Err(error) => return fail(Exit::Unexpected, error),
@@ -48,17 +55,21 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
         eprintln!("no runs yet");
     }
     if !rows.is_empty() && !arguments.json {
-        say(format_args!("{}", heading(HEADINGS)));
+        say_styled(format_args!("{}", heading(HEADINGS)));
     }
     for row in rows {
-        let mode = if row.kind == RunKind::Chat { row.mode.as_str() } else { "act" };
+        let mode = if row.kind == RunKind::Chat {
+            row.mode.as_str()
+        } else {
+            "act"
+        };
         if arguments.json {
             let line = json!({
                 "id": row.id.to_string(), "kind": row.kind, "state": row.state, "mode": mode, "source": row.source,
                 "userId": row.user_id, "message": row.message, "cause": row.cause, "c_final": row.c_final,
                 "spentUsd": row.spent.dollars(), "acceptedAt": row.accepted_at.to_string(),
             });
-            say(format_args!("{line}"));
+            say_json(&line.to_string());
         } else {
             let message: String = without_controls(&row.message)
                 .split_whitespace()
@@ -68,8 +79,9 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
                 .take(60)
                 .collect();
             let tone = Tone::from(row.state);
-            let c_final = tone.on_stdout(row.c_final.map_or("    ".to_owned(), |c| format!("{c:.2}")));
-            say(format_args!(
+            let c_final =
+                tone.on_stdout(row.c_final.map_or("    ".to_owned(), |c| format!("{c:.2}")));
+            say_styled(format_args!(
                 "{}  {}  {:<5}  {:<13}  {c_final}  ${:.4}  {message}",
                 row.id,
                 row.accepted_at.strftime("%Y-%m-%d %H:%M:%S"),

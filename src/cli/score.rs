@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::exit::{Exit, fail};
-use super::terminal::say;
+use super::terminal::say_json;
 use crate::config::{self, Env};
 use crate::llm::structured::extract_any;
 use crate::scoring;
@@ -35,11 +35,22 @@ pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Exit {
         Box::new(std::io::stdin().lock())
     } else {
         if arguments.file.is_dir() {
-            return fail(Exit::Usage, format!("{} is a folder, and no file of JSON Lines", arguments.file.display()));
+            return fail(
+                Exit::Usage,
+                format!(
+                    "{} is a folder, and no file of JSON Lines",
+                    arguments.file.display()
+                ),
+            );
         }
         match File::open(&arguments.file) {
             Ok(file) => Box::new(BufReader::new(file)),
-            Err(error) => return fail(Exit::Usage, format!("cannot read {}: {error}", arguments.file.display())),
+            Err(error) => {
+                return fail(
+                    Exit::Usage,
+                    format!("cannot read {}: {error}", arguments.file.display()),
+                );
+            }
         }
     };
     let progress = progress();
@@ -49,7 +60,8 @@ pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Exit {
             Ok(line) => line,
             Err(error) => return fail(Exit::Unexpected, format!("line {}: {error}", at + 1)),
         };
-        let text = std::str::from_utf8(&line).map(|text| text.trim_start_matches('\u{feff}').trim());
+        let text =
+            std::str::from_utf8(&line).map(|text| text.trim_start_matches('\u{feff}').trim());
         let answered = match text {
             Ok("") => continue,
             Ok(text) if arguments.json_extract => extracted(text),
@@ -57,7 +69,7 @@ pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Exit {
             Err(_) => Err("it is not UTF-8".to_owned()),
         };
         match answered {
-            Ok(answer) => progress.suspend(|| say(format_args!("{answer}"))),
+            Ok(answer) => progress.suspend(|| say_json(&answer.to_string())),
             Err(error) => {
                 refused += 1;
                 progress.suspend(|| fail(Exit::Refused, format!("line {}: {error}", at + 1)));
@@ -67,7 +79,11 @@ pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Exit {
         progress.set_message(format!("{outputs} outputs"));
     }
     progress.finish_and_clear();
-    if refused > 0 { Exit::Refused } else { Exit::Done }
+    if refused > 0 {
+        Exit::Refused
+    } else {
+        Exit::Done
+    }
 }
 
 fn scored(line: &str, policy: &scoring::Policy, outputs: &mut usize) -> Result<String, String> {

@@ -16,21 +16,42 @@ pub(super) fn line(config: &Config) -> String {
             None => seats.push((shown, vec![role.as_str()])),
         }
     }
-    let seats: Vec<String> = seats.iter().map(|(model, roles)| format!("{} {model}", roles.join(", "))).collect();
-    let family_of = |agent: Agent| config.roles.get(&Role::Agent(agent)).map(|model| family(&model.model));
+    let seats: Vec<String> = seats
+        .iter()
+        .map(|(model, roles)| format!("{} {model}", roles.join(", ")))
+        .collect();
+    let family_of = |agent: Agent| {
+        config
+            .roles
+            .get(&Role::Agent(agent))
+            .map(|model| family(&model.model))
+    };
     let mixed = family_of(Agent::Verifier) != family_of(Agent::Solver);
-    let note = if mixed { " (the verifier is of another model family than the solver)" } else { "" };
+    let note = if mixed {
+        " (the verifier is of another model family than the solver)"
+    } else {
+        ""
+    };
     format!("{}{note}", seats.join("; "))
 }
 
 /// What is said before work begins: why this config was taken, who sits where if there is more than one family, and which
 /// models retire soon.
 pub(super) fn notices(config: &Config, now: jiff::Timestamp) -> Vec<String> {
-    let families: BTreeSet<String> = config.roles.values().map(|model| family(&model.model)).collect();
+    let families: BTreeSet<String> = config
+        .roles
+        .values()
+        .map(|model| family(&model.model))
+        .collect();
     let mut notices: Vec<String> = config.notice.iter().cloned().collect();
     if families.len() > 1 || config.notice.is_some() {
         notices.push(format!("models: {}", line(config)));
     }
-    notices.extend(config.retirements(now).iter().map(|warning| format!("warning: {warning}")));
+    notices.extend(
+        config
+            .retirements(now)
+            .iter()
+            .map(|warning| format!("warning: {warning}")),
+    );
     notices
 }

@@ -24,7 +24,11 @@ pub(super) async fn run(env: &Env) -> Exit {
         Ok(config) => config,
         Err(problems) => return fail(Exit::Configuration, problems),
     };
-    for warning in config.warnings.iter().chain(&config.retirements(Clock::System.now())) {
+    for warning in config
+        .warnings
+        .iter()
+        .chain(&config.retirements(Clock::System.now()))
+    {
         tracing::warn!("{warning}");
     }
     if let Some(notice) = &config.notice {
@@ -45,10 +49,18 @@ pub(super) async fn run(env: &Env) -> Exit {
     raise_open_files();
     let listener = match listen(bind) {
         Ok(listener) => listener,
-        Err(error) => return fail(Exit::Unexpected, format!("cannot listen on {bind}: {error}")),
+        Err(error) => {
+            return fail(
+                Exit::Unexpected,
+                format!("cannot listen on {bind}: {error}"),
+            );
+        }
     };
     let bound = listener.local_addr().unwrap_or(bind);
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), "listening on http://{bound}");
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        "listening on http://{bound}"
+    );
     app.keep_recovering();
     let stopped = tokio_util::sync::CancellationToken::new();
     let serving = http::serve(app.clone(), listener, stopped.clone().cancelled_owned());
@@ -80,7 +92,11 @@ pub(super) async fn run(env: &Env) -> Exit {
 }
 
 fn listen(bind: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = if bind.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    let socket = if bind.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
     socket.set_reuseaddr(true)?;
     socket.bind(bind)?;
     socket.listen(BACKLOG)

@@ -7,8 +7,7 @@ use serde_json::json;
 
 use super::colour::appendix;
 use super::exit::{Exit, fail};
-use super::terminal::say;
-use super::terminal::without_controls;
+use super::terminal::{say, say_json, say_styled, without_controls};
 use crate::app::open_store;
 use crate::clock::Clock;
 use crate::committee::{audit_markdown, audit_view};
@@ -33,10 +32,15 @@ pub(super) struct ShowArguments {
 pub(super) async fn open(env: &Env) -> Result<Arc<dyn Store>, Exit> {
     // A line that is passed over could name another database.
     if !env.problems().is_empty() {
-        return Err(fail(Exit::Configuration, config::Problems(env.problems().to_vec())));
+        return Err(fail(
+            Exit::Configuration,
+            config::Problems(env.problems().to_vec()),
+        ));
     }
     let owner = Clock::System.new_id().to_string();
-    open_store(&config::database_url(env), &owner).await.map_err(|error| fail(Exit::Unexpected, error))
+    open_store(&config::database_url(env), &owner)
+        .await
+        .map_err(|error| fail(Exit::Unexpected, error))
 }
 
 pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
@@ -61,17 +65,29 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
         };
         let shown = json!({ "id": id.to_string(), "state": row.state, "cause": row.cause, "reply": body.get("reply"),
                             "meta": body.get("meta"), "audit": audit.filter(|_| row.kind == RunKind::Chat), "action": body.get("action") });
-        print(&serde_json::to_string_pretty(&shown).unwrap_or_default());
+        say_json(&serde_json::to_string_pretty(&shown).unwrap_or_default());
         return Exit::Done;
     }
     print(&format!("> {}\n", row.message.replace('\n', "\n> ")));
-    let gate = events.iter().find_map(|event| if let Event::Gated(gated) = event { Some(gated.gate) } else { None });
+    let gate = events.iter().find_map(|event| {
+        if let Event::Gated(gated) = event {
+            Some(gated.gate)
+        } else {
+            None
+        }
+    });
     let mut shown = false;
     match ending {
         Some(Ending::Replied { reply }) => {
             // The text of an answer in audit and deep ends with the appendix already.
-            let (answer, audited) = reply.text.split_at(reply.text.find(APPENDIX).unwrap_or(reply.text.len()));
-            say(format_args!("{}{}", without_controls(answer), appendix(&without_controls(audited), gate)));
+            let (answer, audited) = reply
+                .text
+                .split_at(reply.text.find(APPENDIX).unwrap_or(reply.text.len()));
+            say_styled(format_args!(
+                "{}{}",
+                without_controls(answer),
+                appendix(&without_controls(audited), gate)
+            ));
             shown = !audited.is_empty();
         }
         Some(Ending::Failed { detail, .. }) => print(&format!("The run failed: {detail}")),
@@ -80,11 +96,14 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
         None => say(format_args!("The run is {}.", row.state.as_str())),
     }
     if let Some(audit) = audit.filter(|_| !shown && row.kind == RunKind::Chat) {
-        say(format_args!("\n{}", appendix(&without_controls(&audit_markdown(&audit)), gate)));
+        say_styled(format_args!(
+            "\n{}",
+            appendix(&without_controls(&audit_markdown(&audit)), gate)
+        ));
     }
     Exit::Done
 }
 
 fn print(text: &str) {
-    say(format_args!("{}", without_controls(text)));
+    say(format_args!("{text}"));
 }

@@ -9,7 +9,11 @@ use super::exit::{Exit, fail};
 /// writing: also into a pipe, behind which a pager or a log may obey them. `--json` escapes control characters instead.
 pub(super) fn without_controls(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || changes_direction(c);
-    if text.contains(harmful) { Cow::Owned(text.replace(harmful, "")) } else { Cow::Borrowed(text) }
+    if text.contains(harmful) {
+        Cow::Owned(text.replace(harmful, ""))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 /// The overrides, embeddings and isolates of bidirectional text: with them a text can look like another one. The marks
@@ -25,14 +29,17 @@ pub(super) fn escaped_json(json: &str) -> Cow<'_, str> {
     if !json.contains(harmful) {
         return Cow::Borrowed(json);
     }
-    Cow::Owned(json.chars().fold(String::with_capacity(json.len()), |mut text, c| {
-        if harmful(c) {
-            let _ = write!(text, "\\u{:04x}", u32::from(c));
-        } else {
-            text.push(c);
-        }
-        text
-    }))
+    Cow::Owned(
+        json.chars()
+            .fold(String::with_capacity(json.len()), |mut text, c| {
+                if harmful(c) {
+                    let _ = write!(text, "\\u{:04x}", u32::from(c));
+                } else {
+                    text.push(c);
+                }
+                text
+            }),
+    )
 }
 
 /// A word of a command line, quoted for a shell where it needs to be.
@@ -45,9 +52,24 @@ pub(super) fn quoted(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// Prints a line on standard output. A reader that has gone away (`conclave show RUN | head`) ends the program quietly;
-/// an output that cannot be written ends it with an error.
-pub(super) fn say(line: std::fmt::Arguments<'_>) {
+/// Prints text on standard output, without control characters.
+pub(super) fn say(text: std::fmt::Arguments<'_>) {
+    write_line(&without_controls(&text.to_string()));
+}
+
+/// Prints JSON on standard output, with control characters as escapes.
+pub(super) fn say_json(json: &str) {
+    write_line(&escaped_json(json));
+}
+
+/// Prints a line that has colours of our own. Text from outside in it must have been through [`without_controls`].
+pub(super) fn say_styled(line: std::fmt::Arguments<'_>) {
+    write_line(&line.to_string());
+}
+
+/// A reader that has gone away (`conclave show RUN | head`) ends the program quietly; an output that cannot be written
+/// ends it with an error.
+fn write_line(line: &str) {
     use std::io::Write as _;
     if let Err(error) = writeln!(std::io::stdout().lock(), "{line}") {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
@@ -61,8 +83,11 @@ pub(super) fn say(line: std::fmt::Arguments<'_>) {
 pub(super) fn text_of(given: Option<&str>, what: &str) -> Result<String, String> {
     match given {
         Some(text) if text != "-" => Ok(text.to_owned()),
-        _ if std::io::stdin().is_terminal() => Err(format!("no {what}: give it as an argument or on standard input")),
-        _ => std::io::read_to_string(std::io::stdin()).map_err(|error| format!("standard input: {error}")),
+        _ if std::io::stdin().is_terminal() => Err(format!(
+            "no {what}: give it as an argument or on standard input"
+        )),
+        _ => std::io::read_to_string(std::io::stdin())
+            .map_err(|error| format!("standard input: {error}")),
     }
 }
 
@@ -83,7 +108,10 @@ mod tests {
         let text = "a\u{1b}\u{7f}\u{9b}2J\u{202e}\u{2069}\u{e4}\u{1f600}";
         let json = serde_json::to_string(text).unwrap();
         let shown = escaped_json(&json);
-        assert_eq!(shown, "\"a\\u001b\\u007f\\u009b2J\\u202e\\u2069\u{e4}\u{1f600}\"");
+        assert_eq!(
+            shown,
+            "\"a\\u001b\\u007f\\u009b2J\\u202e\\u2069\u{e4}\u{1f600}\""
+        );
         assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
         assert!(matches!(escaped_json("{}"), Cow::Borrowed(_)));
     }

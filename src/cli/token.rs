@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::exit::{Exit, fail};
 use super::show::open;
-use super::terminal::{say, without_controls};
-use crate::app::works;
+use super::terminal::{say, say_json};
+use crate::app::is_active;
 use crate::clock::Clock;
 use crate::config::Env;
 use crate::domain::{BearerToken, Scope};
@@ -60,11 +60,18 @@ pub(super) async fn run(env: &Env, command: TokenCommand) -> Exit {
 }
 
 async fn create(store: &Arc<dyn Store>, clock: &Clock, arguments: CreateArguments) -> Exit {
-    let CreateArguments { name, mut scope, expires } = arguments;
+    let CreateArguments {
+        name,
+        mut scope,
+        expires,
+    } = arguments;
     scope.sort();
     scope.dedup();
     let now = clock.now();
-    let expires_at = match expires.map(|span| now.to_zoned(TimeZone::UTC).checked_add(span)).transpose() {
+    let expires_at = match expires
+        .map(|span| now.to_zoned(TimeZone::UTC).checked_add(span))
+        .transpose()
+    {
         Ok(at) => at.map(|at| at.timestamp()),
         Err(_) => return fail(Exit::Usage, "--expires: that is too far away"),
     };
@@ -82,8 +89,16 @@ async fn create(store: &Arc<dyn Store>, clock: &Clock, arguments: CreateArgument
     if let Err(error) = store.add_token(&row).await {
         return fail(Exit::Unexpected, error);
     }
-    let end = row.expires_at.map_or("until it is revoked".to_owned(), |at| format!("until {}", day(at)));
-    eprintln!("token {} opens {} {end}. It is shown only now:", row.id, scopes(&row));
+    let end = row
+        .expires_at
+        .map_or("until it is revoked".to_owned(), |at| {
+            format!("until {}", day(at))
+        });
+    eprintln!(
+        "token {} opens {} {end}. It is shown only now:",
+        row.id,
+        scopes(&row)
+    );
     say(format_args!("{}", token.reveal()));
     Exit::Done
 }
@@ -99,20 +114,25 @@ async fn list(store: &Arc<dyn Store>, now: Timestamp, as_json: bool) -> Exit {
     for row in rows {
         if as_json {
             let time = |at: Option<Timestamp>| at.map(|at| at.to_string());
-            let line = json!({ "id": row.id, "name": row.name, "scopes": row.scopes, "works": works(&row, now),
+            let line = json!({ "id": row.id, "name": row.name, "scopes": row.scopes, "works": is_active(&row, now),
                                "createdAt": row.created_at.to_string(), "expiresAt": time(row.expires_at),
                                "revokedAt": time(row.revoked_at) });
-            say(format_args!("{line}"));
+            say_json(&line.to_string());
             continue;
         }
         let state = match (row.revoked_at, row.expires_at) {
             (Some(at), _) => format!("revoked {}", day(at)),
-            (None, Some(at)) if !works(&row, now) => format!("expired {}", day(at)),
+            (None, Some(at)) if !is_active(&row, now) => format!("expired {}", day(at)),
             (None, Some(at)) => format!("until {}", day(at)),
             (None, None) => "works".to_owned(),
         };
-        let name = without_controls(&row.name);
-        say(format_args!("{}  {}  {state:<18}  {:<16}  {name}", row.id, day(row.created_at), scopes(&row)));
+        let name = &row.name;
+        say(format_args!(
+            "{}  {}  {state:<18}  {:<16}  {name}",
+            row.id,
+            day(row.created_at),
+            scopes(&row)
+        ));
     }
     Exit::Done
 }
@@ -126,15 +146,20 @@ async fn revoke(store: &Arc<dyn Store>, now: Timestamp, given: &str) -> Exit {
             say(format_args!("token {id} opens nothing any more"));
             Exit::Done
         }
-        Ok(false) => {
-            fail(Exit::Refused, "no token of this id is there, or it was revoked already (conclave token list)")
-        }
+        Ok(false) => fail(
+            Exit::Refused,
+            "no token of this id is there, or it was revoked already (conclave token list)",
+        ),
         Err(error) => fail(Exit::Unexpected, error),
     }
 }
 
 fn scopes(row: &TokenRow) -> String {
-    row.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(",")
+    row.scopes
+        .iter()
+        .map(|scope| scope.as_str())
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 fn day(at: Timestamp) -> String {
@@ -163,7 +188,15 @@ mod tests {
 
     #[test]
     fn a_lifetime_is_a_time_from_now_on() {
-        assert!(["90d", "12h", "1y", "2w"].into_iter().all(|text| lifetime(text).is_ok()));
-        assert!(!["", "0d", "-3d", "soon", "90"].into_iter().any(|text| lifetime(text).is_ok()));
+        assert!(
+            ["90d", "12h", "1y", "2w"]
+                .into_iter()
+                .all(|text| lifetime(text).is_ok())
+        );
+        assert!(
+            !["", "0d", "-3d", "soon", "90"]
+                .into_iter()
+                .any(|text| lifetime(text).is_ok())
+        );
     }
 }

@@ -37,7 +37,11 @@ pub(super) async fn run(env: &Env, arguments: VerifyArguments) -> Exit {
     }
     match prove(&row, &entries) {
         Ok(()) => {
-            say(format_args!("run {id}: {} entries, the chain holds, head {}", entries.len(), row.head_hash));
+            say(format_args!(
+                "run {id}: {} entries, the chain holds, head {}",
+                entries.len(),
+                row.head_hash
+            ));
             Exit::Done
         }
         Err(broken) => fail(Exit::Altered, format!("run {id}: {broken}")),

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::case::Case;
+use super::request_context::RequestContext;
 use crate::domain::{Agent, AgentReport, Assumption, AssumptionKind};
 
 /// The most that a reply lists; how many more there were is said.
-const MOST: usize = 24;
+const MAX: usize = 24;
 
 /// So many of each list are read. An assumption beyond is not looked at.
 const MAX_READ: usize = 50;
@@ -22,15 +22,27 @@ const SAME: f64 = 0.6;
 pub fn ledger(
     stated: &[(String, AssumptionKind)],
     reports: &[(Agent, &AgentReport)],
-    case: &Case,
+    request: &RequestContext,
 ) -> (Vec<Assumption>, usize) {
-    let read =
-        |texts: &[String]| -> Vec<Wording> { texts.iter().take(MAX_READ).map(|text| Wording::of(text)).collect() };
-    let assumed: Vec<(Agent, Vec<Wording>)> = reports.iter().map(|(agent, r)| (*agent, read(&r.assumptions))).collect();
-    let corrected: Vec<Wording> = case.corrections.iter().map(|corrected| Wording::of(&corrected.wrong)).collect();
+    let read = |texts: &[String]| -> Vec<Wording> {
+        texts
+            .iter()
+            .take(MAX_READ)
+            .map(|text| Wording::of(text))
+            .collect()
+    };
+    let assumed: Vec<(Agent, Vec<Wording>)> = reports
+        .iter()
+        .map(|(agent, r)| (*agent, read(&r.assumptions)))
+        .collect();
+    let corrected: Vec<Wording> = request
+        .corrections
+        .iter()
+        .map(|corrected| Wording::of(&corrected.wrong))
+        .collect();
     let mut entries: Vec<(String, AssumptionKind, Vec<Agent>)> = vec![];
     let mut known: Vec<Wording> = vec![];
-    for corrected in &case.corrections {
+    for corrected in &request.corrections {
         let text = one_line(&corrected.correction);
         known.push(Wording::of(&text));
         entries.push((text, AssumptionKind::Given, vec![]));
@@ -40,21 +52,31 @@ pub fn ledger(
         let wording = Wording::of(&text);
         let is_among = |others: &[Wording]| others.iter().any(|other| other.is_same(&wording));
         if !text.is_empty() && !is_among(&known) && !is_among(&corrected) && !is_nothing(&text) {
-            let agents = assumed.iter().filter(|(_, assumed)| is_among(assumed)).map(|(agent, _)| *agent).collect();
+            let agents = assumed
+                .iter()
+                .filter(|(_, assumed)| is_among(assumed))
+                .map(|(agent, _)| *agent)
+                .collect();
             known.push(wording);
             entries.push((text, *kind, agents));
         }
     }
-    let left_out = entries.len().saturating_sub(MOST) + stated.len().saturating_sub(MAX_READ);
-    let listed = entries.into_iter().take(MOST).enumerate();
-    let assumption = |(i, (text, kind, agents))| Assumption { handle: format!("A{}", i + 1), text, kind, agents };
+    let left_out = entries.len().saturating_sub(MAX) + stated.len().saturating_sub(MAX_READ);
+    let listed = entries.into_iter().take(MAX).enumerate();
+    let assumption = |(i, (text, kind, agents))| Assumption {
+        handle: format!("A{}", i + 1),
+        text,
+        kind,
+        agents,
+    };
     (listed.map(assumption).collect(), left_out)
 }
 
 /// The agents' own assumptions, for when the master cannot state any: all are guesses.
 pub fn of_reports(reports: &[(Agent, &AgentReport)]) -> Vec<(String, AssumptionKind)> {
     let all = reports.iter().flat_map(|(_, report)| &report.assumptions);
-    all.map(|text| (text.clone(), AssumptionKind::Guess)).collect()
+    all.map(|text| (text.clone(), AssumptionKind::Guess))
+        .collect()
 }
 
 /// A text as it is compared with others.
@@ -68,9 +90,15 @@ struct Wording {
 impl Wording {
     fn of(text: &str) -> Self {
         let words = words(text);
-        let negation = |word: &str| matches!(word, "not" | "no" | "never" | "without" | "nor" | "t");
-        let decides = |word: &&String| word.contains(|c: char| c.is_ascii_digit()) || negation(word);
-        Self { decisive: words.iter().filter(decides).cloned().collect(), names: names(text), words }
+        let negation =
+            |word: &str| matches!(word, "not" | "no" | "never" | "without" | "nor" | "t");
+        let decides =
+            |word: &&String| word.contains(|c: char| c.is_ascii_digit()) || negation(word);
+        Self {
+            decisive: words.iter().filter(decides).cloned().collect(),
+            names: names(text),
+            words,
+        }
     }
 
     /// Whether two texts assume the same. Where they differ in a figure, a name or a "not", they do not, however alike they
@@ -103,7 +131,9 @@ fn is_nothing(text: &str) -> bool {
 }
 
 fn words(text: &str) -> BTreeSet<String> {
-    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
+    let words = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|w| !w.is_empty());
     words.take(MAX_WORDS).map(str::to_lowercase).collect()
 }
 
@@ -130,7 +160,10 @@ mod tests {
             assert!(!same(a, b), "{a} {b}");
         }
         for (a, b) in [
-            ("The server runs Ubuntu 22.04.", "the server runs on Ubuntu 22.04"),
+            (
+                "The server runs Ubuntu 22.04.",
+                "the server runs on Ubuntu 22.04",
+            ),
             ("Water is at sea level.", "The water is at sea level"),
         ] {
             assert!(same(a, b), "{a} {b}");

@@ -23,8 +23,8 @@ const IMAGE_TOKENS: u64 = 5000;
 const ABSURD_COST: Usd = Usd::from_nanos(1_000_000_000_000_000);
 
 /// Outputs are shrunk to these shares of their usual length before an agent is left out.
-const SHARES: [f64; 5] = [1.0, 0.85, 0.7, 0.6, LEAST_SHARE];
-const LEAST_SHARE: f64 = 0.5;
+const SHARES: [f64; 5] = [1.0, 0.85, 0.7, 0.6, MIN_SHARE];
+const MIN_SHARE: f64 = 0.5;
 
 /// A text inside a prompt that a model wrote: its own token count bounds it better than its characters do.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,12 +36,18 @@ pub struct ModelText {
 
 impl ModelText {
     pub fn of(text: &str, tokens: u64) -> Self {
-        Self { bound: Some(text_bound(text)), tokens }
+        Self {
+            bound: Some(text_bound(text)),
+            tokens,
+        }
     }
 
     /// A text of at most so many tokens, still to be written.
     pub fn planned(tokens: u64) -> Self {
-        Self { bound: None, tokens }
+        Self {
+            bound: None,
+            tokens,
+        }
     }
 
     fn tokens_at_most(self) -> u64 {
@@ -61,11 +67,20 @@ pub struct InputBound {
 impl InputBound {
     /// `trusted_bytes` of prompts and schemas of our own; user parts by [`text_bound`], of which model texts are taken
     /// at their own count.
-    pub fn new(trusted_bytes: usize, user_bound: u64, model_texts: &[ModelText], images: usize) -> Self {
-        let stable = (trusted_bytes as f64 / TRUSTED_BYTES_PER_TOKEN).ceil() as u64 + OVERHEAD_TOKENS;
+    pub fn new(
+        trusted_bytes: usize,
+        user_bound: u64,
+        model_texts: &[ModelText],
+        images: usize,
+    ) -> Self {
+        let stable =
+            (trusted_bytes as f64 / TRUSTED_BYTES_PER_TOKEN).ceil() as u64 + OVERHEAD_TOKENS;
         let written: u64 = model_texts.iter().filter_map(|text| text.bound).sum();
         let read: u64 = model_texts.iter().map(|text| text.tokens_at_most()).sum();
-        Self { stable, volatile: user_bound.saturating_sub(written) + read + IMAGE_TOKENS * images as u64 }
+        Self {
+            stable,
+            volatile: user_bound.saturating_sub(written) + read + IMAGE_TOKENS * images as u64,
+        }
     }
 
     pub fn total(self) -> u64 {
@@ -93,12 +108,18 @@ pub fn worst_case(model: &RoleModel, input: InputBound, max_tokens: u32) -> Opti
         ProviderKind::Openai | ProviderKind::Local => (input.total(), 0),
     };
     let amount = model.price?.worst(cacheable, plain, output_tokens);
-    Some(Reservation { input_tokens: input.total(), output_tokens, amount })
+    Some(Reservation {
+        input_tokens: input.total(),
+        output_tokens,
+        amount,
+    })
 }
 
 /// What the reported usage costs. Beyond [`ABSURD_COST`] a figure says no more than that the cap is broken.
 pub fn cost(model: &RoleModel, usage: &BilledTokens) -> Usd {
-    model.price.map_or(Usd::ZERO, |price| price.cost(usage).min(ABSURD_COST))
+    model
+        .price
+        .map_or(Usd::ZERO, |price| price.cost(usage).min(ABSURD_COST))
 }
 
 /// A call of the plan as the fitting sees it.
@@ -123,7 +144,10 @@ pub struct WantedCheck<'a> {
 impl WantedCheck<'_> {
     /// No cross-check.
     pub fn none() -> Self {
-        WantedCheck { sizes: vec![], cost: &|_, _| Usd::ZERO }
+        WantedCheck {
+            sizes: vec![],
+            cost: &|_, _| Usd::ZERO,
+        }
     }
 }
 
@@ -145,8 +169,15 @@ pub struct Fitted {
 /// A process that dies in the round leaves all of its calls in doubt, at their reservations. Therefore a length is preferred
 /// at which the money held for the cross-check and the synthesis also carries one more solver and the synthesis, at their least
 /// lengths. No agent is dropped for that, but a cross-check of fewer than the core is not made at its cost.
-pub fn fit(agents: &[Wanted<'_>], synthesis: &Wanted<'_>, check: &WantedCheck<'_>, left: Usd) -> Option<Fitted> {
-    let solver = agents.iter().find(|wanted| wanted.role == Role::Agent(Agent::Solver));
+pub fn fit(
+    agents: &[Wanted<'_>],
+    synthesis: &Wanted<'_>,
+    check: &WantedCheck<'_>,
+    left: Usd,
+) -> Option<Fitted> {
+    let solver = agents
+        .iter()
+        .find(|wanted| wanted.role == Role::Agent(Agent::Solver));
     let repetition = solver.map_or(Usd::ZERO, |solver| least(solver, synthesis));
     let mut kept: Vec<&Wanted<'_>> = agents.iter().collect();
     let mut left_out = vec![];
@@ -154,32 +185,56 @@ pub fn fit(agents: &[Wanted<'_>], synthesis: &Wanted<'_>, check: &WantedCheck<'_
     let mut size = sizes.next();
     let mut is_whole = true;
     loop {
-        let least_spare = if is_whole || size.is_none() { Usd::ZERO } else { repetition };
-        for (share, spare) in [repetition, least_spare].into_iter().flat_map(|spare| SHARES.map(|share| (share, spare)))
+        let least_spare = if is_whole || size.is_none() {
+            Usd::ZERO
+        } else {
+            repetition
+        };
+        for (share, spare) in [repetition, least_spare]
+            .into_iter()
+            .flat_map(|spare| SHARES.map(|share| (share, spare)))
         {
             let (max_tokens, panel, held) = shrunk_to(&kept, synthesis, share);
             let checked = size.map_or(Usd::ZERO, |size| (check.cost)(&max_tokens, size));
             let reserve = (held + checked).max(spare);
             if panel + reserve <= left {
                 if share < 1.0 {
-                    left_out.push(format!("outputs were limited to {:.0} % of their usual length", share * 100.0));
+                    left_out.push(format!(
+                        "outputs were limited to {:.0} % of their usual length",
+                        share * 100.0
+                    ));
                 }
                 if size.is_some_and(|size| size.scope == CheckScope::First) {
                     left_out.push("the cross-check was given one claim of each report".to_owned());
                 }
                 let agents = kept.iter().filter_map(|w| agent_of(w.role)).collect();
-                let trimmed = Trimmed { agents, max_tokens, left_out, cross_check: size, epoch: None };
-                return Some(Fitted { trimmed, held: reserve - checked, check: checked });
+                let trimmed = Trimmed {
+                    agents,
+                    max_tokens,
+                    left_out,
+                    cross_check: size,
+                    epoch: None,
+                };
+                return Some(Fitted {
+                    trimmed,
+                    held: reserve - checked,
+                    check: checked,
+                });
             }
         }
-        let optional = kept.iter().rposition(|w| agent_of(w.role).is_some_and(|a| !a.is_core()));
+        let optional = kept
+            .iter()
+            .rposition(|w| agent_of(w.role).is_some_and(|a| !a.is_core()));
         if optional.is_none() && size.is_some() {
             size = sizes.next();
             continue;
         }
         let drop_order = [Agent::Critic, Agent::Verifier];
-        let next =
-            optional.or_else(|| drop_order.iter().find_map(|a| kept.iter().position(|w| w.role == Role::Agent(*a))));
+        let next = optional.or_else(|| {
+            drop_order
+                .iter()
+                .find_map(|a| kept.iter().position(|w| w.role == Role::Agent(*a)))
+        });
         let dropped = kept.remove(next?);
         if agent_of(dropped.role).is_some_and(Agent::is_core) {
             is_whole = false;
@@ -197,7 +252,7 @@ pub fn did_not_run(role: Role) -> String {
 
 /// What one agent and the synthesis need at least.
 pub fn least(agent: &Wanted<'_>, synthesis: &Wanted<'_>) -> Usd {
-    let (_, panel, held) = shrunk_to(&[agent], synthesis, LEAST_SHARE);
+    let (_, panel, held) = shrunk_to(&[agent], synthesis, MIN_SHARE);
     panel + held
 }
 
@@ -210,7 +265,11 @@ fn agent_of(role: Role) -> Option<Agent> {
 
 /// With outputs shrunk to a share: the output tokens of each role, what the agents cost at worst, and what is held for the
 /// synthesis, at least `spare`.
-fn shrunk_to(agents: &[&Wanted<'_>], synthesis: &Wanted<'_>, share: f64) -> (Vec<(Role, u32)>, Usd, Usd) {
+fn shrunk_to(
+    agents: &[&Wanted<'_>],
+    synthesis: &Wanted<'_>,
+    share: f64,
+) -> (Vec<(Role, u32)>, Usd, Usd) {
     let shrunk = |wanted: &Wanted<'_>| {
         let usual = wanted.model.max_tokens;
         ((f64::from(usual) * share) as u32).max(wanted.model.least_tokens())
@@ -229,11 +288,24 @@ fn shrunk_to(agents: &[&Wanted<'_>], synthesis: &Wanted<'_>, share: f64) -> (Vec
 
 /// What the agents cost at worst with the output tokens that they were given.
 pub fn panel_cost(agents: &[Wanted<'_>], max_tokens: &[(Role, u32)]) -> Usd {
-    let given = |role: Role| max_tokens.iter().find(|(r, _)| *r == role).map(|(_, tokens)| *tokens);
-    let cost = |wanted: &Wanted<'_>| {
-        worst_case(wanted.model, wanted.input, given(wanted.role).unwrap_or(wanted.model.max_tokens))
+    let given = |role: Role| {
+        max_tokens
+            .iter()
+            .find(|(r, _)| *r == role)
+            .map(|(_, tokens)| *tokens)
     };
-    agents.iter().filter_map(cost).map(|reservation| reservation.amount).sum()
+    let cost = |wanted: &Wanted<'_>| {
+        worst_case(
+            wanted.model,
+            wanted.input,
+            given(wanted.role).unwrap_or(wanted.model.max_tokens),
+        )
+    };
+    agents
+        .iter()
+        .filter_map(cost)
+        .map(|reservation| reservation.amount)
+        .sum()
 }
 
 /// What the synthesis may cost when every agent writes as much as it may.
@@ -250,159 +322,4 @@ pub fn synthesis_hold(max_tokens: &[(Role, u32)], synthesis: &Wanted<'_>) -> Usd
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{OutputForm, PromptSet};
-    use crate::domain::{Effort, Price, Rate, Traits};
-
-    fn flat(input: f64, output: f64, cache_read: Option<f64>) -> Option<Price> {
-        Some(Price { rate: Rate::new(input, output, cache_read, None), long: None })
-    }
-
-    fn model(max_tokens: u32, price: Option<Price>) -> RoleModel {
-        RoleModel {
-            provider: "p".into(),
-            kind: if price.is_some() { ProviderKind::Openai } else { ProviderKind::Local },
-            model: "m".into(),
-            max_tokens,
-            effort: None,
-            temperature: None,
-            traits: Traits::unknown(),
-            output: OutputForm::Json,
-            prompts: PromptSet::Full,
-            price,
-            retires: None,
-            fallback: None,
-        }
-    }
-
-    fn fitted(cap: f64, roles: &[Agent]) -> Option<Fitted> {
-        let model = model(1000, flat(0.0, 10.0, None));
-        let input = InputBound { stable: 100, volatile: 0 };
-        let agents: Vec<Wanted<'_>> =
-            roles.iter().map(|a| Wanted { role: Role::Agent(*a), model: &model, input }).collect();
-        let synthesis = Wanted { role: Role::Master, model: &model, input };
-        fit(&agents, &synthesis, &WantedCheck::none(), Usd::from_dollars(cap))
-    }
-
-    #[test]
-    fn what_fits_is_left_alone() {
-        use Agent::{Critic, Solver, Verifier};
-        let fitted = fitted(0.04, &[Solver, Critic, Verifier]).unwrap();
-        assert_eq!(fitted.trimmed.left_out, Vec::<String>::new());
-        assert_eq!(fitted.held, Usd::from_dollars(0.01));
-    }
-
-    #[test]
-    fn outputs_shrink_first_then_optional_agents_go_then_the_critic() {
-        use Agent::{Critic, Editor, Implementer, Solver, Verifier};
-        let all = [Solver, Critic, Verifier, Editor, Implementer];
-        assert_eq!(fitted(0.05, &all).unwrap().trimmed.agents, all);
-        assert_eq!(fitted(0.025, &all).unwrap().trimmed.agents, [Solver, Critic, Verifier, Editor]);
-        assert_eq!(fitted(0.02, &all).unwrap().trimmed.agents, [Solver, Critic, Verifier]);
-        assert_eq!(fitted(0.015, &all).unwrap().trimmed.agents, [Solver, Verifier]);
-        assert_eq!(fitted(0.01, &all).unwrap().trimmed.agents, [Solver]);
-        assert_eq!(fitted(0.009, &all), None);
-    }
-
-    #[test]
-    fn the_cross_check_goes_after_the_optional_agents_and_before_the_critic() {
-        use Agent::{Critic, Editor, Solver, Verifier};
-        let model = model(1000, flat(0.0, 10.0, None));
-        let input = InputBound { stable: 100, volatile: 0 };
-        let wanted = |role| Wanted { role, model: &model, input };
-        let agents = [Solver, Critic, Verifier, Editor].map(|agent| wanted(Role::Agent(agent)));
-        let [whole, first] = [CheckScope::Key, CheckScope::First].map(|scope| CheckSize { passes: 1, scope });
-        let cost = |_: &[(Role, u32)], size: CheckSize| Usd::from_dollars(if size == whole { 0.006 } else { 0.003 });
-        let check = WantedCheck { sizes: vec![whole, first], cost: &cost };
-        let fitted = |cap: f64| {
-            let Trimmed { agents, cross_check, left_out, .. } =
-                fit(&agents, &wanted(Role::Master), &check, Usd::from_dollars(cap)).unwrap().trimmed;
-            (agents.len(), cross_check, left_out.len())
-        };
-        assert_eq!(fitted(0.056), (4, Some(whole), 0));
-        assert_eq!(fitted(0.031), (4, Some(whole), 1), "outputs shrink first");
-        assert_eq!(fitted(0.026), (3, Some(whole), 2), "the optional agent goes before it");
-        assert_eq!(fitted(0.023), (3, Some(first), 3));
-        assert_eq!(fitted(0.020), (3, None, 2));
-        assert_eq!(fitted(0.015), (2, None, 3));
-    }
-
-    #[test]
-    fn what_the_critic_leaves_carries_the_cross_check_of_the_others() {
-        use Agent::{Critic, Solver, Verifier};
-        let (cheap, dear) = (model(600, flat(0.0, 10.0, None)), model(1000, flat(0.0, 10.0, None)));
-        let input = InputBound { stable: 100, volatile: 0 };
-        let wanted = |role, model| Wanted { role, model, input };
-        let agents = [(Solver, &cheap), (Critic, &dear), (Verifier, &cheap)]
-            .map(|(agent, model)| wanted(Role::Agent(agent), model));
-        let first = CheckSize { passes: 1, scope: CheckScope::First };
-        let cost = |_: &[(Role, u32)], _| Usd::from_dollars(0.003);
-        let check = WantedCheck { sizes: vec![first], cost: &cost };
-        let fitted = |cap: f64| {
-            let fitted = fit(&agents, &wanted(Role::Master, &dear), &check, Usd::from_dollars(cap)).unwrap();
-            (fitted.trimmed.agents, fitted.trimmed.cross_check, fitted.held + fitted.check)
-        };
-        let (three, two) = (vec![Solver, Critic, Verifier], vec![Solver, Verifier]);
-        assert_eq!(fitted(0.019), (three.clone(), Some(first), Usd::from_dollars(0.008)));
-        assert_eq!(fitted(0.016), (three, None, Usd::from_dollars(0.005)));
-        assert_eq!(fitted(0.0145), (two.clone(), Some(first), Usd::from_dollars(0.008)));
-        assert_eq!(fitted(0.0125), (two, None, Usd::from_dollars(0.005)));
-    }
-
-    #[test]
-    fn outputs_shrink_so_that_the_hold_carries_a_repetition_after_a_crash() {
-        use Agent::{Critic, Solver, Verifier};
-        let cheap = model(100, flat(0.0, 10.0, None));
-        let dear = model(1000, flat(0.0, 10.0, None));
-        let input = InputBound { stable: 100, volatile: 0 };
-        let wanted = |role, model| Wanted { role, model, input };
-        let agents = [Solver, Critic, Verifier].map(|agent| wanted(Role::Agent(agent), &dear));
-        let fitted =
-            fit(&agents, &wanted(Role::Master, &cheap), &WantedCheck::none(), Usd::from_dollars(0.031)).unwrap();
-        assert_eq!(fitted.trimmed.agents, [Solver, Critic, Verifier]);
-        assert!(panel_cost(&agents, &fitted.trimmed.max_tokens) + fitted.held <= Usd::from_dollars(0.031));
-        assert!(fitted.held >= least(&agents[0], &wanted(Role::Master, &cheap)), "{fitted:?}");
-    }
-
-    #[test]
-    fn the_in_process_model_costs_nothing() {
-        let input = InputBound { stable: 1_000_000, volatile: 0 };
-        assert_eq!(worst_case(&model(100, None), input, 100), None);
-    }
-
-    #[test]
-    fn a_text_counts_its_bytes_or_those_of_its_normal_form() {
-        assert_eq!((text_bound("the cat"), text_bound("qxzvkjwq")), (7, 8));
-        assert_eq!((text_bound("\u{e9}"), text_bound("日"), text_bound("🦀")), (2, 3, 4));
-        assert_eq!(text_bound("\u{fdfa}"), 33);
-    }
-
-    #[test]
-    fn model_text_counts_by_its_own_tokens() {
-        let text = "word ".repeat(800);
-        let bound = text_bound(&text);
-        let known = InputBound::new(0, bound + 100, &[ModelText::of(&text, 1000)], 0);
-        assert_eq!(known, InputBound { stable: OVERHEAD_TOKENS, volatile: 100 + 1300 });
-        assert_eq!(InputBound::new(1900, 0, &[], 1).total(), 1000 + IMAGE_TOKENS + OVERHEAD_TOKENS);
-    }
-
-    #[test]
-    fn cache_writes_are_in_the_worst_case() {
-        let claude = RoleModel { kind: ProviderKind::Anthropic, ..model(0, flat(1.0, 0.0, Some(0.1))) };
-        let input = InputBound { stable: 1000, volatile: 1000 };
-        assert_eq!(worst_case(&claude, input, 0).unwrap().amount, Usd::for_tokens(1000, 2.25));
-        let gpt = model(0, flat(1.0, 0.0, Some(0.1)));
-        assert_eq!(worst_case(&gpt, input, 0).unwrap().amount, Usd::for_tokens(1000, 2.5));
-        let usage = BilledTokens { input: 10, cache_read: 100, cache_write: 20, ..BilledTokens::default() };
-        assert_eq!(cost(&claude, &usage), Usd::from_nanos(10_000 + 10_000 + 25_000));
-    }
-
-    #[test]
-    fn a_thinking_model_is_not_shrunk_to_less_than_its_thinking_needs() {
-        let thinking = RoleModel { effort: Some(Effort::Low), ..model(2000, None) };
-        assert_eq!(thinking.least_tokens(), 382);
-        assert_eq!(thinking.limit_for(700), 1044);
-        assert_eq!(model(2000, None).limit_for(700), 700);
-    }
-}
+mod tests;

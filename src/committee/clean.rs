@@ -17,13 +17,24 @@ pub fn clean(mut report: AgentReport, ceiling: f64) -> AgentReport {
         list.truncate(MAX_ENTRIES);
     }
     report.units.truncate(MAX_ENTRIES);
-    report.self_confidence =
-        if report.self_confidence.is_finite() { report.self_confidence.clamp(0.0, ceiling) } else { 0.0 };
+    report.self_confidence = if report.self_confidence.is_finite() {
+        report.self_confidence.clamp(0.0, ceiling)
+    } else {
+        0.0
+    };
     let mut seen = std::collections::BTreeSet::new();
     for (i, unit) in report.units.iter_mut().enumerate() {
         let bare = unit.id.rsplit(':').next().unwrap_or("");
-        let id: String = bare.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(16).collect();
-        unit.id = if id.is_empty() || seen.contains(&id) { format!("u{}", i + 1) } else { id };
+        let id: String = bare
+            .chars()
+            .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
+            .take(16)
+            .collect();
+        unit.id = if id.is_empty() || seen.contains(&id) {
+            format!("u{}", i + 1)
+        } else {
+            id
+        };
         while !seen.insert(unit.id.clone()) {
             unit.id.push('x');
         }

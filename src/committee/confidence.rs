@@ -9,7 +9,11 @@ impl From<&Policy> for scoring::Policy {
     fn from(policy: &Policy) -> Self {
         Self {
             thresholds: policy.thresholds,
-            weights: policy.role_weights.iter().map(|(agent, weight)| (agent.as_str().to_owned(), *weight)).collect(),
+            weights: policy
+                .role_weights
+                .iter()
+                .map(|(agent, weight)| (agent.as_str().to_owned(), *weight))
+                .collect(),
             max_conflict_penalty: policy.max_conflict_penalty,
             max_coverage_bonus: policy.max_coverage_bonus,
             ask_threshold: policy.ask_user_threshold,
@@ -21,15 +25,22 @@ impl From<&Policy> for scoring::Policy {
 /// Whether the threshold is out of reach even with the largest bonus and the least penalty that may be applied: then no
 /// synthesis is bought (SPEC 6).
 pub fn out_of_reach(policy: &Policy, judgement: &Judgement) -> bool {
-    let bonus = judgement.coverage_bonus.clamp(0.0, policy.max_coverage_bonus);
-    let least = leading(judgement).and_then(|group| group.conflict_penalty).unwrap_or(judgement.conflict_penalty);
+    let bonus = judgement
+        .coverage_bonus
+        .clamp(0.0, policy.max_coverage_bonus);
+    let least = leading(judgement)
+        .and_then(|group| group.conflict_penalty)
+        .unwrap_or(judgement.conflict_penalty);
     let penalty = least.clamp(0.0, policy.max_conflict_penalty);
     judgement.base_score - penalty + bonus < policy.ask_user_threshold
 }
 
 /// The group of final answers with the least penalty; `None` for a request without a final answer.
 pub fn leading(judgement: &Judgement) -> Option<&AnswerGroup> {
-    let measured = judgement.answer_groups.iter().filter(|group| group.conflict_penalty.is_some());
+    let measured = judgement
+        .answer_groups
+        .iter()
+        .filter(|group| group.conflict_penalty.is_some());
     measured.min_by(|a, b| {
         let penalty = |group: &AnswerGroup| group.conflict_penalty.unwrap_or(f64::INFINITY);
         penalty(a).total_cmp(&penalty(b))
@@ -38,9 +49,13 @@ pub fn leading(judgement: &Judgement) -> Option<&AnswerGroup> {
 
 /// Whether a reply gives another final answer than the leading one.
 pub fn is_against_leading(judgement: &Judgement, final_answer: &str) -> bool {
-    let Some(leading) = leading(judgement) else { return false };
+    let Some(leading) = leading(judgement) else {
+        return false;
+    };
     let given = scoring::answer_group(&judgement.answer_groups, final_answer);
-    given.and_then(|at| judgement.answer_groups.get(at)).is_none_or(|group| group != leading)
+    given
+        .and_then(|at| judgement.answer_groups.get(at))
+        .is_none_or(|group| group != leading)
 }
 
 /// The conflict of the answer that the reply gives. A reply whose answer no agent gave, or that says nothing of an answer
@@ -49,8 +64,17 @@ fn conflict(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> f6
     if leading(judgement).is_none() {
         return judgement.conflict_penalty;
     }
-    let of = |group: &AnswerGroup| group.conflict_penalty.unwrap_or(policy.max_conflict_penalty);
-    match draft.map(|draft| (draft.final_answer.as_deref(), draft.answer_justification.is_some())) {
+    let of = |group: &AnswerGroup| {
+        group
+            .conflict_penalty
+            .unwrap_or(policy.max_conflict_penalty)
+    };
+    match draft.map(|draft| {
+        (
+            draft.final_answer.as_deref(),
+            draft.answer_justification.is_some(),
+        )
+    }) {
         // Only the question was bought.
         None => judgement.conflict_penalty,
         // Plain text does not say which answer it gives: the most cautious one counts.
@@ -78,16 +102,29 @@ pub fn settle(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> 
     let conflict_penalty = Terms {
         estimated: penalty,
         measured: measured_penalty,
-        applied: penalty.map_or(measured_penalty, |p| p.clamp(0.0, most_penalty).max(measured_penalty)),
+        applied: penalty.map_or(measured_penalty, |p| {
+            p.clamp(0.0, most_penalty).max(measured_penalty)
+        }),
     };
     let coverage_bonus = Terms {
         estimated: bonus,
         measured: measured_bonus,
-        applied: bonus.map_or(measured_bonus, |b| b.clamp(0.0, most_bonus).min(measured_bonus)),
+        applied: bonus.map_or(measured_bonus, |b| {
+            b.clamp(0.0, most_bonus).min(measured_bonus)
+        }),
     };
-    let confidence = Confidence::new(judgement.base_score, conflict_penalty, coverage_bonus, policy.ask_user_threshold);
+    let confidence = Confidence::new(
+        judgement.base_score,
+        conflict_penalty,
+        coverage_bonus,
+        policy.ask_user_threshold,
+    );
     let unchecked = !judgement.cross_checked && leading(judgement).is_none();
-    if unchecked { confidence.at_most(scoring::MAX_UNCHECKED) } else { confidence }
+    if unchecked {
+        confidence.at_most(scoring::MAX_UNCHECKED)
+    } else {
+        confidence
+    }
 }
 
 #[cfg(test)]

@@ -10,16 +10,17 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::budget::{self, CheckCost, InputBound, ModelText, WantedCheck};
-use super::call::{Ask, Unbought, buy_checked};
+use super::call::{CallFailure, CallSpec, buy_checked};
 use super::hedge::Hedge;
 use super::prompts::set;
-use super::table::{SCAFFOLDING_TOKENS, Table};
+use super::round_context::{RoundContext, SCAFFOLDING_TOKENS};
 use super::verdicts::{self, CrossCheckReply, Shown, Written};
-use super::{Committee, Failure};
+use super::{Deps, Failure};
 use crate::config::{OutputForm, PromptSet, RoleModel};
 use crate::domain::{Agent, Mode, Role, Usd};
 use crate::journal::{
-    AgentOutcome, CROSS_CHECKED, CheckPass, CheckScope, CheckSize, CrossChecked, Event, RunContext, views,
+    AgentOutcome, CROSS_CHECKED, CheckPass, CheckScope, CheckSize, CrossChecked, Event, RunContext,
+    views,
 };
 use crate::scoring;
 
@@ -34,8 +35,12 @@ pub const MAX_TOKENS: u32 = 2400;
 /// What labels, tags and fences of one report take in the prompt, at most.
 const LABEL_TOKENS: u64 = 260;
 
-static SCHEMA_BYTES: LazyLock<usize> =
-    LazyLock::new(|| schemars::schema_for!(CrossCheckReply).to_value().to_string().len());
+static SCHEMA_BYTES: LazyLock<usize> = LazyLock::new(|| {
+    schemars::schema_for!(CrossCheckReply)
+        .to_value()
+        .to_string()
+        .len()
+});
 
 /// With later rounds to come, the cross-check takes at most this share of the time that the rounds have left.
 const TIME_SHARE: f64 = 0.5;
@@ -55,116 +60,185 @@ struct Pass {
 
 /// The roles whose models check, in the order of the passes. The first is the verifier, unless its model is of the
 /// solver's family and another role's is not; the second prefers another model than the first.
-fn checkers(house: &Committee) -> Vec<Role> {
-    let candidates = [Agent::Verifier, Agent::Critic, Agent::Editor, Agent::Implementer, Agent::Visual];
+fn checkers(deps: &Deps) -> Vec<Role> {
+    let candidates = [
+        Agent::Verifier,
+        Agent::Critic,
+        Agent::Editor,
+        Agent::Implementer,
+        Agent::Visual,
+    ];
     let able: Vec<(Role, &RoleModel)> = candidates
         .into_iter()
         .map(Role::Agent)
         .chain([Role::Master])
-        .filter_map(|role| Some((role, house.role(role)?)))
+        .filter_map(|role| Some((role, deps.role(role)?)))
         .filter(|(_, model)| model.output == OutputForm::Json && model.prompts != PromptSet::Text)
         .collect();
     let family = |model: &RoleModel| scoring::family(&model.shown());
-    let solver = house.role(Role::Agent(Agent::Solver)).map(family);
-    let foreign = |model: &RoleModel| solver.as_ref().is_none_or(|solver| *solver != family(model));
+    let solver = deps.role(Role::Agent(Agent::Solver)).map(family);
+    let foreign = |model: &RoleModel| {
+        solver
+            .as_ref()
+            .is_none_or(|solver| *solver != family(model))
+    };
     // The master writes the reply: it checks only for want of another family.
-    let able = || able.iter().filter(|(role, model)| *role != Role::Master || foreign(model));
-    let first = able().find(|(_, model)| foreign(model)).or_else(|| able().next());
-    let Some((first, first_model)) = first else { return vec![] };
-    let other = |model: &RoleModel| (&model.provider, &model.model) != (&first_model.provider, &first_model.model);
+    let able = || {
+        able.iter()
+            .filter(|(role, model)| *role != Role::Master || foreign(model))
+    };
+    let first = able()
+        .find(|(_, model)| foreign(model))
+        .or_else(|| able().next());
+    let Some((first, first_model)) = first else {
+        return vec![];
+    };
+    let other = |model: &RoleModel| {
+        (&model.provider, &model.model) != (&first_model.provider, &first_model.model)
+    };
     let rank = |model: &RoleModel| (u8::from(foreign(model)) * 2) + u8::from(other(model));
     // The first of the best.
-    let second = able().filter(|(role, _)| role != first).rev().max_by_key(|(_, model)| rank(model));
-    std::iter::once(*first).chain(second.map(|(role, _)| *role)).collect()
+    let second = able()
+        .filter(|(role, _)| role != first)
+        .rev()
+        .max_by_key(|(_, model)| rank(model));
+    std::iter::once(*first)
+        .chain(second.map(|(role, _)| *role))
+        .collect()
 }
 
 /// The sizes in which a run's cross-check may be made, the largest first; none if it is not made.
-pub fn sizes(house: &Committee, mode: Mode) -> Vec<CheckSize> {
-    if !house.policy.cross_check.covers(mode) {
+pub fn sizes(deps: &Deps, mode: Mode) -> Vec<CheckSize> {
+    if !deps.policy.cross_check.covers(mode) {
         return vec![];
     }
     let most = if mode == Mode::Deep { 2 } else { 1 };
-    let passes = u8::try_from(checkers(house).len()).unwrap_or(most).min(most);
-    let keys = (1..=passes).rev().map(|passes| CheckSize { passes, scope: CheckScope::Key });
-    let first = (passes > 0).then_some(CheckSize { passes: 1, scope: CheckScope::First });
+    let passes = u8::try_from(checkers(deps).len()).unwrap_or(most).min(most);
+    let keys = (1..=passes).rev().map(|passes| CheckSize {
+        passes,
+        scope: CheckScope::Key,
+    });
+    let first = (passes > 0).then_some(CheckSize {
+        passes: 1,
+        scope: CheckScope::First,
+    });
     keys.chain(first).collect()
 }
 
 /// What a cross-check of this size costs at worst, when reports of so many tokens each are written; `read` bounds the
 /// tokens of the request.
-pub fn worst_case(house: &Committee, read: u64, reports: &[u64], size: CheckSize) -> Usd {
+pub fn worst_case(deps: &Deps, read: u64, reports: &[u64], size: CheckSize) -> Usd {
     let cost = |role: Role| {
-        let Some(model) = house.role(role) else { return Usd::ZERO };
-        let texts: Vec<ModelText> =
-            reports.iter().map(|tokens| ModelText::planned((*tokens).min(verdicts::text_bytes(size.scope)))).collect();
-        let trusted = house.prompts.system_bytes(model.prompts, "cross_check") + *SCHEMA_BYTES;
+        let Some(model) = deps.role(role) else {
+            return Usd::ZERO;
+        };
+        let texts: Vec<ModelText> = reports
+            .iter()
+            .map(|tokens| ModelText::planned((*tokens).min(verdicts::text_bytes(size.scope))))
+            .collect();
+        let trusted = deps.prompts.system_bytes(model.prompts, "cross_check") + *SCHEMA_BYTES;
         let read = read + SCAFFOLDING_TOKENS + LABEL_TOKENS * reports.len() as u64;
         let input = InputBound::new(trusted, read, &texts, 0);
         let output = model.limit_for(max_tokens(reports.len(), size.scope));
         budget::worst_case(model, input, output).map_or(Usd::ZERO, |worst| worst.amount)
     };
-    checkers(house).into_iter().take(usize::from(size.passes)).map(cost).sum()
+    checkers(deps)
+        .into_iter()
+        .take(usize::from(size.passes))
+        .map(cost)
+        .sum()
 }
 
 /// The cross-check as the fitting of the plan sees it.
-pub fn wanted<'a>(house: &Committee, mode: Mode, cost: &'a CheckCost<'a>) -> WantedCheck<'a> {
-    WantedCheck { sizes: sizes(house, mode), cost }
+pub fn wanted<'a>(deps: &Deps, mode: Mode, cost: &'a CheckCost<'a>) -> WantedCheck<'a> {
+    WantedCheck {
+        sizes: sizes(deps, mode),
+        cost,
+    }
 }
 
 fn max_tokens(reports: usize, scope: CheckScope) -> u32 {
     let reports = u32::try_from(reports).unwrap_or(u32::MAX);
     let claims = u32::try_from(verdicts::claims_of(scope)).unwrap_or(u32::MAX);
     let each = TOKENS_PER_REPORT.saturating_add(TOKENS_PER_CLAIM.saturating_mul(claims));
-    BASE_TOKENS.saturating_add(reports.saturating_mul(each)).min(MAX_TOKENS)
+    BASE_TOKENS
+        .saturating_add(reports.saturating_mul(each))
+        .min(MAX_TOKENS)
 }
 
 /// Makes the cross-check and records what it found, once. `held` is what the ledger holds for it.
 ///
 /// # Errors
 /// As every call.
-pub async fn make(table: &Table<'_>, latest: &BTreeMap<Agent, AgentOutcome>, held: Usd) -> Result<(), Failure> {
-    let run = table.run;
+pub async fn make(
+    context: &RoundContext<'_>,
+    latest: &BTreeMap<Agent, AgentOutcome>,
+    held: Usd,
+) -> Result<(), Failure> {
+    let run = context.run;
     run.hold(run.ledger().held() - held);
     if run.recall(CROSS_CHECKED).is_some() {
         return Ok(());
     }
-    let checked = match refusal(table) {
-        Some(why) => CrossChecked { passes: vec![], notes: vec![why.to_owned()] },
-        None => passes(table, latest).await?,
+    let checked = match refusal(context) {
+        Some(why) => CrossChecked {
+            passes: vec![],
+            notes: vec![why.to_owned()],
+        },
+        None => passes(context, latest).await?,
     };
     run.record(Event::CrossChecked(Box::new(checked))).await?;
     Ok(())
 }
 
 /// Why none is made, if none is.
-fn refusal(table: &Table<'_>) -> Option<&'static str> {
-    let mode = table.case.question.mode;
-    if !table.house.policy.cross_check.covers(mode) {
+fn refusal(context: &RoundContext<'_>) -> Option<&'static str> {
+    let mode = context.request.question.mode;
+    if !context.deps.policy.cross_check.covers(mode) {
         Some(TURNED_OFF)
-    } else if checkers(table.house).is_empty() {
+    } else if checkers(context.deps).is_empty() {
         Some(NO_CHECKER)
-    } else if table.trimmed.cross_check.is_none() {
+    } else if context.trimmed.cross_check.is_none() {
         Some(NO_MONEY)
     } else {
         None
     }
 }
 
-async fn passes(table: &Table<'_>, latest: &BTreeMap<Agent, AgentOutcome>) -> Result<CrossChecked, Failure> {
-    let size = table.trimmed.cross_check.unwrap_or(CheckSize { passes: 1, scope: CheckScope::First });
+async fn passes(
+    context: &RoundContext<'_>,
+    latest: &BTreeMap<Agent, AgentOutcome>,
+) -> Result<CrossChecked, Failure> {
+    let size = context.trimmed.cross_check.unwrap_or(CheckSize {
+        passes: 1,
+        scope: CheckScope::First,
+    });
     let now = Instant::now();
-    let left = table.until.saturating_duration_since(now);
-    let until = if table.plan.rounds > 1 { now + left.mul_f64(TIME_SHARE) } else { table.until };
+    let left = context.until.saturating_duration_since(now);
+    let until = if context.plan.rounds > 1 {
+        now + left.mul_f64(TIME_SHARE)
+    } else {
+        context.until
+    };
     let reports: Vec<Written<'_>> = latest
         .iter()
         .filter_map(|(agent, outcome)| match outcome {
-            AgentOutcome::Answered { report, tokens, .. } => Some(Written { agent: *agent, report, tokens: *tokens }),
+            AgentOutcome::Answered { report, tokens, .. } => Some(Written {
+                agent: *agent,
+                report,
+                tokens: *tokens,
+            }),
             AgentOutcome::Failed { .. } => None,
         })
         .collect();
-    let roles = checkers(table.house).into_iter().take(usize::from(size.passes));
-    let made = roles.zip([false, true]).map(|(role, reversed)| Pass { role, reversed });
-    let outcomes = join_all(made.map(|pass| ask_smaller(table, pass, &reports, size.scope, until))).await;
+    let roles = checkers(context.deps)
+        .into_iter()
+        .take(usize::from(size.passes));
+    let made = roles
+        .zip([false, true])
+        .map(|(role, reversed)| Pass { role, reversed });
+    let outcomes =
+        join_all(made.map(|pass| ask_smaller(context, pass, &reports, size.scope, until))).await;
     let mut checked = CrossChecked::default();
     for outcome in outcomes {
         match outcome? {
@@ -172,8 +246,11 @@ async fn passes(table: &Table<'_>, latest: &BTreeMap<Agent, AgentOutcome>) -> Re
             Err(why) => checked.notes.push(why),
         }
     }
-    if size.passes < 2 && table.case.question.mode == Mode::Deep && !checked.passes.is_empty() {
-        checked.notes.push("one pass only: the cap or the config has no second one".to_owned());
+    if size.passes < 2 && context.request.question.mode == Mode::Deep && !checked.passes.is_empty()
+    {
+        checked
+            .notes
+            .push("one pass only: the cap or the config has no second one".to_owned());
     }
     Ok(checked)
 }
@@ -181,7 +258,7 @@ async fn passes(table: &Table<'_>, latest: &BTreeMap<Agent, AgentOutcome>) -> Re
 /// One pass, and where the money left does not carry it one with the first claim of each report. The inner error says why
 /// there is none.
 async fn ask_smaller(
-    table: &Table<'_>,
+    context: &RoundContext<'_>,
     pass: Pass,
     reports: &[Written<'_>],
     scope: CheckScope,
@@ -190,47 +267,79 @@ async fn ask_smaller(
     let smaller = (scope == CheckScope::Key).then_some(CheckScope::First);
     let mut last = None;
     for scope in std::iter::once(scope).chain(smaller) {
-        match ask(table, pass, reports, scope, until).await? {
+        match ask(context, pass, reports, scope, until).await? {
             Ok(found) => return Ok(Ok(found)),
             Err(unbought) if unbought.starved => last = Some(unbought),
-            Err(unbought) => return Ok(Err(told(table, pass, &unbought))),
+            Err(unbought) => return Ok(Err(told(context, pass, &unbought))),
         }
     }
-    Ok(Err(last.map_or_else(|| NO_MONEY.to_owned(), |unbought| told(table, pass, &unbought))))
+    Ok(Err(last.map_or_else(
+        || NO_MONEY.to_owned(),
+        |unbought| told(context, pass, &unbought),
+    )))
 }
 
-fn told(table: &Table<'_>, pass: Pass, unbought: &Unbought) -> String {
-    if unbought.by_deadline && table.until.saturating_duration_since(Instant::now()).is_zero() {
+fn told(context: &RoundContext<'_>, pass: Pass, unbought: &CallFailure) -> String {
+    if unbought.by_deadline
+        && context
+            .until
+            .saturating_duration_since(Instant::now())
+            .is_zero()
+    {
         return NO_TIME.to_owned();
     }
     if unbought.starved {
         return NO_MONEY.to_owned();
     }
     let second = if pass.reversed { " a second time" } else { "" };
-    format!("the model of {} did not check{second}: {}", pass.role, unbought.cause)
+    format!(
+        "the model of {} did not check{second}: {}",
+        pass.role, unbought.cause
+    )
 }
 
 async fn ask(
-    table: &Table<'_>,
+    context: &RoundContext<'_>,
     pass: Pass,
     reports: &[Written<'_>],
     scope: CheckScope,
     until: Instant,
-) -> Result<Result<CheckPass, Unbought>, Failure> {
-    let Some(model) = table.house.role(pass.role) else {
-        return Err(Failure::internal("a role without a model is to cross-check"));
+) -> Result<Result<CheckPass, CallFailure>, Failure> {
+    let Some(model) = context.deps.role(pass.role) else {
+        return Err(Failure::internal(
+            "a role without a model is to cross-check",
+        ));
     };
     let step = step(pass, scope);
     let render = || -> Result<_, Failure> {
-        let shown = verdicts::shown(table.case, reports, scope, pass.reversed);
-        let mut values = table.case.values(Some(table.plan.task_type.as_str()), &[]);
+        let shown = verdicts::shown(context.request, reports, scope, pass.reversed);
+        let mut values = context
+            .request
+            .values(Some(context.plan.task_type.as_str()), &[]);
         set(&mut values, "images", json!(0));
-        set(&mut values, "reports", shown.iter().map(Shown::value).collect());
-        let texts = shown.iter().map(|shown| ModelText::of(&shown.text(), shown.tokens)).collect();
-        Ok((table.house.prompts.render(model.prompts, "cross_check", values)?, texts, shown))
+        set(
+            &mut values,
+            "reports",
+            shown.iter().map(Shown::value).collect(),
+        );
+        let texts = shown
+            .iter()
+            .map(|shown| ModelText::of(&shown.text(), shown.tokens))
+            .collect();
+        Ok((
+            context
+                .deps
+                .prompts
+                .render(model.prompts, "cross_check", values)?,
+            texts,
+            shown,
+        ))
     };
-    let (prompt, model_texts, shown) = table.run.compute(&format!("asking for {step}"), render).await??;
-    let ask = Ask {
+    let (prompt, model_texts, shown) = context
+        .run
+        .compute(&format!("asking for {step}"), render)
+        .await??;
+    let ask = CallSpec {
         step: step.clone(),
         role: pass.role,
         prompt,
@@ -242,14 +351,14 @@ async fn ask(
         hedge: Hedge::Never,
     };
     let check = |reply: &CrossCheckReply| verdicts::problems(reply, &shown);
-    let bought = buy_checked::<CrossCheckReply>(table.run, table.house, ask, check).await?;
+    let bought = buy_checked::<CrossCheckReply>(context.run, context.deps, ask, check).await?;
     let typed = match bought {
         Ok(typed) => typed,
         Err(unbought) => return Ok(Err(unbought)),
     };
     let read = || {
         if !verdicts::problems(&typed.value, &shown).is_empty() {
-            return Err(Unbought::unusable("it gave no verdict on any claim"));
+            return Err(CallFailure::unusable("it gave no verdict on any claim"));
         }
         let (found, mut notes) = verdicts::read(&typed.value, &shown);
         if typed.truncated {
@@ -257,7 +366,7 @@ async fn ask(
         }
         Ok(CheckPass {
             role: pass.role,
-            model: model_of(table.run, &step).unwrap_or_else(|| model.shown()),
+            model: model_of(context.run, &step).unwrap_or_else(|| model.shown()),
             reversed: pass.reversed,
             scope,
             obtained: typed.obtained,
@@ -265,26 +374,40 @@ async fn ask(
             notes,
         })
     };
-    Ok(table.run.compute(&format!("reading {step}"), read).await?)
+    Ok(context
+        .run
+        .compute(&format!("reading {step}"), read)
+        .await?)
 }
 
 /// The step's name says what was shown, so that a resumed run never reads an answer as one to another prompt.
 fn step(pass: Pass, scope: CheckScope) -> String {
     let reversed = if pass.reversed { "/reversed" } else { "" };
-    let first = if scope == CheckScope::First { "/first" } else { "" };
+    let first = if scope == CheckScope::First {
+        "/first"
+    } else {
+        ""
+    };
     format!("cross-check{reversed}{first}")
 }
 
 /// Whether a call belongs to the cross-check.
 pub fn is_cross_check(call: &str) -> bool {
-    call.strip_prefix("cross-check").is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '#']))
+    call.strip_prefix("cross-check")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '#']))
 }
 
 /// The model that answered a step: the role's own, or a fallback.
 fn model_of(run: &RunContext, step: &str) -> Option<String> {
     let events = run.events();
     let calls = views::calls(&events.iter());
-    let of_step = |call: &str| call.strip_prefix(step).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'));
-    let answered = calls.iter().rev().find(|call| of_step(&call.sent.call) && call.state() == "answered");
+    let of_step = |call: &str| {
+        call.strip_prefix(step)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+    };
+    let answered = calls
+        .iter()
+        .rev()
+        .find(|call| of_step(&call.sent.call) && call.state() == "answered");
     answered.map(|call| call.sent.model.clone())
 }

@@ -6,15 +6,15 @@ use serde_json::json;
 
 use super::Failure;
 use super::assumptions::one_line;
-use super::call::buy_json;
-use super::desk::Desk;
+use super::call::call_json;
 use super::plan_steps::{label, plan_steps};
 use super::prompts::set;
+use super::synthesis_input::SynthesisInput;
 use crate::config::OutputForm;
 use crate::domain::{Estimate, EstimateStep, Pert, Role, TimeUnit};
 
 /// The most steps that are estimated one by one.
-pub(super) const MOST_STEPS: usize = 100;
+pub(super) const MAX_STEPS: usize = 100;
 
 /// Figures when no model gives any: minutes for one step of an unknown task.
 const BY_RULE: (f64, f64, f64) = (5.0, 15.0, 45.0);
@@ -68,60 +68,81 @@ struct Figure {
 
 /// The estimate of a structured synthesis: its own figures if they fit, else asked for when the Markdown has a plan.
 pub async fn of_synthesis(
-    desk: &Desk<'_>,
+    input: &SynthesisInput<'_>,
     given: EstimateOut,
     main: &str,
     corrections: &mut Vec<String>,
 ) -> Result<Option<Estimate>, Failure> {
     if given.plan_steps.is_empty() {
-        return of_text(desk, main, corrections).await;
+        return of_text(input, main, corrections).await;
     }
-    let steps = plan_of(desk, main).await?;
+    let steps = plan_of(input, main).await?;
     let count = steps.len();
     if count == 0 || count == given.plan_steps.len() {
         return Ok(Some(estimate(&given, corrections)));
     }
-    let why = format!("the plan has {count} steps and the figures {}: they were asked for", given.plan_steps.len());
+    let why = format!(
+        "the plan has {count} steps and the figures {}: they were asked for",
+        given.plan_steps.len()
+    );
     corrections.push(why);
-    asked_for(desk, steps, Some(given), corrections).await
+    asked_for(input, steps, Some(given), corrections).await
 }
 
 /// The estimate of a Markdown text: asked for when it has a plan, by rule when no model gives figures.
-pub async fn of_text(desk: &Desk<'_>, main: &str, corrections: &mut Vec<String>) -> Result<Option<Estimate>, Failure> {
-    let steps = plan_of(desk, main).await?;
+pub async fn of_text(
+    input: &SynthesisInput<'_>,
+    main: &str,
+    corrections: &mut Vec<String>,
+) -> Result<Option<Estimate>, Failure> {
+    let steps = plan_of(input, main).await?;
     if steps.is_empty() {
         return Ok(None);
     }
     corrections.push("the answer has a plan and no figures: they were asked for".into());
-    asked_for(desk, steps, None, corrections).await
+    asked_for(input, steps, None, corrections).await
 }
 
 /// The steps of the plan in a text, off the async workers.
-async fn plan_of(desk: &Desk<'_>, main: &str) -> Result<Vec<String>, Failure> {
-    Ok(desk.run.compute("finding the plan's steps", || plan_steps(main)).await?)
+async fn plan_of(input: &SynthesisInput<'_>, main: &str) -> Result<Vec<String>, Failure> {
+    Ok(input
+        .run
+        .compute("finding the plan's steps", || plan_steps(main))
+        .await?)
 }
 
 /// Asks for a figure for every step of a plan. Where none comes, those that were given for other steps do, and
 /// for what they leave out a rule.
 async fn asked_for(
-    desk: &Desk<'_>,
+    input: &SynthesisInput<'_>,
     mut steps: Vec<String>,
     given: Option<EstimateOut>,
     corrections: &mut Vec<String>,
 ) -> Result<Option<Estimate>, Failure> {
-    steps.truncate(MOST_STEPS);
-    let mut values = desk.case.values(Some(desk.plan.task_type.as_str()), &[]);
+    steps.truncate(MAX_STEPS);
+    let mut values = input
+        .request
+        .values(Some(input.plan.task_type.as_str()), &[]);
     set(&mut values, "steps", json!(steps));
-    let mut ask = desk.ask("estimate", values, vec![])?;
-    let form = desk.house.role(Role::Master).map_or(OutputForm::Json, |master| master.output);
+    let mut ask = input.ask("estimate", values, vec![])?;
+    let form = input
+        .deps
+        .role(Role::Master)
+        .map_or(OutputForm::Json, |master| master.output);
     let out = match form {
         OutputForm::Json => {
             ask.answer_tokens = Some(900);
-            buy_json::<EstimateOut>(desk.run, desk.house, ask).await?.ok().map(|typed| typed.value)
+            call_json::<EstimateOut>(input.run, input.deps, ask)
+                .await?
+                .ok()
+                .map(|typed| typed.value)
         }
         OutputForm::Text => {
             ask.answer_tokens = Some(260);
-            buy_json::<Figures>(desk.run, desk.house, ask).await?.ok().map(|typed| of_figures(typed.value))
+            call_json::<Figures>(input.run, input.deps, ask)
+                .await?
+                .ok()
+                .map(|typed| of_figures(typed.value))
         }
     };
     Ok(Some(fitted(steps, out, given, corrections)))
@@ -135,22 +156,39 @@ fn fitted(
     corrections: &mut Vec<String>,
 ) -> Estimate {
     let complete = |out: &EstimateOut| out.plan_steps.len() >= steps.len();
-    if let Some(given) = given.as_ref().filter(|given| complete(given) && !asked.as_ref().is_some_and(complete)) {
+    if let Some(given) = given
+        .as_ref()
+        .filter(|given| complete(given) && !asked.as_ref().is_some_and(complete))
+    {
         // A finer division of the same work by its author says more than any part of it.
-        corrections.push("no figures came for the plan's own steps: those of the draft stand".into());
+        corrections
+            .push("no figures came for the plan's own steps: those of the draft stand".into());
         return estimate(given, corrections);
     }
     // Of equals the last one counts: figures that were asked for step by step.
-    let fullest = [given, asked].into_iter().flatten().filter(|out| !out.plan_steps.is_empty());
+    let fullest = [given, asked]
+        .into_iter()
+        .flatten()
+        .filter(|out| !out.plan_steps.is_empty());
     let fullest = fullest.max_by_key(|out| out.plan_steps.len().min(steps.len()));
-    let (of_all, unit) = (steps.len(), fullest.as_ref().map_or(TimeUnit::Minutes, |out| out.plan_unit));
-    let mut times: Vec<Pert> =
-        fullest.iter().flat_map(|out| &out.plan_steps).map(|s| Pert::new(s.o, s.m, s.p)).collect();
+    let (of_all, unit) = (
+        steps.len(),
+        fullest
+            .as_ref()
+            .map_or(TimeUnit::Minutes, |out| out.plan_unit),
+    );
+    let mut times: Vec<Pert> = fullest
+        .iter()
+        .flat_map(|out| &out.plan_steps)
+        .map(|s| Pert::new(s.o, s.m, s.p))
+        .collect();
     times.truncate(of_all);
     let known = times.len();
     times.resize(of_all, by_rule(unit));
     let share = known as f64 / of_all.max(1) as f64;
-    let by_model = fullest.as_ref().map_or(0.0, |out| confidence(out.plan_confidence));
+    let by_model = fullest
+        .as_ref()
+        .map_or(0.0, |out| confidence(out.plan_confidence));
     let lines = |of: fn(&EstimateOut) -> &Vec<String>| -> Vec<String> {
         let lines = fullest.iter().flat_map(of).map(|line| one_line(line));
         lines.filter(|line| !line.is_empty()).collect()
@@ -159,17 +197,32 @@ fn fitted(
     if known == 0 {
         corrections.push("no model gave a figure for any step: the estimate is by rule".into());
     } else if known < of_all {
-        let missing =
-            if known + 1 == of_all { format!("step {of_all}") } else { format!("steps {} to {of_all}", known + 1) };
-        corrections.push(format!("no model gave a figure for {missing}: a rule gave it"));
-        assumptions.push(format!("No model gave figures for {missing}: a rule of thumb stands there."));
+        let missing = if known + 1 == of_all {
+            format!("step {of_all}")
+        } else {
+            format!("steps {} to {of_all}", known + 1)
+        };
+        corrections.push(format!(
+            "no model gave a figure for {missing}: a rule gave it"
+        ));
+        assumptions.push(format!(
+            "No model gave figures for {missing}: a rule of thumb stands there."
+        ));
     }
     Estimate {
         unit,
-        steps: steps.into_iter().zip(times).map(|(step, time)| EstimateStep { step, time }).collect(),
+        steps: steps
+            .into_iter()
+            .zip(times)
+            .map(|(step, time)| EstimateStep { step, time })
+            .collect(),
         assumptions,
         risks: lines(|out| &out.plan_risks),
-        confidence: if known == of_all { by_model } else { RULES_CONFIDENCE + (by_model - RULES_CONFIDENCE) * share },
+        confidence: if known == of_all {
+            by_model
+        } else {
+            RULES_CONFIDENCE + (by_model - RULES_CONFIDENCE) * share
+        },
         by_rule: known == 0,
     }
 }
@@ -188,16 +241,26 @@ fn estimate(out: &EstimateOut, corrections: &mut Vec<String>) -> Estimate {
     let steps = out
         .plan_steps
         .iter()
-        .take(MOST_STEPS)
+        .take(MAX_STEPS)
         .map(|s| {
             let time = Pert::new(s.o, s.m, s.p);
             if (time.optimistic, time.likely, time.pessimistic) != (s.o, s.m, s.p) {
-                corrections.push("the figures of a step were put in order: 0 <= O <= M <= P".into());
+                corrections
+                    .push("the figures of a step were put in order: 0 <= O <= M <= P".into());
             }
-            EstimateStep { step: label(&s.step), time }
+            EstimateStep {
+                step: label(&s.step),
+                time,
+            }
         })
         .collect();
-    let lines = |lines: &[String]| lines.iter().map(|l| one_line(l)).filter(|l| !l.is_empty()).collect();
+    let lines = |lines: &[String]| {
+        lines
+            .iter()
+            .map(|l| one_line(l))
+            .filter(|l| !l.is_empty())
+            .collect()
+    };
     Estimate {
         unit: out.plan_unit,
         steps,
@@ -209,7 +272,12 @@ fn estimate(out: &EstimateOut, corrections: &mut Vec<String>) -> Estimate {
 }
 
 fn of_figures(figures: Figures) -> EstimateOut {
-    let step = |f: Figure| PlanStepOut { step: String::new(), o: f.o.into(), m: f.m.into(), p: f.p.into() };
+    let step = |f: Figure| PlanStepOut {
+        step: String::new(),
+        o: f.o.into(),
+        m: f.m.into(),
+        p: f.p.into(),
+    };
     EstimateOut {
         plan_unit: figures.plan_unit,
         plan_steps: figures.plan_steps.into_iter().map(step).collect(),
@@ -220,7 +288,11 @@ fn of_figures(figures: Figures) -> EstimateOut {
 }
 
 fn confidence(stated: f64) -> f64 {
-    if stated.is_finite() { stated.clamp(0.0, 1.0) } else { 0.0 }
+    if stated.is_finite() {
+        stated.clamp(0.0, 1.0)
+    } else {
+        0.0
+    }
 }
 
 #[cfg(test)]
@@ -228,7 +300,12 @@ mod tests {
     use super::*;
 
     fn figures(unit: TimeUnit, count: usize) -> Option<EstimateOut> {
-        let step = PlanStepOut { step: "x".into(), o: 1.0, m: 2.0, p: 3.0 };
+        let step = PlanStepOut {
+            step: "x".into(),
+            o: 1.0,
+            m: 2.0,
+            p: 3.0,
+        };
         Some(EstimateOut {
             plan_unit: unit,
             plan_steps: vec![step; count],
@@ -239,24 +316,44 @@ mod tests {
     }
 
     fn fit(asked: Option<EstimateOut>, given: Option<EstimateOut>) -> (Vec<f64>, Estimate) {
-        let steps = ["Install it", "Run it", "Check it"].map(str::to_owned).to_vec();
+        let steps = ["Install it", "Run it", "Check it"]
+            .map(str::to_owned)
+            .to_vec();
         let estimate = fitted(steps, asked, given, &mut vec![]);
-        (estimate.steps.iter().map(|step| step.time.likely).collect(), estimate)
+        (
+            estimate.steps.iter().map(|step| step.time.likely).collect(),
+            estimate,
+        )
     }
 
     #[test]
     fn every_step_of_a_plan_has_its_figures_whatever_models_give() {
         let (minutes, hours) = (TimeUnit::Minutes, TimeUnit::Hours);
-        assert_eq!(fit(figures(minutes, 3), figures(minutes, 2)).0, [2.0, 2.0, 2.0]);
-        for asked in [None, figures(minutes, 0), figures(minutes, 1), figures(minutes, 2)] {
+        assert_eq!(
+            fit(figures(minutes, 3), figures(minutes, 2)).0,
+            [2.0, 2.0, 2.0]
+        );
+        for asked in [
+            None,
+            figures(minutes, 0),
+            figures(minutes, 1),
+            figures(minutes, 2),
+        ] {
             let (likely, padded) = fit(asked, figures(minutes, 2));
             assert_eq!(likely, [2.0, 2.0, 15.0]);
             assert_eq!((padded.by_rule, padded.assumptions.len()), (false, 2));
-            assert!((padded.confidence - 0.5).abs() < 1e-9, "{}", padded.confidence);
+            assert!(
+                (padded.confidence - 0.5).abs() < 1e-9,
+                "{}",
+                padded.confidence
+            );
         }
         assert_eq!(fit(None, figures(hours, 2)).0, [2.0, 2.0, 0.25]);
         let (likely, ruled) = fit(None, None);
-        assert_eq!((likely, ruled.by_rule, ruled.confidence), (vec![15.0; 3], true, RULES_CONFIDENCE));
+        assert_eq!(
+            (likely, ruled.by_rule, ruled.confidence),
+            (vec![15.0; 3], true, RULES_CONFIDENCE)
+        );
         assert_eq!(fit(None, figures(minutes, 5)).0, [2.0; 5]);
         assert_eq!(fit(figures(minutes, 4), figures(minutes, 5)).0, [2.0; 3]);
     }
@@ -265,9 +362,16 @@ mod tests {
     fn fractions_are_in_order() {
         let mut corrections = vec![];
         let mut out = figures(TimeUnit::Hours, 1).unwrap();
-        (out.plan_steps[0].o, out.plan_steps[0].m, out.plan_steps[0].p) = (0.125, 0.333, 1.005);
+        (
+            out.plan_steps[0].o,
+            out.plan_steps[0].m,
+            out.plan_steps[0].p,
+        ) = (0.125, 0.333, 1.005);
         let time = estimate(&out, &mut corrections).steps[0].time;
-        assert_eq!((time.optimistic, time.likely, time.pessimistic), (0.125, 0.333, 1.005));
+        assert_eq!(
+            (time.optimistic, time.likely, time.pessimistic),
+            (0.125, 0.333, 1.005)
+        );
         assert_eq!(corrections, [""; 0]);
     }
 }

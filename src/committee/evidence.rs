@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use super::cross_check::TURNED_OFF;
 use super::sections::excerpt;
 use crate::config::Policy;
-use crate::domain::{Agent, AgentReport, ClaimVerdict, CrossCheck, Decision, Holds, Mode, Resolution, UnitRef};
+use crate::domain::{
+    Agent, AgentReport, ClaimVerdict, CrossCheck, Decision, Holds, Mode, Resolution, UnitRef,
+};
 use crate::journal::{AgentOutcome, CrossChecked, Event};
 
 /// Findings that the master is shown.
@@ -25,20 +27,29 @@ impl Evidence {
     /// Reads a journal up to some event. A report that is handed in anew is not the one that was cross-checked: what was
     /// found of the earlier one is left out.
     pub fn of<'a>(events: impl Iterator<Item = &'a Event>) -> Self {
-        let mut evidence = Self { unchecked: Some("the run has none".to_owned()), ..Self::default() };
+        let mut evidence = Self {
+            unchecked: Some("the run has none".to_owned()),
+            ..Self::default()
+        };
         for event in events {
             match event {
                 Event::CrossChecked(checked) => evidence.take(checked),
-                Event::AgentFinished(finished) if finished.round > 1 => match (&finished.outcome, &finished.resolved) {
-                    (AgentOutcome::Answered { .. }, Some(resolved)) => {
-                        for resolution in &resolved.resolutions {
-                            evidence.resolutions.retain(|known| known.claim != resolution.claim);
-                            evidence.resolutions.push(resolution.clone());
+                Event::AgentFinished(finished) if finished.round > 1 => {
+                    match (&finished.outcome, &finished.resolved) {
+                        (AgentOutcome::Answered { .. }, Some(resolved)) => {
+                            for resolution in &resolved.resolutions {
+                                evidence
+                                    .resolutions
+                                    .retain(|known| known.claim != resolution.claim);
+                                evidence.resolutions.push(resolution.clone());
+                            }
                         }
+                        (AgentOutcome::Answered { .. }, None) => {
+                            evidence.forget(finished.agent.as_str());
+                        }
+                        (AgentOutcome::Failed { .. }, _) => {}
                     }
-                    (AgentOutcome::Answered { .. }, None) => evidence.forget(finished.agent.as_str()),
-                    (AgentOutcome::Failed { .. }, _) => {}
-                },
+                }
                 _ => {}
             }
         }
@@ -46,8 +57,15 @@ impl Evidence {
     }
 
     fn take(&mut self, checked: &CrossChecked) {
-        self.cross_checks = checked.passes.iter().map(|pass| pass.found.clone()).collect();
-        self.unchecked = self.cross_checks.is_empty().then(|| checked.notes.join("; "));
+        self.cross_checks = checked
+            .passes
+            .iter()
+            .map(|pass| pass.found.clone())
+            .collect();
+        self.unchecked = self
+            .cross_checks
+            .is_empty()
+            .then(|| checked.notes.join("; "));
     }
 
     fn forget(&mut self, agent: &str) {
@@ -58,12 +76,19 @@ impl Evidence {
                 verdict.supported_by.retain(other);
                 verdict.contradicted_by.retain(other);
             }
-            check.same_answers.iter_mut().for_each(|group| group.retain(other));
+            check
+                .same_answers
+                .iter_mut()
+                .for_each(|group| group.retain(other));
             check.same_answers.retain(|group| group.len() > 1);
-            check.parts.iter_mut().for_each(|part| part.answered_by.retain(other));
+            check
+                .parts
+                .iter_mut()
+                .for_each(|part| part.answered_by.retain(other));
             check.conduct.retain(|conduct| conduct.agent != agent);
         }
-        self.resolutions.retain(|resolution| resolution.claim.agent != agent);
+        self.resolutions
+            .retain(|resolution| resolution.claim.agent != agent);
     }
 
     /// The evidence without what a policy does not ask for.
@@ -87,25 +112,52 @@ impl Evidence {
             let agent = name.split(':').next().unwrap_or_default();
             reports.iter().any(|(known, _)| known.as_str() == agent)
         };
-        let conceded = self.resolutions.iter().filter(|r| is_shown(&r.claim.agent)).map(|resolution| {
-            let did = if resolution.decision == Decision::Concede { "gave up" } else { "keeps" };
-            let evidence = excerpt(&resolution.evidence, 200);
-            let why = if evidence.is_empty() { "without evidence".to_owned() } else { evidence };
-            let (agent, by) = (&resolution.claim.agent, resolution.by.as_str());
-            format!("{agent} {did} {}, by {by}: {why}", resolution.claim)
-        });
+        let conceded = self
+            .resolutions
+            .iter()
+            .filter(|r| is_shown(&r.claim.agent))
+            .map(|resolution| {
+                let did = if resolution.decision == Decision::Concede {
+                    "gave up"
+                } else {
+                    "keeps"
+                };
+                let evidence = excerpt(&resolution.evidence, 200);
+                let why = if evidence.is_empty() {
+                    "without evidence".to_owned()
+                } else {
+                    evidence
+                };
+                let (agent, by) = (&resolution.claim.agent, resolution.by.as_str());
+                format!("{agent} {did} {}, by {by}: {why}", resolution.claim)
+            });
         let named = |names: &[String], what: &str| {
-            let names: Vec<&str> = names.iter().map(String::as_str).filter(|name| is_shown(name)).collect();
-            if names.is_empty() { String::new() } else { format!("; {what} {}", names.join(", ")) }
+            let names: Vec<&str> = names
+                .iter()
+                .map(String::as_str)
+                .filter(|name| is_shown(name))
+                .collect();
+            if names.is_empty() {
+                String::new()
+            } else {
+                format!("; {what} {}", names.join(", "))
+            }
         };
         let mut verdicts = merged(&self.cross_checks);
         verdicts.retain(|verdict| is_shown(&verdict.claim.agent));
         verdicts.sort_by_key(|verdict| {
-            (verdict.contradicted_by.is_empty() && verdict.holds != Holds::No, verdict.holds == Holds::Yes)
+            (
+                verdict.contradicted_by.is_empty() && verdict.holds != Holds::No,
+                verdict.holds == Holds::Yes,
+            )
         });
         let told = verdicts.iter().map(|verdict| {
             let evidence = excerpt(&verdict.evidence, 200);
-            let why = if evidence.is_empty() { "no evidence".to_owned() } else { evidence };
+            let why = if evidence.is_empty() {
+                "no evidence".to_owned()
+            } else {
+                evidence
+            };
             let holds = match verdict.holds {
                 Holds::Yes => "holds",
                 Holds::No => "does not hold",
@@ -113,7 +165,11 @@ impl Evidence {
             };
             let contradicted = named(&verdict.contradicted_by, "contradicted by");
             let supported = named(&verdict.supported_by, "supported by");
-            format!("{} {holds}, by {}: {why}{contradicted}{supported}", verdict.claim, verdict.by.as_str())
+            format!(
+                "{} {holds}, by {}: {why}{contradicted}{supported}",
+                verdict.claim,
+                verdict.by.as_str()
+            )
         });
         conceded.chain(told).take(MAX_FINDINGS).collect()
     }
@@ -136,7 +192,11 @@ fn merged(checks: &[CrossCheck]) -> Vec<ClaimVerdict> {
                     (&mut known.supported_by, &verdict.supported_by),
                     (&mut known.contradicted_by, &verdict.contradicted_by),
                 ] {
-                    let new: Vec<String> = more.iter().filter(|name| !names.contains(name)).cloned().collect();
+                    let new: Vec<String> = more
+                        .iter()
+                        .filter(|name| !names.contains(name))
+                        .cloned()
+                        .collect();
                     names.extend(new);
                 }
             }
@@ -151,7 +211,12 @@ mod tests {
     use crate::domain::{Basis, Obtained, Role};
     use crate::journal::{AgentFinished, CheckPass, CheckScope, Resolved};
 
-    fn verdict(claim: &str, holds: Holds, supported: &[&str], contradicted: &[&str]) -> ClaimVerdict {
+    fn verdict(
+        claim: &str,
+        holds: Holds,
+        supported: &[&str],
+        contradicted: &[&str],
+    ) -> ClaimVerdict {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         ClaimVerdict {
             claim: claim.parse().unwrap(),
@@ -164,8 +229,11 @@ mod tests {
     }
 
     fn checked(claims: Vec<ClaimVerdict>) -> Event {
-        let found =
-            CrossCheck { claims, same_answers: vec![vec!["solver".into(), "critic".into()]], ..CrossCheck::default() };
+        let found = CrossCheck {
+            claims,
+            same_answers: vec![vec!["solver".into(), "critic".into()]],
+            ..CrossCheck::default()
+        };
         let pass = CheckPass {
             role: Role::Agent(Agent::Verifier),
             model: "m".into(),
@@ -175,7 +243,10 @@ mod tests {
             found,
             notes: vec![],
         };
-        Event::CrossChecked(Box::new(CrossChecked { passes: vec![pass], notes: vec![] }))
+        Event::CrossChecked(Box::new(CrossChecked {
+            passes: vec![pass],
+            notes: vec![],
+        }))
     }
 
     fn finished(agent: Agent, resolved: Option<Resolved>) -> Event {
@@ -186,7 +257,13 @@ mod tests {
             notes: vec![],
             tokens: 1,
         };
-        Event::AgentFinished(Box::new(AgentFinished { round: 2, agent, outcome, reused_from: None, resolved }))
+        Event::AgentFinished(Box::new(AgentFinished {
+            round: 2,
+            agent,
+            outcome,
+            reused_from: None,
+            resolved,
+        }))
     }
 
     #[test]
@@ -197,10 +274,20 @@ mod tests {
         ];
         let anew = [checked(claims.clone()), finished(Agent::Critic, None)];
         let evidence = Evidence::of(anew.iter());
-        assert_eq!(evidence.cross_checks[0].claims, [verdict("solver:u1", Holds::Yes, &["verifier"], &[])]);
+        assert_eq!(
+            evidence.cross_checks[0].claims,
+            [verdict("solver:u1", Holds::Yes, &["verifier"], &[])]
+        );
         assert!(evidence.cross_checks[0].same_answers.is_empty() && evidence.unchecked.is_none());
-        let resolved = Resolved { obtained: Obtained::Clean, resolutions: vec![], notes: vec![] };
-        let kept = [checked(claims.clone()), finished(Agent::Critic, Some(resolved))];
+        let resolved = Resolved {
+            obtained: Obtained::Clean,
+            resolutions: vec![],
+            notes: vec![],
+        };
+        let kept = [
+            checked(claims.clone()),
+            finished(Agent::Critic, Some(resolved)),
+        ];
         assert_eq!(Evidence::of(kept.iter()).cross_checks[0].claims, claims);
     }
 
@@ -211,8 +298,12 @@ mod tests {
             verdict("solver:u2", Holds::No, &[], &["critic:u2", "verifier:u2"]),
             verdict("critic:u1", Holds::Yes, &["solver"], &[]),
         ])];
-        let reports = [Agent::Solver, Agent::Verifier].map(|agent| (agent, AgentReport::empty(agent)));
-        let reports: Vec<(Agent, &AgentReport)> = reports.iter().map(|(agent, report)| (*agent, report)).collect();
+        let reports =
+            [Agent::Solver, Agent::Verifier].map(|agent| (agent, AgentReport::empty(agent)));
+        let reports: Vec<(Agent, &AgentReport)> = reports
+            .iter()
+            .map(|(agent, report)| (*agent, report))
+            .collect();
         let told = Evidence::of(events.iter()).findings(&reports);
         assert_eq!(
             told,

@@ -5,11 +5,11 @@
 
 use tokio::sync::watch;
 
-use super::Committee;
+use super::Deps;
 use crate::config::RoleModel;
 
 /// How a call that was dropped because its twin had answered is named in the journal.
-pub const OVERTAKEN: &str = "overtaken";
+pub const SUPERSEDED: &str = "overtaken";
 
 /// Whether a call is worth a second one beside it.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,8 @@ impl Missing {
     }
 
     pub fn one_less(&self) {
-        self.0.send_modify(|missing| *missing = missing.saturating_sub(1));
+        self.0
+            .send_modify(|missing| *missing = missing.saturating_sub(1));
     }
 
     async fn only_one(&self) {
@@ -42,10 +43,14 @@ impl Missing {
 
 /// Returns when the second call is due, counted from now: after the 95th percentile of the model's own latency. Never, if
 /// the policy has no hedge or too little is known of the model.
-pub async fn due(house: &Committee, model: &RoleModel, hedge: Hedge<'_>) {
-    let settings = &house.policy.hedge;
-    let learned =
-        if settings.enabled { house.models.p95(&model.provider, &model.model, settings.least_samples) } else { None };
+pub async fn due(deps: &Deps, model: &RoleModel, hedge: Hedge<'_>) {
+    let settings = &deps.policy.hedge;
+    let learned = if settings.enabled {
+        deps.models
+            .p95(&model.provider, &model.model, settings.least_samples)
+    } else {
+        None
+    };
     match (learned, hedge) {
         (None, _) | (_, Hedge::Never) => std::future::pending().await,
         (Some(p95), Hedge::Critical) => tokio::time::sleep(p95.max(settings.least)).await,

@@ -20,14 +20,23 @@ const RULES: [(TaskType, &str, &str); 4] = [
         "words of building and running",
         r"(?i)\b(deploy\w*|debug\w*|docker\w*|kubernetes|k8s|compil\w+|architectur\w+|install\w*|refactor\w*|server|api|sql|bash|shell|python|rust|javascript|typescript|java|golang|nginx|git|linux|ubuntu|function|stack ?trace|exception|ci/cd|pipeline|database|vps|systemd|script)\b",
     ),
-    (TaskType::VisualAnalysis, "words of pictures", r"(?i)\b(image|picture|photo|screenshot|diagram)s?\b"),
+    (
+        TaskType::VisualAnalysis,
+        "words of pictures",
+        r"(?i)\b(image|picture|photo|screenshot|diagram)s?\b",
+    ),
 ];
 
-static PATTERNS: LazyLock<Option<RegexSet>> = LazyLock::new(|| RegexSet::new(RULES.map(|(_, _, p)| p)).ok());
+static PATTERNS: LazyLock<Option<RegexSet>> =
+    LazyLock::new(|| RegexSet::new(RULES.map(|(_, _, p)| p)).ok());
 
 /// What the question looks like.
 pub fn hints_of(question: &Question) -> Hinted {
-    let mut hints = Hinted { task_types: vec![], signals: vec![], unseen: vec![] };
+    let mut hints = Hinted {
+        task_types: vec![],
+        signals: vec![],
+        unseen: vec![],
+    };
     let mut add = |task_type, signal: &str| {
         if !hints.task_types.contains(&task_type) {
             hints.task_types.push(task_type);
@@ -61,17 +70,41 @@ mod tests {
     use crate::domain::{Attachment, Context, Mode, Source, User};
 
     fn hints(message: &str, attachments: Vec<Attachment>) -> Vec<TaskType> {
-        let user = User { id: "u".into(), name: "n".into() };
+        let user = User {
+            id: "u".into(),
+            name: "n".into(),
+        };
         let (source, mode, context) = (Source::Http, Mode::Ask, Context::default());
-        hints_of(&Question { source, mode, user, context, message: message.into(), attachments }).task_types
+        hints_of(&Question {
+            source,
+            mode,
+            user,
+            context,
+            message: message.into(),
+            attachments,
+        })
+        .task_types
     }
 
     #[test]
     fn each_kind_of_question_is_hinted() {
-        assert_eq!(hints("Write a rubric for essays", vec![]), [TaskType::PromptEngineering]);
-        assert_eq!(hints("Why does this fail?\n```\nx\n```", vec![]), [TaskType::TechnicalExecution]);
+        assert_eq!(
+            hints("Write a rubric for essays", vec![]),
+            [TaskType::PromptEngineering]
+        );
+        assert_eq!(
+            hints("Why does this fail?\n```\nx\n```", vec![]),
+            [TaskType::TechnicalExecution]
+        );
         assert_eq!(hints("What is the capital of France?", vec![]), []);
-        let image = Attachment { filename: "a.PNG".into(), url: "https://x/a".into(), content_type: None };
-        assert_eq!(hints("What is this?", vec![image]), [TaskType::VisualAnalysis]);
+        let image = Attachment {
+            filename: "a.PNG".into(),
+            url: "https://x/a".into(),
+            content_type: None,
+        };
+        assert_eq!(
+            hints("What is this?", vec![image]),
+            [TaskType::VisualAnalysis]
+        );
     }
 }

@@ -7,17 +7,20 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use super::estimate::MOST_STEPS;
+use super::estimate::MAX_STEPS;
 use super::plan::OrchestrationPlan;
 use super::plan_steps::plan_steps;
 use super::reply::{ASSUMPTIONS, AUDIT, CONFIDENCE, ESTIMATE, TLDR, figure, title};
-use super::sections::discarded::Discarded;
+use super::sections::discarded::ForbiddenContent;
 use super::sections::outline::Outline;
-use crate::domain::{AgentReport, Estimate, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Status, Usd, is_question_mark};
-use crate::journal::{AgentOutcome, Broken, Continuation, Draft, Event, views};
+use crate::domain::{
+    AgentReport, Estimate, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Status, Usd,
+    is_question_mark,
+};
+use crate::journal::{AgentOutcome, ChainFault, Continuation, Draft, Event, views};
 
 /// A shorter secret may be a word that anyone writes.
-const LEAST_SECRET: usize = 16;
+const MIN_SECRET: usize = 16;
 
 /// A rule that a reply breaks. It goes to logs: it names the rule and counts, and holds nothing of any text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +36,7 @@ impl std::fmt::Display for Violation {
 }
 
 /// A reply with everything it is held against.
-pub struct Exhibit<'a> {
+pub struct InvariantInput<'a> {
     pub reply: &'a Reply,
     pub mode: Mode,
     /// The run's journal, in order.
@@ -41,15 +44,15 @@ pub struct Exhibit<'a> {
     /// What the user has said in the runs that this one continues.
     pub said: &'a str,
     /// What became of the chain when it was proven.
-    pub chain: Result<(), Broken>,
+    pub chain: Result<(), ChainFault>,
     pub threshold: f64,
     /// Secrets that must stand nowhere.
     pub secrets: &'a [&'a str],
 }
 
 /// Every rule that the reply breaks; empty is as it must be.
-pub fn check(exhibit: &Exhibit<'_>) -> Vec<Violation> {
-    let mut found = Findings(vec![]);
+pub fn check(exhibit: &InvariantInput<'_>) -> Vec<Violation> {
+    let mut found = Violations(vec![]);
     let frame = Frame::of(&exhibit.reply.text);
     found.gate(exhibit);
     if exhibit.reply.outcome == Outcome::Answered {
@@ -68,21 +71,35 @@ pub fn check(exhibit: &Exhibit<'_>) -> Vec<Violation> {
     found.0
 }
 
-struct Findings(Vec<Violation>);
+struct Violations(Vec<Violation>);
 
-impl Findings {
+impl Violations {
     fn add(&mut self, rule: &'static str, detail: impl Into<String>) {
-        self.0.push(Violation { rule, detail: detail.into() });
+        self.0.push(Violation {
+            rule,
+            detail: detail.into(),
+        });
     }
 
-    fn gate(&mut self, x: &Exhibit<'_>) {
+    fn gate(&mut self, x: &InvariantInput<'_>) {
         let asks = x.reply.outcome == Outcome::Clarification;
         let below = x.reply.meta.c_final < x.threshold;
         // The master's question before any agent ran is asked whatever the threshold is.
-        let expected = if asked_first(x.events) { asks } else { asks == below };
+        let expected = if asked_first(x.events) {
+            asks
+        } else {
+            asks == below
+        };
         if !expected && x.reply.outcome != Outcome::Heuristic {
-            let detail = format!("c_final {} with outcome {}", x.reply.meta.c_final, x.reply.outcome.as_str());
-            self.add("c_final below the threshold means a question, else an answer", detail);
+            let detail = format!(
+                "c_final {} with outcome {}",
+                x.reply.meta.c_final,
+                x.reply.outcome.as_str()
+            );
+            self.add(
+                "c_final below the threshold means a question, else an answer",
+                detail,
+            );
         }
         if !asks {
             return;
@@ -92,45 +109,85 @@ impl Findings {
         if marks != 1 {
             self.add("exactly one question", format!("{marks} question marks"));
         }
-        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .collect();
         let shaped = lines.len() == 4
             && lines.first().is_some_and(|line| line.ends_with('?'))
-            && lines.iter().skip(1).zip(OPTION_LETTERS).all(|(line, letter)| line.starts_with(&format!("{letter}) ")));
+            && lines
+                .iter()
+                .skip(1)
+                .zip(OPTION_LETTERS)
+                .all(|(line, letter)| line.starts_with(&format!("{letter}) ")));
         if !shaped {
-            self.add("one question, three options, and nothing after them", format!("{} lines", lines.len()));
+            self.add(
+                "one question, three options, and nothing after them",
+                format!("{} lines", lines.len()),
+            );
         }
     }
 
-    fn sections(&mut self, x: &Exhibit<'_>, frame: &Frame) {
-        for (heading, at) in [(TLDR, frame.tldr), (ASSUMPTIONS, frame.assumptions), (CONFIDENCE, frame.confidence)] {
+    fn sections(&mut self, x: &InvariantInput<'_>, frame: &Frame) {
+        for (heading, at) in [
+            (TLDR, frame.tldr),
+            (ASSUMPTIONS, frame.assumptions),
+            (CONFIDENCE, frame.confidence),
+        ] {
             if at.is_none() {
-                self.add("TL;DR, assumptions and confidence are present, in order", heading);
+                self.add(
+                    "TL;DR, assumptions and confidence are present, in order",
+                    heading,
+                );
             }
         }
-        let shown = frame.confidence.and_then(|at| x.reply.text.get(at..)).unwrap_or("");
+        let shown = frame
+            .confidence
+            .and_then(|at| x.reply.text.get(at..))
+            .unwrap_or("");
         if !shown.starts_with(&format!("{CONFIDENCE}\n\n{:.2}\n", x.reply.meta.c_final)) {
-            self.add("the confidence shown is c_final with two decimals", x.reply.meta.c_final.to_string());
+            self.add(
+                "the confidence shown is c_final with two decimals",
+                x.reply.meta.c_final.to_string(),
+            );
         }
     }
 
-    fn estimate(&mut self, x: &Exhibit<'_>, frame: &Frame) {
+    fn estimate(&mut self, x: &InvariantInput<'_>, frame: &Frame) {
         let Some(draft) = draft(x.events) else { return };
         let rule = "a plan has an estimate";
-        let planned = plan_steps(&draft.main).len().min(MOST_STEPS);
-        let estimated = draft.estimate.as_ref().map_or(0, |estimate| estimate.steps.len());
+        let planned = plan_steps(&draft.main).len().min(MAX_STEPS);
+        let estimated = draft
+            .estimate
+            .as_ref()
+            .map_or(0, |estimate| estimate.steps.len());
         if planned > 0 && estimated == 0 {
-            self.add(rule, format!("{planned} steps in the main answer, none estimated"));
+            self.add(
+                rule,
+                format!("{planned} steps in the main answer, none estimated"),
+            );
         }
         if frame.estimate.is_some() != draft.estimate.is_some() {
-            self.add(rule, "the estimate of the draft and the reply's section differ");
+            self.add(
+                rule,
+                "the estimate of the draft and the reply's section differ",
+            );
         }
-        let Some(estimate) = &draft.estimate else { return };
+        let Some(estimate) = &draft.estimate else {
+            return;
+        };
         // The master's structured draft may divide the work in its own way, but more finely only once it was asked.
         let astray = estimate.by_rule && estimated != planned;
         if astray || (asked_for_estimate(x.events) && estimated < planned) {
-            self.add(rule, format!("{planned} steps in the main answer, {estimated} estimated"));
+            self.add(
+                rule,
+                format!("{planned} steps in the main answer, {estimated} estimated"),
+            );
         }
-        let section = frame.estimate.and_then(|at| x.reply.text.get(at..)).unwrap_or("");
+        let section = frame
+            .estimate
+            .and_then(|at| x.reply.text.get(at..))
+            .unwrap_or("");
         self.arithmetic(estimate, section);
     }
 
@@ -138,40 +195,59 @@ impl Findings {
         for (i, step) in estimate.steps.iter().enumerate() {
             let t = step.time;
             if t != Pert::new(t.optimistic, t.likely, t.pessimistic) {
-                self.add("0 <= O <= M <= P and E = (O + 4M + P) / 6", format!("step {}", i + 1));
+                self.add(
+                    "0 <= O <= M <= P and E = (O + 4M + P) / 6",
+                    format!("step {}", i + 1),
+                );
             }
         }
         let t = estimate.total();
         let expected = [t.optimistic, t.likely, t.pessimistic, t.expected].map(figure);
         if totals(section).as_deref() != Some(expected.as_slice()) {
-            self.add("the totals are the sums of the steps", format!("{} steps", estimate.steps.len()));
+            self.add(
+                "the totals are the sums of the steps",
+                format!("{} steps", estimate.steps.len()),
+            );
         }
     }
 
     /// Nowhere in the reply and its audit stands a text or a unit's id of a discarded output. The appendix names its agent.
-    fn discarded(&mut self, x: &Exhibit<'_>) {
+    fn discarded(&mut self, x: &InvariantInput<'_>) {
         let discarded = discarded_agents(x);
-        let last: BTreeMap<&str, &AgentReport> =
-            reports(x.events).filter(|(agent, _)| discarded.contains(agent)).collect();
+        let last: BTreeMap<&str, &AgentReport> = reports(x.events)
+            .filter(|(agent, _)| discarded.contains(agent))
+            .collect();
         let kept = kept_texts(x, |agent| !discarded.contains(agent));
         for (agent, report) in last {
-            let barred = Discarded::new([(agent, report)], &kept);
+            let barred = ForbiddenContent::new([(agent, report)], &kept);
             let in_text = barred.mentions(&x.reply.text).len();
-            let in_audit = x.reply.audit.as_ref().map_or(0, |audit| mentions_in(&barred, audit));
+            let in_audit = x
+                .reply
+                .audit
+                .as_ref()
+                .map_or(0, |audit| mentions_in(&barred, audit));
             if in_text + in_audit > 0 {
-                let detail = format!("{in_text} references to {agent} in the text, {in_audit} in the audit");
+                let detail =
+                    format!("{in_text} references to {agent} in the text, {in_audit} in the audit");
                 self.add("DISCARD is never referenced", detail);
             }
         }
     }
 
     /// Before the appendix, nothing of a quarantined output stands unless the audit says why.
-    fn quarantined(&mut self, x: &Exhibit<'_>, frame: &Frame) {
+    fn quarantined(&mut self, x: &InvariantInput<'_>, frame: &Frame) {
         let Some(draft) = draft(x.events) else { return };
         let rule = "QUARANTINE is justified";
-        let body = x.reply.text.get(..frame.audit.unwrap_or(x.reply.text.len())).unwrap_or(&x.reply.text);
+        let body = x
+            .reply
+            .text
+            .get(..frame.audit.unwrap_or(x.reply.text.len()))
+            .unwrap_or(&x.reply.text);
         let justified = |agent: &str| {
-            draft.quarantine_justifications.iter().any(|j| j.agent.as_str() == agent && !j.why.is_empty())
+            draft
+                .quarantine_justifications
+                .iter()
+                .any(|j| j.agent.as_str() == agent && !j.why.is_empty())
         };
         let unjustified: Vec<&str> = x
             .reply
@@ -183,43 +259,70 @@ impl Findings {
             .filter(|a| !justified(a))
             .collect();
         let discarded = discarded_agents(x);
-        let kept = kept_texts(x, |agent| !discarded.contains(agent) && !unjustified.contains(&agent));
-        let last: BTreeMap<&str, &AgentReport> =
-            reports(x.events).filter(|(agent, _)| unjustified.contains(agent)).collect();
+        let kept = kept_texts(x, |agent| {
+            !discarded.contains(agent) && !unjustified.contains(&agent)
+        });
+        let last: BTreeMap<&str, &AgentReport> = reports(x.events)
+            .filter(|(agent, _)| unjustified.contains(agent))
+            .collect();
         for agent in &unjustified {
-            if draft.units_used.iter().any(|id| id.starts_with(&format!("{agent}:"))) {
+            if draft
+                .units_used
+                .iter()
+                .any(|id| id.starts_with(&format!("{agent}:")))
+            {
                 self.add(rule, *agent);
             }
         }
         for (agent, report) in last {
-            let found = Discarded::new([(agent, report)], &kept).mentions(body).len();
+            let found = ForbiddenContent::new([(agent, report)], &kept)
+                .mentions(body)
+                .len();
             if found > 0 {
                 self.add(rule, format!("{found} references to {agent}"));
             }
         }
         for agent in &x.reply.meta.invalidation.discarded {
-            if draft.units_used.iter().any(|id| id.starts_with(&format!("{agent}:"))) {
-                self.add("DISCARD is never referenced", format!("a unit of {agent} is in unitsUsed"));
+            if draft
+                .units_used
+                .iter()
+                .any(|id| id.starts_with(&format!("{agent}:")))
+            {
+                self.add(
+                    "DISCARD is never referenced",
+                    format!("a unit of {agent} is in unitsUsed"),
+                );
             }
         }
     }
 
-    fn money(&mut self, x: &Exhibit<'_>) {
-        let settled: Usd =
-            views::calls(&x.events.iter()).iter().filter_map(|c| c.settled).map(|settled| settled.cost).sum();
+    fn money(&mut self, x: &InvariantInput<'_>) {
+        let settled: Usd = views::calls(&x.events.iter())
+            .iter()
+            .filter_map(|c| c.settled)
+            .map(|settled| settled.cost)
+            .sum();
         let budget = &x.reply.meta.budget;
         if settled != budget.spent {
-            self.add("what is reported is what was settled", format!("{settled} settled, {} reported", budget.spent));
+            self.add(
+                "what is reported is what was settled",
+                format!("{settled} settled, {} reported", budget.spent),
+            );
         }
         if budget.spent > budget.cap && !budget.exceeded {
-            self.add("spending is at most the cap", format!("{} of {}", budget.spent, budget.cap));
+            self.add(
+                "spending is at most the cap",
+                format!("{} of {}", budget.spent, budget.cap),
+            );
         }
     }
 
-    fn schemas(&mut self, x: &Exhibit<'_>) {
+    fn schemas(&mut self, x: &InvariantInput<'_>) {
         for event in x.events {
             match event {
-                Event::Planned(planned) => self.schema::<OrchestrationPlan>("the plan", &json!(planned.plan)),
+                Event::Planned(planned) => {
+                    self.schema::<OrchestrationPlan>("the plan", &json!(planned.plan));
+                }
                 Event::AgentFinished(finished) => {
                     if let AgentOutcome::Answered { report, .. } = &finished.outcome {
                         self.schema::<AgentReport>("an agent's report", &json!(report));
@@ -237,7 +340,7 @@ impl Findings {
         }
     }
 
-    fn audit(&mut self, x: &Exhibit<'_>, frame: &Frame) {
+    fn audit(&mut self, x: &InvariantInput<'_>, frame: &Frame) {
         let rule = "the audit is present exactly in audit and deep";
         if x.reply.audit.is_some() != x.mode.has_audit() {
             self.add(rule, format!("in {}", x.mode.as_str()));
@@ -247,12 +350,24 @@ impl Findings {
         }
     }
 
-    fn secrets(&mut self, x: &Exhibit<'_>) {
-        let audit = x.reply.audit.as_ref().map(Value::to_string).unwrap_or_default();
+    fn secrets(&mut self, x: &InvariantInput<'_>) {
+        let audit = x
+            .reply
+            .audit
+            .as_ref()
+            .map(Value::to_string)
+            .unwrap_or_default();
         let stands = |secret: &str| x.reply.text.contains(secret) || audit.contains(secret);
-        let leaks = x.secrets.iter().filter(|s| s.chars().count() >= LEAST_SECRET && stands(s)).count();
+        let leaks = x
+            .secrets
+            .iter()
+            .filter(|s| s.chars().count() >= MIN_SECRET && stands(s))
+            .count();
         if leaks > 0 {
-            self.add("no secret anywhere", format!("{leaks} in the reply or its audit"));
+            self.add(
+                "no secret anywhere",
+                format!("{leaks} in the reply or its audit"),
+            );
         }
     }
 }
@@ -278,7 +393,13 @@ impl Frame {
         let assumptions = after(ASSUMPTIONS, tldr);
         let confidence = after(CONFIDENCE, assumptions);
         let estimate = after(ESTIMATE, confidence);
-        Self { tldr, assumptions, confidence, estimate, audit: after(AUDIT, confidence) }
+        Self {
+            tldr,
+            assumptions,
+            confidence,
+            estimate,
+            audit: after(AUDIT, confidence),
+        }
     }
 }
 
@@ -288,7 +409,14 @@ static TOTALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 fn totals(text: &str) -> Option<Vec<String>> {
     let captures = TOTALS.as_ref()?.captures(text)?;
-    Some(captures.iter().skip(1).flatten().map(|m| m.as_str().to_owned()).collect())
+    Some(
+        captures
+            .iter()
+            .skip(1)
+            .flatten()
+            .map(|m| m.as_str().to_owned())
+            .collect(),
+    )
 }
 
 fn draft(events: &[Event]) -> Option<&Draft> {
@@ -316,22 +444,36 @@ fn asked_first(events: &[Event]) -> bool {
 
 /// Whether the master was asked for the figures of a plan by themselves.
 fn asked_for_estimate(events: &[Event]) -> bool {
-    events.iter().any(|event| matches!(event, Event::CallSent(sent) if sent.call.starts_with("estimate")))
+    events
+        .iter()
+        .any(|event| matches!(event, Event::CallSent(sent) if sent.call.starts_with("estimate")))
 }
 
 /// Whose outputs the last judgement discards, and who failed.
-fn discarded_agents<'a>(x: &'a Exhibit<'_>) -> BTreeSet<&'a str> {
+fn discarded_agents<'a>(x: &'a InvariantInput<'_>) -> BTreeSet<&'a str> {
     let last = x.events.iter().rev().find_map(|event| match event {
         Event::Scored(scored) => Some(&scored.judgement.scores),
         _ => None,
     });
-    let scored = last.into_iter().flatten().filter(|score| score.status == Status::Discard);
-    let told = x.reply.meta.invalidation.discarded.iter().map(|agent| agent.as_str());
-    scored.map(|score| score.agent.as_str()).chain(told).collect()
+    let scored = last
+        .into_iter()
+        .flatten()
+        .filter(|score| score.status == Status::Discard);
+    let told = x
+        .reply
+        .meta
+        .invalidation
+        .discarded
+        .iter()
+        .map(|agent| agent.as_str());
+    scored
+        .map(|score| score.agent.as_str())
+        .chain(told)
+        .collect()
 }
 
 /// How often what is barred stands in the texts of an audit.
-fn mentions_in(barred: &Discarded, audit: &Value) -> usize {
+fn mentions_in(barred: &ForbiddenContent, audit: &Value) -> usize {
     match audit {
         Value::String(text) => barred.mentions(text).len(),
         Value::Array(values) => values.iter().map(|value| mentions_in(barred, value)).sum(),
@@ -341,18 +483,28 @@ fn mentions_in(barred: &Discarded, audit: &Value) -> usize {
 }
 
 /// The texts that a reply may quote: the user's, and those of the outputs of some agents.
-fn kept_texts<'a>(x: &'a Exhibit<'_>, may_be_used: impl Fn(&str) -> bool) -> Vec<&'a str> {
+fn kept_texts<'a>(x: &'a InvariantInput<'_>, may_be_used: impl Fn(&str) -> bool) -> Vec<&'a str> {
     let mut texts: Vec<&str> = vec![x.said];
     for event in x.events {
-        let Event::Accepted(accepted) = event else { continue };
+        let Event::Accepted(accepted) = event else {
+            continue;
+        };
         texts.push(&accepted.question.message);
         match accepted.continues.as_ref().map(|continues| &continues.by) {
-            Some(Continuation::Answer { question, answer, .. }) => texts.extend([question.as_str(), answer]),
-            Some(Continuation::Correction { wrong, correction, .. }) => texts.extend([wrong.as_str(), correction]),
+            Some(Continuation::Answer {
+                question, answer, ..
+            }) => texts.extend([question.as_str(), answer]),
+            Some(Continuation::Correction {
+                wrong, correction, ..
+            }) => texts.extend([wrong.as_str(), correction]),
             None => {}
         }
     }
-    texts.extend(reports(x.events).filter(|(agent, _)| may_be_used(agent)).flat_map(|(_, report)| report.texts()));
+    texts.extend(
+        reports(x.events)
+            .filter(|(agent, _)| may_be_used(agent))
+            .flat_map(|(_, report)| report.texts()),
+    );
     texts
 }
 

@@ -6,14 +6,14 @@ use tokio::time::Instant;
 use super::budget::{self, InputBound, ModelText};
 use super::hedge::Hedge;
 use super::prompts::Rendered;
-use super::{Committee, Failure};
+use super::{Deps, Failure};
 use crate::config::RoleModel;
 use crate::domain::Role;
 use crate::journal::CallStop;
 use crate::llm::{Author, Image, Message, Part, structured};
 
 /// What is to be bought.
-pub struct Ask<'a> {
+pub struct CallSpec<'a> {
     /// The step, such as "r1/solver".
     pub step: String,
     pub role: Role,
@@ -37,11 +37,12 @@ pub struct Answer {
     pub tokens: u64,
 }
 
-impl Ask<'_> {
+impl CallSpec<'_> {
     /// The output limit of a call to this model, before money is looked at.
     pub fn limit(&self, model: &RoleModel) -> u32 {
         let limit = self.max_tokens.min(model.max_tokens);
-        self.answer_tokens.map_or(limit, |visible| limit.min(model.limit_for(visible)))
+        self.answer_tokens
+            .map_or(limit, |visible| limit.min(model.limit_for(visible)))
     }
 }
 
@@ -59,40 +60,73 @@ pub type Repair<'a> = (&'a Answer, &'a [structured::Problem]);
 /// # Errors
 /// When the repair's prompt cannot be rendered.
 pub fn messages(
-    house: &Committee,
-    ask: &Ask<'_>,
+    deps: &Deps,
+    ask: &CallSpec<'_>,
     model: &RoleModel,
     repair: Option<Repair<'_>>,
 ) -> Result<Vec<Message>, Failure> {
     let mut parts: Vec<Part> = ask.images.iter().cloned().map(Part::Image).collect();
     parts.push(Part::Text(ask.prompt.user.clone()));
-    let Some((answer, problems)) = repair else { return Ok(vec![Message { author: Author::User, parts }]) };
-    let list: Vec<Value> = problems.iter().map(|p| json!({ "pointer": p.pointer, "detail": p.detail })).collect();
-    let correction = Part::Text(house.prompts.repair(model.prompts, json!({ "problems": list }))?);
+    let Some((answer, problems)) = repair else {
+        return Ok(vec![Message {
+            author: Author::User,
+            parts,
+        }]);
+    };
+    let list: Vec<Value> = problems
+        .iter()
+        .map(|p| json!({ "pointer": p.pointer, "detail": p.detail }))
+        .collect();
+    let correction = Part::Text(
+        deps.prompts
+            .repair(model.prompts, json!({ "problems": list }))?,
+    );
     if answer.is_blank() {
         // No provider takes an empty turn of the assistant's.
         parts.push(correction);
-        return Ok(vec![Message { author: Author::User, parts }]);
+        return Ok(vec![Message {
+            author: Author::User,
+            parts,
+        }]);
     }
     Ok(vec![
-        Message { author: Author::User, parts },
-        Message { author: Author::Assistant, parts: vec![Part::Text(answer.text.clone())] },
-        Message { author: Author::User, parts: vec![correction] },
+        Message {
+            author: Author::User,
+            parts,
+        },
+        Message {
+            author: Author::Assistant,
+            parts: vec![Part::Text(answer.text.clone())],
+        },
+        Message {
+            author: Author::User,
+            parts: vec![correction],
+        },
     ])
 }
 
 /// An upper bound of what the turns and the schema count as input.
 pub fn input_bound(
-    ask: &Ask<'_>,
+    ask: &CallSpec<'_>,
     messages: &[Message],
     schema: Option<&Value>,
     repair: Option<Repair<'_>>,
 ) -> InputBound {
     let schema_bytes = schema.map_or(0, |s| s.to_string().len());
-    let user = messages.iter().flat_map(|m| &m.parts).filter_map(text_of).map(budget::text_bound).sum();
+    let user = messages
+        .iter()
+        .flat_map(|m| &m.parts)
+        .filter_map(text_of)
+        .map(budget::text_bound)
+        .sum();
     let mut texts = ask.model_texts.clone();
     texts.extend(repair.map(|(answer, _)| ModelText::of(&answer.text, answer.tokens)));
-    InputBound::new(ask.prompt.system.len() + schema_bytes, user, &texts, ask.images.len())
+    InputBound::new(
+        ask.prompt.system.len() + schema_bytes,
+        user,
+        &texts,
+        ask.images.len(),
+    )
 }
 
 pub fn text_of(part: &Part) -> Option<&str> {

@@ -4,44 +4,50 @@
 //! named here. It may be called again with the same journal at any time; what is settled is not bought again.
 
 mod assumptions;
+mod attempt;
 mod audit;
+mod audit_text;
 mod budget;
 mod call;
-mod case;
 mod clean;
-mod conclude;
 mod confidence;
-mod consultation;
-mod contested;
 mod cross_check;
-mod deliberate;
-mod desk;
+mod deliberation;
 mod estimate;
 mod evidence;
+mod finish;
 mod hedge;
 mod hints;
 pub mod invariants;
+mod judge;
+mod later_rounds;
 mod message;
+mod open_claims;
 mod output;
 mod plan;
 mod plan_steps;
 mod price;
 mod prompts;
 mod question;
+mod request_context;
+mod rounds;
+mod single_call;
+mod synthesis_input;
 
+mod fallback_answer;
+mod redaction;
+mod replayed;
 mod reply;
-mod rescore;
 mod resolve;
 mod reuse;
+mod round_context;
 pub mod routines;
 mod sections;
-mod stand_in;
+mod synthesis_checks;
 mod synthesize;
-mod table;
 mod track_record;
 mod trim;
 mod verdicts;
-mod withheld;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -53,23 +59,24 @@ use crate::config::{OutputForm, Policy, RoleModel};
 use crate::domain::{Agent, Confidence, Gate, Reply, Role, Usd};
 use crate::journal::{AgentOutcome, Cause, Event, Gated, RunContext, Stop};
 use crate::llm::Registry;
-use case::Case;
-use desk::Desk;
+use request_context::RequestContext;
+use synthesis_input::SynthesisInput;
 
-pub use audit::{markdown as audit_markdown, view as audit_view};
+pub use audit::view as audit_view;
+pub use audit_text::markdown as audit_markdown;
 pub use budget::text_bound;
-pub use consultation::{Consultation, consult};
 pub use plan::OrchestrationPlan;
 pub use price::{Quote, context_needed, quote};
 pub use prompts::{Error as PromptError, Prompts};
-pub use rescore::{Replayed, Verdict, replay};
+pub use replayed::{Replayed, Verdict, replay};
 pub use resolve::Decisions;
+pub use single_call::{Consultation, consult};
 pub use synthesize::FinalSynthesis;
 pub use track_record::{Bin, Member, TrackRecord};
 pub use verdicts::CrossCheckReply;
 
 /// Everything a committee needs that is not the question: models, prompts, policy.
-pub struct Committee {
+pub struct Deps {
     pub policy: Policy,
     pub roles: BTreeMap<Role, RoleModel>,
     pub models: Registry,
@@ -93,52 +100,92 @@ pub enum Failure {
 ///
 /// # Errors
 /// [`Failure`]; a failed agent is none, as long as one of the core has answered.
-pub async fn convene(run: &RunContext, house: &Committee) -> Result<Reply, Failure> {
-    let case = case::open(run, house).await?;
-    let hints = hint(run, &case).await?;
-    let planned = plan::make(run, house, &case, &hints).await?;
+pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
+    let request = request_context::open(run, deps).await?;
+    let hints = hint(run, &request).await?;
+    let planned = plan::make(run, deps, &request, &hints).await?;
     if let Some(question) = &planned.plan.clarification_question {
-        run.record(Event::Synthesized(Box::new(question::of_plan(question)))).await?;
-        let gated = gate(run, &case, Confidence::none(house.policy.ask_user_threshold), Gate::Ask).await?;
-        return conclude::reply(run, house, &case, None, &gated).await;
+        run.record(Event::Synthesized(Box::new(question::of_plan(question))))
+            .await?;
+        let gated = gate(
+            run,
+            &request,
+            Confidence::none(deps.policy.ask_user_threshold),
+            Gate::Ask,
+        )
+        .await?;
+        return finish::reply(run, deps, &request, None, &gated).await;
     }
-    let deliberation = deliberate::rounds(run, house, &case, &planned.plan).await?;
-    let desk = Desk { run, house, case: &case, plan: &planned.plan, deliberation: &deliberation };
-    let synthesized = if confidence::out_of_reach(&house.policy, &deliberation.judgement) {
-        question::ask_only(&desk).await?
-    } else {
-        synthesize::write(&desk).await?
+    let deliberation = rounds::rounds(run, deps, &request, &planned.plan).await?;
+    let input = SynthesisInput {
+        run,
+        deps,
+        request: &request,
+        plan: &planned.plan,
+        deliberation: &deliberation,
     };
-    let confidence = confidence::settle(&house.policy, &deliberation.judgement, synthesized.draft.as_ref());
+    let synthesized = if confidence::out_of_reach(&deps.policy, &deliberation.judgement) {
+        question::ask_only(&input).await?
+    } else {
+        synthesize::write(&input).await?
+    };
+    let confidence = confidence::settle(
+        &deps.policy,
+        &deliberation.judgement,
+        synthesized.draft.as_ref(),
+    );
     let decision = confidence.gate();
-    let gated = gate(run, &case, confidence, decision).await?;
-    conclude::reply(run, house, &case, Some(&deliberation), &gated).await
+    let gated = gate(run, &request, confidence, decision).await?;
+    finish::reply(run, deps, &request, Some(&deliberation), &gated).await
 }
 
-async fn hint(run: &RunContext, case: &Case) -> Result<crate::journal::Hinted, Failure> {
-    let hints = crate::journal::Hinted { unseen: case.unseen.clone(), ..hints::hints_of(&case.question) };
+async fn hint(
+    run: &RunContext,
+    request: &RequestContext,
+) -> Result<crate::journal::Hinted, Failure> {
+    let hints = crate::journal::Hinted {
+        unseen: request.unseen.clone(),
+        ..hints::hints_of(&request.question)
+    };
     match run.record(Event::Hinted(hints)).await? {
         Event::Hinted(hinted) => Ok(hinted),
-        _ => Err(Failure::internal("the journal has something else in the place of the hints")),
+        _ => Err(Failure::internal(
+            "the journal has something else in the place of the hints",
+        )),
     }
 }
 
-async fn gate(run: &RunContext, case: &Case, confidence: Confidence, gate: Gate) -> Result<Gated, Failure> {
-    let gated = Gated { gate, confidence, mode: case.question.mode };
+async fn gate(
+    run: &RunContext,
+    request: &RequestContext,
+    confidence: Confidence,
+    gate: Gate,
+) -> Result<Gated, Failure> {
+    let gated = Gated {
+        gate,
+        confidence,
+        mode: request.question.mode,
+    };
     match run.record(Event::Gated(gated)).await? {
         Event::Gated(gated) => Ok(gated),
-        _ => Err(Failure::internal("the journal has something else in the place of the gate")),
+        _ => Err(Failure::internal(
+            "the journal has something else in the place of the gate",
+        )),
     }
 }
 
-impl Committee {
+impl Deps {
     pub fn role(&self, role: Role) -> Option<&RoleModel> {
         self.roles.get(&role)
     }
 
     /// When a stage must be over: at a share of the run's deadline, counted from the run's start in this process.
     fn stage_end(&self, run: &RunContext, share: f64) -> tokio::time::Instant {
-        run.started() + self.policy.deadline(run.accepted().question.mode).mul_f64(share)
+        run.started()
+            + self
+                .policy
+                .deadline(run.accepted().question.mode)
+                .mul_f64(share)
     }
 
     /// Bytes of a role's stable prompt, its schema included.
@@ -148,33 +195,51 @@ impl Committee {
             Role::Agent(agent) => agent.as_str(),
             Role::Proposer => "propose",
         };
-        let Some(model) = self.role(role) else { return 0 };
+        let Some(model) = self.role(role) else {
+            return 0;
+        };
         let schema = match (model.output, role) {
             (OutputForm::Text, _) | (_, Role::Proposer) => 0,
-            (OutputForm::Json, Role::Master) => schemars::schema_for!(FinalSynthesis).to_value().to_string().len(),
-            (OutputForm::Json, Role::Agent(_)) => {
-                schemars::schema_for!(crate::domain::AgentReport).to_value().to_string().len()
-            }
+            (OutputForm::Json, Role::Master) => schemars::schema_for!(FinalSynthesis)
+                .to_value()
+                .to_string()
+                .len(),
+            (OutputForm::Json, Role::Agent(_)) => schemars::schema_for!(crate::domain::AgentReport)
+                .to_value()
+                .to_string()
+                .len(),
         };
         self.prompts.system_bytes(model.prompts, name) + schema
     }
 
     /// The pause before attempt `tries + 1`: exponential with jitter, not shorter than the provider asked for.
     fn backoff(&self, tries: u32, least_ms: u64, seed: u64) -> Duration {
-        let factor = 1u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX);
-        let pause = self.policy.retry_base.saturating_mul(factor).min(self.policy.retry_max);
+        let factor = 1u32
+            .checked_shl(tries.saturating_sub(1))
+            .unwrap_or(u32::MAX);
+        let pause = self
+            .policy
+            .retry_base
+            .saturating_mul(factor)
+            .min(self.policy.retry_max);
         // Half fixed, half spread by the run's own seed, so that runs do not come back together.
-        let spread = (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(tries) >> 40) as f64 / f64::from(1u32 << 24);
-        pause.mul_f64(0.5 + 0.5 * spread).max(Duration::from_millis(least_ms))
+        let spread = (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(tries) >> 40) as f64
+            / f64::from(1u32 << 24);
+        pause
+            .mul_f64(0.5 + 0.5 * spread)
+            .max(Duration::from_millis(least_ms))
     }
 }
 
 impl Failure {
     fn internal(detail: &str) -> Self {
-        Self::Failed { cause: Cause::Internal, detail: detail.to_owned() }
+        Self::Failed {
+            cause: Cause::Internal,
+            detail: detail.to_owned(),
+        }
     }
 
-    fn master(stage: &str, unbought: &call::Unbought) -> Self {
+    fn master(stage: &str, unbought: &call::CallFailure) -> Self {
         let mut failure = Self::master_detail(stage, &unbought.cause, &unbought.detail);
         if let (Self::Failed { cause, .. }, true) = (&mut failure, unbought.by_deadline) {
             *cause = Cause::Deadline;
@@ -183,25 +248,37 @@ impl Failure {
     }
 
     fn master_detail(stage: &str, cause: &str, detail: &str) -> Self {
-        let kind = if cause == "out of budget" { Cause::Budget } else { Cause::Provider };
-        Self::Failed { cause: kind, detail: format!("the master gave no {stage}: {cause} ({detail})") }
+        let kind = if cause == "out of budget" {
+            Cause::Budget
+        } else {
+            Cause::Provider
+        };
+        Self::Failed {
+            cause: kind,
+            detail: format!("the master gave no {stage}: {cause} ({detail})"),
+        }
     }
 
     fn no_core_output(panel: &BTreeMap<Agent, AgentOutcome>) -> Self {
         let failed: Vec<(Agent, &str, bool)> = panel
             .iter()
             .filter_map(|(agent, outcome)| match outcome {
-                AgentOutcome::Failed { cause, by_deadline, .. } => Some((*agent, cause.as_str(), *by_deadline)),
+                AgentOutcome::Failed {
+                    cause, by_deadline, ..
+                } => Some((*agent, cause.as_str(), *by_deadline)),
                 AgentOutcome::Answered { .. } => None,
             })
             .collect();
         let causes = panel.iter().filter_map(|(agent, outcome)| match outcome {
-            AgentOutcome::Failed { cause, detail, .. } => Some(format!("{agent}: {}", reply::why(cause, detail))),
+            AgentOutcome::Failed { cause, detail, .. } => {
+                Some(format!("{agent}: {}", reply::why(cause, detail)))
+            }
             AgentOutcome::Answered { .. } => None,
         });
         let causes: Vec<String> = causes.collect();
         let detail = format!("no core agent gave any output ({})", causes.join(", "));
-        let all = |is: &dyn Fn(&(Agent, &str, bool)) -> bool| !failed.is_empty() && failed.iter().all(is);
+        let all =
+            |is: &dyn Fn(&(Agent, &str, bool)) -> bool| !failed.is_empty() && failed.iter().all(is);
         let cause = if all(&|(_, cause, _)| *cause == call::OUT_OF_BUDGET) {
             Cause::Budget
         } else if all(&|(_, _, by_deadline)| *by_deadline) {
@@ -214,7 +291,10 @@ impl Failure {
 
     fn no_room(left: Usd) -> Self {
         let detail = format!("the cap has no room for one agent and the synthesis: {left} is left");
-        Self::Failed { cause: Cause::Budget, detail }
+        Self::Failed {
+            cause: Cause::Budget,
+            detail,
+        }
     }
 }
 

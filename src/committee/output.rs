@@ -20,14 +20,26 @@ pub struct Typed<T> {
 
 impl<T> Typed<T> {
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Typed<U> {
-        let Self { value, obtained, truncated, notes, tokens } = self;
-        Typed { value: f(value), obtained, truncated, notes, tokens }
+        let Self {
+            value,
+            obtained,
+            truncated,
+            notes,
+            tokens,
+        } = self;
+        Typed {
+            value: f(value),
+            obtained,
+            truncated,
+            notes,
+            tokens,
+        }
     }
 }
 
 /// Why there is no output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unbought {
+pub struct CallFailure {
     /// Short and bounded, such as "timed out".
     pub cause: String,
     pub detail: String,
@@ -37,14 +49,19 @@ pub struct Unbought {
     pub starved: bool,
 }
 
-impl Unbought {
+impl CallFailure {
     pub(super) fn new(cause: &str, detail: impl Into<String>) -> Self {
-        Self { cause: cause.to_owned(), detail: detail.into(), by_deadline: false, starved: false }
+        Self {
+            cause: cause.to_owned(),
+            detail: detail.into(),
+            by_deadline: false,
+            starved: false,
+        }
     }
 
     /// Whether the master may be done without: it answered, though not usably, or declined this one request, or was not
     /// asked again for want of money. A provider in trouble is another matter: then the run fails (SPEC 1.3).
-    pub fn leaves_hope(&self) -> bool {
+    pub fn is_recoverable(&self) -> bool {
         self.starved
             || matches!(
                 self.cause.as_str(),
@@ -63,8 +80,11 @@ impl Unbought {
         Self::new("malformed output", detail)
     }
 
-    pub(super) fn no_money(detail: impl Into<String>) -> Self {
-        Self { starved: true, ..Self::new(OUT_OF_BUDGET, detail) }
+    pub(super) fn budget_exhausted(detail: impl Into<String>) -> Self {
+        Self {
+            starved: true,
+            ..Self::new(OUT_OF_BUDGET, detail)
+        }
     }
 
     pub(super) fn empty() -> Self {
@@ -72,12 +92,16 @@ impl Unbought {
     }
 
     pub(super) fn thought_away(role: Role, limit: u32) -> Self {
-        let detail =
-            format!("the model spent all {limit} tokens thinking: raise maxTokens of {role}, or lower its effort");
+        let detail = format!(
+            "the model spent all {limit} tokens thinking: raise maxTokens of {role}, or lower its effort"
+        );
         Self::new(THOUGHT_AWAY, detail)
     }
 
     pub(super) fn no_time() -> Self {
-        Self { by_deadline: true, ..Self::new("timed out", "no time was left for the call") }
+        Self {
+            by_deadline: true,
+            ..Self::new("timed out", "no time was left for the call")
+        }
     }
 }

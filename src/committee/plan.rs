@@ -6,18 +6,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::call::{Ask, Typed, buy_json};
-use super::case::Case;
+use super::call::{CallSpec, Typed, call_json};
 use super::hedge::Hedge;
 use super::hints::task_type_of;
 use super::prompts::set;
-use super::{Committee, Failure, trim};
+use super::request_context::RequestContext;
+use super::{Deps, Failure, trim};
 use crate::config::OutputForm;
-use crate::domain::{Agent, CORE_AGENTS, Clarification, Demand, MAX_DEMANDS, Mode, Plan, Role, TaskType};
+use crate::domain::{
+    Agent, CORE_AGENTS, Clarification, Demand, MAX_DEMANDS, Mode, Plan, Role, TaskType,
+};
 use crate::journal::{Event, Hinted, Planned, RunContext};
 
 /// The longest plan, in tokens.
-pub const MOST_TOKENS: u32 = 700;
+pub const MAX_TOKENS: u32 = 700;
 
 /// How much of a long question the planning master reads.
 const HEAD_CHARS: usize = 3000;
@@ -69,69 +71,122 @@ pub struct PlanChoice {
 ///
 /// # Errors
 /// When the master's provider fails.
-pub async fn make(run: &RunContext, house: &Committee, case: &Case, hints: &Hinted) -> Result<Planned, Failure> {
+pub async fn make(
+    run: &RunContext,
+    deps: &Deps,
+    request: &RequestContext,
+    hints: &Hinted,
+) -> Result<Planned, Failure> {
     if let Some(Event::Planned(planned)) = run.recall("plan") {
         return Ok(planned);
     }
-    let planned = match case.parent.as_ref().and_then(|parent| parent.planned.as_ref()) {
-        Some(planned) => reuse(planned, house, case),
-        None => ask_master(run, house, case, hints).await?,
+    let planned = match request
+        .parent
+        .as_ref()
+        .and_then(|parent| parent.planned.as_ref())
+    {
+        Some(planned) => reuse(planned, deps, request),
+        None => ask_master(run, deps, request, hints).await?,
     };
     match run.record(Event::Planned(planned)).await? {
         Event::Planned(planned) => Ok(planned),
-        _ => Err(Failure::internal("the journal has something else in the place of the plan")),
+        _ => Err(Failure::internal(
+            "the journal has something else in the place of the plan",
+        )),
     }
 }
 
 /// The parent's plan, without the question that the user has answered.
-fn reuse(planned: &Planned, house: &Committee, case: &Case) -> Planned {
+fn reuse(planned: &Planned, deps: &Deps, request: &RequestContext) -> Planned {
     let raw = OrchestrationPlan {
         task_type: planned.plan.task_type,
-        agents_to_run: planned.plan.agents_to_run.iter().map(|a| a.as_str().to_owned()).collect(),
+        agents_to_run: planned
+            .plan
+            .agents_to_run
+            .iter()
+            .map(|a| a.as_str().to_owned())
+            .collect(),
         rounds: i64::from(planned.plan.rounds),
         needs_clarification: false,
         clarification_question: None,
-        output_shape: case.question.mode,
+        output_shape: request.question.mode,
         demands: planned.plan.demands.clone(),
     };
-    let (plan, corrections) = bound(&raw, house, case);
-    Planned { plan, obtained: "reused".into(), corrections }
+    let (plan, corrections) = bound(&raw, deps, request);
+    Planned {
+        plan,
+        obtained: "reused".into(),
+        corrections,
+    }
 }
 
-async fn ask_master(run: &RunContext, house: &Committee, case: &Case, hints: &Hinted) -> Result<Planned, Failure> {
-    let Some(master) = house.role(Role::Master) else { return Err(Failure::internal("no master is configured")) };
-    trim::check_room(run, house, case)?;
-    let signals: Vec<String> =
-        hints.task_types.iter().map(|t| t.as_str().to_owned()).chain(hints.signals.iter().cloned()).collect();
-    let mut values = case.values(None, &signals);
-    set(&mut values, "question", json!(for_planning(&case.question.message)));
-    let prompt = house.prompts.render(master.prompts, "plan", values)?;
-    let ask = Ask {
+async fn ask_master(
+    run: &RunContext,
+    deps: &Deps,
+    request: &RequestContext,
+    hints: &Hinted,
+) -> Result<Planned, Failure> {
+    let Some(master) = deps.role(Role::Master) else {
+        return Err(Failure::internal("no master is configured"));
+    };
+    trim::check_room(run, deps, request)?;
+    let signals: Vec<String> = hints
+        .task_types
+        .iter()
+        .map(|t| t.as_str().to_owned())
+        .chain(hints.signals.iter().cloned())
+        .collect();
+    let mut values = request.values(None, &signals);
+    set(
+        &mut values,
+        "question",
+        json!(for_planning(&request.question.message)),
+    );
+    let prompt = deps.prompts.render(master.prompts, "plan", values)?;
+    let ask = CallSpec {
         step: "plan".into(),
         role: Role::Master,
         prompt,
         images: &[],
         model_texts: vec![],
         max_tokens: master.max_tokens,
-        answer_tokens: Some(MOST_TOKENS),
-        until: house.stage_end(run, 0.45),
+        answer_tokens: Some(MAX_TOKENS),
+        until: deps.stage_end(run, 0.45),
         hedge: Hedge::Critical,
     };
     let bought = match master.output {
-        OutputForm::Json => buy_json::<OrchestrationPlan>(run, house, ask).await?,
-        OutputForm::Text => buy_json::<PlanChoice>(run, house, ask).await?.map(|typed| from_choice(typed, case, hints)),
+        OutputForm::Json => call_json::<OrchestrationPlan>(run, deps, ask).await?,
+        OutputForm::Text => call_json::<PlanChoice>(run, deps, ask)
+            .await?
+            .map(|typed| from_choice(typed, request, hints)),
     };
     Ok(match bought {
         Ok(typed) => {
-            let (plan, mut corrections) = bound(&typed.value, house, case);
-            corrections.extend(typed.notes.into_iter().map(|note| format!("the plan's JSON: {note}")));
-            Planned { plan, obtained: typed.obtained.as_str().into(), corrections }
+            let (plan, mut corrections) = bound(&typed.value, deps, request);
+            corrections.extend(
+                typed
+                    .notes
+                    .into_iter()
+                    .map(|note| format!("the plan's JSON: {note}")),
+            );
+            Planned {
+                plan,
+                obtained: typed.obtained.as_str().into(),
+                corrections,
+            }
         }
         // A master that was slow once may be in time for the synthesis.
-        Err(unbought) if unbought.leaves_hope() || unbought.cause == "timed out" => {
-            let (plan, mut corrections) = bound(&by_hints(case, hints), house, case);
-            corrections.push(format!("there is no plan of the master ({}): hints decided", unbought.cause));
-            Planned { plan, obtained: "by hints".into(), corrections }
+        Err(unbought) if unbought.is_recoverable() || unbought.cause == "timed out" => {
+            let (plan, mut corrections) = bound(&by_hints(request, hints), deps, request);
+            corrections.push(format!(
+                "there is no plan of the master ({}): hints decided",
+                unbought.cause
+            ));
+            Planned {
+                plan,
+                obtained: "by hints".into(),
+                corrections,
+            }
         }
         Err(unbought) => return Err(Failure::master("plan", &unbought)),
     })
@@ -149,8 +204,12 @@ fn for_planning(message: &str) -> String {
     format!("{head}\n[... {left_out} characters are left out here, for planning only ...]\n{tail}")
 }
 
-fn from_choice(typed: Typed<PlanChoice>, case: &Case, hints: &Hinted) -> Typed<OrchestrationPlan> {
-    let mut plan = by_hints(case, hints);
+fn from_choice(
+    typed: Typed<PlanChoice>,
+    request: &RequestContext,
+    hints: &Hinted,
+) -> Typed<OrchestrationPlan> {
+    let mut plan = by_hints(request, hints);
     // The hints see more than a tiny model does; where they are silent, its choice stands.
     if hints.task_types.is_empty() {
         plan.task_type = typed.value.task_type;
@@ -165,13 +224,13 @@ fn from_choice(typed: Typed<PlanChoice>, case: &Case, hints: &Hinted) -> Typed<O
     }
 }
 
-fn by_hints(case: &Case, hints: &Hinted) -> OrchestrationPlan {
+fn by_hints(request: &RequestContext, hints: &Hinted) -> OrchestrationPlan {
     let task_type = task_type_of(hints);
     let mut agents: Vec<String> = CORE_AGENTS.map(|a| a.as_str().to_owned()).to_vec();
-    if task_type == TaskType::TechnicalExecution && case.question.mode != Mode::Ask {
+    if task_type == TaskType::TechnicalExecution && request.question.mode != Mode::Ask {
         agents.push(Agent::Implementer.as_str().into());
     }
-    if !case.images.is_empty() {
+    if !request.images.is_empty() {
         agents.push(Agent::Visual.as_str().into());
     }
     OrchestrationPlan {
@@ -180,13 +239,13 @@ fn by_hints(case: &Case, hints: &Hinted) -> OrchestrationPlan {
         rounds: 1,
         needs_clarification: false,
         clarification_question: None,
-        output_shape: case.question.mode,
+        output_shape: request.question.mode,
         demands: vec![],
     }
 }
 
 /// What a plan may be: every correction is told.
-fn bound(raw: &OrchestrationPlan, house: &Committee, case: &Case) -> (Plan, Vec<String>) {
+fn bound(raw: &OrchestrationPlan, deps: &Deps, request: &RequestContext) -> (Plan, Vec<String>) {
     let mut corrections = vec![];
     let mut agents: BTreeSet<Agent> = BTreeSet::new();
     for name in &raw.agents_to_run {
@@ -196,9 +255,13 @@ fn bound(raw: &OrchestrationPlan, house: &Committee, case: &Case) -> (Plan, Vec<
                 corrections.push(format!("{agent} was named more than once: it runs once"));
                 None
             }
-            Ok(agent) if house.role(Role::Agent(agent)).is_none() => Some("it has no model in the config"),
-            Ok(agent) if house.policy.disabled_agents.contains(&agent) => Some("it is disabled"),
-            Ok(Agent::Visual) if case.images.is_empty() => Some("there is no image that could be seen"),
+            Ok(agent) if deps.role(Role::Agent(agent)).is_none() => {
+                Some("it has no model in the config")
+            }
+            Ok(agent) if deps.policy.disabled_agents.contains(&agent) => Some("it is disabled"),
+            Ok(Agent::Visual) if request.images.is_empty() => {
+                Some("there is no image that could be seen")
+            }
             Ok(agent) => {
                 agents.insert(agent);
                 None
@@ -213,25 +276,40 @@ fn bound(raw: &OrchestrationPlan, house: &Committee, case: &Case) -> (Plan, Vec<
             corrections.push(format!("{core} was added: the core always runs"));
         }
     }
-    let mode = case.question.mode;
+    let mode = request.question.mode;
     let rounds = u8::try_from(raw.rounds.clamp(1, i64::from(mode.max_rounds()))).unwrap_or(1);
     if i64::from(rounds) != raw.rounds {
-        corrections.push(format!("rounds were set from {} to {rounds}: {} allows it", raw.rounds, mode.as_str()));
+        corrections.push(format!(
+            "rounds were set from {} to {rounds}: {} allows it",
+            raw.rounds,
+            mode.as_str()
+        ));
     }
     if raw.output_shape != mode {
-        corrections.push(format!("outputShape was set to {}, the mode of the request", mode.as_str()));
+        corrections.push(format!(
+            "outputShape was set to {}, the mode of the request",
+            mode.as_str()
+        ));
     }
-    let question = raw.clarification_question.as_ref().and_then(|q| Clarification::new(&q.question, &q.options));
+    let question = raw
+        .clarification_question
+        .as_ref()
+        .and_then(|q| Clarification::new(&q.question, &q.options));
     let asks = raw.needs_clarification && question.is_some();
     if raw.needs_clarification && !asks {
-        corrections.push("needsClarification was dropped: its question is not one with three different options".into());
+        corrections.push(
+            "needsClarification was dropped: its question is not one with three different options"
+                .into(),
+        );
     }
     let mut demands = raw.demands.clone();
     demands.retain(|demand| demand.is_possible());
     demands.truncate(MAX_DEMANDS);
     if demands.len() < raw.demands.len() {
         let dropped = raw.demands.len() - demands.len();
-        corrections.push(format!("{dropped} demands were dropped: no count keeps them, or more than {MAX_DEMANDS}"));
+        corrections.push(format!(
+            "{dropped} demands were dropped: no count keeps them, or more than {MAX_DEMANDS}"
+        ));
     }
     let plan = Plan {
         task_type: raw.task_type,

@@ -60,7 +60,10 @@ impl Reader {
             }
             Event::Start(Tag::Item) => self.push_text(),
             Event::Start(Tag::Paragraph) if self.open.is_empty() => {
-                self.blocks.push(Block { heading: self.plan.map(|(_, number)| number), ..Block::default() });
+                self.blocks.push(Block {
+                    heading: self.plan.map(|(_, number)| number),
+                    ..Block::default()
+                });
                 self.push_text();
             }
             Event::Start(Tag::CodeBlock(_)) => self.in_code = true,
@@ -88,10 +91,16 @@ impl Reader {
     /// Code between two items ends a list in Markdown; one that goes on with the next number is the same list.
     fn begin_list(&mut self, start: Option<u64>) {
         let goes_on = |at: &usize| {
-            let before = self.blocks.get(*at).filter(|list| list.is_ordered).map(|list| list.texts.len() as u64);
+            let before = self
+                .blocks
+                .get(*at)
+                .filter(|list| list.is_ordered)
+                .map(|list| list.texts.len() as u64);
             before.is_some_and(|items| items > 0 && start == Some(items + 1))
         };
-        let continued = self.outermost.filter(|at| self.open.is_empty() && goes_on(at));
+        let continued = self
+            .outermost
+            .filter(|at| self.open.is_empty() && goes_on(at));
         let at = continued.unwrap_or_else(|| {
             self.blocks.push(Block {
                 is_ordered: start.is_some(),
@@ -134,23 +143,39 @@ impl Reader {
         let mut in_plan: Vec<bool> = Vec::with_capacity(self.blocks.len());
         let has_list = self.headings_with_lists();
         for block in &self.blocks {
-            let inside = block.parent.and_then(|parent| in_plan.get(parent)).is_some_and(|known| *known);
-            let listed =
-                block.is_list && (block.heading.is_some() || (block.is_ordered && block.texts.len() >= MIN_ITEMS));
-            let told = !block.is_list && block.heading.is_some_and(|heading| has_list.get(heading) == Some(&false));
+            let inside = block
+                .parent
+                .and_then(|parent| in_plan.get(parent))
+                .is_some_and(|known| *known);
+            let listed = block.is_list
+                && (block.heading.is_some()
+                    || (block.is_ordered && block.texts.len() >= MIN_ITEMS));
+            let told = !block.is_list
+                && block
+                    .heading
+                    .is_some_and(|heading| has_list.get(heading) == Some(&false));
             let is_plan = !inside && (listed || told);
             if is_plan {
                 steps.extend(&block.texts);
             }
             in_plan.push(inside || is_plan);
         }
-        steps.into_iter().map(|step| label(step)).filter(|step| !step.is_empty()).collect()
+        steps
+            .into_iter()
+            .map(|step| label(step))
+            .filter(|step| !step.is_empty())
+            .collect()
     }
 
     /// For each plan's heading, by its number, whether a list stands under it.
     fn headings_with_lists(&self) -> Vec<bool> {
         let mut has_list = vec![false; self.headings + 1];
-        for heading in self.blocks.iter().filter(|block| block.is_list).filter_map(|block| block.heading) {
+        for heading in self
+            .blocks
+            .iter()
+            .filter(|block| block.is_list)
+            .filter_map(|block| block.heading)
+        {
             if let Some(has) = has_list.get_mut(heading) {
                 *has = true;
             }
@@ -161,10 +186,17 @@ impl Reader {
 
 fn names_a_plan(heading: &str) -> bool {
     let words = text::words(heading);
-    let names = || NAMES.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let names = || {
+        NAMES
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    };
     // A script without spaces has no compounds of words: the name stands somewhere in the heading.
     let heading = heading.to_lowercase();
-    names().any(|name| words.iter().any(|word| word.ends_with(name)) || (!name.is_ascii() && heading.contains(name)))
+    names().any(|name| {
+        words.iter().any(|word| word.ends_with(name))
+            || (!name.is_ascii() && heading.contains(name))
+    })
 }
 
 /// A step's name: its first sentence, at most 80 characters.
@@ -187,11 +219,20 @@ mod tests {
     #[test]
     fn an_ordered_list_of_three_items_is_a_plan_in_any_language() {
         let plan = "Do this:\n\n1. Install Docker.\n2. Copy the image over. It is large.\n3. `docker run -d app`\n";
-        assert_eq!(plan_steps(plan), ["Install Docker", "Copy the image over", "docker run -d app"]);
-        assert_eq!(plan_steps("1. サーバーを止める\n2. 移行する\n3. 再開する").len(), 3);
-        for none in
-            ["1. Canary\n2. Everyone\n", "- One\n- Two\n- Three\n", "It costs 3. 4. 5.", "```\n1. a\n2. b\n3. c\n```"]
-        {
+        assert_eq!(
+            plan_steps(plan),
+            ["Install Docker", "Copy the image over", "docker run -d app"]
+        );
+        assert_eq!(
+            plan_steps("1. サーバーを止める\n2. 移行する\n3. 再開する").len(),
+            3
+        );
+        for none in [
+            "1. Canary\n2. Everyone\n",
+            "- One\n- Two\n- Three\n",
+            "It costs 3. 4. 5.",
+            "```\n1. a\n2. b\n3. c\n```",
+        ] {
             assert_eq!(plan_steps(none), Vec::<String>::new(), "{none}");
         }
     }
@@ -200,10 +241,19 @@ mod tests {
     fn a_heading_that_names_a_plan_makes_one_of_what_stands_under_it() {
         for (text, count) in [
             ("## Rollout plan\n\n1. Canary\n2. Everyone\n", 2),
-            ("## Umzugsplan\n\n- Daten sichern\n- Umziehen\n\n## Risiken\n\n- Zeit\n", 2),
+            (
+                "## Umzugsplan\n\n- Daten sichern\n- Umziehen\n\n## Risiken\n\n- Zeit\n",
+                2,
+            ),
             ("## 移行計画\n\n- 止める\n- 移す\n", 2),
-            ("# Plan\n\n### Backend\n\nBuild the API.\n\n### Frontend\n\nBuild the pages.\n\n# Cost\n\nLittle.", 2),
-            ("## Checklist\n\nBefore you begin:\n\n- [ ] Install it\n- [ ] Test it", 2),
+            (
+                "# Plan\n\n### Backend\n\nBuild the API.\n\n### Frontend\n\nBuild the pages.\n\n# Cost\n\nLittle.",
+                2,
+            ),
+            (
+                "## Checklist\n\nBefore you begin:\n\n- [ ] Install it\n- [ ] Test it",
+                2,
+            ),
             ("## Notes\n\n- Canary\n- Everyone\n", 0),
             ("The implementation plan has cost and risk.", 0),
             ("## Plan\n", 0),
@@ -216,15 +266,22 @@ mod tests {
     fn steps_between_code_blocks_are_one_list_and_sub_steps_belong_to_their_step() {
         let text = "1. Build it:\n\n```sh\nmake\n```\n\n2. Test it\n\n```sh\nmake test\n```\n\n3. Ship it\n";
         assert_eq!(plan_steps(text), ["Build it", "Test it", "Ship it"]);
-        let nested = "1. Install it\n   1. run the script\n   2. check\n   3. log\n2. Test it\n3. Ship it\n";
+        let nested =
+            "1. Install it\n   1. run the script\n   2. check\n   3. log\n2. Test it\n3. Ship it\n";
         assert_eq!(plan_steps(nested), ["Install it", "Test it", "Ship it"]);
         let inner = "- Setup\n  1. Install Docker\n  2. Pull the image\n  3. Run it\n";
-        assert_eq!(plan_steps(inner), ["Install Docker", "Pull the image", "Run it"]);
+        assert_eq!(
+            plan_steps(inner),
+            ["Install Docker", "Pull the image", "Run it"]
+        );
     }
 
     #[test]
     fn a_label_is_a_short_first_sentence() {
-        assert_eq!(label("**Build** the\nimage. It takes long."), "Build** the image");
+        assert_eq!(
+            label("**Build** the\nimage. It takes long."),
+            "Build** the image"
+        );
         assert_eq!(label(&"x".repeat(90)).chars().count(), 80);
     }
 }

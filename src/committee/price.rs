@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::budget::{self, InputBound, ModelText, Wanted};
-use super::table::SCAFFOLDING_TOKENS;
+use super::round_context::SCAFFOLDING_TOKENS;
 use super::trim::FINDINGS_TOKENS;
-use super::{Committee, cross_check};
+use super::{Deps, cross_check};
 use crate::domain::{Agent, CORE_AGENTS, Question, Role, Usd};
 use crate::journal::CheckSize;
 
@@ -35,27 +35,44 @@ const BYTES_PER_TOKEN: usize = 3;
 const USUAL_QUESTION: u64 = 2000;
 
 /// How many tokens of context the largest call of a usual run takes: the synthesis, which reads what all agents wrote.
-pub fn context_needed(house: &Committee) -> u64 {
-    let agents = Agent::ALL.into_iter().filter_map(|agent| house.role(Role::Agent(agent)));
+pub fn context_needed(deps: &Deps) -> u64 {
+    let agents = Agent::ALL
+        .into_iter()
+        .filter_map(|agent| deps.role(Role::Agent(agent)));
     let read: u64 = agents.map(|model| u64::from(model.max_tokens)).sum();
-    let prompt = (house.prompt_bytes(Role::Master) / BYTES_PER_TOKEN) as u64;
-    let written = house.role(Role::Master).map_or(0, |model| u64::from(model.max_tokens));
+    let prompt = (deps.prompt_bytes(Role::Master) / BYTES_PER_TOKEN) as u64;
+    let written = deps
+        .role(Role::Master)
+        .map_or(0, |model| u64::from(model.max_tokens));
     prompt + USUAL_QUESTION + read + written
 }
 
 /// Quotes a question.
-pub fn quote(house: &Committee, question: &Question) -> Quote {
-    let cap = house.policy.cap(question.mode);
+pub fn quote(deps: &Deps, question: &Question) -> Quote {
+    let cap = deps.policy.cap(question.mode);
     let read = budget::text_bound(&question.message) + SCAFFOLDING_TOKENS;
     let agents: Vec<Agent> = Agent::ALL
         .into_iter()
-        .filter(|agent| house.role(Role::Agent(*agent)).is_some() && !house.policy.disabled_agents.contains(agent))
+        .filter(|agent| {
+            deps.role(Role::Agent(*agent)).is_some() && !deps.policy.disabled_agents.contains(agent)
+        })
         .filter(|agent| *agent != Agent::Visual || question.has_image())
         .collect();
     let call = |role: Role, written: u64, most: Option<u32>, usual: bool| -> Usd {
-        let Some(model) = house.role(role) else { return Usd::ZERO };
-        let images = if role == Role::Agent(Agent::Visual) { question.attachments.len() } else { 0 };
-        let mut input = InputBound::new(house.prompt_bytes(role), read, &[ModelText::planned(written)], images);
+        let Some(model) = deps.role(role) else {
+            return Usd::ZERO;
+        };
+        let images = if role == Role::Agent(Agent::Visual) {
+            question.attachments.len()
+        } else {
+            0
+        };
+        let mut input = InputBound::new(
+            deps.prompt_bytes(role),
+            read,
+            &[ModelText::planned(written)],
+            images,
+        );
         let mut output = most.map_or(model.max_tokens, |visible| model.limit_for(visible));
         if usual {
             input.stable = (input.stable as f64 * USUAL_INPUT) as u64;
@@ -65,23 +82,38 @@ pub fn quote(house: &Committee, question: &Question) -> Quote {
         budget::worst_case(model, input, output).map_or(Usd::ZERO, |reservation| reservation.amount)
     };
     let written = |agents: &[Agent]| -> u64 {
-        agents.iter().filter_map(|a| house.role(Role::Agent(*a))).map(|model| u64::from(model.max_tokens)).sum()
+        agents
+            .iter()
+            .filter_map(|a| deps.role(Role::Agent(*a)))
+            .map(|model| u64::from(model.max_tokens))
+            .sum()
     };
-    let plan = super::plan::MOST_TOKENS;
+    let plan = super::plan::MAX_TOKENS;
     // Which of the core the cap has room for, as a run would find.
     let wanted = |role: Role| {
-        let findings = if role == Role::Master { FINDINGS_TOKENS } else { 0 };
-        let model = house.role(role)?;
-        Some(Wanted { role, model, input: InputBound::new(house.prompt_bytes(role), read + findings, &[], 0) })
+        let findings = if role == Role::Master {
+            FINDINGS_TOKENS
+        } else {
+            0
+        };
+        let model = deps.role(role)?;
+        Some(Wanted {
+            role,
+            model,
+            input: InputBound::new(deps.prompt_bytes(role), read + findings, &[], 0),
+        })
     };
-    let core: Vec<Wanted<'_>> = CORE_AGENTS.iter().filter_map(|agent| wanted(Role::Agent(*agent))).collect();
+    let core: Vec<Wanted<'_>> = CORE_AGENTS
+        .iter()
+        .filter_map(|agent| wanted(Role::Agent(*agent)))
+        .collect();
     let left = cap - call(Role::Master, 0, Some(plan), false);
     let cost = |max_tokens: &[(Role, u32)], size: CheckSize| {
         let written = max_tokens.iter().filter(|(role, _)| *role != Role::Master);
         let reports: Vec<u64> = written.map(|(_, tokens)| u64::from(*tokens)).collect();
-        cross_check::worst_case(house, budget::text_bound(&question.message), &reports, size)
+        cross_check::worst_case(deps, budget::text_bound(&question.message), &reports, size)
     };
-    let check = cross_check::wanted(house, question.mode, &cost);
+    let check = cross_check::wanted(deps, question.mode, &cost);
     let fit = |left: Usd| budget::fit(&core, &wanted(Role::Master)?, &check, left);
     // Without room for a plan the hints decide.
     let (fitted, plans) = match fit(left) {
@@ -90,25 +122,51 @@ pub fn quote(house: &Committee, question: &Question) -> Quote {
     };
     let Some(fitted) = fitted else {
         // Such a run is refused, and costs nothing.
-        return Quote { cap, expected: Usd::ZERO, worst: Usd::ZERO, calls: 0 };
+        return Quote {
+            cap,
+            expected: Usd::ZERO,
+            worst: Usd::ZERO,
+            calls: 0,
+        };
     };
     let panel = fitted.trimmed.agents;
-    let checks = fitted.trimmed.cross_check.map_or(0, |size| usize::from(size.passes));
+    let checks = fitted
+        .trimmed
+        .cross_check
+        .map_or(0, |size| usize::from(size.passes));
     let expected: Usd = call(Role::Master, 0, Some(plan), true)
-        + panel.iter().map(|agent| call(Role::Agent(*agent), 0, None, true)).sum()
+        + panel
+            .iter()
+            .map(|agent| call(Role::Agent(*agent), 0, None, true))
+            .sum()
         + Usd::from_nanos((fitted.check.nanos() as f64 * USUAL_SHARE) as u64)
         + call(Role::Master, written(&panel), None, true);
     let rounds = u64::from(question.mode.max_rounds());
     let everybody = written(&agents);
-    let first: Usd = agents.iter().map(|agent| call(Role::Agent(*agent), 0, None, false)).sum();
+    let first: Usd = agents
+        .iter()
+        .map(|agent| call(Role::Agent(*agent), 0, None, false))
+        .sum();
     let all: Vec<(Role, u32)> = agents
         .iter()
-        .filter_map(|agent| Some((Role::Agent(*agent), house.role(Role::Agent(*agent))?.max_tokens)))
+        .filter_map(|agent| {
+            Some((
+                Role::Agent(*agent),
+                deps.role(Role::Agent(*agent))?.max_tokens,
+            ))
+        })
         .collect();
-    let checked = cross_check::sizes(house, question.mode).first().map_or(Usd::ZERO, |size| cost(&all, *size));
+    let checked = cross_check::sizes(deps, question.mode)
+        .first()
+        .map_or(Usd::ZERO, |size| cost(&all, *size));
     // In a later round an agent decides on its claims, or reports anew, which is dearer.
     let mut worst = call(Role::Master, 0, Some(plan), false) + first + checked;
     worst += call(Role::Master, everybody, None, false);
     worst += (1..rounds).map(|_| first).sum::<Usd>();
-    Quote { cap, expected: expected.min(cap), worst: worst.min(cap), calls: plans + panel.len() + checks + 1 }
+    Quote {
+        cap,
+        expected: expected.min(cap),
+        worst: worst.min(cap),
+        calls: plans + panel.len() + checks + 1,
+    }
 }

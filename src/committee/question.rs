@@ -1,11 +1,11 @@
 //! The question that the gate asks when confidence is too low and no synthesis was bought, or it gave no usable one.
 
 use super::Failure;
-use super::call::{buy_json, buy_text};
-use super::desk::Desk;
+use super::call::{buy_text, call_json};
 use super::plan::QuestionOut;
 use super::prompts::unquoted;
-use super::{conclude, sections};
+use super::synthesis_input::SynthesisInput;
+use super::{finish, sections};
 use crate::config::OutputForm;
 use crate::domain::{Clarification, Role, is_question_mark};
 use crate::journal::{Event, Synthesized};
@@ -14,67 +14,111 @@ use crate::journal::{Event, Synthesized};
 ///
 /// # Errors
 /// When the master's provider fails.
-pub async fn ask_only(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
-    if let Some(Event::Synthesized(synthesized)) = desk.run.recall("synthesis") {
+pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
+    if let Some(Event::Synthesized(synthesized)) = input.run.recall("synthesis") {
         return Ok(*synthesized);
     }
-    let form = desk.house.role(Role::Master).map_or(OutputForm::Json, |master| master.output);
-    let (values, texts) = desk.run.compute("asking for the question", || desk.values()).await?;
-    let mut ask = desk.ask("question", values, texts)?;
+    let form = input
+        .deps
+        .role(Role::Master)
+        .map_or(OutputForm::Json, |master| master.output);
+    let (values, texts) = input
+        .run
+        .compute("asking for the question", || input.values())
+        .await?;
+    let mut ask = input.ask("question", values, texts)?;
     ask.answer_tokens = Some(500);
-    desk.run.hold(crate::domain::Usd::ZERO);
-    let mut corrections =
-        vec!["no synthesis was bought: even the largest bonus could not reach the threshold".to_owned()];
+    input.run.hold(crate::domain::Usd::ZERO);
+    let mut corrections = vec![
+        "no synthesis was bought: even the largest bonus could not reach the threshold".to_owned(),
+    ];
     let bought = match form {
-        OutputForm::Json => buy_json::<QuestionOut>(desk.run, desk.house, ask).await?,
-        OutputForm::Text => buy_text(desk.run, desk.house, ask).await?.map(|typed| super::call::Typed {
-            value: of_text(desk, &unquoted(&typed.value)),
-            obtained: typed.obtained,
-            truncated: typed.truncated,
-            notes: typed.notes,
-            tokens: typed.tokens,
-        }),
+        OutputForm::Json => call_json::<QuestionOut>(input.run, input.deps, ask).await?,
+        OutputForm::Text => {
+            buy_text(input.run, input.deps, ask)
+                .await?
+                .map(|typed| super::call::Typed {
+                    value: of_text(input, &unquoted(&typed.value)),
+                    obtained: typed.obtained,
+                    truncated: typed.truncated,
+                    notes: typed.notes,
+                    tokens: typed.tokens,
+                })
+        }
     };
     let (question, obtained) = match bought {
         Ok(typed) => {
-            let read = || question_of(desk, &typed.value);
-            (desk.run.compute("reading the question", read).await?, typed.obtained.as_str().to_owned())
+            let read = || question_of(input, &typed.value);
+            (
+                input.run.compute("reading the question", read).await?,
+                typed.obtained.as_str().to_owned(),
+            )
         }
-        Err(unbought) if unbought.leaves_hope() => (None, unbought.cause),
+        Err(unbought) if unbought.is_recoverable() => (None, unbought.cause),
         Err(unbought) => return Err(Failure::master("question", &unbought)),
     };
     let question = question.unwrap_or_else(|| {
-        corrections.push("the master's question is not a new one with three different options: rules made it".into());
-        by_rule(desk)
+        corrections.push(
+            "the master's question is not a new one with three different options: rules made it"
+                .into(),
+        );
+        by_rule(input)
     });
-    let synthesized = Synthesized { draft: None, question, obtained, corrections, broken_rules: vec![] };
-    let synthesized = conclude::upright(desk, synthesized).await?;
-    match desk.run.record(Event::Synthesized(Box::new(synthesized))).await? {
+    let synthesized = Synthesized {
+        draft: None,
+        question,
+        obtained,
+        corrections,
+        broken_rules: vec![],
+    };
+    let synthesized = finish::enforce_invariants(input, synthesized).await?;
+    match input
+        .run
+        .record(Event::Synthesized(Box::new(synthesized)))
+        .await?
+    {
         Event::Synthesized(synthesized) => Ok(*synthesized),
-        _ => Err(Failure::internal("the journal has something else in the place of the question")),
+        _ => Err(Failure::internal(
+            "the journal has something else in the place of the question",
+        )),
     }
 }
 
-pub(super) fn question_of(desk: &Desk<'_>, out: &QuestionOut) -> Option<Clarification> {
-    let discarded = desk.discarded();
-    let options: Vec<String> = out.options.iter().map(|option| discarded.cut(option)).collect();
+pub(super) fn question_of(input: &SynthesisInput<'_>, out: &QuestionOut) -> Option<Clarification> {
+    let discarded = input.discarded();
+    let options: Vec<String> = out
+        .options
+        .iter()
+        .map(|option| discarded.cut(option))
+        .collect();
     let question = Clarification::new(&discarded.cut(&out.question), &options)?;
     // What the user has just answered is not asked once more.
-    let asked = desk.case.parent.as_ref().and_then(|parent| parent.question.as_ref());
+    let asked = input
+        .request
+        .parent
+        .as_ref()
+        .and_then(|parent| parent.question.as_ref());
     (asked != Some(&question)).then_some(question)
 }
 
 /// A plain-text master gives the question's words; rules give the options.
-fn of_text(desk: &Desk<'_>, text: &str) -> QuestionOut {
-    let ruled = by_rule(desk);
-    let words = text.split_inclusive(is_question_mark).next().map(str::trim).filter(|q| q.ends_with(is_question_mark));
-    let words = words.filter(|q| q.chars().count() <= 200 && groups(desk).len() < 2);
-    QuestionOut { question: words.unwrap_or(&ruled.question).to_owned(), options: ruled.options.to_vec() }
+fn of_text(input: &SynthesisInput<'_>, text: &str) -> QuestionOut {
+    let ruled = by_rule(input);
+    let words = text
+        .split_inclusive(is_question_mark)
+        .next()
+        .map(str::trim)
+        .filter(|q| q.ends_with(is_question_mark));
+    let words = words.filter(|q| q.chars().count() <= 200 && groups(input).len() < 2);
+    QuestionOut {
+        question: words.unwrap_or(&ruled.question).to_owned(),
+        options: ruled.options.to_vec(),
+    }
 }
 
 /// A question made by fixed rules: between the answers that the agents gave, or else about how to go on.
-pub fn by_rule(desk: &Desk<'_>) -> Clarification {
-    let groups = groups(desk);
+pub fn by_rule(input: &SynthesisInput<'_>) -> Clarification {
+    let groups = groups(input);
     let options = match groups.as_slice() {
         [first, second, ..] => [
             format!("It is \"{first}\": the reply will explain that result and check it"),
@@ -89,23 +133,41 @@ pub fn by_rule(desk: &Desk<'_>) -> Clarification {
     };
     let question = match groups.len() {
         0 | 1 => "The committee is not sure enough of its answer: how should it go on".to_owned(),
-        _ => "The committee's members came to different results: which of them fits what you know".to_owned(),
+        _ => "The committee's members came to different results: which of them fits what you know"
+            .to_owned(),
     };
     Clarification::new(&question, &options).unwrap_or_else(|| Clarification {
         question: format!("{question}?"),
-        options: ["Go on with the first reading", "Go on with the second reading", "Start anew"].map(str::to_owned),
+        options: [
+            "Go on with the first reading",
+            "Go on with the second reading",
+            "Start anew",
+        ]
+        .map(str::to_owned),
     })
 }
 
 /// The different final answers of the outputs that are not discarded, one line each, the most supported first.
-fn groups(desk: &Desk<'_>) -> Vec<String> {
-    let usable: Vec<&str> = desk.usable().iter().map(|(agent, ..)| agent.as_str()).collect();
-    let mut groups: Vec<(usize, String)> = desk
+fn groups(input: &SynthesisInput<'_>) -> Vec<String> {
+    let usable: Vec<&str> = input
+        .usable()
+        .iter()
+        .map(|(agent, ..)| agent.as_str())
+        .collect();
+    let mut groups: Vec<(usize, String)> = input
         .deliberation
         .judgement
         .answer_groups
         .iter()
-        .map(|g| (g.agents.iter().filter(|a| usable.contains(&a.as_str())).count(), sections::excerpt(&g.answer, 60)))
+        .map(|g| {
+            (
+                g.agents
+                    .iter()
+                    .filter(|a| usable.contains(&a.as_str()))
+                    .count(),
+                sections::excerpt(&g.answer, 60),
+            )
+        })
         .filter(|(support, answer)| *support > 0 && !answer.is_empty())
         .collect();
     groups.sort_by_key(|(support, _)| std::cmp::Reverse(*support));
@@ -115,5 +177,11 @@ fn groups(desk: &Desk<'_>) -> Vec<String> {
 /// A plan's own question, for a run in which no agent was asked.
 pub fn of_plan(question: &Clarification) -> Synthesized {
     let corrections = vec!["the master asked before waking any agent".to_owned()];
-    Synthesized { draft: None, question: question.clone(), obtained: "plan".into(), corrections, broken_rules: vec![] }
+    Synthesized {
+        draft: None,
+        question: question.clone(),
+        obtained: "plan".into(),
+        corrections,
+        broken_rules: vec![],
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::deliberate::Deliberation;
+use super::deliberation::Deliberation;
 use super::sections::{plain_line, renderable};
 use crate::domain::{Assumption, Clarification, Confidence, Estimate, OPTION_LETTERS, Status};
 use crate::journal::Draft;
@@ -31,7 +31,11 @@ pub fn answer(draft: &Draft, confidence: &Confidence, notes: &[String]) -> Strin
         let _ = writeln!(text, "- {}", assumption_line(assumption));
     }
     if draft.assumptions_left_out > 0 {
-        let _ = writeln!(text, "- {} more were stated and are left out here", draft.assumptions_left_out);
+        let _ = writeln!(
+            text,
+            "- {} more were stated and are left out here",
+            draft.assumptions_left_out
+        );
     }
     let _ = write!(text, "\n{CONFIDENCE}\n\n{:.2}\n", confidence.c_final);
     if !notes.is_empty() {
@@ -60,39 +64,82 @@ pub fn panel_notes(deliberation: &Deliberation) -> Vec<String> {
         .collect();
     let discarded = deliberation.with_status(Status::Discard);
     if !discarded.is_empty() {
-        let plural = if discarded.len() == 1 { "output was" } else { "outputs were" };
-        notes.push(format!("{} {plural} left out for too low a score", discarded.len()));
+        let plural = if discarded.len() == 1 {
+            "output was"
+        } else {
+            "outputs were"
+        };
+        notes.push(format!(
+            "{} {plural} left out for too low a score",
+            discarded.len()
+        ));
     }
-    notes.extend(deliberation.trimmed.left_out.iter().map(|l| format!("to stay under the cap, {l}")));
+    notes.extend(
+        deliberation
+            .trimmed
+            .left_out
+            .iter()
+            .map(|l| format!("to stay under the cap, {l}")),
+    );
     notes.extend(deliberation.missed.iter().cloned());
     if let Some(why) = &deliberation.evidence.unchecked {
         notes.push(format!("not cross-checked: {why}"));
     }
-    let usable: Vec<_> =
-        deliberation.answered().filter(|(_, _, score, _)| score.status != Status::Discard).map(|(a, ..)| a).collect();
+    let usable: Vec<_> = deliberation
+        .answered()
+        .filter(|(_, _, score, _)| score.status != Status::Discard)
+        .map(|(a, ..)| a)
+        .collect();
     if let [only] = usable.as_slice() {
-        notes.push(format!("this rests on the {only} alone: it is one view, not a synthesis of several"));
+        notes.push(format!(
+            "this rests on the {only} alone: it is one view, not a synthesis of several"
+        ));
     }
     notes
 }
 
 /// A cause with what can be done about it, where the reader can.
 pub(super) fn why(cause: &str, detail: &str) -> String {
-    if cause == super::call::THOUGHT_AWAY { format!("{cause}: {detail}") } else { cause.to_owned() }
+    if cause == super::call::THOUGHT_AWAY {
+        format!("{cause}: {detail}")
+    } else {
+        cause.to_owned()
+    }
 }
 
 fn assumption_line(assumption: &Assumption) -> String {
-    let agents = assumption.agents.iter().map(|a| a.as_str()).collect::<Vec<_>>().join(", ");
-    let by = if agents.is_empty() { String::new() } else { format!("; {agents}") };
-    format!("{} ({}{by}): {}", assumption.handle, assumption.kind.as_str(), plain_line(&assumption.text))
+    let agents = assumption
+        .agents
+        .iter()
+        .map(|a| a.as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
+    let by = if agents.is_empty() {
+        String::new()
+    } else {
+        format!("; {agents}")
+    };
+    format!(
+        "{} ({}{by}): {}",
+        assumption.handle,
+        assumption.kind.as_str(),
+        plain_line(&assumption.text)
+    )
 }
 
 fn estimate_section(estimate: &Estimate) -> String {
-    let mut text = format!("{ESTIMATE}\n\n- Unit: {}\n- Per step, E = (O + 4M + P) / 6:\n", estimate.unit.as_str());
+    let mut text = format!(
+        "{ESTIMATE}\n\n- Unit: {}\n- Per step, E = (O + 4M + P) / 6:\n",
+        estimate.unit.as_str()
+    );
     for (i, step) in estimate.steps.iter().enumerate() {
         let t = step.time;
         let name = plain_line(&step.step);
-        let name = if name.is_empty() { String::new() } else { format!(" ({name})") };
+        let name = if name.is_empty() {
+            String::new()
+        } else {
+            format!(" ({name})")
+        };
         let _ = writeln!(
             text,
             "  - Step {}: O={}, M={}, P={}, E={}{name}",
@@ -114,11 +161,21 @@ fn estimate_section(estimate: &Estimate) -> String {
     );
     let or_none = |lines: &[String]| -> String {
         let lines = plain_lines(lines);
-        let lines = if lines.is_empty() { vec!["none stated".to_owned()] } else { lines };
-        lines.iter().fold(String::new(), |all, line| format!("{all}  - {line}\n"))
+        let lines = if lines.is_empty() {
+            vec!["none stated".to_owned()]
+        } else {
+            lines
+        };
+        lines
+            .iter()
+            .fold(String::new(), |all, line| format!("{all}  - {line}\n"))
     };
     let _ = write!(text, "- Assumptions:\n{}", or_none(&estimate.assumptions));
-    let _ = write!(text, "- Risks that push to P:\n{}", or_none(&estimate.risks));
+    let _ = write!(
+        text,
+        "- Risks that push to P:\n{}",
+        or_none(&estimate.risks)
+    );
     let _ = writeln!(text, "- Confidence in estimate: {:.2}", estimate.confidence);
     if estimate.by_rule {
         text.push_str("- The figures are a rule of thumb: no model gave any.\n");
@@ -133,11 +190,17 @@ pub(super) fn figure(x: f64) -> String {
 }
 
 fn bullets(lines: &[String]) -> String {
-    plain_lines(lines).iter().fold(String::new(), |all, line| format!("{all}- {line}\n"))
+    plain_lines(lines)
+        .iter()
+        .fold(String::new(), |all, line| format!("{all}- {line}\n"))
 }
 
 fn plain_lines(lines: &[String]) -> Vec<String> {
-    lines.iter().map(|line| plain_line(line)).filter(|line| !line.is_empty()).collect()
+    lines
+        .iter()
+        .map(|line| plain_line(line))
+        .filter(|line| !line.is_empty())
+        .collect()
 }
 
 /// What a heading says: the text of one of the constants above without its mark.

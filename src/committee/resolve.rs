@@ -6,9 +6,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::case::Case;
-use super::contested::{Claim, is_held, one_line, own_units};
-use crate::domain::{Agent, AgentReport, Basis, Decision, Obtained, Position, Resolution, Tag, UnitRef};
+use super::open_claims::{Claim, is_held, one_line, own_units};
+use super::request_context::RequestContext;
+use crate::domain::{
+    Agent, AgentReport, Basis, Decision, Obtained, Position, Resolution, Tag, UnitRef,
+};
 use crate::journal::Resolved;
 
 /// Output tokens: so many at least, and for each claim.
@@ -69,13 +71,25 @@ pub struct Held<'a> {
 }
 
 /// The contested claims that an agent holds, in an order seeded by the run, the round and the agent.
-pub fn held<'a>(case: &Case, round: u8, agent: Agent, claims: &'a [Claim]) -> Vec<Held<'a>> {
-    let mut random = case.random(90_000 + u64::from(round) * 100 + agent as u64);
+pub fn held<'a>(
+    request: &RequestContext,
+    round: u8,
+    agent: Agent,
+    claims: &'a [Claim],
+) -> Vec<Held<'a>> {
+    let mut random = request.random(90_000 + u64::from(round) * 100 + agent as u64);
     let mut held: Vec<Held<'a>> = claims
         .iter()
         .filter_map(|claim| {
-            let own = claim.positions.iter().find(|position| is_held(claim, position, agent.as_str()))?;
-            let mut others: Vec<&Position> = claim.positions.iter().filter(|p| !std::ptr::eq(*p, own)).collect();
+            let own = claim
+                .positions
+                .iter()
+                .find(|position| is_held(claim, position, agent.as_str()))?;
+            let mut others: Vec<&Position> = claim
+                .positions
+                .iter()
+                .filter(|p| !std::ptr::eq(*p, own))
+                .collect();
             others.shuffle(&mut random);
             (!others.is_empty()).then_some(Held { claim, own, others })
         })
@@ -105,7 +119,10 @@ pub fn max_tokens(held: &[Held<'_>]) -> u32 {
 }
 
 fn letter(at: usize) -> String {
-    u8::try_from(at).ok().filter(|at| *at < 26).map_or_else(|| format!("P{at}"), |at| char::from(b'A' + at).to_string())
+    u8::try_from(at)
+        .ok()
+        .filter(|at| *at < 26)
+        .map_or_else(|| format!("P{at}"), |at| char::from(b'A' + at).to_string())
 }
 
 /// The report with what its agent concedes, and what it decided. A concession without evidence changes nothing.
@@ -117,22 +134,40 @@ pub fn settle(
     obtained: Obtained,
 ) -> (AgentReport, Resolved) {
     let mut report = earlier.clone();
-    let mut resolved = Resolved { obtained, resolutions: vec![], notes: vec![] };
+    let mut resolved = Resolved {
+        obtained,
+        resolutions: vec![],
+        notes: vec![],
+    };
     for held in held {
         let id = &held.claim.id;
-        let mut of_claim = decisions.decisions.iter().filter(|d| d.claim.trim().eq_ignore_ascii_case(id));
+        let mut of_claim = decisions
+            .decisions
+            .iter()
+            .filter(|d| d.claim.trim().eq_ignore_ascii_case(id));
         let Some(decision) = of_claim.next() else {
-            resolved.notes.push(format!("it decided nothing on \"{}\"", held.claim.topic));
+            resolved
+                .notes
+                .push(format!("it decided nothing on \"{}\"", held.claim.topic));
             continue;
         };
         if of_claim.any(|other| other.decision != decision.decision) {
-            resolved.notes.push(format!("it both keeps and concedes \"{}\": it stays as it was", held.claim.topic));
+            resolved.notes.push(format!(
+                "it both keeps and concedes \"{}\": it stays as it was",
+                held.claim.topic
+            ));
             continue;
         }
-        let evidence: String = one_line(&decision.evidence).chars().take(EVIDENCE_CHARS).collect();
+        let evidence: String = one_line(&decision.evidence)
+            .chars()
+            .take(EVIDENCE_CHARS)
+            .collect();
         let target = position_of(held, &decision.to);
         if decision.decision == Decision::Concede && target.is_none() {
-            resolved.notes.push(format!("it concedes \"{}\" to no position that was shown", held.claim.topic));
+            resolved.notes.push(format!(
+                "it concedes \"{}\" to no position that was shown",
+                held.claim.topic
+            ));
             continue;
         }
         let units = units_of(held, &report, agent);
@@ -146,26 +181,42 @@ pub fn settle(
         }
         match target.filter(|_| decision.decision == Decision::Concede) {
             Some(_) if evidence.is_empty() => {
-                resolved
-                    .notes
-                    .push(format!("it concedes \"{}\" without evidence: it stays as it was", held.claim.topic));
+                resolved.notes.push(format!(
+                    "it concedes \"{}\" without evidence: it stays as it was",
+                    held.claim.topic
+                ));
             }
-            Some(target) => concede(&mut report, &units, held.claim.on_final_answer, &target.text),
+            Some(target) => concede(
+                &mut report,
+                &units,
+                held.claim.on_final_answer,
+                &target.text,
+            ),
             None => {}
         }
     }
-    let unknown = |d: &&DecisionOut| held.iter().all(|held| !d.claim.trim().eq_ignore_ascii_case(&held.claim.id));
+    let unknown = |d: &&DecisionOut| {
+        held.iter()
+            .all(|held| !d.claim.trim().eq_ignore_ascii_case(&held.claim.id))
+    };
     let unknown = decisions.decisions.iter().filter(unknown).count();
     if unknown > 0 {
-        resolved.notes.push(format!("{unknown} decisions name no claim that was shown"));
+        resolved
+            .notes
+            .push(format!("{unknown} decisions name no claim that was shown"));
     }
     (report, resolved)
 }
 
 /// The position of a letter: "B", "b)", "position B"; with one other position, that one.
 fn position_of<'a>(held: &Held<'a>, to: &str) -> Option<&'a Position> {
-    let words: Vec<&str> = to.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let named = words.last().and_then(|word| (0..held.others.len()).find(|at| letter(*at).eq_ignore_ascii_case(word)));
+    let words: Vec<&str> = to
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let named = words
+        .last()
+        .and_then(|word| (0..held.others.len()).find(|at| letter(*at).eq_ignore_ascii_case(word)));
     match (named, held.others.as_slice()) {
         (Some(at), others) => others.get(at).copied(),
         (None, [only]) if words.is_empty() => Some(*only),
@@ -179,20 +230,32 @@ fn units_of(held: &Held<'_>, report: &AgentReport, agent: &str) -> Vec<String> {
     let known = |id: &String| report.units.iter().any(|unit| unit.id == *id);
     let mut units: Vec<String> = named.into_iter().filter(known).collect();
     if units.is_empty() {
-        let answer = report.units.iter().find(|unit| unit.tags.contains(&Tag::Answer)).or(report.units.first());
+        let answer = report
+            .units
+            .iter()
+            .find(|unit| unit.tags.contains(&Tag::Answer))
+            .or(report.units.first());
         units.extend(answer.map(|unit| unit.id.clone()));
     }
     units
 }
 
 fn concede(report: &mut AgentReport, units: &[String], on_final_answer: bool, text: &str) {
-    for unit in report.units.iter_mut().filter(|unit| units.contains(&unit.id)) {
+    for unit in report
+        .units
+        .iter_mut()
+        .filter(|unit| units.contains(&unit.id))
+    {
         text.clone_into(&mut unit.text);
     }
     if on_final_answer {
         // The summary states the answer that was given up.
         report.answer_summary = vec![text.to_owned()];
-        for unit in report.units.iter_mut().filter(|unit| unit.tags.contains(&Tag::Answer)) {
+        for unit in report
+            .units
+            .iter_mut()
+            .filter(|unit| unit.tags.contains(&Tag::Answer))
+        {
             text.clone_into(&mut unit.text);
         }
     }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::case::{Case, Inherited, Parent};
+use super::request_context::{Parent, RequestContext, ReusedOutputs};
 use crate::domain::{Agent, AgentReport, OPTION_LETTERS, Status};
 use crate::journal::Continuation;
 
 /// Agents that must be asked, and those whose stored output is reused.
 pub struct Split {
     pub asked: Vec<Agent>,
-    pub reused: BTreeMap<Agent, Inherited>,
+    pub reused: BTreeMap<Agent, ReusedOutputs>,
 }
 
 /// Share of a text's own words that must occur in the user's point for the text to be about it.
@@ -18,27 +18,36 @@ const TOUCHED: f64 = 0.5;
 /// Splits the panel. An agent is asked again when it has no stored output that is any good (it failed, or was
 /// discarded), when it holds a position that the user has decided against, when a claim or an assumption of its own is
 /// about the point that he has settled, or when it made the assumption that he corrected. If that touches nobody, the solver is asked: the answer must come from somewhere.
-pub fn split(case: &Case, panel: &[Agent]) -> Split {
-    let Some(parent) = &case.parent else {
-        return Split { asked: panel.to_vec(), reused: BTreeMap::new() };
+pub fn split(request: &RequestContext, panel: &[Agent]) -> Split {
+    let Some(parent) = &request.parent else {
+        return Split {
+            asked: panel.to_vec(),
+            reused: BTreeMap::new(),
+        };
     };
-    let corrected: BTreeSet<Agent> = match &case.latest {
-        Some(Continuation::Correction { handle, .. }) => {
-            parent.assumptions.iter().filter(|a| a.handle == *handle).flat_map(|a| a.agents.iter().copied()).collect()
-        }
+    let corrected: BTreeSet<Agent> = match &request.latest {
+        Some(Continuation::Correction { handle, .. }) => parent
+            .assumptions
+            .iter()
+            .filter(|a| a.handle == *handle)
+            .flat_map(|a| a.agents.iter().copied())
+            .collect(),
         Some(Continuation::Answer { .. }) | None => BTreeSet::new(),
     };
-    let overruled = overruled(case, parent);
-    let point = point(case);
+    let overruled = overruled(request, parent);
+    let point = point(request);
     let touched = |agent: Agent, report: &AgentReport| {
         let discarded = status_of(parent, agent).is_none_or(|s| s == Status::Discard);
         discarded
-            || speaks_for_another(case, parent, report)
+            || speaks_for_another(request, parent, report)
             || corrected.contains(&agent)
             || overruled.contains(agent.as_str())
             || is_about(report, &point)
     };
-    let mut split = Split { asked: vec![], reused: BTreeMap::new() };
+    let mut split = Split {
+        asked: vec![],
+        reused: BTreeMap::new(),
+    };
     for agent in panel {
         match parent.reports.get(agent) {
             Some(inherited) if !touched(*agent, &inherited.report) => {
@@ -56,37 +65,62 @@ pub fn split(case: &Case, panel: &[Agent]) -> Split {
 
 fn status_of(parent: &Parent, agent: Agent) -> Option<Status> {
     let scores = &parent.scored.as_ref()?.judgement.scores;
-    scores.iter().find(|s| s.agent == agent.as_str()).map(|s| s.status)
+    scores
+        .iter()
+        .find(|s| s.agent == agent.as_str())
+        .map(|s| s.status)
 }
 
 /// Who holds another position than the one that the user's answer names, in each disagreement in which it names one. An
 /// answer that names none of the final answers leaves all of them in doubt: who holds one gave it without knowing this.
-fn overruled<'a>(case: &Case, parent: &'a Parent) -> BTreeSet<&'a str> {
-    let Some(Continuation::Answer { answer, .. }) = &case.latest else { return BTreeSet::new() };
-    let Some(scored) = &parent.scored else { return BTreeSet::new() };
+fn overruled<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a str> {
+    let Some(Continuation::Answer { answer, .. }) = &request.latest else {
+        return BTreeSet::new();
+    };
+    let Some(scored) = &parent.scored else {
+        return BTreeSet::new();
+    };
     let said: BTreeSet<String> = words(answer).collect();
     let mut overruled = BTreeSet::new();
     for disagreement in scored.judgement.disagreements.iter().filter(|d| !d.settled) {
-        let (named, others): (Vec<_>, Vec<_>) = disagreement.positions.iter().partition(|position| {
-            let own: BTreeSet<String> = words(&position.text).collect();
-            !own.is_empty() && own.is_subset(&said)
-        });
+        let (named, others): (Vec<_>, Vec<_>) =
+            disagreement.positions.iter().partition(|position| {
+                let own: BTreeSet<String> = words(&position.text).collect();
+                !own.is_empty() && own.is_subset(&said)
+            });
         if !named.is_empty() || disagreement.on_final_answer {
-            overruled.extend(others.iter().flat_map(|position| &position.agents).map(String::as_str));
+            overruled.extend(
+                others
+                    .iter()
+                    .flat_map(|position| &position.agents)
+                    .map(String::as_str),
+            );
         }
     }
     overruled
 }
 
 /// Whether a report answers with what tells another option from the chosen one ("100" where the user chose "95").
-fn speaks_for_another(case: &Case, parent: &Parent, report: &AgentReport) -> bool {
-    let Some(Continuation::Answer { option: Some(letter), .. }) = &case.latest else { return false };
-    let Some(question) = &parent.question else { return false };
-    let shared: BTreeSet<String> = words(&case.question.message).collect();
+fn speaks_for_another(request: &RequestContext, parent: &Parent, report: &AgentReport) -> bool {
+    let Some(Continuation::Answer {
+        option: Some(letter),
+        ..
+    }) = &request.latest
+    else {
+        return false;
+    };
+    let Some(question) = &parent.question else {
+        return false;
+    };
+    let shared: BTreeSet<String> = words(&request.question.message).collect();
     let (mut chosen, mut others) = (BTreeSet::new(), BTreeSet::new());
     for (own, option) in OPTION_LETTERS.iter().zip(&question.options) {
         let of_option = words(option).filter(|word| !shared.contains(word));
-        if own == letter { chosen.extend(of_option) } else { others.extend(of_option) }
+        if own == letter {
+            chosen.extend(of_option);
+        } else {
+            others.extend(of_option);
+        }
     }
     let said: BTreeSet<String> = words(&report.answer_summary.join(" ")).collect();
     let for_chosen = chosen.difference(&others).any(|word| said.contains(word));
@@ -95,20 +129,24 @@ fn speaks_for_another(case: &Case, parent: &Parent, report: &AgentReport) -> boo
 }
 
 /// The content words of what the user has settled last, less those of the original question, which every report shares.
-fn point(case: &Case) -> BTreeSet<String> {
+fn point(request: &RequestContext) -> BTreeSet<String> {
     let mut settled = BTreeSet::new();
-    match &case.latest {
-        Some(Continuation::Answer { question, answer, .. }) => {
+    match &request.latest {
+        Some(Continuation::Answer {
+            question, answer, ..
+        }) => {
             settled.extend(words(question));
             settled.extend(words(answer));
         }
-        Some(Continuation::Correction { wrong, correction, .. }) => {
+        Some(Continuation::Correction {
+            wrong, correction, ..
+        }) => {
             settled.extend(words(wrong));
             settled.extend(words(correction));
         }
         None => {}
     }
-    let shared: BTreeSet<String> = words(&case.question.message).collect();
+    let shared: BTreeSet<String> = words(&request.question.message).collect();
     settled.difference(&shared).cloned().collect()
 }
 
@@ -116,7 +154,10 @@ fn is_about(report: &AgentReport, point: &BTreeSet<String>) -> bool {
     if point.is_empty() {
         return false;
     }
-    let claims = report.units.iter().map(|u| format!("{} {}", u.topic, u.text));
+    let claims = report
+        .units
+        .iter()
+        .map(|u| format!("{} {}", u.topic, u.text));
     let assumptions = report.assumptions.iter().cloned();
     claims.chain(assumptions).any(|text| {
         let own: BTreeSet<String> = words(&text).collect();
@@ -128,9 +169,10 @@ fn is_about(report: &AgentReport, point: &BTreeSet<String>) -> bool {
 
 fn words(text: &str) -> impl Iterator<Item = String> {
     const EMPTY: [&str; 40] = [
-        "the", "and", "for", "with", "that", "this", "you", "your", "are", "was", "were", "what", "which", "should",
-        "would", "will", "can", "could", "not", "from", "have", "has", "had", "does", "did", "use", "using", "than",
-        "then", "when", "where", "how", "who", "its", "their", "they", "but", "into", "only", "answer",
+        "the", "and", "for", "with", "that", "this", "you", "your", "are", "was", "were", "what",
+        "which", "should", "would", "will", "can", "could", "not", "from", "have", "has", "had",
+        "does", "did", "use", "using", "than", "then", "when", "where", "how", "who", "its",
+        "their", "they", "but", "into", "only", "answer",
     ];
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|w| w.chars().count() >= 3 || w.chars().any(|c| c.is_ascii_digit()))

@@ -8,26 +8,27 @@ use secrecy::SecretString;
 use super::assumptions;
 use super::audit;
 use super::budget;
-use super::case::Case;
 use super::clean::clean;
-use super::contested;
 use super::hints;
-use super::invariants::{self, Exhibit};
+use super::invariants::{self, InvariantInput};
+use super::open_claims;
 use super::plan_steps::{label, plan_steps};
 use super::prompts::unquoted;
 use super::reply;
+use super::request_context::RequestContext;
 use super::resolve;
 use super::sections;
-use super::sections::discarded::Discarded;
+use super::sections::discarded::ForbiddenContent;
 use super::synthesize::FinalSynthesis;
 use super::verdicts::{self, ConductOut, CrossCheckReply, PartOut, Shown, VerdictOut, Written};
 use crate::domain::{
-    Agent, AgentReport, Assumption, AssumptionKind, Basis, BudgetMeta, Clarification, ConductKind, Confidence, Context,
-    Disagreement, Holds, Invalidation, Judgement, Meta, Mode, Obtained, Outcome, Position, Question, Reply, RunId,
-    Source, Tag, TaskType, Unit, Usd, User,
+    Agent, AgentReport, Assumption, AssumptionKind, Basis, BudgetMeta, Clarification, ConductKind,
+    Confidence, Context, Disagreement, Holds, Invalidation, Judgement, Meta, Mode, Obtained,
+    Outcome, Position, Question, Reply, RunId, Source, Tag, TaskType, Unit, Usd, User,
 };
 use crate::journal::{
-    Accepted, AgentFinished, AgentOutcome, CheckScope, DisagreementNote, Draft, Event, Scored, Synthesized,
+    Accepted, AgentFinished, AgentOutcome, CheckScope, DisagreementNote, Draft, Event, Scored,
+    Synthesized,
 };
 use crate::llm::{structured, without_secrets};
 use crate::scoring;
@@ -37,56 +38,103 @@ pub type Routine = (&'static str, fn(&str));
 
 pub const ROUTINES: &[Routine] = &[
     ("report: parse", |text| {
-        let _ = structured::parse::<AgentReport>(text, &schemars::schema_for!(AgentReport).to_value());
+        let _ =
+            structured::parse::<AgentReport>(text, &schemars::schema_for!(AgentReport).to_value());
     }),
     ("synthesis: parse", |text| {
-        let _ = structured::parse::<FinalSynthesis>(text, &schemars::schema_for!(FinalSynthesis).to_value());
+        let _ = structured::parse::<FinalSynthesis>(
+            text,
+            &schemars::schema_for!(FinalSynthesis).to_value(),
+        );
     }),
     ("report: any JSON", |text| {
         let _ = structured::extract_any(text);
     }),
     ("report: clean", |text| drop(report(text))),
-    ("report: from plain text", |text| drop(scoring::report_from_text("solver", text, &unquoted(text)))),
-    ("score: reports", |text| drop(judgement("What is asked?", &report(text)))),
-    ("score: request", |text| drop(judgement(text, &report("It is 4.")))),
+    ("report: from plain text", |text| {
+        drop(scoring::report_from_text("solver", text, &unquoted(text)));
+    }),
+    ("score: reports", |text| {
+        drop(judgement("What is asked?", &report(text)));
+    }),
+    ("score: request", |text| {
+        drop(judgement(text, &report("It is 4.")));
+    }),
     ("contested claims", |text| {
-        let latest =
-            BTreeMap::from([(Agent::Solver, answered(report(text))), (Agent::Critic, answered(report("It is 4.")))]);
+        let latest = BTreeMap::from([
+            (Agent::Solver, answered(report(text))),
+            (Agent::Critic, answered(report("It is 4."))),
+        ]);
         let judgement = disputed(text);
-        drop(contested::claims(&judgement, &latest));
+        drop(open_claims::claims(&judgement, &latest));
     }),
     ("decisions", |text| {
         let report = report(text);
         let latest = BTreeMap::from([(Agent::Solver, answered(report.clone()))]);
-        let claims = contested::claims(&disputed(text), &latest);
+        let claims = open_claims::claims(&disputed(text), &latest);
         let held = resolve::held(&case(text), 2, Agent::Solver, &claims);
         drop(resolve::shown(&held));
         if let Ok(decisions) = serde_json::from_str(text) {
-            drop(resolve::settle(&report, "solver", &held, &decisions, Obtained::Clean));
+            drop(resolve::settle(
+                &report,
+                "solver",
+                &held,
+                &decisions,
+                Obtained::Clean,
+            ));
         }
     }),
     ("cross-check", |text| {
         let (report, case) = (report(text), case(text));
-        let written = Written { agent: Agent::Solver, report: &report, tokens: 1 };
+        let written = Written {
+            agent: Agent::Solver,
+            report: &report,
+            tokens: 1,
+        };
         let shown = verdicts::shown(&case, &[written], CheckScope::Key, false);
         drop(shown.iter().map(Shown::value).collect::<Vec<_>>());
         let reply = verdict_on(text);
-        drop((verdicts::problems(&reply, &shown), verdicts::read(&reply, &shown)));
+        drop((
+            verdicts::problems(&reply, &shown),
+            verdicts::read(&reply, &shown),
+        ));
     }),
     ("main answer: steps", |text| drop(plan_steps(text))),
     ("main answer: sections", |text| {
-        drop(sections::main_answer(text, text, &Discarded::default(), &mut vec![]));
+        drop(sections::main_answer(
+            text,
+            text,
+            &ForbiddenContent::default(),
+            &mut vec![],
+        ));
     }),
     ("main answer: discarded", |text| {
-        drop(sections::main_answer(text, "What is asked?", &barred(text), &mut vec![]));
+        drop(sections::main_answer(
+            text,
+            "What is asked?",
+            &barred(text),
+            &mut vec![],
+        ));
     }),
     ("lines", |text| {
-        drop((sections::first_sentence(text), sections::plain_line(text), sections::excerpt(text, 60), label(text)));
+        drop((
+            sections::first_sentence(text),
+            sections::plain_line(text),
+            sections::excerpt(text, 60),
+            label(text),
+        ));
     }),
     ("assumptions", |text| {
-        let stated: Vec<(String, AssumptionKind)> =
-            report(text).assumptions.into_iter().map(|text| (text, AssumptionKind::Guess)).collect();
-        drop(assumptions::ledger(&stated, &[(Agent::Solver, &report(text))], &case("What is asked?")));
+        let stated: Vec<(String, AssumptionKind)> = report(text)
+            .assumptions
+            .into_iter()
+            .map(|text| (text, AssumptionKind::Guess))
+            .collect();
+        drop(assumptions::ledger(
+            &stated,
+            &[(Agent::Solver, &report(text))],
+            &case("What is asked?"),
+        ));
     }),
     ("draft: cut", |text| {
         let mut synthesized = synthesized(text);
@@ -94,10 +142,16 @@ pub const ROUTINES: &[Routine] = &[
     }),
     ("reply, audit, invariants", |text| render(text)),
     ("reply: secrets", |text| {
-        let secrets = ["a-secret-of-some-length-1", "aaaaaaaaaaaaaaaaaaaaaaaab", "\\\\\\\\\\\\\\\\\\\\"];
+        let secrets = [
+            "a-secret-of-some-length-1",
+            "aaaaaaaaaaaaaaaaaaaaaaaab",
+            "\\\\\\\\\\\\\\\\\\\\",
+        ];
         drop(without_secrets(text, &secrets.map(SecretString::from)));
     }),
-    ("request: hints", |text| drop(hints::hints_of(&question(text)))),
+    ("request: hints", |text| {
+        drop(hints::hints_of(&question(text)));
+    }),
     ("request: input bound", |text| {
         let _ = budget::text_bound(text);
     }),
@@ -106,8 +160,12 @@ pub const ROUTINES: &[Routine] = &[
 /// A report with the text in each of its fields, and its lines as entries of its lists.
 fn report(text: &str) -> AgentReport {
     let lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
-    let unit =
-        |line: &String| Unit { id: line.clone(), topic: line.clone(), text: line.clone(), tags: vec![Tag::Answer] };
+    let unit = |line: &String| Unit {
+        id: line.clone(),
+        topic: line.clone(),
+        text: line.clone(),
+        tags: vec![Tag::Answer],
+    };
     let report = AgentReport {
         answer_summary: lines.clone(),
         assumptions: lines.clone(),
@@ -121,11 +179,20 @@ fn report(text: &str) -> AgentReport {
 }
 
 fn answered(report: AgentReport) -> AgentOutcome {
-    AgentOutcome::Answered { report, obtained: Obtained::Clean, truncated: false, notes: vec![], tokens: 1 }
+    AgentOutcome::Answered {
+        report,
+        obtained: Obtained::Clean,
+        truncated: false,
+        notes: vec![],
+        tokens: 1,
+    }
 }
 
 fn judgement(message: &str, report: &AgentReport) -> Judgement {
-    let other = AgentReport { agent: "critic".into(), ..report.clone() };
+    let other = AgentReport {
+        agent: "critic".into(),
+        ..report.clone()
+    };
     let output = |agent, report| scoring::Output {
         agent,
         report,
@@ -162,28 +229,37 @@ fn disputed(text: &str) -> Judgement {
         severity: 0.5,
     };
     let disagreements = text.split('\n').take(24).map(disagreement).collect();
-    Judgement { disagreements, ..judgement("What is asked?", &report("It is 4.")) }
+    Judgement {
+        disagreements,
+        ..judgement("What is asked?", &report("It is 4."))
+    }
 }
 
 /// What a reply may not refer to, if this text was discarded.
-fn barred(text: &str) -> Discarded {
-    let half = text.get(..text.floor_char_boundary(text.len() / 2)).unwrap_or("");
-    Discarded::new([("critic", &report(half))], &["What is asked?"]).with_labels("What is asked?", &[])
+fn barred(text: &str) -> ForbiddenContent {
+    let half = text
+        .get(..text.floor_char_boundary(text.len() / 2))
+        .unwrap_or("");
+    ForbiddenContent::new([("critic", &report(half))], &["What is asked?"])
+        .with_labels("What is asked?", &[])
 }
 
 fn question(text: &str) -> Question {
     Question {
         source: Source::Http,
         mode: Mode::Deep,
-        user: User { id: "u".into(), name: "u".into() },
+        user: User {
+            id: "u".into(),
+            name: "u".into(),
+        },
         context: Context::default(),
         message: text.to_owned(),
         attachments: vec![],
     }
 }
 
-fn case(text: &str) -> Case {
-    Case {
+fn case(text: &str) -> RequestContext {
+    RequestContext {
         question: question(text),
         answers: vec![],
         corrections: vec![],
@@ -207,14 +283,26 @@ fn verdict_on(text: &str) -> CrossCheckReply {
         by: Basis::Memory,
         evidence: text.to_owned(),
     };
-    let each = lines.iter().map(|line| VerdictOut { evidence: line.clone(), ..verdict(line, &[]) });
+    let each = lines.iter().map(|line| VerdictOut {
+        evidence: line.clone(),
+        ..verdict(line, &[])
+    });
     CrossCheckReply {
-        claims: std::iter::once(verdict("R1.1", &lines)).chain(each).collect(),
+        claims: std::iter::once(verdict("R1.1", &lines))
+            .chain(each)
+            .collect(),
         same_answers: vec![lines.clone()],
-        parts: vec![PartOut { part: text.to_owned(), answered_by: lines.clone() }],
+        parts: vec![PartOut {
+            part: text.to_owned(),
+            answered_by: lines.clone(),
+        }],
         reports: lines
             .iter()
-            .map(|line| ConductOut { report: line.clone(), kind: ConductKind::Declines, why: line.clone() })
+            .map(|line| ConductOut {
+                report: line.clone(),
+                kind: ConductKind::Declines,
+                why: line.clone(),
+            })
             .collect(),
     }
 }
@@ -236,7 +324,10 @@ fn synthesized(text: &str) -> Synthesized {
         assumptions_left_out: 0,
         estimate: None,
         units_used: lines.clone(),
-        disagreements: vec![DisagreementNote { topic: text.to_owned(), summary: text.to_owned() }],
+        disagreements: vec![DisagreementNote {
+            topic: text.to_owned(),
+            summary: text.to_owned(),
+        }],
         quarantine_justifications: vec![],
         conflict_penalty: None,
         coverage_bonus: None,
@@ -245,13 +336,24 @@ fn synthesized(text: &str) -> Synthesized {
     };
     let options = ["one", "two", "three"].map(str::to_owned);
     let question = Clarification::new("Which one", &options);
-    let question = question.unwrap_or(Clarification { question: "Which one?".into(), options });
-    Synthesized { draft: Some(draft), question, obtained: "clean".into(), corrections: vec![], broken_rules: vec![] }
+    let question = question.unwrap_or(Clarification {
+        question: "Which one?".into(),
+        options,
+    });
+    Synthesized {
+        draft: Some(draft),
+        question,
+        obtained: "clean".into(),
+        corrections: vec![],
+        broken_rules: vec![],
+    }
 }
 
 fn render(text: &str) {
     let synthesized = synthesized(text);
-    let Some(draft) = &synthesized.draft else { return };
+    let Some(draft) = &synthesized.draft else {
+        return;
+    };
     let confidence = Confidence::none(0.7);
     let accepted = Accepted {
         question: question("What is asked?"),
@@ -267,7 +369,10 @@ fn render(text: &str) {
     let finished = |agent| AgentFinished {
         round: 1,
         agent,
-        outcome: answered(AgentReport { agent: agent.to_string(), ..report(text) }),
+        outcome: answered(AgentReport {
+            agent: agent.to_string(),
+            ..report(text)
+        }),
         reused_from: None,
         resolved: None,
     };
@@ -275,22 +380,37 @@ fn render(text: &str) {
         Event::Accepted(Box::new(accepted)),
         Event::AgentFinished(Box::new(finished(Agent::Solver))),
         Event::AgentFinished(Box::new(finished(Agent::Critic))),
-        Event::Scored(Box::new(Scored { round: 1, judgement: disputed(text) })),
+        Event::Scored(Box::new(Scored {
+            round: 1,
+            judgement: disputed(text),
+        })),
         Event::Synthesized(Box::new(synthesized.clone())),
     ];
     let run = RunId::from_uuid(uuid::Uuid::nil());
     let audit = audit::view(run, &events);
-    let appendix = audit.as_ref().map(audit::markdown).unwrap_or_default();
+    let appendix = audit
+        .as_ref()
+        .map(super::audit_text::markdown)
+        .unwrap_or_default();
     let meta = Meta {
         task_type: TaskType::Mixed,
         c_final: 0.8,
-        budget: BudgetMeta { cap: Usd::ZERO, spent: Usd::ZERO, exceeded: false },
+        budget: BudgetMeta {
+            cap: Usd::ZERO,
+            spent: Usd::ZERO,
+            exceeded: false,
+        },
         used_agents: vec![],
         invalidation: Invalidation::default(),
     };
     let text = format!("{}\n{appendix}", reply::answer(draft, &confidence, &[]));
-    let reply = Reply { outcome: Outcome::Answered, text, meta, audit };
-    drop(invariants::check(&Exhibit {
+    let reply = Reply {
+        outcome: Outcome::Answered,
+        text,
+        meta,
+        audit,
+    };
+    drop(invariants::check(&InvariantInput {
         reply: &reply,
         mode: Mode::Deep,
         events: &events,

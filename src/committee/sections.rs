@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use discarded::Discarded;
+use discarded::ForbiddenContent;
 use outline::{Heading, Outline};
 
 /// A section that the service renders.
@@ -26,25 +26,36 @@ enum Own {
 const COMPUTED: [Own; 3] = [Own::Confidence, Own::Estimate, Own::Audit];
 
 /// How the sections are called; a name stands for its section only where nothing else stands beside it.
-const NAMES: &str =
-    r"(tl;? ?dr|assumptions(?: ledger)?|confidence(?: score)?|execution time estimate|acceptance tests|audit appendix)";
+const NAMES: &str = r"(tl;? ?dr|assumptions(?: ledger)?|confidence(?: score)?|execution time estimate|acceptance tests|audit appendix)";
 
 /// A heading's text: the name with nothing but a number, signs and a colon beside it.
-static HEADING: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(&format!(r"(?i)^[^\p{{L}}\p{{N}}]*(?:\d+[.)]\s*)?{NAMES}[^\p{{L}}\p{{N}}?]*$")).ok());
+static HEADING: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(&format!(
+        r"(?i)^[^\p{{L}}\p{{N}}]*(?:\d+[.)]\s*)?{NAMES}[^\p{{L}}\p{{N}}?]*$"
+    ))
+    .ok()
+});
 
 /// A line that names a section, in bold or not, with what it says behind the colon.
-static LABEL: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(&format!(r"(?i)^ ?(\*\*|__)?{NAMES}(\*\*|__)?\s*(?:(:)\s*(\*\*|__)?\s*(.*))?$")).ok());
+static LABEL: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(&format!(
+        r"(?i)^ ?(\*\*|__)?{NAMES}(\*\*|__)?\s*(?:(:)\s*(\*\*|__)?\s*(.*))?$"
+    ))
+    .ok()
+});
 
 /// What is said of confidence in one line: a figure, or how high it is.
-static DEGREE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)^[~≈*]*(?:\d|(?:very |quite )?(?:high|medium|moderate|low)\b)").ok());
+static DEGREE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)^[~≈*]*(?:\d|(?:very |quite )?(?:high|medium|moderate|low)\b)").ok()
+});
 
 /// A line that states totals of an estimate, in the service's notation or in prose.
 static TOTALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let figure = r"\b[OMPE]\s*[=:]?\s*\d";
-    Regex::new(&format!(r"(?i)\b[OMPE]_?total\s*[=:]|\btotal\b.*{figure}.*{figure}")).ok()
+    Regex::new(&format!(
+        r"(?i)\b[OMPE]_?total\s*[=:]|\btotal\b.*{figure}.*{figure}"
+    ))
+    .ok()
 });
 
 /// The most lines that a TL;DR or a confidence has: a longer section of that name holds the answer as well.
@@ -53,17 +64,25 @@ const SHORT_SECTION: usize = 6;
 /// Where a request speaks of the parts of a text that it wants.
 static PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let parts = r"sections?|headings?|headed|headers?|chapters?|paragraphs?|parts|titled|template|outline|structure[ds]?|format";
-    let texts =
-        r"adrs?|rfcs?|documents?|reports?|readme|memos?|articles?|whitepapers?|specs?|specification|proposals?|paper";
-    Regex::new(&format!(r"(?i)\b(?:{parts}|{texts}|abschnitte?n?|kapitel)\b")).ok()
+    let texts = r"adrs?|rfcs?|documents?|reports?|readme|memos?|articles?|whitepapers?|specs?|specification|proposals?|paper";
+    Regex::new(&format!(
+        r"(?i)\b(?:{parts}|{texts}|abschnitte?n?|kapitel)\b"
+    ))
+    .ok()
 });
 
-static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!(r"(?i)\b{NAMES}")).ok());
+static NAMED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(&format!(r"(?i)\b{NAMES}")).ok());
 
 /// The sections that a request names as parts of the text that it wants: they are not the service's then.
 fn asked_for(request: &str) -> Vec<Own> {
-    let names = NAMED.as_ref().into_iter().flat_map(|re| re.captures_iter(request));
-    let mut asked: Vec<Own> = names.filter_map(|c| own_named(c.get(1)?.as_str())).collect();
+    let names = NAMED
+        .as_ref()
+        .into_iter()
+        .flat_map(|re| re.captures_iter(request));
+    let mut asked: Vec<Own> = names
+        .filter_map(|c| own_named(c.get(1)?.as_str()))
+        .collect();
     asked.dedup();
     let of_parts = PARTS.as_ref().is_some_and(|re| re.is_match(request));
     // What the service computes is said once, by the service.
@@ -72,9 +91,17 @@ fn asked_for(request: &str) -> Vec<Own> {
 }
 
 /// What a master wrote as its main answer to a request, less what is not its business; every cut is told.
-pub fn main_answer(markdown: &str, request: &str, discarded: &Discarded, corrections: &mut Vec<String>) -> String {
+pub fn main_answer(
+    markdown: &str,
+    request: &str,
+    discarded: &ForbiddenContent,
+    corrections: &mut Vec<String>,
+) -> String {
     let mut told = vec![];
-    let mut text = without_totals(&without_own_sections(markdown, &asked_for(request), &mut told), &mut told);
+    let mut text = without_totals(
+        &without_own_sections(markdown, &asked_for(request), &mut told),
+        &mut told,
+    );
     if text.trim().is_empty() && !markdown.trim().is_empty() {
         told =
             vec!["the main answer is nothing but sections of the service's own: it was kept as plain text".to_owned()];
@@ -88,20 +115,26 @@ pub fn main_answer(markdown: &str, request: &str, discarded: &Discarded, correct
         cut = true;
     }
     if cut {
-        corrections.push("a reference to an output that may not be used was cut from the main answer".into());
+        corrections.push(
+            "a reference to an output that may not be used was cut from the main answer".into(),
+        );
     }
     text
 }
 
 /// A main answer that cannot be mistaken for, or swallow, what the service writes around it.
 pub fn renderable(main: &str) -> String {
-    let closed = outline::closed(&outline::demoted(main, |heading| own_heading(&heading.text).is_some()));
+    let closed = outline::closed(&outline::demoted(main, |heading| {
+        own_heading(&heading.text).is_some()
+    }));
     without_open_comment(&closed)
 }
 
 /// A comment that is left open would hide all that follows it.
 fn without_open_comment(text: &str) -> String {
-    let Some(at) = text.rfind("<!--") else { return text.to_owned() };
+    let Some(at) = text.rfind("<!--") else {
+        return text.to_owned();
+    };
     let (before, after) = text.split_at(at);
     if after.contains("-->") || Outline::of(text).in_code(at) {
         return text.to_owned();
@@ -126,7 +159,12 @@ fn lines<'a>(markdown: &'a str, outline: &'a Outline) -> Vec<Line<'a>> {
         let text = whole.trim_end_matches(['\n', '\r']);
         let code = outline.in_block(at + (text.len() - text.trim_start().len()));
         let heading = outline.heading_in(&(at..at + whole.len()));
-        lines.push(Line { text, code, heading, at });
+        lines.push(Line {
+            text,
+            code,
+            heading,
+            at,
+        });
         at += whole.len();
     }
     lines
@@ -151,7 +189,9 @@ fn without_own_sections(markdown: &str, asked: &[Own], told: &mut Vec<String>) -
             i += 1;
             continue;
         }
-        told.push(format!("the section \"{name}\" was cut from the main answer: the service renders it"));
+        told.push(format!(
+            "the section \"{name}\" was cut from the main answer: the service renders it"
+        ));
         if kept.last().is_some_and(|last| !last.trim().is_empty()) {
             kept.push("");
         }
@@ -166,7 +206,9 @@ fn without_totals(markdown: &str, told: &mut Vec<String>) -> String {
     for line in lines(markdown, &outline) {
         let found = TOTALS.as_ref().and_then(|re| re.find(line.text));
         if found.is_some_and(|found| !outline.in_code(line.at + found.start())) {
-            told.push("a line with totals was cut from the main answer: the service computes them".into());
+            told.push(
+                "a line with totals was cut from the main answer: the service computes them".into(),
+            );
         } else {
             kept.push(line.text);
         }
@@ -197,12 +239,20 @@ fn own_section<'a>(lines: &[Line<'a>], i: usize) -> Option<Opening<'a>> {
     let line = lines.get(i)?;
     if let Some(heading) = line.heading {
         if let Some(own) = own_heading(&heading.text) {
-            return Some(Opening { own, name: heading.text.as_str(), end: End::Section(heading) });
+            return Some(Opening {
+                own,
+                name: heading.text.as_str(),
+                end: End::Section(heading),
+            });
         }
         // "## Confidence: 0.8" is a heading and a line in one.
         let (own, _, said) = own_label(&heading.text)?;
         let stated = own == Own::Tldr || (own == Own::Confidence && is_degree(said));
-        return stated.then_some(Opening { own, name: heading.text.as_str(), end: End::Line });
+        return stated.then_some(Opening {
+            own,
+            name: heading.text.as_str(),
+            end: End::Line,
+        });
     }
     if line.code {
         return None;
@@ -212,11 +262,20 @@ fn own_section<'a>(lines: &[Line<'a>], i: usize) -> Option<Opening<'a>> {
     if said.is_empty() {
         // In the middle of a paragraph it is a word of a sentence.
         let begins = i.checked_sub(1).and_then(|before| lines.get(before));
-        let begins = begins.is_none_or(|before| before.text.trim().is_empty() || before.heading.is_some());
-        return (begins || bold || name.contains(':')).then_some(Opening { own, name, end: End::Block });
+        let begins =
+            begins.is_none_or(|before| before.text.trim().is_empty() || before.heading.is_some());
+        return (begins || bold || name.contains(':')).then_some(Opening {
+            own,
+            name,
+            end: End::Block,
+        });
     }
     let stated = bold || own == Own::Tldr || (own == Own::Confidence && is_degree(said));
-    stated.then_some(Opening { own, name, end: End::Bullets })
+    stated.then_some(Opening {
+        own,
+        name,
+        end: End::Bullets,
+    })
 }
 
 /// The line at which a section is over that begins with a line.
@@ -239,7 +298,11 @@ fn own_label(line: &str) -> Option<(Own, bool, &str)> {
     let captures = LABEL.as_ref()?.captures(line)?;
     let own = own_named(captures.get(2)?.as_str())?;
     let said = captures.get(6).map_or("", |m| m.as_str()).trim();
-    let said = if said.chars().all(|c| matches!(c, '*' | '_')) { "" } else { said };
+    let said = if said.chars().all(|c| matches!(c, '*' | '_')) {
+        ""
+    } else {
+        said
+    };
     Some((own, captures.get(1).is_some(), said))
 }
 
@@ -253,7 +316,10 @@ fn own_named(name: &str) -> Option<Own> {
         ("acceptance", Own::Acceptance),
         ("audit", Own::Audit),
     ];
-    starts.into_iter().find(|(start, _)| name.starts_with(start)).map(|(_, own)| own)
+    starts
+        .into_iter()
+        .find(|(start, _)| name.starts_with(start))
+        .map(|(_, own)| own)
 }
 
 fn is_degree(said: &str) -> bool {
@@ -263,14 +329,22 @@ fn is_degree(said: &str) -> bool {
 /// Where a section under a real heading is over: at the next heading that is not below it; a short section without one
 /// is over where its first block is.
 fn end_of_section(lines: &[Line<'_>], i: usize, own: Own, heading: &Heading) -> usize {
-    let first = lines.partition_point(|line| line.at < heading.range.end).max(i + 1);
+    let first = lines
+        .partition_point(|line| line.at < heading.range.end)
+        .max(i + 1);
     let brief = matches!(own, Own::Tldr | Own::Confidence);
     let next = lines.iter().enumerate().skip(first).find(|(_, line)| {
-        line.heading.is_some_and(|next| brief || next.level <= heading.level || own_heading(&next.text).is_some())
+        line.heading.is_some_and(|next| {
+            brief || next.level <= heading.level || own_heading(&next.text).is_some()
+        })
     });
     let written = |end: usize| {
         let section = lines.get(first..end).unwrap_or_default();
-        section.iter().filter(|line| !line.text.trim().is_empty()).take(SHORT_SECTION + 1).count()
+        section
+            .iter()
+            .filter(|line| !line.text.trim().is_empty())
+            .take(SHORT_SECTION + 1)
+            .count()
     };
     match next {
         Some((next, _)) if !brief || written(next) <= SHORT_SECTION => next,
@@ -340,9 +414,14 @@ impl Kind {
     fn of(line: &Line<'_>) -> Self {
         let text = line.text.trim_start();
         let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
-        if ["- ", "* ", "+ ", "• "].iter().any(|mark| text.starts_with(mark)) {
+        if ["- ", "* ", "+ ", "• "]
+            .iter()
+            .any(|mark| text.starts_with(mark))
+        {
             Kind::Bullet
-        } else if digits.len() < text.len() && (digits.starts_with(". ") || digits.starts_with(") ")) {
+        } else if digits.len() < text.len()
+            && (digits.starts_with(". ") || digits.starts_with(") "))
+        {
             Kind::Number
         } else if text.starts_with('>') {
             Kind::Quote
@@ -367,9 +446,17 @@ pub fn plain_line(text: &str) -> String {
     let is_mark = |c: char| "-=*_+#>`~ ".contains(c);
     if rest.chars().all(is_mark) {
         // An answer may well be a sign ("+"); a longer row of signs is a rule or an underline.
-        return if line.is_empty() || line.len() > 2 { String::new() } else { format!("\\{line}") };
+        return if line.is_empty() || line.len() > 2 {
+            String::new()
+        } else {
+            format!("\\{line}")
+        };
     }
-    if rest.starts_with(['<', '>']) { format!("\\{}", rest.trim_end()) } else { rest.trim_end().to_owned() }
+    if rest.starts_with(['<', '>']) {
+        format!("\\{}", rest.trim_end())
+    } else {
+        rest.trim_end().to_owned()
+    }
 }
 
 /// The line without the mark that it begins with, if it begins with one.
@@ -379,7 +466,10 @@ fn without_mark(line: &str) -> Option<&str> {
     if level > 1 || (level == 1 && (hashes.is_empty() || hashes.starts_with(' '))) {
         return Some(hashes.trim_start());
     }
-    if let Some(mark) = ['`', '~'].into_iter().find(|mark| line.starts_with(&mark.to_string().repeat(3))) {
+    if let Some(mark) = ['`', '~']
+        .into_iter()
+        .find(|mark| line.starts_with(&mark.to_string().repeat(3)))
+    {
         return Some(line.trim_start_matches(mark).trim_start());
     }
     if let Some(quoted) = line.strip_prefix('>') {
@@ -393,13 +483,22 @@ fn without_mark(line: &str) -> Option<&str> {
 
 /// The first sentence of a text as one line without Markdown signs, at most 240 characters.
 pub fn first_sentence(markdown: &str) -> String {
-    let fenced = |line: &&str| !["```", "~~~"].iter().any(|fence| line.trim_start().starts_with(fence));
-    let line = markdown.lines().filter(fenced).map(plain_line).find(|line| !line.is_empty());
+    let fenced = |line: &&str| {
+        !["```", "~~~"]
+            .iter()
+            .any(|fence| line.trim_start().starts_with(fence))
+    };
+    let line = markdown
+        .lines()
+        .filter(fenced)
+        .map(plain_line)
+        .find(|line| !line.is_empty());
     let line = line.unwrap_or_default().replace("**", "");
     let mut end = line.len();
     let mut chars = line.char_indices().peekable();
     while let Some((i, c)) = chars.next() {
-        let ends = matches!(c, '.' | '!' | '?' | '。') && chars.peek().is_none_or(|(_, next)| next.is_whitespace());
+        let ends = matches!(c, '.' | '!' | '?' | '。')
+            && chars.peek().is_none_or(|(_, next)| next.is_whitespace());
         if ends && i > 2 {
             end = i + c.len_utf8();
             break;

@@ -1,25 +1,28 @@
 //! Phase B: the master writes the answer; the service checks it and completes what is computable.
 
+use super::synthesis_checks::{
+    answer_problem, justifications_of, known_units, problems, shown_quarantine,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::assumptions::{self, one_line};
 use super::budget::ModelText;
-use super::call::{Typed, Unbought, buy_checked, buy_text};
-use super::desk::Desk;
+use super::call::{CallFailure, Typed, buy_checked, buy_text};
 use super::estimate::{EstimateOut, PlanStepOut};
 use super::plan::QuestionOut;
 use super::plan_steps::plan_steps;
 use super::prompts::set;
 use super::prompts::unquoted;
-use super::{Failure, conclude, confidence, estimate, question, sections, stand_in};
+use super::synthesis_input::SynthesisInput;
+use super::{Failure, estimate, fallback_answer, finish, question, sections};
 use crate::config::OutputForm;
 use crate::domain::{
-    Agent, AgentReport, AssumptionKind, Clarification, Estimate, Mode, Role, Status, Tag, TaskType, TimeUnit,
+    Agent, AgentReport, AssumptionKind, Clarification, Estimate, Mode, Role, Tag, TaskType,
+    TimeUnit,
 };
 use crate::journal::{DisagreementNote, Draft, Event, Justification, Synthesized};
-use crate::llm::structured::Problem;
 use crate::scoring;
 
 /// About how long the main answer of `ask` may be, in words.
@@ -102,83 +105,127 @@ pub struct JustificationOut {
 ///
 /// # Errors
 /// When the master fails: then there is nobody to write the reply.
-pub async fn write(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
-    if let Some(Event::Synthesized(synthesized)) = desk.run.recall("synthesis") {
+pub async fn write(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
+    if let Some(Event::Synthesized(synthesized)) = input.run.recall("synthesis") {
         return Ok(*synthesized);
     }
-    let Some(master) = desk.house.role(Role::Master) else {
+    let Some(master) = input.deps.role(Role::Master) else {
         return Err(Failure::internal("no master is configured"));
     };
     let mut synthesized = match master.output {
-        OutputForm::Json => write_json(desk).await?,
-        OutputForm::Text => write_text(desk).await?,
+        OutputForm::Json => write_json(input).await?,
+        OutputForm::Text => write_text(input).await?,
     };
-    desk.run.compute("cleaning the synthesis", || clean(desk, &mut synthesized)).await?;
-    let synthesized = conclude::upright(desk, synthesized).await?;
-    match desk.run.record(Event::Synthesized(Box::new(synthesized))).await? {
+    input
+        .run
+        .compute("cleaning the synthesis", || clean(input, &mut synthesized))
+        .await?;
+    let synthesized = finish::enforce_invariants(input, synthesized).await?;
+    match input
+        .run
+        .record(Event::Synthesized(Box::new(synthesized)))
+        .await?
+    {
         Event::Synthesized(synthesized) => Ok(*synthesized),
-        _ => Err(Failure::internal("the journal has something else in the place of the synthesis")),
+        _ => Err(Failure::internal(
+            "the journal has something else in the place of the synthesis",
+        )),
     }
 }
 
 /// Cuts what the draft may not refer to.
-pub(super) fn clean(desk: &Desk<'_>, synthesized: &mut Synthesized) {
-    desk.discarded().cut_all(synthesized);
-    let Some(draft) = &mut synthesized.draft else { return };
+pub(super) fn clean(input: &SynthesisInput<'_>, synthesized: &mut Synthesized) {
+    input.discarded().cut_all(synthesized);
+    let Some(draft) = &mut synthesized.draft else {
+        return;
+    };
     let before = draft.clone();
-    desk.unjustified(&desk.without_reason(&draft.quarantine_justifications)).cut_answer(draft);
+    input
+        .unjustified(&input.without_reason(&draft.quarantine_justifications))
+        .cut_answer(draft);
     if *draft != before {
         let told = "a reference to a quarantined output was cut from the draft: nobody said why it is used";
         synthesized.corrections.push(told.into());
     }
 }
 
-async fn write_json(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
-    let (mut values, texts) = desk.run.compute("asking for the synthesis", || desk.values()).await?;
-    let max_words = if desk.case.question.mode == Mode::Ask { Some(ASK_WORDS) } else { None };
+async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
+    let (mut values, texts) = input
+        .run
+        .compute("asking for the synthesis", || input.values())
+        .await?;
+    let max_words = if input.request.question.mode == Mode::Ask {
+        Some(ASK_WORDS)
+    } else {
+        None
+    };
     set(&mut values, "max_words", json!(max_words));
-    let ask = desk.ask("synthesis", values, texts)?;
-    desk.run.hold(crate::domain::Usd::ZERO);
-    let check = |synthesis: &FinalSynthesis| problems(desk, synthesis);
-    match buy_checked::<FinalSynthesis>(desk.run, desk.house, ask, check).await? {
-        Ok(typed) => complete(desk, typed).await,
-        Err(unbought) => instead(desk, &unbought).await,
+    let ask = input.ask("synthesis", values, texts)?;
+    input.run.hold(crate::domain::Usd::ZERO);
+    let check = |synthesis: &FinalSynthesis| problems(input, synthesis);
+    match buy_checked::<FinalSynthesis>(input.run, input.deps, ask, check).await? {
+        Ok(typed) => complete(input, typed).await,
+        Err(unbought) => instead(input, &unbought).await,
     }
 }
 
 /// What is left when the master gave nothing.
-async fn instead(desk: &Desk<'_>, unbought: &Unbought) -> Result<Synthesized, Failure> {
-    let found = if unbought.leaves_hope() { stand_in::of(desk, unbought).await? } else { None };
+async fn instead(
+    input: &SynthesisInput<'_>,
+    unbought: &CallFailure,
+) -> Result<Synthesized, Failure> {
+    let found = if unbought.is_recoverable() {
+        fallback_answer::of(input, unbought).await?
+    } else {
+        None
+    };
     found.ok_or_else(|| Failure::master("synthesis", unbought))
 }
 
 /// Plain text from the master: it is the main answer, and fixed rules make the rest.
-async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
-    let mut values = desk.case.values(Some(desk.plan.task_type.as_str()), &[]);
-    let drafts: Vec<String> = desk.usable().iter().map(|(_, report, ..)| gist(report)).collect();
-    let texts = drafts.iter().zip(desk.usable()).map(|(draft, (.., tokens))| ModelText::of(draft, tokens)).collect();
+async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
+    let mut values = input
+        .request
+        .values(Some(input.plan.task_type.as_str()), &[]);
+    let drafts: Vec<String> = input
+        .usable()
+        .iter()
+        .map(|(_, report, ..)| gist(report))
+        .collect();
+    let texts = drafts
+        .iter()
+        .zip(input.usable())
+        .map(|(draft, (.., tokens))| ModelText::of(draft, tokens))
+        .collect();
     set(&mut values, "drafts", json!(drafts));
-    let ask = desk.ask("synthesis", values, texts)?;
-    desk.run.hold(crate::domain::Usd::ZERO);
-    let typed = match buy_text(desk.run, desk.house, ask).await? {
+    let ask = input.ask("synthesis", values, texts)?;
+    input.run.hold(crate::domain::Usd::ZERO);
+    let typed = match buy_text(input.run, input.deps, ask).await? {
         Ok(typed) => typed,
-        Err(unbought) => return instead(desk, &unbought).await,
+        Err(unbought) => return instead(input, &unbought).await,
     };
-    let reports: Vec<(Agent, &AgentReport)> = desk.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
-    let mut corrections = vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
+    let reports: Vec<(Agent, &AgentReport)> =
+        input.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
+    let mut corrections =
+        vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
     let read = || {
         let text = unquoted(&typed.value);
-        sections::main_answer(&text, &desk.case.question.message, &desk.discarded(), &mut corrections)
+        sections::main_answer(
+            &text,
+            &input.request.question.message,
+            &input.discarded(),
+            &mut corrections,
+        )
     };
-    let main = desk.run.compute("reading the main answer", read).await?;
+    let main = input.run.compute("reading the main answer", read).await?;
     if main.trim().is_empty() {
-        return instead(desk, &Unbought::unusable("the main answer is empty")).await;
+        return instead(input, &CallFailure::unusable("the main answer is empty")).await;
     }
-    let estimate = estimate::of_text(desk, &main, &mut corrections).await?;
+    let estimate = estimate::of_text(input, &main, &mut corrections).await?;
     let (assumptions, assumptions_left_out) =
-        assumptions::ledger(&assumptions::of_reports(&reports), &reports, desk.case);
+        assumptions::ledger(&assumptions::of_reports(&reports), &reports, input.request);
     let draft = Draft {
-        task_type: desk.plan.task_type,
+        task_type: input.plan.task_type,
         tldr: vec![tldr_of(&main)],
         acceptance_tests: vec![],
         assumptions,
@@ -186,15 +233,19 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
         estimate,
         // The master was given every draft, and plain text does not say what it took from which.
         units_used: vec![],
-        disagreements: desk.detected(),
-        quarantine_justifications: shown_quarantine(desk),
+        disagreements: input.detected(),
+        quarantine_justifications: shown_quarantine(input),
         conflict_penalty: None,
         coverage_bonus: None,
-        final_answer: answer_of(&scoring::report_from_text("master", &desk.case.full_text(), &main)),
+        final_answer: answer_of(&scoring::report_from_text(
+            "master",
+            &input.request.full_text(),
+            &main,
+        )),
         answer_justification: None,
         main,
     };
-    let question = question::by_rule(desk);
+    let question = question::by_rule(input);
     Ok(Synthesized {
         draft: Some(draft),
         question,
@@ -204,25 +255,48 @@ async fn write_text(desk: &Desk<'_>) -> Result<Synthesized, Failure> {
     })
 }
 
-async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synthesized, Failure> {
-    let FinalSynthesis { reply_markdown, mut meta, mut audit } = typed.value;
-    for list in [&mut meta.tldr, &mut meta.acceptance_tests, &mut meta.plan_assumptions, &mut meta.plan_risks] {
+async fn complete(
+    input: &SynthesisInput<'_>,
+    typed: Typed<FinalSynthesis>,
+) -> Result<Synthesized, Failure> {
+    let FinalSynthesis {
+        reply_markdown,
+        mut meta,
+        mut audit,
+    } = typed.value;
+    for list in [
+        &mut meta.tldr,
+        &mut meta.acceptance_tests,
+        &mut meta.plan_assumptions,
+        &mut meta.plan_risks,
+    ] {
         list.truncate(MAX_ENTRIES);
     }
     meta.assumptions.truncate(MAX_ENTRIES);
     audit.units_used.truncate(MAX_ENTRIES);
     audit.disagreements.truncate(MAX_ENTRIES);
     audit.quarantine_justifications.truncate(MAX_ENTRIES);
-    let mut corrections: Vec<String> = typed.notes.iter().map(|n| format!("the synthesis's JSON: {n}")).collect();
+    let mut corrections: Vec<String> = typed
+        .notes
+        .iter()
+        .map(|n| format!("the synthesis's JSON: {n}"))
+        .collect();
     let read = || {
-        let justifications = justifications_of(desk, &audit);
-        let barred = desk.discarded().joined(desk.unjustified(&desk.without_reason(&justifications)));
-        let main = sections::main_answer(&reply_markdown, &desk.case.question.message, &barred, &mut corrections);
+        let justifications = justifications_of(input, &audit);
+        let barred = input
+            .discarded()
+            .joined(input.unjustified(&input.without_reason(&justifications)));
+        let main = sections::main_answer(
+            &reply_markdown,
+            &input.request.question.message,
+            &barred,
+            &mut corrections,
+        );
         (justifications, main)
     };
-    let (justifications, main) = desk.run.compute("reading the main answer", read).await?;
+    let (justifications, main) = input.run.compute("reading the main answer", read).await?;
     if main.trim().is_empty() {
-        return instead(desk, &Unbought::unusable("the main answer is empty")).await;
+        return instead(input, &CallFailure::unusable("the main answer is empty")).await;
     }
     let given = EstimateOut {
         plan_unit: meta.plan_unit,
@@ -231,17 +305,30 @@ async fn complete(desk: &Desk<'_>, typed: Typed<FinalSynthesis>) -> Result<Synth
         plan_risks: meta.plan_risks.clone(),
         plan_confidence: meta.plan_confidence,
     };
-    let estimate = estimate::of_synthesis(desk, given, &main, &mut corrections).await?;
+    let estimate = estimate::of_synthesis(input, given, &main, &mut corrections).await?;
     let obtained = typed.obtained.as_str().into();
     let draft = || {
-        let unjustified = answer_problem(desk, &meta.final_answer, &audit.answer_justification);
-        let parts = Parts { main, meta, audit, justifications, estimate };
-        let (draft, question) = parts.assemble(desk, &mut corrections);
-        let penalised = |detail| format!("the reply's final answer bears the largest penalty: {detail}");
+        let unjustified = answer_problem(input, &meta.final_answer, &audit.answer_justification);
+        let parts = Parts {
+            main,
+            meta,
+            audit,
+            justifications,
+            estimate,
+        };
+        let (draft, question) = parts.assemble(input, &mut corrections);
+        let penalised =
+            |detail| format!("the reply's final answer bears the largest penalty: {detail}");
         corrections.extend(unjustified.map(penalised));
-        Synthesized { draft: Some(draft), question, obtained, corrections, broken_rules: vec![] }
+        Synthesized {
+            draft: Some(draft),
+            question,
+            obtained,
+            corrections,
+            broken_rules: vec![],
+        }
     };
-    Ok(desk.run.compute("completing the draft", draft).await?)
+    Ok(input.run.compute("completing the draft", draft).await?)
 }
 
 /// What a structured synthesis consists of, once its main answer is cut and its estimate complete.
@@ -254,30 +341,61 @@ struct Parts {
 }
 
 impl Parts {
-    fn assemble(self, desk: &Desk<'_>, corrections: &mut Vec<String>) -> (Draft, Clarification) {
-        let Self { main, meta, audit, justifications, estimate } = self;
-        let reports: Vec<(Agent, &AgentReport)> = desk.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
-        let stated: Vec<(String, AssumptionKind)> = meta.assumptions.iter().map(|a| (a.text.clone(), a.kind)).collect();
+    fn assemble(
+        self,
+        input: &SynthesisInput<'_>,
+        corrections: &mut Vec<String>,
+    ) -> (Draft, Clarification) {
+        let Self {
+            main,
+            meta,
+            audit,
+            justifications,
+            estimate,
+        } = self;
+        let reports: Vec<(Agent, &AgentReport)> =
+            input.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
+        let stated: Vec<(String, AssumptionKind)> = meta
+            .assumptions
+            .iter()
+            .map(|a| (a.text.clone(), a.kind))
+            .collect();
         let mut cited = audit.units_used.clone();
-        cited.extend(desk.units_named(&[&main]));
-        let units_used = known_units(desk, &cited, &justifications, corrections);
-        let tldr: Vec<String> =
-            meta.tldr.iter().map(|l| sections::plain_line(l)).filter(|l| !l.is_empty()).take(3).collect();
-        let tldr = if tldr.is_empty() { vec![sections::first_sentence(&main)] } else { tldr };
-        let question = question::question_of(desk, &audit.fallback_question).unwrap_or_else(|| {
-            corrections
-                .push("the fallback question is not one with three different options: rules made another".into());
-            question::by_rule(desk)
-        });
+        cited.extend(input.units_named(&[&main]));
+        let units_used = known_units(input, &cited, &justifications, corrections);
+        let tldr: Vec<String> = meta
+            .tldr
+            .iter()
+            .map(|l| sections::plain_line(l))
+            .filter(|l| !l.is_empty())
+            .take(3)
+            .collect();
+        let tldr = if tldr.is_empty() {
+            vec![sections::first_sentence(&main)]
+        } else {
+            tldr
+        };
+        let question =
+            question::question_of(input, &audit.fallback_question).unwrap_or_else(|| {
+                corrections.push(
+                "the fallback question is not one with three different options: rules made another"
+                    .into(),
+            );
+                question::by_rule(input)
+            });
         let mut disagreements: Vec<DisagreementNote> = audit
             .disagreements
             .iter()
-            .map(|d| DisagreementNote { topic: one_line(&d.topic), summary: one_line(&d.summary) })
+            .map(|d| DisagreementNote {
+                topic: one_line(&d.topic),
+                summary: one_line(&d.summary),
+            })
             .collect();
         if disagreements.is_empty() {
-            disagreements = desk.detected();
+            disagreements = input.detected();
         }
-        let (assumptions, assumptions_left_out) = assumptions::ledger(&stated, &reports, desk.case);
+        let (assumptions, assumptions_left_out) =
+            assumptions::ledger(&stated, &reports, input.request);
         let draft = Draft {
             task_type: meta.task_type,
             tldr,
@@ -297,7 +415,8 @@ impl Parts {
             conflict_penalty: Some(audit.conflict_penalty),
             coverage_bonus: Some(audit.coverage_bonus),
             final_answer: Some(one_line(&meta.final_answer)),
-            answer_justification: Some(one_line(&audit.answer_justification)).filter(|why| !why.is_empty()),
+            answer_justification: Some(one_line(&audit.answer_justification))
+                .filter(|why| !why.is_empty()),
         };
         (draft, question)
     }
@@ -305,30 +424,20 @@ impl Parts {
 
 /// The answer that a report tags as final.
 pub(super) fn answer_of(report: &AgentReport) -> Option<String> {
-    let unit = report.units.iter().find(|unit| unit.tags.contains(&Tag::Answer))?;
+    let unit = report
+        .units
+        .iter()
+        .find(|unit| unit.tags.contains(&Tag::Answer))?;
     Some(one_line(&unit.text)).filter(|answer| !answer.is_empty())
-}
-
-/// What is wrong with the final answer that the master states.
-fn answer_problem(desk: &Desk<'_>, answer: &str, justification: &str) -> Option<String> {
-    let judgement = &desk.deliberation.judgement;
-    let leading = confidence::leading(judgement)?;
-    if answer.trim().is_empty() {
-        Some("the reports give a final answer: state the one that replyMarkdown gives".to_owned())
-    } else if justification.trim().is_empty() && confidence::is_against_leading(judgement, answer) {
-        let leading = sections::excerpt(&leading.answer, 60);
-        Some(format!(
-            "it is not the answer of most reports, \"{leading}\": give that one, or say in answerJustification what \
-             calculation, source or wording shows it to be wrong"
-        ))
-    } else {
-        None
-    }
 }
 
 /// What a text says first; of a bare list of steps, how far it goes.
 fn tldr_of(main: &str) -> String {
-    let steps = if main.trim_start().starts_with(|c: char| c.is_ascii_digit()) { plan_steps(main) } else { vec![] };
+    let steps = if main.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
+        plan_steps(main)
+    } else {
+        vec![]
+    };
     match (steps.first(), steps.last()) {
         (Some(first), Some(last)) if steps.len() > 1 => {
             format!("{} steps, from \"{first}\" to \"{last}\".", steps.len())
@@ -340,105 +449,16 @@ fn tldr_of(main: &str) -> String {
 /// An agent's answer in its own words: what a master that writes plain text is given as a draft.
 fn gist(report: &AgentReport) -> String {
     let summary = report.answer_summary.join(" ");
-    let steps: String =
-        report.steps_or_deliverables.iter().enumerate().map(|(i, s)| format!("\n{}. {s}", i + 1)).collect();
-    let text = if summary.is_empty() { report.reasoning.clone() } else { format!("{summary}{steps}") };
+    let steps: String = report
+        .steps_or_deliverables
+        .iter()
+        .enumerate()
+        .map(|(i, s)| format!("\n{}. {s}", i + 1))
+        .collect();
+    let text = if summary.is_empty() {
+        report.reasoning.clone()
+    } else {
+        format!("{summary}{steps}")
+    };
     text.chars().take(1200).collect()
-}
-
-/// Why quarantined outputs are used, as far as the master says it of an output that is quarantined.
-fn justifications_of(desk: &Desk<'_>, audit: &SynthesisAudit) -> Vec<Justification> {
-    let quarantined = desk.deliberation.with_status(Status::Quarantine);
-    let read = audit.quarantine_justifications.iter().filter_map(|j| {
-        let agent = j.agent.trim().to_lowercase().parse::<Agent>().ok()?;
-        (!j.why.trim().is_empty()).then(|| Justification { agent, why: one_line(&j.why) })
-    });
-    read.filter(|j| quarantined.contains(&j.agent)).collect()
-}
-
-/// What else the synthesis must hold, beyond its schema.
-fn problems(desk: &Desk<'_>, synthesis: &FinalSynthesis) -> Vec<Problem> {
-    let mut problems = vec![];
-    if synthesis.reply_markdown.trim().is_empty() {
-        problems.push(Problem { pointer: "/replyMarkdown".into(), detail: "the main answer is empty".into() });
-    }
-    let answer = answer_problem(desk, &synthesis.meta.final_answer, &synthesis.audit.answer_justification);
-    problems.extend(answer.map(|detail| Problem { pointer: "/meta/finalAnswer".into(), detail }));
-    let texts = shown_texts(synthesis);
-    let discarded = desk.discarded();
-    for (pointer, text) in &texts {
-        if let Some(passage) = discarded.quotes(text).into_iter().next().and_then(|range| text.get(range)) {
-            let begins = sections::excerpt(passage, 60);
-            let detail = format!(
-                "the passage that begins with {begins:?} is that of an output which was not given to you and may not be \
-                 used: say what is needed in your own words, or leave it out"
-            );
-            problems.push(Problem { pointer: (*pointer).to_owned(), detail });
-        }
-    }
-    for agent in desk.without_reason(&justifications_of(desk, &synthesis.audit)) {
-        let prefix = format!("{agent}:");
-        let listed = synthesis.audit.units_used.iter().any(|id| id.trim().starts_with(&prefix));
-        let own = desk.unjustified(&[agent]);
-        if listed || texts.iter().any(|(_, text)| !own.mentions(text).is_empty()) {
-            problems.push(Problem {
-                pointer: "/audit/quarantineJustifications".into(),
-                detail: format!("the output of {agent}, which is QUARANTINE, is used without a justification"),
-            });
-        }
-    }
-    problems
-}
-
-/// What of a synthesis readers are shown before the appendix, each with its place.
-fn shown_texts(synthesis: &FinalSynthesis) -> Vec<(&'static str, &str)> {
-    let meta = &synthesis.meta;
-    let mut texts = vec![("/replyMarkdown", synthesis.reply_markdown.as_str())];
-    let lists = [
-        ("/meta/tldr", &meta.tldr),
-        ("/meta/acceptanceTests", &meta.acceptance_tests),
-        ("/meta/planAssumptions", &meta.plan_assumptions),
-        ("/meta/planRisks", &meta.plan_risks),
-    ];
-    for (pointer, list) in lists {
-        texts.extend(list.iter().map(|text| (pointer, text.as_str())));
-    }
-    texts.extend(meta.assumptions.iter().map(|assumption| ("/meta/assumptions", assumption.text.as_str())));
-    texts.extend(meta.plan_steps.iter().map(|step| ("/meta/planSteps", step.step.as_str())));
-    texts
-}
-
-/// The cited units that exist, in outputs that may be used, once each.
-fn known_units(
-    desk: &Desk<'_>,
-    cited: &[String],
-    justified: &[Justification],
-    corrections: &mut Vec<String>,
-) -> Vec<String> {
-    let mut known = vec![];
-    for id in cited.iter().map(|id| id.trim()) {
-        let (agent, unit) = id.split_once(':').unwrap_or(("", id));
-        let found = desk.usable().into_iter().find(|(a, ..)| a.as_str() == agent);
-        let exists = found.is_some_and(|(_, report, ..)| report.units.iter().any(|u| u.id == unit));
-        let quarantined = found.is_some_and(|(.., score, _)| score.status == Status::Quarantine);
-        let allowed = !quarantined || justified.iter().any(|j| j.agent.as_str() == agent);
-        if exists && allowed {
-            if !known.iter().any(|k| k == id) {
-                known.push(id.to_owned());
-            }
-        } else if exists {
-            corrections.push(format!("unit {id} is quarantined and unjustified: it does not count as a source"));
-        } else {
-            corrections.push("a cited unit was dropped: no usable output has it".into());
-        }
-    }
-    known
-}
-
-/// Plain text does not say what it used: every quarantined draft that was shown is taken as used, and the reason
-/// is the rule by which it was shown.
-fn shown_quarantine(desk: &Desk<'_>) -> Vec<Justification> {
-    let why = "a plain-text master is shown every draft that is not discarded, ranked by Cred";
-    let quarantined = desk.deliberation.with_status(Status::Quarantine);
-    quarantined.into_iter().map(|agent| Justification { agent, why: why.to_owned() }).collect()
 }

@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::case::lineage;
 use super::confidence::settle;
 use super::cross_check::is_cross_check;
-use super::deliberate::{is_report, outputs};
 use super::evidence::Evidence;
-use super::rescore::families;
+use super::judge::outputs;
+use super::replayed::families;
+use super::request_context::lineage;
+use super::rounds::is_report;
 use crate::config::Policy;
 use crate::domain::{Agent, Gate, Judgement, Outcome, Role, RunId, Status, Usd};
-use crate::journal::{AgentOutcome, CallResult, CrossChecked, Ending, Entry, Event, Synthesized, Trimmed, views};
+use crate::journal::{
+    AgentOutcome, CallResult, CrossChecked, Ending, Entry, Event, Synthesized, Trimmed, views,
+};
 use crate::scoring;
 
 /// Bins of the reliability diagram over [0, 1].
@@ -43,13 +46,16 @@ pub struct Member {
     /// Runs with a reply in which it took part, and in how many of them the reply would have been the same without it:
     /// the same decision of the gate, the same leading answer, and nothing of it used.
     pub replies: u64,
-    pub dispensable: u64,
+    pub influence: u64,
 }
 
 impl Member {
     /// The share of wanted outputs that were valid JSON, at once or after mending; `None` without any.
     pub fn valid_json(&self) -> Option<f64> {
-        let got: u64 = ["clean", "extracted", "repaired"].iter().filter_map(|how| self.obtained.get(*how)).sum();
+        let got: u64 = ["clean", "extracted", "repaired"]
+            .iter()
+            .filter_map(|how| self.obtained.get(*how))
+            .sum();
         let text = self.obtained.get("text").copied().unwrap_or(0);
         share(got, self.outputs.saturating_sub(text))
     }
@@ -61,7 +67,7 @@ impl Member {
     }
 
     pub fn dispensable_share(&self) -> Option<f64> {
-        share(self.dispensable, self.replies)
+        share(self.influence, self.replies)
     }
 }
 
@@ -91,7 +97,9 @@ pub struct TrackRecord {
 impl TrackRecord {
     /// Adds a run. `ancestors` are the journals that it goes on from, the nearest first.
     pub fn add(&mut self, entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)], policy: &Policy) {
-        let Some(finished) = views::finished(entries) else { return };
+        let Some(finished) = views::finished(entries) else {
+            return;
+        };
         self.runs += 1;
         let outcome = match &finished.ending {
             Ending::Replied { reply } => reply.outcome.as_str(),
@@ -106,7 +114,9 @@ impl TrackRecord {
         self.add_statuses(&events);
         if let Ending::Replied { reply } = &finished.ending {
             self.add_dispensable(entries, ancestors, policy);
-            let said = views::feedback(entries).pop().filter(|_| reply.outcome == Outcome::Answered);
+            let said = views::feedback(entries)
+                .pop()
+                .filter(|_| reply.outcome == Outcome::Answered);
             if let Some((_, said)) = said {
                 let c_final = reply.meta.c_final;
                 let at = ((c_final * BINS as f64) as usize).min(BINS - 1);
@@ -123,19 +133,31 @@ impl TrackRecord {
     /// `None` without feedback. (Naeini, Cooper and Hauskrecht 2015.)
     pub fn ece(&self) -> Option<f64> {
         let all: u64 = self.reliability.iter().map(|bin| bin.replies).sum();
-        let distance: f64 = self.reliability.iter().map(|bin| (bin.c_final_sum - bin.positive as f64).abs()).sum();
+        let distance: f64 = self
+            .reliability
+            .iter()
+            .map(|bin| (bin.c_final_sum - bin.positive as f64).abs())
+            .sum();
         (all > 0).then(|| distance / all as f64)
     }
 
     fn add_calls(&mut self, events: &[&Event]) {
         for call in views::calls(&events.iter().copied()) {
-            let role = if is_cross_check(&call.sent.call) { CROSS_CHECK } else { call.sent.role.as_str() };
+            let role = if is_cross_check(&call.sent.call) {
+                CROSS_CHECK
+            } else {
+                call.sent.role.as_str()
+            };
             let member = self.member(role, &call.sent.provider, &call.sent.model);
             member.calls += 1;
-            let Some(settled) = call.settled else { continue };
+            let Some(settled) = call.settled else {
+                continue;
+            };
             member.cost += settled.cost;
             if matches!(settled.result, CallResult::Answered { .. }) {
-                let at = member.latencies.partition_point(|known| *known <= settled.latency_ms);
+                let at = member
+                    .latencies
+                    .partition_point(|known| *known <= settled.latency_ms);
                 member.latencies.insert(at, settled.latency_ms);
             } else {
                 member.failed_calls += 1;
@@ -149,11 +171,17 @@ impl TrackRecord {
             let (role, step, how) = match event {
                 Event::AgentFinished(e) if e.reused_from.is_none() => {
                     let (how, step) = match (&e.outcome, &e.resolved) {
-                        (AgentOutcome::Answered { .. }, Some(resolved)) => (resolved.obtained.as_str(), "resolve/"),
+                        (AgentOutcome::Answered { .. }, Some(resolved)) => {
+                            (resolved.obtained.as_str(), "resolve/")
+                        }
                         (AgentOutcome::Answered { obtained, .. }, None) => (obtained.as_str(), ""),
                         (AgentOutcome::Failed { .. }, _) => ("failed", ""),
                     };
-                    (e.agent.as_str(), format!("r{}/{step}{}", e.round, e.agent), how.to_owned())
+                    (
+                        e.agent.as_str(),
+                        format!("r{}/{step}{}", e.round, e.agent),
+                        how.to_owned(),
+                    )
                 }
                 Event::CrossChecked(e) => {
                     self.add_cross_check(events, e);
@@ -161,15 +189,24 @@ impl TrackRecord {
                 }
                 Event::Planned(e) => (master, "plan".to_owned(), e.obtained.clone()),
                 Event::Synthesized(e) => {
-                    let step = if e.draft.is_some() { "synthesis" } else { "question" };
+                    let step = if e.draft.is_some() {
+                        "synthesis"
+                    } else {
+                        "question"
+                    };
                     (master, step.to_owned(), e.obtained.clone())
                 }
                 _ => continue,
             };
             // Without a call there was no output to judge: a reused plan, or money that was not there.
-            let Some((provider, model)) = model_of(events, &step) else { continue };
-            let how =
-                if matches!(how.as_str(), "clean" | "extracted" | "repaired" | "text") { how } else { "failed".into() };
+            let Some((provider, model)) = model_of(events, &step) else {
+                continue;
+            };
+            let how = if matches!(how.as_str(), "clean" | "extracted" | "repaired" | "text") {
+                how
+            } else {
+                "failed".into()
+            };
             let member = self.member(role, &provider, &model);
             member.outputs += 1;
             *member.obtained.entry(how).or_default() += 1;
@@ -179,13 +216,19 @@ impl TrackRecord {
     /// A pass that was bought and is not among the results gave nothing.
     fn add_cross_check(&mut self, events: &[&Event], checked: &CrossChecked) {
         for reversed in [false, true] {
-            let step = if reversed { "cross-check/reversed" } else { "cross-check" };
+            let step = if reversed {
+                "cross-check/reversed"
+            } else {
+                "cross-check"
+            };
             let of_pass = |call: &str| {
                 is_cross_check(call)
                     && call.starts_with(step)
                     && (reversed || !call.starts_with("cross-check/reversed"))
             };
-            let Some((provider, model)) = last_model(events, of_pass) else { continue };
+            let Some((provider, model)) = last_model(events, of_pass) else {
+                continue;
+            };
             let pass = checked.passes.iter().find(|pass| pass.reversed == reversed);
             let how = pass.map_or("failed", |pass| pass.obtained.as_str());
             let member = self.member(CROSS_CHECK, &provider, &model);
@@ -195,10 +238,16 @@ impl TrackRecord {
     }
 
     fn add_statuses(&mut self, events: &[&Event]) {
-        let Some(judgement) = last_judgement(events) else { return };
+        let Some(judgement) = last_judgement(events) else {
+            return;
+        };
         for score in &judgement.scores {
-            let Ok(agent) = score.agent.parse::<Agent>() else { continue };
-            let Some((provider, model)) = model_of_agent(events, agent) else { continue };
+            let Ok(agent) = score.agent.parse::<Agent>() else {
+                continue;
+            };
+            let Some((provider, model)) = model_of_agent(events, agent) else {
+                continue;
+            };
             let member = self.member(agent.as_str(), &provider, &model);
             match score.status {
                 Status::Valid => member.valid += 1,
@@ -209,11 +258,19 @@ impl TrackRecord {
     }
 
     /// For each agent of the panel, whether the reply would have been the same without it.
-    fn add_dispensable(&mut self, entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)], policy: &Policy) {
+    fn add_dispensable(
+        &mut self,
+        entries: &[Entry],
+        ancestors: &[(RunId, Vec<Entry>)],
+        policy: &Policy,
+    ) {
         let events: Vec<&Event> = entries.iter().map(|entry| &entry.event).collect();
-        let Some(accepted) = views::accepted(entries) else { return };
+        let Some(accepted) = views::accepted(entries) else {
+            return;
+        };
         let message = lineage(accepted, ancestors).full_text();
-        let (mut panel, mut plan, mut synthesized): (&[Agent], _, Option<&Synthesized>) = (&[], None, None);
+        let (mut panel, mut plan, mut synthesized): (&[Agent], _, Option<&Synthesized>) =
+            (&[], None, None);
         for event in &events {
             match event {
                 Event::Trimmed(Trimmed { agents, .. }) => panel = agents,
@@ -230,7 +287,9 @@ impl TrackRecord {
             let outputs = |outcomes| outputs(panel, outcomes, &families);
             let first_round = first.as_ref().map(outputs).unwrap_or_default();
             let absent = latest.keys().filter(|agent| !panel.contains(agent));
-            let evidence = absent.fold(evidence.clone(), |evidence, agent| evidence.without(agent.as_str()));
+            let evidence = absent.fold(evidence.clone(), |evidence, agent| {
+                evidence.without(agent.as_str())
+            });
             let panel = scoring::Panel {
                 message: &message,
                 task_type: plan.map(|plan| plan.task_type),
@@ -242,37 +301,64 @@ impl TrackRecord {
             };
             let judgement = scoring::judge(&panel, &scoring::Policy::from(policy));
             let leading = judgement.answer_groups.first();
-            (settle(policy, &judgement, draft).gate(), leading.map(|group| group.answer.clone()))
+            (
+                settle(policy, &judgement, draft).gate(),
+                leading.map(|group| group.answer.clone()),
+            )
         };
         let whole = reply_of(panel);
-        for agent in panel.iter().filter(|a| matches!(latest.get(a), Some(AgentOutcome::Answered { .. }))) {
-            let Some((provider, model)) = model_of_agent(&events, *agent) else { continue };
-            let used =
-                draft.is_some_and(|d| d.units_used.iter().any(|id| id.split(':').next() == Some(agent.as_str())));
-            let others: Vec<Agent> = panel.iter().copied().filter(|other| other != agent).collect();
+        for agent in panel
+            .iter()
+            .filter(|a| matches!(latest.get(a), Some(AgentOutcome::Answered { .. })))
+        {
+            let Some((provider, model)) = model_of_agent(&events, *agent) else {
+                continue;
+            };
+            let used = draft.is_some_and(|d| {
+                d.units_used
+                    .iter()
+                    .any(|id| id.split(':').next() == Some(agent.as_str()))
+            });
+            let others: Vec<Agent> = panel
+                .iter()
+                .copied()
+                .filter(|other| other != agent)
+                .collect();
             let same = !used && reply_of(&others) == whole;
             let agent = *agent;
             let member = self.member(agent.as_str(), &provider, &model);
             member.replies += 1;
-            member.dispensable += u64::from(same);
+            member.influence += u64::from(same);
         }
     }
 
     fn member(&mut self, role: &str, provider: &str, model: &str) -> &mut Member {
-        self.members.entry((role.to_owned(), provider.to_owned(), model.to_owned())).or_default()
+        self.members
+            .entry((role.to_owned(), provider.to_owned(), model.to_owned()))
+            .or_default()
     }
 }
 
 /// What the agents said on their own, if there was a later round, and what counts of each in the end: a later failure
 /// leaves an earlier report standing.
-fn standing(events: &[&Event]) -> (Option<BTreeMap<Agent, AgentOutcome>>, BTreeMap<Agent, AgentOutcome>) {
+fn standing(
+    events: &[&Event],
+) -> (
+    Option<BTreeMap<Agent, AgentOutcome>>,
+    BTreeMap<Agent, AgentOutcome>,
+) {
     let (mut first, mut latest) = (None, BTreeMap::new());
     for event in events {
         match event {
             Event::RoundStarted(started) if started.round == 2 => first = Some(latest.clone()),
             Event::AgentFinished(finished) => {
                 let answered = matches!(finished.outcome, AgentOutcome::Answered { .. });
-                if answered || !matches!(latest.get(&finished.agent), Some(AgentOutcome::Answered { .. })) {
+                if answered
+                    || !matches!(
+                        latest.get(&finished.agent),
+                        Some(AgentOutcome::Answered { .. })
+                    )
+                {
                     latest.insert(finished.agent, finished.outcome.clone());
                 }
             }
@@ -283,20 +369,29 @@ fn standing(events: &[&Event]) -> (Option<BTreeMap<Agent, AgentOutcome>>, BTreeM
 }
 
 fn last_judgement<'a>(events: &[&'a Event]) -> Option<&'a Judgement> {
-    events.iter().rev().find_map(|event| if let Event::Scored(scored) = event { Some(&scored.judgement) } else { None })
+    events.iter().rev().find_map(|event| {
+        if let Event::Scored(scored) = event {
+            Some(&scored.judgement)
+        } else {
+            None
+        }
+    })
 }
 
 /// Provider and model of the last call of a step, its repairs and further attempts included.
 fn model_of(events: &[&Event], step: &str) -> Option<(String, String)> {
     last_model(events, |call| {
-        call.strip_prefix(step).is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']))
+        call.strip_prefix(step)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']))
     })
 }
 
 /// Provider and model of the last call that is wanted.
 fn last_model(events: &[&Event], wanted: impl Fn(&str) -> bool) -> Option<(String, String)> {
     events.iter().rev().find_map(|event| match event {
-        Event::CallSent(sent) if wanted(&sent.call) => Some((sent.provider.clone(), sent.model.clone())),
+        Event::CallSent(sent) if wanted(&sent.call) => {
+            Some((sent.provider.clone(), sent.model.clone()))
+        }
         _ => None,
     })
 }
@@ -351,14 +446,34 @@ mod tests {
 
     #[test]
     fn quantiles_are_by_nearest_rank_and_shares_need_something_to_share() {
-        let member = Member { latencies: vec![10, 20, 30, 40], ..Member::default() };
-        assert_eq!((member.latency_ms(0.5), member.latency_ms(0.95)), (Some(20), Some(40)));
-        assert_eq!((Member::default().latency_ms(0.5), Member::default().valid_json()), (None, None));
-        let text = Member { outputs: 3, obtained: BTreeMap::from([("text".into(), 3)]), ..Member::default() };
+        let member = Member {
+            latencies: vec![10, 20, 30, 40],
+            ..Member::default()
+        };
+        assert_eq!(
+            (member.latency_ms(0.5), member.latency_ms(0.95)),
+            (Some(20), Some(40))
+        );
+        assert_eq!(
+            (
+                Member::default().latency_ms(0.5),
+                Member::default().valid_json()
+            ),
+            (None, None)
+        );
+        let text = Member {
+            outputs: 3,
+            obtained: BTreeMap::from([("text".into(), 3)]),
+            ..Member::default()
+        };
         assert_eq!(text.valid_json(), None, "plain text is not bad JSON");
         let mixed = Member {
             outputs: 4,
-            obtained: BTreeMap::from([("clean".into(), 2), ("repaired".into(), 1), ("failed".into(), 1)]),
+            obtained: BTreeMap::from([
+                ("clean".into(), 2),
+                ("repaired".into(), 1),
+                ("failed".into(), 1),
+            ]),
             ..Member::default()
         };
         assert_eq!(mixed.valid_json(), Some(0.75));
@@ -368,8 +483,16 @@ mod tests {
     fn the_calibration_error_weighs_the_bins_by_their_replies() {
         let mut record = TrackRecord::default();
         assert_eq!(record.ece(), None);
-        record.reliability[9] = Bin { replies: 3, positive: 3, c_final_sum: 2.7 };
-        record.reliability[7] = Bin { replies: 1, positive: 0, c_final_sum: 0.7 };
+        record.reliability[9] = Bin {
+            replies: 3,
+            positive: 3,
+            c_final_sum: 2.7,
+        };
+        record.reliability[7] = Bin {
+            replies: 1,
+            positive: 0,
+            c_final_sum: 0.7,
+        };
         assert!((record.ece().unwrap() - 0.25).abs() < 1e-12);
     }
 }

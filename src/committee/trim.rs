@@ -3,25 +3,38 @@
 use std::collections::BTreeMap;
 
 use super::budget::{self, InputBound, ModelText, Wanted, WantedCheck};
-use super::case::Case;
-use super::deliberate::is_report;
-use super::table::SCAFFOLDING_TOKENS;
-use super::{Committee, Failure, cross_check, reuse};
+use super::request_context::RequestContext;
+use super::round_context::SCAFFOLDING_TOKENS;
+use super::rounds::is_report;
+use super::{Deps, Failure, cross_check, reuse};
 use crate::domain::{Agent, Plan, Role, Usd};
 use crate::journal::{
-    AgentOutcome, CROSS_CHECKED, CallResult, CallSettled, CheckSize, Event, RunContext, Trimmed, scored_key,
+    AgentOutcome, CROSS_CHECKED, CallResult, CallSettled, CheckSize, Event, RunContext, Trimmed,
+    scored_key,
 };
 
 /// What the master is shown of scores, disagreements and missing agents, at most.
 pub const FINDINGS_TOKENS: u64 = 2000;
 
 /// A role with what its call reads at least: its own prompt and the question.
-fn wanted<'a>(house: &'a Committee, case: &Case, role: Role) -> Option<Wanted<'a>> {
-    let model = house.role(role)?;
-    let images = if role == Role::Agent(Agent::Visual) { case.images.len() } else { 0 };
-    let findings = if role == Role::Master { FINDINGS_TOKENS } else { 0 };
-    let read = budget::text_bound(&case.full_text()) + SCAFFOLDING_TOKENS + findings;
-    Some(Wanted { role, model, input: InputBound::new(house.prompt_bytes(role), read, &[], images) })
+fn wanted<'a>(deps: &'a Deps, request: &RequestContext, role: Role) -> Option<Wanted<'a>> {
+    let model = deps.role(role)?;
+    let images = if role == Role::Agent(Agent::Visual) {
+        request.images.len()
+    } else {
+        0
+    };
+    let findings = if role == Role::Master {
+        FINDINGS_TOKENS
+    } else {
+        0
+    };
+    let read = budget::text_bound(&request.full_text()) + SCAFFOLDING_TOKENS + findings;
+    Some(Wanted {
+        role,
+        model,
+        input: InputBound::new(deps.prompt_bytes(role), read, &[], images),
+    })
 }
 
 /// Before anything is bought: whether the cap has room for the solver and the synthesis. Sets the money for the
@@ -29,13 +42,21 @@ fn wanted<'a>(house: &'a Committee, case: &Case, role: Role) -> Option<Wanted<'a
 ///
 /// # Errors
 /// [`Failure`], when it has none.
-pub fn check_room(run: &RunContext, house: &Committee, case: &Case) -> Result<(), Failure> {
-    let (Some(solver), Some(master)) =
-        (wanted(house, case, Role::Agent(Agent::Solver)), wanted(house, case, Role::Master))
-    else {
-        return Err(Failure::internal("the solver or the master is not configured"));
+pub fn check_room(run: &RunContext, deps: &Deps, request: &RequestContext) -> Result<(), Failure> {
+    let (Some(solver), Some(master)) = (
+        wanted(deps, request, Role::Agent(Agent::Solver)),
+        wanted(deps, request, Role::Master),
+    ) else {
+        return Err(Failure::internal(
+            "the solver or the master is not configured",
+        ));
     };
-    match budget::fit(std::slice::from_ref(&solver), &master, &WantedCheck::none(), run.ledger().left()) {
+    match budget::fit(
+        std::slice::from_ref(&solver),
+        &master,
+        &WantedCheck::none(),
+        run.ledger().left(),
+    ) {
         Some(fitted) => run.hold(fitted.held.max(budget::least(&solver, &master))),
         None => return Err(Failure::no_room(run.ledger().left())),
     }
@@ -50,26 +71,49 @@ pub struct Room {
 }
 
 /// Fits the plan under the cap, and sets the money for the cross-check and the synthesis aside.
-pub async fn panel(run: &RunContext, house: &Committee, case: &Case, plan: &Plan) -> Result<Room, Failure> {
+pub async fn panel(
+    run: &RunContext,
+    deps: &Deps,
+    request: &RequestContext,
+    plan: &Plan,
+) -> Result<Room, Failure> {
     run.hold(Usd::ZERO);
-    let wanted = |role: Role| wanted(house, case, role);
-    let split = reuse::split(case, &plan.agents_to_run);
-    let agents: Vec<Wanted<'_>> = split.asked.iter().filter_map(|a| wanted(Role::Agent(*a))).collect();
-    let Some(mut synthesis) = wanted(Role::Master) else { return Err(Failure::internal("no master is configured")) };
-    let reused = split.reused;
-    let stored: Vec<ModelText> = reused.values().map(|i| ModelText::planned(i.tokens)).collect();
-    synthesis.input.volatile += InputBound::new(0, 0, &stored, 0).volatile;
-    let read = budget::text_bound(&case.full_text());
-    let cost = |max_tokens: &[(Role, u32)], size: CheckSize| {
-        let written = max_tokens.iter().filter(|(role, _)| *role != Role::Master).map(|(_, tokens)| u64::from(*tokens));
-        let reports: Vec<u64> = written.chain(reused.values().map(|inherited| inherited.tokens)).collect();
-        cross_check::worst_case(house, read, &reports, size)
+    let wanted = |role: Role| wanted(deps, request, role);
+    let split = reuse::split(request, &plan.agents_to_run);
+    let agents: Vec<Wanted<'_>> = split
+        .asked
+        .iter()
+        .filter_map(|a| wanted(Role::Agent(*a)))
+        .collect();
+    let Some(mut synthesis) = wanted(Role::Master) else {
+        return Err(Failure::internal("no master is configured"));
     };
-    let check = cross_check::wanted(house, case.question.mode, &cost);
-    let recorded = run.events().into_iter().rev().find_map(|event| match event {
-        Event::Trimmed(trimmed) => Some(trimmed),
-        _ => None,
-    });
+    let reused = split.reused;
+    let stored: Vec<ModelText> = reused
+        .values()
+        .map(|i| ModelText::planned(i.tokens))
+        .collect();
+    synthesis.input.volatile += InputBound::new(0, 0, &stored, 0).volatile;
+    let read = budget::text_bound(&request.full_text());
+    let cost = |max_tokens: &[(Role, u32)], size: CheckSize| {
+        let written = max_tokens
+            .iter()
+            .filter(|(role, _)| *role != Role::Master)
+            .map(|(_, tokens)| u64::from(*tokens));
+        let reports: Vec<u64> = written
+            .chain(reused.values().map(|inherited| inherited.tokens))
+            .collect();
+        cross_check::worst_case(deps, read, &reports, size)
+    };
+    let check = cross_check::wanted(deps, request.question.mode, &cost);
+    let recorded = run
+        .events()
+        .into_iter()
+        .rev()
+        .find_map(|event| match event {
+            Event::Trimmed(trimmed) => Some(trimmed),
+            _ => None,
+        });
     if let Some(recorded) = recorded {
         return fit_again(run, recorded, agents, synthesis, check).await;
     }
@@ -79,13 +123,18 @@ pub async fn panel(run: &RunContext, house: &Committee, case: &Case, plan: &Plan
     run.hold(fitted.held + fitted.check);
     fitted.trimmed.agents.extend(reused.keys());
     fitted.trimmed.agents.sort();
-    Ok(Room { trimmed: record_trimmed(run, fitted.trimmed).await?, check: fitted.check })
+    Ok(Room {
+        trimmed: record_trimmed(run, fitted.trimmed).await?,
+        check: fitted.check,
+    })
 }
 
 async fn record_trimmed(run: &RunContext, trimmed: Trimmed) -> Result<Trimmed, Failure> {
     match run.record(Event::Trimmed(trimmed)).await? {
         Event::Trimmed(trimmed) => Ok(trimmed),
-        _ => Err(Failure::internal("the journal has something else in the place of the trimming")),
+        _ => Err(Failure::internal(
+            "the journal has something else in the place of the trimming",
+        )),
     }
 }
 
@@ -107,39 +156,78 @@ async fn fit_again(
     let left = run.ledger().left();
     run.hold(hold + checked);
     let answered = answered_first(&run.events());
-    let on_panel = |wanted: &Wanted<'_>| recorded.agents.iter().any(|agent| wanted.role == Role::Agent(*agent));
-    let is_open = |wanted: &Wanted<'_>| !answered.keys().any(|agent| wanted.role == Role::Agent(*agent));
-    let open: Vec<Wanted<'_>> = asked.into_iter().filter(|wanted| on_panel(wanted) && is_open(wanted)).collect();
+    let on_panel = |wanted: &Wanted<'_>| {
+        recorded
+            .agents
+            .iter()
+            .any(|agent| wanted.role == Role::Agent(*agent))
+    };
+    let is_open = |wanted: &Wanted<'_>| {
+        !answered
+            .keys()
+            .any(|agent| wanted.role == Role::Agent(*agent))
+    };
+    let open: Vec<Wanted<'_>> = asked
+        .into_iter()
+        .filter(|wanted| on_panel(wanted) && is_open(wanted))
+        .collect();
     let carried = budget::panel_cost(&open, &recorded.max_tokens) + hold + checked <= left;
     if carried || open.is_empty() || run.recall(&scored_key(1)).is_some() {
-        return Ok(Room { trimmed: recorded, check: checked });
+        return Ok(Room {
+            trimmed: recorded,
+            check: checked,
+        });
     }
-    check.sizes.retain(|size| recorded.cross_check.is_some_and(|recorded| size.passes <= recorded.passes));
-    let written: Vec<ModelText> = answered.values().map(|tokens| ModelText::planned(*tokens)).collect();
+    check.sizes.retain(|size| {
+        recorded
+            .cross_check
+            .is_some_and(|recorded| size.passes <= recorded.passes)
+    });
+    let written: Vec<ModelText> = answered
+        .values()
+        .map(|tokens| ModelText::planned(*tokens))
+        .collect();
     synthesis.input.volatile += InputBound::new(0, 0, &written, 0).volatile;
     let (fitted, held, checked) = match budget::fit(&open, &synthesis, &check, left) {
         Some(fitted) => (fitted.trimmed, fitted.held, fitted.check),
         None => (solver_alone(&open, &recorded), Usd::ZERO, Usd::ZERO),
     };
     run.hold(held + checked);
-    let is_dropped =
-        |agent: &Agent| open.iter().any(|wanted| wanted.role == Role::Agent(*agent)) && !fitted.agents.contains(agent);
-    let mut trimmed = Trimmed { epoch: Some(run.epoch()), cross_check: fitted.cross_check, ..recorded };
+    let is_dropped = |agent: &Agent| {
+        open.iter().any(|wanted| wanted.role == Role::Agent(*agent))
+            && !fitted.agents.contains(agent)
+    };
+    let mut trimmed = Trimmed {
+        epoch: Some(run.epoch()),
+        cross_check: fitted.cross_check,
+        ..recorded
+    };
     trimmed.agents.retain(|agent| !is_dropped(agent));
     for (role, tokens) in &mut trimmed.max_tokens {
-        *tokens = fitted.max_tokens.iter().find(|(fitted, _)| fitted == role).map_or(*tokens, |(_, fewer)| *fewer);
+        *tokens = fitted
+            .max_tokens
+            .iter()
+            .find(|(fitted, _)| fitted == role)
+            .map_or(*tokens, |(_, fewer)| *fewer);
     }
     trimmed.left_out.extend(fitted.left_out);
-    Ok(Room { trimmed: record_trimmed(run, trimmed).await?, check: checked })
+    Ok(Room {
+        trimmed: record_trimmed(run, trimmed).await?,
+        check: checked,
+    })
 }
 
 /// What is asked when the money left does not carry a synthesis. The call itself is shrunk to what fits.
 fn solver_alone(open: &[Wanted<'_>], recorded: &Trimmed) -> Trimmed {
-    let dropped = open.iter().filter(|wanted| wanted.role != Role::Agent(Agent::Solver));
+    let dropped = open
+        .iter()
+        .filter(|wanted| wanted.role != Role::Agent(Agent::Solver));
     Trimmed {
         agents: vec![Agent::Solver],
         max_tokens: recorded.max_tokens.clone(),
-        left_out: dropped.map(|wanted| budget::did_not_run(wanted.role)).collect(),
+        left_out: dropped
+            .map(|wanted| budget::did_not_run(wanted.role))
+            .collect(),
         cross_check: None,
         epoch: None,
     }
@@ -150,9 +238,18 @@ fn answered_first(events: &[Event]) -> BTreeMap<Agent, u64> {
     let mut answered = BTreeMap::new();
     for event in events {
         match event {
-            Event::CallSettled(CallSettled { call, result: CallResult::Answered { text, .. }, usage, .. }) => {
-                let agent = Agent::ALL.into_iter().find(|agent| call.starts_with("r1/") && is_report(call, *agent));
-                let tokens = usage.as_ref().map_or(text.len() as u64, |usage| usage.output);
+            Event::CallSettled(CallSettled {
+                call,
+                result: CallResult::Answered { text, .. },
+                usage,
+                ..
+            }) => {
+                let agent = Agent::ALL
+                    .into_iter()
+                    .find(|agent| call.starts_with("r1/") && is_report(call, *agent));
+                let tokens = usage
+                    .as_ref()
+                    .map_or(text.len() as u64, |usage| usage.output);
                 answered.extend(agent.map(|agent| (agent, tokens)));
             }
             Event::AgentFinished(finished) if finished.round == 1 => {

@@ -8,10 +8,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::case::Case;
-use super::contested::one_line;
+use super::open_claims::one_line;
+use super::request_context::RequestContext;
 use crate::domain::{
-    Agent, AgentReport, Basis, ClaimVerdict, Conduct, ConductKind, CrossCheck, Holds, PartAnswered, Tag, Unit, UnitRef,
+    Agent, AgentReport, Basis, ClaimVerdict, Conduct, ConductKind, CrossCheck, Holds, PartAnswered,
+    Tag, Unit, UnitRef,
 };
 use crate::journal::CheckScope;
 use crate::llm::structured::Problem;
@@ -113,7 +114,11 @@ impl Shown<'_> {
             .iter()
             .map(|(id, unit)| {
                 let tags: Vec<&str> = unit.tags.iter().map(|tag| tag.as_str()).collect();
-                let tags = if tags.is_empty() { "no tag".to_owned() } else { tags.join(", ") };
+                let tags = if tags.is_empty() {
+                    "no tag".to_owned()
+                } else {
+                    tags.join(", ")
+                };
                 json!({ "id": id, "tags": tags, "text": line(&unit.text, CLAIM_BYTES) })
             })
             .collect();
@@ -122,42 +127,73 @@ impl Shown<'_> {
 
     /// What of it the model wrote.
     pub fn text(&self) -> String {
-        let claims = self.claims.iter().map(|(_, unit)| line(&unit.text, CLAIM_BYTES));
-        std::iter::once(self.summary.clone()).chain(claims).collect::<Vec<_>>().join("\n")
+        let claims = self
+            .claims
+            .iter()
+            .map(|(_, unit)| line(&unit.text, CLAIM_BYTES));
+        std::iter::once(self.summary.clone())
+            .chain(claims)
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }
 
 /// The reports with their labels, in an order seeded by the run.
-pub fn shown<'a>(case: &Case, reports: &[Written<'a>], scope: CheckScope, reversed: bool) -> Vec<Shown<'a>> {
+pub fn shown<'a>(
+    request: &RequestContext,
+    reports: &[Written<'a>],
+    scope: CheckScope,
+    reversed: bool,
+) -> Vec<Shown<'a>> {
     let mut order: Vec<usize> = (0..reports.len()).collect();
-    order.shuffle(&mut case.random(70_000));
+    order.shuffle(&mut request.random(70_000));
     if reversed {
         order.reverse();
     }
-    let written = order.into_iter().filter_map(|at| reports.get(at)).enumerate();
+    let written = order
+        .into_iter()
+        .filter_map(|at| reports.get(at))
+        .enumerate();
     written
-        .map(|(at, Written { agent, report, tokens })| {
-            let label = format!("R{}", at + 1);
-            let mut units = key_units(report, scope);
-            if reversed {
-                units.reverse();
-            }
-            let named = units.into_iter().enumerate().map(|(n, unit)| (format!("{label}.{}", n + 1), unit));
-            Shown {
-                agent: *agent,
-                summary: line(&report.answer_summary.join(" "), SUMMARY_BYTES),
-                claims: named.collect(),
-                label,
-                tokens: *tokens,
-            }
-        })
+        .map(
+            |(
+                at,
+                Written {
+                    agent,
+                    report,
+                    tokens,
+                },
+            )| {
+                let label = format!("R{}", at + 1);
+                let mut units = key_units(report, scope);
+                if reversed {
+                    units.reverse();
+                }
+                let named = units
+                    .into_iter()
+                    .enumerate()
+                    .map(|(n, unit)| (format!("{label}.{}", n + 1), unit));
+                Shown {
+                    agent: *agent,
+                    summary: line(&report.answer_summary.join(" "), SUMMARY_BYTES),
+                    claims: named.collect(),
+                    label,
+                    tokens: *tokens,
+                }
+            },
+        )
         .collect()
 }
 
 /// The units that the answer stands or falls with: the final answer first, then those tagged as key; of a report that
 /// tags none, its first unit.
 fn key_units(report: &AgentReport, scope: CheckScope) -> Vec<&Unit> {
-    let tagged = |tag: Tag| report.units.iter().filter(move |unit| unit.tags.contains(&tag));
+    let tagged = |tag: Tag| {
+        report
+            .units
+            .iter()
+            .filter(move |unit| unit.tags.contains(&tag))
+    };
     let keys = tagged(Tag::Key).filter(|unit| !unit.tags.contains(&Tag::Answer));
     let mut units: Vec<&Unit> = tagged(Tag::Answer).chain(keys).collect();
     if units.is_empty() {
@@ -184,8 +220,13 @@ pub fn problems(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Problem> {
     if claims.peek().is_none() || reply.claims.iter().any(known) {
         return vec![];
     }
-    let detail = "there is no verdict on any claim that was given: name each by its id, such as R1.1".to_owned();
-    vec![Problem { pointer: "/claims".into(), detail }]
+    let detail =
+        "there is no verdict on any claim that was given: name each by its id, such as R1.1"
+            .to_owned();
+    vec![Problem {
+        pointer: "/claims".into(),
+        detail,
+    }]
 }
 
 /// What the answer says, by agents and units, and what was dropped of it.
@@ -224,26 +265,46 @@ pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> (CrossCheck, Vec<St
         }
         named
     };
-    let same_answers: Vec<Vec<String>> = reply.same_answers.iter().map(|group| agents(group)).collect();
-    let parts = reply.parts.iter().filter(|part| !part.part.trim().is_empty()).take(MAX_PARTS);
+    let same_answers: Vec<Vec<String>> = reply
+        .same_answers
+        .iter()
+        .map(|group| agents(group))
+        .collect();
+    let parts = reply
+        .parts
+        .iter()
+        .filter(|part| !part.part.trim().is_empty())
+        .take(MAX_PARTS);
     let parts = parts
-        .map(|part| PartAnswered { part: excerpt(&part.part, PART_CHARS), answered_by: agents(&part.answered_by) })
+        .map(|part| PartAnswered {
+            part: excerpt(&part.part, PART_CHARS),
+            answered_by: agents(&part.answered_by),
+        })
         .collect();
     let mut conduct: Vec<Conduct> = vec![];
     for out in &reply.reports {
         match report_of(shown, &out.report) {
-            Some(shown) if conduct.iter().all(|known| known.agent != shown.agent.as_str()) => conduct.push(Conduct {
-                agent: shown.agent.as_str().to_owned(),
-                kind: out.kind,
-                why: excerpt(&out.why, EVIDENCE_CHARS),
-            }),
+            Some(shown)
+                if conduct
+                    .iter()
+                    .all(|known| known.agent != shown.agent.as_str()) =>
+            {
+                conduct.push(Conduct {
+                    agent: shown.agent.as_str().to_owned(),
+                    kind: out.kind,
+                    why: excerpt(&out.why, EVIDENCE_CHARS),
+                });
+            }
             Some(_) => {}
             None => dropped.unknown += 1,
         }
     }
     let found = CrossCheck {
         claims: claims.into_values().collect(),
-        same_answers: same_answers.into_iter().filter(|group| group.len() > 1).collect(),
+        same_answers: same_answers
+            .into_iter()
+            .filter(|group| group.len() > 1)
+            .collect(),
         parts,
         conduct,
     };
@@ -261,7 +322,9 @@ fn verdict(
         let mut names = vec![];
         for label in labels {
             let (of, name) = match (claim_of(shown, label), report_of(shown, label)) {
-                (Some((of, unit)), _) => (of, UnitRef::new(of.agent.as_str(), &unit.id).to_string()),
+                (Some((of, unit)), _) => {
+                    (of, UnitRef::new(of.agent.as_str(), &unit.id).to_string())
+                }
                 (None, Some(of)) => (of, of.agent.as_str().to_owned()),
                 (None, None) => {
                     dropped.unknown += 1;
@@ -280,7 +343,11 @@ fn verdict(
     let mut supported_by = named(&out.supported_by);
     // A report that is named on both sides does not support.
     let agent_of = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
-    supported_by.retain(|name| !contradicted_by.iter().any(|other| agent_of(other) == agent_of(name)));
+    supported_by.retain(|name| {
+        !contradicted_by
+            .iter()
+            .any(|other| agent_of(other) == agent_of(name))
+    });
     ClaimVerdict {
         claim: UnitRef::new(holder.agent.as_str(), &unit.id),
         supported_by,
@@ -295,7 +362,10 @@ fn verdict(
 fn claim_of<'a, 'b>(shown: &'a [Shown<'b>], id: &str) -> Option<(&'a Shown<'b>, &'b Unit)> {
     let id = id.trim();
     shown.iter().find_map(|shown| {
-        let (_, unit) = shown.claims.iter().find(|(own, _)| own.eq_ignore_ascii_case(id))?;
+        let (_, unit) = shown
+            .claims
+            .iter()
+            .find(|(own, _)| own.eq_ignore_ascii_case(id))?;
         Some((shown, *unit))
     })
 }
@@ -303,7 +373,9 @@ fn claim_of<'a, 'b>(shown: &'a [Shown<'b>], id: &str) -> Option<(&'a Shown<'b>, 
 /// The report of a label such as "R1", or of one of its claims.
 fn report_of<'a, 'b>(shown: &'a [Shown<'b>], label: &str) -> Option<&'a Shown<'b>> {
     let label = label.trim();
-    let own = shown.iter().find(|shown| shown.label.eq_ignore_ascii_case(label));
+    let own = shown
+        .iter()
+        .find(|shown| shown.label.eq_ignore_ascii_case(label));
     own.or_else(|| claim_of(shown, label).map(|(shown, _)| shown))
 }
 
@@ -324,8 +396,14 @@ impl Dropped {
     fn notes(&self, without_verdict: usize) -> Vec<String> {
         let count = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));
         [
-            count(self.unknown, "names of claims or reports that were not shown were dropped"),
-            count(self.own, "names of reports beside their own claims were dropped"),
+            count(
+                self.unknown,
+                "names of claims or reports that were not shown were dropped",
+            ),
+            count(
+                self.own,
+                "names of reports beside their own claims were dropped",
+            ),
             count(without_verdict, "claims were left without a verdict"),
         ]
         .into_iter()

@@ -63,7 +63,10 @@ pub struct ActionRules {
 impl ActionRules {
     /// What a model is told of: the commands that it may propose and that are allowed here.
     pub fn proposable(&self) -> BTreeSet<CommandName> {
-        self.proposer_commands.intersection(&self.commands).copied().collect()
+        self.proposer_commands
+            .intersection(&self.commands)
+            .copied()
+            .collect()
     }
 }
 
@@ -71,9 +74,11 @@ impl ActionsPolicy {
     pub fn rules(&self, guild: Option<&str>) -> ActionRules {
         let own = guild.and_then(|id| self.guilds.get(id));
         let wanted = |name: &CommandName| {
-            own.and_then(|own| own.commands.as_ref()).is_none_or(|commands| commands.contains(name))
+            own.and_then(|own| own.commands.as_ref())
+                .is_none_or(|commands| commands.contains(name))
         };
-        let commands: BTreeSet<CommandName> = self.commands.iter().copied().filter(wanted).collect();
+        let commands: BTreeSet<CommandName> =
+            self.commands.iter().copied().filter(wanted).collect();
         ActionRules {
             enabled: self.enabled && own.is_none_or(|own| own.enabled),
             proposer_commands: self.proposer_commands.clone(),
@@ -88,9 +93,15 @@ impl Check<'_> {
     pub(super) fn actions(&mut self, a: &ActionsFile) -> ActionsPolicy {
         let all: BTreeSet<CommandName> = CommandName::ALL.into();
         let at = "/policy/actions";
-        let commands = self.commands(&below(at, "commands"), a.commands.as_deref()).unwrap_or_else(|| all.clone());
-        let proposer_commands =
-            self.commands(&below(at, "proposerCommands"), a.proposer_commands.as_deref()).unwrap_or(all);
+        let commands = self
+            .commands(&below(at, "commands"), a.commands.as_deref())
+            .unwrap_or_else(|| all.clone());
+        let proposer_commands = self
+            .commands(
+                &below(at, "proposerCommands"),
+                a.proposer_commands.as_deref(),
+            )
+            .unwrap_or(all);
         let mut guilds = BTreeMap::new();
         for (id, guild) in &a.guilds {
             let place = below(&below(at, "guilds"), id);
@@ -98,7 +109,12 @@ impl Check<'_> {
             let enabled = guild.enabled.unwrap_or(true);
             guilds.insert(
                 id.clone(),
-                GuildPolicy { enabled, commands, narration: guild.narration, shadow: guild.shadow },
+                GuildPolicy {
+                    enabled,
+                    commands,
+                    narration: guild.narration,
+                    shadow: guild.shadow,
+                },
             );
         }
         ActionsPolicy {
@@ -119,7 +135,11 @@ impl Check<'_> {
     }
 
     /// A name that no command has any more is an error: else the list would silently allow less than it says.
-    fn commands(&mut self, place: &str, names: Option<&[Option<String>]>) -> Option<BTreeSet<CommandName>> {
+    fn commands(
+        &mut self,
+        place: &str,
+        names: Option<&[Option<String>]>,
+    ) -> Option<BTreeSet<CommandName>> {
         let names = names?;
         let mut known = BTreeSet::new();
         for (i, name) in names.iter().enumerate() {
@@ -130,7 +150,10 @@ impl Check<'_> {
                 }
                 Err(()) => {
                     let all = CommandName::ALL.map(CommandName::as_str).join(", ");
-                    self.add(format!("{place}/{i}"), format!("there is no command {name:?}; the commands are {all}"));
+                    self.add(
+                        format!("{place}/{i}"),
+                        format!("there is no command {name:?}; the commands are {all}"),
+                    );
                 }
             }
         }
@@ -141,15 +164,23 @@ impl Check<'_> {
         let enabled = self.switch(&["PROPOSER_ENABLED", "VICTUS_LLM_ENABLED"]);
         let legacy = self.switch(&["VICTUS_ENABLE_LLM_FALLBACK"]);
         let allow = self.switch(&["PROPOSER_ALLOW_AUTOEXEC", "VICTUS_LLM_ALLOW_AUTOEXEC"]);
-        let confidence = self.first(&["PROPOSER_AUTOEXEC_MIN_CONFIDENCE", "VICTUS_LLM_AUTOEXEC_MIN_CONFIDENCE"]);
+        let confidence = self.first(&[
+            "PROPOSER_AUTOEXEC_MIN_CONFIDENCE",
+            "VICTUS_LLM_AUTOEXEC_MIN_CONFIDENCE",
+        ]);
         let mut min_confidence = 0.90;
         if let Some((variable, text)) = confidence {
             match text.parse::<f64>() {
                 Ok(given) if (0.0..=1.0).contains(&given) => min_confidence = given,
-                _ => self.add(variable, format!("{text:?} is not a number from 0 to 1, such as 0.90")),
+                _ => self.add(
+                    variable,
+                    format!("{text:?} is not a number from 0 to 1, such as 0.90"),
+                ),
             }
         }
-        let provider = self.first(&["PROPOSER_PROVIDER", "VICTUS_LLM_PROVIDER"]).map(|(_, name)| name);
+        let provider = self
+            .first(&["PROPOSER_PROVIDER", "VICTUS_LLM_PROVIDER"])
+            .map(|(_, name)| name);
         ProposerPolicy {
             enabled: enabled.or(legacy).unwrap_or(false),
             allow_autoexec: allow.unwrap_or(false),
@@ -160,7 +191,9 @@ impl Check<'_> {
 
     /// The first of these variables that is set, and its value.
     pub(super) fn first(&self, names: &[&'static str]) -> Option<(&'static str, String)> {
-        names.iter().find_map(|name| Some((*name, self.env.get(name)?.to_owned())))
+        names
+            .iter()
+            .find_map(|name| Some((*name, self.env.get(name)?.to_owned())))
     }
 
     fn switch(&mut self, names: &[&'static str]) -> Option<bool> {

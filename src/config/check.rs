@@ -9,7 +9,10 @@ use super::file::{File, PriceFile, RoleFile};
 use super::providers::{is_left_out, kind_of};
 use super::shape::{Shaped, below, shape};
 use super::source::{self, Source};
-use super::{Config, Env, ModelData, OutputForm, Problem, Problems, PromptSet, ProviderKind, RoleModel, models};
+use super::{
+    Config, Env, ModelData, OutputForm, Problem, Problems, PromptSet, ProviderKind, RoleModel,
+    models,
+};
 use crate::domain::{Agent, CORE_AGENTS, Price, Rate, Role, Traits, fingerprint, undated};
 
 const DEFAULT_MAX_TOKENS: u32 = 1200;
@@ -23,7 +26,15 @@ const PROPOSAL_TOKENS: u32 = 400;
 /// Every problem of the file and of the environment, in one list.
 pub fn load(env: &Env) -> Result<Config, Problems> {
     match source::find(env) {
-        Ok(Source { text, shown, notice }) => Ok(Config { source: shown, notice, ..from_text(&text, env)? }),
+        Ok(Source {
+            text,
+            shown,
+            notice,
+        }) => Ok(Config {
+            source: shown,
+            notice,
+            ..from_text(&text, env)?
+        }),
         Err(problem) => check(&Shaped::unreadable(problem), "", env),
     }
 }
@@ -42,10 +53,18 @@ pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
         Ok(value) => shape(value),
         Err(error) => {
             let detail = format!("not valid JSON: {error}");
-            return Err(Problems(vec![Problem { place: "/".into(), detail }]));
+            return Err(Problems(vec![Problem {
+                place: "/".into(),
+                detail,
+            }]));
         }
     };
-    let mut check = Check { env, shaped: &shaped, problems: beginning(&shaped, env), warnings: vec![] };
+    let mut check = Check {
+        env,
+        shaped: &shaped,
+        problems: beginning(&shaped, env),
+        warnings: vec![],
+    };
     let policy = check.policy(&shaped.file.policy);
     check.problems.sort();
     check.problems.dedup();
@@ -64,9 +83,17 @@ pub fn without_models(env: &Env) -> Result<Config, Problems> {
     let text = text_or_nothing(env)?;
     let shaped = match serde_json::from_str::<Value>(&text) {
         Ok(value) => shape(value),
-        Err(error) => Shaped::unreadable(Problem { place: "/".into(), detail: format!("not valid JSON: {error}") }),
+        Err(error) => Shaped::unreadable(Problem {
+            place: "/".into(),
+            detail: format!("not valid JSON: {error}"),
+        }),
     };
-    let mut check = Check { env, shaped: &shaped, problems: beginning(&shaped, env), warnings: vec![] };
+    let mut check = Check {
+        env,
+        shaped: &shaped,
+        problems: beginning(&shaped, env),
+        warnings: vec![],
+    };
     let config = check.everything_but_models(&text);
     check.problems.sort();
     check.problems.dedup();
@@ -83,13 +110,21 @@ pub fn without_models(env: &Env) -> Result<Config, Problems> {
 pub fn from_text(text: &str, env: &Env) -> Result<Config, Problems> {
     let shaped = match serde_json::from_str::<Value>(text) {
         Ok(value) => shape(value),
-        Err(error) => Shaped::unreadable(Problem { place: "/".into(), detail: format!("not valid JSON: {error}") }),
+        Err(error) => Shaped::unreadable(Problem {
+            place: "/".into(),
+            detail: format!("not valid JSON: {error}"),
+        }),
     };
     check(&shaped, text, env)
 }
 
 fn check(shaped: &Shaped, text: &str, env: &Env) -> Result<Config, Problems> {
-    let mut check = Check { env, shaped, problems: beginning(shaped, env), warnings: vec![] };
+    let mut check = Check {
+        env,
+        shaped,
+        problems: beginning(shaped, env),
+        warnings: vec![],
+    };
     let config = check.resolve(&shaped.file, text);
     check.problems.sort();
     check.problems.dedup();
@@ -101,7 +136,12 @@ fn check(shaped: &Shaped, text: &str, env: &Env) -> Result<Config, Problems> {
 
 /// What is known to be wrong before anything is looked at: the file's shape, and the `.env` files.
 fn beginning(shaped: &Shaped, env: &Env) -> Vec<Problem> {
-    shaped.problems.iter().chain(env.problems()).cloned().collect()
+    shaped
+        .problems
+        .iter()
+        .chain(env.problems())
+        .cloned()
+        .collect()
 }
 
 pub(super) struct Check<'a> {
@@ -113,12 +153,18 @@ pub(super) struct Check<'a> {
 
 impl Check<'_> {
     pub(super) fn add(&mut self, place: impl Into<String>, detail: impl Into<String>) {
-        self.problems.push(Problem { place: place.into(), detail: detail.into() });
+        self.problems.push(Problem {
+            place: place.into(),
+            detail: detail.into(),
+        });
     }
 
     /// What is not as good as it could be, and stops nothing.
     pub(super) fn warn(&mut self, place: impl Into<String>, detail: impl Into<String>) {
-        self.warnings.push(Problem { place: place.into(), detail: detail.into() });
+        self.warnings.push(Problem {
+            place: place.into(),
+            detail: detail.into(),
+        });
     }
 
     /// Whether all of these places hold what the user wrote, and nothing was taken out there.
@@ -145,7 +191,13 @@ impl Check<'_> {
             models.extend(format!("\n{role}={}", model.model).bytes());
         }
         let warnings = std::mem::take(&mut self.warnings);
-        Some(Config { providers, roles, warnings, hash: fingerprint(&[&models]), ..config? })
+        Some(Config {
+            providers,
+            roles,
+            warnings,
+            hash: fingerprint(&[&models]),
+            ..config?
+        })
     }
 
     fn everything_but_models(&mut self, text: &str) -> Option<Config> {
@@ -185,7 +237,10 @@ impl Check<'_> {
             if let (Some(input), Some(read)) = (price.input, price.cache_read)
                 && read > input
             {
-                self.add(below(&place, "cacheRead"), format!("{read} is dearer than input, {input}"));
+                self.add(
+                    below(&place, "cacheRead"),
+                    format!("{read} is dearer than input, {input}"),
+                );
             }
         }
     }
@@ -200,27 +255,51 @@ impl Check<'_> {
                         roles.insert(key, model);
                     }
                 }
-                Err(()) => self.add(place, format!("unknown role; the roles are {}", role_names())),
+                Err(()) => self.add(
+                    place,
+                    format!("unknown role; the roles are {}", role_names()),
+                ),
             }
         }
         for core in std::iter::once(Role::Master).chain(CORE_AGENTS.map(Role::Agent)) {
             if !file.models.roles.contains_key(core.as_str()) {
-                self.missing(format!("/models/roles/{core}"), "this role is needed and not configured");
+                self.missing(
+                    format!("/models/roles/{core}"),
+                    "this role is needed and not configured",
+                );
             }
         }
         roles
     }
 
     /// The model that proposes actions: of the role `proposer`, else the master's. It is at the provider that was named.
-    fn propose_with(&mut self, policy: Option<&super::Policy>, roles: &mut BTreeMap<Role, RoleModel>) {
-        let Some(proposer) = policy.map(|policy| &policy.actions.proposer) else { return };
+    fn propose_with(
+        &mut self,
+        policy: Option<&super::Policy>,
+        roles: &mut BTreeMap<Role, RoleModel>,
+    ) {
+        let Some(proposer) = policy.map(|policy| &policy.actions.proposer) else {
+            return;
+        };
         let Some(wanted) = proposer.provider.as_ref().filter(|_| proposer.enabled) else {
             roles.remove(&Role::Proposer);
             return;
         };
-        let Some(model) = roles.get(&Role::Proposer).or_else(|| roles.get(&Role::Master)).cloned() else { return };
+        let Some(model) = roles
+            .get(&Role::Proposer)
+            .or_else(|| roles.get(&Role::Master))
+            .cloned()
+        else {
+            return;
+        };
         if model.provider == *wanted {
-            roles.insert(Role::Proposer, RoleModel { max_tokens: model.max_tokens.min(PROPOSAL_TOKENS), ..model });
+            roles.insert(
+                Role::Proposer,
+                RoleModel {
+                    max_tokens: model.max_tokens.min(PROPOSAL_TOKENS),
+                    ..model
+                },
+            );
         } else {
             let detail = format!(
                 "{wanted:?} is neither \"stub\" nor the provider of the role proposer, or of the master without one, which \
@@ -233,9 +312,18 @@ impl Check<'_> {
 
     /// `max_tokens` is what counts where the role says nothing: a fallback's is the role's. A role whose provider is left
     /// out is what its fallback is.
-    fn role(&mut self, file: &File, place: &str, role: &RoleFile, max_tokens: u32) -> Option<RoleModel> {
+    fn role(
+        &mut self,
+        file: &File,
+        place: &str,
+        role: &RoleFile,
+        max_tokens: u32,
+    ) -> Option<RoleModel> {
         let before = self.problems.len();
-        let provider = role.provider.as_ref().and_then(|name| Some((name, file.providers.get(name)?)));
+        let provider = role
+            .provider
+            .as_ref()
+            .and_then(|name| Some((name, file.providers.get(name)?)));
         if let Some((name, provider)) = provider
             && is_left_out(self.env, name, provider)
         {
@@ -262,14 +350,24 @@ impl Check<'_> {
         let max_tokens = role.max_tokens.unwrap_or(max_tokens);
         let (provider, kind) = self.provider_of(file, place, role);
         let model = self.model_id(place, role);
-        let known = model.as_ref().and_then(|model| models::known(model, &file.model_data));
-        let free = provider.as_ref().and_then(|name| file.providers.get(name)).is_some_and(|provider| provider.free);
+        let known = model
+            .as_ref()
+            .and_then(|model| models::known(model, &file.model_data));
+        let free = provider
+            .as_ref()
+            .and_then(|name| file.providers.get(name))
+            .is_some_and(|provider| provider.free);
         let price = match (&model, kind) {
             (Some(_), Some(kind)) if kind != ProviderKind::Local && free => Some(Price::FREE),
-            (Some(model), Some(kind)) if kind != ProviderKind::Local => self.price(file, place, model, known.as_ref()),
+            (Some(model), Some(kind)) if kind != ProviderKind::Local => {
+                self.price(file, place, model, known.as_ref())
+            }
             _ => None,
         };
-        let fallback = role.fallback.as_ref().and_then(|f| self.later_fallback(file, place, (role, f), max_tokens));
+        let fallback = role
+            .fallback
+            .as_ref()
+            .and_then(|f| self.later_fallback(file, place, (role, f), max_tokens));
         if let Some(known) = &known {
             self.limits_fit(place, known, max_tokens);
         }
@@ -277,7 +375,10 @@ impl Check<'_> {
         let retires = known.as_ref().and_then(|known| known.retires);
         let traits = match (known, kind) {
             // The in-process model does not think, and is held to its schema token by token.
-            (_, ProviderKind::Local) => Traits { effort: Some(vec![]), ..Traits::unknown() },
+            (_, ProviderKind::Local) => Traits {
+                effort: Some(vec![]),
+                ..Traits::unknown()
+            },
             (Some(known), _) => known.traits(),
             (None, _) => Traits::unknown(),
         };
@@ -306,21 +407,36 @@ impl Check<'_> {
         max_tokens: u32,
     ) -> Option<RoleModel> {
         let is_here = |role: &RoleFile| {
-            let named = role.provider.as_ref().and_then(|name| Some((name, file.providers.get(name)?)));
+            let named = role
+                .provider
+                .as_ref()
+                .and_then(|name| Some((name, file.providers.get(name)?)));
             named.is_none_or(|(name, provider)| !is_left_out(self.env, name, provider))
         };
         let mut chain = std::iter::successors(Some(fallback), |role| role.fallback.as_deref());
-        if chain.any(is_here) { self.fallback(file, place, (role, fallback), max_tokens) } else { None }
+        if chain.any(is_here) {
+            self.fallback(file, place, (role, fallback), max_tokens)
+        } else {
+            None
+        }
     }
 
     fn limits_fit(&mut self, place: &str, known: &ModelData, max_tokens: u32) {
         let most = known.max_output.into_iter().chain(known.context).min();
         if let Some(most) = most.filter(|most| *most < max_tokens) {
-            self.add(below(place, "maxTokens"), format!("{max_tokens} is more than the {most} tokens of the model"));
+            self.add(
+                below(place, "maxTokens"),
+                format!("{max_tokens} is more than the {most} tokens of the model"),
+            );
         }
     }
 
-    fn provider_of(&mut self, file: &File, place: &str, role: &RoleFile) -> (Option<String>, Option<ProviderKind>) {
+    fn provider_of(
+        &mut self,
+        file: &File,
+        place: &str,
+        role: &RoleFile,
+    ) -> (Option<String>, Option<ProviderKind>) {
         let at = format!("{place}/provider");
         let Some(name) = &role.provider else {
             if self.are_sound(&[&at]) {
@@ -339,7 +455,10 @@ impl Check<'_> {
         if provider.enabled == Some(false) {
             self.add(at, format!("provider {name:?} is disabled"));
         } else if kind.is_none() {
-            self.missing(below(&at_provider, "kind"), "say what it speaks: anthropic, openai or local");
+            self.missing(
+                below(&at_provider, "kind"),
+                "say what it speaks: anthropic, openai or local",
+            );
         }
         (Some(name.clone()), kind)
     }
@@ -351,21 +470,32 @@ impl Check<'_> {
             return Some(model.to_owned());
         }
         let default = role.default_model.clone();
-        if let Some(model) = default.or_else(|| source::default_model(role.provider.as_deref()?, variable)) {
+        if let Some(model) =
+            default.or_else(|| source::default_model(role.provider.as_deref()?, variable))
+        {
             return Some(model);
         }
         match variable {
             "LOCAL_MODEL_PATH" => {
-                return Some(source::data_folder(self.env).join(LOCAL_MODEL_DEFAULT).display().to_string());
+                return Some(
+                    source::data_folder(self.env)
+                        .join(LOCAL_MODEL_DEFAULT)
+                        .display()
+                        .to_string(),
+                );
             }
             "" => {
                 if self.are_sound(&[&at]) {
-                    self.add(place, "no model is named: give the environment variable that holds the model id");
+                    self.add(
+                        place,
+                        "no model is named: give the environment variable that holds the model id",
+                    );
                 }
             }
             variable => {
-                let detail =
-                    format!("environment variable {variable} (the model id) is not set, and there is no defaultModel");
+                let detail = format!(
+                    "environment variable {variable} (the model id) is not set, and there is no defaultModel"
+                );
                 self.add(at, detail);
             }
         }
@@ -373,15 +503,32 @@ impl Check<'_> {
     }
 
     /// The price of a model id: of the config, of the same id without a date in the config, or the known one.
-    fn price(&mut self, file: &File, place: &str, model: &str, known: Option<&ModelData>) -> Option<Price> {
+    fn price(
+        &mut self,
+        file: &File,
+        place: &str,
+        model: &str,
+        known: Option<&ModelData>,
+    ) -> Option<Price> {
         let ids = [model, undated(model)];
-        if let Some(&PriceFile { input, output, cache_read, cache_write }) =
-            ids.iter().find_map(|id| file.pricing.get(*id))
+        if let Some(&PriceFile {
+            input,
+            output,
+            cache_read,
+            cache_write,
+        }) = ids.iter().find_map(|id| file.pricing.get(*id))
         {
-            return Some(Price { rate: Rate::new(input?, output?, cache_read, cache_write), long: None });
+            return Some(Price {
+                rate: Rate::new(input?, output?, cache_read, cache_write),
+                long: None,
+            });
         }
         let price = known.and_then(ModelData::price);
-        if price.is_none() && ids.iter().all(|id| self.are_sound(&[&below("/pricing", id)])) {
+        if price.is_none()
+            && ids
+                .iter()
+                .all(|id| self.are_sound(&[&below("/pricing", id)]))
+        {
             let detail = format!(
                 "model {model:?} has no price: add it to /pricing, or its cost cannot be capped (\"free\": true at its \
                  provider if calls cost nothing)"
@@ -410,7 +557,11 @@ impl Check<'_> {
 }
 
 fn prompts_of(role: &RoleFile) -> PromptSet {
-    role.prompts.unwrap_or(if role.output == OutputForm::Text { PromptSet::Text } else { PromptSet::Full })
+    role.prompts.unwrap_or(if role.output == OutputForm::Text {
+        PromptSet::Text
+    } else {
+        PromptSet::Full
+    })
 }
 
 fn role_names() -> String {

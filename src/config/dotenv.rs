@@ -11,7 +11,15 @@ use super::Problem;
 /// The variables of a file in order, and what is wrong with it. A file that does not exist has neither.
 pub(super) fn read(path: &Path) -> (Vec<(String, String)>, Vec<Problem>) {
     let shown = path.display().to_string();
-    let problem = |detail: String| (vec![], vec![Problem { place: shown.clone(), detail }]);
+    let problem = |detail: String| {
+        (
+            vec![],
+            vec![Problem {
+                place: shown.clone(),
+                detail,
+            }],
+        )
+    };
     // A pipe would be waited for.
     if path.metadata().is_ok_and(|data| !data.is_file()) {
         return problem("cannot be read: it is no file".into());
@@ -21,12 +29,22 @@ pub(super) fn read(path: &Path) -> (Vec<(String, String)>, Vec<Problem>) {
             Ok(text) => parse(&text, &shown),
             Err(error) => {
                 let valid = error.utf8_error().valid_up_to();
-                let line = error.as_bytes().iter().take(valid).filter(|byte| **byte == b'\n').count() + 1;
+                let line = error
+                    .as_bytes()
+                    .iter()
+                    .take(valid)
+                    .filter(|byte| **byte == b'\n')
+                    .count()
+                    + 1;
                 // The other lines still count: what stands in them is not missing.
-                let (variables, mut problems) = parse(&String::from_utf8_lossy(error.as_bytes()), &shown);
+                let (variables, mut problems) =
+                    parse(&String::from_utf8_lossy(error.as_bytes()), &shown);
                 let place = format!("{shown}:{line}");
                 problems.retain(|problem| problem.place != place);
-                problems.push(Problem { place, detail: "is not UTF-8".into() });
+                problems.push(Problem {
+                    place,
+                    detail: "is not UTF-8".into(),
+                });
                 (variables, problems)
             }
         },
@@ -43,11 +61,17 @@ pub(super) fn read(path: &Path) -> (Vec<(String, String)>, Vec<Problem>) {
 fn parse(text: &str, shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
     let (mut variables, mut problems) = (vec![], vec![]);
     let mut problem = |line: usize, detail: &str| {
-        problems.push(Problem { place: format!("{shown}:{line}"), detail: detail.to_owned() });
+        problems.push(Problem {
+            place: format!("{shown}:{line}"),
+            detail: detail.to_owned(),
+        });
     };
     let text = match text.strip_prefix('\u{feff}') {
         Some(rest) => {
-            problem(1, "begins with a byte order mark: save the file as UTF-8 without one");
+            problem(
+                1,
+                "begins with a byte order mark: save the file as UTF-8 without one",
+            );
             rest
         }
         None => text,
@@ -56,16 +80,25 @@ fn parse(text: &str, shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
     let mut at = 0;
     while let Some(line) = lines.get(at) {
         // A quoted value may go over several lines; one that is never closed must not take the others with it.
-        let ends = (at + 1..=lines.len())
-            .take_while(|end| *end == at + 1 || lines.get(end - 1).is_some_and(|line| !is_assignment(line)));
-        let found = ends.filter_map(|end| Some((end, values(lines.get(at..end)?)?))).next();
+        let ends = (at + 1..=lines.len()).take_while(|end| {
+            *end == at + 1 || lines.get(end - 1).is_some_and(|line| !is_assignment(line))
+        });
+        let found = ends
+            .filter_map(|end| Some((end, values(lines.get(at..end)?)?)))
+            .next();
         match found {
             Some((end, read)) => {
                 for (name, value) in read {
                     if variables.iter().any(|(known, _)| *known == name) {
                         problem(at + 1, &format!("sets {name} a second time"));
-                    } else if value.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
-                        problem(at + 1, &format!("has a control character in the value of {name}"));
+                    } else if value
+                        .chars()
+                        .any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
+                    {
+                        problem(
+                            at + 1,
+                            &format!("has a control character in the value of {name}"),
+                        );
                     }
                     variables.push((name, value));
                 }
@@ -90,7 +123,9 @@ fn parse(text: &str, shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
 /// The variables of some lines; `None` if they cannot be read as a whole.
 fn values(lines: &[&str]) -> Option<Vec<(String, String)>> {
     let text = literal_dollars(&lines.join("\n"));
-    let read: Vec<_> = dotenvy::from_read_iter(text.as_bytes()).collect::<Result<_, _>>().ok()?;
+    let read: Vec<_> = dotenvy::from_read_iter(text.as_bytes())
+        .collect::<Result<_, _>>()
+        .ok()?;
     // Without a value there was nothing to read, or it was passed over.
     let blank = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
     (!read.is_empty() || lines.iter().all(blank)).then_some(read)
@@ -104,7 +139,11 @@ fn literal_dollars(text: &str) -> String {
             out.push('\\');
         }
         out.push(c);
-        single = if c == '\'' && !escaped { !single } else { single };
+        single = if c == '\'' && !escaped {
+            !single
+        } else {
+            single
+        };
         escaped = c == '\\' && !single && !escaped;
     }
     out
@@ -115,13 +154,18 @@ fn is_assignment(line: &str) -> bool {
     let line = line.strip_prefix("export ").unwrap_or(line);
     line.split_once('=').is_some_and(|(name, _)| {
         let name = name.trim();
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))
+        !name.is_empty()
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))
     })
 }
 
 fn has_open_quote(line: &str) -> bool {
     let value = line.split_once('=').map_or("", |(_, value)| value);
-    ['"', '\''].iter().any(|quote| value.matches(*quote).count() % 2 == 1)
+    ['"', '\'']
+        .iter()
+        .any(|quote| value.matches(*quote).count() % 2 == 1)
 }
 
 #[cfg(test)]
@@ -130,27 +174,49 @@ mod tests {
 
     fn read(text: &str) -> (Vec<String>, Vec<String>) {
         let (variables, problems) = parse(text, ".env");
-        let variables = variables.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
-        (variables, problems.iter().map(ToString::to_string).collect())
+        let variables = variables
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        (
+            variables,
+            problems.iter().map(ToString::to_string).collect(),
+        )
     }
 
     #[test]
     fn a_good_file_is_read_whole() {
         let text = "# a comment\n\nA=1\nexport B='two words'\nC=\"x # y\" # z\nD=\n E = 5\r\n";
-        assert_eq!(read(text), (["A=1", "B=two words", "C=x # y", "D=", "E=5"].map(str::to_owned).to_vec(), vec![]));
+        assert_eq!(
+            read(text),
+            (
+                ["A=1", "B=two words", "C=x # y", "D=", "E=5"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                vec![]
+            )
+        );
     }
 
     #[test]
     fn a_dollar_sign_stands_for_itself() {
         let text = "A=pa$$word$HOME\nB=\"x${A}y\"\nC='p$A'\nD=postgres://u:a\\$b@h/d\n";
-        let expected = ["A=pa$$word$HOME", "B=x${A}y", "C=p$A", "D=postgres://u:a$b@h/d"];
+        let expected = [
+            "A=pa$$word$HOME",
+            "B=x${A}y",
+            "C=p$A",
+            "D=postgres://u:a$b@h/d",
+        ];
         assert_eq!(read(text), (expected.map(str::to_owned).to_vec(), vec![]));
     }
 
     #[test]
     fn a_quoted_value_may_go_over_lines() {
         let (variables, problems) = read("A=\"one\ntwo\"\nB=2\n");
-        assert_eq!((variables, problems), (vec!["A=one\ntwo".to_owned(), "B=2".to_owned()], vec![]));
+        assert_eq!(
+            (variables, problems),
+            (vec!["A=one\ntwo".to_owned(), "B=2".to_owned()], vec![])
+        );
     }
 
     #[test]
@@ -180,7 +246,10 @@ mod tests {
     fn a_name_that_is_set_twice_and_a_control_character_are_named() {
         let (variables, problems) = read("A=1\nA=2\nB=x\ry\n");
         assert_eq!(variables.len(), 3);
-        let expected = [".env:2: sets A a second time", ".env:3: has a control character in the value of B"];
+        let expected = [
+            ".env:2: sets A a second time",
+            ".env:3: has a control character in the value of B",
+        ];
         assert_eq!(problems, expected);
     }
 
@@ -191,7 +260,10 @@ mod tests {
         assert_eq!(super::read(folder.path()).1.len(), 1);
         let file = folder.path().join("bytes");
         std::fs::write(&file, b"A=1\nB=\xff\n").unwrap();
-        assert_eq!(super::read(&file).1[0].place, format!("{}:2", file.display()));
+        assert_eq!(
+            super::read(&file).1[0].place,
+            format!("{}:2", file.display())
+        );
         assert_eq!(super::read(&file).0[0], ("A".to_owned(), "1".to_owned()));
     }
 }

@@ -18,18 +18,27 @@ pub struct Env {
 
 impl Env {
     /// The process environment, with the `.env` files for what it does not set.
-    #[allow(clippy::disallowed_methods, reason = "this is where the environment is read")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "this is where the environment is read"
+    )]
     pub fn load() -> Self {
         // A variable that is not UTF-8 is none of ours.
-        let process =
-            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let process = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
         Self::over_files(process.collect())
     }
 
     fn over_files(process: BTreeMap<String, String>) -> Self {
-        let mut env = Self { variables: process, problems: vec![] };
+        let mut env = Self {
+            variables: process,
+            problems: vec![],
+        };
         let users = source::user_folder(&env).map(|folder| folder.join(".env"));
-        let files: Vec<PathBuf> = std::iter::once(PathBuf::from(".env")).chain(users).collect();
+        let files: Vec<PathBuf> = std::iter::once(PathBuf::from(".env"))
+            .chain(users)
+            .collect();
         for file in files {
             env.add_file(&file);
         }
@@ -49,7 +58,10 @@ impl Env {
 
     /// Exactly these variables.
     pub fn of(variables: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self { variables: variables.into_iter().collect(), problems: vec![] }
+        Self {
+            variables: variables.into_iter().collect(),
+            problems: vec![],
+        }
     }
 
     /// The same with one variable set.

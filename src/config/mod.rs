@@ -25,12 +25,16 @@ use std::time::Duration;
 use secrecy::SecretString;
 use url::Url;
 
-use crate::domain::{Agent, Calibration, Effort, Mode, Price, Role, Settings, Thresholds, Traits, Usd};
+use crate::domain::{
+    Agent, Calibration, Effort, Mode, Price, Role, Settings, Thresholds, Traits, Usd,
+};
 
 pub use actions::{ActionRules, ActionsPolicy, GuildPolicy, ProposerPolicy};
 pub use check::{from_text, load, policy, without_models};
 pub use env::Env;
-pub use file::{CrossCheckWhen, Limits, OutputForm, PromptSet, ProviderKind, StructuredOutput, json_schema};
+pub use file::{
+    CrossCheckWhen, Limits, OutputForm, PromptSet, ProviderKind, StructuredOutput, json_schema,
+};
 pub use models::{ModelData, RETIREMENT_WARNING_DAYS, shipped as shipped_models};
 pub use providers::KEY_VARIABLES;
 pub use source::{BUILT_IN, built_in, database_url, providers_with_keys, user_folder};
@@ -62,12 +66,19 @@ impl Problems {
             "{bind} is reachable from outside: set CONCLAVE_TOKEN, make a token (conclave token create), \
              or bind to 127.0.0.1"
         );
-        Self(vec![Problem { place: "CONCLAVE_BIND".into(), detail }])
+        Self(vec![Problem {
+            place: "CONCLAVE_BIND".into(),
+            detail,
+        }])
     }
 }
 
 fn render(problems: &[Problem]) -> String {
-    let plural = if problems.len() == 1 { "problem" } else { "problems" };
+    let plural = if problems.len() == 1 {
+        "problem"
+    } else {
+        "problems"
+    };
     let lines: String = problems.iter().map(|p| format!("\n  - {p}")).collect();
     format!("{} {plural} in the configuration:{lines}", problems.len())
 }
@@ -108,9 +119,16 @@ impl Config {
                 let Some(day) = model.retires else { continue };
                 let days = (day - today).get_days();
                 if days <= RETIREMENT_WARNING_DAYS {
-                    let when = if days < 0 { "stopped answering on" } else { "stops answering on" };
+                    let when = if days < 0 {
+                        "stopped answering on"
+                    } else {
+                        "stops answering on"
+                    };
                     let detail = format!("{} {when} {day}: configure a newer model", model.model);
-                    warnings.insert(Problem { place: format!("/models/roles/{role}"), detail });
+                    warnings.insert(Problem {
+                        place: format!("/models/roles/{role}"),
+                        detail,
+                    });
                 }
             }
         }
@@ -160,7 +178,7 @@ pub struct RoleModel {
 }
 
 /// Below this many output tokens behind the thinking a call is not worth making.
-const LEAST_OUTPUT_TOKENS: u32 = 256;
+const MIN_OUTPUT_TOKENS: u32 = 256;
 
 impl RoleModel {
     /// How its calls are made.
@@ -174,25 +192,31 @@ impl RoleModel {
             Some(_) => self.traits.effort(Some(Effort::None)),
             None => self.effort.map(|effort| effort.min(Effort::Low)),
         };
-        Self { effort, ..self.clone() }
+        Self {
+            effort,
+            ..self.clone()
+        }
     }
 
     /// The output limit of a call whose answer takes up to `visible` tokens.
     pub fn limit_for(&self, visible: u32) -> u32 {
-        self.effort.map_or(visible, |effort| effort.limit_for(visible)).min(self.max_tokens)
+        self.effort
+            .map_or(visible, |effort| effort.limit_for(visible))
+            .min(self.max_tokens)
     }
 
     /// The smallest output limit with which the model is asked.
     pub fn least_tokens(&self) -> u32 {
-        self.limit_for(LEAST_OUTPUT_TOKENS)
+        self.limit_for(MIN_OUTPUT_TOKENS)
     }
 
     /// The model's name for people: its id, or the file's name where the id is a path.
     pub fn shown(&self) -> String {
         match self.kind {
-            ProviderKind::Local => std::path::Path::new(&self.model)
-                .file_stem()
-                .map_or_else(|| self.model.clone(), |stem| stem.to_string_lossy().into_owned()),
+            ProviderKind::Local => std::path::Path::new(&self.model).file_stem().map_or_else(
+                || self.model.clone(),
+                |stem| stem.to_string_lossy().into_owned(),
+            ),
             ProviderKind::Anthropic | ProviderKind::Openai => self.model.clone(),
         }
     }

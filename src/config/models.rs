@@ -75,7 +75,10 @@ impl ModelData {
             cache_read: self.cache_read.or(base.cache_read),
             cache_write: self.cache_write.or(base.cache_write),
             // Another price is the price of every length.
-            long_context: self.long_context.clone().or(base.long_context.clone().filter(|_| !priced)),
+            long_context: self
+                .long_context
+                .clone()
+                .or(base.long_context.clone().filter(|_| !priced)),
             effort: self.effort.clone().or_else(|| base.effort.clone()),
             temperature: self.temperature.or(base.temperature),
             forced_tool: self.forced_tool.or(base.forced_tool),
@@ -93,7 +96,10 @@ impl ModelData {
             above: long.above,
             rate: Rate::new(long.input, long.output, long.cache_read, long.cache_write),
         });
-        Some(Price { rate: Rate::new(self.input?, self.output?, self.cache_read, self.cache_write), long })
+        Some(Price {
+            rate: Rate::new(self.input?, self.output?, self.cache_read, self.cache_write),
+            long,
+        })
     }
 
     pub fn traits(&self) -> Traits {
@@ -123,11 +129,13 @@ pub fn shipped() -> &'static BTreeMap<String, ModelData> {
 
 /// What is known of a model id, or of the same id without a date or `latest` at its end.
 pub(super) fn known(id: &str, overrides: &BTreeMap<String, ModelData>) -> Option<ModelData> {
-    [id, undated(id)].into_iter().find_map(|id| match (overrides.get(id), shipped().get(id)) {
-        (Some(own), Some(base)) => Some(own.over(base)),
-        (Some(own), None) => Some(own.clone()),
-        (None, base) => base.cloned(),
-    })
+    [id, undated(id)]
+        .into_iter()
+        .find_map(|id| match (overrides.get(id), shipped().get(id)) {
+            (Some(own), Some(base)) => Some(own.over(base)),
+            (Some(own), None) => Some(own.clone()),
+            (None, base) => base.cloned(),
+        })
 }
 
 #[cfg(test)]
@@ -139,18 +147,30 @@ mod tests {
         let read: BTreeMap<String, ModelData> = serde_json::from_str(SHIPPED).unwrap();
         assert!(read.len() > 30, "{}", read.len());
         for (id, data) in read {
-            assert!(data.price().is_some() && data.checked.is_some() && data.effort.is_some(), "{id}");
-            assert!(data.temperature.is_some() && data.forced_tool.is_some(), "{id}");
+            assert!(
+                data.price().is_some() && data.checked.is_some() && data.effort.is_some(),
+                "{id}"
+            );
+            assert!(
+                data.temperature.is_some() && data.forced_tool.is_some(),
+                "{id}"
+            );
         }
     }
 
     #[test]
     fn the_config_overrides_field_by_field() {
-        let own = ModelData { input: Some(7.0), ..ModelData::default() };
+        let own = ModelData {
+            input: Some(7.0),
+            ..ModelData::default()
+        };
         let overrides = BTreeMap::from([("claude-haiku-5-5".to_owned(), own)]);
         let known = known("claude-haiku-5-5", &overrides).unwrap();
         assert_eq!((known.input, known.output), (Some(7.0), Some(0.5)));
-        assert!(known.long_context.is_none(), "the price counts for every length");
+        assert!(
+            known.long_context.is_none(),
+            "the price counts for every length"
+        );
         assert_eq!(known.effort.map(|efforts| efforts.len()), Some(4));
     }
 }

@@ -10,7 +10,7 @@ use super::{ActionsPolicy, HedgePolicy, Policy};
 use crate::domain::{Agent, Thresholds, Usd};
 
 /// The highest cap of a run, in US dollars.
-const MOST_USD: f64 = 1_000_000.0;
+const MAX_USD: f64 = 1_000_000.0;
 
 /// The daily limits that are set, by their names in the file.
 fn each_day(limits: &Limits) -> Vec<(&'static str, Usd)> {
@@ -19,16 +19,26 @@ fn each_day(limits: &Limits) -> Vec<(&'static str, Usd)> {
         ("userDailyUsd", limits.user_daily_usd),
         ("guildDailyUsd", limits.guild_daily_usd),
     ];
-    all.into_iter().filter_map(|(name, dollars)| Some((name, Usd::from_dollars(dollars?)))).collect()
+    all.into_iter()
+        .filter_map(|(name, dollars)| Some((name, Usd::from_dollars(dollars?))))
+        .collect()
 }
 
 impl Check<'_> {
     pub(super) fn policy(&mut self, p: &PolicyFile) -> Option<Policy> {
         let normal_max = self.cap("NORMAL_MAX_USD", p.normal_max_usd.unwrap_or(0.10));
         let deep_max = self.cap("DEEP_MAX_USD", p.deep_max_usd.unwrap_or(0.50));
-        let thresholds = Thresholds { tau_hard: p.tau_hard.unwrap_or(0.35), tau_soft: p.tau_soft.unwrap_or(0.55) };
-        if thresholds.tau_hard > thresholds.tau_soft && self.are_sound(&["/policy/tauHard", "/policy/tauSoft"]) {
-            let detail = format!("tauHard {} is above tauSoft {}", thresholds.tau_hard, thresholds.tau_soft);
+        let thresholds = Thresholds {
+            tau_hard: p.tau_hard.unwrap_or(0.35),
+            tau_soft: p.tau_soft.unwrap_or(0.55),
+        };
+        if thresholds.tau_hard > thresholds.tau_soft
+            && self.are_sound(&["/policy/tauHard", "/policy/tauSoft"])
+        {
+            let detail = format!(
+                "tauHard {} is above tauSoft {}",
+                thresholds.tau_hard, thresholds.tau_soft
+            );
             self.add("/policy/tauHard", detail);
         }
         if let (Some(normal_max), Some(deep_max)) = (normal_max, deep_max) {
@@ -75,10 +85,14 @@ impl Check<'_> {
     fn proposals_fit(&mut self, limits: &Limits, actions: &ActionsPolicy) {
         let proposer = &actions.proposer;
         let asks = actions.enabled && proposer.enabled && proposer.provider.is_some();
-        for (name, most) in each_day(limits).into_iter().filter(|(_, most)| asks && actions.max > *most) {
+        for (name, most) in each_day(limits)
+            .into_iter()
+            .filter(|(_, most)| asks && actions.max > *most)
+        {
             let cap = actions.max;
-            let detail =
-                format!("{most} a day never holds the cap of a proposal, {cap}: raise it, or lower actions.maxUsd");
+            let detail = format!(
+                "{most} a day never holds the cap of a proposal, {cap}: raise it, or lower actions.maxUsd"
+            );
             self.add(format!("/policy/limits/{name}"), detail);
         }
     }
@@ -86,14 +100,22 @@ impl Check<'_> {
     /// A limit into which a mode's cap never fits would refuse that mode for ever.
     fn daily_limits(&mut self, limits: &Limits, normal_max: Usd, deep_max: Usd) {
         for (name, most) in each_day(limits) {
-            let modes = [("ask and audit", normal_max, "normalMaxUsd"), ("deep", deep_max, "deepMaxUsd")];
+            let modes = [
+                ("ask and audit", normal_max, "normalMaxUsd"),
+                ("deep", deep_max, "deepMaxUsd"),
+            ];
             for (mode, cap, setting) in modes.into_iter().filter(|(_, cap, _)| *cap > most) {
-                let detail = format!("{most} a day never holds the cap of {mode}, {cap}: raise it, or lower {setting}");
+                let detail = format!(
+                    "{most} a day never holds the cap of {mode}, {cap}: raise it, or lower {setting}"
+                );
                 self.add(format!("/policy/limits/{name}"), detail);
             }
         }
         if limits.user_burst.is_some() && limits.user_per_minute.is_none() {
-            self.add("/policy/limits/userBurst", "says nothing without userPerMinute");
+            self.add(
+                "/policy/limits/userBurst",
+                "says nothing without userPerMinute",
+            );
         }
     }
 
@@ -106,17 +128,31 @@ impl Check<'_> {
             deep: d.deep.unwrap_or(300),
         };
         let Seconds { connect, call, .. } = seconds;
-        if connect > call && self.are_sound(&["/policy/deadlines/connect", "/policy/deadlines/call"]) {
-            self.add("/policy/deadlines/connect", format!("{connect} s do not fit into a call's {call} s"));
+        if connect > call
+            && self.are_sound(&["/policy/deadlines/connect", "/policy/deadlines/call"])
+        {
+            self.add(
+                "/policy/deadlines/connect",
+                format!("{connect} s do not fit into a call's {call} s"),
+            );
         }
-        let modes = [("ask", seconds.ask), ("audit", seconds.audit), ("deep", seconds.deep)];
+        let modes = [
+            ("ask", seconds.ask),
+            ("audit", seconds.audit),
+            ("deep", seconds.deep),
+        ];
         let too_short: Vec<String> = modes
             .into_iter()
-            .filter(|(mode, run)| call > *run && self.are_sound(&[&below("/policy/deadlines", mode)]))
+            .filter(|(mode, run)| {
+                call > *run && self.are_sound(&[&below("/policy/deadlines", mode)])
+            })
             .map(|(mode, run)| format!("the {run} s of {mode}"))
             .collect();
         if !too_short.is_empty() && self.are_sound(&["/policy/deadlines/call"]) {
-            let detail = format!("{call} s do not fit into a run: not into {}", too_short.join(", nor into "));
+            let detail = format!(
+                "{call} s do not fit into a run: not into {}",
+                too_short.join(", nor into ")
+            );
             self.add("/policy/deadlines/call", detail);
         }
         seconds
@@ -128,7 +164,10 @@ impl Check<'_> {
         let base_ms = r.base_ms.unwrap_or(500.min(max_ms));
         let (at_base, at_max) = ("/policy/retry/baseMs", "/policy/retry/maxMs");
         if base_ms > max_ms && self.are_sound(&[at_base, at_max]) {
-            self.add(at_base, format!("the first pause, {base_ms} ms, is longer than the longest, {max_ms} ms"));
+            self.add(
+                at_base,
+                format!("the first pause, {base_ms} ms, is longer than the longest, {max_ms} ms"),
+            );
         }
         let mut together = 0u64;
         for tries in 1..attempts {
@@ -136,14 +175,27 @@ impl Check<'_> {
             together = together.saturating_add(base_ms.saturating_mul(factor).min(max_ms));
         }
         let run = seconds.ask.min(seconds.audit).min(seconds.deep);
-        let places = [at_base, at_max, "/policy/retry/attempts", "/policy/deadlines/ask", "/policy/deadlines/audit"];
+        let places = [
+            at_base,
+            at_max,
+            "/policy/retry/attempts",
+            "/policy/deadlines/ask",
+            "/policy/deadlines/audit",
+        ];
         if together >= run.saturating_mul(1000)
             && self.are_sound(&places)
             && self.are_sound(&["/policy/deadlines/deep"])
         {
-            self.add(at_max, format!("pauses of {together} ms in all do not fit into a run of {run} s"));
+            self.add(
+                at_max,
+                format!("pauses of {together} ms in all do not fit into a run of {run} s"),
+            );
         }
-        Pauses { attempts, base_ms, max_ms }
+        Pauses {
+            attempts,
+            base_ms,
+            max_ms,
+        }
     }
 
     fn hedge(&mut self, h: &HedgeFile, seconds: &Seconds) -> HedgePolicy {
@@ -153,7 +205,10 @@ impl Check<'_> {
         if least_ms >= call_ms && self.are_sound(&[place, "/policy/deadlines/call"]) {
             self.add(
                 place,
-                format!("a second call after {least_ms} ms comes too late for a call of {} s", seconds.call),
+                format!(
+                    "a second call after {least_ms} ms comes too late for a call of {} s",
+                    seconds.call
+                ),
             );
         }
         HedgePolicy {
@@ -167,9 +222,11 @@ impl Check<'_> {
         let dollars = match self.env.get(variable) {
             None => from_file,
             Some(text) => match text.parse::<f64>() {
-                Ok(dollars) if (0.0..=MOST_USD).contains(&dollars) => dollars,
+                Ok(dollars) if (0.0..=MAX_USD).contains(&dollars) => dollars,
                 _ => {
-                    let detail = format!("{text:?} is not an amount in US dollars from 0 to 1,000,000, such as 0.10");
+                    let detail = format!(
+                        "{text:?} is not an amount in US dollars from 0 to 1,000,000, such as 0.10"
+                    );
                     self.add(variable, detail);
                     return None;
                 }

@@ -27,19 +27,55 @@ pub(super) struct Preset {
     pub found_by: &'static str,
 }
 
-const fn preset(name: &'static str, kind: ProviderKind, address: &'static str, found_by: &'static str) -> Preset {
-    Preset { name, kind, address, needs_key: !matches!(name.as_bytes(), b"ollama"), found_by }
+const fn preset(
+    name: &'static str,
+    kind: ProviderKind,
+    address: &'static str,
+    found_by: &'static str,
+) -> Preset {
+    Preset {
+        name,
+        kind,
+        address,
+        needs_key: !matches!(name.as_bytes(), b"ollama"),
+        found_by,
+    }
 }
 
 const ANTHROPIC: &str = "https://api.anthropic.com";
 
 /// In the order in which a config is chosen by the keys that are set.
 pub(super) const PRESETS: [Preset; 5] = [
-    preset("anthropic", ProviderKind::Anthropic, ANTHROPIC, "ANTHROPIC_API_KEY"),
-    preset("openai", ProviderKind::Openai, "https://api.openai.com/v1", "OPENAI_API_KEY"),
-    preset("xai", ProviderKind::Openai, "https://api.x.ai/v1", "XAI_API_KEY"),
-    preset("openrouter", ProviderKind::Openai, "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    preset("ollama", ProviderKind::Openai, "http://127.0.0.1:11434/v1", "OLLAMA_BASE_URL"),
+    preset(
+        "anthropic",
+        ProviderKind::Anthropic,
+        ANTHROPIC,
+        "ANTHROPIC_API_KEY",
+    ),
+    preset(
+        "openai",
+        ProviderKind::Openai,
+        "https://api.openai.com/v1",
+        "OPENAI_API_KEY",
+    ),
+    preset(
+        "xai",
+        ProviderKind::Openai,
+        "https://api.x.ai/v1",
+        "XAI_API_KEY",
+    ),
+    preset(
+        "openrouter",
+        ProviderKind::Openai,
+        "https://openrouter.ai/api/v1",
+        "OPENROUTER_API_KEY",
+    ),
+    preset(
+        "ollama",
+        ProviderKind::Openai,
+        "http://127.0.0.1:11434/v1",
+        "OLLAMA_BASE_URL",
+    ),
 ];
 
 /// The providers that need a key, with the variable that holds it.
@@ -70,7 +106,10 @@ pub(super) fn is_left_out(env: &Env, name: &str, provider: &ProviderFile) -> boo
 }
 
 pub(super) fn key_variable(name: &str, provider: &ProviderFile) -> String {
-    provider.api_key_env.clone().unwrap_or_else(|| format!("{}_API_KEY", upper(name)))
+    provider
+        .api_key_env
+        .clone()
+        .unwrap_or_else(|| format!("{}_API_KEY", upper(name)))
 }
 
 fn upper(name: &str) -> String {
@@ -79,7 +118,11 @@ fn upper(name: &str) -> String {
 
 impl Check<'_> {
     /// The providers that the resolved roles use, with their keys and addresses.
-    pub(super) fn providers(&mut self, file: &File, roles: &BTreeMap<Role, RoleModel>) -> BTreeMap<String, Provider> {
+    pub(super) fn providers(
+        &mut self,
+        file: &File,
+        roles: &BTreeMap<Role, RoleModel>,
+    ) -> BTreeMap<String, Provider> {
         let named: BTreeSet<&str> = file
             .models
             .roles
@@ -101,7 +144,11 @@ impl Check<'_> {
             if provider.enabled == Some(false) || !used {
                 continue;
             }
-            let api_key = if kind == ProviderKind::Local { None } else { self.api_key(name, provider) };
+            let api_key = if kind == ProviderKind::Local {
+                None
+            } else {
+                self.api_key(name, provider)
+            };
             if kind == ProviderKind::Local && !cfg!(feature = "local") {
                 let detail = "this build has no in-process model: build it with `cargo build --features local`, or run `make demo`";
                 self.add(below("/providers", name), detail);
@@ -109,8 +156,15 @@ impl Check<'_> {
             let default_concurrent = if kind == ProviderKind::Local { 4 } else { 64 };
             let (headers, mut secrets) = self.headers(name, provider);
             let proxy = self.proxy(name, provider, base_url.as_ref());
-            let proxied = proxy.as_ref().and_then(|proxy| Url::parse(proxy.expose_secret()).ok());
-            secrets.extend(proxied.as_ref().and_then(Url::password).map(SecretString::from));
+            let proxied = proxy
+                .as_ref()
+                .and_then(|proxy| Url::parse(proxy.expose_secret()).ok());
+            secrets.extend(
+                proxied
+                    .as_ref()
+                    .and_then(Url::password)
+                    .map(SecretString::from),
+            );
             let resolved = Provider {
                 kind,
                 api_key,
@@ -125,24 +179,39 @@ impl Check<'_> {
             };
             providers.insert(name.clone(), resolved);
         }
-        let local: BTreeSet<&str> =
-            roles.values().filter(|r| r.kind == ProviderKind::Local).map(|r| r.model.as_str()).collect();
+        let local: BTreeSet<&str> = roles
+            .values()
+            .filter(|r| r.kind == ProviderKind::Local)
+            .map(|r| r.model.as_str())
+            .collect();
         if local.len() > 1 {
-            self.add("/models/roles", "the in-process provider holds one model at a time, and the roles name several");
+            self.add(
+                "/models/roles",
+                "the in-process provider holds one model at a time, and the roles name several",
+            );
         }
         providers
     }
 
     fn base_url(&mut self, name: &str, kind: ProviderKind, provider: &ProviderFile) -> Option<Url> {
         let variable = format!("{}_BASE_URL", upper(name));
-        let (place, text) = match (self.env.get(&variable), provider.base_url.as_deref(), Preset::of(name)) {
+        let (place, text) = match (
+            self.env.get(&variable),
+            provider.base_url.as_deref(),
+            Preset::of(name),
+        ) {
             (Some(url), _, _) => (variable, url.to_owned()),
             (None, Some(url), _) => (below(&below("/providers", name), "baseUrl"), url.to_owned()),
             (None, None, _) if kind == ProviderKind::Local => return None,
             (None, None, Some(preset)) => return Url::parse(preset.address).ok(),
-            (None, None, None) if kind == ProviderKind::Anthropic => return Url::parse(ANTHROPIC).ok(),
+            (None, None, None) if kind == ProviderKind::Anthropic => {
+                return Url::parse(ANTHROPIC).ok();
+            }
             (None, None, None) => {
-                self.missing(below(&below("/providers", name), "baseUrl"), "this provider needs an address");
+                self.missing(
+                    below(&below("/providers", name), "baseUrl"),
+                    "this provider needs an address",
+                );
                 return None;
             }
         };
@@ -160,29 +229,43 @@ impl Check<'_> {
         let key = self.env.get(&variable).map(SecretString::from);
         let place = below("/providers", name);
         let sound = self.are_sound(&[&below(&place, "apiKeyEnv"), &below(&place, "keyRequired")]);
-        let needed = provider.key_required.unwrap_or_else(|| Preset::of(name).is_none_or(|preset| preset.needs_key));
+        let needed = provider
+            .key_required
+            .unwrap_or_else(|| Preset::of(name).is_none_or(|preset| preset.needs_key));
         if key.is_none() && needed && sound {
             let others = source::providers_with_keys(self.env);
             let others: String = PRESETS
                 .iter()
                 .filter(|preset| others.contains(&preset.name) && preset.name != name)
                 .map(|preset| {
-                    format!("{} is set: use it with CONCLAVE_CONFIG={} conclave ...; ", preset.found_by, preset.name)
+                    format!(
+                        "{} is set: use it with CONCLAVE_CONFIG={} conclave ...; ",
+                        preset.found_by, preset.name
+                    )
                 })
                 .collect();
             let ways = if others.is_empty() { OTHER_KEYS } else { "" };
-            self.add(&variable, format!("not set, and provider {name:?} needs it; {others}{ways}{LOCAL_HINT}"));
+            self.add(
+                &variable,
+                format!("not set, and provider {name:?} needs it; {others}{ways}{LOCAL_HINT}"),
+            );
         }
         key
     }
 
     /// The headers of a provider, with the variables that they name put in, and those values once more: they are secrets.
-    fn headers(&mut self, name: &str, provider: &ProviderFile) -> (Vec<(String, SecretString)>, Vec<SecretString>) {
+    fn headers(
+        &mut self,
+        name: &str,
+        provider: &ProviderFile,
+    ) -> (Vec<(String, SecretString)>, Vec<SecretString>) {
         let place = below(&below("/providers", name), "headers");
         let (mut headers, mut secrets) = (vec![], vec![]);
         for (header, value) in &provider.headers {
             let at = below(&place, header);
-            let variable = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+            let variable = value
+                .strip_prefix("${")
+                .and_then(|rest| rest.strip_suffix('}'));
             let value = match variable.map(|variable| (variable, self.env.get(variable))) {
                 None => value.as_str(),
                 Some((_, Some(value))) => value,
@@ -208,12 +291,20 @@ impl Check<'_> {
     }
 
     /// The proxy's address. It may hold a password, and is never shown.
-    fn proxy(&mut self, name: &str, provider: &ProviderFile, target: Option<&Url>) -> Option<SecretString> {
+    fn proxy(
+        &mut self,
+        name: &str,
+        provider: &ProviderFile,
+        target: Option<&Url>,
+    ) -> Option<SecretString> {
         let place = below(&below("/providers", name), "proxy");
         let text = match provider.proxy.as_deref()? {
             "env" => {
-                let variable =
-                    if target.is_some_and(|url| url.scheme() == "http") { "HTTP_PROXY" } else { "HTTPS_PROXY" };
+                let variable = if target.is_some_and(|url| url.scheme() == "http") {
+                    "HTTP_PROXY"
+                } else {
+                    "HTTPS_PROXY"
+                };
                 let lower = variable.to_lowercase();
                 match self.env.get(variable).or_else(|| self.env.get(&lower)) {
                     Some(text) => text.to_owned(),
@@ -223,9 +314,14 @@ impl Check<'_> {
             text => text.to_owned(),
         };
         match Url::parse(&text) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Some(SecretString::from(text)),
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
+                Some(SecretString::from(text))
+            }
             _ => {
-                self.add(place, "not the address of an HTTP proxy, such as http://proxy.example:3128");
+                self.add(
+                    place,
+                    "not the address of an HTTP proxy, such as http://proxy.example:3128",
+                );
                 None
             }
         }

@@ -21,19 +21,34 @@ pub(super) struct Shaped {
 impl Shaped {
     /// No file at all: the one problem stands for everything in it.
     pub fn unreadable(problem: Problem) -> Self {
-        Self { problems: vec![problem], broken: BTreeSet::from([String::new()]), ..Self::default() }
+        Self {
+            problems: vec![problem],
+            broken: BTreeSet::from([String::new()]),
+            ..Self::default()
+        }
     }
 
     /// Whether what stands at a place, and around it, is what the user wrote.
     pub fn is_sound(&self, place: &str) -> bool {
-        let above = |broken: &String| place.strip_prefix(broken.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        let above = |broken: &String| {
+            place
+                .strip_prefix(broken.as_str())
+                .is_some_and(|rest| rest.starts_with('/'))
+        };
         !self.broken.contains(place) && !self.broken.iter().any(above)
     }
 
     fn take_out(&mut self, value: &mut Value, place: String, detail: String) {
         take_out(value, &place);
-        let shown = if place.is_empty() { "/".to_owned() } else { place.clone() };
-        self.problems.push(Problem { place: shown, detail });
+        let shown = if place.is_empty() {
+            "/".to_owned()
+        } else {
+            place.clone()
+        };
+        self.problems.push(Problem {
+            place: shown,
+            detail,
+        });
         self.broken.insert(place);
     }
 }
@@ -43,7 +58,10 @@ pub(super) fn shape(mut value: Value) -> Shaped {
     let mut shaped = Shaped::default();
     let Ok(schema) = jsonschema::validator_for(&json_schema()) else {
         let detail = "the schema of the config is broken".to_owned();
-        return Shaped::unreadable(Problem { place: "/".into(), detail });
+        return Shaped::unreadable(Problem {
+            place: "/".into(),
+            detail,
+        });
     };
     let mut found = vec![];
     for error in schema.iter_errors(&value) {
@@ -63,7 +81,10 @@ pub(super) fn shape(mut value: Value) -> Shaped {
                 let place = pointer(error.path());
                 let detail = error.into_inner().to_string();
                 if value.pointer(&place).is_none() || shaped.broken.contains(&place) {
-                    return Shaped::unreadable(Problem { place: "/".into(), detail });
+                    return Shaped::unreadable(Problem {
+                        place: "/".into(),
+                        detail,
+                    });
                 }
                 shaped.take_out(&mut value, place, detail);
             }
@@ -76,7 +97,11 @@ fn mistakes(error: &ValidationError<'_>, found: &mut Vec<(String, String)>) {
     let place = error.instance_path().to_string();
     match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
-            found.extend(unexpected.iter().map(|key| (below(&place, key), "unknown setting".to_owned())));
+            found.extend(
+                unexpected
+                    .iter()
+                    .map(|key| (below(&place, key), "unknown setting".to_owned())),
+            );
         }
         ValidationErrorKind::AnyOf { context } => {
             let inside = |errors: &&Vec<ValidationError<'_>>| {
@@ -104,12 +129,20 @@ fn one_of(context: &[Vec<ValidationError<'_>>]) -> Option<String> {
         for error in context.iter().flatten() {
             match error.kind() {
                 ValidationErrorKind::Enum { options } => {
-                    found.extend(options.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
+                    found.extend(
+                        options
+                            .as_array()
+                            .into_iter()
+                            .flatten()
+                            .filter_map(Value::as_str)
+                            .map(str::to_owned),
+                    );
                 }
                 ValidationErrorKind::Constant { expected_value } => {
                     found.extend(expected_value.as_str().map(str::to_owned));
                 }
-                ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+                ValidationErrorKind::AnyOf { context }
+                | ValidationErrorKind::OneOfNotValid { context } => {
                     words(context, found);
                 }
                 _ => {}
@@ -128,12 +161,13 @@ pub(super) fn below(place: &str, key: &str) -> String {
 
 fn pointer(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
-    path.iter().fold(String::new(), |place, segment| match segment {
-        Segment::Seq { index } => format!("{place}/{index}"),
-        Segment::Map { key } => below(&place, key),
-        Segment::Enum { variant } => below(&place, variant),
-        Segment::Unknown => place,
-    })
+    path.iter()
+        .fold(String::new(), |place, segment| match segment {
+            Segment::Seq { index } => format!("{place}/{index}"),
+            Segment::Map { key } => below(&place, key),
+            Segment::Enum { variant } => below(&place, variant),
+            Segment::Unknown => place,
+        })
 }
 
 /// Removes what stands at a JSON pointer, if it is there. An entry of a list becomes null: the others keep their places.
@@ -148,7 +182,11 @@ fn take_out(value: &mut Value, pointer: &str) {
             map.remove(&key);
         }
         Some(Value::Array(items)) => {
-            if let Some(item) = key.parse::<usize>().ok().and_then(|index| items.get_mut(index)) {
+            if let Some(item) = key
+                .parse::<usize>()
+                .ok()
+                .and_then(|index| items.get_mut(index))
+            {
                 *item = Value::Null;
             }
         }

@@ -35,13 +35,20 @@ pub(super) struct Source {
 
 /// A built-in config.
 pub fn built_in(name: &str) -> Option<&'static str> {
-    BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    BUILT_IN
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, text)| *text)
 }
 
 /// The model that a variable stands for where it is not set: as the built-in config of the provider has it.
 pub(super) fn default_model(provider: &str, variable: &str) -> Option<String> {
     let file: File = serde_json::from_str(built_in(provider)?).ok()?;
-    let role = file.models.roles.into_values().find(|role| role.model.as_deref() == Some(variable))?;
+    let role = file
+        .models
+        .roles
+        .into_values()
+        .find(|role| role.model.as_deref() == Some(variable))?;
     role.default_model
 }
 
@@ -69,7 +76,11 @@ pub(super) fn find(env: &Env) -> Result<Source, Problem> {
         let context = if *name == "ollama" { format!("; {OLLAMA_CONTEXT}") } else { String::new() };
         format!("no config file: using the built-in {name} config, because {variable} is set{others}{context}")
     });
-    Ok(Source { text, shown: format!("built-in {name}"), notice })
+    Ok(Source {
+        text,
+        shown: format!("built-in {name}"),
+        notice,
+    })
 }
 
 /// The config file's text; that of an empty file if there is none and none was named.
@@ -83,28 +94,51 @@ pub(super) fn find_file(env: &Env) -> Result<String, Problem> {
 fn named(env: &Env) -> Result<Option<Source>, Problem> {
     let unreadable = |place: &str, path: &str, error: &std::io::Error| {
         let names = BUILT_IN.map(|(name, _)| name).join(", ");
-        let hint =
-            if error.kind() == ErrorKind::NotFound { format!(" (built-in configs: {names})") } else { String::new() };
+        let hint = if error.kind() == ErrorKind::NotFound {
+            format!(" (built-in configs: {names})")
+        } else {
+            String::new()
+        };
         Problem {
             place: place.to_owned(),
-            detail: format!("cannot read the config file {path:?}: {}{hint}", error.kind()),
+            detail: format!(
+                "cannot read the config file {path:?}: {}{hint}",
+                error.kind()
+            ),
         }
     };
     if let Some(name) = env.get("CONCLAVE_CONFIG") {
         if let Some(text) = built_in(name) {
             let notice = (name == "ollama").then(|| OLLAMA_CONTEXT.to_owned());
-            return Ok(Some(Source { text: text.to_owned(), shown: format!("built-in {name}"), notice }));
+            return Ok(Some(Source {
+                text: text.to_owned(),
+                shown: format!("built-in {name}"),
+                notice,
+            }));
         }
         return match std::fs::read_to_string(name) {
-            Ok(text) => Ok(Some(Source { text, shown: name.to_owned(), notice: None })),
+            Ok(text) => Ok(Some(Source {
+                text,
+                shown: name.to_owned(),
+                notice: None,
+            })),
             Err(error) => Err(unreadable("CONCLAVE_CONFIG", name, &error)),
         };
     }
-    for path in std::iter::once(PathBuf::from(FILE)).chain(user_folder(env).map(|folder| folder.join(FILE))) {
+    for path in
+        std::iter::once(PathBuf::from(FILE)).chain(user_folder(env).map(|folder| folder.join(FILE)))
+    {
         let shown = path.display().to_string();
         match std::fs::read_to_string(&path) {
-            Ok(text) => return Ok(Some(Source { text, shown, notice: None })),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Ok(text) => {
+                return Ok(Some(Source {
+                    text,
+                    shown,
+                    notice: None,
+                }));
+            }
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             Err(error) => return Err(unreadable(&shown, &shown, &error)),
         }
     }
@@ -114,7 +148,11 @@ fn named(env: &Env) -> Result<Option<Source>, Problem> {
 /// The names of the built-in configs whose provider can be asked with what the environment has, in their order.
 pub fn providers_with_keys(env: &Env) -> Vec<&'static str> {
     let has_key = |preset: &&super::providers::Preset| env.get(preset.found_by).is_some();
-    PRESETS.iter().filter(has_key).map(|preset| preset.name).collect()
+    PRESETS
+        .iter()
+        .filter(has_key)
+        .map(|preset| preset.name)
+        .collect()
 }
 
 /// `$XDG_CONFIG_HOME/conclave`, where the user's own config is looked for.
@@ -133,13 +171,21 @@ pub(super) fn data_folder(env: &Env) -> PathBuf {
 
 /// The address of the database: `DATABASE_URL`, else a file in the data folder.
 pub fn database_url(env: &Env) -> String {
-    let usual = || format!("sqlite://{}", data_folder(env).join("conclave.db").display());
+    let usual = || {
+        format!(
+            "sqlite://{}",
+            data_folder(env).join("conclave.db").display()
+        )
+    };
     env.get("DATABASE_URL").map_or_else(usual, str::to_owned)
 }
 
 /// The folder that a variable names, else the usual one below the home directory. As the specification of these variables
 /// demands, a relative path counts as unset.
 fn base(env: &Env, variable: &str, usual: &str) -> Option<PathBuf> {
-    let given = env.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let given = env
+        .get(variable)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute());
     given.or_else(|| Some(PathBuf::from(env.get("HOME")?).join(usual)))
 }

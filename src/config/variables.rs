@@ -29,10 +29,20 @@ impl Check<'_> {
         let token = token.map(SecretString::from);
         let text = self.env.get_or("CONCLAVE_BIND", "127.0.0.1:8080");
         // A name may stand for addresses of both kinds; clients that are told 127.0.0.1 are the rule.
-        let addresses: Vec<SocketAddr> = text.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
-        let bind = addresses.iter().find(|address| address.is_ipv4()).or(addresses.first()).copied();
+        let addresses: Vec<SocketAddr> = text
+            .to_socket_addrs()
+            .map(Iterator::collect)
+            .unwrap_or_default();
+        let bind = addresses
+            .iter()
+            .find(|address| address.is_ipv4())
+            .or(addresses.first())
+            .copied();
         if bind.is_none() {
-            self.add("CONCLAVE_BIND", format!("{text:?} is not an address with a port, such as 127.0.0.1:8080"));
+            self.add(
+                "CONCLAVE_BIND",
+                format!("{text:?} is not an address with a port, such as 127.0.0.1:8080"),
+            );
         }
         (bind, token)
     }
@@ -43,13 +53,20 @@ impl Check<'_> {
         let url = url.as_str();
         match url.split_once(':') {
             Some(("sqlite", rest)) => {
-                if rest.trim_start_matches('/').split('?').next().unwrap_or("").is_empty() {
+                if rest
+                    .trim_start_matches('/')
+                    .split('?')
+                    .next()
+                    .unwrap_or("")
+                    .is_empty()
+                {
                     self.add("DATABASE_URL", "names no file: sqlite://data/conclave.db");
                 }
             }
             Some(("postgres" | "postgresql", _)) => {
                 let named = |url: Url| {
-                    let has_host = url.has_host() || url.query_pairs().any(|(name, _)| name == "host");
+                    let has_host =
+                        url.has_host() || url.query_pairs().any(|(name, _)| name == "host");
                     has_host && url.path().len() > 1
                 };
                 if !Url::parse(url).is_ok_and(named) {
@@ -70,21 +87,36 @@ impl Check<'_> {
     pub(super) fn prompts_dir(&mut self) -> Option<PathBuf> {
         let dir = PathBuf::from(self.env.get("CONCLAVE_PROMPTS_DIR")?);
         if !dir.is_dir() {
-            self.add("CONCLAVE_PROMPTS_DIR", format!("{} is not a directory", dir.display()));
+            self.add(
+                "CONCLAVE_PROMPTS_DIR",
+                format!("{} is not a directory", dir.display()),
+            );
         }
         Some(dir)
     }
 
     /// Unset is the default; set to nothing is no host at all.
     pub(super) fn attachment_hosts(&mut self) -> BTreeSet<String> {
-        let given = self.env.given("ATTACHMENT_HOSTS").unwrap_or("cdn.discordapp.com,media.discordapp.net");
-        let hosts: BTreeSet<String> =
-            given.split([',', ' ']).map(|h| h.trim().to_lowercase()).filter(|h| !h.is_empty()).collect();
+        let given = self
+            .env
+            .given("ATTACHMENT_HOSTS")
+            .unwrap_or("cdn.discordapp.com,media.discordapp.net");
+        let hosts: BTreeSet<String> = given
+            .split([',', ' '])
+            .map(|h| h.trim().to_lowercase())
+            .filter(|h| !h.is_empty())
+            .collect();
         for host in &hosts {
             if host.contains('*') {
-                self.add("ATTACHMENT_HOSTS", format!("{host:?} has a wildcard; each host must be named in full"));
+                self.add(
+                    "ATTACHMENT_HOSTS",
+                    format!("{host:?} has a wildcard; each host must be named in full"),
+                );
             } else if Host::parse(host).is_err() || host.contains(':') && !host.starts_with('[') {
-                self.add("ATTACHMENT_HOSTS", format!("{host:?} is not the name of a host, such as cdn.discordapp.com"));
+                self.add(
+                    "ATTACHMENT_HOSTS",
+                    format!("{host:?} is not the name of a host, such as cdn.discordapp.com"),
+                );
             }
         }
         hosts
@@ -95,12 +127,17 @@ impl Check<'_> {
         let given = self.env.get_or("CORS_ORIGINS", "").to_owned();
         let mut origins = BTreeSet::new();
         for origin in given.split([',', ' ']).filter(|origin| !origin.is_empty()) {
-            let parsed = Url::parse(origin).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+            let parsed = Url::parse(origin)
+                .ok()
+                .filter(|url| matches!(url.scheme(), "http" | "https"));
             match parsed.map(|url| url.origin().ascii_serialization()) {
                 Some(plain) if plain == origin.to_lowercase() => {
                     origins.insert(plain);
                 }
-                _ => self.add("CORS_ORIGINS", format!("{origin:?} is not an origin, such as https://app.example.org")),
+                _ => self.add(
+                    "CORS_ORIGINS",
+                    format!("{origin:?} is not an origin, such as https://app.example.org"),
+                ),
             }
         }
         origins
@@ -110,9 +147,16 @@ impl Check<'_> {
         if let Some(filter) = self.env.get("RUST_LOG")
             && let Err(error) = EnvFilter::try_new(filter)
         {
-            self.add("RUST_LOG", format!("{filter:?} is not a filter such as info or info,conclave=debug: {error}"));
+            self.add(
+                "RUST_LOG",
+                format!("{filter:?} is not a filter such as info or info,conclave=debug: {error}"),
+            );
         }
-        if let Some(format) = self.env.get("LOG_FORMAT").filter(|format| !matches!(*format, "text" | "json")) {
+        if let Some(format) = self
+            .env
+            .get("LOG_FORMAT")
+            .filter(|format| !matches!(*format, "text" | "json"))
+        {
             self.add("LOG_FORMAT", format!("{format:?} is neither text nor json"));
         }
     }
@@ -121,12 +165,21 @@ impl Check<'_> {
     pub(super) fn later_sections(&mut self) {
         for name in ["DECISION_STRATEGY", "EXECUTIVE_DECISION_STRATEGY"] {
             if let Some(strategy) = self.env.get(name).filter(|strategy| *strategy != STRATEGY) {
-                self.add(name, format!("{strategy:?} is not a strategy of this release, which has {STRATEGY} alone"));
+                self.add(
+                    name,
+                    format!(
+                        "{strategy:?} is not a strategy of this release, which has {STRATEGY} alone"
+                    ),
+                );
             }
         }
-        for name in
-            ["HEURISTIC_THRESHOLD", "GOALS", "EXECUTIVE_GOALS", "EXECUTIVE_HEURISTIC_THRESHOLD", "TOOLS_WORKSPACE"]
-        {
+        for name in [
+            "HEURISTIC_THRESHOLD",
+            "GOALS",
+            "EXECUTIVE_GOALS",
+            "EXECUTIVE_HEURISTIC_THRESHOLD",
+            "TOOLS_WORKSPACE",
+        ] {
             if self.env.get(name).is_some() {
                 self.warn(name, "this release does not read it");
             }

@@ -32,22 +32,29 @@ pub struct Ledger {
     settled: Usd,
     exceeded: bool,
     /// How many thousandths of its worst case a call has to be expected to cost, after what was billed so far: 1000 or more.
-    mistrust: u64,
+    overbilling_factor: u64,
 }
 
-const HONEST: u64 = 1000;
+const NO_OVERBILLING: u64 = 1000;
 
 /// What is set aside for a call that is under way.
 #[derive(Debug, Clone, Copy)]
 struct Reserved {
     amount: Usd,
-    /// The mistrust in it.
-    mistrust: u64,
+    /// The overbilling_factor in it.
+    overbilling_factor: u64,
 }
 
 impl Ledger {
     pub fn new(cap: Usd) -> Self {
-        Self { cap, held: Usd::ZERO, reserved: BTreeMap::new(), settled: Usd::ZERO, exceeded: false, mistrust: HONEST }
+        Self {
+            cap,
+            held: Usd::ZERO,
+            reserved: BTreeMap::new(),
+            settled: Usd::ZERO,
+            exceeded: false,
+            overbilling_factor: NO_OVERBILLING,
+        }
     }
 
     pub fn cap(&self) -> Usd {
@@ -66,8 +73,10 @@ impl Ledger {
 
     /// The greatest worst case that a further call may have.
     pub fn left(&self) -> Usd {
-        let room = self.cap - self.committed() - self.held.share_up(self.mistrust, HONEST);
-        room.share_down(HONEST, self.mistrust)
+        let room = self.cap
+            - self.committed()
+            - self.held.share_up(self.overbilling_factor, NO_OVERBILLING);
+        room.share_down(NO_OVERBILLING, self.overbilling_factor)
     }
 
     /// Whether a provider has billed more than was reserved for a call. What such a run still buys is reserved at as many
@@ -94,28 +103,43 @@ impl Ledger {
     pub fn reserve(&mut self, key: &str, worst: Usd) -> Result<Usd, Refused> {
         let left = self.left();
         if worst > left {
-            return Err(Refused { wanted: worst, left });
+            return Err(Refused {
+                wanted: worst,
+                left,
+            });
         }
-        let amount = worst.share_up(self.mistrust, HONEST);
+        let amount = worst.share_up(self.overbilling_factor, NO_OVERBILLING);
         self.restore(key, amount);
         Ok(amount)
     }
 
     /// Puts down a reservation that the journal already holds, whatever is left: it has been made.
     pub fn restore(&mut self, key: &str, amount: Usd) {
-        let reserved = Reserved { amount, mistrust: self.mistrust };
-        self.reserved.entry(key.to_owned()).and_modify(|known| known.amount += amount).or_insert(reserved);
+        let reserved = Reserved {
+            amount,
+            overbilling_factor: self.overbilling_factor,
+        };
+        self.reserved
+            .entry(key.to_owned())
+            .and_modify(|known| known.amount += amount)
+            .or_insert(reserved);
     }
 
     /// Replaces the reservation of `key` by what the call cost. More than was reserved marks the run as overbilled.
     pub fn settle(&mut self, key: &str, cost: Usd) {
-        let none = Reserved { amount: Usd::ZERO, mistrust: self.mistrust };
+        let none = Reserved {
+            amount: Usd::ZERO,
+            overbilling_factor: self.overbilling_factor,
+        };
         let reserved = self.reserved.remove(key).unwrap_or(none);
         self.settled += cost;
         if cost > reserved.amount {
             self.exceeded = true;
             // What was to be free and is not can cost anything: nothing fits any more.
-            self.mistrust = self.mistrust.max(cost.share_up(reserved.mistrust, reserved.amount.nanos()).nanos());
+            self.overbilling_factor = self.overbilling_factor.max(
+                cost.share_up(reserved.overbilling_factor, reserved.amount.nanos())
+                    .nanos(),
+            );
         }
     }
 }
@@ -131,23 +155,35 @@ mod tests {
         ledger.hold(Usd::from_nanos(6));
         assert_eq!(
             ledger.reserve("plan", Usd::from_nanos(5)),
-            Err(Refused { wanted: Usd::from_nanos(5), left: Usd::from_nanos(4) })
+            Err(Refused {
+                wanted: Usd::from_nanos(5),
+                left: Usd::from_nanos(4)
+            })
         );
         ledger.hold(Usd::ZERO);
-        assert_eq!(ledger.reserve("synthesis", Usd::from_nanos(10)), Ok(Usd::from_nanos(10)));
+        assert_eq!(
+            ledger.reserve("synthesis", Usd::from_nanos(10)),
+            Ok(Usd::from_nanos(10))
+        );
     }
 
     #[test]
     fn what_an_overbilled_run_still_buys_is_reserved_at_as_much_more() {
         let mut ledger = Ledger::new(Usd::from_nanos(100));
-        assert_eq!(ledger.reserve("a", Usd::from_nanos(5)), Ok(Usd::from_nanos(5)));
+        assert_eq!(
+            ledger.reserve("a", Usd::from_nanos(5)),
+            Ok(Usd::from_nanos(5))
+        );
         ledger.settle("a", Usd::from_nanos(10));
         assert!(ledger.exceeded());
         assert_eq!(ledger.left(), Usd::from_nanos(45));
         ledger.hold(Usd::from_nanos(20));
         assert_eq!(ledger.left(), Usd::from_nanos(25));
         assert!(ledger.reserve("b", Usd::from_nanos(26)).is_err());
-        assert_eq!(ledger.reserve("b", Usd::from_nanos(25)), Ok(Usd::from_nanos(50)));
+        assert_eq!(
+            ledger.reserve("b", Usd::from_nanos(25)),
+            Ok(Usd::from_nanos(50))
+        );
         ledger.settle("b", Usd::from_nanos(50));
         assert_eq!(ledger.left(), Usd::ZERO);
         ledger.hold(Usd::ZERO);

@@ -21,19 +21,27 @@ impl Clarification {
         let [a, b, c] = options else { return None };
         let lines = [a, b, c].map(|option| one_line(&option.replace(is_question_mark, " ")));
         let options = in_order(&lines).unwrap_or_else(|| without_letters(lines));
-        let distinct = options
-            .iter()
-            .enumerate()
-            .all(|(i, o)| !o.is_empty() && options.iter().skip(i + 1).all(|other| !o.eq_ignore_ascii_case(other)));
-        (!question.is_empty() && distinct).then(|| Self { question: format!("{question}?"), options })
+        let distinct = options.iter().enumerate().all(|(i, o)| {
+            !o.is_empty()
+                && options
+                    .iter()
+                    .skip(i + 1)
+                    .all(|other| !o.eq_ignore_ascii_case(other))
+        });
+        (!question.is_empty() && distinct).then(|| Self {
+            question: format!("{question}?"),
+            options,
+        })
     }
 
     /// The options as a plan has them (SPEC 3.2): "A ...", "B ...", "C ...".
     pub fn lettered(&self) -> [String; 3] {
         let mut letters = OPTION_LETTERS.iter();
-        self.options
-            .clone()
-            .map(|option| letters.next().map_or_else(String::new, |letter| format!("{letter} {option}")))
+        self.options.clone().map(|option| {
+            letters
+                .next()
+                .map_or_else(String::new, |letter| format!("{letter} {option}"))
+        })
     }
 }
 
@@ -43,13 +51,21 @@ pub(super) mod with_letters {
 
     use super::{Clarification, OPTION_LETTERS};
 
-    pub fn serialize<S: Serializer>(question: &Option<Clarification>, to: S) -> Result<S::Ok, S::Error> {
-        let lettered = question.as_ref().map(|q| Clarification { options: q.lettered(), ..q.clone() });
+    pub fn serialize<S: Serializer>(
+        question: &Option<Clarification>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        let lettered = question.as_ref().map(|q| Clarification {
+            options: q.lettered(),
+            ..q.clone()
+        });
         lettered.serialize(to)
     }
 
     /// Plans that were written before have their options without letters.
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Clarification>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Clarification>, D::Error> {
         let read = Option::<Clarification>::deserialize(from)?;
         Ok(read.map(|question| {
             let marks = OPTION_LETTERS.map(|letter| format!("{letter} "));
@@ -60,7 +76,10 @@ pub(super) mod with_letters {
                 .filter_map(|(option, mark)| option.strip_prefix(mark.as_str()).map(str::to_owned))
                 .collect();
             match <[String; 3]>::try_from(bare) {
-                Ok(options) => Clarification { options, ..question },
+                Ok(options) => Clarification {
+                    options,
+                    ..question
+                },
                 Err(_) => question,
             }
         }))
@@ -75,22 +94,30 @@ pub fn is_question_mark(c: char) -> bool {
 
 /// Words that a question may begin with in English, to find it where no mark is.
 const ASKS: [&str; 28] = [
-    "which", "what", "who", "whom", "whose", "where", "when", "why", "how", "is", "are", "was", "were", "do", "does",
-    "did", "has", "have", "had", "can", "could", "shall", "should", "will", "would", "may", "must", "am",
+    "which", "what", "who", "whom", "whose", "where", "when", "why", "how", "is", "are", "was",
+    "were", "do", "does", "did", "has", "have", "had", "can", "could", "shall", "should", "will",
+    "would", "may", "must", "am",
 ];
 
 /// The first sentence that asks, without its mark; if none has one, the first that begins like a question, else the whole
 /// text.
 fn first_question(text: &str) -> String {
     let trimmed = |sentence: &str| {
-        let bare = sentence.trim().trim_end_matches(|c: char| is_question_mark(c) || ".:;! 。！".contains(c));
+        let bare = sentence
+            .trim()
+            .trim_end_matches(|c: char| is_question_mark(c) || ".:;! 。！".contains(c));
         one_line(&bare.replace(is_question_mark, " "))
     };
     let speaks = |sentence: &str| sentence.chars().any(char::is_alphanumeric);
     let sentences = sentences(text);
-    let marked = sentences.iter().find(|sentence| sentence.ends_with(is_question_mark) && speaks(sentence));
+    let marked = sentences
+        .iter()
+        .find(|sentence| sentence.ends_with(is_question_mark) && speaks(sentence));
     let begins = |sentence: &&String| {
-        let first = sentence.split(|c: char| !c.is_alphabetic()).find(|word| !word.is_empty()).unwrap_or_default();
+        let first = sentence
+            .split(|c: char| !c.is_alphabetic())
+            .find(|word| !word.is_empty())
+            .unwrap_or_default();
         ASKS.contains(&first.to_lowercase().as_str())
     };
     if let Some(found) = marked.or_else(|| sentences.iter().find(begins)) {
@@ -110,7 +137,13 @@ fn sentences(text: &str) -> Vec<String> {
         let next = chars.get(at + 1);
         let spaced = next.is_none_or(|next| next.is_whitespace());
         let again = next.is_some_and(|next| is_question_mark(*next));
-        let abbreviated = current.trim_end_matches('.').chars().rev().take_while(|c| c.is_alphanumeric()).count() < 2;
+        let abbreviated = current
+            .trim_end_matches('.')
+            .chars()
+            .rev()
+            .take_while(|c| c.is_alphanumeric())
+            .count()
+            < 2;
         let ends = match c {
             '?' => spaced,
             c if is_question_mark(*c) => !again,
@@ -129,9 +162,14 @@ fn sentences(text: &str) -> Vec<String> {
 
 /// The options behind their letters, in the order of the letters, if all three have one and no two the same.
 fn in_order(lines: &[String; 3]) -> Option<[String; 3]> {
-    let found =
-        OPTION_LETTERS.map(|letter| lines.iter().find_map(|line| after_letter(line, letter).map(|(text, _)| text)));
-    let [Some(a), Some(b), Some(c)] = found else { return None };
+    let found = OPTION_LETTERS.map(|letter| {
+        lines
+            .iter()
+            .find_map(|line| after_letter(line, letter).map(|(text, _)| text))
+    });
+    let [Some(a), Some(b), Some(c)] = found else {
+        return None;
+    };
     Some([a, b, c])
 }
 
@@ -140,13 +178,21 @@ fn in_order(lines: &[String; 3]) -> Option<[String; 3]> {
 /// article.
 fn without_letters(lines: [String; 3]) -> [String; 3] {
     let marked = |line: &str| {
-        let read = OPTION_LETTERS.iter().filter_map(|letter| after_letter(line, *letter));
-        read.filter(|(_, marked)| *marked).map(|(text, _)| text).next()
+        let read = OPTION_LETTERS
+            .iter()
+            .filter_map(|letter| after_letter(line, *letter));
+        read.filter(|(_, marked)| *marked)
+            .map(|(text, _)| text)
+            .next()
     };
     let bare: Vec<Option<String>> = OPTION_LETTERS
         .iter()
         .zip(&lines)
-        .map(|(own, line)| after_letter(line, *own).map(|(text, _)| text).or_else(|| marked(line)))
+        .map(|(own, line)| {
+            after_letter(line, *own)
+                .map(|(text, _)| text)
+                .or_else(|| marked(line))
+        })
         .collect();
     let first_alone = bare.iter().skip(1).all(Option::is_none);
     let mut bare = bare.into_iter().enumerate();
@@ -171,9 +217,11 @@ fn after_letter(option: &str, letter: char) -> Option<(String, bool)> {
     let text = rest.trim_start_matches([')', '.', ':', '-', '*', ']', '–', '—', ' ']);
     let between = rest.get(..rest.len() - text.len()).unwrap_or_default();
     // "A-frame" and "B.Sc." are words; "A)frame" is none.
-    let closed = between.contains([')', ']', ':', '*']) || between.ends_with(' ') || between.contains('—');
+    let closed =
+        between.contains([')', ']', ':', '*']) || between.ends_with(' ') || between.contains('—');
     let marked = named || opened.len() < bare.len() || between.trim() != "";
-    (closed && !text.is_empty() && (marked || found == letter)).then(|| (text.trim().to_owned(), marked))
+    (closed && !text.is_empty() && (marked || found == letter))
+        .then(|| (text.trim().to_owned(), marked))
 }
 
 fn one_line(text: &str) -> String {
@@ -186,7 +234,8 @@ mod tests {
 
     #[test]
     fn letters_before_options_are_dropped_and_articles_kept() {
-        let options = |o: [&str; 3]| Clarification::new("Which", &o.map(str::to_owned)).map(|c| c.options);
+        let options =
+            |o: [&str; 3]| Clarification::new("Which", &o.map(str::to_owned)).map(|c| c.options);
         assert_eq!(
             options(["A use Docker", "b) Kubernetes", "Option C: neither"]),
             Some(["use Docker", "Kubernetes", "neither"].map(str::to_owned))
@@ -197,11 +246,22 @@ mod tests {
 
     #[test]
     fn a_question_has_one_question_mark_and_three_different_options() {
-        let options = ["A Is it prod?".to_owned(), "B staging".to_owned(), "C both".to_owned()];
-        let c = Clarification::new("Which one? Or\nwhat?", &options).map(|c| (c.question, c.options));
-        let expected = ("Which one?".to_owned(), ["Is it prod", "staging", "both"].map(str::to_owned));
+        let options = [
+            "A Is it prod?".to_owned(),
+            "B staging".to_owned(),
+            "C both".to_owned(),
+        ];
+        let c =
+            Clarification::new("Which one? Or\nwhat?", &options).map(|c| (c.question, c.options));
+        let expected = (
+            "Which one?".to_owned(),
+            ["Is it prod", "staging", "both"].map(str::to_owned),
+        );
         assert_eq!(c, Some(expected));
-        assert_eq!(Clarification::new("Which?", &["A x".into(), "B x".into(), "C y".into()]), None);
+        assert_eq!(
+            Clarification::new("Which?", &["A x".into(), "B x".into(), "C y".into()]),
+            None
+        );
         assert_eq!(Clarification::new("?", &options), None);
     }
 
@@ -211,7 +271,10 @@ mod tests {
         for (text, expected) in [
             ("Which? And when? Also why", "Which?"),
             ("I am not sure. Which one is it?", "Which one is it?"),
-            ("Which version of e.g. Debian 12.1 do you run? Tell me.", "Which version of e.g. Debian 12.1 do you run?"),
+            (
+                "Which version of e.g. Debian 12.1 do you run? Tell me.",
+                "Which version of e.g. Debian 12.1 do you run?",
+            ),
             ("哪一天？起始日还是结束日？", "哪一天?"),
             ("أي يوم؟", "أي يوم?"),
             ("Ποια μέρα\u{37e}", "Ποια μέρα?"),
@@ -222,7 +285,10 @@ mod tests {
             ("Tell me more. Which day.", "Which day?"),
             ("Tell me the day.", "Tell me the day?"),
             ("? Which day?", "Which day?"),
-            ("Is https://a.example/?q=1 the address?", "Is https://a.example/ q=1 the address?"),
+            (
+                "Is https://a.example/?q=1 the address?",
+                "Is https://a.example/ q=1 the address?",
+            ),
         ] {
             let asked = Clarification::new(text, &options).map(|c| c.question);
             assert_eq!(asked.as_deref(), Some(expected), "{text}");
@@ -235,12 +301,22 @@ mod tests {
 
     #[test]
     fn no_letter_is_shown_twice() {
-        let options = |o: [&str; 3]| Clarification::new("Which", &o.map(str::to_owned)).unwrap().options;
+        let options = |o: [&str; 3]| {
+            Clarification::new("Which", &o.map(str::to_owned))
+                .unwrap()
+                .options
+        };
         assert_eq!(options(["A Foo", "B. Bar", "Baz"]), ["Foo", "Bar", "Baz"]);
         assert_eq!(options(["Foo", "B) Bar", "C baz"]), ["Foo", "Bar", "baz"]);
         assert_eq!(options(["A) Foo", "Bar", "Baz"]), ["Foo", "Bar", "Baz"]);
-        assert_eq!(options(["B. Foo", "A) Bar", "C Baz"]), ["Bar", "Foo", "Baz"]);
-        assert_eq!(options(["A. Foo", "A. Bar", "A. Baz"]), ["Foo", "Bar", "Baz"]);
+        assert_eq!(
+            options(["B. Foo", "A) Bar", "C Baz"]),
+            ["Bar", "Foo", "Baz"]
+        );
+        assert_eq!(
+            options(["A. Foo", "A. Bar", "A. Baz"]),
+            ["Foo", "Bar", "Baz"]
+        );
         let words = ["A-frame", "B.Sc. degree", "c compiler"];
         assert_eq!(options(words), words);
     }
@@ -259,7 +335,10 @@ mod tests {
             demands: vec![],
         };
         let mut value = serde_json::to_value(&plan).unwrap();
-        assert_eq!(value["clarificationQuestion"]["options"], serde_json::json!(["A x", "B y", "C z"]));
+        assert_eq!(
+            value["clarificationQuestion"]["options"],
+            serde_json::json!(["A x", "B y", "C z"])
+        );
         assert_eq!(serde_json::from_value::<Plan>(value.clone()).unwrap(), plan);
         value["clarificationQuestion"]["options"] = serde_json::json!(["x", "y", "z"]);
         assert_eq!(serde_json::from_value::<Plan>(value).unwrap(), plan);

@@ -8,7 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A command of an action.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub enum CommandName {
     #[serde(rename = "roll")]
     Roll,
@@ -69,7 +71,10 @@ impl FromStr for CommandName {
 
     fn from_str(name: &str) -> Result<Self, ()> {
         let dotted = name.replace(':', ".");
-        CommandName::ALL.into_iter().find(|command| command.as_str() == dotted).ok_or(())
+        CommandName::ALL
+            .into_iter()
+            .find(|command| command.as_str() == dotted)
+            .ok_or(())
     }
 }
 

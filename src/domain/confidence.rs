@@ -48,15 +48,30 @@ impl Gate {
 
 impl Confidence {
     /// `c_final = clamp(base - penalty + bonus, 0, 1)`.
-    pub fn new(base_score: f64, conflict_penalty: Terms, coverage_bonus: Terms, threshold: f64) -> Self {
-        let c_final = (base_score - conflict_penalty.applied + coverage_bonus.applied).clamp(0.0, 1.0);
-        Self { base_score, conflict_penalty, coverage_bonus, c_final, threshold }
+    pub fn new(
+        base_score: f64,
+        conflict_penalty: Terms,
+        coverage_bonus: Terms,
+        threshold: f64,
+    ) -> Self {
+        let c_final =
+            (base_score - conflict_penalty.applied + coverage_bonus.applied).clamp(0.0, 1.0);
+        Self {
+            base_score,
+            conflict_penalty,
+            coverage_bonus,
+            c_final,
+            threshold,
+        }
     }
 
     /// The same, with c_final bounded.
     #[must_use]
     pub fn at_most(self, most: f64) -> Self {
-        Self { c_final: self.c_final.min(most), ..self }
+        Self {
+            c_final: self.c_final.min(most),
+            ..self
+        }
     }
 
     /// No agent ran, so nothing was earned.
@@ -66,7 +81,11 @@ impl Confidence {
 
     /// The one place where c_final meets the threshold, on the unrounded number.
     pub fn gate(&self) -> Gate {
-        if self.c_final >= self.threshold { Gate::Ship } else { Gate::Ask }
+        if self.c_final >= self.threshold {
+            Gate::Ship
+        } else {
+            Gate::Ask
+        }
     }
 }
 
@@ -87,7 +106,10 @@ mod tests {
 
     #[test]
     fn c_final_stays_within_zero_and_one() {
-        let term = |applied| Terms { applied, ..Terms::default() };
+        let term = |applied| Terms {
+            applied,
+            ..Terms::default()
+        };
         assert_eq!(Confidence::new(0.1, term(0.3), term(0.0), 0.7).c_final, 0.0);
         assert_eq!(Confidence::new(1.0, term(0.0), term(0.1), 0.7).c_final, 1.0);
     }

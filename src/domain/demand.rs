@@ -52,7 +52,9 @@ impl Demand {
     /// Whether a count keeps the demand. With neither bound it wants one at least.
     pub fn takes(self, count: usize) -> bool {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
-        let least = self.at_least.unwrap_or_else(|| u32::from(self.at_most.is_none()));
+        let least = self
+            .at_least
+            .unwrap_or_else(|| u32::from(self.at_most.is_none()));
         (least..=self.at_most.unwrap_or(u32::MAX)).contains(&count)
     }
 

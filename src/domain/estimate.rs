@@ -21,7 +21,7 @@ impl Unit {
 }
 
 /// The longest time that a figure may state, in its unit.
-const MOST: f64 = 1e6;
+const MAX: f64 = 1e6;
 
 /// A three-point estimate, in the estimate's unit: 0 <= optimistic <= most likely <= pessimistic.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -42,7 +42,13 @@ impl Pert {
     /// E = (O + 4M + P) / 6 (PERT, Malcolm et al. 1959). Nothing is rounded: that is for whoever shows it.
     pub fn new(o: f64, m: f64, p: f64) -> Self {
         // Adding zero turns a negative zero into a plain one.
-        let clean = |x: f64| if x.is_finite() { x.clamp(0.0, MOST) + 0.0 } else { 0.0 };
+        let clean = |x: f64| {
+            if x.is_finite() {
+                x.clamp(0.0, MAX) + 0.0
+            } else {
+                0.0
+            }
+        };
         let mut sorted = [clean(o), clean(m), clean(p)];
         sorted.sort_by(f64::total_cmp);
         let [o, m, p] = sorted;
@@ -50,7 +56,12 @@ impl Pert {
     }
 
     fn expecting(optimistic: f64, likely: f64, pessimistic: f64) -> Self {
-        Self { optimistic, likely, pessimistic, expected: (optimistic + 4.0 * likely + pessimistic) / 6.0 }
+        Self {
+            optimistic,
+            likely,
+            pessimistic,
+            expected: (optimistic + 4.0 * likely + pessimistic) / 6.0,
+        }
     }
 }
 
@@ -81,7 +92,11 @@ impl Estimate {
     /// the steps' E.
     pub fn total(&self) -> Pert {
         let sum = |f: fn(&Pert) -> f64| self.steps.iter().map(|s| f(&s.time)).sum::<f64>();
-        Pert::expecting(sum(|t| t.optimistic), sum(|t| t.likely), sum(|t| t.pessimistic))
+        Pert::expecting(
+            sum(|t| t.optimistic),
+            sum(|t| t.likely),
+            sum(|t| t.pessimistic),
+        )
     }
 }
 
@@ -96,17 +111,33 @@ mod tests {
     }
 
     fn estimate(times: &[(f64, f64, f64)]) -> Estimate {
-        let steps = times.iter().map(|(o, m, p)| EstimateStep { step: "x".into(), time: Pert::new(*o, *m, *p) });
+        let steps = times.iter().map(|(o, m, p)| EstimateStep {
+            step: "x".into(),
+            time: Pert::new(*o, *m, *p),
+        });
         let steps = steps.collect();
-        Estimate { unit: Unit::Hours, steps, assumptions: vec![], risks: vec![], confidence: 0.5, by_rule: false }
+        Estimate {
+            unit: Unit::Hours,
+            steps,
+            assumptions: vec![],
+            risks: vec![],
+            confidence: 0.5,
+            by_rule: false,
+        }
     }
 
     #[test]
     fn nothing_is_rounded_before_it_is_summed() {
         let time = Pert::new(0.125, 0.25, 0.5);
-        assert_eq!((time.optimistic, time.expected), (0.125, (0.125 + 1.0 + 0.5) / 6.0));
+        assert_eq!(
+            (time.optimistic, time.expected),
+            (0.125, (0.125 + 1.0 + 0.5) / 6.0)
+        );
         let total = estimate(&[(0.125, 0.25, 0.5); 3]).total();
-        assert_eq!((total.optimistic, total.likely, total.pessimistic), (0.375, 0.75, 1.5));
+        assert_eq!(
+            (total.optimistic, total.likely, total.pessimistic),
+            (0.375, 0.75, 1.5)
+        );
         assert_eq!(total.expected, (0.375 + 3.0 + 1.5) / 6.0);
         assert!(Pert::new(-0.0, -1.0, 0.0).optimistic.is_sign_positive());
     }
@@ -123,7 +154,7 @@ mod tests {
         fn any_three_numbers_come_out_in_order(o in any::<f64>(), m in any::<f64>(), p in any::<f64>()) {
             let t = Pert::new(o, m, p);
             prop_assert!(0.0 <= t.optimistic && t.optimistic <= t.likely && t.likely <= t.pessimistic);
-            prop_assert!(t.expected.is_finite() && t.pessimistic <= MOST);
+            prop_assert!(t.expected.is_finite() && t.pessimistic <= MAX);
         }
     }
 }

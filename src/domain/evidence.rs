@@ -8,7 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What a unit is, and what it rests on: the closed vocabulary of `units[].tags`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Tag {
     /// The unit's text is the bare final answer: a figure, a name, a choice, yes or no.
@@ -28,8 +30,15 @@ pub enum Tag {
 }
 
 impl Tag {
-    pub const ALL: [Tag; 7] =
-        [Tag::Answer, Tag::Key, Tag::Calculated, Tag::Tested, Tag::Sourced, Tag::Given, Tag::Memory];
+    pub const ALL: [Tag; 7] = [
+        Tag::Answer,
+        Tag::Key,
+        Tag::Calculated,
+        Tag::Tested,
+        Tag::Sourced,
+        Tag::Given,
+        Tag::Memory,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -58,7 +67,10 @@ impl FromStr for Tag {
 /// When it is not a list of strings.
 pub(super) fn known_tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Tag>, D::Error> {
     let words = Vec::<String>::deserialize(deserializer)?;
-    Ok(words.iter().filter_map(|word| word.trim().to_lowercase().parse().ok()).collect())
+    Ok(words
+        .iter()
+        .filter_map(|word| word.trim().to_lowercase().parse().ok())
+        .collect())
 }
 
 /// A unit of an agent's report, written "solver:u1".
@@ -70,7 +82,10 @@ pub struct UnitRef {
 
 impl UnitRef {
     pub fn new(agent: &str, unit: &str) -> Self {
-        Self { agent: agent.to_owned(), unit: unit.to_owned() }
+        Self {
+            agent: agent.to_owned(),
+            unit: unit.to_owned(),
+        }
     }
 }
 
@@ -84,8 +99,9 @@ impl FromStr for UnitRef {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Self, String> {
-        let (agent, unit) =
-            s.rsplit_once(':').ok_or_else(|| format!("{s:?} does not name a unit as \"agent:unit\""))?;
+        let (agent, unit) = s
+            .rsplit_once(':')
+            .ok_or_else(|| format!("{s:?} does not name a unit as \"agent:unit\""))?;
         Ok(Self::new(agent.trim(), unit.trim()))
     }
 }
@@ -98,7 +114,9 @@ impl Serialize for UnitRef {
 
 impl<'de> Deserialize<'de> for UnitRef {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 

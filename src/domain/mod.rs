@@ -30,10 +30,13 @@ pub use confidence::{Confidence, Gate, Terms};
 pub use demand::{Counted, Demand, MAX_DEMANDS};
 pub use estimate::{Estimate, EstimateStep, Pert, Unit as TimeUnit};
 pub use evidence::{
-    Basis, ClaimVerdict, Conduct, ConductKind, CrossCheck, Decision, Holds, PartAnswered, Resolution, Tag, UnitRef,
+    Basis, ClaimVerdict, Conduct, ConductKind, CrossCheck, Decision, Holds, PartAnswered,
+    Resolution, Tag, UnitRef,
 };
 pub use ids::{RunId, fingerprint};
-pub use model::{BilledTokens, Effort, LongContext, Price, Rate, Settings, Takes, Traits, is_same_model, undated};
+pub use model::{
+    BilledTokens, Effort, LongContext, Price, Rate, Settings, Takes, Traits, is_same_model, undated,
+};
 pub use money::Usd;
 pub use number_word::number_named;
 pub use panel::{Agent, CORE_AGENTS, Role};
@@ -43,6 +46,7 @@ pub use reply::{BudgetMeta, Invalidation, Meta, Outcome, Reply};
 pub use report::{AgentReport, Assumption, AssumptionKind, Obtained, Unit};
 pub use scope::{NoSuchScope, Scope};
 pub use score::{
-    AnswerGroup, Axes, Axis, AxisScore, Disagreement, Feature, Judgement, Position, Score, Status, Thresholds,
+    AnswerGroup, Axes, Axis, AxisScore, Disagreement, Feature, Judgement, Position, Score, Status,
+    Thresholds,
 };
 pub use token::{BearerToken, same_secret};

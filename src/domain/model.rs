@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::Usd;
 
 /// How much a model may think before it answers. Thinking counts into the output limit and into the bill.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
     /// No thinking at all.
@@ -89,15 +91,24 @@ pub struct Traits {
 impl Traits {
     /// Of a model that no data file knows: all is sent as the config says.
     pub fn unknown() -> Self {
-        Self { structured_output: true, ..Self::default() }
+        Self {
+            structured_output: true,
+            ..Self::default()
+        }
     }
 
     /// The effort that is sent: the lowest accepted one that is not below `wanted`, else the highest. Without a wish it
     /// is the lowest. `None`: the setting is left out.
     pub fn effort(&self, wanted: Option<Effort>) -> Option<Effort> {
-        let Some(accepted) = &self.effort else { return wanted };
+        let Some(accepted) = &self.effort else {
+            return wanted;
+        };
         let wanted = wanted.unwrap_or(Effort::None);
-        accepted.iter().find(|effort| **effort >= wanted).or(accepted.last()).copied()
+        accepted
+            .iter()
+            .find(|effort| **effort >= wanted)
+            .or(accepted.last())
+            .copied()
     }
 
     /// The settings of a call with this effort.
@@ -168,14 +179,24 @@ impl Rate {
         }
     }
 
-    pub const FREE: Rate = Rate { input: 0.0, output: 0.0, cache_read: 0.0, cache_write: 0.0 };
+    pub const FREE: Rate = Rate {
+        input: 0.0,
+        output: 0.0,
+        cache_read: 0.0,
+        cache_write: 0.0,
+    };
 }
 
 impl Price {
-    pub const FREE: Price = Price { rate: Rate::FREE, long: None };
+    pub const FREE: Price = Price {
+        rate: Rate::FREE,
+        long: None,
+    };
 
     fn at(self, input_tokens: u64) -> Rate {
-        self.long.filter(|long| input_tokens > long.above).map_or(self.rate, |long| long.rate)
+        self.long
+            .filter(|long| input_tokens > long.above)
+            .map_or(self.rate, |long| long.rate)
     }
 
     /// The most that a call may cost: of its input, `cacheable` tokens may be written into a cache, `plain` ones not.
@@ -218,14 +239,20 @@ fn is_zero(count: &u64) -> bool {
 
 impl BilledTokens {
     pub fn all_input(&self) -> u64 {
-        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
+        self.input
+            .saturating_add(self.cache_read)
+            .saturating_add(self.cache_write)
     }
 }
 
 /// The id without a date (`-20250929`, `-2026-03-05`) or `-latest` at its end.
 pub fn undated(id: &str) -> &str {
-    let digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
-    let Some((family, tail)) = id.rsplit_once('-') else { return id };
+    let digits = |text: &str, count: usize| {
+        text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let Some((family, tail)) = id.rsplit_once('-') else {
+        return id;
+    };
     if tail == "latest" || digits(tail, 8) {
         return family;
     }
@@ -240,8 +267,16 @@ pub fn undated(id: &str) -> &str {
 /// stands around it. A provider that names none has said nothing.
 pub fn is_same_model(asked: &str, served: &str) -> bool {
     fn plain(id: &str) -> String {
-        let id = id.trim().rsplit('/').next().unwrap_or(id).to_lowercase().replace('.', "-");
-        let variant = ROUTING_VARIANTS.iter().find_map(|variant| id.strip_suffix(variant));
+        let id = id
+            .trim()
+            .rsplit('/')
+            .next()
+            .unwrap_or(id)
+            .to_lowercase()
+            .replace('.', "-");
+        let variant = ROUTING_VARIANTS
+            .iter()
+            .find_map(|variant| id.strip_suffix(variant));
         undated(variant.unwrap_or(&id)).to_owned()
     }
     served.trim().is_empty() || plain(asked) == plain(served)
@@ -255,7 +290,10 @@ mod tests {
     use super::*;
 
     fn accepting(effort: &[Effort]) -> Traits {
-        Traits { effort: Some(effort.to_vec()), ..Traits::unknown() }
+        Traits {
+            effort: Some(effort.to_vec()),
+            ..Traits::unknown()
+        }
     }
 
     #[test]
@@ -277,9 +315,19 @@ mod tests {
 
     #[test]
     fn what_a_thinking_model_refuses_is_left_out_while_it_thinks() {
-        let traits = Traits { temperature: Takes::WithoutThinking, forced_tool: Takes::Never, ..Traits::unknown() };
-        assert_eq!(traits.settings(Some(Effort::Low), Some(0.2)).temperature, None);
-        assert_eq!(traits.settings(Some(Effort::None), Some(0.2)).temperature, Some(0.2));
+        let traits = Traits {
+            temperature: Takes::WithoutThinking,
+            forced_tool: Takes::Never,
+            ..Traits::unknown()
+        };
+        assert_eq!(
+            traits.settings(Some(Effort::Low), Some(0.2)).temperature,
+            None
+        );
+        assert_eq!(
+            traits.settings(Some(Effort::None), Some(0.2)).temperature,
+            Some(0.2)
+        );
         assert!(!traits.settings(Some(Effort::None), None).forced_tool);
     }
 
@@ -287,27 +335,61 @@ mod tests {
     fn a_limit_leaves_room_for_the_answer_behind_the_thinking() {
         for effort in [Effort::None, Effort::Low, Effort::Medium, Effort::High] {
             let limit = effort.limit_for(700);
-            assert!(limit - limit * effort.share() / 100 >= 700, "{effort}: {limit}");
+            assert!(
+                limit - limit * effort.share() / 100 >= 700,
+                "{effort}: {limit}"
+            );
         }
         assert_eq!(Effort::None.limit_for(700), 700);
     }
 
     #[test]
     fn a_long_request_is_priced_as_a_whole_at_its_own_rates() {
-        let long = LongContext { above: 100, rate: Rate::new(5.0, 50.0, None, None) };
-        let price = Price { rate: Rate::new(1.0, 10.0, Some(0.1), None), long: Some(long) };
-        let tokens = |input, cache_read| BilledTokens { input, cache_read, output: 10, ..BilledTokens::default() };
-        assert_eq!(price.cost(&tokens(100, 0)), Usd::from_nanos(100_000 + 100_000));
-        assert_eq!(price.cost(&tokens(100, 1)), Usd::from_nanos(500_000 + 5_000 + 500_000));
-        assert_eq!(price.worst(1, 100, 10), Usd::from_nanos(6250 + 500_000 + 500_000));
+        let long = LongContext {
+            above: 100,
+            rate: Rate::new(5.0, 50.0, None, None),
+        };
+        let price = Price {
+            rate: Rate::new(1.0, 10.0, Some(0.1), None),
+            long: Some(long),
+        };
+        let tokens = |input, cache_read| BilledTokens {
+            input,
+            cache_read,
+            output: 10,
+            ..BilledTokens::default()
+        };
+        assert_eq!(
+            price.cost(&tokens(100, 0)),
+            Usd::from_nanos(100_000 + 100_000)
+        );
+        assert_eq!(
+            price.cost(&tokens(100, 1)),
+            Usd::from_nanos(500_000 + 5_000 + 500_000)
+        );
+        assert_eq!(
+            price.worst(1, 100, 10),
+            Usd::from_nanos(6250 + 500_000 + 500_000)
+        );
     }
 
     #[test]
     fn the_worst_case_holds_whatever_part_of_the_input_is_cached() {
-        let price = Price { rate: Rate::new(2.0, 10.0, Some(0.2), None), long: None };
+        let price = Price {
+            rate: Rate::new(2.0, 10.0, Some(0.2), None),
+            long: None,
+        };
         let worst = price.worst(1000, 0, 50);
-        for (input, cache_read, cache_write) in [(1000, 0, 0), (0, 0, 1000), (0, 1000, 0), (400, 300, 300)] {
-            let usage = BilledTokens { input, cache_read, cache_write, output: 50, thinking: 50 };
+        for (input, cache_read, cache_write) in
+            [(1000, 0, 0), (0, 0, 1000), (0, 1000, 0), (400, 300, 300)]
+        {
+            let usage = BilledTokens {
+                input,
+                cache_read,
+                cache_write,
+                output: 50,
+                thinking: 50,
+            };
             assert!(price.cost(&usage) <= worst, "{usage:?}");
         }
     }
@@ -330,7 +412,11 @@ mod tests {
     fn another_model_in_the_place_of_the_one_asked_for_is_told() {
         for (asked, served, same) in [
             ("gpt-6-luna", "gpt-6-luna-2026-09-01", true),
-            ("anthropic/claude-haiku-5.5", "claude-haiku-5-5-20260801", true),
+            (
+                "anthropic/claude-haiku-5.5",
+                "claude-haiku-5-5-20260801",
+                true,
+            ),
             ("qwen3.5:9b", "qwen3.5:9b", true),
             ("gemma4:e4b", "gemma4:e2b", false),
             ("openai/gpt-6-luna:nitro", "gpt-6-luna", true),

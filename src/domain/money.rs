@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 
 /// An amount of US dollars in whole nano-dollars (1e-9 USD), never negative. Addition and subtraction saturate.
 /// Serialised as the number of nano-dollars.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Usd(u64);
 
@@ -21,7 +23,11 @@ impl Usd {
 
     /// From dollars, rounded up to the next nano-dollar; what is not a number or negative is zero.
     pub fn from_dollars(dollars: f64) -> Self {
-        if dollars.is_finite() && dollars > 0.0 { Self((dollars * 1e9 - 1e-6).ceil().max(0.0) as u64) } else { Self(0) }
+        if dollars.is_finite() && dollars > 0.0 {
+            Self((dollars * 1e9 - 1e-6).ceil().max(0.0) as u64)
+        } else {
+            Self(0)
+        }
     }
 
     /// `tokens` at a price in dollars per million tokens, rounded up.

@@ -25,11 +25,21 @@ pub fn number_named(word: &str) -> Option<u32> {
         "nineteen",
         "twenty",
     ];
-    const TENS: [&str; 8] = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
-    let at =
-        |names: &[&str], word: &str| names.iter().position(|name| *name == word).and_then(|at| u32::try_from(at).ok());
+    const TENS: [&str; 8] = [
+        "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
+    ];
+    let at = |names: &[&str], word: &str| {
+        names
+            .iter()
+            .position(|name| *name == word)
+            .and_then(|at| u32::try_from(at).ok())
+    };
     let (tens, ones) = word.split_once('-').unwrap_or((word, ""));
-    let ones = if ones.is_empty() { Some(0) } else { at(&NAMES, ones).filter(|ones| (1..10).contains(ones)) };
+    let ones = if ones.is_empty() {
+        Some(0)
+    } else {
+        at(&NAMES, ones).filter(|ones| (1..10).contains(ones))
+    };
     let compound = || Some(10 * (at(&TENS, tens)? + 2) + ones?);
     at(&NAMES, word).or_else(compound)
 }

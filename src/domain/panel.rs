@@ -7,7 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A member of the committee that answers the question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Agent {
     Solver,
@@ -22,8 +24,14 @@ pub enum Agent {
 pub const CORE_AGENTS: [Agent; 3] = [Agent::Solver, Agent::Critic, Agent::Verifier];
 
 impl Agent {
-    pub const ALL: [Agent; 6] =
-        [Agent::Solver, Agent::Critic, Agent::Verifier, Agent::Editor, Agent::Implementer, Agent::Visual];
+    pub const ALL: [Agent; 6] = [
+        Agent::Solver,
+        Agent::Critic,
+        Agent::Verifier,
+        Agent::Editor,
+        Agent::Implementer,
+        Agent::Visual,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -51,7 +59,10 @@ impl FromStr for Agent {
     type Err = ();
 
     fn from_str(s: &str) -> Result<Self, ()> {
-        Agent::ALL.into_iter().find(|agent| agent.as_str() == s).ok_or(())
+        Agent::ALL
+            .into_iter()
+            .find(|agent| agent.as_str() == s)
+            .ok_or(())
     }
 }
 
@@ -101,6 +112,7 @@ impl Serialize for Role {
 impl<'de> Deserialize<'de> for Role {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        name.parse().map_err(|()| serde::de::Error::custom(format!("unknown role {name:?}")))
+        name.parse()
+            .map_err(|()| serde::de::Error::custom(format!("unknown role {name:?}")))
     }
 }

@@ -37,7 +37,11 @@ pub struct Plan {
     pub agents_to_run: Vec<Agent>,
     pub rounds: u8,
     pub needs_clarification: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "super::clarification::with_letters")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "super::clarification::with_letters"
+    )]
     pub clarification_question: Option<Clarification>,
     pub output_shape: Mode,
     /// What the request demands of its answer that can be counted.

@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How thorough the committee is to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     Ask,
@@ -87,7 +89,10 @@ pub struct Attachment {
 impl Attachment {
     /// The image type that the declared content type or else the file's name tells, if it is an image that models see.
     pub fn image_type(&self) -> Option<&'static str> {
-        let declared = self.content_type.as_deref().map(|t| t.split(';').next().unwrap_or("").trim().to_lowercase());
+        let declared = self
+            .content_type
+            .as_deref()
+            .map(|t| t.split(';').next().unwrap_or("").trim().to_lowercase());
         let by_type = |t: &str| match t {
             "image/png" => Some("image/png"),
             "image/jpeg" | "image/jpg" => Some("image/jpeg"),
@@ -97,7 +102,13 @@ impl Attachment {
         };
         match declared {
             Some(declared) => by_type(&declared),
-            None => match self.filename.rsplit('.').next().map(str::to_lowercase).as_deref() {
+            None => match self
+                .filename
+                .rsplit('.')
+                .next()
+                .map(str::to_lowercase)
+                .as_deref()
+            {
                 Some("png") => Some("image/png"),
                 Some("jpg" | "jpeg") => Some("image/jpeg"),
                 Some("gif") => Some("image/gif"),

@@ -75,7 +75,12 @@ impl AgentReport {
             .chain(&self.assumptions)
             .map(String::as_str)
             .chain(std::iter::once(self.reasoning.as_str()))
-            .chain(self.steps_or_deliverables.iter().chain(&self.failure_modes).map(String::as_str))
+            .chain(
+                self.steps_or_deliverables
+                    .iter()
+                    .chain(&self.failure_modes)
+                    .map(String::as_str),
+            )
             .chain(self.units.iter().map(|unit| unit.text.as_str()))
     }
 }

@@ -47,7 +47,10 @@ impl FromStr for Scope {
     type Err = NoSuchScope;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        Scope::ALL.into_iter().find(|scope| scope.as_str() == word).ok_or_else(|| NoSuchScope(word.to_owned()))
+        Scope::ALL
+            .into_iter()
+            .find(|scope| scope.as_str() == word)
+            .ok_or_else(|| NoSuchScope(word.to_owned()))
     }
 }
 

@@ -14,8 +14,13 @@ pub enum Axis {
 }
 
 impl Axis {
-    pub const ALL: [Axis; 5] =
-        [Axis::Coherence, Axis::Alignment, Axis::Verifiability, Axis::SignalDensity, Axis::Compliance];
+    pub const ALL: [Axis; 5] = [
+        Axis::Coherence,
+        Axis::Alignment,
+        Axis::Verifiability,
+        Axis::SignalDensity,
+        Axis::Compliance,
+    ];
 
     /// The most points an axis can give.
     pub const MAX: f64 = 25.0;
@@ -90,7 +95,10 @@ impl Axes {
     /// `Cred = sum of the axes / 125`, in [0, 1] (SPEC 5), to twelve decimals: what adding in another order leaves behind
     /// ranks nobody.
     pub fn cred(&self) -> f64 {
-        let sum: f64 = self.iter().map(|(_, axis)| axis.points.clamp(0.0, Axis::MAX)).sum();
+        let sum: f64 = self
+            .iter()
+            .map(|(_, axis)| axis.points.clamp(0.0, Axis::MAX))
+            .sum();
         ((sum / (Axis::MAX * 5.0)).clamp(0.0, 1.0) * 1e12).round() / 1e12
     }
 }

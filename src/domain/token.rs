@@ -20,17 +20,28 @@ pub struct BearerToken {
 impl BearerToken {
     /// `id` need not be secret; `secret` must be 256 bits that nobody can guess.
     pub fn new(id: [u8; 6], secret: [u8; 32]) -> Self {
-        Self { id: hex(&id), secret: hex(&secret) }
+        Self {
+            id: hex(&id),
+            secret: hex(&secret),
+        }
     }
 
     /// Reads what a client sent; `None` if it is no token of this form.
     pub fn parse(text: &str) -> Option<Self> {
-        let (id, secret) = text.strip_prefix(PREFIX)?.strip_prefix('_')?.split_once('_')?;
+        let (id, secret) = text
+            .strip_prefix(PREFIX)?
+            .strip_prefix('_')?
+            .split_once('_')?;
         let is_hex = |part: &str, chars: usize| {
-            part.len() == chars && part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+            part.len() == chars
+                && part
+                    .bytes()
+                    .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
         };
-        (is_hex(id, ID_CHARS) && is_hex(secret, SECRET_CHARS))
-            .then(|| Self { id: id.to_owned(), secret: secret.to_owned() })
+        (is_hex(id, ID_CHARS) && is_hex(secret, SECRET_CHARS)).then(|| Self {
+            id: id.to_owned(),
+            secret: secret.to_owned(),
+        })
     }
 
     pub fn id(&self) -> &str {
@@ -62,14 +73,18 @@ impl fmt::Debug for BearerToken {
 
 /// Whether two secrets are the same; the time taken tells neither their length nor where they differ.
 pub fn same_secret(a: &str, b: &str) -> bool {
-    Sha256::digest(a.as_bytes()).ct_eq(&Sha256::digest(b.as_bytes())).into()
+    Sha256::digest(a.as_bytes())
+        .ct_eq(&Sha256::digest(b.as_bytes()))
+        .into()
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 #[cfg(test)]
@@ -91,7 +106,13 @@ mod tests {
     fn what_is_not_of_the_form_is_no_token() {
         let secret = "0".repeat(64);
         let upper = format!("conclave_070707070707_{}", "A".repeat(64));
-        for text in ["", "conclave_", "conclave_0707_00", &format!("conclave_07070707070g_{secret}"), &upper] {
+        for text in [
+            "",
+            "conclave_",
+            "conclave_0707_00",
+            &format!("conclave_07070707070g_{secret}"),
+            &upper,
+        ] {
             assert_eq!(BearerToken::parse(text), None, "{text}");
         }
     }

@@ -11,7 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::error::Problem;
-use crate::app::{Admitted, App, Needs, Refused, Token};
+use crate::app::{Admitted, App, Refused, Requirement, Token};
 
 /// Who sent a request, for handlers that outlive the check of the token.
 #[derive(Debug, Clone)]
@@ -22,13 +22,17 @@ pub(super) struct Caller {
 
 /// Lets a request through to the route, or answers for it.
 pub(super) async fn require(
-    State((app, needs)): State<(Arc<App>, Needs)>,
+    State((app, needs)): State<(Arc<App>, Requirement)>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |peer| peer.0.ip());
-    let token = match app.access.admit(bearer(request.headers()), peer, needs).await {
+    let token = match app
+        .access
+        .admit(bearer(request.headers()), peer, needs)
+        .await
+    {
         Ok(Admitted::Open) if !is_local(request.headers(), request.uri()) => {
             return Problem::not_local().into_response();
         }
@@ -37,17 +41,23 @@ pub(super) async fn require(
         Err(Refused::NoToken) => return Problem::no_token().into_response(),
         Err(Refused::Lacks(scope)) => return Problem::lacks_scope(scope).into_response(),
         Err(Refused::TooManyGuesses { retry_after }) => {
-            return Problem::too_often("too many wrong tokens came from this address", retry_after).into_response();
+            return Problem::too_often("too many wrong tokens came from this address", retry_after)
+                .into_response();
         }
         Err(Refused::Journal(error)) => return Problem::from(error).into_response(),
     };
     if request.method() == Method::POST
         && let Err((whose, retry_after)) = app.client_rate.take(token.as_ref(), peer)
     {
-        let detail = format!("too many requests {whose}; again in {} s", retry_after.as_secs() + 1);
+        let detail = format!(
+            "too many requests {whose}; again in {} s",
+            retry_after.as_secs() + 1
+        );
         return Problem::too_often(detail, retry_after).into_response();
     }
-    request.extensions_mut().insert(Caller { token: token.and_then(Token::id) });
+    request.extensions_mut().insert(Caller {
+        token: token.and_then(Token::id),
+    });
     next.run(request).await
 }
 
@@ -55,7 +65,11 @@ pub(super) async fn require(
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(AUTHORIZATION)?.to_str().unwrap_or("");
     let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
-    Some(if scheme.eq_ignore_ascii_case("bearer") { token.trim() } else { "" })
+    Some(if scheme.eq_ignore_ascii_case("bearer") {
+        token.trim()
+    } else {
+        ""
+    })
 }
 
 /// Whether the client called this machine by a name of its own. A web page that had its own name resolved to this
@@ -63,7 +77,11 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 fn is_local(headers: &HeaderMap, uri: &Uri) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     let host = hosts.next().map(|value| value.to_str().unwrap_or(""));
-    hosts.next().is_none() && host.into_iter().chain(uri.authority().map(Authority::as_str)).all(names_this_machine)
+    hosts.next().is_none()
+        && host
+            .into_iter()
+            .chain(uri.authority().map(Authority::as_str))
+            .all(names_this_machine)
 }
 
 /// `localhost` or an address, with nothing behind it but a port.
@@ -75,7 +93,10 @@ fn names_this_machine(host: &str) -> bool {
         },
         None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
-    let port = behind.is_empty() || behind.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
+    let port = behind.is_empty()
+        || behind
+            .strip_prefix(':')
+            .is_some_and(|port| port.parse::<u16>().is_ok());
     port && (name.eq_ignore_ascii_case("localhost") || name.parse::<Ipv4Addr>().is_ok())
 }
 
@@ -91,8 +112,14 @@ mod tests {
             let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static(value))]);
             bearer(&headers).map(str::to_owned)
         };
-        assert_eq!(["Bearer abc", "bearer  abc "].map(read), [Some("abc".into()), Some("abc".into())]);
-        assert_eq!(["Basic abc", "abc", "Bearer"].map(read), [Some("".into()), Some("".into()), Some("".into())]);
+        assert_eq!(
+            ["Bearer abc", "bearer  abc "].map(read),
+            [Some("abc".into()), Some("abc".into())]
+        );
+        assert_eq!(
+            ["Basic abc", "abc", "Bearer"].map(read),
+            [Some("".into()), Some("".into()), Some("".into())]
+        );
         assert_eq!(bearer(&HeaderMap::new()), None);
     }
 
@@ -104,7 +131,13 @@ mod tests {
                 &Uri::from_static("/api/runs"),
             )
         };
-        let ours: [&[u8]; 5] = [b"localhost", b"LOCALHOST:8080", b"127.0.0.1:8080", b"[::1]:8080", b"10.0.0.7"];
+        let ours: [&[u8]; 5] = [
+            b"localhost",
+            b"LOCALHOST:8080",
+            b"127.0.0.1:8080",
+            b"[::1]:8080",
+            b"10.0.0.7",
+        ];
         assert!(ours.into_iter().all(local));
         let others: [&[u8]; 12] = [
             b"evil.example",
@@ -124,7 +157,10 @@ mod tests {
         assert_eq!(passed, [b""; 0]);
         assert!(is_local(&HeaderMap::new(), &Uri::from_static("/api/runs")));
         let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost"))]);
-        assert!(!is_local(&headers, &Uri::from_static("http://evil.example/api/runs")), "the address counts too");
+        assert!(
+            !is_local(&headers, &Uri::from_static("http://evil.example/api/runs")),
+            "the address counts too"
+        );
         let mut twice = headers.clone();
         twice.append(HOST, HeaderValue::from_static("localhost"));
         assert!(!is_local(&twice, &Uri::from_static("/api/runs")));

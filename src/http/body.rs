@@ -36,16 +36,29 @@ impl From<Unread> for Problem {
 ///
 /// # Errors
 /// 415 when it says something else; as [`whole`].
-pub(super) async fn json_bytes(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Problem> {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+pub(super) async fn json_bytes(
+    headers: &HeaderMap,
+    body: Body,
+    limits: &Limits,
+) -> Result<Bytes, Problem> {
+    let content_type = headers
+        .get(CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or("");
     let essence = content_type.split(';').next().unwrap_or("").trim();
     if !essence.eq_ignore_ascii_case("application/json") {
         return Err(Problem::wrong_type());
     }
-    if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+    if headers
+        .get(CONTENT_ENCODING)
+        .is_some_and(|coding| coding != "identity")
+    {
         return Err(Problem::wrong_type());
     }
-    let declared = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
+    let declared = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok())
+        .and_then(|v| v.parse::<usize>().ok());
     if declared.is_some_and(|bytes| bytes > limits.body_bytes) {
         return Err(Problem::too_large(limits.body_bytes));
     }
@@ -56,9 +69,15 @@ pub(super) async fn json_bytes(headers: &HeaderMap, body: Body, limits: &Limits)
 ///
 /// # Errors
 /// [`Unread`].
-pub(super) fn shaped<T: DeserializeOwned>(body: &[u8], shape: Option<&Validator>) -> Result<T, Unread> {
-    let Unambiguous(value) = serde_json::from_slice(body).map_err(|error| Unread::NotJson(error.to_string()))?;
-    let problems = shape.map(|shape| problems_of(&value, shape)).unwrap_or_default();
+pub(super) fn shaped<T: DeserializeOwned>(
+    body: &[u8],
+    shape: Option<&Validator>,
+) -> Result<T, Unread> {
+    let Unambiguous(value) =
+        serde_json::from_slice(body).map_err(|error| Unread::NotJson(error.to_string()))?;
+    let problems = shape
+        .map(|shape| problems_of(&value, shape))
+        .unwrap_or_default();
     if !problems.is_empty() {
         return Err(Unread::WrongShape(problems));
     }
@@ -77,14 +96,19 @@ fn problems_of(value: &Value, shape: &Validator) -> Vec<FieldProblem> {
         match error.kind() {
             ValidationErrorKind::AdditionalProperties { unexpected } => {
                 for key in unexpected {
-                    let pointer = || format!("{}/{}", place(), key.replace('~', "~0").replace('/', "~1"));
+                    let pointer =
+                        || format!("{}/{}", place(), key.replace('~', "~0").replace('/', "~1"));
                     problems.add(pointer, || "unknown field".to_owned());
                 }
             }
-            ValidationErrorKind::Required { property } => problems
-                .add(|| format!("{}/{}", place(), property.as_str().unwrap_or_default()), || "is missing".to_owned()),
+            ValidationErrorKind::Required { property } => problems.add(
+                || format!("{}/{}", place(), property.as_str().unwrap_or_default()),
+                || "is missing".to_owned(),
+            ),
             // The message of a mismatch would repeat the value, which may be long and is the client's own.
-            ValidationErrorKind::Type { .. } => problems.add(place, || "has the wrong type".to_owned()),
+            ValidationErrorKind::Type { .. } => {
+                problems.add(place, || "has the wrong type".to_owned());
+            }
             // Rules of `check`, which says in full what is wrong.
             ValidationErrorKind::MinLength { .. }
             | ValidationErrorKind::MaxLength { .. }
@@ -107,7 +131,9 @@ pub(super) async fn whole(body: Body, limits: &Limits) -> Result<Bytes, Problem>
     match tokio::time::timeout(Duration::from_secs(limits.body_seconds), read).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) if is_too_long(&error) => Err(Problem::too_large(most)),
-        Ok(Err(_)) => Err(Problem::not_json("the body broke off, or its framing is wrong")),
+        Ok(Err(_)) => Err(Problem::not_json(
+            "the body broke off, or its framing is wrong",
+        )),
         Err(_) => Err(Problem::too_slow()),
     }
 }

@@ -24,13 +24,13 @@ use super::unsent::{MAX_UNSENT_BYTES, Unsent};
 use crate::app::App;
 
 /// What is read ahead of a connection; the headers of a request must fit into it.
-const MOST_BUFFERED: usize = 64 * 1024;
+const MAX_BUFFERED: usize = 64 * 1024;
 
 /// A client that takes nothing of its answer for so long has gone away.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long to wait when the machine has no file descriptors left.
-const BREATH: Duration = Duration::from_secs(1);
+const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Serves until `stop` resolves; connections that are open then may end their request.
 ///
@@ -42,12 +42,14 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
     let limits = &app.config.policy.limits;
-    let room = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
+    let room = Arc::new(Semaphore::new(
+        limits.connections.min(Semaphore::MAX_PERMITS),
+    ));
     let mut protocol = http1::Builder::new();
     protocol
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_secs(limits.header_seconds))
-        .max_buf_size(MOST_BUFFERED);
+        .max_buf_size(MAX_BUFFERED);
     let router = router(app);
     let unsent = Unsent::new(MAX_UNSENT_BYTES);
     let graceful = GracefulShutdown::new();
@@ -63,7 +65,7 @@ pub async fn serve(
         let (protocol, router, watcher) = (protocol.clone(), router.clone(), graceful.watcher());
         let unsent = unsent.clone();
         open.spawn(async move {
-            converse(&protocol, (router, unsent), watcher, stream, peer).await;
+            serve_connection(&protocol, (router, unsent), watcher, stream, peer).await;
             drop(permit);
         });
     }
@@ -74,15 +76,20 @@ pub async fn serve(
 }
 
 /// The next client, when there is room for it; until then it waits in the listener's queue.
-async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> (OwnedSemaphorePermit, TcpStream, SocketAddr) {
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> (OwnedSemaphorePermit, TcpStream, SocketAddr) {
     loop {
-        let Ok(permit) = Arc::clone(room).acquire_owned().await else { return std::future::pending().await };
+        let Ok(permit) = Arc::clone(room).acquire_owned().await else {
+            return std::future::pending().await;
+        };
         match listener.accept().await {
             Ok((stream, peer)) => return (permit, stream, peer),
             Err(error) if is_the_clients(&error) => {}
             Err(error) => {
                 tracing::error!(%error, "no connection can be accepted");
-                tokio::time::sleep(BREATH).await;
+                tokio::time::sleep(GRACE_PERIOD).await;
             }
         }
     }
@@ -90,11 +97,14 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> (OwnedSemaphor
 
 fn is_the_clients(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset
+    )
 }
 
 /// One connection, to its end.
-async fn converse(
+async fn serve_connection(
     protocol: &http1::Builder,
     (router, unsent): (Router, Unsent),
     watcher: Watcher,
@@ -110,7 +120,10 @@ async fn converse(
         request.map(Body::new)
     });
     let service = service.map_response(move |response| unsent.count(response));
-    let connection = protocol.serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(service));
+    let connection = protocol.serve_connection(
+        TokioIo::new(Box::pin(stream)),
+        TowerToHyperService::new(service),
+    );
     if let Err(error) = watcher.watch(connection).await {
         tracing::trace!(%error, "a connection ended badly");
     }

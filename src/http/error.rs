@@ -1,17 +1,22 @@
 //! Errors as problem details (RFC 9457): the only place that knows status codes.
 
 use std::any::Any;
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::problem_kind::Kind;
-use crate::app::{FieldProblem, Rejected};
+use crate::app::{App, FieldProblem, Rejected};
 use crate::domain::{RunId, Scope};
 use crate::journal::{self, Cause, Ending};
 
@@ -25,6 +30,30 @@ const MAX_DETAIL_CHARS: usize = 2000;
 
 /// How long a client should wait before it tries again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// Removes configured secrets from errors, which may quote names of fields and parameters of the request.
+pub(super) async fn redact_secrets(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let response = next.run(request).await;
+    if response.status().as_u16() < 400 {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    // The body of an error is in memory already.
+    let Ok(bytes) = to_bytes(body, usize::MAX).await else {
+        return Problem::internal().into_response();
+    };
+    match std::str::from_utf8(&bytes).map(|text| app.redacted(text)) {
+        Ok(Cow::Owned(redacted)) => {
+            parts.headers.remove(header::CONTENT_LENGTH);
+            Response::from_parts(parts, Body::from(redacted))
+        }
+        _ => Response::from_parts(parts, Body::from(bytes)),
+    }
+}
 
 /// What went wrong, for the client.
 #[derive(Debug)]
@@ -85,12 +114,21 @@ impl Problem {
 
     pub fn wrong_shape(errors: Vec<FieldProblem>) -> Self {
         let detail = "the body is JSON, but not of the documented shape";
-        Self { errors, ..Self::new(Kind::WrongShape, detail) }
+        Self {
+            errors,
+            ..Self::new(Kind::WrongShape, detail)
+        }
     }
 
     pub fn wrong_parameter(name: &str, detail: &str) -> Self {
-        let errors = vec![FieldProblem { pointer: format!("/{name}"), detail: detail.to_owned() }];
-        Self { errors, ..Self::new(Kind::WrongParameter, detail) }
+        let errors = vec![FieldProblem {
+            pointer: format!("/{name}"),
+            detail: detail.to_owned(),
+        }];
+        Self {
+            errors,
+            ..Self::new(Kind::WrongParameter, detail)
+        }
     }
 
     pub fn wrong_type() -> Self {
@@ -110,7 +148,10 @@ impl Problem {
 
     pub fn lacks_scope(scope: Scope) -> Self {
         let detail = format!("the token is valid, but it was made without the scope {scope}");
-        Self { lacks: Some(scope), ..Self::new(Kind::LacksScope, detail) }
+        Self {
+            lacks: Some(scope),
+            ..Self::new(Kind::LacksScope, detail)
+        }
     }
 
     /// Without tokens, only this machine is served: a name from elsewhere in `Host` means that a web page reached in.
@@ -120,7 +161,10 @@ impl Problem {
     }
 
     pub fn too_often(detail: impl Into<String>, retry_after: Duration) -> Self {
-        Self { retry_after: Some(retry_after), ..Self::new(Kind::RateLimited, detail) }
+        Self {
+            retry_after: Some(retry_after),
+            ..Self::new(Kind::RateLimited, detail)
+        }
     }
 
     pub fn too_slow() -> Self {
@@ -169,17 +213,32 @@ impl Problem {
         let problem = match ending {
             Ending::Replied { .. } | Ending::Acted { .. } => Self::internal(),
             Ending::Cancelled => Self::conflict("the run was cancelled"),
-            Ending::Failed { cause: Cause::Provider, detail } => Self::new(Kind::ProviderFailed, detail.clone()),
-            Ending::Failed { cause: Cause::Deadline, detail } => Self::new(Kind::Deadline, detail.clone()),
-            Ending::Failed { cause: Cause::Budget, detail } => Self::new(Kind::OverBudget, detail.clone()),
-            Ending::Failed { cause: Cause::Internal, .. } => Self::internal(),
+            Ending::Failed {
+                cause: Cause::Provider,
+                detail,
+            } => Self::new(Kind::ProviderFailed, detail.clone()),
+            Ending::Failed {
+                cause: Cause::Deadline,
+                detail,
+            } => Self::new(Kind::Deadline, detail.clone()),
+            Ending::Failed {
+                cause: Cause::Budget,
+                detail,
+            } => Self::new(Kind::OverBudget, detail.clone()),
+            Ending::Failed {
+                cause: Cause::Internal,
+                ..
+            } => Self::internal(),
         };
         problem.of(run)
     }
 
     /// The problem as data, as it also goes into an event stream.
     pub fn body(&self) -> Value {
-        let id = self.run.map(|run| run.to_string()).or_else(|| REQUEST_ID.try_with(Clone::clone).ok());
+        let id = self
+            .run
+            .map(|run| run.to_string())
+            .or_else(|| REQUEST_ID.try_with(Clone::clone).ok());
         let errors = self.errors.iter().cloned();
         let said = self.kind.said();
         json!(ProblemBody {
@@ -188,7 +247,12 @@ impl Problem {
             status: said.status.as_u16(),
             detail: self.detail.clone(),
             request_id: id,
-            errors: errors.map(|e| FieldError { pointer: e.pointer, detail: e.detail }).collect(),
+            errors: errors
+                .map(|e| FieldError {
+                    pointer: e.pointer,
+                    detail: e.detail
+                })
+                .collect(),
         })
     }
 }
@@ -198,7 +262,10 @@ impl IntoResponse for Problem {
         let status = self.kind.said().status;
         let mut response = (status, Json(self.body())).into_response();
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
         if let Some(run) = self.run
             && let Ok(value) = HeaderValue::from_str(&run.to_string())
         {
@@ -213,7 +280,9 @@ impl IntoResponse for Problem {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(scope) = self.lacks
-            && let Ok(value) = HeaderValue::from_str(&format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\""))
+            && let Ok(value) = HeaderValue::from_str(&format!(
+                "Bearer error=\"insufficient_scope\", scope=\"{scope}\""
+            ))
         {
             headers.insert(header::WWW_AUTHENTICATE, value);
         }
@@ -230,7 +299,9 @@ impl From<journal::Error> for Problem {
         let detail = "the journal cannot be reached; nothing was lost";
         match error {
             // The store's own words: no statement, path or address is in them.
-            journal::Error::Unavailable(why) => Self::new(Kind::NoJournal, format!("{detail} ({why})")),
+            journal::Error::Unavailable(why) => {
+                Self::new(Kind::NoJournal, format!("{detail} ({why})"))
+            }
             _ => Self::new(Kind::NoJournal, detail),
         }
     }
@@ -241,18 +312,29 @@ impl From<Rejected> for Problem {
         match rejected {
             Rejected::Invalid(errors) => {
                 let detail = "the body is of the right shape, but breaks a rule";
-                Self { errors, ..Self::new(Kind::Invalid, detail) }
+                Self {
+                    errors,
+                    ..Self::new(Kind::Invalid, detail)
+                }
             }
             Rejected::KeyReused { run } => Self::new(
                 Kind::KeyReused,
-                format!("run {run} has this key with another body: use a new key for a new request"),
+                format!(
+                    "run {run} has this key with another body: use a new key for a new request"
+                ),
             ),
             Rejected::Spent(spent) => {
                 let problem = Self::new(Kind::LimitSpent, spent.to_string());
-                Self { retry_after: Some(spent.retry_after), ..problem }
+                Self {
+                    retry_after: Some(spent.retry_after),
+                    ..problem
+                }
             }
             Rejected::TooOften { retry_after } => Self::too_often(
-                format!("this user asks too often; again in {} s", retry_after.as_secs() + 1),
+                format!(
+                    "this user asks too often; again in {} s",
+                    retry_after.as_secs() + 1
+                ),
                 retry_after,
             ),
             Rejected::Busy => Self::new(Kind::Busy, "too many runs are in flight"),
@@ -269,7 +351,10 @@ pub(super) async fn no_such_page() -> Problem {
 }
 
 pub(super) async fn no_such_method() -> Problem {
-    Problem::new(Kind::NoSuchMethod, "the path exists, but not with this method")
+    Problem::new(
+        Kind::NoSuchMethod,
+        "the path exists, but not with this method",
+    )
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "the layer hands it over")]

@@ -30,7 +30,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 use tower_http::set_header::SetResponseHeaderLayer;
 
-use crate::app::{App, Needs};
+use crate::app::{App, Requirement};
 use crate::config::{Config, Limits};
 use crate::domain::Scope;
 use reference::Reference;
@@ -38,21 +38,39 @@ use routes::Routes;
 
 /// Every route that asks for a token, by what it asks of it, with the function that describes it.
 fn guarded() -> [Routes; 3] {
-    let chat = Routes::needing(Needs::Scope(Scope::Chat))
+    let chat = Routes::needing(Requirement::Scope(Scope::Chat))
         .post("/api/chat", api::chat::post, api::chat::about_post)
         .post("/api/quote", api::quote::post, api::quote::about_post)
         .get("/api/runs", api::runs::list, api::runs::about_list)
         .get("/api/runs/{id}", api::runs::show, api::runs::about_show)
         .delete("/api/runs/{id}", api::runs::cancel, api::runs::about_cancel)
-        .post("/api/runs/{id}/feedback", api::feedback::post, api::feedback::about_post)
-        .get("/api/runs/{id}/journal", api::runs::journal, api::runs::about_journal)
-        .get("/api/runs/{id}/events", api::runs::events, api::runs::about_events);
-    let act = Routes::needing(Needs::Scope(Scope::Act)).post("/api/act", api::act::post, api::act::about_post).post(
-        "/api/act/proposals/{id}/confirm",
-        api::act::confirm,
-        api::act::about_confirm,
+        .post(
+            "/api/runs/{id}/feedback",
+            api::feedback::post,
+            api::feedback::about_post,
+        )
+        .get(
+            "/api/runs/{id}/journal",
+            api::runs::journal,
+            api::runs::about_journal,
+        )
+        .get(
+            "/api/runs/{id}/events",
+            api::runs::events,
+            api::runs::about_events,
+        );
+    let act = Routes::needing(Requirement::Scope(Scope::Act))
+        .post("/api/act", api::act::post, api::act::about_post)
+        .post(
+            "/api/act/proposals/{id}/confirm",
+            api::act::confirm,
+            api::act::about_confirm,
+        );
+    let any = Routes::needing(Requirement::AnyToken).get(
+        "/metrics",
+        api::metrics::metrics,
+        api::metrics::about_metrics,
     );
-    let any = Routes::needing(Needs::AnyToken).get("/metrics", api::metrics::metrics, api::metrics::about_metrics);
     [chat, act, any]
 }
 
@@ -62,7 +80,11 @@ fn open() -> Routes {
         .get("/", reference::root, reference::about_root)
         .get("/health", api::health::health, api::health::about_health)
         .get("/ready", api::health::ready, api::health::about_ready)
-        .get("/openapi.json", reference::document, reference::about_document)
+        .get(
+            "/openapi.json",
+            reference::document,
+            reference::about_document,
+        )
         .get("/docs", reference::page, reference::about_page)
 }
 
@@ -76,11 +98,16 @@ pub fn document(limits: &Limits) -> Value {
 pub fn router(app: Arc<App>) -> Router {
     let reference = Arc::new(Reference::of(&document(&app.config.policy.limits)));
     let constant = |name: &'static str, value: &'static str| {
-        SetResponseHeaderLayer::if_not_present(HeaderName::from_static(name), HeaderValue::from_static(value))
+        SetResponseHeaderLayer::if_not_present(
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        )
     };
     guarded()
         .into_iter()
-        .fold(open().into_router(&app), |all, group| all.merge(group.into_router(&app)))
+        .fold(open().into_router(&app), |all, group| {
+            all.merge(group.into_router(&app))
+        })
         .fallback(error::no_such_page)
         .method_not_allowed_fallback(error::no_such_method)
         .layer(
@@ -89,10 +116,20 @@ pub fn router(app: Arc<App>) -> Router {
                 .layer(middleware::from_fn(api::metrics::count))
                 .layer(constant("x-content-type-options", "nosniff"))
                 .layer(constant("cache-control", "no-store"))
-                .layer(constant("content-security-policy", "default-src 'none'; frame-ancestors 'none'"))
+                .layer(constant(
+                    "content-security-policy",
+                    "default-src 'none'; frame-ancestors 'none'",
+                ))
                 .layer(constant("referrer-policy", "no-referrer"))
                 .option_layer(cors(&app.config))
-                .layer(middleware::from_fn(request_id::assign))
+                .layer(middleware::from_fn_with_state(
+                    app.clone(),
+                    request_id::assign,
+                ))
+                .layer(middleware::from_fn_with_state(
+                    app.clone(),
+                    error::redact_secrets,
+                ))
                 .layer(CatchPanicLayer::custom(error::panicked))
                 .layer(DefaultBodyLimit::disable())
                 .layer(Extension(reference)),
@@ -102,8 +139,11 @@ pub fn router(app: Arc<App>) -> Router {
 
 /// Pages of other origins may call the API only if `CORS_ORIGINS` names them; never with cookies, of which there are none.
 fn cors(config: &Config) -> Option<CorsLayer> {
-    let origins: Vec<HeaderValue> =
-        config.cors_origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
+    let origins: Vec<HeaderValue> = config
+        .cors_origins
+        .iter()
+        .filter_map(|origin| HeaderValue::from_str(origin).ok())
+        .collect();
     if origins.is_empty() {
         return None;
     }
@@ -120,7 +160,12 @@ fn cors(config: &Config) -> Option<CorsLayer> {
             name("prefer"),
             request_id::HEADER,
         ])
-        .expose_headers([header::LOCATION, header::RETRY_AFTER, name("x-conclave-outcome"), request_id::HEADER])
+        .expose_headers([
+            header::LOCATION,
+            header::RETRY_AFTER,
+            name("x-conclave-outcome"),
+            request_id::HEADER,
+        ])
         .max_age(Duration::from_secs(600));
     Some(layer)
 }

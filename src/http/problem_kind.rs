@@ -46,7 +46,12 @@ pub(super) struct Said {
 impl Kind {
     pub fn said(self) -> Said {
         let (status, slug, title, when) = match self {
-            Kind::NotJson => (400, "not-json", "The body is not valid JSON", "the body is not JSON"),
+            Kind::NotJson => (
+                400,
+                "not-json",
+                "The body is not valid JSON",
+                "the body is not JSON",
+            ),
             Kind::WrongShape => (
                 400,
                 "wrong-shape",
@@ -59,30 +64,54 @@ impl Kind {
                 "A parameter is wrong",
                 "a query parameter, `Idempotency-Key` or `Last-Event-ID` is wrong",
             ),
-            Kind::NoToken => {
-                (401, "no-token", "A valid bearer token is needed", "there is no bearer token, or it is not valid")
-            }
-            Kind::LacksScope => {
-                (403, "lacks-scope", "The token does not open this", "the token is valid, but lacks the scope")
-            }
+            Kind::NoToken => (
+                401,
+                "no-token",
+                "A valid bearer token is needed",
+                "there is no bearer token, or it is not valid",
+            ),
+            Kind::LacksScope => (
+                403,
+                "lacks-scope",
+                "The token does not open this",
+                "the token is valid, but lacks the scope",
+            ),
             Kind::NotLocal => (
                 403,
                 "not-local",
                 "The service is not known by this name",
                 "no token is needed, and `Host` is not a name of this machine",
             ),
-            Kind::NoSuchRun => (404, "no-such-run", "There is no such run", "no run has this id"),
+            Kind::NoSuchRun => (
+                404,
+                "no-such-run",
+                "There is no such run",
+                "no run has this id",
+            ),
             Kind::NoSuchProposal => (
                 404,
                 "no-such-proposal",
                 "There is no such proposal",
                 "no proposal of this user in this guild has this id",
             ),
-            Kind::NoSuchPage => (404, "no-such-page", "There is nothing here", "no route has this path"),
-            Kind::NoSuchMethod => {
-                (405, "no-such-method", "The method is not allowed here", "the path exists, but not with this method")
-            }
-            Kind::TooSlow => (408, "too-slow", "The body did not arrive", "the body did not arrive in time"),
+            Kind::NoSuchPage => (
+                404,
+                "no-such-page",
+                "There is nothing here",
+                "no route has this path",
+            ),
+            Kind::NoSuchMethod => (
+                405,
+                "no-such-method",
+                "The method is not allowed here",
+                "the path exists, but not with this method",
+            ),
+            Kind::TooSlow => (
+                408,
+                "too-slow",
+                "The body did not arrive",
+                "the body did not arrive in time",
+            ),
             Kind::Conflict => (
                 409,
                 "conflict",
@@ -95,7 +124,12 @@ impl Kind {
                 "The proposal can no longer be confirmed",
                 "the proposal was confirmed already, or has expired",
             ),
-            Kind::TooLarge => (413, "too-large", "The body is too large", "the body has more bytes than are allowed"),
+            Kind::TooLarge => (
+                413,
+                "too-large",
+                "The body is too large",
+                "the body has more bytes than are allowed",
+            ),
             Kind::WrongType => (
                 415,
                 "wrong-content-type",
@@ -144,17 +178,38 @@ impl Kind {
                 "The models gave no usable output",
                 "no core agent gave an output, or the master did not",
             ),
-            Kind::Busy => {
-                (503, "busy", "The service takes no more runs now", "too many runs are in flight, or it shuts down")
-            }
-            Kind::NotReady => {
-                (503, "not-ready", "The service is not ready", "a run could not be taken on; the detail says why")
-            }
-            Kind::NoJournal => (503, "no-journal", "The journal is not available", "the database cannot be reached"),
-            Kind::Deadline => (504, "deadline", "The run's deadline passed", "the run's own deadline passed"),
+            Kind::Busy => (
+                503,
+                "busy",
+                "The service takes no more runs now",
+                "too many runs are in flight, or it shuts down",
+            ),
+            Kind::NotReady => (
+                503,
+                "not-ready",
+                "The service is not ready",
+                "a run could not be taken on; the detail says why",
+            ),
+            Kind::NoJournal => (
+                503,
+                "no-journal",
+                "The journal is not available",
+                "the database cannot be reached",
+            ),
+            Kind::Deadline => (
+                504,
+                "deadline",
+                "The run's deadline passed",
+                "the run's own deadline passed",
+            ),
         };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Said { status, slug, title, when }
+        Said {
+            status,
+            slug,
+            title,
+            when,
+        }
     }
 
     /// The value of `type` in the problem.
@@ -164,6 +219,9 @@ impl Kind {
 
     /// Whether the answer says after how long to try again.
     pub fn has_retry_after(self) -> bool {
-        matches!(self, Kind::LimitSpent | Kind::RateLimited | Kind::Busy | Kind::NotReady | Kind::NoJournal)
+        matches!(
+            self,
+            Kind::LimitSpent | Kind::RateLimited | Kind::Busy | Kind::NotReady | Kind::NoJournal
+        )
     }
 }

@@ -1,10 +1,13 @@
 //! The id that every answer carries: the run's, once there is one, else the client's own or a fresh one.
 
-use axum::extract::Request;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 
+use crate::app::App;
 use crate::clock::Clock;
 
 pub(super) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -17,9 +20,14 @@ pub(super) fn correlation_id(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Gives every request an id, and every answer a header with it unless the run's own is there.
-pub(super) async fn assign(request: Request, next: Next) -> Response {
-    let id = correlation_id(request.headers()).unwrap_or_else(|| Clock::System.new_id().to_string());
-    let mut response = super::error::REQUEST_ID.scope(id.clone(), next.run(request)).await;
+/// An id that holds a configured secret is replaced by a fresh one.
+pub(super) async fn assign(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let id = correlation_id(request.headers())
+        .filter(|id| app.redacted(id) == id.as_str())
+        .unwrap_or_else(|| Clock::System.new_id().to_string());
+    let mut response = super::error::REQUEST_ID
+        .scope(id.clone(), next.run(request))
+        .await;
     if !response.headers().contains_key(HEADER)
         && let Ok(value) = HeaderValue::from_str(&id)
     {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::auth;
 use super::reference::{Operation, Schemas};
-use crate::app::{App, Needs};
+use crate::app::{App, Requirement};
 
 /// Describes one operation; stands beside its handler.
 pub(super) type Describe = fn(&mut Schemas) -> Operation;
@@ -17,7 +17,7 @@ pub(super) type Describe = fn(&mut Schemas) -> Operation;
 /// A group of routes that ask for the same access.
 pub(super) struct Routes {
     /// What they ask of a token; `None`: anybody may use them.
-    needs: Option<Needs>,
+    needs: Option<Requirement>,
     router: Router<Arc<App>>,
     /// Path, method, description.
     described: Vec<(&'static str, &'static str, Describe)>,
@@ -25,19 +25,36 @@ pub(super) struct Routes {
 
 impl Routes {
     pub fn open() -> Self {
-        Self { needs: None, router: Router::new(), described: vec![] }
+        Self {
+            needs: None,
+            router: Router::new(),
+            described: vec![],
+        }
     }
 
-    pub fn needing(needs: Needs) -> Self {
-        Self { needs: Some(needs), ..Self::open() }
+    pub fn needing(needs: Requirement) -> Self {
+        Self {
+            needs: Some(needs),
+            ..Self::open()
+        }
     }
 
-    pub fn get<T: 'static>(self, path: &'static str, handler: impl Handler<T, Arc<App>>, describe: Describe) -> Self {
+    pub fn get<T: 'static>(
+        self,
+        path: &'static str,
+        handler: impl Handler<T, Arc<App>>,
+        describe: Describe,
+    ) -> Self {
         let router = self.router.route(path, get(handler));
         Self { router, ..self }.described(path, "get", describe)
     }
 
-    pub fn post<T: 'static>(self, path: &'static str, handler: impl Handler<T, Arc<App>>, describe: Describe) -> Self {
+    pub fn post<T: 'static>(
+        self,
+        path: &'static str,
+        handler: impl Handler<T, Arc<App>>,
+        describe: Describe,
+    ) -> Self {
         let router = self.router.route(path, post(handler));
         Self { router, ..self }.described(path, "post", describe)
     }
@@ -72,9 +89,10 @@ impl Routes {
     pub fn into_router(self, app: &Arc<App>) -> Router<Arc<App>> {
         match self.needs {
             None => self.router,
-            Some(needs) => {
-                self.router.route_layer(middleware::from_fn_with_state((Arc::clone(app), needs), auth::require))
-            }
+            Some(needs) => self.router.route_layer(middleware::from_fn_with_state(
+                (Arc::clone(app), needs),
+                auth::require,
+            )),
         }
     }
 }

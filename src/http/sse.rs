@@ -19,8 +19,9 @@ use crate::journal::{AgentOutcome, CallSent, Ending, Entry, Event};
 /// A comment goes out this often, so that no proxy takes the stream for dead.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-pub(super) type Progress =
-    axum::response::Sse<KeepAliveStream<futures_util::stream::BoxStream<'static, Result<Sse, Infallible>>>>;
+pub(super) type Progress = axum::response::Sse<
+    KeepAliveStream<futures_util::stream::BoxStream<'static, Result<Sse, Infallible>>>,
+>;
 
 /// How often the token of an open stream is looked at again.
 const RECHECK: Duration = Duration::from_secs(5);
@@ -29,13 +30,18 @@ const RECHECK: Duration = Duration::from_secs(5);
 /// which it was opened is revoked or expires.
 pub(super) fn progress(app: &Arc<App>, run: RunId, after: i64, caller: Option<Caller>) -> Progress {
     let revoked = revoked(Arc::clone(app), caller.and_then(|caller| caller.token));
-    let events = stream(app, run, after).take_until(Box::pin(revoked)).boxed();
-    axum::response::Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE).text("still working"))
+    let events = stream(app, run, after)
+        .take_until(Box::pin(revoked))
+        .boxed();
+    axum::response::Sse::new(events)
+        .keep_alive(KeepAlive::new().interval(KEEP_ALIVE).text("still working"))
 }
 
 /// Returns when the token no longer works.
 async fn revoked(app: Arc<App>, token: Option<String>) {
-    let Some(token) = token else { return std::future::pending().await };
+    let Some(token) = token else {
+        return std::future::pending().await;
+    };
     loop {
         tokio::time::sleep(RECHECK).await;
         if !app.access.still_works(&token).await {
@@ -44,10 +50,16 @@ async fn revoked(app: Arc<App>, token: Option<String>) {
     }
 }
 
-fn stream(app: &Arc<App>, run: RunId, after: i64) -> impl Stream<Item = Result<Sse, Infallible>> + use<> {
+fn stream(
+    app: &Arc<App>,
+    run: RunId,
+    after: i64,
+) -> impl Stream<Item = Result<Sse, Infallible>> + use<> {
     app.follow(run, after).filter_map(move |entry| {
         let event = match entry {
-            Ok(entry) => view(run, &entry).map(|(name, data)| sse(name, &data).id(entry.seq.to_string())),
+            Ok(entry) => {
+                view(run, &entry).map(|(name, data)| sse(name, &data).id(entry.seq.to_string()))
+            }
             Err(error) => Some(sse("error", &Problem::from(error).of(run).body())),
         };
         std::future::ready(event.map(Ok))
@@ -66,13 +78,23 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
             let parent = e.continues.as_ref().map(|c| c.parent.to_string());
             // An action has no mode.
             let mode = e.action.is_none().then_some(e.question.mode);
-            ("run", json!({ "runId": run.to_string(), "mode": mode, "at": at, "continues": parent }))
+            (
+                "run",
+                json!({ "runId": run.to_string(), "mode": mode, "at": at, "continues": parent }),
+            )
         }
-        Event::Planned(e) => ("plan", json!({ "plan": e.plan, "corrections": e.corrections, "at": at })),
-        Event::RoundStarted(e) => {
-            ("round", json!({ "round": e.round, "state": "run", "agents": e.agents, "why": e.why, "at": at }))
-        }
-        Event::RoundSkipped(e) => ("round", json!({ "round": e.round, "state": "skipped", "why": e.why, "at": at })),
+        Event::Planned(e) => (
+            "plan",
+            json!({ "plan": e.plan, "corrections": e.corrections, "at": at }),
+        ),
+        Event::RoundStarted(e) => (
+            "round",
+            json!({ "round": e.round, "state": "run", "agents": e.agents, "why": e.why, "at": at }),
+        ),
+        Event::RoundSkipped(e) => (
+            "round",
+            json!({ "round": e.round, "state": "skipped", "why": e.why, "at": at }),
+        ),
         Event::CallSent(e) => started(e, &at)?,
         Event::AgentFinished(e) => {
             let (outcome, cause) = match &e.outcome {
@@ -91,12 +113,22 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
                 .iter()
                 .map(|s| json!({ "agent": s.agent, "cred": s.cred, "status": s.status }))
                 .collect();
-            let topics: Vec<&str> = e.judgement.disagreements.iter().map(|d| d.topic.as_str()).collect();
-            ("score", json!({ "round": e.round, "scores": scores, "disagreements": topics, "at": at }))
+            let topics: Vec<&str> = e
+                .judgement
+                .disagreements
+                .iter()
+                .map(|d| d.topic.as_str())
+                .collect();
+            (
+                "score",
+                json!({ "round": e.round, "scores": scores, "disagreements": topics, "at": at }),
+            )
         }
         Event::CrossChecked(e) => {
             let verdicts = || e.passes.iter().flat_map(|pass| &pass.found.claims);
-            let contradicted = verdicts().filter(|verdict| !verdict.contradicted_by.is_empty()).count();
+            let contradicted = verdicts()
+                .filter(|verdict| !verdict.contradicted_by.is_empty())
+                .count();
             let data = json!({ "passes": e.passes.len(), "verdicts": verdicts().count(), "contradicted": contradicted,
                                "notes": e.notes, "at": at });
             ("cross_check", data)
@@ -115,7 +147,9 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
         | Event::Synthesized(_)
         | Event::Gated(_)
         | Event::Feedback(_) => return None,
-        Event::Parsed(_) | Event::Proposed(_) | Event::GateChecked(_) | Event::Executed(_) => return None,
+        Event::Parsed(_) | Event::Proposed(_) | Event::GateChecked(_) | Event::Executed(_) => {
+            return None;
+        }
     })
 }
 
@@ -123,16 +157,34 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
 fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
     match sent.role {
         Role::Agent(agent) => {
-            let round = sent.call.split('/').next().unwrap_or("").trim_start_matches('r').parse::<u8>().ok();
+            let round = sent
+                .call
+                .split('/')
+                .next()
+                .unwrap_or("")
+                .trim_start_matches('r')
+                .parse::<u8>()
+                .ok();
             // The first attempt at a report or at decisions: no repair, no further attempt.
-            let own = |round| [format!("r{round}/{agent}"), format!("r{round}/resolve/{agent}")];
+            let own = |round| {
+                [
+                    format!("r{round}/{agent}"),
+                    format!("r{round}/resolve/{agent}"),
+                ]
+            };
             let first = round.is_some_and(|round| own(round).contains(&sent.call));
-            first.then(|| ("agent.started", json!({ "agent": agent, "round": round, "model": sent.model, "at": at })))
+            first.then(|| {
+                (
+                    "agent.started",
+                    json!({ "agent": agent, "round": round, "model": sent.model, "at": at }),
+                )
+            })
         }
         Role::Master => match sent.call.as_str() {
-            "synthesis" | "question" => {
-                Some(("synthesis", json!({ "step": sent.call, "model": sent.model, "at": at })))
-            }
+            "synthesis" | "question" => Some((
+                "synthesis",
+                json!({ "step": sent.call, "model": sent.model, "at": at }),
+            )),
             _ => None,
         },
         Role::Proposer => None,
@@ -143,13 +195,26 @@ fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
 /// since OpenAPI 3.1 has no word for it.
 pub(super) fn content(schemas: &mut Schemas) -> Content {
     let at = json!({ "type": "string", "format": "date-time" });
-    let (text, round) = (json!({ "type": "string" }), json!({ "type": ["integer", "null"], "minimum": 1 }));
+    let (text, round) = (
+        json!({ "type": "string" }),
+        json!({ "type": ["integer", "null"], "minimum": 1 }),
+    );
     let text_or_null = json!({ "type": ["string", "null"] });
-    let (agent, mode, task) = (schemas.answer::<Agent>(), schemas.answer::<Mode>(), schemas.answer::<TaskType>());
+    let (agent, mode, task) = (
+        schemas.answer::<Agent>(),
+        schemas.answer::<Mode>(),
+        schemas.answer::<TaskType>(),
+    );
     let agents = json!({ "type": "array", "items": agent });
     let object = |properties: Value, optional: &[&str]| {
-        let names = properties.as_object().into_iter().flatten().map(|(name, _)| name.clone());
-        let required: Vec<String> = names.filter(|name| !optional.contains(&name.as_str())).collect();
+        let names = properties
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.clone());
+        let required: Vec<String> = names
+            .filter(|name| !optional.contains(&name.as_str()))
+            .collect();
         json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
     };
     let plan = object(
@@ -187,23 +252,49 @@ pub(super) fn content(schemas: &mut Schemas) -> Content {
         "error": { "$ref": "#/components/schemas/Problem" },
     });
     for (name, about) in [
-        ("run", "The run was accepted. `continues` is the parent's id."),
+        (
+            "run",
+            "The run was accepted. `continues` is the parent's id.",
+        ),
         ("plan", "The plan, and what the service changed in it."),
-        ("round", "A round begins, or is skipped; `agents` only if it begins."),
+        (
+            "round",
+            "A round begins, or is skipped; `agents` only if it begins.",
+        ),
         ("agent.started", "The first attempt of an agent in a round."),
-        ("agent.finished", "An agent answered, failed, or its earlier report is used again."),
-        ("score", "The statuses after a round, and the topics in dispute."),
-        ("cross_check", "Key claims were compared, by so many calls; `notes` says why one is missing."),
-        ("synthesis", "The master begins to write the reply, or the question instead of it."),
+        (
+            "agent.finished",
+            "An agent answered, failed, or its earlier report is used again.",
+        ),
+        (
+            "score",
+            "The statuses after a round, and the topics in dispute.",
+        ),
+        (
+            "cross_check",
+            "Key claims were compared, by so many calls; `notes` says why one is missing.",
+        ),
+        (
+            "synthesis",
+            "The master begins to write the reply, or the question instead of it.",
+        ),
         ("reply", "The body of the plain response. The last event."),
-        ("action", "Of an action, the body of its response. The last event."),
+        (
+            "action",
+            "Of an action, the body of its response. The last event.",
+        ),
         ("error", "A problem. The last event."),
     ] {
         if let Some(Value::Object(event)) = events.get_mut(name) {
             event.insert("description".into(), json!(about));
         }
     }
-    let names: Vec<&String> = events.as_object().into_iter().flatten().map(|(name, _)| name).collect();
+    let names: Vec<&String> = events
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name)
+        .collect();
     let event = json!({
         "type": "object",
         "description": "Each event of the stream.",

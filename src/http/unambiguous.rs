@@ -68,7 +68,9 @@ impl<'de> Visitor<'de> for Reader {
         while let Some(key) = members.next_key::<String>()? {
             if object.contains_key(&key) {
                 let shown: String = key.chars().take(MAX_SHOWN).collect();
-                return Err(A::Error::custom(format_args!("the key {shown:?} stands twice in one object")));
+                return Err(A::Error::custom(format_args!(
+                    "the key {shown:?} stands twice in one object"
+                )));
             }
             let Unambiguous(value) = members.next_value()?;
             object.insert(key, value);
@@ -84,14 +86,23 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Value, String> {
-        serde_json::from_str(text).map(|Unambiguous(value)| value).map_err(|error| error.to_string())
+        serde_json::from_str(text)
+            .map(|Unambiguous(value)| value)
+            .map_err(|error| error.to_string())
     }
 
     #[test]
     fn a_key_that_stands_twice_is_refused_at_every_depth_and_however_it_is_written() {
-        for text in [r#"{"a": 1, "a": 2}"#, r#"[{"b": {"a": 1, "a": 1}}]"#, r#"{"a": 1, "\u0061": 2}"#] {
+        for text in [
+            r#"{"a": 1, "a": 2}"#,
+            r#"[{"b": {"a": 1, "a": 1}}]"#,
+            r#"{"a": 1, "\u0061": 2}"#,
+        ] {
             let error = read(text).unwrap_err();
-            assert!(error.contains("the key \"a\" stands twice in one object"), "{error}");
+            assert!(
+                error.contains("the key \"a\" stands twice in one object"),
+                "{error}"
+            );
         }
         let text = r#"{"a": [null, true, -1, 18446744073709551615, 1.5, "x\n"], "b": {"a": {}}}"#;
         let whole = json!({ "a": [null, true, -1, u64::MAX, 1.5, "x\n"], "b": { "a": {} } });

@@ -33,22 +33,38 @@ pub(super) struct Unsent {
 impl Unsent {
     pub fn new(bytes: usize) -> Self {
         let permits = (bytes / 1024).min(Semaphore::MAX_PERMITS);
-        Self { budget: Arc::new(Semaphore::new(permits)), permits }
+        Self {
+            budget: Arc::new(Semaphore::new(permits)),
+            permits,
+        }
     }
 
     /// Counts an answer until its client has taken it, or answers with 503 when too many bytes wait. Event streams have no
     /// length and are not counted: they hold one event at a time.
     pub fn count(&self, response: Response) -> Response {
-        let Some(bytes) = response.body().size_hint().exact().filter(|bytes| *bytes >= MIN_COUNTED) else {
+        let Some(bytes) = response
+            .body()
+            .size_hint()
+            .exact()
+            .filter(|bytes| *bytes >= MIN_COUNTED)
+        else {
             return response;
         };
         // An answer that is longer than the whole budget waits for no other answer and uses all of it.
-        let permits = usize::try_from(bytes.div_ceil(1024)).unwrap_or(usize::MAX).min(self.permits);
-        let permit = u32::try_from(permits).ok().and_then(|n| Arc::clone(&self.budget).try_acquire_many_owned(n).ok());
+        let permits = usize::try_from(bytes.div_ceil(1024))
+            .unwrap_or(usize::MAX)
+            .min(self.permits);
+        let permit = u32::try_from(permits)
+            .ok()
+            .and_then(|n| Arc::clone(&self.budget).try_acquire_many_owned(n).ok());
         let (parts, body) = response.into_parts();
         match permit {
             Some(permit) => {
-                let counted = Counted { rest: Bytes::new(), body, _permit: permit };
+                let counted = Counted {
+                    rest: Bytes::new(),
+                    body,
+                    _permit: permit,
+                };
                 Response::from_parts(parts, Body::new(counted))
             }
             None => {
@@ -73,7 +89,10 @@ impl hyper::body::Body for Counted {
     type Data = Bytes;
     type Error = axum::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         if self.rest.is_empty() {
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => match frame.into_data() {
@@ -120,11 +139,21 @@ mod tests {
         let unsent = Unsent::new(256 * 1024);
         let waiting = unsent.count(answer(200 * 1024));
         assert_eq!(unsent.count(answer(100 * 1024)).status(), 503);
-        assert_eq!(unsent.count(answer(1024)).status(), 200, "a short one is not counted");
-        let read = axum::body::to_bytes(waiting.into_body(), usize::MAX).await.unwrap();
+        assert_eq!(
+            unsent.count(answer(1024)).status(),
+            200,
+            "a short one is not counted"
+        );
+        let read = axum::body::to_bytes(waiting.into_body(), usize::MAX)
+            .await
+            .unwrap();
         assert_eq!(read, vec![7_u8; 200 * 1024]);
         let large = unsent.count(answer(1024 * 1024));
-        assert_eq!(large.status(), 200, "one that is longer than the budget gets all of it");
+        assert_eq!(
+            large.status(),
+            200,
+            "one that is longer than the budget gets all of it"
+        );
         drop(large);
         assert_eq!(unsent.count(answer(100 * 1024)).status(), 200);
     }

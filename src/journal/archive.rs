@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::chain::{Broken, GENESIS, link};
+use super::chain::{ChainFault, GENESIS, link};
 use super::{Error, Event, NewRun};
 use crate::domain::RunId;
 
@@ -51,17 +51,27 @@ impl Archive {
     /// another's key, or a run that has no end.
     pub(super) fn check(&self) -> Result<Sound, Error> {
         if self.version != Self::VERSION {
-            return Err(self.unsound(format!("its form has version {}, not {}", self.version, Self::VERSION)));
+            return Err(self.unsound(format!(
+                "its form has version {}, not {}",
+                self.version,
+                Self::VERSION
+            )));
         }
         let mut head = GENESIS.to_owned();
         let mut events = Vec::with_capacity(self.entries.len());
         for (seq, entry) in (1..).zip(&self.entries) {
             if entry.seq != seq {
-                return Err(self.unsound(Broken::Missing { seq }.to_string()));
+                return Err(self.unsound(ChainFault::Missing { seq }.to_string()));
             }
             let hash = link(self.run, seq, entry.at_ms, &entry.key, &entry.body, &head);
             if entry.prev != head || entry.hash != hash {
-                return Err(self.unsound(Broken::Altered { seq, key: entry.key.clone() }.to_string()));
+                return Err(self.unsound(
+                    ChainFault::Altered {
+                        seq,
+                        key: entry.key.clone(),
+                    }
+                    .to_string(),
+                ));
             }
             head = hash;
             let event: Event = serde_json::from_str(&entry.body)
@@ -77,7 +87,10 @@ impl Archive {
             Some((at, Event::Accepted(accepted))) => (*at, (**accepted).clone()),
             _ => return Err(self.unsound("its first entry is not the acceptance".into())),
         };
-        if !events.iter().any(|(_, event)| matches!(event, Event::Finished(_))) {
+        if !events
+            .iter()
+            .any(|(_, event)| matches!(event, Event::Finished(_)))
+        {
             return Err(self.unsound("it has no end".into()));
         }
         let run = NewRun {

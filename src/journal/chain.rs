@@ -20,7 +20,7 @@ pub(super) fn link(run: RunId, seq: i64, at_ms: i64, key: &str, body: &str, prev
 
 /// Where a chain does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
+pub enum ChainFault {
     #[error("entry {seq} is missing")]
     Missing { seq: i64 },
     #[error("entry {seq} ({key}) was altered")]
@@ -36,19 +36,33 @@ pub enum Broken {
 ///
 /// # Errors
 /// The first place where it does not hold.
-pub fn verify(run: RunId, entries: &[Entry], head: &str) -> Result<(), Broken> {
+pub fn verify(run: RunId, entries: &[Entry], head: &str) -> Result<(), ChainFault> {
     let mut prev = GENESIS.to_owned();
     let mut seq = 0;
     for entry in entries {
         seq += 1;
         if entry.seq != seq {
-            return Err(Broken::Missing { seq });
+            return Err(ChainFault::Missing { seq });
         }
-        let hash = link(run, seq, entry.at.as_millisecond(), &entry.key, &entry.body, &prev);
+        let hash = link(
+            run,
+            seq,
+            entry.at.as_millisecond(),
+            &entry.key,
+            &entry.body,
+            &prev,
+        );
         if entry.prev != prev || entry.hash != hash {
-            return Err(Broken::Altered { seq, key: entry.key.clone() });
+            return Err(ChainFault::Altered {
+                seq,
+                key: entry.key.clone(),
+            });
         }
         prev = hash;
     }
-    if prev == head { Ok(()) } else { Err(Broken::Cut { seq }) }
+    if prev == head {
+        Ok(())
+    } else {
+        Err(ChainFault::Cut { seq })
+    }
 }

@@ -14,8 +14,8 @@ use super::observe::Observer;
 use super::resumed::{self, Deaths};
 use super::wake::Wake;
 use super::{
-    Accepted, Broken, CallResult, CallSent, CallSettled, ComputeStarted, Ending, Entry, Error, Event, Finished, Lease,
-    Store, verify,
+    Accepted, CallResult, CallSent, CallSettled, ChainFault, ComputeStarted, Ending, Entry, Error,
+    Event, Finished, Lease, Store, verify,
 };
 use crate::clock::Clock;
 use crate::compute::{ComputePool, Isolation};
@@ -102,8 +102,17 @@ impl State {
         let ledger = ledger_of(cap, &entries);
         let resumed = resumed::deaths(&entries).map(|deaths| Resumed { deaths, pieces: 0 });
         let order = entries.iter().map(|entry| entry.key.clone()).collect();
-        let seen = entries.into_iter().map(|entry| (entry.key, entry.event)).collect();
-        Self { seen, order, ledger, resumed, closed: false }
+        let seen = entries
+            .into_iter()
+            .map(|entry| (entry.key, entry.event))
+            .collect();
+        Self {
+            seen,
+            order,
+            ledger,
+            resumed,
+            closed: false,
+        }
     }
 
     fn add(&mut self, event: &Event) {
@@ -161,7 +170,11 @@ impl RunContext {
             _ => None,
         });
         let Some(accepted) = accepted else {
-            return Err(Stop::Store(Error::Corrupt { table: "entries", column: "body", id: lease.run.to_string() }));
+            return Err(Stop::Store(Error::Corrupt {
+                table: "entries",
+                column: "body",
+                id: lease.run.to_string(),
+            }));
         };
         let state = State::of(accepted.cap, entries);
         let started = Instant::now();
@@ -229,16 +242,21 @@ impl RunContext {
     /// The run's own journal so far, in order.
     pub fn events(&self) -> Vec<Event> {
         let state = self.state();
-        state.order.iter().filter_map(|key| state.seen.get(key)).cloned().collect()
+        state
+            .order
+            .iter()
+            .filter_map(|key| state.seen.get(key))
+            .cloned()
+            .collect()
     }
 
     /// Reads the run's journal back and proves its chain.
     ///
     /// # Errors
     /// [`Stop`], when the database refuses; the inner error is where the chain does not hold.
-    pub async fn verify(&self) -> Result<Result<(), Broken>, Stop> {
+    pub async fn verify(&self) -> Result<Result<(), ChainFault>, Stop> {
         let Some(row) = self.store.run(self.lease.run).await? else {
-            return Ok(Err(Broken::Missing { seq: 1 }));
+            return Ok(Err(ChainFault::Missing { seq: 1 }));
         };
         let mut entries = self.store.entries(self.lease.run, 0).await?;
         entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
@@ -278,7 +296,11 @@ impl RunContext {
     ///
     /// # Errors
     /// The outer error is a [`Stop`]; the inner one says that the cap has no room, and then nothing was written.
-    pub async fn call<F>(&self, mut sent: CallSent, effect: F) -> Result<Result<CallSettled, Refused>, Stop>
+    pub async fn call<F>(
+        &self,
+        mut sent: CallSent,
+        effect: F,
+    ) -> Result<Result<CallSettled, Refused>, Stop>
     where
         F: Future<Output = Call>,
     {
@@ -318,7 +340,8 @@ impl RunContext {
         };
         let _turn = self.ordered.lock().await;
         self.state().ledger.settle(&settled.call, settled.cost);
-        self.append(vec![Event::CallSettled(settled.clone())]).await?;
+        self.append(vec![Event::CallSettled(settled.clone())])
+            .await?;
         Ok(Ok(settled))
     }
 
@@ -327,7 +350,11 @@ impl RunContext {
     ///
     /// # Errors
     /// [`Stop`], when the database refuses, the lease is gone or the run has ended.
-    pub async fn compute<T>(&self, piece: &str, work: impl FnOnce() -> T + Send) -> Result<T, Stop> {
+    pub async fn compute<T>(
+        &self,
+        piece: &str,
+        work: impl FnOnce() -> T + Send,
+    ) -> Result<T, Stop> {
         if self.state().closed {
             return Err(Stop::Lost);
         }
@@ -339,7 +366,11 @@ impl RunContext {
         &self,
         piece: &str,
     ) -> Result<Option<(Option<Isolation>, tokio::sync::MutexGuard<'_, ()>)>, Stop> {
-        let deaths = self.state().resumed.as_ref().map(|resumed| resumed.deaths.count);
+        let deaths = self
+            .state()
+            .resumed
+            .as_ref()
+            .map(|resumed| resumed.deaths.count);
         let isolation = match deaths {
             None => return Ok(None),
             Some(0) => None,
@@ -357,14 +388,23 @@ impl RunContext {
             return Ok(None);
         };
         let piece = piece.to_owned();
-        self.write(vec![Event::ComputeStarted(ComputeStarted { epoch: self.lease.epoch, number, piece })]).await?;
+        self.write(vec![Event::ComputeStarted(ComputeStarted {
+            epoch: self.lease.epoch,
+            number,
+            piece,
+        })])
+        .await?;
         Ok(Some((isolation, alone)))
     }
 
     /// The processes in a row, up to this one, that ended at the point where the run stands, the later ones in a CPU-heavy
     /// piece of it. Ends between pieces, such as kills while a call is under way, are not counted.
     pub fn deaths(&self) -> Deaths {
-        self.state().resumed.as_ref().map(|resumed| resumed.deaths.clone()).unwrap_or_default()
+        self.state()
+            .resumed
+            .as_ref()
+            .map(|resumed| resumed.deaths.clone())
+            .unwrap_or_default()
     }
 
     /// Refuses every further entry and call of this context, and waits for those writes that have begun. A stage that is
@@ -383,11 +423,16 @@ impl RunContext {
         self.close().await;
         // An entry may have been written whose stage was dropped before it was noted here.
         let entries = self.store.entries(self.lease.run, 0).await?;
-        let mut last = State { closed: true, ..State::of(self.accepted.cap, entries) };
+        let mut last = State {
+            closed: true,
+            ..State::of(self.accepted.cap, entries)
+        };
         let mut events = last.settle_open();
         let spent = last.ledger.spent();
         events.push(Event::Finished(Box::new(Finished { ending, spent })));
-        self.store.append(&self.lease, self.clock.now(), &events).await?;
+        self.store
+            .append(&self.lease, self.clock.now(), &events)
+            .await?;
         for event in &events {
             last.add(event);
             self.observer.written(event, &last.seen);
@@ -399,7 +444,11 @@ impl RunContext {
 
     async fn append(&self, events: Vec<Event>) -> Result<(), Stop> {
         let resumed = self.state().resumed.is_some();
-        let _alone = if resumed { Some(self.alone.lock().await) } else { None };
+        let _alone = if resumed {
+            Some(self.alone.lock().await)
+        } else {
+            None
+        };
         self.write(events).await
     }
 
@@ -423,7 +472,11 @@ impl RunContext {
         if state.closed {
             return Err(Stop::Lost);
         }
-        let (store, lease, at) = (Arc::clone(&self.store), self.lease.clone(), self.clock.now());
+        let (store, lease, at) = (
+            Arc::clone(&self.store),
+            self.lease.clone(),
+            self.clock.now(),
+        );
         let write = async move { store.append(&lease, at, &events).await };
         Ok(self.writes.spawn(write.in_current_span()))
     }
@@ -438,7 +491,10 @@ fn ledger_of(cap: Usd, entries: &[Entry]) -> Ledger {
     for entry in entries {
         match &entry.event {
             Event::CallSent(sent) => {
-                ledger.restore(&sent.call, sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount));
+                ledger.restore(
+                    &sent.call,
+                    sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount),
+                );
             }
             Event::CallSettled(settled) => ledger.settle(&settled.call, settled.cost),
             _ => {}

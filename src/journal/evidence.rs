@@ -70,7 +70,10 @@ mod tests {
             "reviews": [{ "reviewer": "critic", "claim": "C1", "topic": "days", "onFinalAnswer": true, "position": "60",
                           "holders": ["solver"], "finding": "fails", "swapped": "holds", "reason": "31 + 30 = 61" }] } });
         let event: Event = serde_json::from_value(reviewed.clone()).unwrap();
-        assert_eq!((event.key(), json!(event)), ("r2/reviewed".to_owned(), reviewed));
+        assert_eq!(
+            (event.key(), json!(event)),
+            ("r2/reviewed".to_owned(), reviewed)
+        );
 
         let finished: Value = json!({ "kind": "agent_finished", "data": { "round": 2, "agent": "critic",
             "outcome": { "type": "failed", "cause": "timed out", "detail": "d" },

@@ -10,14 +10,22 @@ const LONGEST: usize = 32;
 ///
 /// # Errors
 /// When the database refuses.
-pub async fn ancestors(store: &dyn Store, accepted: &Accepted) -> Result<Vec<(RunId, Vec<Entry>)>, Error> {
+pub async fn ancestors(
+    store: &dyn Store,
+    accepted: &Accepted,
+) -> Result<Vec<(RunId, Vec<Entry>)>, Error> {
     let mut found = vec![];
-    let mut parent = accepted.continues.as_ref().map(|continues| continues.parent);
+    let mut parent = accepted
+        .continues
+        .as_ref()
+        .map(|continues| continues.parent);
     while let Some(id) = parent
         && found.len() < LONGEST
     {
         let entries = store.entries(id, 0).await?;
-        parent = views::accepted(&entries).and_then(|a| a.continues.as_ref()).map(|continues| continues.parent);
+        parent = views::accepted(&entries)
+            .and_then(|a| a.continues.as_ref())
+            .map(|continues| continues.parent);
         found.push((id, entries));
     }
     Ok(found)

@@ -4,6 +4,7 @@
 //! In reading order: [`Event`] is what can be written; [`Store`] keeps it; [`RunContext`] is the one door through
 //! which a run has its effects; `chain` proves that nothing was altered.
 
+mod action_event;
 mod archive;
 mod chain;
 mod context;
@@ -23,7 +24,7 @@ pub mod views;
 mod wake;
 
 pub use archive::{Archive, ArchivedEntry};
-pub use chain::{Broken, verify};
+pub use chain::{ChainFault, verify};
 pub use context::{Call, RunContext, Stop};
 pub use event::*;
 pub use evidence::{CheckPass, CheckScope, CheckSize, CrossChecked, Resolved};
@@ -33,7 +34,8 @@ pub use proof::prove;
 pub use resumed::Deaths;
 pub use sqlite::{Existing, Restoration, RestoreError, SqliteBounds, SqliteStore, restore};
 pub use store::{
-    Acceptance, Annotated, Asker, Begun, CancelOutcome, Claim, Entry, Error, Held, Lease, MemoryRow, NewRun, Owner,
-    Restored, RunFilter, RunRow, RunState, SceneLine, SheetRow, SpendingLimit, SpendingScope, Store, Then, TokenRow,
+    Acceptance, ActionStart, AfterAction, Annotated, CancelOutcome, Claim, Entry, Error, Lease,
+    LeaseState, MemoryRow, NewRun, Owner, Requester, Restored, RunFilter, RunRow, RunState,
+    SceneLine, SheetRow, SpendingLimit, SpendingScope, Store, TokenRow,
 };
 pub use wake::{Listener, Wake};

@@ -20,14 +20,21 @@ pub(super) struct Observer {
 
 impl Observer {
     pub(super) fn new(mode: Mode, started: Instant) -> Self {
-        Self { mode: mode.as_str(), started, stage_since: Mutex::new(started) }
+        Self {
+            mode: mode.as_str(),
+            started,
+            stage_since: Mutex::new(started),
+        }
     }
 
     /// An event was written. `seen` has the run's events by key, this one included.
     pub(super) fn written(&self, event: &Event, seen: &BTreeMap<String, Event>) {
         match event {
             // Feedback comes after a run's end, past its observer.
-            Event::Accepted(_) | Event::Claimed(_) | Event::ComputeStarted(_) | Event::Feedback(_) => {}
+            Event::Accepted(_)
+            | Event::Claimed(_)
+            | Event::ComputeStarted(_)
+            | Event::Feedback(_) => {}
             Event::Hinted(hinted) => {
                 let unseen = hinted.unseen.len();
                 self.stage("hints");
@@ -36,9 +43,20 @@ impl Observer {
             Event::Planned(planned) => {
                 obtained("plan", planned.obtained.clone());
                 let plan = &planned.plan;
-                let (task, rounds, corrections) = (plan.task_type.as_str(), plan.rounds, planned.corrections.len());
+                let (task, rounds, corrections) = (
+                    plan.task_type.as_str(),
+                    plan.rounds,
+                    planned.corrections.len(),
+                );
                 let took_ms = self.stage("plan");
-                tracing::info!(task, agents = plan.agents_to_run.len(), rounds, corrections, took_ms, "step: plan");
+                tracing::info!(
+                    task,
+                    agents = plan.agents_to_run.len(),
+                    rounds,
+                    corrections,
+                    took_ms,
+                    "step: plan"
+                );
             }
             Event::Trimmed(trimmed) => {
                 counter!("conclave_left_out_total").increment(trimmed.left_out.len() as u64);
@@ -46,16 +64,23 @@ impl Observer {
                 tracing::info!(agents, left_out, "step: what fits under the cap");
             }
             Event::RoundStarted(started) => {
-                tracing::info!(round = started.round, agents = started.agents.len(), "step: a round begins");
+                tracing::info!(
+                    round = started.round,
+                    agents = started.agents.len(),
+                    "step: a round begins"
+                );
             }
-            Event::RoundSkipped(skipped) => tracing::info!(round = skipped.round, "step: a round is skipped"),
+            Event::RoundSkipped(skipped) => {
+                tracing::info!(round = skipped.round, "step: a round is skipped");
+            }
             Event::CallSent(sent) => self.sent(sent),
             Event::CallSettled(settled) => self.settled(settled, seen),
             // Of earlier versions.
             Event::Reviewed(_) => {}
             Event::CrossChecked(checked) => {
                 let (passes, notes) = (checked.passes.len(), checked.notes.len());
-                counter!("conclave_cross_checks_total", "passes" => passes.to_string()).increment(1);
+                counter!("conclave_cross_checks_total", "passes" => passes.to_string())
+                    .increment(1);
                 let verdicts = checked.passes.iter().flat_map(|pass| &pass.found.claims);
                 for verdict in verdicts.clone() {
                     counter!("conclave_cross_check_verdicts_total", "holds" => verdict.holds.as_str()).increment(1);
@@ -78,29 +103,49 @@ impl Observer {
                     (AgentOutcome::Failed { .. }, _) => "failed",
                 };
                 obtained("report", how.to_owned());
-                tracing::info!(round = finished.round, agent, obtained = how, "step: an agent is done");
+                tracing::info!(
+                    round = finished.round,
+                    agent,
+                    obtained = how,
+                    "step: an agent is done"
+                );
             }
             Event::Scored(scored) => {
                 for score in &scored.judgement.scores {
                     let (agent, status) = (score.agent.clone(), score.status.as_str());
-                    counter!("conclave_statuses_total", "agent" => agent, "status" => status).increment(1);
+                    counter!("conclave_statuses_total", "agent" => agent, "status" => status)
+                        .increment(1);
                 }
-                let (disagreements, scores) = (scored.judgement.disagreements.len(), scored.judgement.scores.len());
+                let (disagreements, scores) = (
+                    scored.judgement.disagreements.len(),
+                    scored.judgement.scores.len(),
+                );
                 let took_ms = self.stage("round");
-                tracing::info!(round = scored.round, scores, disagreements, took_ms, "step: the panel is scored");
+                tracing::info!(
+                    round = scored.round,
+                    scores,
+                    disagreements,
+                    took_ms,
+                    "step: the panel is scored"
+                );
             }
             Event::Synthesized(synthesized) => {
                 obtained("synthesis", synthesized.obtained.clone());
-                let (draft, corrections) = (synthesized.draft.is_some(), synthesized.corrections.len());
+                let (draft, corrections) =
+                    (synthesized.draft.is_some(), synthesized.corrections.len());
                 let took_ms = self.stage("synthesis");
                 tracing::info!(draft, corrections, took_ms, "step: synthesis");
                 for rule in &synthesized.broken_rules {
                     counter!("conclave_broken_rules_total", "rule" => rule.clone()).increment(1);
-                    tracing::error!(rule, "the master's reply would break a rule of the service: another stands in");
+                    tracing::error!(
+                        rule,
+                        "the master's reply would break a rule of the service: another stands in"
+                    );
                 }
             }
             Event::Gated(gated) => {
-                histogram!("conclave_c_final", "mode" => self.mode).record(gated.confidence.c_final);
+                histogram!("conclave_c_final", "mode" => self.mode)
+                    .record(gated.confidence.c_final);
                 let gate = gated.gate.as_str();
                 counter!("conclave_gate_total", "mode" => self.mode, "gate" => gate).increment(1);
                 tracing::info!(c_final = gated.confidence.c_final, gate, "step: gate");
@@ -111,13 +156,25 @@ impl Observer {
             }
             Event::Proposed(proposed) => {
                 let reused = proposed.reused_from.is_some();
-                tracing::info!(ok = proposed.ok, confidence = proposed.confidence, reused, "step: a proposal");
+                tracing::info!(
+                    ok = proposed.ok,
+                    confidence = proposed.confidence,
+                    reused,
+                    "step: a proposal"
+                );
             }
             Event::GateChecked(checked) => {
-                tracing::info!(gate = checked.gate.as_str(), passed = checked.passed, "step: a gate");
+                tracing::info!(
+                    gate = checked.gate.as_str(),
+                    passed = checked.passed,
+                    "step: a gate"
+                );
             }
             Event::Executed(executed) => {
-                tracing::info!(command = executed.command.as_str(), "step: the command is executed");
+                tracing::info!(
+                    command = executed.command.as_str(),
+                    "step: the command is executed"
+                );
             }
             Event::Finished(finished) => self.finished(finished),
         }
@@ -150,26 +207,45 @@ impl Observer {
             Ending::Acted { outcome, .. } => outcome.as_str(),
         };
         counter!("conclave_runs_total", "mode" => self.mode, "outcome" => outcome).increment(1);
-        histogram!("conclave_run_seconds", "mode" => self.mode).record(self.started.elapsed().as_secs_f64());
+        histogram!("conclave_run_seconds", "mode" => self.mode)
+            .record(self.started.elapsed().as_secs_f64());
     }
 
     fn settled(&self, settled: &CallSettled, seen: &BTreeMap<String, Event>) {
-        let Some(Event::CallSent(sent)) = seen.get(&sent_key(&settled.call)) else { return };
+        let Some(Event::CallSent(sent)) = seen.get(&sent_key(&settled.call)) else {
+            return;
+        };
         settle(sent, settled);
-        let reserved = sent.reserved.as_ref().map_or(Usd::ZERO, |reservation| reservation.amount);
+        let reserved = sent
+            .reserved
+            .as_ref()
+            .map_or(Usd::ZERO, |reservation| reservation.amount);
         if settled.cost > reserved {
             counter!("conclave_cap_exceeded_total", "mode" => self.mode).increment(1);
-            let (call, cost_usd, reserved_usd) = (&settled.call, settled.cost.dollars(), reserved.dollars());
-            tracing::warn!(call, cost_usd, reserved_usd, "the provider billed more than was reserved");
+            let (call, cost_usd, reserved_usd) =
+                (&settled.call, settled.cost.dollars(), reserved.dollars());
+            tracing::warn!(
+                call,
+                cost_usd,
+                reserved_usd,
+                "the provider billed more than was reserved"
+            );
         }
     }
 
     /// A stage is over: its time in milliseconds since the one before it ended.
     fn stage(&self, stage: &'static str) -> u64 {
         let now = Instant::now();
-        let since = std::mem::replace(&mut *self.stage_since.lock().unwrap_or_else(PoisonError::into_inner), now);
+        let since = std::mem::replace(
+            &mut *self
+                .stage_since
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+            now,
+        );
         let took = now.saturating_duration_since(since);
-        histogram!("conclave_stage_seconds", "stage" => stage, "mode" => self.mode).record(took.as_secs_f64());
+        histogram!("conclave_stage_seconds", "stage" => stage, "mode" => self.mode)
+            .record(took.as_secs_f64());
         u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
     }
 }
@@ -180,13 +256,21 @@ fn obtained(what: &'static str, how: String) {
 }
 
 fn settle(sent: &CallSent, settled: &CallSettled) {
-    let (provider, model, role) = (sent.provider.clone(), sent.model.clone(), sent.role.as_str());
+    let (provider, model, role) = (
+        sent.provider.clone(),
+        sent.model.clone(),
+        sent.role.as_str(),
+    );
     let result = match &settled.result {
         CallResult::Answered { .. } => "answered".to_owned(),
         CallResult::Failed { cause, .. } => cause.clone(),
         CallResult::InDoubt => "in doubt".to_owned(),
     };
-    let labels = [("provider", provider.clone()), ("model", model.clone()), ("role", role.to_owned())];
+    let labels = [
+        ("provider", provider.clone()),
+        ("model", model.clone()),
+        ("role", role.to_owned()),
+    ];
     let seconds = settled.latency_ms as f64 / 1000.0;
     let mut with_result = labels.to_vec();
     with_result.push(("result", result.clone()));

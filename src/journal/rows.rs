@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
-    Accepted, ArchivedEntry, CallResult, Continues, Effect, Ending, Entry, Error, Event, MemoryRow, RunFilter, RunRow,
-    RunState, SceneLine, SheetRow, TokenRow, VERSION, chain,
+    Accepted, ArchivedEntry, CallResult, Continues, Effect, Ending, Entry, Error, Event, MemoryRow,
+    RunFilter, RunRow, RunState, SceneLine, SheetRow, TokenRow, VERSION, chain,
 };
 use crate::domain::{Outcome, RunId, RunKind, Usd};
 
@@ -39,7 +39,9 @@ pub(super) enum Change {
 pub(super) fn change(event: &Event) -> Option<Change> {
     match event {
         Event::CallSettled(settled) => {
-            debug_assert!(!matches!(settled.result, CallResult::InDoubt) || settled.usage.is_none());
+            debug_assert!(
+                !matches!(settled.result, CallResult::InDoubt) || settled.usage.is_none()
+            );
             Some(Change::Spent(settled.cost.nanos().cast_signed()))
         }
         Event::Finished(finished) => {
@@ -51,13 +53,19 @@ pub(super) fn change(event: &Event) -> Option<Change> {
                     };
                     (state, None, Some(reply.meta.c_final))
                 }
-                Ending::Failed { cause, detail } => {
-                    (RunState::Failed, Some(format!("{}: {detail}", cause.as_str())), None)
-                }
+                Ending::Failed { cause, detail } => (
+                    RunState::Failed,
+                    Some(format!("{}: {detail}", cause.as_str())),
+                    None,
+                ),
                 Ending::Cancelled => (RunState::Cancelled, None, None),
                 Ending::Acted { .. } => (RunState::Answered, None, None),
             };
-            Some(Change::Ended { state, cause, c_final })
+            Some(Change::Ended {
+                state,
+                cause,
+                c_final,
+            })
         }
         Event::Accepted(_)
         | Event::Claimed(_)
@@ -83,15 +91,36 @@ pub(super) fn change(event: &Event) -> Option<Change> {
 }
 
 /// The line of an event that comes after the one with `seq` and the hash `prev`.
-pub(super) fn line(run: RunId, at: Timestamp, event: &Event, seq: i64, prev: &str) -> Result<ArchivedEntry, Error> {
-    let (seq, at_ms, key, body) = (seq + 1, at.as_millisecond(), event.key(), body(event, VERSION)?);
+pub(super) fn line(
+    run: RunId,
+    at: Timestamp,
+    event: &Event,
+    seq: i64,
+    prev: &str,
+) -> Result<ArchivedEntry, Error> {
+    let (seq, at_ms, key, body) = (
+        seq + 1,
+        at.as_millisecond(),
+        event.key(),
+        body(event, VERSION)?,
+    );
     let hash = chain::link(run, seq, at_ms, &key, &body, prev);
-    Ok(ArchivedEntry { seq, at_ms, key, body, prev: prev.to_owned(), hash })
+    Ok(ArchivedEntry {
+        seq,
+        at_ms,
+        key,
+        body,
+        prev: prev.to_owned(),
+        hash,
+    })
 }
 
 /// The one of several runs in flight that continues the same run in the same way: the same answer, sent twice. Each comes
 /// with the body of its acceptance.
-pub(super) fn twin(live: Vec<(String, String)>, continues: &Continues) -> Result<Option<RunId>, Error> {
+pub(super) fn twin(
+    live: Vec<(String, String)>,
+    continues: &Continues,
+) -> Result<Option<RunId>, Error> {
     let same = live.into_iter().find(|(_, body)| {
         matches!(serde_json::from_str(body), Ok(Event::Accepted(a)) if a.continues.as_ref() == Some(continues))
     });
@@ -101,7 +130,8 @@ pub(super) fn twin(live: Vec<(String, String)>, continues: &Continues) -> Result
 /// The stored form of an event: its tag and data with the format's version. What could not be read back (a number that
 /// JSON has no form for) is refused before it is in the chain.
 fn body(event: &Event, version: u32) -> Result<String, Error> {
-    let unwritable = |error: serde_json::Error| Error::Unwritable(format!("{}: {error}", event.key()));
+    let unwritable =
+        |error: serde_json::Error| Error::Unwritable(format!("{}: {error}", event.key()));
     let mut value = serde_json::to_value(event).map_err(unwritable)?;
     if let Value::Object(map) = &mut value {
         map.insert("v".to_owned(), json!(version));
@@ -135,16 +165,36 @@ pub(super) fn floor(since: Timestamp) -> i64 {
 /// The conditions of a filter of one kind.
 pub(super) fn conditions(filter: &RunFilter) -> Vec<Condition> {
     let text = |column, operator, value: Option<String>| {
-        value.map(|value| Condition { column, operator, bound: Bound::Text(value) })
+        value.map(|value| Condition {
+            column,
+            operator,
+            bound: Bound::Text(value),
+        })
     };
     let since = filter.since.map(Timestamp::as_millisecond);
     [
         text("user_id", " = ", filter.user_id.clone()),
-        text("kind", " = ", filter.kind.map(|kind| kind.as_str().to_owned())),
-        text("mode", " = ", filter.mode.map(|mode| mode.as_str().to_owned())),
-        text("state", " = ", filter.state.map(|state| state.as_str().to_owned())),
+        text(
+            "kind",
+            " = ",
+            filter.kind.map(|kind| kind.as_str().to_owned()),
+        ),
+        text(
+            "mode",
+            " = ",
+            filter.mode.map(|mode| mode.as_str().to_owned()),
+        ),
+        text(
+            "state",
+            " = ",
+            filter.state.map(|state| state.as_str().to_owned()),
+        ),
         text("id", " < ", filter.before.map(|id| id.to_string())),
-        since.map(|since| Condition { column: "accepted_ms", operator: " >= ", bound: Bound::Whole(since) }),
+        since.map(|since| Condition {
+            column: "accepted_ms",
+            operator: " >= ",
+            bound: Bound::Whole(since),
+        }),
     ]
     .into_iter()
     .flatten()
@@ -153,8 +203,16 @@ pub(super) fn conditions(filter: &RunFilter) -> Vec<Condition> {
 
 /// A list of all kinds is made of one list for each.
 pub(super) fn by_kind(filter: &RunFilter) -> Vec<RunFilter> {
-    let kinds = filter.kind.map_or_else(|| vec![RunKind::Chat, RunKind::Action], |kind| vec![kind]);
-    kinds.into_iter().map(|kind| RunFilter { kind: Some(kind), ..filter.clone() }).collect()
+    let kinds = filter
+        .kind
+        .map_or_else(|| vec![RunKind::Chat, RunKind::Action], |kind| vec![kind]);
+    kinds
+        .into_iter()
+        .map(|kind| RunFilter {
+            kind: Some(kind),
+            ..filter.clone()
+        })
+        .collect()
 }
 
 /// Puts the lists of several kinds into one order.
@@ -166,7 +224,11 @@ pub(super) fn merge(listed: &mut Vec<RunRow>, limit: u32) {
 /// What the row of a run says of its message: of an action the beginning, since the whole is in the journal and an action
 /// costs nothing.
 pub(super) fn listed_message(accepted: &Accepted) -> String {
-    let most = if accepted.action.is_some() { MAX_LISTED_ACTION_CHARS } else { usize::MAX };
+    let most = if accepted.action.is_some() {
+        MAX_LISTED_ACTION_CHARS
+    } else {
+        usize::MAX
+    };
     accepted.question.message.chars().take(most).collect()
 }
 
@@ -218,7 +280,9 @@ pub(super) fn run(row: &impl Columns) -> Result<RunRow, Error> {
     let state_text = row.text("state")?;
     let money = |column: &'static str| -> Result<Usd, Error> {
         let nanos = row.whole(column)?;
-        u64::try_from(nanos).map(Usd::from_nanos).map_err(|_| corrupt("runs", column, &id_text))
+        u64::try_from(nanos)
+            .map(Usd::from_nanos)
+            .map_err(|_| corrupt("runs", column, &id_text))
     };
     Ok(RunRow {
         id,
@@ -228,20 +292,28 @@ pub(super) fn run(row: &impl Columns) -> Result<RunRow, Error> {
         source: word(row, "source", &id_text)?,
         user_id: row.text("user_id")?,
         message: row.text("message")?,
-        parent: parent.map(|p| p.parse().map_err(|_| corrupt("runs", "parent", &id_text))).transpose()?,
+        parent: parent
+            .map(|p| p.parse().map_err(|_| corrupt("runs", "parent", &id_text)))
+            .transpose()?,
         cause: row.text_or_null("cause")?,
         c_final: row.real_or_null("c_final")?,
         cap: money("cap_nanos")?,
         spent: money("spent_nanos")?,
         accepted_at: timestamp(row.whole("accepted_ms")?, "runs", &id_text)?,
-        finished_at: finished.map(|ms| timestamp(ms, "runs", &id_text)).transpose()?,
+        finished_at: finished
+            .map(|ms| timestamp(ms, "runs", &id_text))
+            .transpose()?,
         cancel_requested: row.whole("cancel_requested")? != 0,
         head_seq: row.whole("head_seq")?,
         head_hash: row.text("head_hash")?,
     })
 }
 
-fn word<T: DeserializeOwned>(row: &impl Columns, column: &'static str, id: &str) -> Result<T, Error> {
+fn word<T: DeserializeOwned>(
+    row: &impl Columns,
+    column: &'static str,
+    id: &str,
+) -> Result<T, Error> {
     let text = row.text(column)?;
     serde_json::from_value(Value::String(text)).map_err(|_| corrupt("runs", column, id))
 }
@@ -249,7 +321,9 @@ fn word<T: DeserializeOwned>(row: &impl Columns, column: &'static str, id: &str)
 pub(super) fn token(row: &impl Columns) -> Result<TokenRow, Error> {
     let (id, scopes) = (row.text("id")?, row.text("scopes")?);
     let time = |column: &'static str| -> Result<Option<Timestamp>, Error> {
-        row.whole_or_null(column)?.map(|ms| timestamp(ms, "tokens", &id)).transpose()
+        row.whole_or_null(column)?
+            .map(|ms| timestamp(ms, "tokens", &id))
+            .transpose()
     };
     Ok(TokenRow {
         name: row.text("name")?,
@@ -269,7 +343,11 @@ pub(super) fn sheet(row: &impl Columns) -> Result<SheetRow, Error> {
     let name = row.text("name")?;
     let body = row.text("sheet")?;
     let sheet = serde_json::from_str(&body).map_err(|_| corrupt("sheets", "sheet", &name))?;
-    Ok(SheetRow { sheet, updated_at: timestamp(row.whole("updated_ms")?, "sheets", &name)?, name })
+    Ok(SheetRow {
+        sheet,
+        updated_at: timestamp(row.whole("updated_ms")?, "sheets", &name)?,
+        name,
+    })
 }
 
 pub(super) fn memory(row: &impl Columns) -> Result<MemoryRow, Error> {
@@ -281,8 +359,14 @@ pub(super) fn memory(row: &impl Columns) -> Result<MemoryRow, Error> {
     })
 }
 
-pub(super) fn scene_line((id, user_id, message): (String, String, String)) -> Result<SceneLine, Error> {
-    Ok(SceneLine { run: run_id(&id)?, user_id, message })
+pub(super) fn scene_line(
+    (id, user_id, message): (String, String, String),
+) -> Result<SceneLine, Error> {
+    Ok(SceneLine {
+        run: run_id(&id)?,
+        user_id,
+        message,
+    })
 }
 
 fn timestamp(ms: i64, table: &'static str, id: &str) -> Result<Timestamp, Error> {
@@ -290,5 +374,9 @@ fn timestamp(ms: i64, table: &'static str, id: &str) -> Result<Timestamp, Error>
 }
 
 fn corrupt(table: &'static str, column: &'static str, id: &str) -> Error {
-    Error::Corrupt { table, column, id: id.to_owned() }
+    Error::Corrupt {
+        table,
+        column,
+        id: id.to_owned(),
+    }
 }

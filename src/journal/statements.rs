@@ -24,8 +24,7 @@ pub(super) const LAST_REPLY: &str = "
 
 pub(super) const CANCEL: &str = "UPDATE runs SET cancel_requested = 1 WHERE id = $1";
 
-pub(super) const ENTRIES: &str =
-    "SELECT run, seq, at_ms, key, body, prev, hash FROM entries WHERE run = $1 AND seq > $2 ORDER BY seq";
+pub(super) const ENTRIES: &str = "SELECT run, seq, at_ms, key, body, prev, hash FROM entries WHERE run = $1 AND seq > $2 ORDER BY seq";
 
 /// An event happens once: one whose key the run already has is left out.
 pub(super) const INSERT_ENTRY: &str = "
@@ -36,8 +35,7 @@ pub(super) const SET_HEAD: &str = "UPDATE runs SET head_seq = $1, head_hash = $2
 
 pub(super) const ADD_SPENT: &str = "UPDATE runs SET spent_nanos = spent_nanos + $1 WHERE id = $2";
 
-pub(super) const END: &str =
-    "UPDATE runs SET state = $1, cause = $2, c_final = $3, finished_ms = $4, owner = NULL WHERE id = $5";
+pub(super) const END: &str = "UPDATE runs SET state = $1, cause = $2, c_final = $3, finished_ms = $4, owner = NULL WHERE id = $5";
 
 /// The spending of finished runs plus the caps of those in flight.
 pub(super) const EXPOSURE: &str = "
@@ -72,17 +70,16 @@ pub(super) const SCENE: &str = "
       AND parent IS NULL
     ORDER BY id DESC LIMIT $5";
 
-pub(super) const ADD_TOKEN: &str =
-    "INSERT INTO tokens (id, name, scopes, hash, created_ms, expires_ms) VALUES ($1, $2, $3, $4, $5, $6)";
+pub(super) const ADD_TOKEN: &str = "INSERT INTO tokens (id, name, scopes, hash, created_ms, expires_ms) VALUES ($1, $2, $3, $4, $5, $6)";
 
 pub(super) const TOKEN: &str = "SELECT * FROM tokens WHERE id = $1";
 
 pub(super) const TOKENS: &str = "SELECT * FROM tokens ORDER BY created_ms, id";
 
-pub(super) const REVOKE_TOKEN: &str = "UPDATE tokens SET revoked_ms = $2 WHERE id = $1 AND revoked_ms IS NULL";
+pub(super) const REVOKE_TOKEN: &str =
+    "UPDATE tokens SET revoked_ms = $2 WHERE id = $1 AND revoked_ms IS NULL";
 
-pub(super) const ARCHIVED_RUN: &str =
-    "SELECT idempotency_key, body_hash FROM runs WHERE id = $1 AND state NOT IN ('queued', 'running')";
+pub(super) const ARCHIVED_RUN: &str = "SELECT idempotency_key, body_hash FROM runs WHERE id = $1 AND state NOT IN ('queued', 'running')";
 
 pub(super) const KNOWN: &str = "SELECT id FROM runs WHERE id = $1 OR idempotency_key = $2";
 

@@ -165,7 +165,7 @@ pub struct Lease {
 
 /// What a renewal found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
+pub enum LeaseState {
     Yes,
     /// The user wants the run to stop.
     CancelRequested,
@@ -183,7 +183,7 @@ pub enum CancelOutcome {
 
 /// Who asks where: the scope of a pending question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asker {
+pub struct Requester {
     pub source: Source,
     pub user_id: String,
     pub guild_id: Option<String>,
@@ -208,7 +208,7 @@ pub struct RunFilter {
 
 /// How an action goes on once it is taken on.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Then {
+pub enum AfterAction {
     /// It is over: everything that happened, the end included.
     End(Vec<Event>),
     /// This process works on it.
@@ -217,7 +217,7 @@ pub enum Then {
 
 /// What became of an action that was handed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Begun {
+pub enum ActionStart {
     /// It is in the journal, with its end.
     Ended,
     /// It is in the journal, and this process has its lease.
@@ -301,7 +301,11 @@ pub enum Error {
     Unavailable(String),
     /// A row that cannot be.
     #[error("corrupt data in {table}.{column} of {id}")]
-    Corrupt { table: &'static str, column: &'static str, id: String },
+    Corrupt {
+        table: &'static str,
+        column: &'static str,
+        id: String,
+    },
     /// An event that could not be read back.
     #[error("an event cannot be written down: {0}")]
     Unwritable(String),
@@ -331,30 +335,46 @@ pub trait Store: Send + Sync {
 
     /// Takes an action on and, if it is over, ends it, all in one transaction: what the events change included. An action
     /// that ends at once costs nothing, and its commit survives the process but need not wait for the disk.
-    async fn begin(&self, run: NewRun, then: Then) -> Result<Begun, Error>;
+    async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error>;
 
     /// The owner's sheets, the one that was changed last first.
     async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error>;
 
     /// The owner's memories in which any of the terms occurs in any of its forms, the best match first, at most `most`.
     /// Terms are words of letters and digits.
-    async fn memories(&self, owner: &Owner, terms: &[String], most: u32) -> Result<Vec<MemoryRow>, Error>;
+    async fn memories(
+        &self,
+        owner: &Owner,
+        terms: &[String],
+        most: u32,
+    ) -> Result<Vec<MemoryRow>, Error>;
 
     /// How many memories the owner has.
     async fn memory_count(&self, owner: &Owner) -> Result<u64, Error>;
 
     /// The last lines that were written in a guild's channel, or by a user outside of guilds, the oldest first: the texts
     /// of actions, stored when they are taken on.
-    async fn scene(&self, scene: &Asker, most: u32) -> Result<Vec<SceneLine>, Error>;
+    async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<SceneLine>, Error>;
 
     /// The run that has an idempotency key, with the fingerprint of its request.
     async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error>;
 
     /// Takes the lease of a run that is queued, or whose owner has let its lease run out; raises its epoch.
-    async fn claim(&self, which: Claim, owner: &str, lease: Duration, now: Timestamp) -> Result<Option<Lease>, Error>;
+    async fn claim(
+        &self,
+        which: Claim,
+        owner: &str,
+        lease: Duration,
+        now: Timestamp,
+    ) -> Result<Option<Lease>, Error>;
 
     /// Prolongs a lease.
-    async fn renew(&self, lease: &Lease, duration: Duration, now: Timestamp) -> Result<Held, Error>;
+    async fn renew(
+        &self,
+        lease: &Lease,
+        duration: Duration,
+        now: Timestamp,
+    ) -> Result<LeaseState, Error>;
 
     /// Appends events in one transaction with the fence: the lease must still be held. An event whose key the run
     /// already has is left out. An intent to call is refused when the run is being cancelled. Returns the last seq.
@@ -380,7 +400,11 @@ pub trait Store: Send + Sync {
 
     /// The asker's run that replied last, if that was at or after `since`. Runs that failed or were cancelled do not
     /// count: what they tried to continue is still pending.
-    async fn last_reply(&self, asker: &Asker, since: Timestamp) -> Result<Option<RunRow>, Error>;
+    async fn last_reply(
+        &self,
+        asker: &Requester,
+        since: Timestamp,
+    ) -> Result<Option<RunRow>, Error>;
 
     /// Lets go of what dead processes on this machine still hold, where that can be known before their leases run out.
     /// Called at start and from time to time.
@@ -434,7 +458,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// [`Error::Unavailable`]; nothing is lost by it.
-    async fn tidy(&self) -> Result<(), Error>;
+    async fn vacuum(&self) -> Result<(), Error>;
 
     /// Writes a consistent copy of the whole database to a file that is new or empty while the service runs.
     ///

@@ -18,7 +18,10 @@ impl Error {
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         let text = match &error {
-            sqlx::Error::Database(db) => match (db.try_downcast_ref::<PgDatabaseError>(), db.code().as_deref()) {
+            sqlx::Error::Database(db) => match (
+                db.try_downcast_ref::<PgDatabaseError>(),
+                db.code().as_deref(),
+            ) {
                 (Some(postgres), _) => of_postgres(postgres.code()),
                 (None, code) => of_sqlite(code.unwrap_or("unknown")),
             },
@@ -69,7 +72,9 @@ fn of_postgres(code: &str) -> String {
         "53200" => "it is out of memory".to_owned(),
         "53300" => "it has no connection left".to_owned(),
         "57P01" | "57P02" | "57P03" => "it is starting or stopping".to_owned(),
-        "28000" | "28P01" => "it refuses the user, the password or a connection of this kind".to_owned(),
+        "28000" | "28P01" => {
+            "it refuses the user, the password or a connection of this kind".to_owned()
+        }
         "3D000" => "it has no database of this name".to_owned(),
         "42501" => "the user may not do this".to_owned(),
         "25006" => "it is read-only".to_owned(),
@@ -87,8 +92,12 @@ mod tests {
     fn an_error_says_what_is_wrong_and_nothing_of_the_address() {
         let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "10.0.0.7:5432");
         let configuration = sqlx::Error::Configuration("postgres://ada:planted-secret@db".into());
-        let said =
-            [sqlx::Error::Io(refused), sqlx::Error::PoolTimedOut, configuration].map(|e| Error::from(e).to_string());
+        let said = [
+            sqlx::Error::Io(refused),
+            sqlx::Error::PoolTimedOut,
+            configuration,
+        ]
+        .map(|e| Error::from(e).to_string());
         assert_eq!(
             said,
             [

@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Accepted, AgentFinished, CallResult, CallSent, CallSettled, Entry, Event, Feedback, Finished};
+use super::{
+    Accepted, AgentFinished, CallResult, CallSent, CallSettled, Entry, Event, Feedback, Finished,
+};
 use crate::domain::{Usd, fingerprint, is_same_model};
 
 /// One call with its intent and, once it ended, its end.
@@ -26,12 +28,16 @@ impl CallView<'_> {
 
     /// The model that the provider says it used, if it answered and said so.
     pub fn served(&self) -> Option<&str> {
-        self.settled?.served.as_deref().filter(|id| !id.trim().is_empty())
+        self.settled?
+            .served
+            .as_deref()
+            .filter(|id| !id.trim().is_empty())
     }
 
     /// Whether another model than the one asked for answered.
     pub fn is_replaced(&self) -> bool {
-        self.served().is_some_and(|served| !is_same_model(&self.sent.model, served))
+        self.served()
+            .is_some_and(|served| !is_same_model(&self.sent.model, served))
     }
 }
 
@@ -39,7 +45,10 @@ impl CallView<'_> {
 pub fn replacements<'a>(events: &(impl Iterator<Item = &'a Event> + Clone)) -> Vec<String> {
     let replaced = |call: CallView<'_>| {
         let served = call.served().filter(|_| call.is_replaced())?;
-        Some(format!("{}: {served} answered in the place of {}", call.sent.role, call.sent.model))
+        Some(format!(
+            "{}: {served} answered in the place of {}",
+            call.sent.role, call.sent.model
+        ))
     };
     let mut lines: Vec<String> = calls(events).into_iter().filter_map(replaced).collect();
     lines.sort();
@@ -79,8 +88,10 @@ pub struct Totals {
 
 /// Sums over the calls whose step is `step` or below it (`step#2`, `step/repair`).
 pub fn totals(calls: &[CallView<'_>], step: &str) -> Totals {
-    let belongs =
-        |call: &str| call.strip_prefix(step).is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']));
+    let belongs = |call: &str| {
+        call.strip_prefix(step)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']))
+    };
     let mut totals = Totals::default();
     for view in calls.iter().filter(|view| belongs(&view.sent.call)) {
         totals.calls += 1;
@@ -145,8 +156,13 @@ mod tests {
 
     #[test]
     fn sums_of_absurd_usage_stay_at_the_end_of_the_scale() {
-        let most =
-            BilledTokens { input: u64::MAX, cache_read: u64::MAX, cache_write: 1, output: u64::MAX, thinking: 0 };
+        let most = BilledTokens {
+            input: u64::MAX,
+            cache_read: u64::MAX,
+            cache_write: 1,
+            output: u64::MAX,
+            thinking: 0,
+        };
         let both = ["r1/solver", "r1/solver#2"].map(|call| {
             let sent = CallSent {
                 call: call.into(),
@@ -158,14 +174,38 @@ mod tests {
                 effort: None,
                 prompt_hash: "h".into(),
             };
-            let result = CallResult::Answered { text: "t".into(), stop: CallStop::End };
+            let result = CallResult::Answered {
+                text: "t".into(),
+                stop: CallStop::End,
+            };
             let (cost, latency_ms) = (Usd::from_nanos(u64::MAX), u64::MAX);
-            (sent, CallSettled { call: call.into(), result, cost, latency_ms, usage: Some(most), served: None })
+            (
+                sent,
+                CallSettled {
+                    call: call.into(),
+                    result,
+                    cost,
+                    latency_ms,
+                    usage: Some(most),
+                    served: None,
+                },
+            )
         });
-        let views: Vec<CallView<'_>> =
-            both.iter().map(|(sent, settled)| CallView { sent, settled: Some(settled) }).collect();
+        let views: Vec<CallView<'_>> = both
+            .iter()
+            .map(|(sent, settled)| CallView {
+                sent,
+                settled: Some(settled),
+            })
+            .collect();
         let sums = totals(&views, "r1/solver");
-        assert_eq!((sums.calls, sums.input_tokens, sums.output_tokens), (2, u64::MAX, u64::MAX));
-        assert_eq!((sums.latency_ms, sums.cost), (u64::MAX, Usd::from_nanos(u64::MAX)));
+        assert_eq!(
+            (sums.calls, sums.input_tokens, sums.output_tokens),
+            (2, u64::MAX, u64::MAX)
+        );
+        assert_eq!(
+            (sums.latency_ms, sums.cost),
+            (u64::MAX, Usd::from_nanos(u64::MAX))
+        );
     }
 }

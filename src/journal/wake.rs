@@ -16,7 +16,10 @@ pub struct Wake {
 
 impl Default for Wake {
     fn default() -> Self {
-        Self { listeners: Arc::default(), own: broadcast::Sender::new(1024) }
+        Self {
+            listeners: Arc::default(),
+            own: broadcast::Sender::new(1024),
+        }
     }
 }
 
@@ -36,8 +39,16 @@ impl Wake {
 
     /// One run's wake-ups, from now on.
     pub fn listen(&self, run: RunId) -> Listener {
-        let news = self.senders().entry(run).or_insert_with(|| watch::Sender::new(())).subscribe();
-        Listener { run, news, wake: self.clone() }
+        let news = self
+            .senders()
+            .entry(run)
+            .or_insert_with(|| watch::Sender::new(()))
+            .subscribe();
+        Listener {
+            run,
+            news,
+            wake: self.clone(),
+        }
     }
 
     /// Only what this process has made: what others have to be told.
@@ -46,7 +57,9 @@ impl Wake {
     }
 
     fn senders(&self) -> MutexGuard<'_, BTreeMap<RunId, watch::Sender<()>>> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -60,7 +73,7 @@ pub struct Listener {
 
 impl Listener {
     /// Returns when there was a wake-up since the last one that was heard.
-    pub async fn heard(&mut self) {
+    pub async fn notified(&mut self) {
         // The sender lives as long as its last listener.
         let _ = self.news.changed().await;
     }
@@ -70,7 +83,10 @@ impl Drop for Listener {
     fn drop(&mut self) {
         let mut senders = self.wake.senders();
         self.news = watch::Sender::new(()).subscribe();
-        if senders.get(&self.run).is_some_and(|sender| sender.receiver_count() == 0) {
+        if senders
+            .get(&self.run)
+            .is_some_and(|sender| sender.receiver_count() == 0)
+        {
             senders.remove(&self.run);
         }
     }

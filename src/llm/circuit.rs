@@ -24,7 +24,11 @@ pub struct BreakerSettings {
 
 impl Default for BreakerSettings {
     fn default() -> Self {
-        Self { failures: 8, open_for: Duration::from_secs(15), patience: Duration::from_secs(5) }
+        Self {
+            failures: 8,
+            open_for: Duration::from_secs(15),
+            patience: Duration::from_secs(5),
+        }
     }
 }
 
@@ -49,39 +53,53 @@ impl CircuitPosition {
 
 /// What the end of a call says about the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sign {
+pub(super) enum Outcome {
     /// It answers.
-    Well,
+    Success,
     /// It is in trouble.
-    Ill,
+    Failure,
     /// Nothing: the call was never made, or ended for a reason of our own.
     None,
 }
 
 /// Reads the end of a call. `timeout` is what the call was given.
-pub(super) fn sign(result: &Result<ChatReply, Error>, timeout: Duration, patience: Duration) -> Sign {
+pub(super) fn sign(
+    result: &Result<ChatReply, Error>,
+    timeout: Duration,
+    patience: Duration,
+) -> Outcome {
     match result {
-        Ok(_) => Sign::Well,
-        Err(Error::Timeout { .. }) if timeout < patience => Sign::None,
-        Err(Error::Connect { .. } | Error::Broken { .. } | Error::Timeout { .. } | Error::Unreadable { .. })
-        | Err(Error::Status { status: 408 | 429 | 500..=599, .. }) => Sign::Ill,
+        Ok(_) => Outcome::Success,
+        Err(Error::Timeout { .. }) if timeout < patience => Outcome::None,
+        Err(
+            Error::Connect { .. }
+            | Error::Broken { .. }
+            | Error::Timeout { .. }
+            | Error::Unreadable { .. },
+        )
+        | Err(Error::Status {
+            status: 408 | 429 | 500..=599,
+            ..
+        }) => Outcome::Failure,
         // A refusal of the request itself comes from a provider that works.
-        Err(Error::Status { .. } | Error::Unfit { .. } | Error::TooLong { .. }) => Sign::Well,
-        Err(Error::Saturated { .. } | Error::CircuitOpen { .. } | Error::Cancelled) => Sign::None,
+        Err(Error::Status { .. } | Error::Unfit { .. } | Error::TooLong { .. }) => Outcome::Success,
+        Err(Error::Saturated { .. } | Error::CircuitOpen { .. } | Error::Cancelled) => {
+            Outcome::None
+        }
     }
 }
 
 /// Whether a call may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
-    Pass(Ticket),
+    Pass(Permit),
     /// Not before so long.
     Refused(Duration),
 }
 
 /// A call that was let through: its end counts only in the state in which it was begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ticket {
+pub(super) struct Permit {
     generation: u64,
     probe: bool,
     begun: Instant,
@@ -107,7 +125,13 @@ enum State {
 
 impl Circuit {
     pub fn new(settings: BreakerSettings) -> Self {
-        Self { settings, state: State::Closed { failures: 0 }, generation: 0, opened_total: 0, well: None }
+        Self {
+            settings,
+            state: State::Closed { failures: 0 },
+            generation: 0,
+            opened_total: 0,
+            well: None,
+        }
     }
 
     pub fn position(&self, now: Instant) -> CircuitPosition {
@@ -142,36 +166,50 @@ impl Circuit {
             }
             self.state = State::HalfOpen { probing: true };
         }
-        Admission::Pass(Ticket { generation: self.generation, probe, begun: now })
+        Admission::Pass(Permit {
+            generation: self.generation,
+            probe,
+            begun: now,
+        })
     }
 
     /// Takes note of a call's end. Returns the new position if it has changed.
-    pub fn note(&mut self, ticket: Ticket, sign: Sign, now: Instant) -> Option<CircuitPosition> {
+    pub fn note(&mut self, ticket: Permit, sign: Outcome, now: Instant) -> Option<CircuitPosition> {
         if ticket.generation != self.generation {
             return None;
         }
-        if sign == Sign::Well {
+        if sign == Outcome::Success {
             self.well = Some(now);
         }
         match (self.state, sign) {
-            (State::Closed { .. }, Sign::Well) => {
+            (State::Closed { .. }, Outcome::Success) => {
                 self.state = State::Closed { failures: 0 };
                 None
             }
             // Another call ended well while this one hung: calls that hang end together and late, and say less.
-            (State::Closed { .. }, Sign::Ill) if self.well.is_some_and(|well| well > ticket.begun) => None,
-            (State::Closed { failures }, Sign::Ill) if failures + 1 >= self.settings.failures => Some(self.open(now)),
-            (State::Closed { failures }, Sign::Ill) => {
-                self.state = State::Closed { failures: failures + 1 };
+            (State::Closed { .. }, Outcome::Failure)
+                if self.well.is_some_and(|well| well > ticket.begun) =>
+            {
                 None
             }
-            (State::HalfOpen { .. }, Sign::Well) if ticket.probe => {
+            (State::Closed { failures }, Outcome::Failure)
+                if failures + 1 >= self.settings.failures =>
+            {
+                Some(self.open(now))
+            }
+            (State::Closed { failures }, Outcome::Failure) => {
+                self.state = State::Closed {
+                    failures: failures + 1,
+                };
+                None
+            }
+            (State::HalfOpen { .. }, Outcome::Success) if ticket.probe => {
                 self.generation += 1;
                 self.state = State::Closed { failures: 0 };
                 Some(CircuitPosition::Closed)
             }
-            (State::HalfOpen { .. }, Sign::Ill) if ticket.probe => Some(self.open(now)),
-            (State::HalfOpen { .. }, Sign::None) if ticket.probe => {
+            (State::HalfOpen { .. }, Outcome::Failure) if ticket.probe => Some(self.open(now)),
+            (State::HalfOpen { .. }, Outcome::None) if ticket.probe => {
                 self.state = State::HalfOpen { probing: false };
                 None
             }
@@ -182,7 +220,9 @@ impl Circuit {
     fn open(&mut self, now: Instant) -> CircuitPosition {
         self.generation += 1;
         self.opened_total += 1;
-        self.state = State::Open { until: now + self.settings.open_for };
+        self.state = State::Open {
+            until: now + self.settings.open_for,
+        };
         CircuitPosition::Open
     }
 }
@@ -193,10 +233,13 @@ mod tests {
 
     use super::*;
 
-    const SETTINGS: BreakerSettings =
-        BreakerSettings { failures: 3, open_for: Duration::from_secs(10), patience: Duration::from_secs(5) };
+    const SETTINGS: BreakerSettings = BreakerSettings {
+        failures: 3,
+        open_for: Duration::from_secs(10),
+        patience: Duration::from_secs(5),
+    };
 
-    fn pass(circuit: &mut Circuit, now: Instant) -> Ticket {
+    fn pass(circuit: &mut Circuit, now: Instant) -> Permit {
         match circuit.admit(now) {
             Admission::Pass(ticket) => ticket,
             Admission::Refused(wait) => panic!("refused for {wait:?}"),
@@ -207,7 +250,7 @@ mod tests {
         let mut circuit = Circuit::new(SETTINGS);
         for _ in 0..3 {
             let ticket = pass(&mut circuit, now);
-            circuit.note(ticket, Sign::Ill, now);
+            circuit.note(ticket, Outcome::Failure, now);
         }
         circuit
     }
@@ -216,13 +259,26 @@ mod tests {
     fn failures_in_a_row_open_it_and_a_success_between_them_does_not() {
         let now = Instant::now();
         let mut circuit = Circuit::new(SETTINGS);
-        for sign in [Sign::Ill, Sign::Ill, Sign::Well, Sign::Ill, Sign::None, Sign::Ill] {
+        for sign in [
+            Outcome::Failure,
+            Outcome::Failure,
+            Outcome::Success,
+            Outcome::Failure,
+            Outcome::None,
+            Outcome::Failure,
+        ] {
             let ticket = pass(&mut circuit, now);
             assert_eq!(circuit.note(ticket, sign, now), None);
         }
         let ticket = pass(&mut circuit, now);
-        assert_eq!(circuit.note(ticket, Sign::Ill, now), Some(CircuitPosition::Open));
-        assert_eq!(circuit.admit(now + Duration::from_secs(4)), Admission::Refused(Duration::from_secs(6)));
+        assert_eq!(
+            circuit.note(ticket, Outcome::Failure, now),
+            Some(CircuitPosition::Open)
+        );
+        assert_eq!(
+            circuit.admit(now + Duration::from_secs(4)),
+            Admission::Refused(Duration::from_secs(6))
+        );
         assert_eq!(circuit.opened_total(), 1);
     }
 
@@ -234,14 +290,23 @@ mod tests {
         assert_eq!(circuit.position(later), CircuitPosition::HalfOpen);
         let probe = pass(&mut circuit, later);
         assert_eq!(circuit.admit(later), Admission::Refused(Duration::ZERO));
-        assert_eq!(circuit.note(probe, Sign::Ill, later), Some(CircuitPosition::Open));
+        assert_eq!(
+            circuit.note(probe, Outcome::Failure, later),
+            Some(CircuitPosition::Open)
+        );
         let latest = later + Duration::from_secs(10);
         let probe = pass(&mut circuit, latest);
         // The probe was dropped: it says nothing, and the next call is one.
-        assert_eq!(circuit.note(probe, Sign::None, latest), None);
+        assert_eq!(circuit.note(probe, Outcome::None, latest), None);
         let probe = pass(&mut circuit, latest);
-        assert_eq!(circuit.note(probe, Sign::Well, latest), Some(CircuitPosition::Closed));
-        assert_eq!((circuit.position(latest), circuit.opened_total()), (CircuitPosition::Closed, 2));
+        assert_eq!(
+            circuit.note(probe, Outcome::Success, latest),
+            Some(CircuitPosition::Closed)
+        );
+        assert_eq!(
+            (circuit.position(latest), circuit.opened_total()),
+            (CircuitPosition::Closed, 2)
+        );
     }
 
     #[test]
@@ -251,33 +316,63 @@ mod tests {
         let early = pass(&mut circuit, now);
         for _ in 0..3 {
             let ticket = pass(&mut circuit, now);
-            circuit.note(ticket, Sign::Ill, now);
+            circuit.note(ticket, Outcome::Failure, now);
         }
-        assert_eq!(circuit.note(early, Sign::Well, now), None);
+        assert_eq!(circuit.note(early, Outcome::Success, now), None);
         assert_eq!(circuit.position(now), CircuitPosition::Open);
     }
 
     #[test]
     fn only_what_tells_of_the_provider_counts() {
         let p = || "p".to_owned();
-        let status = |status| Error::Status { provider: p(), status, detail: String::new(), retry_after: None };
-        let timeout = Error::Timeout { provider: p(), after: Duration::from_secs(1) };
+        let status = |status| Error::Status {
+            provider: p(),
+            status,
+            detail: String::new(),
+            retry_after: None,
+        };
+        let timeout = Error::Timeout {
+            provider: p(),
+            after: Duration::from_secs(1),
+        };
         let cases = [
-            (Error::Connect { provider: p(), detail: String::new() }, Sign::Ill),
-            (Error::Unreadable { provider: p(), detail: String::new() }, Sign::Ill),
-            (status(529), Sign::Ill),
-            (status(429), Sign::Ill),
-            (status(400), Sign::Well),
-            (status(401), Sign::Well),
-            (Error::Saturated { provider: p() }, Sign::None),
-            (Error::Cancelled, Sign::None),
-            (timeout, Sign::Ill),
+            (
+                Error::Connect {
+                    provider: p(),
+                    detail: String::new(),
+                },
+                Outcome::Failure,
+            ),
+            (
+                Error::Unreadable {
+                    provider: p(),
+                    detail: String::new(),
+                },
+                Outcome::Failure,
+            ),
+            (status(529), Outcome::Failure),
+            (status(429), Outcome::Failure),
+            (status(400), Outcome::Success),
+            (status(401), Outcome::Success),
+            (Error::Saturated { provider: p() }, Outcome::None),
+            (Error::Cancelled, Outcome::None),
+            (timeout, Outcome::Failure),
         ];
         for (error, expected) in cases {
-            assert_eq!(sign(&Err(error.clone()), SETTINGS.patience, SETTINGS.patience), expected, "{error}");
+            assert_eq!(
+                sign(&Err(error.clone()), SETTINGS.patience, SETTINGS.patience),
+                expected,
+                "{error}"
+            );
         }
-        let hasty = Err(Error::Timeout { provider: p(), after: Duration::from_secs(1) });
-        assert_eq!(sign(&hasty, Duration::from_secs(1), SETTINGS.patience), Sign::None);
+        let hasty = Err(Error::Timeout {
+            provider: p(),
+            after: Duration::from_secs(1),
+        });
+        assert_eq!(
+            sign(&hasty, Duration::from_secs(1), SETTINGS.patience),
+            Outcome::None
+        );
     }
 
     proptest! {
@@ -288,7 +383,7 @@ mod tests {
             let start = Instant::now();
             let mut now = start;
             let mut circuit = Circuit::new(SETTINGS);
-            let mut under_way: Vec<Ticket> = vec![];
+            let mut under_way: Vec<Permit> = vec![];
             let mut ill_in_a_row = 0;
             for (what, amount) in steps {
                 let before = circuit.position(now);
@@ -297,7 +392,7 @@ mod tests {
                         Admission::Pass(ticket) => {
                             prop_assert!(before != CircuitPosition::Open);
                             prop_assert_eq!(ticket.probe, before == CircuitPosition::HalfOpen);
-                            let current = |t: &&Ticket| t.probe && t.generation == ticket.generation;
+                            let current = |t: &&Permit| t.probe && t.generation == ticket.generation;
                             prop_assert!(!ticket.probe || under_way.iter().find(current).is_none());
                             under_way.push(ticket);
                         }
@@ -307,12 +402,12 @@ mod tests {
                     _ if under_way.is_empty() => {}
                     _ => {
                         let ticket = under_way.remove(usize::try_from(amount).unwrap() % under_way.len());
-                        let sign = [Sign::Well, Sign::Ill, Sign::None][usize::from(what - 3)];
+                        let sign = [Outcome::Success, Outcome::Failure, Outcome::None][usize::from(what - 3)];
                         let counts = ticket.generation == circuit.generation;
                         let changed = circuit.note(ticket, sign, now);
                         match (sign, counts) {
-                            (Sign::Ill, true) => ill_in_a_row += 1,
-                            (Sign::Well, true) => ill_in_a_row = 0,
+                            (Outcome::Failure, true) => ill_in_a_row += 1,
+                            (Outcome::Success, true) => ill_in_a_row = 0,
                             _ => prop_assert_eq!(changed, None),
                         }
                         if changed == Some(CircuitPosition::Open) {
@@ -329,15 +424,25 @@ mod tests {
     fn calls_that_hang_together_open_nothing_while_others_end_well() {
         let start = Instant::now();
         let mut circuit = Circuit::new(SETTINGS);
-        let hung: Vec<Ticket> = (0..10).map(|_| pass(&mut circuit, start)).collect();
+        let hung: Vec<Permit> = (0..10).map(|_| pass(&mut circuit, start)).collect();
         let fine = pass(&mut circuit, start);
-        assert_eq!(circuit.note(fine, Sign::Well, start + Duration::from_secs(1)), None);
+        assert_eq!(
+            circuit.note(fine, Outcome::Success, start + Duration::from_secs(1)),
+            None
+        );
         let end = start + Duration::from_secs(5);
         for ticket in hung {
-            assert_eq!(circuit.note(ticket, Sign::Ill, end), None);
+            assert_eq!(circuit.note(ticket, Outcome::Failure, end), None);
         }
-        let later: Vec<Ticket> = (0..3).map(|_| pass(&mut circuit, end)).collect();
-        let noted: Vec<_> = later.into_iter().map(|ticket| circuit.note(ticket, Sign::Ill, end)).collect();
-        assert_eq!(noted, [None, None, Some(CircuitPosition::Open)], "nothing ended well since");
+        let later: Vec<Permit> = (0..3).map(|_| pass(&mut circuit, end)).collect();
+        let noted: Vec<_> = later
+            .into_iter()
+            .map(|ticket| circuit.note(ticket, Outcome::Failure, end))
+            .collect();
+        assert_eq!(
+            noted,
+            [None, None, Some(CircuitPosition::Open)],
+            "nothing ended well since"
+        );
     }
 }

@@ -45,7 +45,11 @@ mod tests {
         for _ in 0..WINDOW {
             latencies.learn(Duration::from_millis(500));
         }
-        assert_eq!(latencies.p95(20), Some(Duration::from_millis(500)), "what was before the window is forgotten");
+        assert_eq!(
+            latencies.p95(20),
+            Some(Duration::from_millis(500)),
+            "what was before the window is forgotten"
+        );
         assert_eq!(latencies.0.len(), WINDOW);
     }
 }

@@ -20,31 +20,55 @@ impl Local {
     ///
     /// # Errors
     /// [`Error::Unfit`] when the file is missing or is no model that the engine takes.
-    pub fn load(provider: &str, path: &Path, threads: Option<usize>, parallel: usize) -> Result<Self, Error> {
-        let options = engine::Options { threads, max_parallel: parallel, ..engine::Options::new(path.to_path_buf()) };
-        let model = engine::LocalModel::load(options)
-            .map_err(|error| Error::Unfit { provider: provider.to_owned(), detail: error.to_string() })?;
-        Ok(Self { name: provider.to_owned(), model })
+    pub fn load(
+        provider: &str,
+        path: &Path,
+        threads: Option<usize>,
+        parallel: usize,
+    ) -> Result<Self, Error> {
+        let options = engine::Options {
+            threads,
+            max_parallel: parallel,
+            ..engine::Options::new(path.to_path_buf())
+        };
+        let model = engine::LocalModel::load(options).map_err(|error| Error::Unfit {
+            provider: provider.to_owned(),
+            detail: error.to_string(),
+        })?;
+        Ok(Self {
+            name: provider.to_owned(),
+            model,
+        })
     }
 }
 
 #[async_trait]
 impl ChatModel for Local {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
-        let mut messages = vec![engine::Message::new(engine::Role::System, request.system.clone())];
+        let mut messages = vec![engine::Message::new(
+            engine::Role::System,
+            request.system.clone(),
+        )];
         messages.extend(request.messages.iter().map(message));
         let wanted = engine::Request {
             temperature: request.settings.temperature.unwrap_or(0.0),
             seed: request.seed,
-            schema: request.schema.as_ref().map(|schema| bounded(strict::inlined(&schema.value))),
+            schema: request
+                .schema
+                .as_ref()
+                .map(|schema| bounded(strict::inlined(&schema.value))),
             ..engine::Request::new(messages, request.max_tokens)
         };
-        let timeout = Error::Timeout { provider: self.name.clone(), after: request.timeout };
-        let completion = match tokio::time::timeout(request.timeout, self.model.complete(wanted)).await {
-            Err(_) => return Err(timeout),
-            Ok(Err(error)) => return Err(self.error(&error)),
-            Ok(Ok(completion)) => completion,
+        let timeout = Error::Timeout {
+            provider: self.name.clone(),
+            after: request.timeout,
         };
+        let completion =
+            match tokio::time::timeout(request.timeout, self.model.complete(wanted)).await {
+                Err(_) => return Err(timeout),
+                Ok(Err(error)) => return Err(self.error(&error)),
+                Ok(Ok(completion)) => completion,
+            };
         Ok(ChatReply {
             text: completion.text,
             stop: match completion.stop {
@@ -70,7 +94,9 @@ impl Local {
         match error {
             engine::Error::QueueFull { .. } => Error::Saturated { provider },
             engine::Error::Cancelled => Error::Cancelled,
-            engine::Error::TooLong { .. } | engine::Error::Schema { .. } => Error::Unfit { provider, detail },
+            engine::Error::TooLong { .. } | engine::Error::Schema { .. } => {
+                Error::Unfit { provider, detail }
+            }
             engine::Error::ModelMissing { .. }
             | engine::Error::Cpu { .. }
             | engine::Error::Load { .. }
@@ -81,22 +107,27 @@ impl Local {
 }
 
 /// The most characters of a string and items of a list where the schema says nothing: a small model rambles.
-const MOST_CHARS: u64 = 600;
-const MOST_ITEMS: u64 = 8;
+const MAX_CHARS: u64 = 600;
+const MAX_ITEMS: u64 = 8;
 
 /// The schema with an end to every string and list.
 fn bounded(mut schema: Value) -> Value {
     match &mut schema {
         Value::Object(map) => {
             let is = |kind: &str| {
-                map.get("type").is_some_and(|t| t == kind || t.as_array().is_some_and(|a| a.contains(&kind.into())))
+                map.get("type").is_some_and(|t| {
+                    t == kind || t.as_array().is_some_and(|a| a.contains(&kind.into()))
+                })
             };
-            let (string, list) = (is("string") && !map.contains_key("enum") && !map.contains_key("const"), is("array"));
+            let (string, list) = (
+                is("string") && !map.contains_key("enum") && !map.contains_key("const"),
+                is("array"),
+            );
             if string {
-                map.entry("maxLength").or_insert(MOST_CHARS.into());
+                map.entry("maxLength").or_insert(MAX_CHARS.into());
             }
             if list {
-                map.entry("maxItems").or_insert(MOST_ITEMS.into());
+                map.entry("maxItems").or_insert(MAX_ITEMS.into());
             }
             for value in map.values_mut() {
                 *value = bounded(value.take());

@@ -6,16 +6,16 @@
 
 mod anthropic;
 mod circuit;
-mod discreet;
-mod event_stream;
+mod error_body;
 mod http;
 mod latency;
 #[cfg(feature = "local")]
 pub mod local;
 mod openai;
 mod redact;
+mod redacting_model;
 mod registry;
-mod rejection;
+mod sse;
 pub mod strict;
 pub mod structured;
 mod usage;
@@ -29,9 +29,9 @@ use serde_json::Value;
 use crate::domain::{BilledTokens, Settings};
 
 pub use circuit::{BreakerSettings, CircuitPosition};
-pub use event_stream::{StreamEvent, StreamReader};
 pub use redact::without_secrets;
 pub use registry::{CircuitState, ProviderKind, ProviderSpec, Registry, Seeding, StructuredOutput};
+pub use sse::{StreamEvent, StreamReader};
 
 /// One call to a model, in no provider's terms.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,14 +67,18 @@ impl ChatRequest {
     /// The longest text that an honest reply to this request has, in bytes.
     fn max_text_bytes(&self) -> usize {
         let limit = usize::try_from(self.max_tokens).unwrap_or(usize::MAX);
-        limit.saturating_mul(MAX_BYTES_PER_TOKEN).max(MIN_REPLY_BYTES)
+        limit
+            .saturating_mul(MAX_BYTES_PER_TOKEN)
+            .max(MIN_REPLY_BYTES)
     }
 
     /// The largest body that carries such a reply: its text in JSON escapes, thinking of the same size, and what the API
     /// writes around it.
     fn max_body_bytes(&self) -> usize {
         const AROUND: usize = 256 * 1024;
-        self.max_text_bytes().saturating_mul(6).saturating_add(AROUND)
+        self.max_text_bytes()
+            .saturating_mul(6)
+            .saturating_add(AROUND)
     }
 }
 
@@ -159,7 +163,12 @@ pub enum Error {
     #[error("{provider} did not answer within {after:?}")]
     Timeout { provider: String, after: Duration },
     #[error("{provider} answered {status}: {detail}")]
-    Status { provider: String, status: u16, detail: String, retry_after: Option<Duration> },
+    Status {
+        provider: String,
+        status: u16,
+        detail: String,
+        retry_after: Option<Duration>,
+    },
     /// 200, but not the body that the provider documents.
     #[error("{provider} sent a reply that cannot be read: {detail}")]
     Unreadable { provider: String, detail: String },
@@ -167,14 +176,26 @@ pub enum Error {
     #[error("the request does not fit {provider}: {detail}")]
     Unfit { provider: String, detail: String },
     /// 200, and more text than the output limit allows.
-    #[error("{provider} sent {bytes} bytes, more than the output limit of {max_tokens} tokens allows")]
-    TooLong { provider: String, bytes: usize, max_tokens: u32 },
+    #[error(
+        "{provider} sent {bytes} bytes, more than the output limit of {max_tokens} tokens allows"
+    )]
+    TooLong {
+        provider: String,
+        bytes: usize,
+        max_tokens: u32,
+    },
     /// Too many calls wait for this provider.
     #[error("too many calls are waiting for {provider}")]
     Saturated { provider: String },
     /// The model has failed too often in a row: it is not asked for a while.
-    #[error("{provider} is not asked for {model}: it failed too often in a row; tried again in {retry_in:?}")]
-    CircuitOpen { provider: String, model: String, retry_in: Duration },
+    #[error(
+        "{provider} is not asked for {model}: it failed too often in a row; tried again in {retry_in:?}"
+    )]
+    CircuitOpen {
+        provider: String,
+        model: String,
+        retry_in: Duration,
+    },
     #[error("the call was cancelled")]
     Cancelled,
 }
@@ -197,7 +218,11 @@ impl Error {
             | Error::Timeout { .. }
             | Error::Unreadable { .. }
             | Error::Saturated { .. } => Retry::After(None),
-            Error::Status { status: 408 | 409 | 429 | 500..=599, retry_after, .. } => Retry::After(*retry_after),
+            Error::Status {
+                status: 408 | 409 | 429 | 500..=599,
+                retry_after,
+                ..
+            } => Retry::After(*retry_after),
             Error::Status { .. }
             | Error::Unfit { .. }
             | Error::TooLong { .. }
@@ -216,7 +241,10 @@ impl Error {
             | Error::TooLong { .. }
             | Error::Cancelled => true,
             Error::Status { status, .. } => matches!(status, 408 | 504 | 524),
-            Error::Connect { .. } | Error::Unfit { .. } | Error::Saturated { .. } | Error::CircuitOpen { .. } => false,
+            Error::Connect { .. }
+            | Error::Unfit { .. }
+            | Error::Saturated { .. }
+            | Error::CircuitOpen { .. } => false,
         }
     }
 
@@ -224,8 +252,12 @@ impl Error {
     /// statements, somebody's key).
     pub fn outline(&self) -> String {
         match self {
-            Error::Status { provider, status, .. } => format!("{provider} answered {status}"),
-            Error::Unreadable { provider, .. } => format!("{provider} sent a reply that cannot be read"),
+            Error::Status {
+                provider, status, ..
+            } => format!("{provider} answered {status}"),
+            Error::Unreadable { provider, .. } => {
+                format!("{provider} sent a reply that cannot be read")
+            }
             Error::Unfit { provider, .. } => format!("the request does not fit {provider}"),
             Error::Connect { .. }
             | Error::Broken { .. }
@@ -240,9 +272,9 @@ impl Error {
     /// The rest of it, for the journal and whoever runs the service.
     pub fn said(&self) -> Option<&str> {
         match self {
-            Error::Status { detail, .. } | Error::Unreadable { detail, .. } | Error::Unfit { detail, .. } => {
-                Some(detail)
-            }
+            Error::Status { detail, .. }
+            | Error::Unreadable { detail, .. }
+            | Error::Unfit { detail, .. } => Some(detail),
             Error::Connect { .. }
             | Error::Broken { .. }
             | Error::Timeout { .. }
@@ -259,9 +291,13 @@ impl Error {
             Error::Connect { .. } => "unreachable",
             Error::Broken { .. } => "connection broken",
             Error::Timeout { .. } => "timed out",
-            Error::Status { status: 401 | 403, .. } => "not authorized",
+            Error::Status {
+                status: 401 | 403, ..
+            } => "not authorized",
             Error::Status { status: 429, .. } => "rate limited",
-            Error::Status { status: 500..=599, .. } => "provider error",
+            Error::Status {
+                status: 500..=599, ..
+            } => "provider error",
             Error::Status { .. } => "request rejected",
             Error::Unreadable { .. } => "unreadable reply",
             Error::Unfit { .. } => "request does not fit the model",

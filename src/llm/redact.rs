@@ -20,7 +20,9 @@ const REPLACEMENT: &str = "[secret]";
 /// The text without any of the secrets, plain or written with JSON escapes. Linear in the text for each secret.
 pub fn without_secrets<'a>(text: &'a str, secrets: &[SecretString]) -> Cow<'a, str> {
     let secrets = secrets.iter().map(ExposeSecret::expose_secret);
-    let secrets: Vec<&str> = secrets.filter(|secret| secret.chars().count() >= MIN_SECRET_CHARS).collect();
+    let secrets: Vec<&str> = secrets
+        .filter(|secret| secret.chars().count() >= MIN_SECRET_CHARS)
+        .collect();
     let mut text = Cow::Borrowed(text);
     for secret in &secrets {
         if text.contains(secret) {
@@ -28,7 +30,11 @@ pub fn without_secrets<'a>(text: &'a str, secrets: &[SecretString]) -> Cow<'a, s
         }
     }
     let spans = escaped(&text, &secrets);
-    if spans.is_empty() { text } else { Cow::Owned(replaced(&text, spans)) }
+    if spans.is_empty() {
+        text
+    } else {
+        Cow::Owned(replaced(&text, spans))
+    }
 }
 
 /// Where the decoded forms of the text hold a secret, as byte ranges of the text.
@@ -39,10 +45,17 @@ fn escaped(text: &str, secrets: &[&str]) -> Vec<Range<usize>> {
     }
     let mut layer = Layer::of(text);
     for _ in 0..MAX_LAYERS {
-        let Some(decoded) = layer.decoded() else { break };
+        let Some(decoded) = layer.decoded() else {
+            break;
+        };
         layer = decoded;
         for secret in secrets {
-            spans.extend(layer.text.match_indices(secret).map(|(at, found)| layer.span(at..at + found.len())));
+            spans.extend(
+                layer
+                    .text
+                    .match_indices(secret)
+                    .map(|(at, found)| layer.span(at..at + found.len())),
+            );
         }
     }
     spans
@@ -72,12 +85,18 @@ struct Layer {
 
 impl Layer {
     fn of(text: &str) -> Self {
-        Self { text: text.to_owned(), starts: (0..=text.len()).collect() }
+        Self {
+            text: text.to_owned(),
+            starts: (0..=text.len()).collect(),
+        }
     }
 
     /// The next decoded form; `None` when nothing in this one is escaped.
     fn decoded(&self) -> Option<Self> {
-        let (mut text, mut starts) = (String::with_capacity(self.text.len()), Vec::with_capacity(self.starts.len()));
+        let (mut text, mut starts) = (
+            String::with_capacity(self.text.len()),
+            Vec::with_capacity(self.starts.len()),
+        );
         let (mut rest, mut changed) = (self.text.as_str(), false);
         while let Some(first) = rest.chars().next() {
             let start = self.start(self.text.len() - rest.len());
@@ -110,12 +129,18 @@ fn unescaped(text: &str) -> Option<(char, usize)> {
     let c = match next {
         'u' => {
             let unit = hex(rest.get(1..5)?)?;
-            let low = rest.get(5..).and_then(|next| hex(next.strip_prefix("\\u")?.get(..4)?));
+            let low = rest
+                .get(5..)
+                .and_then(|next| hex(next.strip_prefix("\\u")?.get(..4)?));
             return Some(match (unit, low) {
-                (0xd800..0xdc00, Some(low @ 0xdc00..0xe000)) => {
-                    (char::from_u32(0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00))?, 12)
-                }
-                _ => (char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER), 6),
+                (0xd800..0xdc00, Some(low @ 0xdc00..0xe000)) => (
+                    char::from_u32(0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00))?,
+                    12,
+                ),
+                _ => (
+                    char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER),
+                    6,
+                ),
             });
         }
         'n' => '\n',
@@ -131,7 +156,8 @@ fn unescaped(text: &str) -> Option<(char, usize)> {
 }
 
 fn hex(digits: &str) -> Option<u32> {
-    let digits = Some(digits).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    let digits =
+        Some(digits).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
     u32::from_str_radix(digits, 16).ok()
 }
 
@@ -150,7 +176,9 @@ mod tests {
     /// Every character as a JSON escape, escaped again `times` times.
     fn spelled(text: &str, times: usize) -> String {
         (0..times).fold(text.to_owned(), |text, _| {
-            text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<String>()
+            text.encode_utf16()
+                .map(|unit| format!("\\u{unit:04x}"))
+                .collect::<String>()
         })
     }
 
@@ -165,16 +193,33 @@ mod tests {
             spelled(KEY, 1),
             spelled(KEY, 2),
         ] {
-            assert_eq!(clean(&format!("a \\n {written}, {written}.")), "a \\n [secret], [secret].", "{written}");
+            assert_eq!(
+                clean(&format!("a \\n {written}, {written}.")),
+                "a \\n [secret], [secret].",
+                "{written}"
+            );
         }
     }
 
     #[test]
     fn a_text_without_the_secret_stays_as_it_is() {
-        for text in
-            ["", "\\", "\\u", "\\u12", "\\ud83d\\ude00 \\ud800 x", "C:\\users\\new", "sk-private\\u002f", "a\\\\"]
-        {
-            assert!(matches!(without_secrets(text, &[SecretString::from(KEY)]), Cow::Borrowed(_)), "{text}");
+        for text in [
+            "",
+            "\\",
+            "\\u",
+            "\\u12",
+            "\\ud83d\\ude00 \\ud800 x",
+            "C:\\users\\new",
+            "sk-private\\u002f",
+            "a\\\\",
+        ] {
+            assert!(
+                matches!(
+                    without_secrets(text, &[SecretString::from(KEY)]),
+                    Cow::Borrowed(_)
+                ),
+                "{text}"
+            );
         }
     }
 

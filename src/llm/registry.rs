@@ -12,10 +12,10 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use super::anthropic::Anthropic;
-use super::circuit::{self, Admission, BreakerSettings, Circuit, CircuitPosition, Sign, Ticket};
-use super::discreet::Discreet;
+use super::circuit::{self, Admission, BreakerSettings, Circuit, CircuitPosition, Outcome, Permit};
 use super::latency::Latencies;
 use super::openai::OpenAi;
+use super::redacting_model::RedactingModel;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
 
 /// One provider as the config describes it.
@@ -122,13 +122,23 @@ impl Registry {
         self.breaker = breaker;
         for limited in self.models.values_mut() {
             let max_concurrent = limited.permits.available_permits();
-            *limited = Arc::new(Limited::new(&limited.provider, Arc::clone(&limited.model), max_concurrent, breaker));
+            *limited = Arc::new(Limited::new(
+                &limited.provider,
+                Arc::clone(&limited.model),
+                max_concurrent,
+                breaker,
+            ));
         }
         self
     }
 
     /// Adds a model that is not behind HTTP, or replaces the provider of that name.
-    pub fn insert(&mut self, name: impl Into<String>, model: Arc<dyn ChatModel>, max_concurrent: usize) {
+    pub fn insert(
+        &mut self,
+        name: impl Into<String>,
+        model: Arc<dyn ChatModel>,
+        max_concurrent: usize,
+    ) {
         let name = name.into();
         let max_concurrent = max_concurrent.clamp(1, Semaphore::MAX_PERMITS);
         let limited = Limited::new(&name, model, max_concurrent, self.breaker);
@@ -137,7 +147,7 @@ impl Registry {
 
     /// The same models, and nothing that comes back from them holds one of the secrets.
     #[must_use]
-    pub fn discreet(mut self, secrets: &[SecretString]) -> Registry {
+    pub fn redacting(mut self, secrets: &[SecretString]) -> Registry {
         self.secrets = secrets.into();
         self
     }
@@ -145,7 +155,11 @@ impl Registry {
     /// The provider of that name, limited, watched by its breakers, and discreet.
     pub fn model(&self, provider: &str) -> Option<Arc<dyn ChatModel>> {
         let limited = Arc::clone(self.models.get(provider)?);
-        Some(Arc::new(Discreet { provider: provider.to_owned(), model: limited, secrets: Arc::clone(&self.secrets) }))
+        Some(Arc::new(RedactingModel {
+            provider: provider.to_owned(),
+            model: limited,
+            secrets: Arc::clone(&self.secrets),
+        }))
     }
 
     /// The names of all providers, sorted.
@@ -166,12 +180,20 @@ impl Registry {
             };
             known.iter().map(state).collect()
         };
-        self.models.values().flat_map(|limited| of(limited)).collect()
+        self.models
+            .values()
+            .flat_map(|limited| of(limited))
+            .collect()
     }
 
     /// The 95th percentile of a model's latency, waiting for its turn included, once `least` answers are known.
     pub fn p95(&self, provider: &str, model: &str, least: usize) -> Option<Duration> {
-        self.models.get(provider)?.known().get(model)?.latencies.p95(least)
+        self.models
+            .get(provider)?
+            .known()
+            .get(model)?
+            .latencies
+            .p95(least)
     }
 }
 
@@ -191,9 +213,20 @@ struct Known {
 }
 
 impl Limited {
-    fn new(provider: &str, model: Arc<dyn ChatModel>, max_concurrent: usize, breaker: BreakerSettings) -> Self {
+    fn new(
+        provider: &str,
+        model: Arc<dyn ChatModel>,
+        max_concurrent: usize,
+        breaker: BreakerSettings,
+    ) -> Self {
         let (provider, permits) = (provider.to_owned(), Semaphore::new(max_concurrent));
-        Self { provider, permits, model, breaker, known: Mutex::default() }
+        Self {
+            provider,
+            permits,
+            model,
+            breaker,
+            known: Mutex::default(),
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
@@ -202,23 +235,41 @@ impl Limited {
 
     fn with<T>(&self, model: &str, look: impl FnOnce(&mut Known) -> T) -> T {
         let mut known = self.known();
-        let fresh = || Known { circuit: Circuit::new(self.breaker), latencies: Latencies::default() };
+        let fresh = || Known {
+            circuit: Circuit::new(self.breaker),
+            latencies: Latencies::default(),
+        };
         look(known.entry(model.to_owned()).or_insert_with(fresh))
     }
 
     fn refused(&self, model: &str, retry_in: Duration) -> Error {
-        Error::CircuitOpen { provider: self.provider.clone(), model: model.to_owned(), retry_in }
+        Error::CircuitOpen {
+            provider: self.provider.clone(),
+            model: model.to_owned(),
+            retry_in,
+        }
     }
 
-    fn note(&self, model: &str, ticket: Ticket, sign: Sign) {
-        let changed = self.with(model, |known| known.circuit.note(ticket, sign, Instant::now()));
+    fn note(&self, model: &str, ticket: Permit, sign: Outcome) {
+        let changed = self.with(model, |known| {
+            known.circuit.note(ticket, sign, Instant::now())
+        });
         let provider = self.provider.as_str();
         match changed {
             Some(CircuitPosition::Open) => {
                 let open_seconds = self.breaker.open_for.as_secs();
-                tracing::warn!(provider, model, open_seconds, "the circuit opened: the model is not asked for a while");
+                tracing::warn!(
+                    provider,
+                    model,
+                    open_seconds,
+                    "the circuit opened: the model is not asked for a while"
+                );
             }
-            Some(_) => tracing::info!(provider, model, "the circuit closed: the model answers again"),
+            Some(_) => tracing::info!(
+                provider,
+                model,
+                "the circuit closed: the model answers again"
+            ),
             None => {}
         }
     }
@@ -229,7 +280,12 @@ impl Limited {
             Admission::Pass(ticket) => ticket,
             Admission::Refused(wait) => return Err(self.refused(&request.model, wait)),
         };
-        let mut watch = Watch { limited: self, model: &request.model, ticket, sign: Sign::None };
+        let mut watch = Watch {
+            limited: self,
+            model: &request.model,
+            ticket,
+            sign: Outcome::None,
+        };
         let result = self.model.chat(request).await;
         watch.sign = circuit::sign(&result, request.timeout, self.breaker.patience);
         result
@@ -238,14 +294,18 @@ impl Limited {
     /// Waiting for a turn counts towards the request's timeout.
     async fn in_turn(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         // Nobody queues for what would be refused.
-        if let Some(wait) = self.with(&request.model, |known| known.circuit.refuses(Instant::now())) {
+        if let Some(wait) = self.with(&request.model, |known| {
+            known.circuit.refuses(Instant::now())
+        }) {
             return Err(self.refused(&request.model, wait));
         }
         // Fair all the same: a released permit belongs to the first in the queue, so none is free while some wait.
         if let Ok(_permit) = self.permits.try_acquire() {
             return self.admitted(request).await;
         }
-        let saturated = || Error::Saturated { provider: self.provider.clone() };
+        let saturated = || Error::Saturated {
+            provider: self.provider.clone(),
+        };
         let asked = Instant::now();
         let _permit = timeout(request.timeout, self.permits.acquire())
             .await
@@ -255,7 +315,11 @@ impl Limited {
         if left.is_zero() {
             return Err(saturated());
         }
-        self.admitted(&ChatRequest { timeout: left, ..request.clone() }).await
+        self.admitted(&ChatRequest {
+            timeout: left,
+            ..request.clone()
+        })
+        .await
     }
 }
 
@@ -263,8 +327,8 @@ impl Limited {
 struct Watch<'a> {
     limited: &'a Limited,
     model: &'a str,
-    ticket: Ticket,
-    sign: Sign,
+    ticket: Permit,
+    sign: Outcome,
 }
 
 impl Drop for Watch<'_> {
@@ -287,7 +351,9 @@ impl Drop for Stopwatch<'_> {
         let took = self.asked.elapsed();
         self.limited.with(self.model, |known| match self.failed {
             Some(false) => known.latencies.learn(took),
-            None if known.latencies.p95(1).is_some_and(|p95| took > p95) => known.latencies.learn(took),
+            None if known.latencies.p95(1).is_some_and(|p95| took > p95) => {
+                known.latencies.learn(took);
+            }
             Some(true) | None => {}
         });
     }
@@ -296,7 +362,12 @@ impl Drop for Stopwatch<'_> {
 #[async_trait]
 impl ChatModel for Limited {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
-        let mut watch = Stopwatch { limited: self, model: &request.model, asked: Instant::now(), failed: None };
+        let mut watch = Stopwatch {
+            limited: self,
+            model: &request.model,
+            asked: Instant::now(),
+            failed: None,
+        };
         let result = self.in_turn(request).await;
         watch.failed = Some(result.is_err());
         result
@@ -318,7 +389,13 @@ mod tests {
         async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
             sleep(Duration::from_secs(2)).await;
             let text = request.timeout.as_secs().to_string();
-            Ok(ChatReply { text, stop: Stop::End, usage: None, model: None, provider_request_id: None })
+            Ok(ChatReply {
+                text,
+                stop: Stop::End,
+                usage: None,
+                model: None,
+                provider_request_id: None,
+            })
         }
     }
 
@@ -342,10 +419,19 @@ mod tests {
         registry.insert("slow", Arc::new(Slow), 1);
         let model = registry.model("slow").unwrap();
         let (first, second, impatient) = (request(10), request(10), request(1));
-        let (first, second, impatient) = tokio::join!(model.chat(&first), model.chat(&second), model.chat(&impatient));
+        let (first, second, impatient) = tokio::join!(
+            model.chat(&first),
+            model.chat(&second),
+            model.chat(&impatient)
+        );
         assert_eq!(first.unwrap().text, "10");
         assert_eq!(second.unwrap().text, "8");
-        assert_eq!(impatient, Err(Error::Saturated { provider: "slow".into() }));
+        assert_eq!(
+            impatient,
+            Err(Error::Saturated {
+                provider: "slow".into()
+            })
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -368,18 +454,28 @@ mod tests {
             if self.0.load(std::sync::atomic::Ordering::Relaxed) {
                 return Slow.chat(request).await;
             }
-            Err(Error::Connect { provider: "ill".into(), detail: "refused".into() })
+            Err(Error::Connect {
+                provider: "ill".into(),
+                detail: "refused".into(),
+            })
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_model_that_fails_in_a_row_is_not_asked_for_a_while_and_others_of_its_provider_are() {
-        let breaker = BreakerSettings { failures: 2, open_for: Duration::from_secs(30), ..BreakerSettings::default() };
+        let breaker = BreakerSettings {
+            failures: 2,
+            open_for: Duration::from_secs(30),
+            ..BreakerSettings::default()
+        };
         let mut registry = Registry::default().with_breaker(breaker);
         let ill = Arc::new(Ill(std::sync::atomic::AtomicBool::new(false)));
         registry.insert("ill", Arc::clone(&ill) as Arc<dyn ChatModel>, 4);
         let model = registry.model("ill").unwrap();
-        let other = ChatRequest { model: "other".into(), ..request(10) };
+        let other = ChatRequest {
+            model: "other".into(),
+            ..request(10)
+        };
         for asked in [&request(10), &request(10), &other] {
             assert_eq!(model.chat(asked).await.unwrap_err().cause(), "unreachable");
         }
@@ -396,14 +492,21 @@ mod tests {
         };
         assert_eq!(
             registry.circuits(),
-            [state("m", CircuitPosition::Open, 1), state("other", CircuitPosition::Closed, 0)]
+            [
+                state("m", CircuitPosition::Open, 1),
+                state("other", CircuitPosition::Closed, 0)
+            ]
         );
         ill.0.store(true, std::sync::atomic::Ordering::Relaxed);
         sleep(Duration::from_secs(30)).await;
         let (first, second) = (request(10), request(10));
         let (probe, beside) = tokio::join!(model.chat(&first), model.chat(&second));
         assert!(probe.is_ok());
-        assert_eq!(beside.unwrap_err().cause(), "circuit open", "one probe at a time");
+        assert_eq!(
+            beside.unwrap_err().cause(),
+            "circuit open",
+            "one probe at a time"
+        );
         assert!(model.chat(&first).await.is_ok());
         assert_eq!(registry.p95("ill", "m", 2), Some(Duration::from_secs(2)));
         assert_eq!(registry.p95("ill", "m", 3), None);
@@ -411,7 +514,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_abandoned_probe_leaves_the_place_to_the_next() {
-        let breaker = BreakerSettings { failures: 1, open_for: Duration::from_secs(1), ..BreakerSettings::default() };
+        let breaker = BreakerSettings {
+            failures: 1,
+            open_for: Duration::from_secs(1),
+            ..BreakerSettings::default()
+        };
         let mut registry = Registry::default().with_breaker(breaker);
         let ill = Arc::new(Ill(std::sync::atomic::AtomicBool::new(false)));
         registry.insert("ill", Arc::clone(&ill) as Arc<dyn ChatModel>, 4);
@@ -420,7 +527,11 @@ mod tests {
         assert!(model.chat(&request).await.is_err());
         ill.0.store(true, std::sync::atomic::Ordering::Relaxed);
         sleep(Duration::from_secs(1)).await;
-        assert!(timeout(Duration::from_millis(10), model.chat(&request)).await.is_err());
+        assert!(
+            timeout(Duration::from_millis(10), model.chat(&request))
+                .await
+                .is_err()
+        );
         assert!(model.chat(&request).await.is_ok());
     }
 

@@ -9,8 +9,17 @@ use serde_json::{Map, Value, json};
 const MAX_INLINING: usize = 16;
 
 /// Keywords that neither vendor takes everywhere, without a meaning that words could carry.
-const DROPPED: [&str; 9] =
-    ["$schema", "$id", "$comment", "$defs", "definitions", "title", "default", "examples", "format"];
+const DROPPED: [&str; 9] = [
+    "$schema",
+    "$id",
+    "$comment",
+    "$defs",
+    "definitions",
+    "title",
+    "default",
+    "examples",
+    "format",
+];
 
 /// The schema in the subset that both vendors take in strict mode: no references, every object closed, every property
 /// required (optional ones nullable), bounds in words, enums for unions of constants. Idempotent.
@@ -20,8 +29,18 @@ pub fn for_vendor(schema: &Value) -> Value {
 
 /// The schema without `$ref` and `$defs`, bounds kept. A recursive reference becomes "anything" at its second visit.
 pub fn inlined(schema: &Value) -> Value {
-    let definitions = |name: &str| schema.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
-    let mut root = inline(schema, &[definitions("$defs"), definitions("definitions")], &mut vec![]);
+    let definitions = |name: &str| {
+        schema
+            .get(name)
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let mut root = inline(
+        schema,
+        &[definitions("$defs"), definitions("definitions")],
+        &mut vec![],
+    );
     if let Some(root) = root.as_object_mut() {
         root.remove("$defs");
         root.remove("definitions");
@@ -32,15 +51,26 @@ pub fn inlined(schema: &Value) -> Value {
 /// How many objects are nested in one another, at most; lists do not count.
 pub fn depth(schema: &Value) -> usize {
     fn below(schema: &Value) -> usize {
-        let Some(object) = schema.as_object() else { return 0 };
+        let Some(object) = schema.as_object() else {
+            return 0;
+        };
         let own = usize::from(object.contains_key("properties"));
-        let properties = object.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::values);
+        let properties = object
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flat_map(Map::values);
         let items = object.get("items").into_iter();
         let branches = ["anyOf", "oneOf", "allOf"]
             .into_iter()
             .filter_map(|name| object.get(name).and_then(Value::as_array))
             .flatten();
-        own + properties.chain(items).chain(branches).map(below).max().unwrap_or(0)
+        own + properties
+            .chain(items)
+            .chain(branches)
+            .map(below)
+            .max()
+            .unwrap_or(0)
     }
     below(&inlined(schema))
 }
@@ -52,7 +82,11 @@ pub(super) fn with_instruction(system: &str, schema: &Value) -> String {
         "Reply with exactly one JSON object, without prose or code fences around it, that satisfies this JSON \
          Schema:\n{schema}"
     );
-    if system.is_empty() { instruction } else { format!("{system}\n\n{instruction}") }
+    if system.is_empty() {
+        instruction
+    } else {
+        format!("{system}\n\n{instruction}")
+    }
 }
 
 /// Replaces references by what they point at; keywords beside a reference win over those behind it.
@@ -60,7 +94,11 @@ fn inline(schema: &Value, definitions: &[Map<String, Value>; 2], open: &mut Vec<
     match schema {
         Value::Object(object) => {
             let mut result = Map::new();
-            if let Some(name) = object.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next()) {
+            if let Some(name) = object
+                .get("$ref")
+                .and_then(Value::as_str)
+                .and_then(|path| path.rsplit('/').next())
+            {
                 let known = definitions.iter().find_map(|map| map.get(name));
                 if let Some(target) = known
                     && !open.iter().any(|visited| visited == name)
@@ -95,14 +133,19 @@ fn inline(schema: &Value, definitions: &[Map<String, Value>; 2], open: &mut Vec<
             }
             Value::Object(result)
         }
-        Value::Array(items) => items.iter().map(|item| inline(item, definitions, open)).collect(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| inline(item, definitions, open))
+            .collect(),
         scalar => scalar.clone(),
     }
 }
 
 /// One inlined schema in the vendors' subset.
 fn closed(schema: &Value) -> Value {
-    let Some(object) = schema.as_object() else { return json!({}) };
+    let Some(object) = schema.as_object() else {
+        return json!({});
+    };
     let mut result = merged(object);
     for name in DROPPED {
         result.remove(name);
@@ -116,7 +159,9 @@ fn closed(schema: &Value) -> Value {
         let items = closed(items);
         result.insert("items".into(), items);
     }
-    if result.contains_key("properties") || result.get("type").and_then(Value::as_str) == Some("object") {
+    if result.contains_key("properties")
+        || result.get("type").and_then(Value::as_str) == Some("object")
+    {
         close_object(&mut result);
     }
     Value::Object(result)
@@ -125,12 +170,18 @@ fn closed(schema: &Value) -> Value {
 /// The schema with every `allOf` folded in; the outer keyword wins.
 fn merged(object: &Map<String, Value>) -> Map<String, Value> {
     let mut result = object.clone();
-    let Some(Value::Array(parts)) = result.remove("allOf") else { return result };
+    let Some(Value::Array(parts)) = result.remove("allOf") else {
+        return result;
+    };
     for part in parts.iter().filter_map(Value::as_object).map(merged) {
         for (key, value) in part {
             match (result.get_mut(&key), value) {
-                (Some(Value::Object(known)), Value::Object(more)) if key == "properties" => known.extend(more),
-                (Some(Value::Array(known)), Value::Array(more)) if key == "required" => known.extend(more),
+                (Some(Value::Object(known)), Value::Object(more)) if key == "properties" => {
+                    known.extend(more);
+                }
+                (Some(Value::Array(known)), Value::Array(more)) if key == "required" => {
+                    known.extend(more);
+                }
                 (Some(_), _) => {}
                 (None, value) => {
                     result.insert(key, value);
@@ -144,8 +195,11 @@ fn merged(object: &Map<String, Value>) -> Map<String, Value> {
 /// `oneOf` becomes an enum where all branches are constants (that is how schemars writes documented variants), else `anyOf`.
 fn unions(result: &mut Map<String, Value>) {
     for keyword in ["oneOf", "anyOf"] {
-        let Some(Value::Array(branches)) = result.remove(keyword) else { continue };
-        let constants: Option<Vec<(Vec<Value>, Option<&str>)>> = branches.iter().map(constants).collect();
+        let Some(Value::Array(branches)) = result.remove(keyword) else {
+            continue;
+        };
+        let constants: Option<Vec<(Vec<Value>, Option<&str>)>> =
+            branches.iter().map(constants).collect();
         let Some(constants) = constants.filter(|constants| !constants.is_empty()) else {
             let branches: Vec<Value> = branches.iter().map(closed).collect();
             result.insert("anyOf".into(), Value::Array(branches));
@@ -158,7 +212,10 @@ fn unions(result: &mut Map<String, Value>) {
         if !words.is_empty() {
             say(result, &words.join("; "));
         }
-        let values: Vec<Value> = constants.into_iter().flat_map(|(values, _)| values).collect();
+        let values: Vec<Value> = constants
+            .into_iter()
+            .flat_map(|(values, _)| values)
+            .collect();
         if values.iter().all(Value::is_string) {
             result.insert("type".into(), json!("string"));
         }
@@ -179,7 +236,11 @@ fn constants(branch: &Value) -> Option<(Vec<Value>, Option<&str>)> {
 }
 
 fn shown(values: &[Value]) -> String {
-    let shown = values.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    let shown = values.iter().map(|value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    });
     shown.collect::<Vec<_>>().join(", ")
 }
 
@@ -234,9 +295,16 @@ fn say(result: &mut Map<String, Value>, text: &str) {
 /// Closes the object, requires all of its properties and lets the optional ones be null.
 fn close_object(result: &mut Map<String, Value>) {
     let required = result.remove("required").unwrap_or_default();
-    let is_required = |name: &str| required.as_array().is_some_and(|names| names.iter().any(|known| known == name));
+    let is_required = |name: &str| {
+        required
+            .as_array()
+            .is_some_and(|names| names.iter().any(|known| known == name))
+    };
     let Some(Value::Object(properties)) = result.remove("properties") else {
-        result.extend([("properties".into(), json!({})), ("required".into(), json!([]))]);
+        result.extend([
+            ("properties".into(), json!({})),
+            ("required".into(), json!([])),
+        ]);
         result.insert("additionalProperties".into(), json!(false));
         return;
     };
@@ -245,7 +313,11 @@ fn close_object(result: &mut Map<String, Value>) {
         .into_iter()
         .map(|(name, schema)| {
             let schema = closed(&schema);
-            let schema = if is_required(&name) { schema } else { nullable(schema) };
+            let schema = if is_required(&name) {
+                schema
+            } else {
+                nullable(schema)
+            };
             (name, schema)
         })
         .collect();
@@ -256,7 +328,9 @@ fn close_object(result: &mut Map<String, Value>) {
 
 /// The schema with null allowed.
 fn nullable(mut schema: Value) -> Value {
-    let Some(object) = schema.as_object_mut() else { return schema };
+    let Some(object) = schema.as_object_mut() else {
+        return schema;
+    };
     if object.is_empty() {
         return schema;
     }
@@ -274,9 +348,13 @@ fn nullable(mut schema: Value) -> Value {
     }
     match object.get_mut("type") {
         Some(Value::String(kind)) if kind == "null" => {}
-        Some(Value::String(kind)) if kind == "object" => return json!({"anyOf": [schema, {"type": "null"}]}),
+        Some(Value::String(kind)) if kind == "object" => {
+            return json!({"anyOf": [schema, {"type": "null"}]});
+        }
         Some(kind @ Value::String(_)) => *kind = json!([kind.clone(), "null"]),
-        Some(Value::Array(kinds)) if !kinds.iter().any(|kind| kind == "null") => kinds.push(json!("null")),
+        Some(Value::Array(kinds)) if !kinds.iter().any(|kind| kind == "null") => {
+            kinds.push(json!("null"));
+        }
         _ => {}
     }
     schema

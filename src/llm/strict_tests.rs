@@ -116,15 +116,24 @@ fn inlining_keeps_the_bounds_and_drops_the_references() {
     let schema = inlined(&report());
     let text = schema.to_string();
     assert!(!text.contains("$ref") && !text.contains("$defs"), "{text}");
-    assert_eq!(schema.pointer("/properties/units/items/properties/id/maxLength"), Some(&json!(8)));
-    assert_eq!(schema.pointer("/properties/confidence/maximum"), Some(&json!(1.0)));
+    assert_eq!(
+        schema.pointer("/properties/units/items/properties/id/maxLength"),
+        Some(&json!(8))
+    );
+    assert_eq!(
+        schema.pointer("/properties/confidence/maximum"),
+        Some(&json!(1.0))
+    );
 }
 
 #[test]
 fn three_levels_are_three_levels() {
     assert_eq!(depth(&report()), 3);
     assert_eq!(depth(&for_vendor(&report())), 3);
-    assert_eq!(depth(&json!({"type": "array", "items": {"type": "string"}})), 0);
+    assert_eq!(
+        depth(&json!({"type": "array", "items": {"type": "string"}})),
+        0
+    );
 }
 
 #[test]
@@ -200,9 +209,14 @@ fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(5, 40, 5, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
-            prop::collection::vec((prop::sample::select(keys.to_vec()), inner), 0..4).prop_map(|pairs| Value::Object(
-                pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
-            )),
+            prop::collection::vec((prop::sample::select(keys.to_vec()), inner), 0..4).prop_map(
+                |pairs| Value::Object(
+                    pairs
+                        .into_iter()
+                        .map(|(key, value)| (key.to_owned(), value))
+                        .collect()
+                )
+            ),
         ]
     })
 }

@@ -8,7 +8,7 @@ use super::{ChatRequest, Part};
 use crate::domain::BilledTokens;
 
 /// More tokens than any call can have.
-const MOST: u64 = 1_000_000_000;
+const MAX: u64 = 1_000_000_000;
 
 /// Tokens that a provider may add to a request of its own: templates, tools, hidden thinking.
 const SLACK: u64 = 100_000;
@@ -24,8 +24,16 @@ pub(super) fn bounded(request: &ChatRequest, usage: BilledTokens) -> (BilledToke
         Part::Text(text) => 2 * text.len() as u64,
         Part::Image(_) => IMAGE,
     };
-    let schema = request.schema.as_ref().map_or(0, |schema| 2 * schema.value.to_string().len() as u64);
-    let parts = request.messages.iter().flat_map(|message| &message.parts).map(part).sum::<u64>();
+    let schema = request
+        .schema
+        .as_ref()
+        .map_or(0, |schema| 2 * schema.value.to_string().len() as u64);
+    let parts = request
+        .messages
+        .iter()
+        .flat_map(|message| &message.parts)
+        .map(part)
+        .sum::<u64>();
     let input = SLACK + 2 * request.system.len() as u64 + schema + parts;
     let output = SLACK + 2 * u64::from(request.max_tokens);
     let bounded = BilledTokens {
@@ -42,9 +50,12 @@ pub(super) fn bounded(request: &ChatRequest, usage: BilledTokens) -> (BilledToke
 pub(super) fn required(usage: &Value, name: &str) -> Option<u64> {
     let count = usage.get(name)?;
     match count.as_u64() {
-        Some(count) => Some(count.min(MOST)),
+        Some(count) => Some(count.min(MAX)),
         // Larger than any integer.
-        None => count.as_f64().filter(|count| *count >= MOST as f64).map(|_| MOST),
+        None => count
+            .as_f64()
+            .filter(|count| *count >= MAX as f64)
+            .map(|_| MAX),
     }
 }
 
@@ -75,10 +86,25 @@ mod tests {
             seed: 0,
             timeout: std::time::Duration::from_secs(1),
         };
-        let honest = BilledTokens { input: 2000, output: 3000, thinking: 2500, ..BilledTokens::default() };
+        let honest = BilledTokens {
+            input: 2000,
+            output: 3000,
+            thinking: 2500,
+            ..BilledTokens::default()
+        };
         assert_eq!(bounded(&request, honest), (honest, false));
-        let absurd = BilledTokens { input: MOST, cache_write: MOST, output: MOST, ..BilledTokens::default() };
-        let most = BilledTokens { input: 102_000, cache_write: 102_000, output: 102_000, ..BilledTokens::default() };
+        let absurd = BilledTokens {
+            input: MAX,
+            cache_write: MAX,
+            output: MAX,
+            ..BilledTokens::default()
+        };
+        let most = BilledTokens {
+            input: 102_000,
+            cache_write: 102_000,
+            output: 102_000,
+            ..BilledTokens::default()
+        };
         assert_eq!(bounded(&request, absurd), (most, true));
     }
 
@@ -86,8 +112,28 @@ mod tests {
     fn too_large_a_count_is_a_bill_and_a_broken_one_is_unknown() {
         let read = |count: Value| required(&json!({ "n": count }), "n");
         assert_eq!([json!(0), json!(7)].map(read), [Some(0), Some(7)]);
-        assert_eq!([json!(5_000_000_000_u64), json!(u64::MAX), json!(1e30)].map(read), [Some(MOST); 3]);
-        assert_eq!([json!(-1), json!(-1e30), json!(1.5), json!("9"), json!(null), json!([])].map(read), [None; 6]);
-        assert_eq!((optional(&json!({}), "n"), optional(&json!({ "n": -1 }), "n")), (Some(0), None));
+        assert_eq!(
+            [json!(5_000_000_000_u64), json!(u64::MAX), json!(1e30)].map(read),
+            [Some(MAX); 3]
+        );
+        assert_eq!(
+            [
+                json!(-1),
+                json!(-1e30),
+                json!(1.5),
+                json!("9"),
+                json!(null),
+                json!([])
+            ]
+            .map(read),
+            [None; 6]
+        );
+        assert_eq!(
+            (
+                optional(&json!({}), "n"),
+                optional(&json!({ "n": -1 }), "n")
+            ),
+            (Some(0), None)
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::answer::Answer;
 use super::claims::Claim;
-use super::reading::Reading;
+use super::parsed_output::ParsedOutput;
 use crate::domain::{Calibration, CrossCheck, Resolution};
 
 /// Agents with the same final answer. Agents are named by their place in the panel.
@@ -37,7 +37,9 @@ pub(super) struct Agreement {
 
 impl Agreement {
     pub fn of(&self, agent: usize) -> Option<&Group> {
-        self.groups.iter().find(|group| group.members.contains(&agent))
+        self.groups
+            .iter()
+            .find(|group| group.members.contains(&agent))
     }
 
     pub fn voices(&self) -> f64 {
@@ -47,8 +49,8 @@ impl Agreement {
 
 /// Compares the latest answers of a panel. `first` are the answers of round 1, in their own order; empty if there was no other.
 pub(super) fn compare(
-    latest: &[Reading<'_>],
-    first: &[Reading<'_>],
+    latest: &[ParsedOutput<'_>],
+    first: &[ParsedOutput<'_>],
     calls: &[CrossCheck],
     claims: &[Claim<'_>],
     resolutions: &[Resolution],
@@ -62,22 +64,33 @@ pub(super) fn compare(
         let compared = first.is_empty() || a.in_first && b.in_first;
         let both = |call: &CrossCheck| {
             let has = |group: &Vec<String>, agent: &str| group.iter().any(|name| name == agent);
-            call.same_answers.iter().any(|group| has(group, a.agent) && has(group, b.agent))
+            call.same_answers
+                .iter()
+                .any(|group| has(group, a.agent) && has(group, b.agent))
         };
         compared && !calls.is_empty() && calls.iter().all(both)
     };
-    let answered = latest.iter().filter(|now| now.counts() && answer_of(now, first).is_some()).count();
+    let answered = latest
+        .iter()
+        .filter(|now| now.counts() && answer_of(now, first).is_some())
+        .count();
     let joined = |a: &Node<'_>, b: &Node<'_>| a.answer.same(b.answer) || told(a, b);
-    let name = |at: usize| latest.get(at).map_or("", Reading::agent);
+    let name = |at: usize| latest.get(at).map_or("", ParsedOutput::agent);
     let excludes = |a: &Node<'_>, b: &Node<'_>| a.answer.excludes(b.answer) && !told(a, b);
     let components = without_bridges(&nodes, components(&nodes, joined), excludes);
     let mut groups: Vec<Group> = Vec::new();
     for component in &components {
         let here: Vec<&Node<'_>> = component.iter().filter_map(|at| nodes.get(*at)).collect();
-        let members: Vec<usize> = here.iter().filter(|node| !node.in_first).map(|node| node.at).collect();
+        let members: Vec<usize> = here
+            .iter()
+            .filter(|node| !node.in_first)
+            .map(|node| node.at)
+            .collect();
         let voters = voters(&here, &members, latest, first, resolutions);
         let labels = here.iter().map(|node| node.answer.label());
-        let label = labels.min_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b))).unwrap_or_default();
+        let label = labels
+            .min_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
+            .unwrap_or_default();
         let mean = |value: &dyn Fn(usize) -> f64| {
             if members.is_empty() {
                 0.0
@@ -88,14 +101,22 @@ pub(super) fn compare(
         // What was found of an answer in round 1 goes for all that give it now.
         let judged = here.iter().filter(|node| node.in_first || first.is_empty());
         let verdicts: Vec<f64> = judged
-            .filter_map(|node| claims.iter().find(|claim| claim.is_answer && name(claim.agent) == node.agent))
+            .filter_map(|node| {
+                claims
+                    .iter()
+                    .find(|claim| claim.is_answer && name(claim.agent) == node.agent)
+            })
             .map(|claim| claim.verdict)
             .collect();
         groups.push(Group {
             label,
             voices: voices(&voters, latest, calibration),
             checked: mean(&|at| latest.get(at).map_or(0.0, |reading| reading.path.verdict())),
-            verdict: if verdicts.is_empty() { 0.0 } else { verdicts.iter().sum::<f64>() / verdicts.len() as f64 },
+            verdict: if verdicts.is_empty() {
+                0.0
+            } else {
+                verdicts.iter().sum::<f64>() / verdicts.len() as f64
+            },
             members,
             voters,
         });
@@ -104,8 +125,14 @@ pub(super) fn compare(
     groups.retain(|group| !group.members.is_empty() || group.voices > 0.0);
     groups.sort_by(|a, b| {
         let refuted = |group: &Group| group.members.is_empty() || group.verdict < -0.25;
-        let weight =
-            |group: &Group| -> f64 { group.members.iter().filter_map(|at| latest.get(*at)).map(|r| r.weight).sum() };
+        let weight = |group: &Group| -> f64 {
+            group
+                .members
+                .iter()
+                .filter_map(|at| latest.get(*at))
+                .map(|r| r.weight)
+                .sum()
+        };
         refuted(a)
             .cmp(&refuted(b))
             .then(b.voices.total_cmp(&a.voices))
@@ -113,7 +140,11 @@ pub(super) fn compare(
             .then(b.checked.total_cmp(&a.checked))
             .then_with(|| a.label.cmp(&b.label))
     });
-    Agreement { groups, one_answer: answered > 0 && 2 * answered > counting, counting }
+    Agreement {
+        groups,
+        one_answer: answered > 0 && 2 * answered > counting,
+        counting,
+    }
 }
 
 /// An answer of one agent in one round.
@@ -126,22 +157,39 @@ struct Node<'a> {
 }
 
 /// What an agent answers: an agent that gives no answer now keeps its first.
-fn answer_of<'a>(now: &'a Reading<'_>, first: &'a [Reading<'_>]) -> Option<&'a Answer> {
-    let earlier = || first.iter().find(|then| then.agent() == now.agent() && then.counts());
+fn answer_of<'a>(now: &'a ParsedOutput<'_>, first: &'a [ParsedOutput<'_>]) -> Option<&'a Answer> {
+    let earlier = || {
+        first
+            .iter()
+            .find(|then| then.agent() == now.agent() && then.counts())
+    };
     now.answer.as_ref().or_else(|| earlier()?.answer.as_ref())
 }
 
 /// The answers of both rounds that can be compared. Where some say yes or no, an
 /// answer that says neither is no vote for or against.
-fn nodes<'a>(latest: &'a [Reading<'_>], first: &'a [Reading<'_>]) -> Vec<Node<'a>> {
+fn nodes<'a>(latest: &'a [ParsedOutput<'_>], first: &'a [ParsedOutput<'_>]) -> Vec<Node<'a>> {
     let mut nodes = Vec::new();
     for (at, now) in latest.iter().enumerate().filter(|(_, now)| now.counts()) {
-        nodes.extend(answer_of(now, first).map(|answer| Node { in_first: false, at, agent: now.agent(), answer }));
+        nodes.extend(answer_of(now, first).map(|answer| Node {
+            in_first: false,
+            at,
+            agent: now.agent(),
+            answer,
+        }));
     }
     for (at, then) in first.iter().enumerate().filter(|(_, then)| then.counts()) {
-        nodes.extend(then.answer.as_ref().map(|answer| Node { in_first: true, at, agent: then.agent(), answer }));
+        nodes.extend(then.answer.as_ref().map(|answer| Node {
+            in_first: true,
+            at,
+            agent: then.agent(),
+            answer,
+        }));
     }
-    if nodes.iter().any(|node| matches!(node.answer, Answer::YesNo(_))) {
+    if nodes
+        .iter()
+        .any(|node| matches!(node.answer, Answer::YesNo(_)))
+    {
         nodes.retain(|node| !matches!(node.answer, Answer::Words(_)));
     }
     nodes
@@ -151,8 +199,11 @@ fn nodes<'a>(latest: &'a [Reading<'_>], first: &'a [Reading<'_>]) -> Vec<Node<'a
 fn components<T>(nodes: &[T], joined: impl Fn(&T, &T) -> bool) -> Vec<Vec<usize>> {
     let mut out: Vec<Vec<usize>> = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
-        let touches =
-            |group: &Vec<usize>| group.iter().any(|other| nodes.get(*other).is_some_and(|other| joined(node, other)));
+        let touches = |group: &Vec<usize>| {
+            group
+                .iter()
+                .any(|other| nodes.get(*other).is_some_and(|other| joined(node, other)))
+        };
         let (near, mut rest): (Vec<_>, Vec<_>) = out.into_iter().partition(touches);
         let mut merged: Vec<usize> = near.into_iter().flatten().collect();
         merged.push(at);
@@ -164,8 +215,17 @@ fn components<T>(nodes: &[T], joined: impl Fn(&T, &T) -> bool) -> Vec<Vec<usize>
 }
 
 /// The same without nodes that join what is not one: "500" says neither "500 g" nor "500 kg", and stands by itself beside both.
-fn without_bridges<T>(nodes: &[T], components: Vec<Vec<usize>>, excludes: impl Fn(&T, &T) -> bool) -> Vec<Vec<usize>> {
-    let excluded = |a: usize, b: usize| nodes.get(a).zip(nodes.get(b)).is_some_and(|(a, b)| excludes(a, b));
+fn without_bridges<T>(
+    nodes: &[T],
+    components: Vec<Vec<usize>>,
+    excludes: impl Fn(&T, &T) -> bool,
+) -> Vec<Vec<usize>> {
+    let excluded = |a: usize, b: usize| {
+        nodes
+            .get(a)
+            .zip(nodes.get(b))
+            .is_some_and(|(a, b)| excludes(a, b))
+    };
     let mut out: Vec<Vec<usize>> = Vec::new();
     for component in components {
         let is_end = |at: &usize| component.iter().any(|other| excluded(*at, *other));
@@ -188,39 +248,47 @@ fn without_bridges<T>(nodes: &[T], components: Vec<Vec<usize>>, excludes: impl F
 fn voters(
     here: &[&Node<'_>],
     members: &[usize],
-    latest: &[Reading<'_>],
-    first: &[Reading<'_>],
+    latest: &[ParsedOutput<'_>],
+    first: &[ParsedOutput<'_>],
     resolutions: &[Resolution],
 ) -> Vec<usize> {
     let voted_here = |at: usize| {
-        let Some(name) = latest.get(at).map(Reading::agent) else { return false };
+        let Some(name) = latest.get(at).map(ParsedOutput::agent) else {
+            return false;
+        };
         here.iter().any(|node| node.in_first && node.agent == name)
     };
     let had_vote = |at: usize| {
-        let name = latest.get(at).map(Reading::agent);
-        first.iter().any(|reading| Some(reading.agent()) == name && reading.counts() && reading.answer.is_some())
+        let name = latest.get(at).map(ParsedOutput::agent);
+        first.iter().any(|reading| {
+            Some(reading.agent()) == name && reading.counts() && reading.answer.is_some()
+        })
     };
     let known = here.iter().any(|node| node.in_first);
     let proves = |at: usize| {
         latest.get(at).is_some_and(|reading| {
             known && reading.path.last == Some(true)
-                || resolutions.iter().any(|r| r.concedes() && r.claim.agent == reading.agent())
+                || resolutions
+                    .iter()
+                    .any(|r| r.concedes() && r.claim.agent == reading.agent())
         })
     };
     let every = 0..latest.len();
     every
-        .filter(|at| match (had_vote(*at), members.contains(at), voted_here(*at)) {
-            (false, member, _) => member,
-            (true, true, true) => true,
-            (true, true, false) => proves(*at),
-            (true, false, true) => !proves(*at),
-            (true, false, false) => false,
-        })
+        .filter(
+            |at| match (had_vote(*at), members.contains(at), voted_here(*at)) {
+                (false, member, _) => member,
+                (true, true, true) => true,
+                (true, true, false) => proves(*at),
+                (true, false, true) => !proves(*at),
+                (true, false, false) => false,
+            },
+        )
         .collect()
 }
 
 /// Independent voices: `n / (1 + (n - 1) rho)` for the `n` voters of one model family (SPEC 5).
-fn voices(voters: &[usize], latest: &[Reading<'_>], calibration: &Calibration) -> f64 {
+fn voices(voters: &[usize], latest: &[ParsedOutput<'_>], calibration: &Calibration) -> f64 {
     let mut families: BTreeMap<&str, usize> = BTreeMap::new();
     let mut alone = 0.0;
     for reading in voters.iter().filter_map(|at| latest.get(*at)) {
@@ -230,5 +298,9 @@ fn voices(voters: &[usize], latest: &[Reading<'_>], calibration: &Calibration) -
         }
     }
     let rho = calibration.family_correlation.clamp(0.0, 1.0);
-    alone + families.values().map(|n| *n as f64 / (1.0 + (*n as f64 - 1.0) * rho)).sum::<f64>()
+    alone
+        + families
+            .values()
+            .map(|n| *n as f64 / (1.0 + (*n as f64 - 1.0) * rho))
+            .sum::<f64>()
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::reading::Reading;
+use super::parsed_output::ParsedOutput;
 use crate::domain::{Basis, ClaimVerdict, CrossCheck, Holds, Resolution, Tag};
 
 /// What a verdict that rests on memory counts beside one that rests on a check.
@@ -45,40 +45,59 @@ impl Claim<'_> {
 
 /// The claims of round 1 that were cross-checked, in the order of the panel and of the reports. `latest` is the panel.
 pub(super) fn merge<'a>(
-    readings: &[Reading<'a>],
-    latest: &[Reading<'_>],
+    readings: &[ParsedOutput<'a>],
+    latest: &[ParsedOutput<'_>],
     calls: &'a [CrossCheck],
     resolutions: &[Resolution],
 ) -> Vec<Claim<'a>> {
     let mut out = Vec::new();
     for reading in readings.iter().filter(|reading| reading.counts()) {
-        let Some(agent) = latest.iter().position(|now| now.agent() == reading.agent()) else { continue };
+        let Some(agent) = latest.iter().position(|now| now.agent() == reading.agent()) else {
+            continue;
+        };
         for unit in reading.key_units() {
             let about = |call: &'a CrossCheck| {
-                call.claims.iter().find(|v| v.claim.agent == reading.agent() && v.claim.unit == unit.id)
+                call.claims
+                    .iter()
+                    .find(|v| v.claim.agent == reading.agent() && v.claim.unit == unit.id)
             };
             let verdicts: Vec<&ClaimVerdict> = calls.iter().filter_map(about).collect();
-            let Some(first) = verdicts.first() else { continue };
+            let Some(first) = verdicts.first() else {
+                continue;
+            };
             let conceded = |who: &str, own: &str| {
-                resolutions.iter().any(|r| r.concedes() && r.claim.agent == who && r.claim.unit == own)
+                resolutions
+                    .iter()
+                    .any(|r| r.concedes() && r.claim.agent == who && r.claim.unit == own)
             };
             let named = |pick: fn(&ClaimVerdict) -> &Vec<String>| {
-                let each = verdicts.iter().map(|v| places(pick(v), latest, agent)).collect::<Vec<_>>();
+                let each = verdicts
+                    .iter()
+                    .map(|v| places(pick(v), latest, agent))
+                    .collect::<Vec<_>>();
                 // Both calls have to say it of an agent, be it of another unit.
                 let mut both = each.first().cloned().unwrap_or_default();
-                both.retain(|(who, _)| each.iter().all(|set| set.iter().any(|(other, _)| other == who)));
+                both.retain(|(who, _)| {
+                    each.iter()
+                        .all(|set| set.iter().any(|(other, _)| other == who))
+                });
                 both
             };
             let mut contradicted_by = named(|v| &v.contradicted_by);
             contradicted_by.retain(|(who, own)| {
-                let name = latest.get(*who).map_or("", Reading::agent);
+                let name = latest.get(*who).map_or("", ParsedOutput::agent);
                 // An objection without a unit is given up with any claim of its agent.
                 let given_up = |r: &&Resolution| {
-                    r.concedes() && r.claim.agent == name && own.as_ref().is_none_or(|own| r.claim.unit == *own)
+                    r.concedes()
+                        && r.claim.agent == name
+                        && own.as_ref().is_none_or(|own| r.claim.unit == *own)
                 };
                 !resolutions.iter().any(|r| given_up(&r))
             });
-            let supported_by = named(|v| &v.supported_by).into_iter().map(|(who, _)| who).collect();
+            let supported_by = named(|v| &v.supported_by)
+                .into_iter()
+                .map(|(who, _)| who)
+                .collect();
             let agree = verdicts.iter().all(|v| v.holds == first.holds);
             out.push(Claim {
                 agent,
@@ -94,7 +113,8 @@ pub(super) fn merge<'a>(
                 },
                 evidence: &first.evidence,
                 conceded: conceded(reading.agent(), &unit.id),
-                dropped: conceded(reading.agent(), &unit.id) || !states(latest.get(agent), &unit.text),
+                dropped: conceded(reading.agent(), &unit.id)
+                    || !states(latest.get(agent), &unit.text),
             });
         }
     }
@@ -102,8 +122,15 @@ pub(super) fn merge<'a>(
 }
 
 /// Whether a report still has a unit of that text.
-fn states(reading: Option<&Reading<'_>>, text: &str) -> bool {
-    reading.is_some_and(|reading| reading.output.report.units.iter().any(|unit| unit.text == text))
+fn states(reading: Option<&ParsedOutput<'_>>, text: &str) -> bool {
+    reading.is_some_and(|reading| {
+        reading
+            .output
+            .report
+            .units
+            .iter()
+            .any(|unit| unit.text == text)
+    })
 }
 
 fn value(verdict: &ClaimVerdict) -> f64 {
@@ -112,19 +139,41 @@ fn value(verdict: &ClaimVerdict) -> f64 {
         Holds::No => -1.0,
         Holds::Unknown => return 0.0,
     };
-    let evidence = if verdict.evidence.trim().is_empty() { NO_EVIDENCE } else { 1.0 };
-    let basis = if verdict.by == Basis::Memory { MEMORY } else { 1.0 };
+    let evidence = if verdict.evidence.trim().is_empty() {
+        NO_EVIDENCE
+    } else {
+        1.0
+    };
+    let basis = if verdict.by == Basis::Memory {
+        MEMORY
+    } else {
+        1.0
+    };
     sign * evidence * basis
 }
 
 /// The agents that "critic" or "critic:u2" name, but for the claim's own and those that do not count.
-fn places(names: &[String], readings: &[Reading<'_>], own: usize) -> BTreeSet<(usize, Option<String>)> {
+fn places(
+    names: &[String],
+    readings: &[ParsedOutput<'_>],
+    own: usize,
+) -> BTreeSet<(usize, Option<String>)> {
     let place = |name: &String| {
-        let at = |agent: &str| readings.iter().position(|r| r.agent() == agent && r.counts());
+        let at = |agent: &str| {
+            readings
+                .iter()
+                .position(|r| r.agent() == agent && r.counts())
+        };
         match at(name) {
             Some(at) => Some((at, None)),
-            None => name.rsplit_once(':').and_then(|(agent, unit)| Some((at(agent)?, Some(unit.to_owned())))),
+            None => name
+                .rsplit_once(':')
+                .and_then(|(agent, unit)| Some((at(agent)?, Some(unit.to_owned())))),
         }
     };
-    names.iter().filter_map(place).filter(|(at, _)| *at != own).collect()
+    names
+        .iter()
+        .filter_map(place)
+        .filter(|(at, _)| *at != own)
+        .collect()
 }

@@ -2,7 +2,7 @@
 
 use super::answer::{Options, final_answer};
 use crate::domain::{AgentReport, Tag, Unit};
-use crate::text::{self, clip, count_words, read_markdown, sentences, tidy, words};
+use crate::text::{self, clip, collapse_whitespace, count_words, read_markdown, sentences, words};
 
 const MAX_UNITS: usize = 24;
 const MAX_STEPS: usize = 24;
@@ -13,25 +13,35 @@ const TOPIC_WORDS: usize = 4;
 /// after the answer, the summary; list items are the steps; further statements are units without a tag. The text itself is kept
 /// as the reasoning. `self_confidence` is 0.5, because prose tells nothing about it.
 pub fn report_from_text(agent: &str, message: &str, text: &str) -> AgentReport {
-    let tidied = tidy(clip(text, text::MAX_BYTES));
+    let tidied = collapse_whitespace(clip(text, text::MAX_BYTES));
     let text = tidied.trim();
     let answer = final_answer(text, &Options::read(clip(message, text::MAX_BYTES)));
     let markdown = read_markdown(text);
-    let statements: Vec<&str> =
-        sentences(&markdown.prose).into_iter().filter(|s| !s.ends_with(['?', '？']) && count_words(s) >= 3).collect();
+    let statements: Vec<&str> = sentences(&markdown.prose)
+        .into_iter()
+        .filter(|s| !s.ends_with(['?', '？']) && count_words(s) >= 3)
+        .collect();
     let unit = |(n, (text, tags)): (usize, (String, Vec<Tag>))| Unit {
         id: format!("u{}", n + 1),
         topic: topic(&text),
         text,
         tags,
     };
-    let answered = answer.iter().map(|answer| (answer.clone(), vec![Tag::Answer, Tag::Key]));
+    let answered = answer
+        .iter()
+        .map(|answer| (answer.clone(), vec![Tag::Answer, Tag::Key]));
     let stated = statements.iter().enumerate().map(|(n, statement)| {
         let is_key = answer.is_none() && n == 0;
-        ((*statement).to_owned(), if is_key { vec![Tag::Key] } else { vec![] })
+        (
+            (*statement).to_owned(),
+            if is_key { vec![Tag::Key] } else { vec![] },
+        )
     });
     let first = statements.first().map(|first| (*first).to_owned());
-    let summary = answer.clone().into_iter().chain(first.filter(|first| Some(first) != answer.as_ref()));
+    let summary = answer
+        .clone()
+        .into_iter()
+        .chain(first.filter(|first| Some(first) != answer.as_ref()));
     let mut summary: Vec<String> = summary.collect();
     if summary.is_empty() && !text.is_empty() {
         summary.push(clip(text, 400).to_owned());
@@ -47,13 +57,22 @@ pub fn report_from_text(agent: &str, message: &str, text: &str) -> AgentReport {
             vec![]
         },
         failure_modes: vec![],
-        units: answered.chain(stated).take(MAX_UNITS).enumerate().map(unit).collect(),
+        units: answered
+            .chain(stated)
+            .take(MAX_UNITS)
+            .enumerate()
+            .map(unit)
+            .collect(),
         self_confidence: 0.5,
     }
 }
 
 fn topic(text: &str) -> String {
-    words(text).into_iter().take(TOPIC_WORDS).collect::<Vec<_>>().join(" ")
+    words(text)
+        .into_iter()
+        .take(TOPIC_WORDS)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[cfg(test)]
@@ -68,9 +87,15 @@ mod tests {
             "Do this:\n1. Pull the image now.\n2. Start it with compose.\n\nThe answer is 8080. It can be changed.",
         );
         assert_eq!(report.answer_summary, ["8080", "Pull the image now."]);
-        assert_eq!(report.steps_or_deliverables, ["Pull the image now.", "Start it with compose."]);
         assert_eq!(
-            (report.units[0].text.as_str(), report.units[0].tags.as_slice()),
+            report.steps_or_deliverables,
+            ["Pull the image now.", "Start it with compose."]
+        );
+        assert_eq!(
+            (
+                report.units[0].text.as_str(),
+                report.units[0].tags.as_slice()
+            ),
             ("8080", [Tag::Answer, Tag::Key].as_slice())
         );
         assert_eq!(report.self_confidence, 0.5);

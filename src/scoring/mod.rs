@@ -11,15 +11,15 @@
 mod agreement;
 mod answer;
 mod axes;
+mod batch;
 mod checks;
 mod claims;
-mod disagree;
+mod disagreements;
 mod expr;
 mod from_text;
-mod limit;
+mod parsed_output;
 mod pattern;
-mod reading;
-mod recorded;
+mod status_caps;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -29,19 +29,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 pub use crate::domain::{AnswerGroup, Judgement};
+pub use batch::{Error as RecordError, Record, Scored, parse as parse_record};
 pub use checks::{Flag, FlagKind, Screening, screen};
 pub use from_text::report_from_text;
-pub use recorded::{Error as RecordError, Record, Scored, parse as parse_record};
 pub use terms::MAX_UNCHECKED;
 
 use crate::domain::{
-    AgentReport, Calibration, CrossCheck, Demand, Obtained, Resolution, Score, Status, TaskType, Thresholds,
+    AgentReport, Calibration, CrossCheck, Demand, Obtained, Resolution, Score, Status, TaskType,
+    Thresholds,
 };
 use agreement::Agreement;
 use axes::Context;
 use claims::Claim;
-use limit::Limit;
-use reading::{Reading, Request};
+use parsed_output::{ParsedOutput, Request};
+use status_caps::Limit;
 
 /// One agent's output as it came.
 #[derive(Debug, Clone, Copy)]
@@ -91,7 +92,10 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            thresholds: Thresholds { tau_hard: 0.35, tau_soft: 0.55 },
+            thresholds: Thresholds {
+                tau_hard: 0.35,
+                tau_soft: 0.55,
+            },
             weights: BTreeMap::new(),
             max_conflict_penalty: 0.60,
             max_coverage_bonus: 0.10,
@@ -104,7 +108,11 @@ impl Default for Policy {
 impl Policy {
     /// The weight of an agent: as configured if that is a sensible number, else 1.
     pub fn weight(&self, agent: &str) -> f64 {
-        self.weights.get(agent).copied().filter(|weight| weight.is_finite() && *weight >= 0.0).unwrap_or(1.0)
+        self.weights
+            .get(agent)
+            .copied()
+            .filter(|weight| weight.is_finite() && *weight >= 0.0)
+            .unwrap_or(1.0)
     }
 }
 
@@ -112,14 +120,25 @@ impl Policy {
 pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
     let request = Request::read(panel.message);
     let read = |outputs| read_all(outputs, &request, panel.cross_checks, policy);
-    let (readings, first): (Vec<Reading<'_>>, Vec<Reading<'_>>) = (read(&panel.outputs), read(&panel.first_round));
+    let (readings, first): (Vec<ParsedOutput<'_>>, Vec<ParsedOutput<'_>>) =
+        (read(&panel.outputs), read(&panel.first_round));
     let checked = if first.is_empty() { &readings } else { &first };
     let claims = claims::merge(checked, &readings, panel.cross_checks, panel.resolutions);
-    let agreement =
-        agreement::compare(&readings, &first, panel.cross_checks, &claims, panel.resolutions, &policy.calibration);
+    let agreement = agreement::compare(
+        &readings,
+        &first,
+        panel.cross_checks,
+        &claims,
+        panel.resolutions,
+        &policy.calibration,
+    );
     let cross_checked = !panel.cross_checks.is_empty();
-    let kept = kept(panel.demands, &readings);
-    let parts = if cross_checked { parts(panel.cross_checks, &readings) } else { kept.clone() };
+    let kept = satisfied_demands(panel.demands, &readings);
+    let parts = if cross_checked {
+        parts(panel.cross_checks, &readings)
+    } else {
+        kept.clone()
+    };
     let answered: Vec<BTreeSet<usize>> = parts.iter().map(|(_, agents)| agents.clone()).collect();
     let context = Context {
         request: &request,
@@ -135,29 +154,49 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
         .enumerate()
         .map(|(at, reading)| {
             let axes = axes::measure(at, reading, &context);
-            let limit: Option<Limit> = limit::of(reading, &request.text, panel.task_type);
-            let axes = limit.map_or(axes.clone(), |limit| limit::apply(axes, limit, policy.thresholds));
+            let limit: Option<Limit> = status_caps::of(reading, &request.text, panel.task_type);
+            let axes = limit.map_or(axes.clone(), |limit| {
+                status_caps::apply(axes, limit, policy.thresholds)
+            });
             let cred = axes.cred();
-            Score { agent: reading.agent().to_owned(), status: policy.thresholds.status(cred), cred, axes }
+            Score {
+                agent: reading.agent().to_owned(),
+                status: policy.thresholds.status(cred),
+                cred,
+                axes,
+            }
         })
         .collect();
     let base = base_score(&scores, policy);
     let covered = covered(&parts, cross_checked, &scores, &readings, &claims);
     let bonus = bonus(&covered, &agreement, policy);
-    let answer_groups: Vec<AnswerGroup> = groups(&agreement, &readings, &claims, (base, bonus), policy);
+    let answer_groups: Vec<AnswerGroup> =
+        groups(&agreement, &readings, &claims, (base, bonus), policy);
     let penalty = match answer_groups.first() {
         Some(leading) => leading.conflict_penalty.unwrap_or_default(),
-        None => terms::open_penalty(base, bonus, &scores, &claims, cross_checked, agreement.counting, policy),
+        None => terms::open_penalty(
+            base,
+            bonus,
+            &scores,
+            &claims,
+            cross_checked,
+            agreement.counting,
+            policy,
+        ),
     };
     // With no VALID output there is nothing to take from, and nothing to add to.
     let any_valid = scores.iter().any(|score| score.status == Status::Valid);
-    let (penalty, bonus) = if any_valid { (penalty, bonus) } else { (0.0, 0.0) };
+    let (penalty, bonus) = if any_valid {
+        (penalty, bonus)
+    } else {
+        (0.0, 0.0)
+    };
     Judgement {
         base_score: base,
         conflict_penalty: penalty,
         coverage_bonus: bonus,
         cross_checked,
-        disagreements: disagree::all(&agreement, &claims, &readings, &first),
+        disagreements: disagreements::all(&agreement, &claims, &readings, &first),
         answer_groups,
         parts: parts.into_iter().map(|(part, _)| part).collect(),
         covered,
@@ -170,22 +209,36 @@ fn read_all<'a>(
     request: &Request,
     calls: &[CrossCheck],
     policy: &Policy,
-) -> Vec<Reading<'a>> {
+) -> Vec<ParsedOutput<'a>> {
     let conduct = |agent: &str| {
-        let said = |call: &CrossCheck| call.conduct.iter().find(|c| c.agent == agent).map(|c| c.kind);
+        let said = |call: &CrossCheck| {
+            call.conduct
+                .iter()
+                .find(|c| c.agent == agent)
+                .map(|c| c.kind)
+        };
         // Two calls have to agree that a report does not count.
         let first = calls.first().and_then(said)?;
-        calls.iter().all(|call| said(call).is_some()).then_some(first)
+        calls
+            .iter()
+            .all(|call| said(call).is_some())
+            .then_some(first)
     };
-    let read =
-        |output: &'a Output<'a>| Reading::new(output, request, policy.weight(output.agent), conduct(output.agent));
+    let read = |output: &'a Output<'a>| {
+        ParsedOutput::new(
+            output,
+            request,
+            policy.weight(output.agent),
+            conduct(output.agent),
+        )
+    };
     outputs.iter().map(read).collect()
 }
 
 /// The answers as the caller sees them; none for a request without one final answer.
 fn groups(
     agreement: &Agreement,
-    readings: &[Reading<'_>],
+    readings: &[ParsedOutput<'_>],
     claims: &[Claim<'_>],
     (base, bonus): (f64, f64),
     policy: &Policy,
@@ -194,26 +247,43 @@ fn groups(
         return vec![];
     }
     let name = |at: &usize| readings.get(*at).map(|reading| reading.agent().to_owned());
-    let held = agreement.groups.iter().filter(|group| !group.members.is_empty());
+    let held = agreement
+        .groups
+        .iter()
+        .filter(|group| !group.members.is_empty());
     held.map(|group| AnswerGroup {
         answer: group.label.clone(),
         agents: group.members.iter().filter_map(name).collect(),
-        conflict_penalty: Some(terms::answer_penalty(base, bonus, group, agreement, claims, policy)),
+        conflict_penalty: Some(terms::answer_penalty(
+            base, bonus, group, agreement, claims, policy,
+        )),
     })
     .collect()
 }
 
 /// The parts of the request that the first cross-check call names, each with the agents that every call says answer it.
-fn parts(calls: &[CrossCheck], readings: &[Reading<'_>]) -> Vec<(String, BTreeSet<usize>)> {
-    let Some((first, rest)) = calls.split_first() else { return vec![] };
-    let place = |name: &String| readings.iter().position(|r| r.agent() == name && r.counts());
+fn parts(calls: &[CrossCheck], readings: &[ParsedOutput<'_>]) -> Vec<(String, BTreeSet<usize>)> {
+    let Some((first, rest)) = calls.split_first() else {
+        return vec![];
+    };
+    let place = |name: &String| {
+        readings
+            .iter()
+            .position(|r| r.agent() == name && r.counts())
+    };
     let parts = first.parts.iter().map(|part| {
         let agents: BTreeSet<usize> = part.answered_by.iter().filter_map(place).collect();
         let answers_any = |call: &CrossCheck, at: usize| {
             call.parts.is_empty()
-                || call.parts.iter().any(|part| part.answered_by.iter().filter_map(place).any(|p| p == at))
+                || call
+                    .parts
+                    .iter()
+                    .any(|part| part.answered_by.iter().filter_map(place).any(|p| p == at))
         };
-        let agents = agents.into_iter().filter(|at| rest.iter().all(|call| answers_any(call, *at))).collect();
+        let agents = agents
+            .into_iter()
+            .filter(|at| rest.iter().all(|call| answers_any(call, *at)))
+            .collect();
         (part.part.clone(), agents)
     });
     parts.collect()
@@ -221,13 +291,20 @@ fn parts(calls: &[CrossCheck], readings: &[Reading<'_>]) -> Vec<(String, BTreeSe
 
 /// The demands that were stated, each with the outputs that keep it by counting. Without a cross-check they are the parts that are
 /// known.
-fn kept(demands: &[Demand], readings: &[Reading<'_>]) -> Vec<(String, BTreeSet<usize>)> {
-    let keeps = |demand: &Demand, reading: &Reading<'_>| {
+fn satisfied_demands(
+    demands: &[Demand],
+    readings: &[ParsedOutput<'_>],
+) -> Vec<(String, BTreeSet<usize>)> {
+    let keeps = |demand: &Demand, reading: &ParsedOutput<'_>| {
         let is_text = reading.output.obtained == Obtained::Text;
-        reading.counts() && checks::keeps(*demand, reading.output.report, is_text)
+        reading.counts() && checks::satisfies(*demand, reading.output.report, is_text)
     };
     let with_keepers = demands.iter().map(|demand| {
-        let agents = readings.iter().enumerate().filter(|(_, reading)| keeps(demand, reading)).map(|(at, _)| at);
+        let agents = readings
+            .iter()
+            .enumerate()
+            .filter(|(_, reading)| keeps(demand, reading))
+            .map(|(at, _)| at);
         (demand.to_string(), agents.collect())
     });
     with_keepers.collect()
@@ -239,16 +316,30 @@ fn covered(
     parts: &[(String, BTreeSet<usize>)],
     cross_checked: bool,
     scores: &[Score],
-    readings: &[Reading<'_>],
+    readings: &[ParsedOutput<'_>],
     claims: &[Claim<'_>],
 ) -> Vec<bool> {
     let checked = |at: &usize| {
-        let valid = scores.get(*at).is_some_and(|score| score.status == Status::Valid);
-        let own: Vec<f64> = claims.iter().filter(|claim| claim.agent == *at).map(|claim| claim.verdict).collect();
+        let valid = scores
+            .get(*at)
+            .is_some_and(|score| score.status == Status::Valid);
+        let own: Vec<f64> = claims
+            .iter()
+            .filter(|claim| claim.agent == *at)
+            .map(|claim| claim.verdict)
+            .collect();
         let holds = !own.is_empty() && own.iter().sum::<f64>() > 0.0;
-        valid && (!cross_checked || holds || readings.get(*at).is_some_and(|reading| reading.path.verdict() > 0.0))
+        valid
+            && (!cross_checked
+                || holds
+                || readings
+                    .get(*at)
+                    .is_some_and(|reading| reading.path.verdict() > 0.0))
     };
-    parts.iter().map(|(_, agents)| agents.iter().any(checked)).collect()
+    parts
+        .iter()
+        .map(|(_, agents)| agents.iter().any(checked))
+        .collect()
 }
 
 /// The share of the parts that are answered with a checked basis; without a cross-check, whether the leading answer's last step
@@ -258,7 +349,10 @@ fn bonus(covered: &[bool], agreement: &Agreement, policy: &Policy) -> f64 {
         let leading = agreement.groups.first().filter(|_| agreement.one_answer);
         leading.map_or(0.0, |group| group.checked.max(0.0))
     } else {
-        crate::text::ratio(covered.iter().filter(|covered| **covered).count(), covered.len())
+        crate::text::ratio(
+            covered.iter().filter(|covered| **covered).count(),
+            covered.len(),
+        )
     };
     policy.max_coverage_bonus * share
 }
@@ -267,13 +361,22 @@ fn bonus(covered: &[bool], agreement: &Agreement, policy: &Policy) -> f64 {
 pub fn base_score(scores: &[Score], policy: &Policy) -> f64 {
     let valid = || scores.iter().filter(|score| score.status == Status::Valid);
     let weight: f64 = valid().map(|score| policy.weight(&score.agent)).sum();
-    if weight > 0.0 { valid().map(|score| score.cred * policy.weight(&score.agent)).sum::<f64>() / weight } else { 0.0 }
+    if weight > 0.0 {
+        valid()
+            .map(|score| score.cred * policy.weight(&score.agent))
+            .sum::<f64>()
+            / weight
+    } else {
+        0.0
+    }
 }
 
 /// The group of answers that means the same as `answer`, by its place; `None` if there is none.
 pub fn answer_group(groups: &[AnswerGroup], answer: &str) -> Option<usize> {
     let wanted = answer::parse(answer)?;
-    groups.iter().position(|group| answer::parse(&group.answer).is_some_and(|known| known.same(&wanted)))
+    groups
+        .iter()
+        .position(|group| answer::parse(&group.answer).is_some_and(|known| known.same(&wanted)))
 }
 
 /// The family of a model: the letters that its name begins with, without the vendor's prefix ("claude" of

@@ -33,8 +33,11 @@ pub(super) fn answer_penalty(
 ) -> f64 {
     let probability = probability(group, agreement, policy);
     let contested = claims.iter().any(Claim::is_contested);
-    let most =
-        if contested { policy.ask_threshold - CONTRADICTED.0 - CONTRADICTED.1 * (1.0 - probability) } else { 1.0 };
+    let most = if contested {
+        policy.ask_threshold - CONTRADICTED.0 - CONTRADICTED.1 * (1.0 - probability)
+    } else {
+        1.0
+    };
     (base + bonus - probability.min(most)).clamp(0.0, policy.max_conflict_penalty)
 }
 
@@ -44,7 +47,11 @@ pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &Policy)
     let odds = weights.intercept + weights.support * support + weights.cross_check * group.verdict;
     let probability = 1.0 / (1.0 + (-odds).exp());
     let confirmed = group.checked > 0.0 || group.verdict > 0.0;
-    if group.voters.len() <= 1 && !confirmed { probability.min(LONE) } else { probability }
+    if group.voters.len() <= 1 && !confirmed {
+        probability.min(LONE)
+    } else {
+        probability
+    }
 }
 
 /// Log odds of the independent voices for the answer against those for another and those that are missing, half a voice added to
@@ -66,13 +73,28 @@ pub(super) fn open_penalty(
     policy: &Policy,
 ) -> f64 {
     // An output that the verdicts themselves cost its status counts as before: a refuted claim is not milder than an open one.
-    let stands = |agent: usize| scores.get(agent).is_some_and(|score| stands_without_verdicts(score, policy));
-    let held: Vec<&Claim<'_>> = claims.iter().filter(|claim| stands(claim.agent) && !claim.dropped).collect();
-    let doubtful = held.iter().filter(|claim| claim.is_contested() || claim.is_refuted()).count();
+    let stands = |agent: usize| {
+        scores
+            .get(agent)
+            .is_some_and(|score| stands_without_verdicts(score, policy))
+    };
+    let held: Vec<&Claim<'_>> = claims
+        .iter()
+        .filter(|claim| stands(claim.agent) && !claim.dropped)
+        .collect();
+    let doubtful = held
+        .iter()
+        .filter(|claim| claim.is_contested() || claim.is_refuted())
+        .count();
     let most = if doubtful > 0 {
-        policy.ask_threshold - CONTRADICTED.0 - CONTRADICTED.1 * crate::text::ratio(doubtful, held.len())
+        policy.ask_threshold
+            - CONTRADICTED.0
+            - CONTRADICTED.1 * crate::text::ratio(doubtful, held.len())
     } else if !cross_checked {
-        NOT_CROSS_CHECKED.get(counting).copied().unwrap_or(MAX_UNCHECKED)
+        NOT_CROSS_CHECKED
+            .get(counting)
+            .copied()
+            .unwrap_or(MAX_UNCHECKED)
     } else if counting <= 1 && held.iter().any(|claim| claim.verdict <= 0.0) {
         LONE
     } else {
@@ -81,13 +103,23 @@ pub(super) fn open_penalty(
     // A missing output counts as one that is just VALID: to lose the weakest never raises c_final.
     let missing = SEATS.saturating_sub(counting) as f64 / SEATS as f64;
     let thinned = missing * (base - policy.thresholds.tau_soft).max(0.0);
-    (base + bonus - most).max(thinned).clamp(0.0, policy.max_conflict_penalty)
+    (base + bonus - most)
+        .max(thinned)
+        .clamp(0.0, policy.max_conflict_penalty)
 }
 
 /// Whether an output is VALID, or would be without what the cross-check took from it.
 fn stands_without_verdicts(score: &Score, policy: &Policy) -> bool {
-    let of_verdicts = ["verifiability.claims_hold", "coherence.claims_contradicted", "coherence.claims_supported"];
+    let of_verdicts = [
+        "verifiability.claims_hold",
+        "coherence.claims_contradicted",
+        "coherence.claims_supported",
+    ];
     let features = score.axes.iter().flat_map(|(_, axis)| &axis.features);
-    let taken: f64 = features.filter(|f| of_verdicts.contains(&f.name.as_str())).map(|f| f.points.min(0.0)).sum();
-    score.status == Status::Valid || policy.thresholds.status(score.cred - taken / 125.0) == Status::Valid
+    let taken: f64 = features
+        .filter(|f| of_verdicts.contains(&f.name.as_str()))
+        .map(|f| f.points.min(0.0))
+        .sum();
+    score.status == Status::Valid
+        || policy.thresholds.status(score.cred - taken / 125.0) == Status::Valid
 }

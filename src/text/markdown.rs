@@ -29,11 +29,19 @@ pub fn read(text: &str) -> Markdown {
     for (event, range) in Parser::new(text).into_offset_iter() {
         match event {
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
-                let language = info.split([' ', ',', '{']).next().unwrap_or_default().to_lowercase();
-                out.prose.push_str(text.get(kept..range.start).unwrap_or_default());
+                let language = info
+                    .split([' ', ',', '{'])
+                    .next()
+                    .unwrap_or_default()
+                    .to_lowercase();
+                out.prose
+                    .push_str(text.get(kept..range.start).unwrap_or_default());
                 out.prose.push('\n');
                 kept = range.end.max(kept);
-                open = Some(Block { language, code: String::new() });
+                open = Some(Block {
+                    language,
+                    code: String::new(),
+                });
             }
             Event::Text(piece) => {
                 if let Some(block) = &mut open {
@@ -42,8 +50,14 @@ pub fn read(text: &str) -> Markdown {
             }
             Event::End(TagEnd::CodeBlock) => out.blocks.extend(open.take()),
             Event::Start(Tag::Item) => {
-                let first = text.get(range).unwrap_or_default().lines().next().unwrap_or_default();
-                out.items.push(super::without_marker(first.trim()).to_owned());
+                let first = text
+                    .get(range)
+                    .unwrap_or_default()
+                    .lines()
+                    .next()
+                    .unwrap_or_default();
+                out.items
+                    .push(super::without_marker(first.trim()).to_owned());
             }
             _ => {}
         }
@@ -57,7 +71,10 @@ mod tests {
     use super::*;
 
     fn block(language: &str, code: &str) -> Block {
-        Block { language: language.into(), code: code.into() }
+        Block {
+            language: language.into(),
+            code: code.into(),
+        }
     }
 
     #[test]

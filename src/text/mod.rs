@@ -17,11 +17,12 @@ pub const MAX_BYTES: usize = 24_000;
 
 /// The text cut to at most `max` bytes, at a character boundary.
 pub fn clip(text: &str, max: usize) -> &str {
-    text.get(..text.floor_char_boundary(max)).unwrap_or_default()
+    text.get(..text.floor_char_boundary(max))
+        .unwrap_or_default()
 }
 
 /// One spelling for typographic variants: composed letters, straight quotes, plain spaces; marks that do not show are left out.
-pub fn tidy(text: &str) -> Cow<'_, str> {
+pub fn collapse_whitespace(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
     }
@@ -50,7 +51,9 @@ pub fn count_words(text: &str) -> usize {
 pub fn sentences(text: &str) -> Vec<&str> {
     let lines = text.lines().map(|line| without_marker(line.trim()));
     let pieces = lines.flat_map(|line| pieces(line).into_iter().map(str::trim));
-    pieces.filter(|piece| piece.chars().any(char::is_alphanumeric)).collect()
+    pieces
+        .filter(|piece| piece.chars().any(char::is_alphanumeric))
+        .collect()
 }
 
 /// The parts of a line between sentence bounds; one that ends on an abbreviation goes on: "Dr. Alexander Fleming".
@@ -70,11 +73,14 @@ fn pieces(line: &str) -> Vec<&str> {
 
 /// "4." before "März 2024" in languages that write ordinals with a full stop.
 fn is_day(piece: &str, behind: &str) -> bool {
-    let Some(head) = piece.trim_end().strip_suffix('.') else { return false };
+    let Some(head) = piece.trim_end().strip_suffix('.') else {
+        return false;
+    };
     let digits = head.len() - head.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     // A month and a year are no longer than this.
     let mut words = clip(behind, 40).split_whitespace();
-    let is_month = |word: &str| word.starts_with(char::is_uppercase) && word.chars().all(char::is_alphabetic);
+    let is_month =
+        |word: &str| word.starts_with(char::is_uppercase) && word.chars().all(char::is_alphabetic);
     (1..=2).contains(&digits)
         && words.next().is_some_and(is_month)
         && words.next().is_some_and(|word| {
@@ -85,9 +91,15 @@ fn is_day(piece: &str, behind: &str) -> bool {
 
 fn ends_abbreviated(piece: &str) -> bool {
     static KNOWN: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
-        include_str!("data/abbreviations.txt").lines().filter(|line| !line.starts_with('#')).collect()
+        include_str!("data/abbreviations.txt")
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .collect()
     });
-    let last = piece.trim_end().strip_suffix('.').and_then(|piece| piece.split_whitespace().next_back());
+    let last = piece
+        .trim_end()
+        .strip_suffix('.')
+        .and_then(|piece| piece.split_whitespace().next_back());
     last.is_some_and(|word| {
         let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
         KNOWN.contains(word.to_lowercase().as_str())
@@ -97,28 +109,43 @@ fn ends_abbreviated(piece: &str) -> bool {
 /// A line without the mark of a list item, heading or quotation that it begins with.
 pub fn without_marker(line: &str) -> &str {
     let rest = line.trim_start_matches(['#', '>', ' ']);
-    let bullet = rest.strip_prefix(['-', '*', '•', '+']).filter(|rest| rest.starts_with(' '));
+    let bullet = rest
+        .strip_prefix(['-', '*', '•', '+'])
+        .filter(|rest| rest.starts_with(' '));
     let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let numbered =
-        rest.get(digits..).and_then(|rest| rest.strip_prefix(['.', ')'])).filter(|rest| rest.starts_with(' '));
+    let numbered = rest
+        .get(digits..)
+        .and_then(|rest| rest.strip_prefix(['.', ')']))
+        .filter(|rest| rest.starts_with(' '));
     let numbered = numbered.filter(|_| (1..=3).contains(&digits));
     bullet.or(numbered).unwrap_or(rest).trim_start()
 }
 
 /// The numbers of a text as they are written, without thousands separators: "1,200.50" is "1200.5".
 pub fn figures(text: &str) -> BTreeSet<String> {
-    text.unicode_words().filter(|word| word.starts_with(|c: char| c.is_ascii_digit())).map(figure).collect()
+    text.unicode_words()
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+        .map(figure)
+        .collect()
 }
 
 /// The words with a capital inside a sentence, in lower case: names, in most scripts that have capitals.
 pub fn names(text: &str) -> BTreeSet<String> {
-    let inside = sentences(text).into_iter().flat_map(|sentence| sentence.unicode_words().skip(1));
-    inside.filter(|word| word.starts_with(char::is_uppercase)).map(str::to_lowercase).collect()
+    let inside = sentences(text)
+        .into_iter()
+        .flat_map(|sentence| sentence.unicode_words().skip(1));
+    inside
+        .filter(|word| word.starts_with(char::is_uppercase))
+        .map(str::to_lowercase)
+        .collect()
 }
 
 fn figure(word: &str) -> String {
     let plain: String = word.chars().filter(|c| *c != ',').collect();
-    let number = plain.parse::<f64>().ok().filter(|number| number.is_finite());
+    let number = plain
+        .parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite());
     number.map_or(plain, |number| number.to_string())
 }
 
@@ -139,30 +166,50 @@ mod tests {
     #[test]
     fn sentences_end_where_a_reader_stops_in_any_script() {
         assert_eq!(
-            sentences("Use a list, e.g. a queue. It costs 3.5 USD! Right?\n1. First step\n- second"),
-            ["Use a list, e.g. a queue.", "It costs 3.5 USD!", "Right?", "First step", "second"]
+            sentences(
+                "Use a list, e.g. a queue. It costs 3.5 USD! Right?\n1. First step\n- second"
+            ),
+            [
+                "Use a list, e.g. a queue.",
+                "It costs 3.5 USD!",
+                "Right?",
+                "First step",
+                "second"
+            ]
         );
         assert_eq!(
             sentences("It was Dr. Alexander Fleming. He found it."),
             ["It was Dr. Alexander Fleming.", "He found it."]
         );
-        assert_eq!(sentences("首都はキャンベラです。人口は約45万人です。").len(), 2);
+        assert_eq!(
+            sentences("首都はキャンベラです。人口は約45万人です。").len(),
+            2
+        );
     }
 
     #[test]
     fn words_are_found_without_spaces_too() {
-        assert_eq!(words("It's 1,234.5 km, don't."), ["it's", "1,234.5", "km", "don't"]);
+        assert_eq!(
+            words("It's 1,234.5 km, don't."),
+            ["it's", "1,234.5", "km", "don't"]
+        );
         assert!(words("首都はキャンベラです").len() >= 4);
     }
 
     #[test]
     fn figures_are_compared_without_their_dress() {
-        assert_eq!(figures("1,200 of 1200.50 in 2026"), ["1200", "1200.5", "2026"].map(str::to_owned).into());
+        assert_eq!(
+            figures("1,200 of 1200.50 in 2026"),
+            ["1200", "1200.5", "2026"].map(str::to_owned).into()
+        );
     }
 
     #[test]
     fn names_have_a_capital_inside_a_sentence() {
-        assert_eq!(names("The ship left Hamburg. Then Ada came."), ["hamburg", "ada"].map(str::to_owned).into());
+        assert_eq!(
+            names("The ship left Hamburg. Then Ada came."),
+            ["hamburg", "ada"].map(str::to_owned).into()
+        );
         assert!(names("首都はキャンベラです。").is_empty());
     }
 

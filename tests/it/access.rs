@@ -16,8 +16,15 @@ const QUESTION: &str = "What is the boiling point of water at sea level in Celsi
 const FIXED: &str = "correct horse battery";
 
 /// Puts a token into the database of a running service, from outside.
-async fn token(app: &TestApp, number: u8, scopes: &[Scope], expires_at: Option<Timestamp>) -> String {
-    let store = SqliteStore::open(&app.folder.path().join("conclave.db"), "keys").await.unwrap();
+async fn token(
+    app: &TestApp,
+    number: u8,
+    scopes: &[Scope],
+    expires_at: Option<Timestamp>,
+) -> String {
+    let store = SqliteStore::open(&app.folder.path().join("conclave.db"), "keys")
+        .await
+        .unwrap();
     let token = BearerToken::new([number; 6], Clock::System.new_secret());
     let row = TokenRow {
         id: token.id().to_owned(),
@@ -33,7 +40,14 @@ async fn token(app: &TestApp, number: u8, scopes: &[Scope], expires_at: Option<T
 }
 
 async fn status(app: &TestApp, token: &str) -> u16 {
-    app.client.get(format!("{}/api/runs", app.url)).bearer_auth(token).send().await.unwrap().status().as_u16()
+    app.client
+        .get(format!("{}/api/runs", app.url))
+        .bearer_auth(token)
+        .send()
+        .await
+        .unwrap()
+        .status()
+        .as_u16()
 }
 
 #[tokio::test]
@@ -53,14 +67,29 @@ async fn every_route_but_the_open_ones_asks_for_a_token() {
         (Method::GET, format!("/api/runs/{id}/events")),
     ];
     for (method, path) in guarded {
-        let ask = || app.client.request(method.clone(), format!("{}{path}", app.url));
+        let ask = || {
+            app.client
+                .request(method.clone(), format!("{}{path}", app.url))
+        };
         let refused = ask().send().await.unwrap();
         assert_eq!(
             (refused.status(), &refused.headers()["www-authenticate"]),
             (StatusCode::UNAUTHORIZED, &"Bearer".parse().unwrap())
         );
-        assert_ne!(ask().bearer_auth(FIXED).send().await.unwrap().status(), 401, "{path}");
-        assert_ne!(ask().header("authorization", format!("bearer {FIXED}")).send().await.unwrap().status(), 401);
+        assert_ne!(
+            ask().bearer_auth(FIXED).send().await.unwrap().status(),
+            401,
+            "{path}"
+        );
+        assert_ne!(
+            ask()
+                .header("authorization", format!("bearer {FIXED}"))
+                .send()
+                .await
+                .unwrap()
+                .status(),
+            401
+        );
     }
     for open in ["/health", "/ready"] {
         assert_eq!(app.get(open).await.0, 200);
@@ -71,23 +100,51 @@ async fn every_route_but_the_open_ones_asks_for_a_token() {
 async fn a_token_counts_from_its_making_to_its_end_and_the_last_one_leaves_the_door_shut() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
-    assert_eq!(app.get("/api/runs").await.0, 200, "without any token the service is open");
+    assert_eq!(
+        app.get("/api/runs").await.0,
+        200,
+        "without any token the service is open"
+    );
     assert_eq!(status(&app, "a stale token").await, 200);
     let good = token(&app, 1, &[Scope::Chat], None).await;
     assert_eq!(app.get("/api/runs").await.0, 401);
     assert_eq!(status(&app, &good).await, 200);
     let (head, last) = good.split_at(good.len() - 1);
     let wrong = format!("{head}{}", if last == "0" { "1" } else { "0" });
-    assert_eq!(status(&app, &wrong).await, 401, "the id alone opens nothing");
+    assert_eq!(
+        status(&app, &wrong).await,
+        401,
+        "the id alone opens nothing"
+    );
     let now = Clock::System.now();
-    let over = token(&app, 2, &[Scope::Chat], Some(now - SignedDuration::from_secs(1))).await;
-    let later = token(&app, 3, &[Scope::Chat], Some(now + SignedDuration::from_secs(600))).await;
-    assert_eq!((status(&app, &over).await, status(&app, &later).await), (401, 200));
-    let store = SqliteStore::open(&app.folder.path().join("conclave.db"), "keys").await.unwrap();
+    let over = token(
+        &app,
+        2,
+        &[Scope::Chat],
+        Some(now - SignedDuration::from_secs(1)),
+    )
+    .await;
+    let later = token(
+        &app,
+        3,
+        &[Scope::Chat],
+        Some(now + SignedDuration::from_secs(600)),
+    )
+    .await;
+    assert_eq!(
+        (status(&app, &over).await, status(&app, &later).await),
+        (401, 200)
+    );
+    let store = SqliteStore::open(&app.folder.path().join("conclave.db"), "keys")
+        .await
+        .unwrap();
     for token in store.tokens().await.unwrap() {
         assert!(store.revoke_token(&token.id, now).await.unwrap());
     }
-    assert_eq!((status(&app, &good).await, app.get("/api/runs").await.0), (401, 401));
+    assert_eq!(
+        (status(&app, &good).await, app.get("/api/runs").await.0),
+        (401, 401)
+    );
 }
 
 #[tokio::test]
@@ -96,20 +153,42 @@ async fn a_token_opens_what_its_scopes_name() {
     let app = TestApp::start(&provider).await;
     let act = token(&app, 1, &[Scope::Act, Scope::Tools], None).await;
     let admin = token(&app, 2, &[Scope::Admin], None).await;
-    let refused = app.post(&chat("ask", QUESTION)).bearer_auth(&act).send().await.unwrap();
+    let refused = app
+        .post(&chat("ask", QUESTION))
+        .bearer_auth(&act)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(refused.status(), 403);
-    assert_eq!(refused.headers()["www-authenticate"], r#"Bearer error="insufficient_scope", scope="chat""#);
+    assert_eq!(
+        refused.headers()["www-authenticate"],
+        r#"Bearer error="insufficient_scope", scope="chat""#
+    );
     let problem: Value = refused.json().await.unwrap();
     assert_eq!(problem["type"], "urn:conclave:problem:lacks-scope");
     assert_eq!(provider.calls().len(), 0);
-    assert_eq!(app.reply(app.post(&chat("ask", QUESTION)).bearer_auth(&admin)).await.outcome, "answered");
+    assert_eq!(
+        app.reply(app.post(&chat("ask", QUESTION)).bearer_auth(&admin))
+            .await
+            .outcome,
+        "answered"
+    );
     let folder = TempDir::new().unwrap();
     let arguments = ["ask", "--server", &app.url, QUESTION];
-    let output = conclave(folder.path(), &arguments, &[("CONCLAVE_TOKEN", &act)]).output().await.unwrap();
+    let output = conclave(folder.path(), &arguments, &[("CONCLAVE_TOKEN", &act)])
+        .output()
+        .await
+        .unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(4), "{error}");
-    assert!(error.contains("without the scope chat") && error.contains("conclave token create"), "{error}");
-    let output = conclave(folder.path(), &arguments, &[("CONCLAVE_TOKEN", &admin)]).output().await.unwrap();
+    assert!(
+        error.contains("without the scope chat") && error.contains("conclave token create"),
+        "{error}"
+    );
+    let output = conclave(folder.path(), &arguments, &[("CONCLAVE_TOKEN", &admin)])
+        .output()
+        .await
+        .unwrap();
     assert_eq!(output.status.code(), Some(0));
 }
 
@@ -124,10 +203,24 @@ async fn whoever_guesses_waits_while_tokens_that_nobody_guesses_go_on() {
             seen.push(status(&app, &format!("guess {guess}")).await);
         }
         assert_eq!(seen, [vec![401; 30], vec![429; 2]].concat());
-        let locked = app.client.get(format!("{}/api/runs", app.url)).bearer_auth("guess").send().await.unwrap();
-        let wait: u64 = locked.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+        let locked = app
+            .client
+            .get(format!("{}/api/runs", app.url))
+            .bearer_auth("guess")
+            .send()
+            .await
+            .unwrap();
+        let wait: u64 = locked.headers()["retry-after"]
+            .to_str()
+            .unwrap()
+            .parse()
+            .unwrap();
         assert!((1..=60).contains(&wait), "{wait}");
-        assert_eq!(status(&app, fixed).await, right, "whether it could be a guess is what counts");
+        assert_eq!(
+            status(&app, fixed).await,
+            right,
+            "whether it could be a guess is what counts"
+        );
         assert_eq!(status(&app, &good).await, 200);
         assert_eq!(app.get("/api/runs").await.0, 401, "no token is no guess");
     }
@@ -137,7 +230,12 @@ async fn whoever_guesses_waits_while_tokens_that_nobody_guesses_go_on() {
 async fn without_tokens_a_page_from_elsewhere_does_not_reach_in() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
-    let from = |host: &str| app.client.get(format!("{}/api/runs", app.url)).header("host", host).send();
+    let from = |host: &str| {
+        app.client
+            .get(format!("{}/api/runs", app.url))
+            .header("host", host)
+            .send()
+    };
     assert_eq!(from("rebound.example").await.unwrap().status(), 403);
     assert_eq!(from("localhost:8080").await.unwrap().status(), 200);
     let _ = token(&app, 1, &[Scope::Chat], None).await;
@@ -148,27 +246,63 @@ async fn without_tokens_a_page_from_elsewhere_does_not_reach_in() {
 async fn tokens_are_made_listed_and_revoked_by_the_command_line() {
     let folder = TempDir::new().unwrap();
     let run = async |arguments: &[&str]| {
-        let output = conclave(folder.path(), arguments, &[]).output().await.unwrap();
+        let output = conclave(folder.path(), arguments, &[])
+            .output()
+            .await
+            .unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+        (
+            output.status.code().unwrap(),
+            text(output.stdout),
+            text(output.stderr),
+        )
     };
-    let create = ["token", "create", "--name", "the bot", "--scope", "chat,act", "--expires", "90d"];
+    let create = [
+        "token",
+        "create",
+        "--name",
+        "the bot",
+        "--scope",
+        "chat,act",
+        "--expires",
+        "90d",
+    ];
     let (code, token, note) = run(&create).await;
     assert_eq!(code, 0, "{note}");
-    let token = BearerToken::parse(token.trim()).expect("standard output holds the token and nothing else");
-    assert!(note.contains(token.id()) && !note.contains(&token.reveal()), "{note}");
+    let token =
+        BearerToken::parse(token.trim()).expect("standard output holds the token and nothing else");
+    assert!(
+        note.contains(token.id()) && !note.contains(&token.reveal()),
+        "{note}"
+    );
     let (_, list, _) = run(&["token", "list"]).await;
-    assert!(list.contains(token.id()) && list.contains("chat,act") && list.contains("the bot"), "{list}");
+    assert!(
+        list.contains(token.id()) && list.contains("chat,act") && list.contains("the bot"),
+        "{list}"
+    );
     let (_, lines, _) = run(&["token", "list", "--json"]).await;
     let line: Value = serde_json::from_str(lines.trim()).unwrap();
-    assert_eq!((&line["works"], &line["scopes"]), (&json!(true), &json!(["chat", "act"])));
+    assert_eq!(
+        (&line["works"], &line["scopes"]),
+        (&json!(true), &json!(["chat", "act"]))
+    );
     let day = |key: &str| line[key].as_str().unwrap().parse::<Timestamp>().unwrap();
-    assert_eq!(day("expiresAt").duration_since(day("createdAt")).as_hours(), 90 * 24);
+    assert_eq!(
+        day("expiresAt").duration_since(day("createdAt")).as_hours(),
+        90 * 24
+    );
     let secret = token.reveal().rsplit('_').next().unwrap().to_owned();
     for file in std::fs::read_dir(folder.path().join("data")).unwrap() {
         let path = file.unwrap().path();
-        let bytes = if path.is_file() { std::fs::read(path).unwrap() } else { vec![] };
-        assert!(!String::from_utf8_lossy(&bytes).contains(&secret), "the secret is on the disk");
+        let bytes = if path.is_file() {
+            std::fs::read(path).unwrap()
+        } else {
+            vec![]
+        };
+        assert!(
+            !String::from_utf8_lossy(&bytes).contains(&secret),
+            "the secret is on the disk"
+        );
     }
     assert_eq!(run(&["token", "revoke", token.id()]).await.0, 0);
     assert_eq!(run(&["token", "revoke", token.id()]).await.0, 4);
@@ -179,7 +313,11 @@ async fn tokens_are_made_listed_and_revoked_by_the_command_line() {
         &["--name", "x", "--scope", "all"],
         &["--name", "x", "--scope", "chat", "--expires", "-1d"],
     ] {
-        assert_eq!(run(&[&["token", "create"], wrong].concat()).await.0, 2, "{wrong:?}");
+        assert_eq!(
+            run(&[&["token", "create"], wrong].concat()).await.0,
+            2,
+            "{wrong:?}"
+        );
     }
 }
 
@@ -187,23 +325,63 @@ async fn tokens_are_made_listed_and_revoked_by_the_command_line() {
 async fn strangers_are_served_only_behind_a_token() {
     let folder = TempDir::new().unwrap();
     let variables = [("ANTHROPIC_API_KEY", "k"), ("CONCLAVE_BIND", "0.0.0.0:0")];
-    let output = conclave(folder.path(), &["serve"], &variables).output().await.unwrap();
+    let output = conclave(folder.path(), &["serve"], &variables)
+        .output()
+        .await
+        .unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{error}");
-    assert!(error.contains("CONCLAVE_BIND: 0.0.0.0:0 is reachable from outside"), "{error}");
+    assert!(
+        error.contains("CONCLAVE_BIND: 0.0.0.0:0 is reachable from outside"),
+        "{error}"
+    );
     let create = ["token", "create", "--name", "x", "--scope", "chat"];
-    let made = conclave(folder.path(), &create, &[]).output().await.unwrap();
+    let made = conclave(folder.path(), &create, &[])
+        .output()
+        .await
+        .unwrap();
     let token = String::from_utf8(made.stdout).unwrap();
     let service = Daemon::start(folder.path(), &variables).await;
     let port = service.url.rsplit(':').next().unwrap().to_owned();
     let url = format!("http://127.0.0.1:{port}/api/runs");
-    assert_eq!(crate::support::client().get(&url).send().await.unwrap().status(), 401);
-    assert_eq!(crate::support::client().get(&url).bearer_auth(token.trim()).send().await.unwrap().status(), 200);
+    assert_eq!(
+        crate::support::client()
+            .get(&url)
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        401
+    );
+    assert_eq!(
+        crate::support::client()
+            .get(&url)
+            .bearer_auth(token.trim())
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        200
+    );
     service.stop().await;
     let id = BearerToken::parse(token.trim()).unwrap();
-    assert!(conclave(folder.path(), &["token", "revoke", id.id()], &[]).output().await.unwrap().status.success());
-    let output = conclave(folder.path(), &["serve"], &variables).output().await.unwrap();
-    assert_eq!(output.status.code(), Some(3), "a revoked token keeps nobody out");
+    assert!(
+        conclave(folder.path(), &["token", "revoke", id.id()], &[])
+            .output()
+            .await
+            .unwrap()
+            .status
+            .success()
+    );
+    let output = conclave(folder.path(), &["serve"], &variables)
+        .output()
+        .await
+        .unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(3),
+        "a revoked token keeps nobody out"
+    );
 }
 
 fn asked_by(user: &str, guild: &str, message: &str) -> Value {
@@ -216,7 +394,11 @@ fn asked_by(user: &str, guild: &str, message: &str) -> Value {
 async fn refusal(app: &TestApp, body: &Value) -> (String, u64) {
     let response = app.post(body).send().await.unwrap();
     assert_eq!(response.status(), 429);
-    let wait = response.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    let wait = response.headers()["retry-after"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     let problem: Value = response.json().await.unwrap();
     assert_eq!(problem["type"], "urn:conclave:problem:limit-spent");
     (problem["detail"].as_str().unwrap().to_owned(), wait)
@@ -233,32 +415,73 @@ async fn a_daily_limit_says_whose_it_is_what_is_left_and_when_it_resets() {
     let app = TestApp::with(&provider, setup).await;
     let first = app.reply(app.post(&asked_by("u1", "g1", "m1"))).await;
     let (detail, wait) = refusal(&app, &asked_by("u1", "g2", "m2")).await;
-    assert!(detail.starts_with("this user's limit of 0.1001 USD a day has 0.0"), "{detail}");
-    let midnight = Clock::System.now().as_second() / 86_400 * 86_400 + 86_400;
-    assert!(detail.ends_with(&format!("it resets at {}", Timestamp::from_second(midnight).unwrap())), "{detail}");
     assert!(
-        (1..=86_401).contains(&wait) && (midnight - Clock::System.now().as_second()).unsigned_abs() + 2 >= wait,
+        detail.starts_with("this user's limit of 0.1001 USD a day has 0.0"),
+        "{detail}"
+    );
+    let midnight = Clock::System.now().as_second() / 86_400 * 86_400 + 86_400;
+    assert!(
+        detail.ends_with(&format!(
+            "it resets at {}",
+            Timestamp::from_second(midnight).unwrap()
+        )),
+        "{detail}"
+    );
+    assert!(
+        (1..=86_401).contains(&wait)
+            && (midnight - Clock::System.now().as_second()).unsigned_abs() + 2 >= wait,
         "{wait}"
     );
     let again = app.reply(app.post(&asked_by("u1", "g1", "m1"))).await;
-    assert_eq!(again.run, first.run, "a repetition is answered all the same");
+    assert_eq!(
+        again.run, first.run,
+        "a repetition is answered all the same"
+    );
     let other = app.reply(app.post(&asked_by("u2", "g1", "m3"))).await;
     assert_ne!(other.run, first.run);
-    assert!(refusal(&app, &asked_by("u3", "g1", "m4")).await.0.starts_with("this guild's limit"));
+    assert!(
+        refusal(&app, &asked_by("u3", "g1", "m4"))
+            .await
+            .0
+            .starts_with("this guild's limit")
+    );
 }
 
 #[tokio::test]
 async fn room_that_only_runs_in_flight_take_comes_back_soon() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(std::time::Duration::from_secs(10)));
-    let limits = [("/policy/deepMaxUsd", json!(0.1)), ("/policy/limits/dailyUsd", json!(0.15))];
-    let setup = limits.into_iter().fold(Setup::default(), |setup, (pointer, value)| setup.set(pointer, value));
+    let limits = [
+        ("/policy/deepMaxUsd", json!(0.1)),
+        ("/policy/limits/dailyUsd", json!(0.15)),
+    ];
+    let setup = limits
+        .into_iter()
+        .fold(Setup::default(), |setup, (pointer, value)| {
+            setup.set(pointer, value)
+        });
     let app = TestApp::with(&provider, setup).await;
     let body = asked_by("u1", "g1", "m1");
-    assert_eq!(app.post(&body).header("prefer", "respond-async").send().await.unwrap().status(), 202);
+    assert_eq!(
+        app.post(&body)
+            .header("prefer", "respond-async")
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        202
+    );
     let (detail, wait) = refusal(&app, &asked_by("u2", "g2", "m2")).await;
-    assert!(detail.starts_with("the service's limit") && wait == 10, "{wait}: {detail}");
-    let joined = app.post(&body).header("prefer", "respond-async").send().await.unwrap();
+    assert!(
+        detail.starts_with("the service's limit") && wait == 10,
+        "{wait}: {detail}"
+    );
+    let joined = app
+        .post(&body)
+        .header("prefer", "respond-async")
+        .send()
+        .await
+        .unwrap();
     assert_eq!(joined.status(), 202);
 }
 
@@ -266,14 +489,19 @@ async fn room_that_only_runs_in_flight_take_comes_back_soon() {
 async fn questions_at_the_same_time_do_not_pass_a_limit_together() {
     let provider = MockProvider::start().await;
     provider.on("*", Fault::Latency(std::time::Duration::from_secs(10)));
-    let setup = Setup::default().set("/policy/deepMaxUsd", json!(0.1)).set("/policy/limits/dailyUsd", json!(0.35));
+    let setup = Setup::default()
+        .set("/policy/deepMaxUsd", json!(0.1))
+        .set("/policy/limits/dailyUsd", json!(0.35));
     let app = TestApp::with(&provider, setup).await;
     let asked = (0..20).map(|i| {
         let body = asked_by(&format!("u{i}"), &format!("g{i}"), &format!("m{i}"));
         app.post(&body).header("prefer", "respond-async").send()
     });
     let answers = futures_util::future::join_all(asked).await;
-    let mut statuses: Vec<u16> = answers.into_iter().map(|answer| answer.unwrap().status().as_u16()).collect();
+    let mut statuses: Vec<u16> = answers
+        .into_iter()
+        .map(|answer| answer.unwrap().status().as_u16())
+        .collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [vec![202; 3], vec![429; 17]].concat());
 }
@@ -281,24 +509,48 @@ async fn questions_at_the_same_time_do_not_pass_a_limit_together() {
 #[tokio::test]
 async fn a_user_who_asks_too_often_waits_and_repetitions_cost_nothing() {
     let provider = MockProvider::start().await;
-    let setup =
-        Setup::default().set("/policy/limits/userPerMinute", json!(6)).set("/policy/limits/userBurst", json!(2));
+    let setup = Setup::default()
+        .set("/policy/limits/userPerMinute", json!(6))
+        .set("/policy/limits/userBurst", json!(2));
     let app = TestApp::with(&provider, setup).await;
-    let ask = async |body: Value| app.post(&body).header("prefer", "respond-async").send().await.unwrap();
+    let ask = async |body: Value| {
+        app.post(&body)
+            .header("prefer", "respond-async")
+            .send()
+            .await
+            .unwrap()
+    };
     let body = asked_by("u1", "g1", "m1");
     let repetitions = futures_util::future::join_all((0..50).map(|_| ask(body.clone()))).await;
     let runs: std::collections::BTreeSet<_> = repetitions
         .iter()
-        .map(|response| (response.status(), response.headers()["x-request-id"].clone()))
+        .map(|response| {
+            (
+                response.status(),
+                response.headers()["x-request-id"].clone(),
+            )
+        })
         .map(|(status, run)| (status.as_u16(), run.to_str().unwrap().to_owned()))
         .collect();
     assert_eq!(runs.len(), 1, "{runs:?}");
     assert_eq!(ask(asked_by("u1", "g1", "m2")).await.status(), 202);
     let refused = ask(asked_by("u1", "g1", "m3")).await;
     assert_eq!(refused.status(), 429);
-    assert!((1..=10).contains(&refused.headers()["retry-after"].to_str().unwrap().parse::<u64>().unwrap()));
+    assert!(
+        (1..=10).contains(
+            &refused.headers()["retry-after"]
+                .to_str()
+                .unwrap()
+                .parse::<u64>()
+                .unwrap()
+        )
+    );
     let problem: Value = refused.json().await.unwrap();
     assert_eq!(problem["type"], "urn:conclave:problem:rate-limited");
     assert_eq!(ask(asked_by("u1", "g1", "m2")).await.status(), 202);
-    assert_eq!(ask(asked_by("u2", "g1", "m4")).await.status(), 202, "others are not held up");
+    assert_eq!(
+        ask(asked_by("u2", "g1", "m4")).await.status(),
+        202,
+        "others are not held up"
+    );
 }

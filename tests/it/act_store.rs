@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use conclave::domain::{ActionGate, ActionMode, CommandName, Context, Question, RunId, RunKind, Source, Usd, User};
+use conclave::domain::{
+    ActionGate, ActionMode, CommandName, Context, Question, RunId, RunKind, Source, Usd, User,
+};
 use conclave::journal::{
-    Acceptance, ActionIntake, ActionOutcome, Asker, Begun, Claim, Effect, Ending, Event, Executed, Finished,
-    GateChecked, NewRun, Owner, Parsed, PostgresStore, Restored, RunFilter, RunState, SqliteStore, Store, Then, verify,
+    Acceptance, ActionIntake, ActionOutcome, ActionStart, AfterAction, Claim, Effect, Ending,
+    Event, Executed, Finished, GateChecked, NewRun, Owner, Parsed, PostgresStore, Requester,
+    Restored, RunFilter, RunState, SqliteStore, Store, verify,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -21,7 +24,9 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn id(n: u128) -> RunId {
-    RunId::from_uuid(Uuid::from_u128((0x0190_0000_0000_7000_8000_0000_0000_0000) + n))
+    RunId::from_uuid(Uuid::from_u128(
+        (0x0190_0000_0000_7000_8000_0000_0000_0000) + n,
+    ))
 }
 
 /// An action of a user in the guild `g`.
@@ -31,34 +36,68 @@ fn action(n: u128, user: &str, message: &str, key: Option<&str>) -> NewRun {
     run.accepted.cap = Usd::ZERO;
     run.accepted.question = Question {
         source: Source::Discord,
-        user: User { id: user.into(), name: user.into() },
-        context: Context { guild_id: Some("g".into()), channel_id: Some("c".into()), message_id: None },
+        user: User {
+            id: user.into(),
+            name: user.into(),
+        },
+        context: Context {
+            guild_id: Some("g".into()),
+            channel_id: Some("c".into()),
+            message_id: None,
+        },
         ..run.accepted.question
     };
     run
 }
 
 fn owner(user: &str) -> Owner {
-    Owner { source: Source::Discord, user_id: user.into(), guild_id: Some("g".into()) }
+    Owner {
+        source: Source::Discord,
+        user_id: user.into(),
+        guild_id: Some("g".into()),
+    }
 }
 
 /// A whole action that changes something.
 fn events(command: CommandName, effect: Option<Effect>) -> Vec<Event> {
-    let parsed =
-        Parsed { command, arguments: json!({}), mode: ActionMode::Deterministic, confidence: 1.0, reason: None };
-    let executed = Executed { command, result: json!({ "text": "done" }), effect };
-    let ending = Ending::Acted { outcome: ActionOutcome::Executed, response: json!({ "executed": true }) };
+    let parsed = Parsed {
+        command,
+        arguments: json!({}),
+        mode: ActionMode::Deterministic,
+        confidence: 1.0,
+        reason: None,
+    };
+    let executed = Executed {
+        command,
+        result: json!({ "text": "done" }),
+        effect,
+    };
+    let ending = Ending::Acted {
+        outcome: ActionOutcome::Executed,
+        response: json!({ "executed": true }),
+    };
     vec![
         Event::Parsed(parsed),
         Event::Executed(Box::new(executed)),
-        Event::Finished(Box::new(Finished { ending, spent: Usd::ZERO })),
+        Event::Finished(Box::new(Finished {
+            ending,
+            spent: Usd::ZERO,
+        })),
     ]
 }
 
 async fn remember(store: &Arc<dyn Store>, n: u128, user: &str, content: &str) {
-    let effect = Some(Effect::Memory { content: content.into() });
-    let then = Then::End(events(CommandName::MemoryAdd, effect));
-    assert_eq!(store.begin(action(n, user, content, None), then).await.unwrap(), Begun::Ended);
+    let effect = Some(Effect::Memory {
+        content: content.into(),
+    });
+    let then = AfterAction::End(events(CommandName::MemoryAdd, effect));
+    assert_eq!(
+        store
+            .begin(action(n, user, content, None), then)
+            .await
+            .unwrap(),
+        ActionStart::Ended
+    );
 }
 
 async fn found(store: &Arc<dyn Store>, user: &str, words: &[&str]) -> Vec<String> {
@@ -69,24 +108,52 @@ async fn found(store: &Arc<dyn Store>, user: &str, words: &[&str]) -> Vec<String
 
 async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     // An action that ends at once is there with its whole chain, and is no chat.
-    let then = || Then::End(events(CommandName::Roll, None));
-    assert_eq!(store.begin(action(1, "ada", "roll 1d6", Some("k")), then()).await.unwrap(), Begun::Ended);
-    let again = store.begin(action(2, "ada", "roll 1d6", Some("k")), then()).await.unwrap();
-    assert_eq!(again, Begun::Not(Acceptance::Joined(id(1))));
-    let misuse = store.begin(action(2, "ada", "roll 1d8", Some("k")), then()).await.unwrap();
-    assert_eq!(misuse, Begun::Not(Acceptance::KeyReused(id(1))));
+    let then = || AfterAction::End(events(CommandName::Roll, None));
+    assert_eq!(
+        store
+            .begin(action(1, "ada", "roll 1d6", Some("k")), then())
+            .await
+            .unwrap(),
+        ActionStart::Ended
+    );
+    let again = store
+        .begin(action(2, "ada", "roll 1d6", Some("k")), then())
+        .await
+        .unwrap();
+    assert_eq!(again, ActionStart::Not(Acceptance::Joined(id(1))));
+    let misuse = store
+        .begin(action(2, "ada", "roll 1d8", Some("k")), then())
+        .await
+        .unwrap();
+    assert_eq!(misuse, ActionStart::Not(Acceptance::KeyReused(id(1))));
     let row = store.run(id(1)).await.unwrap().unwrap();
-    assert_eq!((row.kind, row.state, row.spent), (RunKind::Action, RunState::Answered, Usd::ZERO));
+    assert_eq!(
+        (row.kind, row.state, row.spent),
+        (RunKind::Action, RunState::Answered, Usd::ZERO)
+    );
     let entries = store.entries(id(1), 0).await.unwrap();
     let keys: Vec<&str> = entries.iter().map(|e| e.key.as_str()).collect();
     assert_eq!(keys, ["accepted", "parsed", "executed", "finished"]);
     assert_eq!(verify(id(1), &entries, &row.head_hash), Ok(()));
-    assert_eq!(store.claim(Claim::Oldest, "o", Duration::from_secs(30), at(9)).await.unwrap(), None);
+    assert_eq!(
+        store
+            .claim(Claim::Oldest, "o", Duration::from_secs(30), at(9))
+            .await
+            .unwrap(),
+        None
+    );
     store.accept(new_run(3, None, "a question")).await.unwrap();
     let list = |kind: Option<RunKind>| {
         let store = Arc::clone(&store);
         async move {
-            let rows = store.runs(&RunFilter { kind, limit: 10, ..RunFilter::default() }).await.unwrap();
+            let rows = store
+                .runs(&RunFilter {
+                    kind,
+                    limit: 10,
+                    ..RunFilter::default()
+                })
+                .await
+                .unwrap();
             rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
         }
     };
@@ -95,7 +162,7 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     assert_eq!(list(None).await, [id(3), id(1)]);
 
     // It is nothing that a later message could answer.
-    let asker = Asker {
+    let asker = Requester {
         source: Source::Discord,
         user_id: "ada".into(),
         guild_id: Some("g".into()),
@@ -105,26 +172,63 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     assert_eq!(store.last_reply(&asker, since).await.unwrap(), None);
 
     // One that is held is this process's alone, until its lease has run out.
-    let hold = |lease| Then::Hold { owner: "o".into(), lease };
-    let Begun::Held(lease) = store.begin(action(4, "ada", "hm", None), hold(Duration::from_secs(30))).await.unwrap()
+    let hold = |lease| AfterAction::Hold {
+        owner: "o".into(),
+        lease,
+    };
+    let ActionStart::Held(lease) = store
+        .begin(action(4, "ada", "hm", None), hold(Duration::from_secs(30)))
+        .await
+        .unwrap()
     else {
         panic!("it is not held")
     };
     assert_eq!((lease.run, lease.epoch), (id(4), 1));
-    assert_eq!(store.claim(Claim::Run(id(4)), "p", Duration::from_secs(30), at(9)).await.unwrap(), None);
-    let gate = GateChecked { gate: ActionGate::Schema, passed: false, why: "nul \0".into() };
-    store.append(&lease, at(5), &[Event::GateChecked(gate)]).await.unwrap();
-    store.append(&lease, at(5), &events(CommandName::Roll, None)[2..]).await.unwrap();
-    let keys: Vec<String> = store.entries(id(4), 0).await.unwrap().into_iter().map(|entry| entry.key).collect();
+    assert_eq!(
+        store
+            .claim(Claim::Run(id(4)), "p", Duration::from_secs(30), at(9))
+            .await
+            .unwrap(),
+        None
+    );
+    let gate = GateChecked {
+        gate: ActionGate::Schema,
+        passed: false,
+        why: "nul \0".into(),
+    };
+    store
+        .append(&lease, at(5), &[Event::GateChecked(gate)])
+        .await
+        .unwrap();
+    store
+        .append(&lease, at(5), &events(CommandName::Roll, None)[2..])
+        .await
+        .unwrap();
+    let keys: Vec<String> = store
+        .entries(id(4), 0)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|entry| entry.key)
+        .collect();
     assert_eq!(keys, ["accepted", "claimed/1", "gate/schema", "finished"]);
 
     // Sheets are one's own; of one name there is one, the newest.
     let sheet = |n: u128, user: &'static str, name: &'static str, level: i64| {
         let store = Arc::clone(&store);
         async move {
-            let effect = Effect::Sheet { name: name.into(), sheet: json!({ "name": name, "level": level }) };
-            let then = Then::End(events(CommandName::SheetCreate, Some(effect)));
-            assert_eq!(store.begin(action(n, user, "sheet", None), then).await.unwrap(), Begun::Ended);
+            let effect = Effect::Sheet {
+                name: name.into(),
+                sheet: json!({ "name": name, "level": level }),
+            };
+            let then = AfterAction::End(events(CommandName::SheetCreate, Some(effect)));
+            assert_eq!(
+                store
+                    .begin(action(n, user, "sheet", None), then)
+                    .await
+                    .unwrap(),
+                ActionStart::Ended
+            );
         }
     };
     sheet(10, "ada", "Aria", 1).await;
@@ -132,52 +236,106 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     sheet(12, "ada", "ARIA", 2).await;
     sheet(13, "ben", "Aria", 9).await;
     let sheets = store.sheets(&owner("ada")).await.unwrap();
-    let shown: Vec<_> = sheets.iter().map(|row| (row.name.as_str(), row.sheet["level"].clone())).collect();
+    let shown: Vec<_> = sheets
+        .iter()
+        .map(|row| (row.name.as_str(), row.sheet["level"].clone()))
+        .collect();
     assert_eq!(shown, [("ARIA", json!(2)), ("Bo", json!(1))]);
-    let elsewhere = Owner { guild_id: None, ..owner("ada") };
+    let elsewhere = Owner {
+        guild_id: None,
+        ..owner("ada")
+    };
     assert_eq!(store.sheets(&elsewhere).await.unwrap(), []);
 
     // Memories are found by their words in any form, the best match first, and by their owner only.
     remember(&store, 20, "ada", "The dragon sleeps in the northern cave").await;
     remember(&store, 21, "ada", "Dragons hate silver. Dragons!").await;
     remember(&store, 22, "ben", "Ben's dragon is a secret").await;
-    remember(&store, 23, "ada", "Zwölf Boxkämpfer jagen \"Viktor\" OR nothing; DROP TABLE memories --").await;
+    remember(
+        &store,
+        23,
+        "ada",
+        "Zwölf Boxkämpfer jagen \"Viktor\" OR nothing; DROP TABLE memories --",
+    )
+    .await;
     assert_eq!(found(&store, "ada", &["dragon"]).await.len(), 2);
-    assert_eq!(found(&store, "ada", &["dragon", "cave"]).await[0], "The dragon sleeps in the northern cave");
-    assert_eq!(found(&store, "ada", &["sleeping"]).await, ["The dragon sleeps in the northern cave"]);
+    assert_eq!(
+        found(&store, "ada", &["dragon", "cave"]).await[0],
+        "The dragon sleeps in the northern cave"
+    );
+    assert_eq!(
+        found(&store, "ada", &["sleeping"]).await,
+        ["The dragon sleeps in the northern cave"]
+    );
     assert_eq!(found(&store, "ada", &["secret"]).await, [""; 0]);
     assert_eq!(found(&store, "ada", &["viktor"]).await.len(), 1);
     assert_eq!(found(&store, "ada", &[]).await, [""; 0]);
-    for hostile in ["\"", "*", "a OR b", "NEAR(", "content:x", "')", "& |", "!", "-dragon"] {
+    for hostile in [
+        "\"",
+        "*",
+        "a OR b",
+        "NEAR(",
+        "content:x",
+        "')",
+        "& |",
+        "!",
+        "-dragon",
+    ] {
         let _ = found(&store, "ada", &[hostile]).await;
     }
     assert_eq!(store.memory_count(&owner("ada")).await.unwrap(), 3);
 
     // A scene is what was said in its channel, the oldest first; without a guild it is one user's own.
-    let lines = store.scene(&asker, 3).await.unwrap();
-    let said: Vec<_> =
-        lines.iter().map(|line| (line.user_id.as_str(), line.message.chars().take(3).collect::<String>())).collect();
-    assert_eq!(said, [("ada", "Dra".to_owned()), ("ben", "Ben".into()), ("ada", "Zwö".into())]);
+    let lines = store.recent_lines(&asker, 3).await.unwrap();
+    let said: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            (
+                line.user_id.as_str(),
+                line.message.chars().take(3).collect::<String>(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        said,
+        [
+            ("ada", "Dra".to_owned()),
+            ("ben", "Ben".into()),
+            ("ada", "Zwö".into())
+        ]
+    );
     let mut alone = action(30, "ada", "a secret", None);
-    alone.accepted.question.context = Context { channel_id: Some("dm".into()), ..Context::default() };
+    alone.accepted.question.context = Context {
+        channel_id: Some("dm".into()),
+        ..Context::default()
+    };
     store.begin(alone, then()).await.unwrap();
-    let dm = |user: &str| Asker {
+    let dm = |user: &str| Requester {
         source: Source::Discord,
         user_id: user.into(),
         guild_id: None,
         channel_id: Some("dm".into()),
     };
-    assert_eq!(store.scene(&dm("ada"), 9).await.unwrap().len(), 1);
-    assert_eq!(store.scene(&dm("ben"), 9).await.unwrap(), []);
+    assert_eq!(store.recent_lines(&dm("ada"), 9).await.unwrap().len(), 1);
+    assert_eq!(store.recent_lines(&dm("ben"), 9).await.unwrap(), []);
 
     // An action travels like every run, and brings what it changed; an older sheet does not replace a newer one.
     for n in [12, 10, 20] {
         let archive = store.archive(id(n)).await.unwrap().unwrap();
         assert_eq!(other.restore(&archive).await.unwrap(), Restored::New);
     }
-    assert_eq!(other.run(id(12)).await.unwrap(), store.run(id(12)).await.unwrap());
+    assert_eq!(
+        other.run(id(12)).await.unwrap(),
+        store.run(id(12)).await.unwrap()
+    );
     let sheets = other.sheets(&owner("ada")).await.unwrap();
-    assert_eq!(sheets.iter().map(|row| row.sheet["level"].clone()).collect::<Vec<_>>(), [json!(2)]);
+    assert_eq!(
+        sheets
+            .iter()
+            .map(|row| row.sheet["level"].clone())
+            .collect::<Vec<_>>(),
+        [json!(2)]
+    );
     assert_eq!(found(&other, "ada", &["cave"]).await.len(), 1);
 
     // What was kept outlives the action that wrote it.
@@ -190,30 +348,51 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
 #[tokio::test]
 async fn sqlite_keeps_what_actions_do() {
     let folder = TempDir::new().unwrap();
-    let one = SqliteStore::open(&folder.path().join("a.db"), "one").await.unwrap();
-    let two = SqliteStore::open(&folder.path().join("b.db"), "two").await.unwrap();
+    let one = SqliteStore::open(&folder.path().join("a.db"), "one")
+        .await
+        .unwrap();
+    let two = SqliteStore::open(&folder.path().join("b.db"), "two")
+        .await
+        .unwrap();
     story(Arc::new(one), Arc::new(two)).await;
 }
 
 #[tokio::test]
 async fn postgresql_keeps_what_actions_do() {
-    let one = PostgresStore::open(&postgres::fresh().await, "one").await.unwrap();
-    let two = PostgresStore::open(&postgres::fresh().await, "two").await.unwrap();
+    let one = PostgresStore::open(&postgres::fresh().await, "one")
+        .await
+        .unwrap();
+    let two = PostgresStore::open(&postgres::fresh().await, "two")
+        .await
+        .unwrap();
     story(Arc::new(one), Arc::new(two)).await;
 }
 
 #[tokio::test]
 async fn of_a_hundred_that_confirm_at_once_one_is_written() {
     let folder = TempDir::new().unwrap();
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&folder.path().join("a.db"), "one").await.unwrap());
+    let store: Arc<dyn Store> = Arc::new(
+        SqliteStore::open(&folder.path().join("a.db"), "one")
+            .await
+            .unwrap(),
+    );
     let begun = (1..=100).map(|n| {
         let store = Arc::clone(&store);
         async move {
             let mut run = action(n, "ada", "roll 1d6", Some("confirm:x"));
             run.body_hash = "same".into();
-            store.begin(run, Then::End(events(CommandName::Roll, None))).await.unwrap()
+            store
+                .begin(run, AfterAction::End(events(CommandName::Roll, None)))
+                .await
+                .unwrap()
         }
     });
     let begun = futures_util::future::join_all(begun).await;
-    assert_eq!(begun.iter().filter(|begun| **begun == Begun::Ended).count(), 1);
+    assert_eq!(
+        begun
+            .iter()
+            .filter(|begun| **begun == ActionStart::Ended)
+            .count(),
+        1
+    );
 }

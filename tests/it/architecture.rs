@@ -17,62 +17,151 @@ struct Module {
 
 /// A new module gets a row here and a line in ARCHITECTURE.md.
 const HOUSE: &[Module] = &[
-    Module { name: "domain", may_know: &[], doors: &[] },
-    Module { name: "clock", may_know: &[], doors: &[] },
-    Module { name: "compute", may_know: &[], doors: &[] },
-    Module { name: "journal", may_know: &["clock", "compute", "domain"], doors: &["views"] },
-    Module { name: "llm", may_know: &["domain"], doors: &["strict", "structured"] },
-    Module { name: "config", may_know: &["domain"], doors: &[] },
-    Module { name: "attachments", may_know: &["domain", "llm"], doors: &[] },
-    Module { name: "text", may_know: &[], doors: &[] },
-    Module { name: "scoring", may_know: &["domain", "text"], doors: &[] },
+    Module {
+        name: "domain",
+        may_know: &[],
+        doors: &[],
+    },
+    Module {
+        name: "clock",
+        may_know: &[],
+        doors: &[],
+    },
+    Module {
+        name: "compute",
+        may_know: &[],
+        doors: &[],
+    },
+    Module {
+        name: "journal",
+        may_know: &["clock", "compute", "domain"],
+        doors: &["views"],
+    },
+    Module {
+        name: "llm",
+        may_know: &["domain"],
+        doors: &["strict", "structured"],
+    },
+    Module {
+        name: "config",
+        may_know: &["domain"],
+        doors: &[],
+    },
+    Module {
+        name: "attachments",
+        may_know: &["domain", "llm"],
+        doors: &[],
+    },
+    Module {
+        name: "text",
+        may_know: &[],
+        doors: &[],
+    },
+    Module {
+        name: "scoring",
+        may_know: &["domain", "text"],
+        doors: &[],
+    },
     Module {
         name: "committee",
-        may_know: &["attachments", "config", "domain", "journal", "llm", "scoring", "text"],
+        may_know: &[
+            "attachments",
+            "config",
+            "domain",
+            "journal",
+            "llm",
+            "scoring",
+            "text",
+        ],
         doors: &["invariants", "routines"],
     },
     Module {
         name: "act",
         may_know: &["committee", "config", "domain", "journal", "llm"],
-        doors: &["catalog", "commands", "dice", "gates", "phrases", "reply"],
+        doors: &["catalog", "commands", "dice", "gates", "parser", "reply"],
     },
     Module {
         name: "app",
-        may_know: &["act", "attachments", "clock", "committee", "compute", "config", "domain", "journal", "llm"],
+        may_know: &[
+            "act",
+            "attachments",
+            "clock",
+            "committee",
+            "compute",
+            "config",
+            "domain",
+            "journal",
+            "llm",
+        ],
         doors: &[],
     },
     Module {
         name: "http",
-        may_know: &["act", "app", "attachments", "clock", "committee", "config", "domain", "journal", "llm"],
+        may_know: &[
+            "act",
+            "app",
+            "attachments",
+            "clock",
+            "committee",
+            "config",
+            "domain",
+            "journal",
+            "llm",
+        ],
         doors: &[],
     },
     // `doctor` names the requests of llm, `show` the audit view of the committee.
     Module {
         name: "cli",
-        may_know: &["act", "app", "clock", "committee", "config", "domain", "http", "journal", "llm", "scoring"],
+        may_know: &[
+            "act",
+            "app",
+            "clock",
+            "committee",
+            "config",
+            "domain",
+            "http",
+            "journal",
+            "llm",
+            "scoring",
+        ],
         doors: &[],
     },
 ];
 
 /// Outside crates that have one home.
-const HOMES: &[(&str, &[&str])] =
-    &[("sqlx", &["journal"]), ("reqwest", &["attachments", "cli", "llm"]), ("axum", &["cli", "http"])];
+const HOMES: &[(&str, &[&str])] = &[
+    ("sqlx", &["journal"]),
+    ("reqwest", &["attachments", "cli", "llm"]),
+    ("axum", &["cli", "http"]),
+];
 
-const NAMES_THAT_SAY_NOTHING: &[&str] = &["utils", "common", "helpers", "types", "manager", "service"];
+const NAMES_THAT_SAY_NOTHING: &[&str] =
+    &["utils", "common", "helpers", "types", "manager", "service"];
 
-const MOST_LINES: usize = 600;
+const MAX_LINES: usize = 600;
 
 #[test]
 fn every_module_knows_only_those_that_the_table_lets_it_know() {
     let files = files_under(&["src"]);
     let insides = insides(&files);
-    report(&files.iter().flat_map(|file| strangers(file, &insides)).collect::<Vec<_>>());
+    report(
+        &files
+            .iter()
+            .flat_map(|file| strangers(file, &insides))
+            .collect::<Vec<_>>(),
+    );
 }
 
 #[test]
 fn every_file_is_of_a_readable_length_and_named_for_what_it_holds() {
     let files = files_under(&["src", "tests", "crates"]);
-    report(&files.iter().flat_map(|file| shape(file).into_iter().chain(unfinished(file))).collect::<Vec<_>>());
+    report(
+        &files
+            .iter()
+            .flat_map(|file| shape(file).into_iter().chain(unfinished(file)))
+            .collect::<Vec<_>>(),
+    );
 }
 
 /// One file: its path from the root with `/`, and its text if it is Rust.
@@ -83,23 +172,40 @@ struct File {
 
 impl File {
     fn new(path: &str, text: &str) -> Self {
-        Self { path: path.to_owned(), text: text.to_owned() }
+        Self {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        }
     }
 
     /// `["committee", "score", "answer"]` for `src/committee/score/answer.rs`.
     fn module(&self) -> Vec<&str> {
-        let inner = self.path.trim_start_matches("src/").trim_end_matches(".rs").trim_end_matches("/mod");
+        let inner = self
+            .path
+            .trim_start_matches("src/")
+            .trim_end_matches(".rs")
+            .trim_end_matches("/mod");
         inner.split('/').collect()
     }
 
     /// The text without whole-line comments: a link in a doc comment is no dependency. Lines keep their numbers.
     fn code(&self) -> String {
-        let kept = self.text.lines().map(|line| if line.trim_start().starts_with("//") { "" } else { line });
+        let kept = self.text.lines().map(|line| {
+            if line.trim_start().starts_with("//") {
+                ""
+            } else {
+                line
+            }
+        });
         kept.collect::<Vec<_>>().join("\n")
     }
 
     fn at(&self, code: &str, offset: usize, rule: &str) -> String {
-        format!("{}:{}: {rule}", self.path, code[..offset].matches('\n').count() + 1)
+        format!(
+            "{}:{}: {rule}",
+            self.path,
+            code[..offset].matches('\n').count() + 1
+        )
     }
 }
 
@@ -120,28 +226,48 @@ fn strangers(file: &File, insides: &BTreeSet<(String, String)>) -> Vec<String> {
         return Vec::new();
     }
     let Some(row) = HOUSE.iter().find(|row| row.name == own) else {
-        return vec![format!("{}:1: the module {own} has no row in the table of tests/it/architecture.rs", file.path)];
+        return vec![format!(
+            "{}:1: the module {own} has no row in the table of tests/it/architecture.rs",
+            file.path
+        )];
     };
     let code = file.code();
     let mut broken = Vec::new();
     for (offset, path) in crate_paths(&code) {
-        let Some(other) = HOUSE.iter().find(|row| row.name == path[0] && row.name != own) else { continue };
+        let Some(other) = HOUSE
+            .iter()
+            .find(|row| row.name == path[0] && row.name != own)
+        else {
+            continue;
+        };
         let name = other.name;
         if !row.may_know.contains(&name) {
-            let known = if row.may_know.is_empty() { "no other module".to_owned() } else { row.may_know.join(", ") };
-            broken.push(file.at(&code, offset, &format!("{own} must not know {name}; it may know {known}")));
+            let known = if row.may_know.is_empty() {
+                "no other module".to_owned()
+            } else {
+                row.may_know.join(", ")
+            };
+            broken.push(file.at(
+                &code,
+                offset,
+                &format!("{own} must not know {name}; it may know {known}"),
+            ));
         } else if let Some(inner) = path.get(1)
             && insides.contains(&(name.to_owned(), inner.clone()))
             && !other.doors.contains(&inner.as_str())
         {
-            let rule = format!("{name}::{inner} is an inside of {name}: take what its mod.rs re-exports");
+            let rule =
+                format!("{name}::{inner} is an inside of {name}: take what its mod.rs re-exports");
             broken.push(file.at(&code, offset, &rule));
         }
     }
     for (outside, homes) in HOMES.iter().filter(|(_, homes)| !homes.contains(&own)) {
         let used = Regex::new(&format!(r"\b{outside}(::|;)")).unwrap();
         let rule = format!("{outside} is used only in {}", homes.join(", "));
-        broken.extend(used.find_iter(&code).map(|found| file.at(&code, found.start(), &rule)));
+        broken.extend(
+            used.find_iter(&code)
+                .map(|found| file.at(&code, found.start(), &rule)),
+        );
     }
     broken.extend(climbs(file, &code, module.len()));
     broken.dedup();
@@ -156,8 +282,17 @@ fn climbs(file: &File, code: &str, depth: usize) -> Vec<String> {
     }
     let house = code.split("#[cfg(test)]\nmod ").next().unwrap_or(code);
     let chains = Regex::new(r"\b(super::)+").unwrap();
-    let out = chains.find_iter(house).filter(|chain| chain.as_str().matches("super").count() >= depth);
-    out.map(|chain| file.at(code, chain.start(), "another module is named by crate::, not by super::")).collect()
+    let out = chains
+        .find_iter(house)
+        .filter(|chain| chain.as_str().matches("super").count() >= depth);
+    out.map(|chain| {
+        file.at(
+            code,
+            chain.start(),
+            "another module is named by crate::, not by super::",
+        )
+    })
+    .collect()
 }
 
 /// Every path that starts at `crate::`, groups taken apart, with the place where it starts. Never empty paths.
@@ -166,7 +301,11 @@ fn crate_paths(code: &str) -> Vec<(usize, Vec<String>)> {
     for found in Regex::new(r"\bcrate\s*::").unwrap().find_iter(code) {
         let mut ends = Vec::new();
         branches(&code[found.end()..], Vec::new(), &mut ends);
-        paths.extend(ends.into_iter().filter(|path| !path.is_empty()).map(|path| (found.start(), path)));
+        paths.extend(
+            ends.into_iter()
+                .filter(|path| !path.is_empty())
+                .map(|path| (found.start(), path)),
+        );
     }
     paths
 }
@@ -178,7 +317,9 @@ fn branches<'a>(text: &'a str, mut path: Vec<String>, ends: &mut Vec<Vec<String>
         loop {
             // What follows a branch (` as name`) is of no interest.
             group = branches(group, path.clone(), ends);
-            let Some(end) = group.find([',', '}']) else { return "" };
+            let Some(end) = group.find([',', '}']) else {
+                return "";
+            };
             let (at, after) = (&group[end..=end], &group[end + 1..]);
             if at == "}" {
                 return after;
@@ -186,7 +327,9 @@ fn branches<'a>(text: &'a str, mut path: Vec<String>, ends: &mut Vec<Vec<String>
             group = after;
         }
     }
-    let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    let length = rest
+        .find(|c: char| !c.is_alphanumeric() && c != '_')
+        .unwrap_or(rest.len());
     if length > 0 {
         path.push(rest[..length].to_owned());
         rest = &rest[length..];
@@ -201,12 +344,21 @@ fn branches<'a>(text: &'a str, mut path: Vec<String>, ends: &mut Vec<Vec<String>
 fn shape(file: &File) -> Vec<String> {
     let mut broken = Vec::new();
     let lines = file.text.lines().count();
-    if lines > MOST_LINES {
-        broken.push(format!("{}:{MOST_LINES}: {lines} lines, at most {MOST_LINES}: split it", file.path));
+    if lines > MAX_LINES {
+        broken.push(format!(
+            "{}:{MAX_LINES}: {lines} lines, at most {MAX_LINES}: split it",
+            file.path
+        ));
     }
-    let parts = file.path.split('/').map(|part| part.split('.').next().unwrap_or(part));
+    let parts = file
+        .path
+        .split('/')
+        .map(|part| part.split('.').next().unwrap_or(part));
     for part in parts.filter(|part| NAMES_THAT_SAY_NOTHING.contains(part)) {
-        broken.push(format!("{}:1: `{part}` says nothing of what is inside: name it for the problem", file.path));
+        broken.push(format!(
+            "{}:1: `{part}` says nothing of what is inside: name it for the problem",
+            file.path
+        ));
     }
     broken
 }
@@ -214,8 +366,12 @@ fn shape(file: &File) -> Vec<String> {
 fn unfinished(file: &File) -> Vec<String> {
     let code = file.code();
     let marks = Regex::new(r"\b(todo|unimplemented|dbg)!|#\[ignore").unwrap();
-    let rule = "unfinished code, debugging output and tests that are left out do not go into the tree";
-    marks.find_iter(&code).map(|mark| file.at(&code, mark.start(), rule)).collect()
+    let rule =
+        "unfinished code, debugging output and tests that are left out do not go into the tree";
+    marks
+        .find_iter(&code)
+        .map(|mark| file.at(&code, mark.start(), rule))
+        .collect()
 }
 
 fn files_under(folders: &[&str]) -> Vec<File> {
@@ -229,8 +385,17 @@ fn files_under(folders: &[&str]) -> Vec<File> {
                 open.push(path);
                 continue;
             }
-            let name = path.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
-            let text = if name.ends_with(".rs") { fs::read_to_string(&path).unwrap() } else { String::new() };
+            let name = path
+                .strip_prefix(root)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .replace('\\', "/");
+            let text = if name.ends_with(".rs") {
+                fs::read_to_string(&path).unwrap()
+            } else {
+                String::new()
+            };
             files.push(File { path: name, text });
         }
     }
@@ -240,27 +405,47 @@ fn files_under(folders: &[&str]) -> Vec<File> {
 }
 
 fn report(broken: &[String]) {
-    assert!(broken.is_empty(), "the house rules are broken:\n  {}", broken.join("\n  "));
+    assert!(
+        broken.is_empty(),
+        "the house rules are broken:\n  {}",
+        broken.join("\n  ")
+    );
 }
 
 fn strangers_in(path: &str, text: &str) -> Vec<String> {
-    let tree = ["src/journal/sqlite/mod.rs", "src/journal/views.rs", "src/llm/local.rs", "src/llm/strict.rs"];
-    strangers(&File::new(path, text), &insides(&tree.map(|path| File::new(path, ""))))
+    let tree = [
+        "src/journal/sqlite/mod.rs",
+        "src/journal/views.rs",
+        "src/llm/local.rs",
+        "src/llm/strict.rs",
+    ];
+    strangers(
+        &File::new(path, text),
+        &insides(&tree.map(|path| File::new(path, ""))),
+    )
 }
 
 #[test]
 fn a_module_that_the_table_does_not_name_is_a_stranger() {
     assert_eq!(
-        strangers_in("src/domain/plan.rs", "//! Plans.\nuse crate::journal::Event;\n"),
+        strangers_in(
+            "src/domain/plan.rs",
+            "//! Plans.\nuse crate::journal::Event;\n"
+        ),
         ["src/domain/plan.rs:2: domain must not know journal; it may know no other module"]
     );
     assert_eq!(
-        strangers_in("src/llm/registry.rs", "fn f() {\n    crate::config::load();\n}"),
+        strangers_in(
+            "src/llm/registry.rs",
+            "fn f() {\n    crate::config::load();\n}"
+        ),
         ["src/llm/registry.rs:2: llm must not know config; it may know domain"]
     );
     assert_eq!(
         strangers_in("src/decide/mod.rs", ""),
-        ["src/decide/mod.rs:1: the module decide has no row in the table of tests/it/architecture.rs"]
+        [
+            "src/decide/mod.rs:1: the module decide has no row in the table of tests/it/architecture.rs"
+        ]
     );
 }
 
@@ -287,26 +472,42 @@ fn others_come_in_by_the_front_door_or_by_a_side_door_that_the_table_names() {
     );
     let allowed = "use crate::journal::{Event, views::{self, calls}};\nuse crate::llm::strict;\n";
     assert_eq!(strangers_in("src/committee/call.rs", allowed), [""; 0]);
-    assert_eq!(strangers_in("src/journal/store.rs", "use crate::journal::sqlite::Row;"), [""; 0]);
+    assert_eq!(
+        strangers_in("src/journal/store.rs", "use crate::journal::sqlite::Row;"),
+        [""; 0]
+    );
 }
 
 #[test]
 fn an_outside_crate_away_from_its_home_is_found_and_a_comment_is_not() {
     assert_eq!(
-        strangers_in("src/committee/call.rs", "use reqwest::Client;\n// sqlx::query\nlet my_axum = 1;"),
+        strangers_in(
+            "src/committee/call.rs",
+            "use reqwest::Client;\n// sqlx::query\nlet my_axum = 1;"
+        ),
         ["src/committee/call.rs:1: reqwest is used only in attachments, cli, llm"]
     );
-    assert_eq!(strangers_in("src/llm/http.rs", "use reqwest::Client;\n/// See [`crate::http::x`].\n"), [""; 0]);
+    assert_eq!(
+        strangers_in(
+            "src/llm/http.rs",
+            "use reqwest::Client;\n/// See [`crate::http::x`].\n"
+        ),
+        [""; 0]
+    );
 }
 
 #[test]
 fn super_does_not_lead_out_of_a_module() {
-    let text = "use super::super::journal::Event;\n#[cfg(test)]\nmod tests { use super::super::Case; }";
+    let text =
+        "use super::super::journal::Event;\n#[cfg(test)]\nmod tests { use super::super::Case; }";
     assert_eq!(
         strangers_in("src/committee/call.rs", text),
         ["src/committee/call.rs:1: another module is named by crate::, not by super::"]
     );
-    assert_eq!(strangers_in("src/scoring/answer/plain.rs", "use super::super::Output;"), [""; 0]);
+    assert_eq!(
+        strangers_in("src/scoring/answer/plain.rs", "use super::super::Output;"),
+        [""; 0]
+    );
 }
 
 #[test]
@@ -318,8 +519,17 @@ fn long_files_empty_names_and_unfinished_work_are_found() {
             "src/llm/utils/mod.rs:1: `utils` says nothing of what is inside: name it for the problem",
         ]
     );
-    assert_eq!(shape(&File::new("src/act/service_level.rs", &"\n".repeat(600))), [""; 0]);
-    let text = format!("fn f() {{\n    {}!()\n}}\n#[{}]\nfn todo() {{}}\n", "todo", "ignore");
-    let lines: Vec<_> = unfinished(&File::new("src/a.rs", &text)).iter().map(|rule| rule[..11].to_owned()).collect();
+    assert_eq!(
+        shape(&File::new("src/act/service_level.rs", &"\n".repeat(600))),
+        [""; 0]
+    );
+    let text = format!(
+        "fn f() {{\n    {}!()\n}}\n#[{}]\nfn todo() {{}}\n",
+        "todo", "ignore"
+    );
+    let lines: Vec<_> = unfinished(&File::new("src/a.rs", &text))
+        .iter()
+        .map(|rule| rule[..11].to_owned())
+        .collect();
     assert_eq!(lines, ["src/a.rs:2:", "src/a.rs:4:"]);
 }

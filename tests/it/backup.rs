@@ -27,7 +27,10 @@ struct Said {
 
 impl Place {
     async fn new() -> Self {
-        Self { folder: TempDir::new().unwrap(), provider: MockProvider::start().await }
+        Self {
+            folder: TempDir::new().unwrap(),
+            provider: MockProvider::start().await,
+        }
     }
 
     /// With runs in its database.
@@ -46,11 +49,22 @@ impl Place {
 
     async fn run_with(&self, arguments: &[&str], more: &[(&str, &str)]) -> Said {
         let url = self.provider.url();
-        let variables = [("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", url.as_str())];
+        let variables = [
+            ("ANTHROPIC_API_KEY", "k"),
+            ("ANTHROPIC_BASE_URL", url.as_str()),
+        ];
         let mut command = conclave(self.folder.path(), arguments, &variables);
-        let Output { status, stdout, stderr } = command.envs(more.iter().copied()).output().await.unwrap();
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = command.envs(more.iter().copied()).output().await.unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        Said { code: status.code().unwrap(), out: text(stdout), error: text(stderr) }
+        Said {
+            code: status.code().unwrap(),
+            out: text(stdout),
+            error: text(stderr),
+        }
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
@@ -75,7 +89,9 @@ impl Place {
     /// The names in the database's folder.
     fn names(&self) -> Vec<String> {
         let files = std::fs::read_dir(self.path("data")).unwrap();
-        let mut names: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = files
+            .map(|file| file.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -86,7 +102,9 @@ fn mode(path: &Path) -> u32 {
 }
 
 async fn pool(path: &Path) -> sqlx::SqlitePool {
-    sqlx::SqlitePool::connect_with(sqlx::sqlite::SqliteConnectOptions::new().filename(path)).await.unwrap()
+    sqlx::SqlitePool::connect_with(sqlx::sqlite::SqliteConnectOptions::new().filename(path))
+        .await
+        .unwrap()
 }
 
 /// Changes a database that is at rest.
@@ -102,10 +120,16 @@ async fn a_backup_of_a_running_service_is_restored_whole_into_an_empty_folder() 
     let url = here.provider.url();
     let service = Daemon::start(
         here.folder.path(),
-        &[("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", url.as_str()), ("CONCLAVE_BIND", "127.0.0.1:0")],
+        &[
+            ("ANTHROPIC_API_KEY", "k"),
+            ("ANTHROPIC_BASE_URL", url.as_str()),
+            ("CONCLAVE_BIND", "127.0.0.1:0"),
+        ],
     )
     .await;
-    let asked = here.run(&["ask", "--new", "--server", &service.url, "Name one planet."]).await;
+    let asked = here
+        .run(&["ask", "--new", "--server", &service.url, "Name one planet."])
+        .await;
     assert_eq!(asked.code, 0, "{}", asked.error);
     let backup = here.backup().await;
     assert_eq!(mode(Path::new(&backup)), 0o600);
@@ -114,7 +138,10 @@ async fn a_backup_of_a_running_service_is_restored_whole_into_an_empty_folder() 
     let there = Place::new().await;
     let said = there.run(&["restore", &backup]).await;
     assert_eq!((said.code, said.error.as_str()), (0, ""));
-    assert_eq!(said.out, "restored data/conclave.db: 3 runs, all chains verified\n");
+    assert_eq!(
+        said.out,
+        "restored data/conclave.db: 3 runs, all chains verified\n"
+    );
     assert_eq!(mode(&there.path(DATABASE)), 0o600);
     assert_eq!(there.names(), ["conclave.db", "conclave.db.owners"]);
     let runs = there.runs().await;
@@ -123,7 +150,13 @@ async fn a_backup_of_a_running_service_is_restored_whole_into_an_empty_folder() 
     assert_eq!(listed, here.run(&["runs", "--json"]).await.out);
     for line in listed.lines() {
         let run: serde_json::Value = serde_json::from_str(line).unwrap();
-        assert_eq!(there.run(&["verify", run["id"].as_str().unwrap()]).await.code, 0);
+        assert_eq!(
+            there
+                .run(&["verify", run["id"].as_str().unwrap()])
+                .await
+                .code,
+            0
+        );
     }
     // It goes on working.
     assert_eq!(there.run(&["ask", "--new", QUESTION]).await.code, 0);
@@ -136,21 +169,36 @@ async fn a_database_in_use_is_not_replaced_even_by_force() {
     let backup = place.backup().await;
     assert_eq!(place.run(&["ask", "--new", QUESTION]).await.code, 0);
     let url = place.provider.url();
-    let variables = [("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", url.as_str())];
+    let variables = [
+        ("ANTHROPIC_API_KEY", "k"),
+        ("ANTHROPIC_BASE_URL", url.as_str()),
+    ];
     let service = Daemon::start(place.folder.path(), &variables).await;
     for arguments in [&["restore", &backup][..], &["restore", "--force", &backup]] {
         let said = place.run(arguments).await;
         assert_eq!(said.code, 4, "{}", said.error);
-        assert!(said.error.contains("in use by a running service"), "{}", said.error);
+        assert!(
+            said.error.contains("in use by a running service"),
+            "{}",
+            said.error
+        );
     }
     service.stop().await;
     assert_eq!(place.runs().await.len(), 2);
 
     // A program of another kind, which knows nothing of our locks.
     let other = pool(&place.path(DATABASE)).await;
-    sqlx::query("SELECT COUNT(*) FROM runs").execute(&other).await.unwrap();
+    sqlx::query("SELECT COUNT(*) FROM runs")
+        .execute(&other)
+        .await
+        .unwrap();
     let said = place.run(&["restore", "--force", &backup]).await;
-    assert!(said.code == 4 && said.error.contains("in use"), "{} {}", said.code, said.error);
+    assert!(
+        said.code == 4 && said.error.contains("in use"),
+        "{} {}",
+        said.code,
+        said.error
+    );
     other.close().await;
     assert_eq!(place.runs().await.len(), 2);
     assert_eq!(place.run(&["restore", "--force", &backup]).await.code, 0);
@@ -164,15 +212,31 @@ async fn a_database_with_data_is_replaced_by_force_only_and_kept() {
     assert_eq!(place.run(&["ask", "--new", QUESTION]).await.code, 0);
     let before = place.runs().await;
     let said = place.run(&["restore", &backup]).await;
-    assert!(said.code == 4 && said.error.contains("the database has data; with --force"), "{}", said.error);
+    assert!(
+        said.code == 4 && said.error.contains("the database has data; with --force"),
+        "{}",
+        said.error
+    );
     assert_eq!(place.runs().await, before);
 
     let said = place.run(&["restore", "--force", &backup]).await;
     assert_eq!(said.code, 0, "{}", said.error);
     assert_eq!(place.runs().await.len(), 1);
-    let former = said.out.lines().nth(1).unwrap().strip_prefix("the former database is ").unwrap();
+    let former = said
+        .out
+        .lines()
+        .nth(1)
+        .unwrap()
+        .strip_prefix("the former database is ")
+        .unwrap();
     assert!(former.starts_with("data/conclave.db.20"), "{former}");
-    let kept = place.run_with(&["export"], &[("DATABASE_URL", &format!("sqlite://{former}"))]).await.out;
+    let kept = place
+        .run_with(
+            &["export"],
+            &[("DATABASE_URL", &format!("sqlite://{former}"))],
+        )
+        .await
+        .out;
     let mut kept: Vec<&str> = kept.lines().collect();
     kept.sort_unstable();
     assert_eq!(kept, before);
@@ -190,7 +254,13 @@ async fn a_database_without_rows_is_replaced() {
 
     // A token alone is data.
     let with_token = Place::new().await;
-    assert_eq!(with_token.run(&["token", "create", "--name", "a", "--scope", "chat"]).await.code, 0);
+    assert_eq!(
+        with_token
+            .run(&["token", "create", "--name", "a", "--scope", "chat"])
+            .await
+            .code,
+        0
+    );
     assert_eq!(with_token.run(&["restore", &backup]).await.code, 4);
 }
 
@@ -206,7 +276,11 @@ async fn a_backup_that_does_not_hold_changes_nothing() {
     let refused = async |code: i32, words: &str| {
         let said = there.run(&["restore", bad.to_str().unwrap()]).await;
         assert_eq!(said.code, code, "{}", said.error);
-        assert!(said.error.contains("nothing was restored") && said.error.contains(words), "{}", said.error);
+        assert!(
+            said.error.contains("nothing was restored") && said.error.contains(words),
+            "{}",
+            said.error
+        );
         assert_eq!(there.names(), ["conclave.db.owners"], "{words}");
     };
     let mut zeroed = sound.clone();
@@ -216,19 +290,35 @@ async fn a_backup_that_does_not_hold_changes_nothing() {
     refused(9, "the backup is damaged").await;
     std::fs::write(&bad, &sound[..sound.len() / 2]).unwrap();
     refused(9, "the backup is damaged").await;
-    std::fs::write(&bad, "no database at all, but a text of some length that is longer than a header").unwrap();
+    std::fs::write(
+        &bad,
+        "no database at all, but a text of some length that is longer than a header",
+    )
+    .unwrap();
     refused(9, "it is no SQLite database").await;
     std::fs::write(&bad, "").unwrap();
     refused(4, "it holds no Conclave database").await;
 
     std::fs::write(&bad, &sound).unwrap();
-    change(&bad, "UPDATE entries SET body = replace(body, 'boiling', 'melting') WHERE seq = 1").await;
+    change(
+        &bad,
+        "UPDATE entries SET body = replace(body, 'boiling', 'melting') WHERE seq = 1",
+    )
+    .await;
     refused(9, "entry 1 (accepted) was altered").await;
     std::fs::write(&bad, &sound).unwrap();
-    change(&bad, "UPDATE runs SET spent_nanos = 0 WHERE id = (SELECT MIN(id) FROM runs)").await;
+    change(
+        &bad,
+        "UPDATE runs SET spent_nanos = 0 WHERE id = (SELECT MIN(id) FROM runs)",
+    )
+    .await;
     refused(9, "its spent_nanos is not what the entries say").await;
     std::fs::write(&bad, &sound).unwrap();
-    change(&bad, "DELETE FROM entries WHERE run = (SELECT MIN(id) FROM runs) AND key = 'finished'").await;
+    change(
+        &bad,
+        "DELETE FROM entries WHERE run = (SELECT MIN(id) FROM runs) AND key = 'finished'",
+    )
+    .await;
     refused(9, "the backup is damaged").await;
     std::fs::write(&bad, &sound).unwrap();
     change(
@@ -243,11 +333,19 @@ async fn a_backup_that_does_not_hold_changes_nothing() {
     std::fs::write(there.path("bad.db-wal"), "frames").unwrap();
     refused(4, "it has a log beside it").await;
     std::fs::remove_file(there.path("bad.db-wal")).unwrap();
-    assert_eq!(there.run(&["restore", bad.to_str().unwrap()]).await.code, 0, "what was changed is what was refused");
+    assert_eq!(
+        there.run(&["restore", bad.to_str().unwrap()]).await.code,
+        0,
+        "what was changed is what was refused"
+    );
 
     assert_eq!(there.run(&["restore", "absent.db"]).await.code, 1);
     let said = there.run(&["restore", "--force", DATABASE]).await;
-    assert!(said.code == 4 && said.error.contains("the database itself"), "{}", said.error);
+    assert!(
+        said.code == 4 && said.error.contains("the database itself"),
+        "{}",
+        said.error
+    );
 }
 
 #[tokio::test]
@@ -262,9 +360,19 @@ async fn a_database_that_cannot_be_read_is_replaced_by_force_and_its_log_goes_wi
     let said = place.run(&["restore", "--force", &backup]).await;
     assert_eq!(said.code, 0, "{}", said.error);
     assert_eq!(place.runs().await, expected);
-    let former = place.path(said.out.lines().nth(1).unwrap().strip_prefix("the former database is ").unwrap());
+    let former = place.path(
+        said.out
+            .lines()
+            .nth(1)
+            .unwrap()
+            .strip_prefix("the former database is ")
+            .unwrap(),
+    );
     assert_eq!(std::fs::read(&former).unwrap(), [0x55; 8192]);
-    assert_eq!(std::fs::read_to_string(format!("{}-wal", former.display())).unwrap(), "left by a crash");
+    assert_eq!(
+        std::fs::read_to_string(format!("{}-wal", former.display())).unwrap(),
+        "left by a crash"
+    );
 
     // The database is gone, its log is not.
     let empty = Place::new().await;
@@ -279,28 +387,55 @@ async fn a_database_that_cannot_be_read_is_replaced_by_force_and_its_log_goes_wi
 async fn a_backup_of_an_older_release_is_brought_up_to_date() {
     let place = Place::new().await;
     let old = place.path("old.db");
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&old).create_if_missing(true).foreign_keys(false);
+    let options = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(&old)
+        .create_if_missing(true)
+        .foreign_keys(false);
     let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
-    sqlx::raw_sql(include_str!("../fixtures/database-0001.sql")).execute(&pool).await.unwrap();
+    sqlx::raw_sql(include_str!("../fixtures/database-0001.sql"))
+        .execute(&pool)
+        .await
+        .unwrap();
     pool.close().await;
     let before = std::fs::read(&old).unwrap();
     let said = place.run(&["restore", "old.db"]).await;
-    assert_eq!((said.code, said.out.as_str()), (0, "restored data/conclave.db: 2 runs, all chains verified\n"));
+    assert_eq!(
+        (said.code, said.out.as_str()),
+        (
+            0,
+            "restored data/conclave.db: 2 runs, all chains verified\n"
+        )
+    );
     assert_eq!(place.run(&["runs", "--json"]).await.out.lines().count(), 2);
-    assert_eq!(std::fs::read(&old).unwrap(), before, "the backup itself stays as it is");
+    assert_eq!(
+        std::fs::read(&old).unwrap(),
+        before,
+        "the backup itself stays as it is"
+    );
 }
 
 #[tokio::test]
 async fn what_cannot_be_backed_up_says_why() {
     let place = Place::new().await;
     let said = place.run(&["backup", "copy.db"]).await;
-    assert!(said.code == 4 && said.error.contains("there is no database data/conclave.db"), "{}", said.error);
+    assert!(
+        said.code == 4 && said.error.contains("there is no database data/conclave.db"),
+        "{}",
+        said.error
+    );
     assert!(!place.path("copy.db").exists() && !place.path("data").exists());
     for arguments in [["backup", "copy.db"], ["restore", "copy.db"]] {
-        let postgres = [("DATABASE_URL", "postgres://ada:planted-secret@127.0.0.1:1/x")];
+        let postgres = [(
+            "DATABASE_URL",
+            "postgres://ada:planted-secret@127.0.0.1:1/x",
+        )];
         let said = place.run_with(&arguments, &postgres).await;
         assert_eq!(said.code, 2, "{}", said.error);
-        assert!(said.error.contains("pg_dump") && said.error.contains("pg_restore"), "{}", said.error);
+        assert!(
+            said.error.contains("pg_dump") && said.error.contains("pg_restore"),
+            "{}",
+            said.error
+        );
         assert!(!said.error.contains("planted-secret"), "{}", said.error);
     }
 }

@@ -10,8 +10,8 @@ use conclave::clock::Clock;
 use conclave::compute::ComputePool;
 use conclave::domain::{RunId, Usd};
 use conclave::journal::{
-    Call, CallResult, CallSent, CallStop, Claim, Ending, Event, PostgresStore, RunContext, RunState, SqliteStore, Stop,
-    Store, Wake,
+    Call, CallResult, CallSent, CallStop, Claim, Ending, Event, PostgresStore, RunContext,
+    RunState, SqliteStore, Stop, Store, Wake,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -46,17 +46,27 @@ fn set_deadlines(home: &Home, seconds: u64) {
 
 async fn until(home: &Home, run: RunId, what: impl Fn(&[Event]) -> bool) -> Vec<Event> {
     for _ in 0..1200 {
-        let events: Vec<Event> = home.entries(run).await.into_iter().map(|entry| entry.event).collect();
+        let events: Vec<Event> = home
+            .entries(run)
+            .await
+            .into_iter()
+            .map(|entry| entry.event)
+            .collect();
         if what(&events) {
             return events;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("it did not happen: {:?}", home.entries(run).await.pop().map(|entry| entry.key));
+    panic!(
+        "it did not happen: {:?}",
+        home.entries(run).await.pop().map(|entry| entry.key)
+    );
 }
 
 fn in_round_1(events: &[Event]) -> bool {
-    events.iter().any(|event| matches!(event, Event::RoundStarted(_)))
+    events
+        .iter()
+        .any(|event| matches!(event, Event::RoundStarted(_)))
 }
 
 fn ended(events: &[Event]) -> bool {
@@ -75,10 +85,16 @@ async fn a_run_that_computes_without_end_delays_nobody_and_can_be_ended() {
     let home = Home::sqlite();
     set_deadlines(&home, 8);
     let prompts = prompts_that_never_end(&home);
-    let mut service = home.serve_with(&provider, &[("CONCLAVE_PROMPTS_DIR", &prompts)]).await;
+    let mut service = home
+        .serve_with(&provider, &[("CONCLAVE_PROMPTS_DIR", &prompts)])
+        .await;
     let endless = service.accept_in("ask", ENDLESS, 1).await.unwrap();
     until(&home, endless, in_round_1).await;
-    let health = client().get(format!("{}/health", service.url)).send().await.unwrap();
+    let health = client()
+        .get(format!("{}/health", service.url))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(health.status(), 200);
     let other = answer_of(&service, &home, 2).await;
     let url = format!("{}/api/runs/{endless}", service.url);
@@ -89,18 +105,38 @@ async fn a_run_that_computes_without_end_delays_nobody_and_can_be_ended() {
     let second = service.accept_in("ask", ENDLESS, 3).await.unwrap();
     until(&home, second, in_round_1).await;
     let pid = service.child.id().unwrap().to_string();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
-    let status = tokio::time::timeout(Duration::from_secs(60), service.child.wait()).await.unwrap().unwrap();
+    assert!(
+        Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .await
+            .unwrap()
+            .success()
+    );
+    let status = tokio::time::timeout(Duration::from_secs(60), service.child.wait())
+        .await
+        .unwrap()
+        .unwrap();
     assert!(status.success());
     let events = until(&home, second, ended).await;
     assert!(
         matches!(events.last(), Some(Event::Finished(f)) if matches!(&f.ending, Ending::Failed { cause, .. } if cause.as_str() == "deadline"))
     );
     let store = home.store().await;
-    assert_eq!(store.run(other).await.unwrap().unwrap().state, RunState::Answered);
-    let of_the_endless = provider.calls().into_iter().filter(|call| call.full_key.contains(&endless.to_string()));
+    assert_eq!(
+        store.run(other).await.unwrap().unwrap().state,
+        RunState::Answered
+    );
+    let of_the_endless = provider
+        .calls()
+        .into_iter()
+        .filter(|call| call.full_key.contains(&endless.to_string()));
     let steps: Vec<String> = of_the_endless.map(|call| call.full_key).collect();
-    assert_eq!(steps, [format!("{endless}/plan")], "nothing was bought after the end");
+    assert_eq!(
+        steps,
+        [format!("{endless}/plan")],
+        "nothing was bought after the end"
+    );
 }
 
 /// Three processes in a row end in the same piece of a run; other runs are answered.
@@ -118,14 +154,28 @@ async fn three_processes_end_in_a_piece(home: Home) {
         let service = home.serve_with(&provider, &variables).await;
         let in_a_piece = |events: &[Event]| matches!(events.last(), Some(Event::ComputeStarted(e)) if e.epoch > epoch);
         let events = until(&home, fatal, in_a_piece).await;
-        epoch = events.iter().map(|event| if let Event::Claimed(e) = event { e.epoch } else { 0 }).max().unwrap();
+        epoch = events
+            .iter()
+            .map(|event| {
+                if let Event::Claimed(e) = event {
+                    e.epoch
+                } else {
+                    0
+                }
+            })
+            .max()
+            .unwrap();
         others.push(service.accept_in("ask", QUESTION, number).await.unwrap());
         service.kill().await;
     }
     let service = home.serve_with(&provider, &variables).await;
     let events = until(&home, fatal, ended).await;
-    let Some(Event::Finished(finished)) = events.last() else { unreachable!() };
-    let Ending::Failed { detail, .. } = &finished.ending else { panic!("{:?}", finished.ending) };
+    let Some(Event::Finished(finished)) = events.last() else {
+        unreachable!()
+    };
+    let Ending::Failed { detail, .. } = &finished.ending else {
+        panic!("{:?}", finished.ending)
+    };
     assert_eq!(
         detail,
         "the run was given up: 3 processes in a row ended at the same point of it, the last in asking r1/solver"
@@ -158,8 +208,16 @@ fn intent(call: &str) -> CallSent {
 }
 
 fn free() -> Call {
-    let result = CallResult::Answered { text: "t".into(), stop: CallStop::End };
-    Call { result, usage: None, served: None, cost: Some(Usd::ZERO) }
+    let result = CallResult::Answered {
+        text: "t".into(),
+        stop: CallStop::End,
+    };
+    Call {
+        result,
+        usage: None,
+        served: None,
+        cost: Some(Usd::ZERO),
+    }
 }
 
 async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
@@ -168,8 +226,18 @@ async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
     run.at = clock.now();
     let id = run.id;
     store.accept(run).await.unwrap();
-    let lease = store.claim(Claim::Run(id), "me", Duration::from_secs(60), clock.now()).await.unwrap().unwrap();
-    let context = RunContext::open(Arc::clone(&store), lease, clock, Wake::default(), ComputePool::default());
+    let lease = store
+        .claim(Claim::Run(id), "me", Duration::from_secs(60), clock.now())
+        .await
+        .unwrap()
+        .unwrap();
+    let context = RunContext::open(
+        Arc::clone(&store),
+        lease,
+        clock,
+        Wake::default(),
+        ComputePool::default(),
+    );
     let context = Arc::new(context.await.unwrap());
     let (begun, has_begun) = tokio::sync::oneshot::channel();
     let (release, released) = mpsc::channel::<()>();
@@ -188,10 +256,20 @@ async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
                 free()
             };
             let called = context.call(intent("late"), effect).await;
-            let hinted = conclave::journal::Hinted { task_types: vec![], signals: vec![], unseen: vec![] };
+            let hinted = conclave::journal::Hinted {
+                task_types: vec![],
+                signals: vec![],
+                unseen: vec![],
+            };
             let recorded = context.record(Event::Hinted(hinted)).await;
-            let computed = context.compute("another", || bought.fetch_add(1, Ordering::SeqCst)).await;
-            (matches!(called, Err(Stop::Lost)), matches!(recorded, Err(Stop::Lost)), computed.is_err())
+            let computed = context
+                .compute("another", || bought.fetch_add(1, Ordering::SeqCst))
+                .await;
+            (
+                matches!(called, Err(Stop::Lost)),
+                matches!(recorded, Err(Stop::Lost)),
+                computed.is_err(),
+            )
         }
     });
     has_begun.await.unwrap();
@@ -203,14 +281,21 @@ async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
     assert_eq!(store.entries(id, 0).await.unwrap(), before);
     assert_eq!(before.last().unwrap().key, "finished");
     let row = store.run(id).await.unwrap().unwrap();
-    assert_eq!(conclave::journal::verify(id, &before, &row.head_hash), Ok(()));
+    assert_eq!(
+        conclave::journal::verify(id, &before, &row.head_hash),
+        Ok(())
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_piece_that_outlives_its_run_writes_and_buys_nothing() {
     let folder = TempDir::new().unwrap();
-    let sqlite = SqliteStore::open(&folder.path().join("c.db"), "me").await.unwrap();
+    let sqlite = SqliteStore::open(&folder.path().join("c.db"), "me")
+        .await
+        .unwrap();
     nothing_happens_after_the_end(Arc::new(sqlite)).await;
-    let replicated = PostgresStore::open(&postgres::fresh().await, "me").await.unwrap();
+    let replicated = PostgresStore::open(&postgres::fresh().await, "me")
+        .await
+        .unwrap();
     nothing_happens_after_the_end(Arc::new(replicated)).await;
 }

@@ -20,7 +20,12 @@ const LEASE_SECONDS: u64 = if cfg!(feature = "long-chaos") { 30 } else { 2 };
 async fn until_the_verifier_is_alone(home: &Home, run: RunId) {
     loop {
         let entries = home.entries(run).await;
-        if entries.iter().filter(|e| matches!(e.event, Event::CallSettled(_))).count() == 3 {
+        if entries
+            .iter()
+            .filter(|e| matches!(e.event, Event::CallSettled(_)))
+            .count()
+            == 3
+        {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -30,8 +35,16 @@ async fn until_the_verifier_is_alone(home: &Home, run: RunId) {
 /// The verifier's call was in flight at the kill: it is asked again under a key of its own, and nothing else is.
 async fn hold_the_call_in_flight(home: &Home, provider: &MockProvider, run: RunId) {
     assert_eq!(home.toll(&[run], provider).await, Toll::none(1));
-    assert_eq!(provider.count_step("r1/solver"), 1, "what was settled is not bought again");
-    assert_eq!(provider.count_step("r1/verifier"), 2, "what was in flight is asked again, under a key of its own");
+    assert_eq!(
+        provider.count_step("r1/solver"),
+        1,
+        "what was settled is not bought again"
+    );
+    assert_eq!(
+        provider.count_step("r1/verifier"),
+        2,
+        "what was in flight is asked again, under a key of its own"
+    );
     let doubt = home.entries(run).await.into_iter().any(|e| {
         matches!(&e.event, Event::CallSettled(s) if s.call == "r1/verifier" && matches!(s.result, CallResult::InDoubt))
     });
@@ -41,7 +54,9 @@ async fn hold_the_call_in_flight(home: &Home, provider: &MockProvider, run: RunI
 #[tokio::test]
 async fn a_killed_service_completes_its_run_after_the_restart() {
     let provider = MockProvider::start().await;
-    provider.on("r1/verifier", Fault::Latency(Duration::from_secs(60))).once();
+    provider
+        .on("r1/verifier", Fault::Latency(Duration::from_secs(60)))
+        .once();
     let home = Home::sqlite();
     let service = home.serve(&provider).await;
     let run = service.accept(1).await.unwrap();
@@ -55,7 +70,9 @@ async fn a_killed_service_completes_its_run_after_the_restart() {
 #[tokio::test]
 async fn a_kill_in_the_cross_check_buys_no_report_again() {
     let provider = MockProvider::start().await;
-    provider.on("cross-check", Fault::Latency(Duration::from_secs(60))).once();
+    provider
+        .on("cross-check", Fault::Latency(Duration::from_secs(60)))
+        .once();
     let home = Home::sqlite();
     let service = home.serve(&provider).await;
     let run = service.accept(1).await.unwrap();
@@ -65,11 +82,20 @@ async fn a_kill_in_the_cross_check_buys_no_report_again() {
     service.kill().await;
     let service = home.serve(&provider).await;
     assert_eq!(home.toll(&[run], &provider).await, Toll::none(1));
-    assert_eq!((provider.count_step("r1/*"), provider.count_step("cross-check")), (3, 2));
+    assert_eq!(
+        (
+            provider.count_step("r1/*"),
+            provider.count_step("cross-check")
+        ),
+        (3, 2)
+    );
     let checked = home.entries(run).await.into_iter().any(
         |e| matches!(&e.event, Event::CrossChecked(checked) if checked.passes.len() == 1 && checked.notes.is_empty()),
     );
-    assert!(checked, "the call in doubt is made again, and its answer counts");
+    assert!(
+        checked,
+        "the call in doubt is made again, and its answer counts"
+    );
     service.kill().await;
 }
 
@@ -77,20 +103,36 @@ async fn a_kill_in_the_cross_check_buys_no_report_again() {
 #[tokio::test]
 async fn a_kill_in_the_second_cross_check_buys_the_first_no_second_time() {
     let provider = MockProvider::playing(Scenario::converging()).await;
-    provider.on("cross-check/reversed", Fault::Latency(Duration::from_secs(60))).once();
+    provider
+        .on(
+            "cross-check/reversed",
+            Fault::Latency(Duration::from_secs(60)),
+        )
+        .once();
     let home = Home::sqlite();
     let service = home.serve(&provider).await;
-    let run = service.accept_in("deep", &Scenario::converging().message, 1).await.unwrap();
-    let is_settled =
-        |e: &conclave::journal::Entry| matches!(&e.event, Event::CallSettled(s) if s.call == "cross-check");
-    while provider.count_step("cross-check/reversed") == 0 || !home.entries(run).await.iter().any(is_settled) {
+    let run = service
+        .accept_in("deep", &Scenario::converging().message, 1)
+        .await
+        .unwrap();
+    let is_settled = |e: &conclave::journal::Entry| matches!(&e.event, Event::CallSettled(s) if s.call == "cross-check");
+    while provider.count_step("cross-check/reversed") == 0
+        || !home.entries(run).await.iter().any(is_settled)
+    {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     service.kill().await;
     let service = home.serve(&provider).await;
     assert_eq!(home.toll(&[run], &provider).await, Toll::none(1));
     let calls = |step: &str| provider.count_step(step);
-    assert_eq!((calls("r1/*"), calls("cross-check"), calls("cross-check/reversed")), (3, 1, 2));
+    assert_eq!(
+        (
+            calls("r1/*"),
+            calls("cross-check"),
+            calls("cross-check/reversed")
+        ),
+        (3, 1, 2)
+    );
     let whole = home.entries(run).await.into_iter().any(
         |e| matches!(&e.event, Event::CrossChecked(checked) if checked.passes.len() == 2 && checked.notes.is_empty()),
     );
@@ -101,7 +143,9 @@ async fn a_kill_in_the_second_cross_check_buys_the_first_no_second_time() {
 #[tokio::test]
 async fn a_killed_replica_has_its_run_completed_by_the_other() {
     let provider = MockProvider::start().await;
-    provider.on("r1/verifier", Fault::Latency(Duration::from_secs(60))).once();
+    provider
+        .on("r1/verifier", Fault::Latency(Duration::from_secs(60)))
+        .once();
     let home = Home::postgres(LEASE_SECONDS).await;
     let shipped = [("NORMAL_MAX_USD", "0.1")];
     let first = home.serve_with(&provider, &shipped).await;
@@ -175,28 +219,45 @@ async fn two_replicas_of_which_one_after_the_other_is_killed_lose_nothing() {
     assert_eq!(accepted.len(), 3 * KILLS);
     let toll = home.toll(&accepted, &provider).await;
     toll.print("two replicas on PostgreSQL", KILLS);
+    print_endings(&home, &toll).await;
     survivor.kill().await;
     assert_eq!(toll, Toll::none(accepted.len()));
     // Both had their share: some run was begun by more processes than one.
     let mut most = 0;
     for run in &accepted {
-        let claims = home.entries(*run).await.into_iter().filter(|e| matches!(e.event, Event::Claimed(_))).count();
+        let claims = home
+            .entries(*run)
+            .await
+            .into_iter()
+            .filter(|e| matches!(e.event, Event::Claimed(_)))
+            .count();
         most = most.max(claims);
     }
     assert!(most > 1, "no run was taken over");
 }
 
 /// A built-in config: its name, the variables of its key and of its address, and the agents' model if it is not the default.
-type Shipped = (&'static str, &'static str, &'static str, Option<&'static str>);
+type Shipped = (
+    &'static str,
+    &'static str,
+    &'static str,
+    Option<&'static str>,
+);
 
 /// Messages of 200 to 30,000 characters, in prose and in a script of three bytes a letter.
 fn messages() -> Vec<String> {
     let padded = |length: usize, filler: &str| -> String {
         let question = Scenario::converging().message + " ";
-        question.chars().chain(filler.chars().cycle()).take(length).collect()
+        question
+            .chars()
+            .chain(filler.chars().cycle())
+            .take(length)
+            .collect()
     };
     let prose = "The pump was replaced in March, and the pressure has been falling slowly since the last inspection. ";
-    let mut messages: Vec<String> = [200, 2000, 4000, 8000, 16_000, 24_000, 30_000].map(|n| padded(n, prose)).into();
+    let mut messages: Vec<String> = [200, 2000, 4000, 8000, 16_000, 24_000, 30_000]
+        .map(|n| padded(n, prose))
+        .into();
     messages.extend([2000, 4000, 8000].map(|n| padded(n, "पानी किस तापमान पर उबलता है और क्यों? ")));
     messages
 }
@@ -204,22 +265,49 @@ fn messages() -> Vec<String> {
 /// Asks every message in ask and in deep at a service with a built-in config, its models and its caps. With `slow`, the
 /// service is killed once all agents but these are done in round 1, and started again. Returns the runs without a reply, as
 /// numbers.
-async fn without_reply((config, key, address, agents): Shipped, slow: Option<&[&str]>) -> Vec<usize> {
+async fn without_reply(
+    (config, key, address, agents): Shipped,
+    slow: Option<&[&str]>,
+) -> Vec<usize> {
     let provider = MockProvider::playing(Scenario::converging()).await;
     for agent in slow.unwrap_or_default() {
-        provider.on(&format!("r1/{agent}"), Fault::Latency(Duration::from_secs(60)));
+        provider.on(
+            &format!("r1/{agent}"),
+            Fault::Latency(Duration::from_secs(60)),
+        );
     }
     let home = Home::sqlite();
     let url = provider.url();
     let caps = [("NORMAL_MAX_USD", "0.1"), ("DEEP_MAX_USD", "0.5")];
-    let mut shipped = vec![caps[0], caps[1], ("CONCLAVE_CONFIG", config), (key, "k"), (address, url.as_str())];
-    let variables = ["SOLVER_MODEL", "CRITIC_MODEL", "VERIFIER_MODEL", "EDITOR_MODEL", "IMPLEMENTER_MODEL"];
-    shipped.extend(agents.into_iter().flat_map(|model| variables.map(|variable| (variable, model))));
+    let mut shipped = vec![
+        caps[0],
+        caps[1],
+        ("CONCLAVE_CONFIG", config),
+        (key, "k"),
+        (address, url.as_str()),
+    ];
+    let variables = [
+        "SOLVER_MODEL",
+        "CRITIC_MODEL",
+        "VERIFIER_MODEL",
+        "EDITOR_MODEL",
+        "IMPLEMENTER_MODEL",
+    ];
+    shipped.extend(
+        agents
+            .into_iter()
+            .flat_map(|model| variables.map(|variable| (variable, model))),
+    );
     let mut service = home.serve_with(&provider, &shipped).await;
     let mut runs = vec![];
     for (number, message) in messages().iter().enumerate() {
         for mode in ["ask", "deep"] {
-            runs.push(service.accept_in(mode, message, 2 * number + usize::from(mode == "deep")).await.unwrap());
+            runs.push(
+                service
+                    .accept_in(mode, message, 2 * number + usize::from(mode == "deep"))
+                    .await
+                    .unwrap(),
+            );
         }
     }
     if let Some(slow) = slow {
@@ -234,12 +322,22 @@ async fn without_reply((config, key, address, agents): Shipped, slow: Option<&[&
     service.kill().await;
     print_endings(&home, &toll).await;
     let number = |run: &RunId| runs.iter().position(|known| known == run).unwrap();
-    let without: Vec<usize> = toll.without_reply.iter().map(|(run, _)| number(run)).collect();
+    let without: Vec<usize> = toll
+        .without_reply
+        .iter()
+        .map(|(run, _)| number(run))
+        .collect();
     println!(
         "| {config} {agents:?} | killed with {slow:?} under way | {} runs | without a reply: {without:?} |",
         runs.len()
     );
-    assert_eq!(Toll { without_reply: vec![], ..toll }, Toll::none(runs.len()));
+    assert_eq!(
+        Toll {
+            without_reply: vec![],
+            ..toll
+        },
+        Toll::none(runs.len())
+    );
     without
 }
 
@@ -266,9 +364,11 @@ async fn until_only_these_are_open(home: &Home, run: RunId, agents: &[&str]) {
                 _ => {}
             }
         }
-        let panel: Option<Vec<String>> = panel.map(|panel| panel.iter().map(|agent| format!("r1/{agent}")).collect());
-        let done =
-            |panel: Vec<String>| sent == panel.len() && settled == panel.iter().filter(|call| !under_way(call)).count();
+        let panel: Option<Vec<String>> =
+            panel.map(|panel| panel.iter().map(|agent| format!("r1/{agent}")).collect());
+        let done = |panel: Vec<String>| {
+            sent == panel.len() && settled == panel.iter().filter(|call| !under_way(call)).count()
+        };
         if ended || panel.is_some_and(done) {
             return;
         }
@@ -284,52 +384,100 @@ async fn a_kill_at_any_moment_under_the_shipped_caps_costs_no_answer() {
     let home = Home::sqlite();
     let url = provider.url();
     let caps = [("NORMAL_MAX_USD", "0.1"), ("DEEP_MAX_USD", "0.5")];
-    let shipped = [caps[0], caps[1], ("ANTHROPIC_BASE_URL", &url), ("CONCLAVE_CONFIG", "anthropic")];
+    let shipped = [
+        caps[0],
+        caps[1],
+        ("ANTHROPIC_BASE_URL", &url),
+        ("CONCLAVE_CONFIG", "anthropic"),
+    ];
     // Undisturbed, each of these is answered in every mode; longer ones are refused in ask, before anything is bought.
-    let messages: Vec<String> = messages().into_iter().filter(|message| message.len() <= 16_000).collect();
+    let messages: Vec<String> = messages()
+        .into_iter()
+        .filter(|message| message.len() <= 16_000)
+        .collect();
     let (mut accepted, mut disturbed) = (vec![], 0);
     for number in 0..KILLS {
         let service = home.serve_with(&provider, &shipped).await;
         let message = &messages[number % messages.len()];
         let mut runs = vec![];
         for (i, mode) in ["deep", "ask", "audit"].into_iter().enumerate() {
-            runs.push(service.accept_in(mode, message, number * 3 + i).await.unwrap());
+            runs.push(
+                service
+                    .accept_in(mode, message, number * 3 + i)
+                    .await
+                    .unwrap(),
+            );
         }
         tokio::time::sleep(Duration::from_millis((number as u64 * 97) % 700)).await;
         service.kill().await;
         let service = home.serve_with(&provider, &shipped).await;
-        assert_eq!(home.toll(&runs, &provider).await, Toll::none(runs.len()), "{} characters", message.chars().count());
+        assert_eq!(
+            home.toll(&runs, &provider).await,
+            Toll::none(runs.len()),
+            "{} characters",
+            message.chars().count()
+        );
         for run in &runs {
-            disturbed += usize::from(home.entries(*run).await.iter().any(|e| e.key == "claimed/2"));
+            disturbed += usize::from(
+                home.entries(*run)
+                    .await
+                    .iter()
+                    .any(|e| e.key == "claimed/2"),
+            );
         }
         service.kill().await;
         accepted.extend(runs);
     }
-    home.toll(&accepted, &provider).await.print("one service on SQLite, shipped caps and long messages", KILLS);
-    assert!(disturbed > KILLS, "too few were killed under way: {disturbed}");
+    home.toll(&accepted, &provider).await.print(
+        "one service on SQLite, shipped caps and long messages",
+        KILLS,
+    );
+    assert!(
+        disturbed > KILLS,
+        "too few were killed under way: {disturbed}"
+    );
 }
 
 /// Every run that answers undisturbed also answers when it is killed in round 1.
 async fn kills_in_round_1_cost_no_answer(config: Shipped) {
     let undisturbed = without_reply(config, None).await;
     let mut lost = vec![];
-    for slow in [&["solver", "critic", "verifier"][..], &["critic", "verifier"], &["solver"]] {
+    for slow in [
+        &["solver", "critic", "verifier"][..],
+        &["critic", "verifier"],
+        &["solver"],
+    ] {
         let killed = without_reply(config, Some(slow)).await;
-        lost.extend(killed.into_iter().filter(|run| !undisturbed.contains(run)).map(|run| (slow, run)));
+        lost.extend(
+            killed
+                .into_iter()
+                .filter(|run| !undisturbed.contains(run))
+                .map(|run| (slow, run)),
+        );
     }
     assert_eq!(lost, []);
-    assert!(undisturbed.len() <= 5, "too many are refused: {undisturbed:?}");
+    assert!(
+        undisturbed.len() <= 5,
+        "too many are refused: {undisturbed:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_kill_in_round_1_under_the_shipped_caps_costs_no_answer() {
-    kills_in_round_1_cost_no_answer(("anthropic", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", None)).await;
+    kills_in_round_1_cost_no_answer(("anthropic", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", None))
+        .await;
 }
 
 #[tokio::test]
 async fn a_kill_in_round_1_with_dear_agents_costs_no_answer() {
     let agents = Some("claude-haiku-4-5");
-    kills_in_round_1_cost_no_answer(("anthropic", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", agents)).await;
+    kills_in_round_1_cost_no_answer((
+        "anthropic",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        agents,
+    ))
+    .await;
     kills_in_round_1_cost_no_answer(("xai", "XAI_API_KEY", "XAI_BASE_URL", None)).await;
 }
 
@@ -341,14 +489,33 @@ async fn a_service_that_drains_still_answers_and_finishes_its_runs() {
     let mut service = home.serve(&provider).await;
     let run = service.accept(1).await.unwrap();
     let pid = service.child.id().unwrap().to_string();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .await
+            .unwrap()
+            .success()
+    );
     tokio::time::sleep(Duration::from_millis(200)).await;
-    let health = client().get(format!("{}/health", service.url)).send().await.unwrap();
+    let health = client()
+        .get(format!("{}/health", service.url))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(health.status(), 200);
-    let refused = client().post(format!("{}/api/chat", service.url)).json(&chat("ask", "More?")).send().await.unwrap();
+    let refused = client()
+        .post(format!("{}/api/chat", service.url))
+        .json(&chat("ask", "More?"))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(refused.status(), 503);
     assert!(refused.headers().contains_key("retry-after"));
-    let status = tokio::time::timeout(Duration::from_secs(20), service.child.wait()).await.unwrap().unwrap();
+    let status = tokio::time::timeout(Duration::from_secs(20), service.child.wait())
+        .await
+        .unwrap()
+        .unwrap();
     assert!(status.success());
     let last = home.entries(run).await.pop().unwrap();
     assert!(matches!(last.event, Event::Finished(_)));

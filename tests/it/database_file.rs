@@ -12,7 +12,11 @@ use crate::support::{MockProvider, TestApp, chat, client};
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
 fn rights(path: &Path) -> u32 {
-    std::fs::metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())).permissions().mode() & 0o777
+    std::fs::metadata(path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        .permissions()
+        .mode()
+        & 0o777
 }
 
 #[tokio::test]
@@ -21,7 +25,12 @@ async fn only_the_owner_reads_the_database_its_log_and_its_folders() {
     let data = folder.path().join("new/data");
     let database = data.join("conclave.db");
     let check = || {
-        for name in ["conclave.db", "conclave.db-wal", "conclave.db-shm", "conclave.db.owners/.door"] {
+        for name in [
+            "conclave.db",
+            "conclave.db-wal",
+            "conclave.db-shm",
+            "conclave.db.owners/.door",
+        ] {
             assert_eq!(rights(&data.join(name)), 0o600, "{name}");
         }
         assert_eq!(rights(&data.join("conclave.db.owners")), 0o700);
@@ -31,7 +40,11 @@ async fn only_the_owner_reads_the_database_its_log_and_its_folders() {
     assert_eq!(rights(&data), 0o700);
     drop(store);
     // As earlier releases left them.
-    for (name, mode) in [("conclave.db", 0o644), ("conclave.db.owners", 0o755), ("conclave.db.owners/.door", 0o600)] {
+    for (name, mode) in [
+        ("conclave.db", 0o644),
+        ("conclave.db.owners", 0o755),
+        ("conclave.db.owners/.door", 0o600),
+    ] {
         std::fs::set_permissions(data.join(name), std::fs::Permissions::from_mode(mode)).unwrap();
     }
     let _store = SqliteStore::open(&database, "second").await.unwrap();
@@ -46,14 +59,20 @@ async fn a_database_file_that_was_deleted_or_replaced_stops_the_intake() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     assert_eq!(app.get("/ready").await.0, 200);
-    let (file, aside) = (app.folder.path().join("conclave.db"), app.folder.path().join("aside"));
+    let (file, aside) = (
+        app.folder.path().join("conclave.db"),
+        app.folder.path().join("aside"),
+    );
     std::fs::rename(&file, &aside).unwrap();
     for replaced in [false, true] {
         if replaced {
             std::fs::write(&file, "").unwrap();
         }
         let (status, problem) = app.get("/ready").await;
-        assert_eq!((status, problem["type"].as_str()), (503, Some("urn:conclave:problem:not-ready")));
+        assert_eq!(
+            (status, problem["type"].as_str()),
+            (503, Some("urn:conclave:problem:not-ready"))
+        );
         let refused = app.post(&chat("ask", QUESTION)).send().await.unwrap();
         assert_eq!(refused.status(), 503);
         let said = refused.text().await.unwrap();
@@ -62,7 +81,11 @@ async fn a_database_file_that_was_deleted_or_replaced_stops_the_intake() {
     std::fs::rename(&aside, &file).unwrap();
     assert_eq!(app.get("/ready").await.0, 200);
     assert_eq!(app.ask("ask", QUESTION).await.outcome, "answered");
-    assert_eq!(provider.count(|call| call.step == "plan"), 1, "the refused ones bought nothing");
+    assert_eq!(
+        provider.count(|call| call.step == "plan"),
+        1,
+        "the refused ones bought nothing"
+    );
 }
 
 #[tokio::test]
@@ -77,20 +100,43 @@ async fn a_limit_of_the_size_of_files_is_an_error_and_no_death() {
         ("DATABASE_URL", "sqlite://conclave.db"),
     ];
     // Makes the database within no limit.
-    assert!(conclave(folder.path(), &["act", "roll 1d6"], &variables).status().await.unwrap().success());
+    assert!(
+        conclave(folder.path(), &["act", "roll 1d6"], &variables)
+            .status()
+            .await
+            .unwrap()
+            .success()
+    );
     let program = conclave(folder.path(), &["serve"], &variables);
     let mut limited = tokio::process::Command::new("/bin/bash");
     // Blocks of 1024 bytes: a little more than the database has.
     let script = "ulimit -f 320; exec \"$0\" serve";
-    limited.args(["-c", script]).arg(program.as_std().get_program()).current_dir(folder.path()).env_clear();
-    limited.envs(program.as_std().get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let mut child = limited.stderr(std::process::Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    limited
+        .args(["-c", script])
+        .arg(program.as_std().get_program())
+        .current_dir(folder.path())
+        .env_clear();
+    limited.envs(
+        program
+            .as_std()
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    let mut child = limited
+        .stderr(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
     let mut lines = {
         use tokio::io::AsyncBufReadExt as _;
         tokio::io::BufReader::new(child.stderr.take().unwrap()).lines()
     };
     let url = loop {
-        let line = lines.next_line().await.unwrap().expect("the service comes up");
+        let line = lines
+            .next_line()
+            .await
+            .unwrap()
+            .expect("the service comes up");
         if let Some((_, rest)) = line.split_once("listening on ") {
             break rest.split_whitespace().next().unwrap().to_owned();
         }
@@ -100,15 +146,39 @@ async fn a_limit_of_the_size_of_files_is_an_error_and_no_death() {
     for n in 0..60 {
         let message = format!("{n} {}", "And why? ".repeat(3000));
         let body = crate::support::acting::said("u", &format!("remember {message}"));
-        let response = client.post(format!("{url}/api/act")).json(&body).send().await.expect("the service lives");
+        let response = client
+            .post(format!("{url}/api/act"))
+            .json(&body)
+            .send()
+            .await
+            .expect("the service lives");
         if response.status() == 503 {
             refused = Some(response.text().await.unwrap());
             break;
         }
     }
     let refused = refused.expect("the limit is reached");
-    assert!(refused.contains("cannot grow") || refused.contains("disk is full"), "{refused}");
-    assert_eq!(client.get(format!("{url}/ready")).send().await.unwrap().status(), 503);
-    assert_eq!(client.get(format!("{url}/health")).send().await.unwrap().status(), 200);
+    assert!(
+        refused.contains("cannot grow") || refused.contains("disk is full"),
+        "{refused}"
+    );
+    assert_eq!(
+        client
+            .get(format!("{url}/ready"))
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        503
+    );
+    assert_eq!(
+        client
+            .get(format!("{url}/health"))
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        200
+    );
     assert!(child.try_wait().unwrap().is_none(), "the process lives");
 }

@@ -18,7 +18,9 @@ const QUESTION: &str = "What is the boiling point of water at sea level in Celsi
 
 /// A second way into the file, as another process has it.
 async fn beside(path: &Path) -> SqlitePool {
-    let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true);
     SqlitePool::connect_with(options).await.unwrap()
 }
 
@@ -29,25 +31,51 @@ async fn cramped(provider: &MockProvider, most_pages: Option<u32>) -> (TestApp, 
     // What an operator can delete to make room.
     drop(SqliteStore::open(&path, "before").await.unwrap());
     let raw = beside(&path).await;
-    sqlx::query("CREATE TABLE ballast (bytes BLOB)").execute(&raw).await.unwrap();
-    sqlx::query("INSERT INTO ballast VALUES (zeroblob(2000000))").execute(&raw).await.unwrap();
-    let (pages,): (u32,) = sqlx::query_as("PRAGMA page_count").fetch_one(&raw).await.unwrap();
-    let bounds = SqliteBounds { patience: Duration::from_millis(50), most_pages: most_pages.map(|more| pages + more) };
-    let store = SqliteStore::open_within(&path, "cramped", bounds).await.unwrap();
+    sqlx::query("CREATE TABLE ballast (bytes BLOB)")
+        .execute(&raw)
+        .await
+        .unwrap();
+    sqlx::query("INSERT INTO ballast VALUES (zeroblob(2000000))")
+        .execute(&raw)
+        .await
+        .unwrap();
+    let (pages,): (u32,) = sqlx::query_as("PRAGMA page_count")
+        .fetch_one(&raw)
+        .await
+        .unwrap();
+    let bounds = SqliteBounds {
+        patience: Duration::from_millis(50),
+        most_pages: most_pages.map(|more| pages + more),
+    };
+    let store = SqliteStore::open_within(&path, "cramped", bounds)
+        .await
+        .unwrap();
     // The caps are those that are shipped: what is in doubt when the disk is full leaves money for an answer.
     let setup = Setup::default().set("/policy/leaseSeconds", json!(2));
-    (TestApp::with_store(provider, setup, folder, store, "cramped").await, raw)
+    (
+        TestApp::with_store(provider, setup, folder, store, "cramped").await,
+        raw,
+    )
 }
 
 /// Hands a question in. The run's id, or the problem.
 async fn hand_in(app: &TestApp, message: &str) -> Result<RunId, (u16, Value)> {
-    let response = app.post(&chat("ask", message)).header("prefer", "respond-async").send().await.unwrap();
+    let response = app
+        .post(&chat("ask", message))
+        .header("prefer", "respond-async")
+        .send()
+        .await
+        .unwrap();
     let status = response.status().as_u16();
     if status != 202 {
         assert!(response.headers().contains_key("retry-after"));
         return Err((status, response.json().await.unwrap()));
     }
-    Ok(response.headers()["x-request-id"].to_str().unwrap().parse().unwrap())
+    Ok(response.headers()["x-request-id"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap())
 }
 
 /// Every run has its reply and a whole chain, and the file is sound.
@@ -56,9 +84,15 @@ async fn hold(app: &TestApp, raw: &SqlitePool, runs: &[RunId]) {
         let ending = app.ended(*run).await;
         assert!(matches!(ending, Ending::Replied { .. }), "{ending:?}");
         let row = app.app.run(*run).await.unwrap().unwrap();
-        assert_eq!(journal::verify(*run, &app.entries(*run).await, &row.head_hash), Ok(()));
+        assert_eq!(
+            journal::verify(*run, &app.entries(*run).await, &row.head_hash),
+            Ok(())
+        );
     }
-    let (sound,): (String,) = sqlx::query_as("PRAGMA integrity_check").fetch_one(raw).await.unwrap();
+    let (sound,): (String,) = sqlx::query_as("PRAGMA integrity_check")
+        .fetch_one(raw)
+        .await
+        .unwrap();
     assert_eq!(sound, "ok");
 }
 
@@ -67,7 +101,12 @@ async fn a_full_disk_refuses_new_runs_and_those_in_flight_complete_once_there_is
     let provider = MockProvider::start().await;
     let (app, raw) = cramped(&provider, Some(12)).await;
     // Large questions fill the last pages; the runs under way find the disk full in the middle.
-    let long = |n: usize| format!("{QUESTION} {}", format!("And why, in case {n}? ").repeat(300));
+    let long = |n: usize| {
+        format!(
+            "{QUESTION} {}",
+            format!("And why, in case {n}? ").repeat(300)
+        )
+    };
     let mut accepted = vec![];
     let (status, problem) = loop {
         match hand_in(&app, &long(accepted.len())).await {
@@ -76,12 +115,30 @@ async fn a_full_disk_refuses_new_runs_and_those_in_flight_complete_once_there_is
         }
     };
     assert!((1..12).contains(&accepted.len()), "{accepted:?}");
-    assert_eq!((status, problem["type"].as_str()), (503, Some("urn:conclave:problem:no-journal")));
-    assert_eq!((app.get("/health").await.0, app.get("/ready").await.0), (200, 503));
+    assert_eq!(
+        (status, problem["type"].as_str()),
+        (503, Some("urn:conclave:problem:no-journal"))
+    );
+    assert_eq!(
+        (app.get("/health").await.0, app.get("/ready").await.0),
+        (200, 503)
+    );
     for run in &accepted {
-        assert!(!app.app.run(*run).await.unwrap().unwrap().state.is_terminal(), "what was taken on is not lost");
+        assert!(
+            !app.app
+                .run(*run)
+                .await
+                .unwrap()
+                .unwrap()
+                .state
+                .is_terminal(),
+            "what was taken on is not lost"
+        );
     }
-    sqlx::query("DELETE FROM ballast").execute(&raw).await.unwrap();
+    sqlx::query("DELETE FROM ballast")
+        .execute(&raw)
+        .await
+        .unwrap();
     hold(&app, &raw, &accepted).await;
     assert!(hand_in(&app, "And now?").await.is_ok());
     assert_eq!(app.get("/ready").await.0, 200);
@@ -91,7 +148,9 @@ async fn a_full_disk_refuses_new_runs_and_those_in_flight_complete_once_there_is
 #[tokio::test]
 async fn a_locked_database_refuses_new_runs_and_those_in_flight_complete_when_it_is_free() {
     let provider = MockProvider::start().await;
-    provider.on("r1/*", Fault::Latency(Duration::from_millis(300))).times(3);
+    provider
+        .on("r1/*", Fault::Latency(Duration::from_millis(300)))
+        .times(3);
     let (app, raw) = cramped(&provider, None).await;
     let run = hand_in(&app, QUESTION).await.unwrap();
     while provider.in_flight() < 3 {
@@ -99,9 +158,16 @@ async fn a_locked_database_refuses_new_runs_and_those_in_flight_complete_when_it
     }
     let lock = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
     let (status, problem) = hand_in(&app, "Another?").await.unwrap_err();
-    assert_eq!((status, problem["type"].as_str()), (503, Some("urn:conclave:problem:no-journal")));
+    assert_eq!(
+        (status, problem["type"].as_str()),
+        (503, Some("urn:conclave:problem:no-journal"))
+    );
     assert!(!problem.to_string().contains("INSERT"));
-    assert_eq!(app.get(&format!("/api/runs/{run}")).await.0, 200, "reading needs no lock");
+    assert_eq!(
+        app.get(&format!("/api/runs/{run}")).await.0,
+        200,
+        "reading needs no lock"
+    );
     while provider.in_flight() > 0 {
         tokio::task::yield_now().await;
     }
@@ -115,14 +181,38 @@ async fn a_locked_database_refuses_new_runs_and_those_in_flight_complete_when_it
 async fn the_trouble_of_a_sqlite_file_has_a_name() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("conclave.db");
-    let bounds = SqliteBounds { patience: Duration::from_millis(20), most_pages: Some(1) };
-    let full = SqliteStore::open_within(&path, "one", bounds).await.err().unwrap();
-    assert_eq!(full.to_string(), "the database is not available: the disk is full");
-    let store = SqliteStore::open_within(&path, "one", SqliteBounds { most_pages: None, ..bounds }).await.unwrap();
+    let bounds = SqliteBounds {
+        patience: Duration::from_millis(20),
+        most_pages: Some(1),
+    };
+    let full = SqliteStore::open_within(&path, "one", bounds)
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(
+        full.to_string(),
+        "the database is not available: the disk is full"
+    );
+    let store = SqliteStore::open_within(
+        &path,
+        "one",
+        SqliteBounds {
+            most_pages: None,
+            ..bounds
+        },
+    )
+    .await
+    .unwrap();
     let raw = beside(&path).await;
     let lock = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
-    let locked = store.cancel("01890000-0000-7000-8000-000000000000".parse().unwrap()).await.unwrap_err();
-    assert_eq!(locked.to_string(), "the database is not available: it is locked by another process");
+    let locked = store
+        .cancel("01890000-0000-7000-8000-000000000000".parse().unwrap())
+        .await
+        .unwrap_err();
+    assert_eq!(
+        locked.to_string(),
+        "the database is not available: it is locked by another process"
+    );
     lock.rollback().await.unwrap();
 }
 
@@ -152,7 +242,10 @@ async fn the_trouble_of_a_postgresql_server_has_a_name_without_address_and_state
         let mut run = crate::store::new_run(1, None, "one");
         run.accepted.question.user.id = code.into();
         let error = store.accept(run).await.unwrap_err();
-        assert_eq!(error.to_string(), format!("the database is not available: {name}"));
+        assert_eq!(
+            error.to_string(),
+            format!("the database is not available: {name}")
+        );
     }
 }
 
@@ -174,9 +267,15 @@ async fn what_postgresql_breaks_off_in_favour_of_another_is_tried_again() {
     .execute(&raw)
     .await
     .unwrap();
-    let accepted = store.accept(crate::store::new_run(1, None, "one")).await.unwrap();
+    let accepted = store
+        .accept(crate::store::new_run(1, None, "one"))
+        .await
+        .unwrap();
     assert_eq!(accepted, journal::Acceptance::New);
-    let (tries,): (i64,) = sqlx::query_as("SELECT last_value FROM tries").fetch_one(&raw).await.unwrap();
+    let (tries,): (i64,) = sqlx::query_as("SELECT last_value FROM tries")
+        .fetch_one(&raw)
+        .await
+        .unwrap();
     assert_eq!(tries, 3);
 }
 
@@ -195,7 +294,10 @@ async fn a_database_that_cannot_be_reached_stops_the_start_and_its_password_is_n
             "the database is not available: nobody listens there",
         ),
         (no_such.into(), "it has no database of this name"),
-        (unknown.into(), "DATABASE_URL has a parameter that is not known: sslmod"),
+        (
+            unknown.into(),
+            "DATABASE_URL has a parameter that is not known: sslmod",
+        ),
     ];
     let folder = TempDir::new().unwrap();
     for (url, name) in cases {
@@ -206,7 +308,10 @@ async fn a_database_that_cannot_be_reached_stops_the_start_and_its_password_is_n
                 ("DATABASE_URL", url.as_str()),
                 ("RUST_LOG", "trace"),
             ];
-            let output = conclave(folder.path(), arguments, &variables).output().await.unwrap();
+            let output = conclave(folder.path(), arguments, &variables)
+                .output()
+                .await
+                .unwrap();
             let shown = [output.stdout, output.stderr].concat();
             let shown = String::from_utf8_lossy(&shown);
             assert!(!shown.contains("planted-secret"), "{shown}");
@@ -223,7 +328,8 @@ async fn a_schema_of_a_later_version_is_refused() {
     let url = postgres::fresh().await;
     drop(PostgresStore::open(&url, "one").await.unwrap());
     let raw = postgres::raw(&url).await;
-    let later = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+    let later =
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
                  VALUES (999, 'later', true, '', 0)";
     sqlx::query(later).execute(&raw).await.unwrap();
     let error = PostgresStore::open(&url, "one").await.err().unwrap();

@@ -10,7 +10,8 @@ use regex::Regex;
 use crate::support::api_tables::ApiTables;
 
 /// Writes every generated document again.
-const AGAIN: &str = "UPDATE_DOCS=1 cargo nextest run -E 'test(/^docs::/) or test(published_schemas)'";
+const AGAIN: &str =
+    "UPDATE_DOCS=1 cargo nextest run -E 'test(/^docs::/) or test(published_schemas)'";
 
 /// A file of the repository.
 fn path(file: &str) -> PathBuf {
@@ -26,7 +27,10 @@ pub fn held(file: &str, generated: &str) {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(path(file), generated).unwrap();
     }
-    assert!(read(file) == generated, "{file} is stale; to write it again: {AGAIN}");
+    assert!(
+        read(file) == generated,
+        "{file} is stale; to write it again: {AGAIN}"
+    );
 }
 
 #[test]
@@ -45,11 +49,18 @@ fn the_command_line_reference_is_that_of_the_program() {
 
 /// The help of a command, then of its subcommands.
 fn describe(command: &mut clap::Command, text: &mut String) {
-    let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
+    let name = command
+        .get_bin_name()
+        .unwrap_or(command.get_name())
+        .to_owned();
     let help = command.render_long_help().to_string();
     let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
-    text.push_str(&format!("\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n")));
-    let shown = |command: &&mut clap::Command| !command.is_hide_set() && command.get_name() != "help";
+    text.push_str(&format!(
+        "\n## `{name}`\n\n```text\n{}\n```\n",
+        lines.join("\n")
+    ));
+    let shown =
+        |command: &&mut clap::Command| !command.is_hide_set() && command.get_name() != "help";
     for subcommand in command.get_subcommands_mut().filter(shown) {
         describe(subcommand, text);
     }
@@ -69,16 +80,31 @@ fn the_tables_of_the_api_reference_are_those_of_the_openapi_document() {
 
 #[test]
 fn every_metric_stands_in_the_operations_guide_and_no_other() {
-    let source = read("src/app/meters.rs");
+    let source = read("src/app/metrics_recorder.rs");
     let described = Regex::new(r#"describe_\w+!\(\s*"(\w+)""#).unwrap();
-    let described: Vec<&str> = described.captures_iter(&source).map(|found| found.extract::<1>().1[0]).collect();
+    let described: Vec<&str> = described
+        .captures_iter(&source)
+        .map(|found| found.extract::<1>().1[0])
+        .collect();
     assert!(described.len() > 25, "{described:?}");
     let guide = read("docs/operations.md");
     let named = Regex::new(r"`(conclave_\w+)").unwrap();
-    let named: Vec<&str> = named.captures_iter(&guide).map(|found| found.extract::<1>().1[0]).collect();
-    let missing: Vec<_> = described.iter().filter(|name| !named.contains(name)).collect();
-    let unknown: Vec<_> = named.iter().filter(|name| !described.contains(name)).collect();
-    assert!(missing.is_empty() && unknown.is_empty(), "missing: {missing:?}, unknown: {unknown:?}");
+    let named: Vec<&str> = named
+        .captures_iter(&guide)
+        .map(|found| found.extract::<1>().1[0])
+        .collect();
+    let missing: Vec<_> = described
+        .iter()
+        .filter(|name| !named.contains(name))
+        .collect();
+    let unknown: Vec<_> = named
+        .iter()
+        .filter(|name| !described.contains(name))
+        .collect();
+    assert!(
+        missing.is_empty() && unknown.is_empty(),
+        "missing: {missing:?}, unknown: {unknown:?}"
+    );
 }
 
 #[test]
@@ -88,17 +114,27 @@ fn every_link_between_the_documents_leads_somewhere() {
     for file in documents() {
         let text = read(&file);
         let folder = Path::new(&file).parent().unwrap();
-        for target in link.captures_iter(&text).map(|found| found.extract::<1>().1[0].to_owned()) {
+        for target in link
+            .captures_iter(&text)
+            .map(|found| found.extract::<1>().1[0].to_owned())
+        {
             if target.contains("://") || target.starts_with("mailto:") {
                 continue;
             }
             let (to, anchor) = target.split_once('#').unwrap_or((&target, ""));
-            let to = if to.is_empty() { PathBuf::from(&file) } else { folder.join(to) };
+            let to = if to.is_empty() {
+                PathBuf::from(&file)
+            } else {
+                folder.join(to)
+            };
             let there = path(to.to_str().unwrap());
             assert!(there.exists(), "{file}: {target}");
             if !anchor.is_empty() {
                 let headings = fs::read_to_string(there).unwrap();
-                assert!(anchors(&headings).contains(&anchor.to_owned()), "{file}: {target}");
+                assert!(
+                    anchors(&headings).contains(&anchor.to_owned()),
+                    "{file}: {target}"
+                );
             }
             followed += 1;
         }
@@ -113,7 +149,11 @@ fn documents() -> Vec<String> {
         for entry in fs::read_dir(path(folder)).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             if name.ends_with(".md") {
-                files.push(if folder.is_empty() { name } else { format!("{folder}/{name}") });
+                files.push(if folder.is_empty() {
+                    name
+                } else {
+                    format!("{folder}/{name}")
+                });
             }
         }
     }
@@ -123,7 +163,19 @@ fn documents() -> Vec<String> {
 
 /// The anchors that a page of GitHub gives its headings.
 fn anchors(text: &str) -> Vec<String> {
-    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let headings = text
+        .lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| line.trim_start_matches('#').trim());
     let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
-    headings.map(|heading| heading.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
+    headings
+        .map(|heading| {
+            heading
+                .to_lowercase()
+                .chars()
+                .filter(kept)
+                .collect::<String>()
+                .replace(' ', "-")
+        })
+        .collect()
 }

@@ -7,9 +7,15 @@ use conclave::scoring::{Policy, parse_record};
 use serde_json::{Value, json};
 
 fn rows(name: &str) -> Option<Vec<Value>> {
-    let folder = std::env::var_os("CONCLAVE_EVAL").map_or_else(|| PathBuf::from("../shared/eval"), PathBuf::from);
+    let folder = std::env::var_os("CONCLAVE_EVAL")
+        .map_or_else(|| PathBuf::from("../shared/eval"), PathBuf::from);
     let text = std::fs::read_to_string(folder.join(name)).ok()?;
-    Some(text.lines().filter(|line| !line.trim().is_empty()).map(|line| serde_json::from_str(line).unwrap()).collect())
+    Some(
+        text.lines()
+            .filter(|line| !line.trim().is_empty())
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect(),
+    )
 }
 
 fn scored(line: &Value) -> Value {
@@ -19,9 +25,21 @@ fn scored(line: &Value) -> Value {
 
 /// The chance that a right row has a higher figure than a wrong one; ties count half.
 fn auroc(figures: &[(f64, bool)]) -> f64 {
-    let of = |right: bool| figures.iter().filter(move |(_, is)| *is == right).map(|(figure, _)| *figure);
-    let pairs =
-        of(true).flat_map(|a| of(false).map(move |b| if a > b { 1.0 } else { f64::from(u8::from(a == b)) / 2.0 }));
+    let of = |right: bool| {
+        figures
+            .iter()
+            .filter(move |(_, is)| *is == right)
+            .map(|(figure, _)| *figure)
+    };
+    let pairs = of(true).flat_map(|a| {
+        of(false).map(move |b| {
+            if a > b {
+                1.0
+            } else {
+                f64::from(u8::from(a == b)) / 2.0
+            }
+        })
+    });
     let (sum, n) = pairs.fold((0.0, 0.0), |(sum, n), win| (sum + win, n + 1.0));
     sum / n
 }
@@ -29,8 +47,17 @@ fn auroc(figures: &[(f64, bool)]) -> f64 {
 /// The input line of a debate: its rounds, and the cross-check of round 1 that knows which answers are right, if it is wanted.
 fn debate(row: &Value, with_truth: bool) -> Value {
     let agents = row["agents"].as_array().unwrap();
-    let most = agents.iter().map(|agent| agent["rounds"].as_array().unwrap().len()).max().unwrap_or(0);
-    let said = |agent: &Value, n: usize| agent["rounds"].get(n).filter(|round| !round.is_null()).cloned();
+    let most = agents
+        .iter()
+        .map(|agent| agent["rounds"].as_array().unwrap().len())
+        .max()
+        .unwrap_or(0);
+    let said = |agent: &Value, n: usize| {
+        agent["rounds"]
+            .get(n)
+            .filter(|round| !round.is_null())
+            .cloned()
+    };
     let rounds: Vec<Vec<Value>> = (0..most)
         .map(|n| {
             let outputs = agents.iter().filter_map(|agent| {
@@ -39,8 +66,10 @@ fn debate(row: &Value, with_truth: bool) -> Value {
             outputs.collect()
         })
         .collect();
-    let first: Vec<(String, Value)> =
-        agents.iter().filter_map(|agent| Some((agent["agent"].as_str()?.to_owned(), said(agent, 0)?))).collect();
+    let first: Vec<(String, Value)> = agents
+        .iter()
+        .filter_map(|agent| Some((agent["agent"].as_str()?.to_owned(), said(agent, 0)?)))
+        .collect();
     let verdicts = first.iter().map(|(agent, own)| {
         let others = |same: bool| {
             let differs = |other: &Value| !other["answer"].is_null() && (other["answer"] == own["answer"]) == same;
@@ -53,7 +82,11 @@ fn debate(row: &Value, with_truth: bool) -> Value {
         json!({ "claim": format!("{agent}:u1"), "supportedBy": others(true), "contradictedBy": others(false),
             "holds": if own["correct"] == true { "yes" } else { "no" }, "by": "calculation", "evidence": "the label" })
     });
-    let truth = if with_truth { verdicts.collect() } else { vec![] };
+    let truth = if with_truth {
+        verdicts.collect()
+    } else {
+        vec![]
+    };
     json!({ "id": row["id"], "message": row["prompt"], "rounds": rounds, "crossCheck": truth })
 }
 
@@ -63,20 +96,31 @@ fn debates(rows: &[Value], with_truth: bool) -> (Vec<(f64, bool)>, usize) {
     let figures = rows.iter().map(|row| {
         let out = scored(&debate(row, with_truth));
         let c_final = out["c_final"].as_f64().unwrap();
-        let firsts = row["agents"].as_array().unwrap().iter().map(|agent| agent["rounds"][0]["answer"].clone());
-        let mut firsts: Vec<String> =
-            firsts.filter(|answer| !answer.is_null()).map(|answer| answer.to_string()).collect();
+        let firsts = row["agents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|agent| agent["rounds"][0]["answer"].clone());
+        let mut firsts: Vec<String> = firsts
+            .filter(|answer| !answer.is_null())
+            .map(|answer| answer.to_string())
+            .collect();
         firsts.sort();
         firsts.dedup();
         contested_and_shipped += usize::from(firsts.len() > 1 && c_final >= 0.70);
-        (c_final, out["answerGroups"][0]["answer"] == row["reference"])
+        (
+            c_final,
+            out["answerGroups"][0]["answer"] == row["reference"],
+        )
     });
     (figures.collect(), contested_and_shipped)
 }
 
 #[test]
 fn c_final_ranks_recorded_debates_and_no_contested_panel_ships_after_a_truthful_cross_check() {
-    let Some(rows) = rows("debate.dev.jsonl") else { return };
+    let Some(rows) = rows("debate.dev.jsonl") else {
+        return;
+    };
     let (plain, _) = debates(&rows, false);
     let (checked, shipped) = debates(&rows, true);
     assert!(auroc(&plain) >= 0.80, "{}", auroc(&plain));
@@ -86,15 +130,25 @@ fn c_final_ranks_recorded_debates_and_no_contested_panel_ships_after_a_truthful_
 
 #[test]
 fn recorded_committee_answers_are_told_apart() {
-    let Some(rows) = rows("contradiction.dev.jsonl") else { return };
-    let committee =
-        rows.iter().filter(|row| row["source"].as_str().is_some_and(|source| source.starts_with("committee")));
+    let Some(rows) = rows("contradiction.dev.jsonl") else {
+        return;
+    };
+    let committee = rows.iter().filter(|row| {
+        row["source"]
+            .as_str()
+            .is_some_and(|source| source.starts_with("committee"))
+    });
     let told: Vec<bool> = committee
         .map(|row| {
-            let outputs = [json!({ "agent": "a", "text": row["a"] }), json!({ "agent": "b", "text": row["b"] })];
+            let outputs = [
+                json!({ "agent": "a", "text": row["a"] }),
+                json!({ "agent": "b", "text": row["b"] }),
+            ];
             let out = scored(&json!({ "id": row["id"], "message": "", "outputs": outputs }));
             let groups = out["answerGroups"].as_array().unwrap();
-            let agree = groups.iter().any(|group| group["agents"].as_array().unwrap().len() == 2);
+            let agree = groups
+                .iter()
+                .any(|group| group["agents"].as_array().unwrap().len() == 2);
             let found = if agree {
                 "agree"
             } else if groups.len() == 2 {
@@ -111,12 +165,19 @@ fn recorded_committee_answers_are_told_apart() {
 
 #[test]
 fn refused_safe_requests_are_hardly_ever_valid() {
-    let Some(rows) = rows("refusal.dev.jsonl") else { return };
-    let refused: Vec<&Value> =
-        rows.iter().filter(|row| row["label"] == "full_refusal" && row["prompt_safe"] == true).collect();
-    let valid = refused.iter().filter(|row| {
-        let output = json!({ "agent": "a", "text": row["text"] });
-        scored(&json!({ "id": 1, "message": row["prompt"], "outputs": [output] }))["scores"][0]["status"] == "VALID"
-    });
+    let Some(rows) = rows("refusal.dev.jsonl") else {
+        return;
+    };
+    let refused: Vec<&Value> = rows
+        .iter()
+        .filter(|row| row["label"] == "full_refusal" && row["prompt_safe"] == true)
+        .collect();
+    let valid =
+        refused.iter().filter(|row| {
+            let output = json!({ "agent": "a", "text": row["text"] });
+            scored(&json!({ "id": 1, "message": row["prompt"], "outputs": [output] }))["scores"][0]
+                ["status"]
+                == "VALID"
+        });
     assert!(valid.count() <= 1, "of {}", refused.len());
 }

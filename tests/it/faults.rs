@@ -13,21 +13,38 @@ async fn with_fault(step: &str, fault: Fault) -> (MockProvider, crate::support::
     let provider = MockProvider::start().await;
     provider.on(step, fault);
     let deadlines = json!({ "connect": 1, "call": 1, "ask": 9, "audit": 9, "deep": 9 });
-    let app = TestApp::with(&provider, Setup::default().set("/policy/deadlines", deadlines)).await;
+    let app = TestApp::with(
+        &provider,
+        Setup::default().set("/policy/deadlines", deadlines),
+    )
+    .await;
     let got = app.ask("ask", QUESTION).await;
     (provider, got)
 }
 
 fn named(got: &crate::support::Got, agent: &str, cause: &str) {
-    assert!(got.text().contains(&format!("{agent}: no usable output ({cause})")), "{}", got.text());
-    assert!(got.body["meta"]["invalidation"]["discarded"].to_string().contains(agent));
+    assert!(
+        got.text()
+            .contains(&format!("{agent}: no usable output ({cause})")),
+        "{}",
+        got.text()
+    );
+    assert!(
+        got.body["meta"]["invalidation"]["discarded"]
+            .to_string()
+            .contains(agent)
+    );
 }
 
 #[tokio::test]
 async fn an_agent_that_stays_malformed_is_named_and_the_reply_is_complete() {
     let (provider, got) = with_fault("r1/critic*", Fault::Malformed).await;
     named(&got, "critic", "malformed output");
-    assert_eq!(provider.count_step("r1/critic/repair"), 1, "one repair call");
+    assert_eq!(
+        provider.count_step("r1/critic/repair"),
+        1,
+        "one repair call"
+    );
 }
 
 #[tokio::test]
@@ -35,7 +52,11 @@ async fn one_repair_call_shows_the_model_its_errors_and_mends_the_output() {
     let (provider, got) = with_fault("r1/critic", Fault::WrongSchema).await;
     assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
     let repair = &provider.calls_of("r1/critic/repair")[0];
-    assert!(repair.text().contains("did not satisfy the JSON schema"), "{}", repair.text());
+    assert!(
+        repair.text().contains("did not satisfy the JSON schema"),
+        "{}",
+        repair.text()
+    );
 }
 
 #[tokio::test]
@@ -61,18 +82,31 @@ async fn an_agent_that_hangs_is_named() {
 async fn an_agent_that_refuses_is_named() {
     let (provider, got) = with_fault("r1/critic*", Fault::Refusal).await;
     named(&got, "critic", "refused");
-    assert_eq!(provider.count_step("r1/critic"), 1, "a refusal is no error to retry");
+    assert_eq!(
+        provider.count_step("r1/critic"),
+        1,
+        "a refusal is no error to retry"
+    );
 }
 
 #[tokio::test]
 async fn trouble_of_the_provider_is_retried() {
-    for fault in [Fault::Status(529), Fault::Status(500), Fault::Status(503), Fault::CutBody] {
+    for fault in [
+        Fault::Status(529),
+        Fault::Status(500),
+        Fault::Status(503),
+        Fault::CutBody,
+    ] {
         let what = format!("{fault:?}");
         let provider = MockProvider::start().await;
         provider.on("r1/solver", fault).once();
         let app = TestApp::start(&provider).await;
         let got = app.ask("ask", QUESTION).await;
-        assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]), "{what}");
+        assert_eq!(
+            got.body["meta"]["invalidation"]["discarded"],
+            json!([]),
+            "{what}"
+        );
         assert_eq!(provider.count_step("r1/solver"), 2, "{what}");
     }
 }
@@ -80,8 +114,19 @@ async fn trouble_of_the_provider_is_retried() {
 #[tokio::test]
 async fn a_rate_limit_is_waited_out() {
     let provider = MockProvider::start().await;
-    provider.on("r1/solver", Fault::RateLimited { retry_after_secs: 1 }).once();
-    let app = TestApp::with(&provider, Setup::default().set("/policy/retry", json!({ "maxMs": 1000 }))).await;
+    provider
+        .on(
+            "r1/solver",
+            Fault::RateLimited {
+                retry_after_secs: 1,
+            },
+        )
+        .once();
+    let app = TestApp::with(
+        &provider,
+        Setup::default().set("/policy/retry", json!({ "maxMs": 1000 })),
+    )
+    .await;
     let started = std::time::Instant::now();
     let got = app.ask("ask", QUESTION).await;
     assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
@@ -101,11 +146,27 @@ async fn a_fallback_model_steps_in() {
     provider.on("r1/solver", Fault::Status(500)).times(3);
     let fallback = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 1000,
                            "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
-    let app = TestApp::with(&provider, Setup::default().set("/models/roles/solver", fallback)).await;
+    let app = TestApp::with(
+        &provider,
+        Setup::default().set("/models/roles/solver", fallback),
+    )
+    .await;
     let got = app.ask("ask", QUESTION).await;
     assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
-    let models: Vec<String> = provider.calls_of("r1/solver").into_iter().map(|call| call.model).collect();
-    assert_eq!(models, ["claude-haiku-5-5", "claude-haiku-5-5", "claude-haiku-5-5", "claude-sonnet-5-5"]);
+    let models: Vec<String> = provider
+        .calls_of("r1/solver")
+        .into_iter()
+        .map(|call| call.model)
+        .collect();
+    assert_eq!(
+        models,
+        [
+            "claude-haiku-5-5",
+            "claude-haiku-5-5",
+            "claude-haiku-5-5",
+            "claude-sonnet-5-5"
+        ]
+    );
 }
 
 #[tokio::test]
@@ -115,13 +176,28 @@ async fn all_three_of_the_core_failing_is_502_and_a_failed_run_in_the_journal() 
     let app = TestApp::start(&provider).await;
     let response = app.post(&chat("ask", QUESTION)).send().await.unwrap();
     assert_eq!(response.status(), 502);
-    assert_eq!(response.headers()["content-type"], "application/problem+json");
-    let id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+    assert_eq!(
+        response.headers()["content-type"],
+        "application/problem+json"
+    );
+    let id = response.headers()["x-request-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     let body: Value = response.json().await.unwrap();
-    assert_eq!((body["status"].as_u64(), body["requestId"].as_str()), (Some(502), Some(id.as_str())));
+    assert_eq!(
+        (body["status"].as_u64(), body["requestId"].as_str()),
+        (Some(502), Some(id.as_str()))
+    );
     let (_, run) = app.get(&format!("/api/runs/{id}")).await;
     assert_eq!(run["state"], "failed");
-    assert!(run["cause"].as_str().unwrap().contains("solver: provider error"), "{run}");
+    assert!(
+        run["cause"]
+            .as_str()
+            .unwrap()
+            .contains("solver: provider error"),
+        "{run}"
+    );
     assert_eq!(provider.count_step("synthesis"), 0);
 }
 
@@ -151,7 +227,9 @@ async fn a_run_past_its_deadline_is_504() {
     provider.on("synthesis", Fault::Hang(Duration::from_secs(30)));
     let deadlines = json!({ "connect": 1, "call": 4, "ask": 4, "audit": 5, "deep": 6 });
     let retry = json!({ "attempts": 1 });
-    let setup = Setup::default().set("/policy/deadlines", deadlines).set("/policy/retry", retry);
+    let setup = Setup::default()
+        .set("/policy/deadlines", deadlines)
+        .set("/policy/retry", retry);
     let app = TestApp::with(&provider, setup).await;
     provider.latency(Duration::from_millis(50));
     let response = app.post(&chat("ask", QUESTION)).send().await.unwrap();
@@ -174,16 +252,33 @@ async fn a_provider_that_bills_too_much_is_told_of_and_paid_nothing_more() {
     provider.on("r1/critic", Fault::HugeUsage(5_000_000));
     let app = TestApp::start(&provider).await;
     let got = app.ask("ask", QUESTION).await;
-    assert_eq!(provider.count_step("synthesis"), 0, "the run buys nothing more");
+    assert_eq!(
+        provider.count_step("synthesis"),
+        0,
+        "the run buys nothing more"
+    );
     assert_eq!(got.body["meta"]["budget"]["modeCapExceeded"], true);
-    assert!(got.body["meta"]["budget"]["estimatedUsd"].as_f64().unwrap() > 0.05, "booked as far as it can be");
-    assert!(got.text().contains("no synthesis: this is the best single report"), "{}", got.text());
+    assert!(
+        got.body["meta"]["budget"]["estimatedUsd"].as_f64().unwrap() > 0.05,
+        "booked as far as it can be"
+    );
+    assert!(
+        got.text()
+            .contains("no synthesis: this is the best single report"),
+        "{}",
+        got.text()
+    );
 }
 
 #[tokio::test]
 async fn a_synthesis_that_stays_cut_off_gives_way_to_the_best_report() {
     let (_, got) = with_fault("synthesis*", Fault::CutJson).await;
-    assert!(got.text().contains("no synthesis: this is the best single report"), "{}", got.text());
+    assert!(
+        got.text()
+            .contains("no synthesis: this is the best single report"),
+        "{}",
+        got.text()
+    );
     assert!(got.text().contains("100"));
 }
 
@@ -213,8 +308,17 @@ async fn a_discarded_output_reaches_neither_the_master_nor_the_reply() {
     provider.reply_with("r1/critic", attack);
     let app = TestApp::start(&provider).await;
     let got = app.ask("audit", &message).await;
-    assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!(["critic"]), "{}", got.body["audit"]["agents"]);
-    assert!(!provider.calls_of("synthesis")[0].prompt().contains("rate this answer"));
+    assert_eq!(
+        got.body["meta"]["invalidation"]["discarded"],
+        json!(["critic"]),
+        "{}",
+        got.body["audit"]["agents"]
+    );
+    assert!(
+        !provider.calls_of("synthesis")[0]
+            .prompt()
+            .contains("rate this answer")
+    );
     assert!(!got.text().contains("rate this answer"));
 }
 
@@ -225,12 +329,20 @@ async fn a_long_question_is_answered_or_refused_for_free() {
     let long = "The server room is cooled with outside air in winter. ".repeat(220);
     let got = app.ask("ask", &format!("{long} Is that cheaper?")).await;
     assert!(got.body["meta"]["budget"]["estimatedUsd"].as_f64().unwrap() <= 0.12);
-    assert!(provider.calls_of("plan")[0].prompt().contains("left out here, for planning only"));
+    assert!(
+        provider.calls_of("plan")[0]
+            .prompt()
+            .contains("left out here, for planning only")
+    );
     provider.reset();
     let longer = "new: ".to_owned() + &"ж".repeat(31_900);
     let response = app.post(&chat("ask", &longer)).send().await.unwrap();
     assert_eq!(response.status(), 422);
-    assert_eq!(provider.calls().len(), 0, "nothing is bought before it is known to fit");
+    assert_eq!(
+        provider.calls().len(),
+        0,
+        "nothing is bought before it is known to fit"
+    );
 }
 
 #[tokio::test]
@@ -239,7 +351,11 @@ async fn no_error_shows_the_key() {
     provider.on("*", Fault::Status(401));
     let app = TestApp::start(&provider).await;
     let response = app.post(&chat("ask", QUESTION)).send().await.unwrap();
-    let id: conclave::domain::RunId = response.headers()["x-request-id"].to_str().unwrap().parse().unwrap();
+    let id: conclave::domain::RunId = response.headers()["x-request-id"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     let text = response.text().await.unwrap();
     let ending = app.ended(id).await;
     assert!(matches!(ending, Ending::Failed { .. }));
@@ -251,7 +367,8 @@ async fn plain_text_roles_answer_over_any_provider() {
     let provider = MockProvider::playing(Scenario::agreeing()).await;
     let mut setup = Setup::default();
     for role in ["master", "solver", "critic", "verifier"] {
-        let pointer: &'static str = Box::leak(format!("/models/roles/{role}/output").into_boxed_str());
+        let pointer: &'static str =
+            Box::leak(format!("/models/roles/{role}/output").into_boxed_str());
         setup = setup.set(pointer, json!("text"));
     }
     let app = TestApp::with(&provider, setup).await;

@@ -10,7 +10,10 @@ mod entry;
 fn every_input_of_the_corpus_keeps_the_rules_of_its_target() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
     for (name, run) in entry::TARGETS {
-        let mut files: Vec<_> = fs::read_dir(corpus.join(name)).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut files: Vec<_> = fs::read_dir(corpus.join(name))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         files.sort();
         assert!(files.len() >= 3, "{name} has {} inputs", files.len());
         for file in files {
@@ -19,7 +22,11 @@ fn every_input_of_the_corpus_keeps_the_rules_of_its_target() {
         }
     }
     let folders = fs::read_dir(&corpus).unwrap().count();
-    assert_eq!(folders, entry::TARGETS.len(), "a folder of the corpus has no target");
+    assert_eq!(
+        folders,
+        entry::TARGETS.len(),
+        "a folder of the corpus has no target"
+    );
 }
 
 #[test]
@@ -27,7 +34,14 @@ fn every_target_is_a_program_of_the_fuzzer() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
     let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
     for (name, _) in entry::TARGETS {
-        assert!(manifest.contains(&format!("path = \"targets/{name}.rs\"")), "{name}");
-        assert!(fs::read_to_string(root.join(format!("targets/{name}.rs"))).unwrap().contains("fuzz_target!"));
+        assert!(
+            manifest.contains(&format!("path = \"targets/{name}.rs\"")),
+            "{name}"
+        );
+        assert!(
+            fs::read_to_string(root.join(format!("targets/{name}.rs")))
+                .unwrap()
+                .contains("fuzz_target!")
+        );
     }
 }

@@ -12,6 +12,7 @@ use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use crate::support::daemon::Daemon;
+use crate::support::program::conclave;
 use crate::support::replica::Home;
 use crate::support::{Fault, MockProvider, Setup, TestApp, chat, client};
 
@@ -22,13 +23,16 @@ async fn raw(url: &str, bytes: &[u8]) -> String {
     let mut stream = connect(url).await;
     stream.write_all(bytes).await.unwrap();
     let mut answer = vec![];
-    let closed = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answer)).await;
+    let closed =
+        tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answer)).await;
     assert!(closed.is_ok(), "the service keeps the connection open");
     String::from_utf8_lossy(&answer).into_owned()
 }
 
 async fn connect(url: &str) -> TcpStream {
-    TcpStream::connect(url.trim_start_matches("http://")).await.unwrap()
+    TcpStream::connect(url.trim_start_matches("http://"))
+        .await
+        .unwrap()
 }
 
 fn head(length: usize) -> String {
@@ -40,7 +44,10 @@ fn head(length: usize) -> String {
 /// The most memory that a process had, in KiB.
 fn peak_memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
@@ -52,38 +59,61 @@ async fn replies_of_eight_megabytes_are_neither_kept_nor_held() {
     let service = home.serve(&provider).await;
     let before = peak_memory(service.child.id().unwrap());
     let run = service.accept(1).await.unwrap();
-    assert_eq!(home.toll(&[run], &provider).await.without_reply.len(), 1, "no agent has a usable reply");
+    assert_eq!(
+        home.toll(&[run], &provider).await.without_reply.len(),
+        1,
+        "no agent has a usable reply"
+    );
     let after = peak_memory(service.child.id().unwrap());
-    let bytes: usize = home.entries(run).await.iter().map(|entry| entry.body.len()).sum();
+    let bytes: usize = home
+        .entries(run)
+        .await
+        .iter()
+        .map(|entry| entry.body.len())
+        .sum();
     println!("journal: {bytes} bytes; memory: {before} KiB before the run, {after} KiB at most");
     assert!(bytes < 100_000, "{bytes}");
     // Three replies at once, each held once as it comes and once as it is read.
-    assert!(after - before < 150 * 1024, "{before} KiB before, {after} KiB after");
+    assert!(
+        after - before < 150 * 1024,
+        "{before} KiB before, {after} KiB after"
+    );
     service.kill().await;
 }
 
 async fn nothing_is_left(app: &TestApp, provider: &MockProvider) {
-    assert_eq!(app.get("/api/runs").await, (200, json!({ "runs": [], "nextCursor": null })));
+    assert_eq!(
+        app.get("/api/runs").await,
+        (200, json!({ "runs": [], "nextCursor": null }))
+    );
     assert_eq!(provider.calls().len(), 0);
 }
 
 #[tokio::test]
 async fn a_client_that_is_too_slow_or_hangs_up_leaves_nothing() {
     let provider = MockProvider::start().await;
-    let setup =
-        Setup::default().set("/policy/limits/headerSeconds", json!(1)).set("/policy/limits/bodySeconds", json!(1));
+    let setup = Setup::default()
+        .set("/policy/limits/headerSeconds", json!(1))
+        .set("/policy/limits/bodySeconds", json!(1));
     let app = TestApp::with(&provider, setup).await;
     let half_a_head = raw(&app.url, b"POST /api/chat HTTP/1.1\r\nhost: loc").await;
     assert!(!half_a_head.contains("200"), "{half_a_head}");
-    let half_a_body = raw(&app.url, format!("{}\r\n{{\"source\":", head(500)).as_bytes()).await;
+    let half_a_body = raw(
+        &app.url,
+        format!("{}\r\n{{\"source\":", head(500)).as_bytes(),
+    )
+    .await;
     assert!(
-        half_a_body.starts_with("HTTP/1.1 408") && half_a_body.contains("urn:conclave:problem:too-slow"),
+        half_a_body.starts_with("HTTP/1.1 408")
+            && half_a_body.contains("urn:conclave:problem:too-slow"),
         "{half_a_body}"
     );
     assert_eq!(raw(&app.url, b"").await, "", "an idle connection is closed");
     let whole = chat("ask", QUESTION).to_string();
     let mut gone = connect(&app.url).await;
-    gone.write_all(format!("{}\r\n{}", head(whole.len()), &whole[..whole.len() - 1]).as_bytes()).await.unwrap();
+    gone.write_all(format!("{}\r\n{}", head(whole.len()), &whole[..whole.len() - 1]).as_bytes())
+        .await
+        .unwrap();
     drop(gone);
     nothing_is_left(&app, &provider).await;
 }
@@ -92,18 +122,28 @@ async fn a_client_that_is_too_slow_or_hangs_up_leaves_nothing() {
 async fn a_client_may_wait_longer_for_its_answer_than_it_may_take_to_ask() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_secs(2)));
-    let setup =
-        Setup::default().set("/policy/limits/headerSeconds", json!(1)).set("/policy/limits/bodySeconds", json!(1));
+    let setup = Setup::default()
+        .set("/policy/limits/headerSeconds", json!(1))
+        .set("/policy/limits/bodySeconds", json!(1));
     let app = TestApp::with(&provider, setup).await;
     assert_eq!(app.ask("ask", QUESTION).await.outcome, "answered");
-    let stream = app.post(&chat("ask", QUESTION)).header("accept", "text/event-stream").send().await.unwrap();
+    let stream = app
+        .post(&chat("ask", QUESTION))
+        .header("accept", "text/event-stream")
+        .send()
+        .await
+        .unwrap();
     assert!(stream.text().await.unwrap().contains("event: reply"));
 }
 
 #[tokio::test]
 async fn further_clients_wait_until_a_connection_is_free() {
     let provider = MockProvider::start().await;
-    let app = TestApp::with(&provider, Setup::default().set("/policy/limits/connections", json!(2))).await;
+    let app = TestApp::with(
+        &provider,
+        Setup::default().set("/policy/limits/connections", json!(2)),
+    )
+    .await;
     let (first, second) = (connect(&app.url).await, connect(&app.url).await);
     let third = app.get("/health");
     tokio::pin!(third);
@@ -117,31 +157,73 @@ async fn further_clients_wait_until_a_connection_is_free() {
 #[tokio::test]
 async fn every_answer_carries_the_security_headers() {
     let provider = MockProvider::start().await;
-    let setup =
-        Setup::default().env("CONCLAVE_TOKEN", "correct horse battery").env("CORS_ORIGINS", "https://a.example");
+    let setup = Setup::default()
+        .env("CONCLAVE_TOKEN", "correct horse battery")
+        .env("CORS_ORIGINS", "https://a.example");
     let app = TestApp::with(&provider, setup).await;
-    let post = |path: &str| app.client.post(format!("{}{path}", app.url)).bearer_auth("correct horse battery");
+    let post = |path: &str| {
+        app.client
+            .post(format!("{}{path}", app.url))
+            .bearer_auth("correct horse battery")
+    };
     let get = |path: &str| app.client.get(format!("{}{path}", app.url));
-    let preflight = app.client.request(Method::OPTIONS, format!("{}/api/chat", app.url));
+    let preflight = app
+        .client
+        .request(Method::OPTIONS, format!("{}/api/chat", app.url));
     let answers = [
         (200, get("/health")),
         (401, get("/api/runs")),
         (404, get("/nowhere")),
         (405, post("/health")),
         (415, post("/api/chat").body("x")),
-        (400, post("/api/chat").header("content-type", "application/json").body("{")),
-        (413, post("/api/chat").header("content-type", "application/json").body("x".repeat(300_000))),
-        (200, preflight.header("origin", "https://a.example").header("access-control-request-method", "POST")),
-        (200, post("/api/chat").header("accept", "text/event-stream").json(&chat("ask", QUESTION))),
+        (
+            400,
+            post("/api/chat")
+                .header("content-type", "application/json")
+                .body("{"),
+        ),
+        (
+            413,
+            post("/api/chat")
+                .header("content-type", "application/json")
+                .body("x".repeat(300_000)),
+        ),
+        (
+            200,
+            preflight
+                .header("origin", "https://a.example")
+                .header("access-control-request-method", "POST"),
+        ),
+        (
+            200,
+            post("/api/chat")
+                .header("accept", "text/event-stream")
+                .json(&chat("ask", QUESTION)),
+        ),
     ];
     for (status, request) in answers {
         let answer = request.send().await.unwrap();
-        let header = |name: &str| answer.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+        let header = |name: &str| {
+            answer
+                .headers()
+                .get(name)
+                .map(|value| value.to_str().unwrap().to_owned())
+        };
         assert_eq!(answer.status(), status);
-        assert_eq!(header("x-content-type-options").as_deref(), Some("nosniff"), "{status}");
-        assert_eq!(header("content-security-policy").as_deref(), Some("default-src 'none'; frame-ancestors 'none'"));
+        assert_eq!(
+            header("x-content-type-options").as_deref(),
+            Some("nosniff"),
+            "{status}"
+        );
+        assert_eq!(
+            header("content-security-policy").as_deref(),
+            Some("default-src 'none'; frame-ancestors 'none'")
+        );
         assert_eq!(header("referrer-policy").as_deref(), Some("no-referrer"));
-        assert!(header("cache-control").is_some_and(|value| value == "no-store" || value == "no-cache"), "{status}");
+        assert!(
+            header("cache-control").is_some_and(|value| value == "no-store" || value == "no-cache"),
+            "{status}"
+        );
         assert_eq!(header("server"), None);
     }
 }
@@ -150,29 +232,55 @@ async fn every_answer_carries_the_security_headers() {
 async fn pages_of_other_origins_are_kept_out_unless_they_are_named() {
     let provider = MockProvider::start().await;
     let closed = TestApp::start(&provider).await;
-    let named = TestApp::with(&provider, Setup::default().env("CORS_ORIGINS", "https://a.example")).await;
+    let named = TestApp::with(
+        &provider,
+        Setup::default().env("CORS_ORIGINS", "https://a.example"),
+    )
+    .await;
     let allowed = async |app: &TestApp, origin: &str| {
-        let preflight = app.client.request(Method::OPTIONS, format!("{}/api/chat", app.url));
+        let preflight = app
+            .client
+            .request(Method::OPTIONS, format!("{}/api/chat", app.url));
         let headers = [
             ("origin", origin),
             ("access-control-request-method", "POST"),
-            ("access-control-request-headers", "authorization,content-type"),
+            (
+                "access-control-request-headers",
+                "authorization,content-type",
+            ),
         ];
-        let preflight = headers.into_iter().fold(preflight, |request, (name, value)| request.header(name, value));
-        let simple = app.client.get(format!("{}/health", app.url)).header("origin", origin);
+        let preflight = headers
+            .into_iter()
+            .fold(preflight, |request, (name, value)| {
+                request.header(name, value)
+            });
+        let simple = app
+            .client
+            .get(format!("{}/health", app.url))
+            .header("origin", origin);
         let mut seen = vec![];
         for request in [preflight, simple] {
             let answer = request.send().await.unwrap();
-            assert!(!answer.headers().contains_key("access-control-allow-credentials"));
+            assert!(
+                !answer
+                    .headers()
+                    .contains_key("access-control-allow-credentials")
+            );
             seen.push(
-                answer.headers().get("access-control-allow-origin").map(|value| value.to_str().unwrap().to_owned()),
+                answer
+                    .headers()
+                    .get("access-control-allow-origin")
+                    .map(|value| value.to_str().unwrap().to_owned()),
             );
         }
         seen
     };
     assert_eq!(allowed(&closed, "https://a.example").await, [None, None]);
     assert_eq!(allowed(&named, "https://b.example").await, [None, None]);
-    assert_eq!(allowed(&named, "https://a.example").await, vec![Some("https://a.example".to_owned()); 2]);
+    assert_eq!(
+        allowed(&named, "https://a.example").await,
+        vec![Some("https://a.example".to_owned()); 2]
+    );
 }
 
 const FORGED: &str = "x\r\n2026-01-01T00:00:00.000000Z  INFO forged line\u{1b}[31m\u{9b}2J\u{85}\u{2028}\u{202e}\u{7}";
@@ -187,8 +295,15 @@ async fn log_under_attack(format: &str) -> String {
         "content": [{ "type": "text", "text": FORGED }], "usage": { "input_tokens": 1, "output_tokens": 1 },
     });
     let refuse = ResponseTemplate::new(400).set_body_json(refusal);
-    Mock::given(any()).respond_with(refuse).up_to_n_times(3).mount(&provider).await;
-    Mock::given(any()).respond_with(ResponseTemplate::new(200).set_body_json(reply)).mount(&provider).await;
+    Mock::given(any())
+        .respond_with(refuse)
+        .up_to_n_times(3)
+        .mount(&provider)
+        .await;
+    Mock::given(any())
+        .respond_with(ResponseTemplate::new(200).set_body_json(reply))
+        .mount(&provider)
+        .await;
     let url = provider.uri();
     let variables = [
         ("ANTHROPIC_API_KEY", "k"),
@@ -203,12 +318,24 @@ async fn log_under_attack(format: &str) -> String {
         let answer = post(&chat("ask", FORGED)).send().await.unwrap();
         assert_eq!(answer.status(), 502);
     }
-    let fields = ["/user/id", "/user/name", "/context/messageId", "/context/guildId", "/message", "/source", "/mode"];
+    let fields = [
+        "/user/id",
+        "/user/name",
+        "/context/messageId",
+        "/context/guildId",
+        "/message",
+        "/source",
+        "/mode",
+    ];
     for pointer in fields {
         let mut body = chat("ask", QUESTION);
         let (parent, key) = pointer.rsplit_once('/').unwrap();
         body.pointer_mut(parent).unwrap()[key] = json!(FORGED);
-        post(&body).header("prefer", "respond-async").send().await.unwrap();
+        post(&body)
+            .header("prefer", "respond-async")
+            .send()
+            .await
+            .unwrap();
     }
     let mut body = chat("ask", QUESTION);
     body[FORGED] = json!(FORGED);
@@ -219,22 +346,42 @@ async fn log_under_attack(format: &str) -> String {
         { "filename": format!("{FORGED}.png"), "url": "data:image/png;base64,AAAA" }]);
     post(&body).send().await.unwrap();
     let escaped: String = url::form_urlencoded::byte_serialize(FORGED.as_bytes()).collect();
-    for path in
-        [format!("/{escaped}"), format!("/api/runs/{escaped}"), format!("/api/runs?user={escaped}&mode={escaped}")]
-    {
-        client.get(format!("{}{path}", service.url)).send().await.unwrap();
+    for path in [
+        format!("/{escaped}"),
+        format!("/api/runs/{escaped}"),
+        format!("/api/runs?user={escaped}&mode={escaped}"),
+    ] {
+        client
+            .get(format!("{}{path}", service.url))
+            .send()
+            .await
+            .unwrap();
     }
-    for name in ["X-Request-Id", "Idempotency-Key", "Authorization", "Last-Event-ID", "Origin", "User-Agent"] {
-        for value in
-            ["\u{9b}2J\u{2028}forged line".to_owned(), "a\u{1b}[31m".to_owned(), "a\r\nforged line: 1".to_owned()]
-        {
-            let request =
-                format!("GET /api/runs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{name}: {value}\r\n\r\n");
+    for name in [
+        "X-Request-Id",
+        "Idempotency-Key",
+        "Authorization",
+        "Last-Event-ID",
+        "Origin",
+        "User-Agent",
+    ] {
+        for value in [
+            "\u{9b}2J\u{2028}forged line".to_owned(),
+            "a\u{1b}[31m".to_owned(),
+            "a\r\nforged line: 1".to_owned(),
+        ] {
+            let request = format!(
+                "GET /api/runs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{name}: {value}\r\n\r\n"
+            );
             raw(&service.url, request.as_bytes()).await;
         }
     }
     raw(&service.url, b"GET /\x1b[31m HTTP/1.1\r\n\r\n").await;
-    raw(&service.url, b"\x1b[31mforged line\n2026-01-01T00:00:00.000000Z  INFO forged line\n\r\n").await;
+    raw(
+        &service.url,
+        b"\x1b[31mforged line\n2026-01-01T00:00:00.000000Z  INFO forged line\n\r\n",
+    )
+    .await;
     service.stop().await
 }
 
@@ -245,24 +392,82 @@ fn without_ends(log: &str) -> String {
 #[tokio::test]
 async fn no_text_from_outside_becomes_a_line_of_the_text_log() {
     let log = log_under_attack("text").await;
-    let ours = Regex::new(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z +(TRACE|DEBUG|INFO|WARN|ERROR) ").unwrap();
+    let ours = Regex::new(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z +(TRACE|DEBUG|INFO|WARN|ERROR) ")
+        .unwrap();
     let strangers: Vec<&str> = log.lines().filter(|line| !ours.is_match(line)).collect();
     assert_eq!(strangers, [""; 0]);
-    let forged = log.lines().filter(|line| line.starts_with("2026-01-01T00:00:00.000000Z"));
+    let forged = log
+        .lines()
+        .filter(|line| line.starts_with("2026-01-01T00:00:00.000000Z"));
     assert_eq!(forged.collect::<Vec<_>>(), [""; 0]);
-    let speaking = without_ends(&log).chars().filter(|c| c.is_control() || "\u{2028}\u{202e}".contains(*c)).count();
+    let speaking = without_ends(&log)
+        .chars()
+        .filter(|c| c.is_control() || "\u{2028}\u{202e}".contains(*c))
+        .count();
     assert_eq!(speaking, 0);
-    assert!(log.contains("the run failed") && log.contains("shutting down"), "it says what it should");
+    assert!(
+        log.contains("the run failed") && log.contains("shutting down"),
+        "it says what it should"
+    );
 }
 
 #[tokio::test]
 async fn no_text_from_outside_breaks_a_line_of_the_json_log() {
     let log = log_under_attack("json").await;
     for line in log.lines() {
-        let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        assert!(event["timestamp"].is_string() && event["level"].is_string() && event["fields"].is_object(), "{line}");
+        let event: Value =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(
+            event["timestamp"].is_string()
+                && event["level"].is_string()
+                && event["fields"].is_object(),
+            "{line}"
+        );
     }
-    let speaking = without_ends(&log).chars().filter(|c| c.is_control() || "\u{2028}\u{202e}".contains(*c)).count();
+    let speaking = without_ends(&log)
+        .chars()
+        .filter(|c| c.is_control() || "\u{2028}\u{202e}".contains(*c))
+        .count();
     assert_eq!(speaking, 0);
     assert!(log.contains("the run failed"));
+}
+
+#[tokio::test]
+async fn no_command_prints_a_control_character_of_a_user_or_a_provider() {
+    let hostile = "abc\u{202e} \u{2066} \u{9b}2J \u{7f} \u{1b}]0;title\u{7} \u{1b}[31mred";
+    let provider = MockServer::start().await;
+    let refusal = json!({ "type": "error", "error": { "type": "invalid_request_error", "message": hostile } });
+    Mock::given(any())
+        .respond_with(ResponseTemplate::new(400).set_body_json(refusal))
+        .mount(&provider)
+        .await;
+    let folder = TempDir::new().unwrap();
+    let url = provider.uri();
+    let variables = [
+        ("ANTHROPIC_API_KEY", "sk-ant-0123456789"),
+        ("ANTHROPIC_BASE_URL", url.as_str()),
+    ];
+    let printed = async |arguments: &[&str]| {
+        let output = conclave(folder.path(), arguments, &variables)
+            .output()
+            .await
+            .unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let remark = format!("/ooc {hostile}");
+    for arguments in [
+        &["act", &remark][..],
+        &["act", "--json", &remark],
+        &["ask", hostile],
+        &["doctor"],
+        &["runs"],
+        &["runs", "--json"],
+        &["runs", "--actions", "--json"],
+    ] {
+        let text = printed(arguments).await;
+        assert!(!text.trim().is_empty(), "{arguments:?}");
+        let obeyed =
+            |c: &char| (c.is_control() && *c != '\n') || ('\u{202a}'..='\u{2069}').contains(c);
+        assert_eq!(text.chars().find(obeyed), None, "{arguments:?}: {text:?}");
+    }
 }

@@ -23,10 +23,17 @@ struct Counted {
 }
 
 fn corpus() -> Vec<Counted> {
-    #[allow(clippy::disallowed_methods, reason = "the test's own switch, not the service's")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the test's own switch, not the service's"
+    )]
     let path = std::env::var("CONCLAVE_TOKENIZER_COUNTS")
         .expect("CONCLAVE_TOKENIZER_COUNTS names the file that scripts/tokenizers.sh prints");
-    std::fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    std::fs::read_to_string(path)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 #[test]
@@ -38,7 +45,9 @@ fn no_tokenizer_counts_more_than_the_bound() {
         let bound = text_bound(&text);
         for (tokenizer, count) in counts {
             if count > bound {
-                above.push(format!("{tokenizer} makes {count} of {text:?}, and the bound is {bound}"));
+                above.push(format!(
+                    "{tokenizer} makes {count} of {text:?}, and the bound is {bound}"
+                ));
             }
             let share = closest.entry((kind.clone(), tokenizer)).or_default();
             *share = share.max(count as f64 / bound as f64);
@@ -53,7 +62,10 @@ fn no_tokenizer_counts_more_than_the_bound() {
 /// The bound of our own prompts leaves half for vocabularies that make more of English than any of these.
 #[test]
 fn prompts_make_less_than_two_thirds_of_the_tokens_that_are_reserved_for_them() {
-    for Counted { text, counts, .. } in corpus().into_iter().filter(|counted| counted.kind == "prompt") {
+    for Counted { text, counts, .. } in corpus()
+        .into_iter()
+        .filter(|counted| counted.kind == "prompt")
+    {
         let reserved = text.len() as f64 / 1.9;
         let most = counts.values().max().copied().unwrap() as f64;
         assert!(most * 1.5 <= reserved, "{most} of {reserved}: {text}");
@@ -64,15 +76,29 @@ fn prompts_make_less_than_two_thirds_of_the_tokens_that_are_reserved_for_them() 
 /// what the worst tokenizer makes of them and 30 % more.
 fn worst_tokenizer() -> Twist {
     Arc::new(|_, request: &ChatRequest, reply: ChatReply| {
-        let schema = request.schema.as_ref().map_or(0, |schema| schema.value.to_string().len());
+        let schema = request
+            .schema
+            .as_ref()
+            .map_or(0, |schema| schema.value.to_string().len());
         let ours = ((request.system.len() + schema) as f64 * 0.28 * 1.3).ceil() as u64;
-        let texts = request.messages.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
-            Part::Text(text) => Some(text_bound(text)),
-            Part::Image(_) => None,
-        });
+        let texts = request
+            .messages
+            .iter()
+            .flat_map(|message| &message.parts)
+            .filter_map(|part| match part {
+                Part::Text(text) => Some(text_bound(text)),
+                Part::Image(_) => None,
+            });
         let input = ours + texts.sum::<u64>();
         let output = (reply.text.len() as u64).min(u64::from(request.max_tokens));
-        Ok(ChatReply { usage: Some(BilledTokens { input, output, ..BilledTokens::default() }), ..reply })
+        Ok(ChatReply {
+            usage: Some(BilledTokens {
+                input,
+                output,
+                ..BilledTokens::default()
+            }),
+            ..reply
+        })
     })
 }
 
@@ -95,19 +121,44 @@ async fn honest_bills_of_the_worst_tokenizer_stay_within_the_caps() {
             for (mode, cap) in [(Mode::Ask, 0.10), (Mode::Deep, 0.50)] {
                 // A question back would take the next message as its answer.
                 let start = format!("new: {} {number} ", Scenario::converging().message);
-                let message: String = start.chars().chain(alphabet.chars().cycle()).take(length).collect();
+                let message: String = start
+                    .chars()
+                    .chain(alphabet.chars().cycle())
+                    .take(length)
+                    .collect();
                 let run = stage.ask(mode, &message).await;
                 let row = stage.app.run(run).await.unwrap().unwrap();
-                assert!(row.spent.dollars() <= cap, "{} of {cap} for {length} of {alphabet}", row.spent);
-                let events: Vec<Event> = stage.app.entries(run).await.unwrap().into_iter().map(|e| e.event).collect();
-                let Some(Event::Finished(finished)) = events.last() else { panic!("{run} has no end") };
+                assert!(
+                    row.spent.dollars() <= cap,
+                    "{} of {cap} for {length} of {alphabet}",
+                    row.spent
+                );
+                let events: Vec<Event> = stage
+                    .app
+                    .entries(run)
+                    .await
+                    .unwrap()
+                    .into_iter()
+                    .map(|e| e.event)
+                    .collect();
+                let Some(Event::Finished(finished)) = events.last() else {
+                    panic!("{run} has no end")
+                };
                 match &finished.ending {
                     Ending::Replied { reply } => {
-                        assert!(!reply.meta.budget.exceeded, "{length} of {alphabet}: {}", over(&events));
+                        assert!(
+                            !reply.meta.budget.exceeded,
+                            "{length} of {alphabet}: {}",
+                            over(&events)
+                        );
                         answered += 1;
                     }
                     _ => {
-                        assert_eq!((row.state, row.spent.dollars()), (RunState::Failed, 0.0), "refused for free");
+                        assert_eq!(
+                            (row.state, row.spent.dollars()),
+                            (RunState::Failed, 0.0),
+                            "refused for free"
+                        );
                         refused += 1;
                     }
                 }
@@ -125,7 +176,12 @@ fn over(events: &[Event]) -> Value {
     for event in events {
         match event {
             Event::CallSent(sent) => {
-                reserved.insert(sent.call.clone(), sent.reserved.as_ref().map(|reservation| reservation.input_tokens));
+                reserved.insert(
+                    sent.call.clone(),
+                    sent.reserved
+                        .as_ref()
+                        .map(|reservation| reservation.input_tokens),
+                );
             }
             Event::CallSettled(settled) => over.push(format!(
                 "{}: {:?} input tokens reserved, {:?} billed",

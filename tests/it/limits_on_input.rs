@@ -16,7 +16,11 @@ use crate::support::{Fault, MockProvider, Setup, TestApp, chat};
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
 async fn post(app: &TestApp, path: &str, body: String) -> (u16, String) {
-    let request = app.client.post(format!("{}{path}", app.url)).header("content-type", "application/json").body(body);
+    let request = app
+        .client
+        .post(format!("{}{path}", app.url))
+        .header("content-type", "application/json")
+        .body(body);
     let response = request.send().await.unwrap();
     (response.status().as_u16(), response.text().await.unwrap())
 }
@@ -40,7 +44,12 @@ async fn a_body_of_many_mistakes_is_answered_with_a_short_list() {
         assert!(text.len() < 64 * 1024, "{} bytes", text.len());
         assert!(problem["errors"].as_array().unwrap().len() <= 51);
     }
-    let (_, text) = post(&app, "/api/chat", format!(r#"{{"attachments": [{}]}}"#, vec!["{}"; 80_000].join(","))).await;
+    let (_, text) = post(
+        &app,
+        "/api/chat",
+        format!(r#"{{"attachments": [{}]}}"#, vec!["{}"; 80_000].join(",")),
+    )
+    .await;
     let problem: Value = serde_json::from_str(&text).unwrap();
     let last = &problem["errors"][50]["detail"];
     assert_eq!(last, "and 159955 further problems that are not listed");
@@ -50,7 +59,10 @@ async fn a_body_of_many_mistakes_is_answered_with_a_short_list() {
 async fn a_key_that_stands_twice_in_a_body_is_refused_and_named() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
-    let twice = |body: Value| body.to_string().replacen('{', r#"{"message": "first", "#, 1);
+    let twice = |body: Value| {
+        body.to_string()
+            .replacen('{', r#"{"message": "first", "#, 1)
+    };
     for (path, body) in [
         ("/api/chat", chat("ask", QUESTION)),
         ("/api/quote", chat("ask", QUESTION)),
@@ -58,7 +70,10 @@ async fn a_key_that_stands_twice_in_a_body_is_refused_and_named() {
     ] {
         let (status, text) = post(&app, path, twice(body)).await;
         assert_eq!(status, 400, "{path}: {text}");
-        assert!(text.contains(r#"the key \"message\" stands twice"#), "{path}: {text}");
+        assert!(
+            text.contains(r#"the key \"message\" stands twice"#),
+            "{path}: {text}"
+        );
     }
     assert_eq!(provider.calls().len(), 0);
 }
@@ -68,31 +83,65 @@ async fn a_host_that_cannot_be_read_or_goes_on_behind_an_address_is_not_this_mac
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let status = async |host: &[u8]| {
-        let mut stream = TcpStream::connect(app.url.trim_start_matches("http://")).await.unwrap();
-        let request = [b"GET /api/runs HTTP/1.1\r\nconnection: close\r\nhost: ", host, b"\r\n\r\n"].concat();
+        let mut stream = TcpStream::connect(app.url.trim_start_matches("http://"))
+            .await
+            .unwrap();
+        let request = [
+            b"GET /api/runs HTTP/1.1\r\nconnection: close\r\nhost: ",
+            host,
+            b"\r\n\r\n",
+        ]
+        .concat();
         stream.write_all(&request).await.unwrap();
         let mut answer = vec![];
         stream.read_to_end(&mut answer).await.unwrap();
-        String::from_utf8_lossy(&answer).split(' ').nth(1).unwrap_or("").to_owned()
+        String::from_utf8_lossy(&answer)
+            .split(' ')
+            .nth(1)
+            .unwrap_or("")
+            .to_owned()
     };
     for host in [&b"localhost"[..], b"127.0.0.1:80", b"[::1]:80"] {
         assert_eq!(status(host).await, "200");
     }
-    for host in [&b"[::1].evil"[..], b"[::1]evil.example", b"\xe9vil.example", b"localhost\xff", b"localhost:x"] {
-        assert_eq!(status(host).await, "403", "{}", String::from_utf8_lossy(host));
+    for host in [
+        &b"[::1].evil"[..],
+        b"[::1]evil.example",
+        b"\xe9vil.example",
+        b"localhost\xff",
+        b"localhost:x",
+    ] {
+        assert_eq!(
+            status(host).await,
+            "403",
+            "{}",
+            String::from_utf8_lossy(host)
+        );
     }
 }
 
 #[tokio::test]
 async fn made_up_users_do_not_pass_the_rate_of_a_token_or_of_an_address() {
     let provider = MockProvider::start().await;
-    for (limit, of) in [("/policy/limits/tokenPerMinute", "token"), ("/policy/limits/addressPerMinute", "address")] {
-        let setup = Setup::default().set(limit, json!(3)).env("CONCLAVE_TOKEN", "correct horse battery");
+    for (limit, of) in [
+        ("/policy/limits/tokenPerMinute", "token"),
+        ("/policy/limits/addressPerMinute", "address"),
+    ] {
+        let setup = Setup::default()
+            .set(limit, json!(3))
+            .env("CONCLAVE_TOKEN", "correct horse battery");
         let app = TestApp::with(&provider, setup).await;
         let mut statuses = vec![];
         for n in 0..5 {
-            let act = app.client.post(format!("{}/api/act", app.url)).bearer_auth("correct horse battery");
-            let response = act.json(&said(&format!("made up {n}"), "roll 1d6")).send().await.unwrap();
+            let act = app
+                .client
+                .post(format!("{}/api/act", app.url))
+                .bearer_auth("correct horse battery");
+            let response = act
+                .json(&said(&format!("made up {n}"), "roll 1d6"))
+                .send()
+                .await
+                .unwrap();
             statuses.push(response.status().as_u16());
             if response.status() == 429 {
                 assert!(response.headers().contains_key("retry-after"));
@@ -100,8 +149,15 @@ async fn made_up_users_do_not_pass_the_rate_of_a_token_or_of_an_address() {
             }
         }
         assert_eq!(statuses, [200, 200, 200, 429, 429], "{of}");
-        let list = app.client.get(format!("{}/api/runs", app.url)).bearer_auth("correct horse battery");
-        assert_eq!(list.send().await.unwrap().status(), 200, "reading is not counted");
+        let list = app
+            .client
+            .get(format!("{}/api/runs", app.url))
+            .bearer_auth("correct horse battery");
+        assert_eq!(
+            list.send().await.unwrap().status(),
+            200,
+            "reading is not counted"
+        );
     }
 }
 
@@ -110,8 +166,14 @@ async fn a_stream_ends_soon_after_its_token_was_revoked() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_secs(14)));
     let deadlines = json!({ "connect": 2, "call": 18, "ask": 20, "audit": 20, "deep": 20 });
-    let app = TestApp::with(&provider, Setup::default().set("/policy/deadlines", deadlines)).await;
-    let store = SqliteStore::open(&app.folder.path().join("conclave.db"), "keys").await.unwrap();
+    let app = TestApp::with(
+        &provider,
+        Setup::default().set("/policy/deadlines", deadlines),
+    )
+    .await;
+    let store = SqliteStore::open(&app.folder.path().join("conclave.db"), "keys")
+        .await
+        .unwrap();
     let token = BearerToken::new([7; 6], Clock::System.new_secret());
     let now = Clock::System.now();
     let row = TokenRow {
@@ -124,12 +186,18 @@ async fn a_stream_ends_soon_after_its_token_was_revoked() {
         revoked_at: None,
     };
     store.add_token(&row).await.unwrap();
-    let ask = app.post(&chat("ask", QUESTION)).bearer_auth(token.reveal()).header("accept", "text/event-stream");
+    let ask = app
+        .post(&chat("ask", QUESTION))
+        .bearer_auth(token.reveal())
+        .header("accept", "text/event-stream");
     let mut stream = ask.send().await.unwrap();
     assert_eq!(stream.status(), 200);
     assert!(stream.chunk().await.unwrap().is_some());
     assert!(store.revoke_token(token.id(), now).await.unwrap());
-    let rest = tokio::time::timeout(Duration::from_secs(10), stream.text()).await.expect("the stream ends").unwrap();
+    let rest = tokio::time::timeout(Duration::from_secs(10), stream.text())
+        .await
+        .expect("the stream ends")
+        .unwrap();
     assert!(!rest.contains("event: reply"), "{rest}");
 }
 
@@ -153,8 +221,19 @@ async fn a_long_action_is_stored_once_with_a_short_line_in_the_list() {
     let (status, _) = post(&app, "/api/act", said("u", &message).to_string()).await;
     assert_eq!(status, 200);
     let (_, list) = app.get("/api/runs?kind=action").await;
-    assert_eq!(list["runs"][0]["message"].as_str().unwrap().chars().count(), 1000);
+    assert_eq!(
+        list["runs"][0]["message"].as_str().unwrap().chars().count(),
+        1000
+    );
     let run = list["runs"][0]["id"].as_str().unwrap().parse().unwrap();
-    let stored: usize = app.entries(run).await.iter().map(|entry| entry.body.len()).sum();
-    assert!((31_000..40_000).contains(&stored), "{stored} bytes in the journal");
+    let stored: usize = app
+        .entries(run)
+        .await
+        .iter()
+        .map(|entry| entry.body.len())
+        .sum();
+    assert!(
+        (31_000..40_000).contains(&stored),
+        "{stored} bytes in the journal"
+    );
 }

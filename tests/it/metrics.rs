@@ -10,11 +10,21 @@ const QUESTION: &str = "What is the boiling point of water at sea level in Celsi
 
 /// The samples by name with labels; histograms' buckets left out.
 async fn scrape(app: &TestApp) -> BTreeMap<String, f64> {
-    let response = app.client.get(format!("{}/metrics", app.url)).send().await.unwrap();
+    let response = app
+        .client
+        .get(format!("{}/metrics", app.url))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(response.status(), 200);
-    assert_eq!(response.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    assert_eq!(
+        response.headers()["content-type"],
+        "text/plain; version=0.0.4; charset=utf-8"
+    );
     let text = response.text().await.unwrap();
-    let samples = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let samples = text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty());
     samples
         .filter(|line| !line.contains("_bucket{"))
         .map(|line| {
@@ -26,9 +36,17 @@ async fn scrape(app: &TestApp) -> BTreeMap<String, f64> {
 
 /// The sum of the samples of a metric whose labels hold all of `labels`.
 fn sum(samples: &BTreeMap<String, f64>, name: &str, labels: &[(&str, &str)]) -> f64 {
-    let held = |key: &str| labels.iter().all(|(label, value)| key.contains(&format!("{label}=\"{value}\"")));
+    let held = |key: &str| {
+        labels
+            .iter()
+            .all(|(label, value)| key.contains(&format!("{label}=\"{value}\"")))
+    };
     let own = |key: &str| key.split('{').next() == Some(name);
-    samples.iter().filter(|(key, _)| own(key) && held(key)).map(|(_, value)| value).sum()
+    samples
+        .iter()
+        .filter(|(key, _)| own(key) && held(key))
+        .map(|(_, value)| value)
+        .sum()
 }
 
 #[tokio::test]
@@ -39,26 +57,81 @@ async fn metrics_agree_with_the_journal() {
     provider.on("r1/critic", Fault::Status(529));
     app.ask("audit", QUESTION).await;
     provider.on("*", Fault::Status(400));
-    assert_eq!(app.post(&chat("deep", QUESTION)).send().await.unwrap().status(), 502);
+    assert_eq!(
+        app.post(&chat("deep", QUESTION))
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        502
+    );
     let invalid = app.post(&chat("ask", " ")).send().await.unwrap();
     assert_eq!(invalid.status(), 422);
 
     let samples = scrape(&app).await;
     let total = |name: &str, labels: &[(&str, &str)]| sum(&samples, name, labels);
-    assert_eq!(total("conclave_runs_accepted_total", &[("source", "http")]), 3.0);
-    assert_eq!(total("conclave_runs_total", &[("mode", "ask"), ("outcome", "answered")]), 1.0);
-    assert_eq!(total("conclave_runs_total", &[("mode", "deep"), ("outcome", "provider")]), 1.0);
+    assert_eq!(
+        total("conclave_runs_accepted_total", &[("source", "http")]),
+        3.0
+    );
+    assert_eq!(
+        total(
+            "conclave_runs_total",
+            &[("mode", "ask"), ("outcome", "answered")]
+        ),
+        1.0
+    );
+    assert_eq!(
+        total(
+            "conclave_runs_total",
+            &[("mode", "deep"), ("outcome", "provider")]
+        ),
+        1.0
+    );
     assert_eq!(total("conclave_runs_total", &[]), 3.0);
-    assert_eq!(total("conclave_refused_total", &[("reason", "invalid")]), 1.0);
+    assert_eq!(
+        total("conclave_refused_total", &[("reason", "invalid")]),
+        1.0
+    );
     assert_eq!(total("conclave_runs_in_flight", &[]), 0.0);
-    assert_eq!(total("conclave_calls_total", &[]), provider.calls().len() as f64);
-    assert_eq!(total("conclave_calls_total", &[("role", "critic"), ("result", "provider error")]), 3.0);
+    assert_eq!(
+        total("conclave_calls_total", &[]),
+        provider.calls().len() as f64
+    );
+    assert_eq!(
+        total(
+            "conclave_calls_total",
+            &[("role", "critic"), ("result", "provider error")]
+        ),
+        3.0
+    );
     assert_eq!(total("conclave_retries_total", &[]), 2.0);
-    assert_eq!(total("conclave_obtained_total", &[("what", "report"), ("how", "clean")]), 5.0);
-    assert_eq!(total("conclave_obtained_total", &[("what", "report"), ("how", "failed")]), 4.0);
-    assert_eq!(total("conclave_statuses_total", &[("agent", "solver"), ("status", "VALID")]), 2.0);
+    assert_eq!(
+        total(
+            "conclave_obtained_total",
+            &[("what", "report"), ("how", "clean")]
+        ),
+        5.0
+    );
+    assert_eq!(
+        total(
+            "conclave_obtained_total",
+            &[("what", "report"), ("how", "failed")]
+        ),
+        4.0
+    );
+    assert_eq!(
+        total(
+            "conclave_statuses_total",
+            &[("agent", "solver"), ("status", "VALID")]
+        ),
+        2.0
+    );
     assert_eq!(total("conclave_gate_total", &[("gate", "ship")]), 2.0);
-    assert_eq!(total("conclave_stage_seconds_count", &[("stage", "plan")]), 3.0);
+    assert_eq!(
+        total("conclave_stage_seconds_count", &[("stage", "plan")]),
+        3.0
+    );
     let spent: u64 = {
         let mut spent = 0;
         for run in app.get("/api/runs").await.1["runs"].as_array().unwrap() {
@@ -68,7 +141,13 @@ async fn metrics_agree_with_the_journal() {
     };
     assert_eq!(total("conclave_cost_nanodollars_total", &[]), spent as f64);
     assert!(total("conclave_tokens_total", &[("kind", "output")]) > 0.0 && !got.entries.is_empty());
-    assert_eq!(total("conclave_http_requests_total", &[("route", "/api/chat"), ("status", "200")]), 2.0);
+    assert_eq!(
+        total(
+            "conclave_http_requests_total",
+            &[("route", "/api/chat"), ("status", "200")]
+        ),
+        2.0
+    );
 }
 
 #[tokio::test]
@@ -83,8 +162,19 @@ async fn the_labels_of_metrics_are_bounded_and_carry_nothing_of_a_user() {
         let (status, _): (u16, Value) = app.get(&format!("/nowhere/zebra{n}")).await;
         assert_eq!(status, 404);
     }
-    let text = app.client.get(format!("{}/metrics", app.url)).send().await.unwrap().text().await.unwrap();
-    assert!(!text.contains("zebra") && !text.contains("wordling"), "{text}");
+    let text = app
+        .client
+        .get(format!("{}/metrics", app.url))
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
+    assert!(
+        !text.contains("zebra") && !text.contains("wordling"),
+        "{text}"
+    );
     let before = text.lines().count();
     for _ in 0..3 {
         body["context"]["messageId"] = json!(format!("m{before}"));
@@ -104,20 +194,49 @@ async fn the_log_has_one_line_a_step_with_the_runs_id_and_no_content() {
         ("RUST_LOG", "info"),
         ("LOG_FORMAT", "json"),
     ];
-    let mut command = crate::support::program::conclave(folder.path(), &["ask", "--json", QUESTION], &variables);
+    let mut command =
+        crate::support::program::conclave(folder.path(), &["ask", "--json", QUESTION], &variables);
     let output = command.output().await.unwrap();
     assert!(output.status.success());
     let text = String::from_utf8(output.stderr).unwrap();
-    let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let steps: Vec<&Value> =
-        lines.iter().filter(|line| line["fields"]["message"].as_str().unwrap().starts_with("step: ")).collect();
+    let lines: Vec<Value> = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let steps: Vec<&Value> = lines
+        .iter()
+        .filter(|line| {
+            line["fields"]["message"]
+                .as_str()
+                .unwrap()
+                .starts_with("step: ")
+        })
+        .collect();
     let run = steps[0]["requestId"].as_str().unwrap();
     assert!(steps.iter().all(|line| line["requestId"] == run), "{text}");
-    let messages: Vec<&str> = steps.iter().map(|line| &line["fields"]["message"].as_str().unwrap()[6..]).collect();
-    let expected =
-        ["hints", "a call is made", "a call is settled", "plan", "what fits under the cap", "a round begins"];
+    let messages: Vec<&str> = steps
+        .iter()
+        .map(|line| &line["fields"]["message"].as_str().unwrap()[6..])
+        .collect();
+    let expected = [
+        "hints",
+        "a call is made",
+        "a call is settled",
+        "plan",
+        "what fits under the cap",
+        "a round begins",
+    ];
     assert_eq!(messages[..6], expected);
-    assert_eq!(messages.iter().filter(|message| **message == "an agent is done").count(), 3);
+    assert_eq!(
+        messages
+            .iter()
+            .filter(|message| **message == "an agent is done")
+            .count(),
+        3
+    );
     assert_eq!(messages[messages.len() - 2..], ["synthesis", "gate"]);
-    assert!(!text.contains("boiling"), "user text is at debug level only: {text}");
+    assert!(
+        !text.contains("boiling"),
+        "user text is at debug level only: {text}"
+    );
 }

@@ -9,7 +9,10 @@ use serde_json::Value;
 
 /// By model id, then by table.
 fn tables() -> BTreeMap<String, BTreeMap<String, Value>> {
-    #[allow(clippy::disallowed_methods, reason = "the test's own switch, not the service's")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the test's own switch, not the service's"
+    )]
     let path = std::env::var("CONCLAVE_PRICE_TABLES")
         .expect("CONCLAVE_PRICE_TABLES names the file that scripts/price-tables.sh prints");
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
@@ -41,17 +44,28 @@ fn every_price_is_that_of_the_public_tables() {
             for (field, ours) in ours {
                 let theirs = row[field].as_f64();
                 // A table that is silent says nothing, except of the tiers, which only one of them has.
-                if theirs.is_some_and(|theirs| ours.is_none_or(|ours| (ours - theirs).abs() > 1e-6)) {
-                    wrong.push(format!("{id}: {field} is {ours:?} here and {theirs:?} in {table}"));
+                if theirs.is_some_and(|theirs| ours.is_none_or(|ours| (ours - theirs).abs() > 1e-6))
+                {
+                    wrong.push(format!(
+                        "{id}: {field} is {ours:?} here and {theirs:?} in {table}"
+                    ));
                 }
             }
             let retires = row["retires"].as_str();
-            if retires.is_some_and(|day| data.retires.map(|ours| ours.to_string()).as_deref() != Some(day)) {
-                wrong.push(format!("{id}: retires {:?} here and {retires:?} in {table}", data.retires));
+            if retires.is_some_and(|day| {
+                data.retires.map(|ours| ours.to_string()).as_deref() != Some(day)
+            }) {
+                wrong.push(format!(
+                    "{id}: retires {:?} here and {retires:?} in {table}",
+                    data.retires
+                ));
             }
         }
     }
-    assert_eq!(wrong, [""; 0], "correct src/config/models.json, with the day in `checked`");
+    assert_eq!(
+        wrong, [""; 0],
+        "correct src/config/models.json, with the day in `checked`"
+    );
 }
 
 #[test]
@@ -60,16 +74,29 @@ fn no_model_of_a_shipped_config_retires_soon() {
     let today = Zoned::now().date();
     for (name, text) in BUILT_IN {
         let file: Value = serde_json::from_str(text).unwrap();
-        let mut roles: Vec<&Value> = file["models"]["roles"].as_object().unwrap().values().collect();
+        let mut roles: Vec<&Value> = file["models"]["roles"]
+            .as_object()
+            .unwrap()
+            .values()
+            .collect();
         while let Some(role) = roles.pop() {
             roles.extend(role.get("fallback"));
-            let Some(id) = role["defaultModel"].as_str() else { continue };
-            let known = shipped_models().get(id).unwrap_or_else(|| panic!("{name}: {id} is not in models.json"));
+            let Some(id) = role["defaultModel"].as_str() else {
+                continue;
+            };
+            let known = shipped_models()
+                .get(id)
+                .unwrap_or_else(|| panic!("{name}: {id} is not in models.json"));
             let public = tables.get(id).into_iter().flat_map(BTreeMap::values);
-            let days = public.filter_map(|row| row["retires"].as_str()?.parse().ok()).chain(known.retires);
+            let days = public
+                .filter_map(|row| row["retires"].as_str()?.parse().ok())
+                .chain(known.retires);
             for day in days {
                 let left = (day - today).get_days();
-                assert!(left > RETIREMENT_WARNING_DAYS, "{name}: {id} retires on {day}, in {left} days");
+                assert!(
+                    left > RETIREMENT_WARNING_DAYS,
+                    "{name}: {id} retires on {day}, in {left} days"
+                );
             }
         }
     }

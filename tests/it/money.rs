@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use conclave::app::{App, Submission};
 use conclave::clock::Clock;
-use conclave::committee::invariants::{self, Exhibit};
+use conclave::committee::invariants::{self, InvariantInput};
 use conclave::domain::BilledTokens;
 use conclave::domain::{Context, Mode, Question, RunId, Source, Usd, User};
 use conclave::journal::{self, Cause, Ending, Entry, Event, SqliteStore, views};
@@ -24,7 +24,11 @@ use crate::support::mix::mixed;
 use crate::support::scripted::{ScriptedModel, honest};
 use crate::support::{Scenario, Setup};
 
-const CASES: u32 = if cfg!(feature = "long-chaos") { 400 } else { 24 };
+const CASES: u32 = if cfg!(feature = "long-chaos") {
+    400
+} else {
+    24
+};
 
 /// Every run of a case ends within this time, or it never does.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -46,53 +50,121 @@ impl ChatModel for Hostile {
         tokio::time::sleep(Duration::from_millis((drawn >> 40) % 12)).await;
         let reply = self.script.chat(request).await?;
         let provider = || "hostile".to_owned();
-        let billed = |input, output| Some(BilledTokens { input, output, ..BilledTokens::default() });
+        let billed = |input, output| {
+            Some(BilledTokens {
+                input,
+                output,
+                ..BilledTokens::default()
+            })
+        };
         let most = u64::from(request.max_tokens);
         let status = |status, retry_after| {
-            Err(Error::Status { provider: provider(), status, detail: "as the test asked".into(), retry_after })
+            Err(Error::Status {
+                provider: provider(),
+                status,
+                detail: "as the test asked".into(),
+                retry_after,
+            })
         };
         if self.greedy && drawn.is_multiple_of(11) {
             let usage = match (drawn >> 8) % 4 {
                 0 => billed(500, most * 40),
                 1 => billed(999_999_999, 999_999_999),
                 2 => billed(u64::MAX, u64::MAX),
-                _ => Some(BilledTokens { cache_write: 5_000_000, ..BilledTokens::default() }),
+                _ => Some(BilledTokens {
+                    cache_write: 5_000_000,
+                    ..BilledTokens::default()
+                }),
             };
             return Ok(ChatReply { usage, ..reply });
         }
         match (drawn >> 8) % 40 {
-            0 => Err(Error::Timeout { provider: provider(), after: request.timeout }),
+            0 => Err(Error::Timeout {
+                provider: provider(),
+                after: request.timeout,
+            }),
             1 => {
                 tokio::time::sleep(request.timeout).await;
-                Err(Error::Timeout { provider: provider(), after: request.timeout })
+                Err(Error::Timeout {
+                    provider: provider(),
+                    after: request.timeout,
+                })
             }
-            2 => Err(Error::Broken { provider: provider(), detail: "cut".into() }),
-            3 => Err(Error::Connect { provider: provider(), detail: "refused".into() }),
-            4 => Err(Error::Unreadable { provider: provider(), detail: "a page".into() }),
+            2 => Err(Error::Broken {
+                provider: provider(),
+                detail: "cut".into(),
+            }),
+            3 => Err(Error::Connect {
+                provider: provider(),
+                detail: "refused".into(),
+            }),
+            4 => Err(Error::Unreadable {
+                provider: provider(),
+                detail: "a page".into(),
+            }),
             5 => status(529, None),
             6 => status(429, Some(Duration::from_millis(20))),
             7 => status(429, Some(Duration::from_secs(3600))),
             8 => status(408, None),
             9 => status(400, None),
-            10 => Ok(ChatReply { text: "prose and no JSON".into(), ..reply }),
-            11 => Ok(ChatReply { text: String::new(), ..reply }),
-            12 => Ok(ChatReply { stop: Stop::Refusal, ..reply }),
+            10 => Ok(ChatReply {
+                text: "prose and no JSON".into(),
+                ..reply
+            }),
+            11 => Ok(ChatReply {
+                text: String::new(),
+                ..reply
+            }),
+            12 => Ok(ChatReply {
+                stop: Stop::Refusal,
+                ..reply
+            }),
             13 => {
                 let half = reply.text.chars().take(reply.text.len() / 2).collect();
-                Ok(ChatReply { text: half, stop: Stop::MaxTokens, ..reply })
+                Ok(ChatReply {
+                    text: half,
+                    stop: Stop::MaxTokens,
+                    ..reply
+                })
             }
-            14 | 15 => Ok(ChatReply { usage: None, ..reply }),
-            16 => Ok(ChatReply { usage: Some(BilledTokens::default()), ..reply }),
-            17 => Ok(ChatReply { usage: billed(900, most), ..reply }),
+            14 | 15 => Ok(ChatReply {
+                usage: None,
+                ..reply
+            }),
+            16 => Ok(ChatReply {
+                usage: Some(BilledTokens::default()),
+                ..reply
+            }),
+            17 => Ok(ChatReply {
+                usage: billed(900, most),
+                ..reply
+            }),
             // All of the limit went into thinking, and is billed.
             18 => {
-                let usage = BilledTokens { input: 900, output: most, thinking: most, ..BilledTokens::default() };
-                Ok(ChatReply { text: String::new(), stop: Stop::MaxTokens, usage: Some(usage), ..reply })
+                let usage = BilledTokens {
+                    input: 900,
+                    output: most,
+                    thinking: most,
+                    ..BilledTokens::default()
+                };
+                Ok(ChatReply {
+                    text: String::new(),
+                    stop: Stop::MaxTokens,
+                    usage: Some(usage),
+                    ..reply
+                })
             }
             // The whole prefix was written into a cache, which costs more than input.
             19 => {
-                let usage = BilledTokens { cache_write: 900, output: most, ..BilledTokens::default() };
-                Ok(ChatReply { usage: Some(usage), ..reply })
+                let usage = BilledTokens {
+                    cache_write: 900,
+                    output: most,
+                    ..BilledTokens::default()
+                };
+                Ok(ChatReply {
+                    usage: Some(usage),
+                    ..reply
+                })
             }
             // Slower than its kind: a second call is made beside it.
             20..=24 => {
@@ -115,19 +187,37 @@ struct House {
 impl House {
     async fn open(&self, owner: &str, generation: u64) -> Arc<App> {
         let path = self.folder.path().join("conclave.db");
-        let config = config("http://127.0.0.1:9", &format!("sqlite://{}", path.display()), &self.setup);
+        let config = config(
+            "http://127.0.0.1:9",
+            &format!("sqlite://{}", path.display()),
+            &self.setup,
+        );
         let store = SqliteStore::open(&path, owner).await.unwrap();
-        let script = ScriptedModel { scenario: Scenario::converging(), twist: honest() };
-        let hostile = Hostile { script, seed: self.seed ^ generation, calls: AtomicU64::new(0), greedy: self.greedy };
-        let mut models =
-            Registry::default().with_breaker(BreakerSettings { failures: 4, ..BreakerSettings::default() });
+        let script = ScriptedModel {
+            scenario: Scenario::converging(),
+            twist: honest(),
+        };
+        let hostile = Hostile {
+            script,
+            seed: self.seed ^ generation,
+            calls: AtomicU64::new(0),
+            greedy: self.greedy,
+        };
+        let mut models = Registry::default().with_breaker(BreakerSettings {
+            failures: 4,
+            ..BreakerSettings::default()
+        });
         models.insert("anthropic", Arc::new(hostile), 8);
         App::assemble(config, Clock::System, Arc::new(store), models, owner.into()).unwrap()
     }
 
     /// What a process leaves behind that is killed: the file of its lock, which nobody holds any more.
     fn bury(&self, owner: &str) {
-        std::fs::write(self.folder.path().join("conclave.db.owners").join(owner), "").unwrap();
+        std::fs::write(
+            self.folder.path().join("conclave.db.owners").join(owner),
+            "",
+        )
+        .unwrap();
     }
 }
 
@@ -135,22 +225,35 @@ fn question(number: u64, mode: Mode) -> Submission {
     let question = Question {
         source: Source::Http,
         mode,
-        user: User { id: format!("u{number}"), name: "Ada".into() },
+        user: User {
+            id: format!("u{number}"),
+            name: "Ada".into(),
+        },
         context: Context::default(),
         message: Scenario::converging().message,
         attachments: vec![],
     };
-    Submission { question, idempotency_key: Some(format!("k{number}")), correlation_id: None }
+    Submission {
+        question,
+        idempotency_key: Some(format!("k{number}")),
+        correlation_id: None,
+    }
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
 }
 
 /// Holds one run's journal against everything that must be true of it.
 fn hold(run: RunId, entries: &[Entry], row: &journal::RunRow, threshold: f64) {
     assert_eq!(journal::verify(run, entries, &row.head_hash), Ok(()));
-    let Some(finished) = views::finished(entries) else { panic!("run {run} has no end") };
+    let Some(finished) = views::finished(entries) else {
+        panic!("run {run} has no end")
+    };
     let mut reserved: BTreeMap<&str, Usd> = BTreeMap::new();
     let mut known: BTreeMap<&str, Usd> = BTreeMap::new();
     let (mut settled, mut overbilled) = (Usd::ZERO, false);
@@ -158,20 +261,36 @@ fn hold(run: RunId, entries: &[Entry], row: &journal::RunRow, threshold: f64) {
         match &entry.event {
             Event::CallSent(sent) => {
                 let amount = sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount);
-                assert_eq!(known.insert(&sent.call, amount), None, "{} was sent twice", sent.call);
+                assert_eq!(
+                    known.insert(&sent.call, amount),
+                    None,
+                    "{} was sent twice",
+                    sent.call
+                );
                 reserved.insert(&sent.call, amount);
                 let committed = settled + reserved.values().copied().sum();
-                assert!(amount == Usd::ZERO || committed <= row.cap, "{} was bought beyond the cap", sent.call);
+                assert!(
+                    amount == Usd::ZERO || committed <= row.cap,
+                    "{} was bought beyond the cap",
+                    sent.call
+                );
             }
             Event::CallSettled(end) => {
-                let amount = reserved.remove(end.call.as_str()).expect("a call is sent before it is settled");
+                let amount = reserved
+                    .remove(end.call.as_str())
+                    .expect("a call is sent before it is settled");
                 settled += end.cost;
                 overbilled |= end.cost > amount;
             }
             _ => {}
         }
         let committed = settled + reserved.values().copied().sum();
-        assert!(overbilled || committed <= row.cap, "{committed} of {} at {}", row.cap, entry.key);
+        assert!(
+            overbilled || committed <= row.cap,
+            "{committed} of {} at {}",
+            row.cap,
+            entry.key
+        );
     }
     assert!(reserved.is_empty(), "every call is settled: {reserved:?}");
     assert_eq!((row.spent, finished.spent), (settled, settled));
@@ -179,16 +298,31 @@ fn hold(run: RunId, entries: &[Entry], row: &journal::RunRow, threshold: f64) {
     assert!(!cause(Cause::Internal), "{:?}", finished.ending);
     if let Ending::Replied { reply } = &finished.ending {
         assert_eq!(reply.meta.budget.exceeded, overbilled);
-        let events: Vec<Event> =
-            entries.iter().map(|e| e.event.clone()).filter(|e| !matches!(e, Event::Finished(_))).collect();
+        let events: Vec<Event> = entries
+            .iter()
+            .map(|e| e.event.clone())
+            .filter(|e| !matches!(e, Event::Finished(_)))
+            .collect();
         for event in &events {
             if let Event::Synthesized(synthesized) = event {
-                assert_eq!(synthesized.broken_rules, [""; 0], "{:?}", synthesized.corrections);
+                assert_eq!(
+                    synthesized.broken_rules, [""; 0],
+                    "{:?}",
+                    synthesized.corrections
+                );
             }
         }
         let mode = views::accepted(entries).unwrap().question.mode;
         let chain = journal::verify(run, entries, &row.head_hash);
-        let exhibit = Exhibit { reply, mode, events: &events, said: "", chain, threshold, secrets: &[] };
+        let exhibit = InvariantInput {
+            reply,
+            mode,
+            events: &events,
+            said: "",
+            chain,
+            threshold,
+            secrets: &[],
+        };
         assert_eq!(invariants::check(&exhibit), vec![], "{}", reply.text);
     }
 }
@@ -209,16 +343,24 @@ fn schedules() -> impl Strategy<Value = Schedule> {
     let modes = prop::collection::vec(0u8..3, 1..5);
     let cancels = prop::collection::btree_map(0u8..5, 0u64..200, 0..2);
     let dies_after = prop::option::of(5u64..300);
-    (any::<u64>(), prop::bool::weighted(0.3), 2u64..40, modes, cancels, dies_after).prop_map(
-        |(seed, greedy, cap_cents, modes, cancels, dies_after)| Schedule {
-            seed,
-            greedy,
-            cap_cents,
-            modes,
-            cancels,
-            dies_after,
-        },
+    (
+        any::<u64>(),
+        prop::bool::weighted(0.3),
+        2u64..40,
+        modes,
+        cancels,
+        dies_after,
     )
+        .prop_map(
+            |(seed, greedy, cap_cents, modes, cancels, dies_after)| Schedule {
+                seed,
+                greedy,
+                cap_cents,
+                modes,
+                cancels,
+                dies_after,
+            },
+        )
 }
 
 fn setup(cap_cents: u64) -> Setup {
@@ -230,9 +372,18 @@ fn setup(cap_cents: u64) -> Setup {
     Setup::default()
         .env("NORMAL_MAX_USD", cap.clone())
         .env("DEEP_MAX_USD", cap)
-        .set("/policy/retry", json!({ "attempts": 3, "baseMs": 1, "maxMs": 10 }))
-        .set("/policy/deadlines", json!({ "connect": 1, "call": 1, "ask": 4, "audit": 4, "deep": 4 }))
-        .set("/policy/hedge", json!({ "enabled": true, "leastSamples": 3, "leastMs": 5 }))
+        .set(
+            "/policy/retry",
+            json!({ "attempts": 3, "baseMs": 1, "maxMs": 10 }),
+        )
+        .set(
+            "/policy/deadlines",
+            json!({ "connect": 1, "call": 1, "ask": 4, "audit": 4, "deep": 4 }),
+        )
+        .set(
+            "/policy/hedge",
+            json!({ "enabled": true, "leastSamples": 3, "leastMs": 5 }),
+        )
         .set("/models/roles/master", role("MASTER_MODEL", "SOLVER_MODEL"))
         .set("/models/roles/solver", role("SOLVER_MODEL", "MASTER_MODEL"))
 }
@@ -242,7 +393,10 @@ async fn begin(app: &Arc<App>, schedule: &Schedule) -> Vec<RunId> {
     for (number, mode) in (0u64..).zip(&schedule.modes) {
         let mode = [Mode::Ask, Mode::Audit, Mode::Deep][usize::from(*mode)];
         // Sent twice at once: one run.
-        let (once, again) = tokio::join!(app.submit(question(number, mode)), app.submit(question(number, mode)));
+        let (once, again) = tokio::join!(
+            app.submit(question(number, mode)),
+            app.submit(question(number, mode))
+        );
         let (once, again) = (once.unwrap(), again.unwrap());
         assert_eq!(once.run, again.run);
         runs.push(once.run);
@@ -289,7 +443,10 @@ fn play(schedule: &Schedule) {
         let app = house.open("second", 1).await;
         app.keep_recovering();
         for run in runs {
-            tokio::time::timeout(PATIENCE, app.finished(run)).await.expect("every run ends").unwrap();
+            tokio::time::timeout(PATIENCE, app.finished(run))
+                .await
+                .expect("every run ends")
+                .unwrap();
             let row = app.run(run).await.unwrap().unwrap();
             let entries = app.entries(run).await.unwrap();
             hold(run, &entries, &row, app.config.policy.ask_user_threshold);

@@ -22,12 +22,17 @@ fn document() -> Value {
 fn held(document: &Value, schema: &Value) -> Validator {
     let mut whole = schema.clone();
     whole["components"] = document["components"].clone();
-    jsonschema::draft202012::options().should_validate_formats(true).build(&whole).unwrap()
+    jsonschema::draft202012::options()
+        .should_validate_formats(true)
+        .build(&whole)
+        .unwrap()
 }
 
 fn hold(document: &Value, schema: &Value, value: &Value) {
-    let errors: Vec<String> =
-        held(document, schema).iter_errors(value).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    let errors: Vec<String> = held(document, schema)
+        .iter_errors(value)
+        .map(|e| format!("{}: {e}", e.instance_path()))
+        .collect();
     assert_eq!(errors, Vec::<String>::new(), "{value:#}");
 }
 
@@ -36,19 +41,32 @@ fn operations(document: &Value) -> Vec<(String, String, Value)> {
     let paths = document["paths"].as_object().unwrap();
     let of = |(path, item): (&String, &Value)| {
         let methods = item.as_object().unwrap().clone();
-        methods.into_iter().map(|(method, operation)| (path.clone(), method, operation)).collect::<Vec<_>>()
+        methods
+            .into_iter()
+            .map(|(method, operation)| (path.clone(), method, operation))
+            .collect::<Vec<_>>()
     };
     paths.iter().flat_map(of).collect()
 }
 
 #[test]
 fn the_document_is_valid_openapi_3_1() {
-    let official: Value = serde_json::from_str(include_str!("../vendored/openapi-3.1.schema.json")).unwrap();
+    let official: Value =
+        serde_json::from_str(include_str!("../vendored/openapi-3.1.schema.json")).unwrap();
     let official = jsonschema::validator_for(&official).unwrap();
     let document = document();
-    let errors: Vec<String> = official.iter_errors(&document).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    let errors: Vec<String> = official
+        .iter_errors(&document)
+        .map(|e| format!("{}: {e}", e.instance_path()))
+        .collect();
     assert_eq!(errors, Vec::<String>::new());
-    assert!(official.iter_errors(&json!({ "openapi": "3.1.1", "info": {} })).next().is_some(), "it can say no");
+    assert!(
+        official
+            .iter_errors(&json!({ "openapi": "3.1.1", "info": {} }))
+            .next()
+            .is_some(),
+        "it can say no"
+    );
     for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
         assert!(jsonschema::draft202012::meta::is_valid(schema), "{name}");
         held(&document, schema);
@@ -61,8 +79,13 @@ fn every_example_in_the_document_is_valid_by_its_own_schema() {
     let mut seen = 0;
     for (_, _, operation) in operations(&document) {
         let answers = operation["responses"].as_object().unwrap().values();
-        let bodies = answers.chain([&operation["requestBody"]]).filter_map(|body| body["content"].as_object());
-        for content in bodies.flat_map(|content| content.values()).filter(|content| !content["example"].is_null()) {
+        let bodies = answers
+            .chain([&operation["requestBody"]])
+            .filter_map(|body| body["content"].as_object());
+        for content in bodies
+            .flat_map(|content| content.values())
+            .filter(|content| !content["example"].is_null())
+        {
             hold(&document, &content["schema"], &content["example"]);
             seen += 1;
         }
@@ -73,12 +96,24 @@ fn every_example_in_the_document_is_valid_by_its_own_schema() {
 #[test]
 fn every_operation_says_what_it_is_and_every_reference_leads_somewhere() {
     let document = document();
-    let ids: Vec<Value> = operations(&document).iter().map(|(_, _, o)| o["operationId"].clone()).collect();
+    let ids: Vec<Value> = operations(&document)
+        .iter()
+        .map(|(_, _, o)| o["operationId"].clone())
+        .collect();
     let different: BTreeSet<String> = ids.iter().map(ToString::to_string).collect();
     assert_eq!(different.len(), ids.len());
     let text = document.to_string();
-    for reference in text.split("\"$ref\":\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
-        assert!(document.pointer(reference.trim_start_matches('#')).is_some(), "{reference}");
+    for reference in text
+        .split("\"$ref\":\"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap())
+    {
+        assert!(
+            document
+                .pointer(reference.trim_start_matches('#'))
+                .is_some(),
+            "{reference}"
+        );
     }
 }
 
@@ -93,7 +128,9 @@ fn no_route_is_added_without_a_description() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "rs") && !path.ends_with("http/routes.rs") {
+            } else if path.extension().is_some_and(|e| e == "rs")
+                && !path.ends_with("http/routes.rs")
+            {
                 let text = std::fs::read_to_string(&path).unwrap();
                 for hidden in [".route(", ".route_service(", ".nest(", ".nest_service("] {
                     assert!(!text.contains(hidden), "{}: {hidden}", path.display());
@@ -111,19 +148,50 @@ async fn every_documented_route_is_there_and_every_other_method_is_405_with_allo
     assert_eq!(document, self::document());
     for (path, item) in document["paths"].as_object().unwrap() {
         let url = format!("{}{}", app.url, path.replace("{id}", NOBODY));
-        let documented: BTreeSet<String> = item.as_object().unwrap().keys().map(|m| m.to_uppercase()).collect();
-        for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS] {
-            let response = app.client.request(method.clone(), &url).send().await.unwrap();
+        let documented: BTreeSet<String> = item
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(|m| m.to_uppercase())
+            .collect();
+        for method in [
+            Method::GET,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+            Method::OPTIONS,
+        ] {
+            let response = app
+                .client
+                .request(method.clone(), &url)
+                .send()
+                .await
+                .unwrap();
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
-            let kind = headers.get("content-type").map(|v| v.to_str().unwrap().to_owned()).unwrap_or_default();
+            let kind = headers
+                .get("content-type")
+                .map(|v| v.to_str().unwrap().to_owned())
+                .unwrap_or_default();
             if documented.contains(method.as_str()) {
                 assert_ne!(status, 405, "{method} {path}");
-                assert!(item[method.as_str().to_lowercase()]["responses"][status.to_string()].is_object());
+                assert!(
+                    item[method.as_str().to_lowercase()]["responses"][status.to_string()]
+                        .is_object()
+                );
                 continue;
             }
-            assert_eq!((status, kind.as_str()), (405, "application/problem+json"), "{method} {path}");
-            let allow: BTreeSet<String> =
-                headers["allow"].to_str().unwrap().split(',').map(|m| m.trim().to_owned()).collect();
+            assert_eq!(
+                (status, kind.as_str()),
+                (405, "application/problem+json"),
+                "{method} {path}"
+            );
+            let allow: BTreeSet<String> = headers["allow"]
+                .to_str()
+                .unwrap()
+                .split(',')
+                .map(|m| m.trim().to_owned())
+                .collect();
             let allowed: BTreeSet<String> = allow.into_iter().filter(|m| m != "HEAD").collect();
             assert_eq!(allowed, documented, "{path}");
         }
@@ -142,28 +210,78 @@ async fn real_answers_have_the_documented_shape_and_nothing_else() {
     hold(&document, &schema("Reply"), &reply.body);
     let run = format!("/api/runs/{}", reply.run);
     hold(&document, &schema("Run"), &app.get(&run).await.1);
-    hold(&document, &schema("Journal"), &app.get(&format!("{run}/journal")).await.1);
-    hold(&document, &schema("RunPage"), &app.get("/api/runs?limit=1").await.1);
-    let quote = app.client.post(format!("{}/api/quote", app.url)).json(&chat("ask", QUESTION)).send().await.unwrap();
+    hold(
+        &document,
+        &schema("Journal"),
+        &app.get(&format!("{run}/journal")).await.1,
+    );
+    hold(
+        &document,
+        &schema("RunPage"),
+        &app.get("/api/runs?limit=1").await.1,
+    );
+    let quote = app
+        .client
+        .post(format!("{}/api/quote", app.url))
+        .json(&chat("ask", QUESTION))
+        .send()
+        .await
+        .unwrap();
     hold(&document, &schema("Quote"), &quote.json().await.unwrap());
-    for (path, status) in [("/api/runs?limit=0", 400), ("/api/runs/%FF", 404), ("/nowhere", 404)] {
+    for (path, status) in [
+        ("/api/runs?limit=0", 400),
+        ("/api/runs/%FF", 404),
+        ("/nowhere", 404),
+    ] {
         let (got, problem) = app.get(path).await;
         assert_eq!(got, status, "{path}");
         hold(&document, &schema("Problem"), &problem);
     }
     // Each event of the stream by its own schema.
-    let stream = app.client.get(format!("{}{run}/events", app.url)).send().await.unwrap().text().await.unwrap();
-    let events = &document["paths"]["/api/runs/{id}/events"]["get"]["responses"]["200"]["content"]["text/event-stream"]
-        ["x-events"];
+    let stream = app
+        .client
+        .get(format!("{}{run}/events", app.url))
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
+    let events = &document["paths"]["/api/runs/{id}/events"]["get"]["responses"]["200"]["content"]
+        ["text/event-stream"]["x-events"];
     let mut names = BTreeSet::new();
-    for event in stream.split("\n\n").filter(|event| event.contains("event:")) {
-        let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+    for event in stream
+        .split("\n\n")
+        .filter(|event| event.contains("event:"))
+    {
+        let field = |name: &str| {
+            event
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .unwrap()
+                .trim()
+                .to_owned()
+        };
         let name = field("event:");
         assert!(events[&name].is_object(), "{name} is not documented");
-        hold(&document, &events[&name], &serde_json::from_str(&field("data:")).unwrap());
+        hold(
+            &document,
+            &events[&name],
+            &serde_json::from_str(&field("data:")).unwrap(),
+        );
         names.insert(name);
     }
-    let all = ["agent.finished", "agent.started", "cross_check", "plan", "reply", "round", "run", "score", "synthesis"];
+    let all = [
+        "agent.finished",
+        "agent.started",
+        "cross_check",
+        "plan",
+        "reply",
+        "round",
+        "run",
+        "score",
+        "synthesis",
+    ];
     assert_eq!(names.iter().collect::<Vec<_>>(), all);
 }
 
@@ -185,12 +303,26 @@ async fn answers_to_actions_have_the_documented_shapes() {
         let answer = acting::act(&app, "ada", message).await;
         hold(&document, &schema(shape), &answer.body);
         hold(&document, &schema("ActionReply"), &answer.body);
-        hold(&document, &schema("Run"), &app.get(&format!("/api/runs/{}", answer.run.unwrap())).await.1);
+        hold(
+            &document,
+            &schema("Run"),
+            &app.get(&format!("/api/runs/{}", answer.run.unwrap()))
+                .await
+                .1,
+        );
         if shape == "ActionProposal" {
-            hold(&document, &schema("ActionProposal"), &acting::confirm(&app, "ada", &answer).await.body);
+            hold(
+                &document,
+                &schema("ActionProposal"),
+                &acting::confirm(&app, "ada", &answer).await.body,
+            );
         }
     }
-    hold(&document, &schema("RunPage"), &app.get("/api/runs?kind=all").await.1);
+    hold(
+        &document,
+        &schema("RunPage"),
+        &app.get("/api/runs?kind=all").await.1,
+    );
 }
 
 #[tokio::test]
@@ -201,31 +333,66 @@ async fn a_clarification_and_the_run_that_goes_on_from_it_have_the_documented_sh
     let app = TestApp::start(&provider).await;
     let document = document();
     let asked = app.ask("audit", &message).await;
-    hold(&document, &json!({ "$ref": "#/components/schemas/Reply" }), &asked.body);
+    hold(
+        &document,
+        &json!({ "$ref": "#/components/schemas/Reply" }),
+        &asked.body,
+    );
     let answered = app.ask("audit", "B").await;
     let (_, run) = app.get(&format!("/api/runs/{}", answered.run)).await;
     assert_eq!(run["continues"]["by"]["type"], "answer");
-    hold(&document, &json!({ "$ref": "#/components/schemas/Run" }), &run);
+    hold(
+        &document,
+        &json!({ "$ref": "#/components/schemas/Run" }),
+        &run,
+    );
 }
 
 #[tokio::test]
 async fn the_reference_can_be_read_without_a_token_a_script_or_the_network() {
     let provider = MockProvider::start().await;
-    let app = TestApp::with(&provider, crate::support::Setup::default().env("CONCLAVE_TOKEN", "t".repeat(32))).await;
+    let app = TestApp::with(
+        &provider,
+        crate::support::Setup::default().env("CONCLAVE_TOKEN", "t".repeat(32)),
+    )
+    .await;
     assert_eq!(app.get("/api/runs").await.0, 401);
     assert_eq!(app.get("/openapi.json").await.0, 200);
-    let response = app.client.get(format!("{}/docs", app.url)).send().await.unwrap();
+    let response = app
+        .client
+        .get(format!("{}/docs", app.url))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(response.status(), 200);
-    let policy = response.headers()["content-security-policy"].to_str().unwrap().to_owned();
+    let policy = response.headers()["content-security-policy"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     let page = response.text().await.unwrap();
-    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-") && !policy.contains("unsafe"), "{policy}");
+    assert!(
+        policy.starts_with("default-src 'none'; style-src 'sha256-") && !policy.contains("unsafe"),
+        "{policy}"
+    );
     for (path, _, operation) in operations(&document()) {
         let id = operation["operationId"].as_str().unwrap();
-        assert!(page.contains(&format!("<section id=\"{id}\">")) && page.contains(&path), "{id}");
+        assert!(
+            page.contains(&format!("<section id=\"{id}\">")) && page.contains(&path),
+            "{id}"
+        );
     }
-    for loaded in ["<script", " src=", "<link", "style=\"", "@import", "url(", "https://", "onclick"] {
-        let hits: Vec<&str> = page.match_indices(loaded).map(|(at, _)| &page[at..(at + 60).min(page.len())]).collect();
-        assert!(hits.iter().all(|hit| hit.starts_with("https://") && !hit.contains("\"")), "{loaded}: {hits:?}");
+    for loaded in [
+        "<script", " src=", "<link", "style=\"", "@import", "url(", "https://", "onclick",
+    ] {
+        let hits: Vec<&str> = page
+            .match_indices(loaded)
+            .map(|(at, _)| &page[at..(at + 60).min(page.len())])
+            .collect();
+        assert!(
+            hits.iter()
+                .all(|hit| hit.starts_with("https://") && !hit.contains("\"")),
+            "{loaded}: {hits:?}"
+        );
     }
 }
 
@@ -234,10 +401,20 @@ async fn a_browser_at_the_root_is_sent_to_the_reference() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
-    let response = app.client.get(format!("{}/", app.url)).header("Accept", browser).send().await.unwrap();
+    let response = app
+        .client
+        .get(format!("{}/", app.url))
+        .header("Accept", browser)
+        .send()
+        .await
+        .unwrap();
     let headers = response.headers();
     assert_eq!(
-        (response.status().as_u16(), &headers["location"], &headers["vary"]),
+        (
+            response.status().as_u16(),
+            &headers["location"],
+            &headers["vary"]
+        ),
         (303, &"/docs".parse().unwrap(), &"Accept".parse().unwrap())
     );
 }
@@ -247,6 +424,15 @@ async fn a_program_at_the_root_is_told_that_nothing_is_there() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let (status, problem) = app.get("/").await;
-    assert_eq!((status, &problem["type"]), (404, &json!("urn:conclave:problem:no-such-page")));
-    assert!(problem["detail"].as_str().unwrap().contains("/openapi.json"), "{problem}");
+    assert_eq!(
+        (status, &problem["type"]),
+        (404, &json!("urn:conclave:problem:no-such-page"))
+    );
+    assert!(
+        problem["detail"]
+            .as_str()
+            .unwrap()
+            .contains("/openapi.json"),
+        "{problem}"
+    );
 }

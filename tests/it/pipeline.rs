@@ -34,7 +34,9 @@ fn story(entries: &[Entry]) -> String {
     };
     // Agents of a round work at the same time: their entries come in any order.
     let mut lines: Vec<String> = entries.iter().map(line).collect();
-    let concurrent = |line: &String| line.contains("r1/") && !line.contains("started") && !line.contains("scored");
+    let concurrent = |line: &String| {
+        line.contains("r1/") && !line.contains("started") && !line.contains("scored")
+    };
     let first = lines.iter().position(concurrent).unwrap_or(0);
     let last = lines.iter().rposition(concurrent).map_or(0, |at| at + 1);
     lines[first..last].sort();
@@ -44,7 +46,12 @@ fn story(entries: &[Entry]) -> String {
 #[tokio::test]
 async fn an_ask_writes_this_journal() {
     let stage = Stage::set(Scenario::agreeing(), honest(), &Setup::default()).await;
-    let run = stage.ask(Mode::Ask, "What is the boiling point of water at sea level in Celsius?").await;
+    let run = stage
+        .ask(
+            Mode::Ask,
+            "What is the boiling point of water at sea level in Celsius?",
+        )
+        .await;
     insta::assert_snapshot!(story(&stage.app.entries(run).await.unwrap()));
 }
 
@@ -64,22 +71,53 @@ async fn a_reply_with_a_plan_reads_like_this() {
     let stage = Stage::set(scenario, honest(), &Setup::default()).await;
     let run = stage.ask(Mode::Ask, &message).await;
     let entries = stage.app.entries(run).await.unwrap();
-    let Some(Ending::Replied { reply }) = views::finished(&entries).map(|f| &f.ending) else { panic!("no reply") };
+    let Some(Ending::Replied { reply }) = views::finished(&entries).map(|f| &f.ending) else {
+        panic!("no reply")
+    };
     insta::assert_snapshot!(reply.text);
 }
 
 /// What a provider does to one call: every kind of trouble, but bills within what was reserved.
 fn trouble(kind: u64, request_max: u32, reply: ChatReply) -> Result<ChatReply, Error> {
     let provider = "scripted".to_owned();
-    let usage = |input, output| Some(BilledTokens { input, output, ..BilledTokens::default() });
+    let usage = |input, output| {
+        Some(BilledTokens {
+            input,
+            output,
+            ..BilledTokens::default()
+        })
+    };
     match kind % 12 {
-        0 => Err(Error::Timeout { provider, after: Duration::from_secs(1) }),
-        1 => Err(Error::Status { provider, status: 529, detail: "busy".into(), retry_after: None }),
-        2 => Err(Error::Broken { provider, detail: "cut".into() }),
-        3 => Ok(ChatReply { text: "prose and no JSON".into(), ..reply }),
-        4 => Ok(ChatReply { usage: None, ..reply }),
-        5 => Ok(ChatReply { usage: usage(900, u64::from(request_max)), ..reply }),
-        6 => Ok(ChatReply { stop: Stop::Refusal, ..reply }),
+        0 => Err(Error::Timeout {
+            provider,
+            after: Duration::from_secs(1),
+        }),
+        1 => Err(Error::Status {
+            provider,
+            status: 529,
+            detail: "busy".into(),
+            retry_after: None,
+        }),
+        2 => Err(Error::Broken {
+            provider,
+            detail: "cut".into(),
+        }),
+        3 => Ok(ChatReply {
+            text: "prose and no JSON".into(),
+            ..reply
+        }),
+        4 => Ok(ChatReply {
+            usage: None,
+            ..reply
+        }),
+        5 => Ok(ChatReply {
+            usage: usage(900, u64::from(request_max)),
+            ..reply
+        }),
+        6 => Ok(ChatReply {
+            stop: Stop::Refusal,
+            ..reply
+        }),
         7 => Ok(ChatReply {
             text: reply.text.chars().take(reply.text.len() / 2).collect(),
             stop: Stop::MaxTokens,
@@ -96,7 +134,10 @@ fn peak(entries: &[Entry]) -> Usd {
     for entry in entries {
         match &entry.event {
             Event::CallSent(e) => {
-                open.insert(e.call.clone(), e.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount));
+                open.insert(
+                    e.call.clone(),
+                    e.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount),
+                );
             }
             Event::CallSettled(e) => {
                 open.remove(&e.call);

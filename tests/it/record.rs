@@ -15,7 +15,10 @@ struct Desk {
 
 impl Desk {
     async fn new() -> Self {
-        Self { folder: TempDir::new().unwrap(), provider: MockProvider::start().await }
+        Self {
+            folder: TempDir::new().unwrap(),
+            provider: MockProvider::start().await,
+        }
     }
 
     async fn run(&self, arguments: &[&str]) -> (i32, String, String) {
@@ -25,13 +28,23 @@ impl Desk {
     /// With a config file of the test's own.
     async fn with(&self, config: &str, arguments: &[&str]) -> (i32, String, String) {
         let url = self.provider.url();
-        let mut variables = vec![("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", url.as_str())];
+        let mut variables = vec![
+            ("ANTHROPIC_API_KEY", "k"),
+            ("ANTHROPIC_BASE_URL", url.as_str()),
+        ];
         if !config.is_empty() {
             variables.push(("CONCLAVE_CONFIG", config));
         }
-        let output = conclave(self.folder.path(), arguments, &variables).output().await.unwrap();
+        let output = conclave(self.folder.path(), arguments, &variables)
+            .output()
+            .await
+            .unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+        (
+            output.status.code().unwrap(),
+            text(output.stdout),
+            text(output.stderr),
+        )
     }
 
     async fn json(&self, arguments: &[&str]) -> Value {
@@ -42,7 +55,10 @@ impl Desk {
 
     async fn newest(&self) -> String {
         let runs = self.run(&["runs", "--json", "--limit", "1"]).await.1;
-        serde_json::from_str::<Value>(&runs).unwrap()["id"].as_str().unwrap().to_owned()
+        serde_json::from_str::<Value>(&runs).unwrap()["id"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     /// The shipped config with one value changed.
@@ -62,9 +78,17 @@ async fn a_replay_under_the_same_config_changes_nothing_and_buys_nothing() {
     let bought = desk.provider.calls().len();
     let run = desk.newest().await;
     let replayed = desk.json(&["replay", "--json", &run]).await;
-    assert_eq!((&replayed["sameReply"], &replayed["needs"]), (&json!(true), &json!([])));
+    assert_eq!(
+        (&replayed["sameReply"], &replayed["needs"]),
+        (&json!(true), &json!([]))
+    );
     assert_eq!(replayed["recorded"], replayed["replayed"]);
-    assert!(desk.run(&["replay", &run]).await.1.contains("the reply would be the same"));
+    assert!(
+        desk.run(&["replay", &run])
+            .await
+            .1
+            .contains("the reply would be the same")
+    );
     assert_eq!(desk.provider.calls().len(), bought);
 }
 
@@ -79,10 +103,16 @@ async fn a_replay_names_the_calls_that_another_config_would_need() {
     let replayed: Value = serde_json::from_str(&output).unwrap();
     assert_eq!(replayed["replayed"]["confidence"]["baseScore"], json!(0.0));
     assert_eq!(replayed["replayed"]["gate"], json!("ask"));
-    assert_eq!((&replayed["sameReply"], &replayed["needs"][0]["call"]), (&json!(false), &json!("synthesis")));
+    assert_eq!(
+        (&replayed["sameReply"], &replayed["needs"][0]["call"]),
+        (&json!(false), &json!("synthesis"))
+    );
     let threshold = desk.config("/policy/askUserThreshold", json!(1.0));
     let (_, output, _) = desk.with(&threshold, &["replay", &run]).await;
-    assert!(output.contains("gate         ship                   ask"), "{output}");
+    assert!(
+        output.contains("gate         ship                   ask"),
+        "{output}"
+    );
     let broken = desk.config("/policy/tauSoft", json!("high"));
     let (code, _, error) = desk.with(&broken, &["replay", &run]).await;
     assert!(code == 3 && error.contains("/policy/tauSoft"), "{error}");
@@ -93,13 +123,18 @@ async fn a_replay_needs_neither_keys_nor_a_run_that_was_answered() {
     let desk = Desk::new().await;
     desk.run(&["ask", QUESTION]).await;
     let run = desk.newest().await;
-    let output = conclave(desk.folder.path(), &["replay", &run], &[]).output().await.unwrap();
+    let output = conclave(desk.folder.path(), &["replay", &run], &[])
+        .output()
+        .await
+        .unwrap();
     assert_eq!(output.status.code(), Some(0));
     desk.provider.on("*", Fault::Status(400));
     desk.run(&["ask", "--new", QUESTION]).await;
     let (code, _, error) = desk.run(&["replay", &desk.newest().await]).await;
     assert!(code == 4 && error.contains("never scored"), "{error}");
-    let (code, ..) = desk.run(&["replay", "01890000-0000-7000-8000-000000000000"]).await;
+    let (code, ..) = desk
+        .run(&["replay", "01890000-0000-7000-8000-000000000000"])
+        .await;
     assert_eq!(code, 4);
 }
 
@@ -113,7 +148,10 @@ async fn a_replay_of_an_answered_question_sees_what_it_went_on_from() {
     assert!(asked["reply"].as_str().unwrap().contains("B"), "{asked}");
     desk.run(&["ask", "B"]).await;
     let replayed = desk.json(&["replay", "--json", &desk.newest().await]).await;
-    assert_eq!(replayed["recorded"]["scores"], replayed["replayed"]["scores"]);
+    assert_eq!(
+        replayed["recorded"]["scores"],
+        replayed["replayed"]["scores"]
+    );
 }
 
 #[tokio::test]
@@ -121,16 +159,23 @@ async fn a_run_that_cannot_be_read_is_left_out_of_the_report_and_named() {
     let desk = Desk::new().await;
     desk.run(&["ask", QUESTION]).await;
     let broken = desk.newest().await;
-    desk.run(&["ask", "new: And at the top of Mount Everest?"]).await;
+    desk.run(&["ask", "new: And at the top of Mount Everest?"])
+        .await;
     let path = desk.folder.path().join("data/conclave.db");
-    let pool = sqlx::SqlitePool::connect_with(sqlx::sqlite::SqliteConnectOptions::new().filename(path)).await.unwrap();
+    let pool =
+        sqlx::SqlitePool::connect_with(sqlx::sqlite::SqliteConnectOptions::new().filename(path))
+            .await
+            .unwrap();
     let sql = "UPDATE entries SET body = '{\"kind\":\"nonsense\"}' WHERE key = 'plan' AND run = ?";
     sqlx::query(sql).bind(&broken).execute(&pool).await.unwrap();
     pool.close().await;
     let (code, output, error) = desk.run(&["report", "--json"]).await;
     let report: Value = serde_json::from_str(&output).unwrap();
     assert_eq!((code, &report["runs"]), (0, &json!(1)));
-    assert!(error.contains(&format!("run {broken} is left out")), "{error}");
+    assert!(
+        error.contains(&format!("run {broken} is left out")),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -138,20 +183,34 @@ async fn feedback_is_written_into_the_journal_and_the_last_word_counts() {
     let desk = Desk::new().await;
     desk.run(&["ask", QUESTION]).await;
     let run = desk.newest().await;
-    assert_eq!(desk.run(&["feedback", &run]).await.0, 2, "for or against has to be said");
-    let (code, output, _) = desk.run(&["feedback", &run, "--positive", "--comment", " good "]).await;
+    assert_eq!(
+        desk.run(&["feedback", &run]).await.0,
+        2,
+        "for or against has to be said"
+    );
+    let (code, output, _) = desk
+        .run(&["feedback", &run, "--positive", "--comment", " good "])
+        .await;
     assert_eq!((code, output), (0, format!("run {run}: noted\n")));
     let (_, output, _) = desk.run(&["feedback", &run, "--negative"]).await;
-    assert_eq!(output, format!("run {run}: noted; it replaces what was said before\n"));
+    assert_eq!(
+        output,
+        format!("run {run}: noted; it replaces what was said before\n")
+    );
     assert_eq!(desk.run(&["verify", &run]).await.0, 0, "the chain goes on");
     let report = desk.json(&["report", "--json"]).await;
     let bins = report["reliability"].as_array().unwrap();
     let (replies, positive) = bins.iter().fold((0, 0), |(replies, positive), bin| {
-        (replies + bin["replies"].as_u64().unwrap(), positive + bin["positive"].as_u64().unwrap())
+        (
+            replies + bin["replies"].as_u64().unwrap(),
+            positive + bin["positive"].as_u64().unwrap(),
+        )
     });
     assert_eq!((replies, positive), (1, 0));
     let long = "x".repeat(2001);
-    let (code, _, error) = desk.run(&["feedback", &run, "--positive", "--comment", &long]).await;
+    let (code, _, error) = desk
+        .run(&["feedback", &run, "--positive", "--comment", &long])
+        .await;
     assert!(code == 4 && error.contains("2001 characters"), "{error}");
     let (code, lines, _) = desk.run(&["export"]).await;
     assert!(code == 0 && lines.contains("feedback/2"));
@@ -162,8 +221,13 @@ async fn a_failed_run_takes_no_feedback() {
     let desk = Desk::new().await;
     desk.provider.on("*", Fault::Status(400));
     desk.run(&["ask", QUESTION]).await;
-    let (code, _, error) = desk.run(&["feedback", &desk.newest().await, "--positive"]).await;
-    assert!(code == 4 && error.contains("the run has no reply: it is failed"), "{error}");
+    let (code, _, error) = desk
+        .run(&["feedback", &desk.newest().await, "--positive"])
+        .await;
+    assert!(
+        code == 4 && error.contains("the run has no reply: it is failed"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -174,23 +238,58 @@ async fn the_report_counts_what_the_journals_say() {
     desk.provider.on("r1/critic", Fault::Status(400));
     desk.run(&["ask", "--new", QUESTION]).await;
     let report = desk.json(&["report", "--json"]).await;
-    assert_eq!((&report["runs"], &report["outcomes"]), (&json!(2), &json!({ "answered": 2 })));
+    assert_eq!(
+        (&report["runs"], &report["outcomes"]),
+        (&json!(2), &json!({ "answered": 2 }))
+    );
     let member = |role: &str| {
         let members = report["members"].as_array().unwrap();
-        members.iter().find(|member| member["role"] == role).unwrap().clone()
+        members
+            .iter()
+            .find(|member| member["role"] == role)
+            .unwrap()
+            .clone()
     };
     let critic = member("critic");
-    let figures = ["calls", "failedCalls", "outputs", "valid", "replies", "validJson"].map(|name| critic[name].clone());
-    assert_eq!(figures, [json!(2), json!(1), json!(2), json!(1), json!(1), json!(0.5)]);
+    let figures = [
+        "calls",
+        "failedCalls",
+        "outputs",
+        "valid",
+        "replies",
+        "validJson",
+    ]
+    .map(|name| critic[name].clone());
+    assert_eq!(
+        figures,
+        [json!(2), json!(1), json!(2), json!(1), json!(1), json!(0.5)]
+    );
     assert_eq!(critic["obtained"], json!({ "clean": 1, "failed": 1 }));
     let master = member("master");
-    assert_eq!((&master["outputs"], &master["validJson"]), (&json!(4), &json!(1.0)));
+    assert_eq!(
+        (&master["outputs"], &master["validJson"]),
+        (&json!(4), &json!(1.0))
+    );
     assert_eq!(member("solver")["replies"], json!(2));
-    let spent: f64 = report["members"].as_array().unwrap().iter().map(|m| m["costUsd"].as_f64().unwrap()).sum();
+    let spent: f64 = report["members"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["costUsd"].as_f64().unwrap())
+        .sum();
     let runs = desk.run(&["runs", "--json"]).await.1;
-    let told: f64 =
-        runs.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["spentUsd"].as_f64().unwrap()).sum();
+    let told: f64 = runs
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<Value>(line).unwrap()["spentUsd"]
+                .as_f64()
+                .unwrap()
+        })
+        .sum();
     assert!((spent - told).abs() < 1e-9, "{spent} {told}");
     let text = desk.run(&["report"]).await.1;
-    assert!(text.contains("2 runs: 2 answered") && text.contains("no feedback yet"), "{text}");
+    assert!(
+        text.contains("2 runs: 2 answered") && text.contains("no feedback yet"),
+        "{text}"
+    );
 }

@@ -27,7 +27,14 @@ async fn two(provider: &MockProvider, wire: Wire, lease_seconds: u64) -> [TestAp
     let start = async |owner: &str| {
         let setup = Setup::default().set("/policy/leaseSeconds", json!(lease_seconds));
         let store = PostgresStore::open(&url, owner).await.unwrap();
-        let app = TestApp::with_store(provider, setup, Arc::new(TempDir::new().unwrap()), store, owner).await;
+        let app = TestApp::with_store(
+            provider,
+            setup,
+            Arc::new(TempDir::new().unwrap()),
+            store,
+            owner,
+        )
+        .await;
         if wire == Wire::Whole {
             app.app.keep_recovering();
         }
@@ -38,8 +45,17 @@ async fn two(provider: &MockProvider, wire: Wire, lease_seconds: u64) -> [TestAp
 
 /// Hands a question in and waits until its three agents are at work.
 async fn under_way(at: &TestApp, provider: &MockProvider) -> RunId {
-    let response = at.post(&chat("ask", QUESTION)).header("prefer", "respond-async").send().await.unwrap();
-    let run = response.headers()["x-request-id"].to_str().unwrap().parse().unwrap();
+    let response = at
+        .post(&chat("ask", QUESTION))
+        .header("prefer", "respond-async")
+        .send()
+        .await
+        .unwrap();
+    let run = response.headers()["x-request-id"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     while provider.in_flight() < 3 {
         tokio::task::yield_now().await;
     }
@@ -53,9 +69,18 @@ async fn state(at: &TestApp, run: RunId) -> RunState {
 /// Which replica works on a run, and which does not. Either may be the one that took it on.
 async fn worker_first([one, two]: &[TestApp; 2], run: RunId) -> [&TestApp; 2] {
     let entries = one.entries(run).await;
-    let claimed =
-        entries.iter().find_map(|e| if let Event::Claimed(c) = &e.event { Some(c.owner.clone()) } else { None });
-    if claimed.as_deref() == Some("first") { [one, two] } else { [two, one] }
+    let claimed = entries.iter().find_map(|e| {
+        if let Event::Claimed(c) = &e.event {
+            Some(c.owner.clone())
+        } else {
+            None
+        }
+    });
+    if claimed.as_deref() == Some("first") {
+        [one, two]
+    } else {
+        [two, one]
+    }
 }
 
 #[tokio::test]
@@ -67,7 +92,10 @@ async fn a_run_is_cancelled_at_the_replica_that_does_not_work_on_it() {
         let run = under_way(&replicas[0], &provider).await;
         let [_, other] = worker_first(&replicas, run).await;
         let url = format!("{}/api/runs/{run}", other.url);
-        assert_eq!(other.client.delete(&url).send().await.unwrap().status(), 202);
+        assert_eq!(
+            other.client.delete(&url).send().await.unwrap().status(),
+            202
+        );
         // With the wire whole the lease is renewed far too late to learn of it from that.
         assert!(matches!(other.ended(run).await, Ending::Cancelled));
         while provider.in_flight() > 0 {
@@ -82,14 +110,38 @@ async fn a_stream_goes_on_at_the_other_replica_where_it_broke() {
     let provider = MockProvider::start().await;
     provider.latency(Duration::from_millis(200));
     let [one, two] = two(&provider, Wire::Whole, 30).await;
-    let read = async |app: &TestApp, run: RunId, after: &str, most: usize| -> Vec<(String, String, String)> {
-        let request =
-            app.client.get(format!("{}/api/runs/{run}/events", app.url)).header("last-event-id", after.to_owned());
-        let events = request.send().await.unwrap().bytes_stream().eventsource().take(most);
-        events.map(|e| e.map(|e| (e.id, e.event, e.data)).unwrap()).collect().await
+    let read = async |app: &TestApp,
+                      run: RunId,
+                      after: &str,
+                      most: usize|
+           -> Vec<(String, String, String)> {
+        let request = app
+            .client
+            .get(format!("{}/api/runs/{run}/events", app.url))
+            .header("last-event-id", after.to_owned());
+        let events = request
+            .send()
+            .await
+            .unwrap()
+            .bytes_stream()
+            .eventsource()
+            .take(most);
+        events
+            .map(|e| e.map(|e| (e.id, e.event, e.data)).unwrap())
+            .collect()
+            .await
     };
-    let response = one.post(&chat("audit", QUESTION)).header("prefer", "respond-async").send().await.unwrap();
-    let run: RunId = response.headers()["x-request-id"].to_str().unwrap().parse().unwrap();
+    let response = one
+        .post(&chat("audit", QUESTION))
+        .header("prefer", "respond-async")
+        .send()
+        .await
+        .unwrap();
+    let run: RunId = response.headers()["x-request-id"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     let begun = read(&one, run, "0", 4).await;
     let rest = read(&two, run, &begun[3].0, usize::MAX).await;
     assert_eq!(rest.last().unwrap().1, "reply");
@@ -102,13 +154,22 @@ async fn a_repetition_joins_at_the_other_replica_while_the_run_works_and_after()
     let provider = MockProvider::start().await;
     provider.latency(Duration::from_millis(100));
     let [one, two] = two(&provider, Wire::Whole, 30).await;
-    let send = |app: &TestApp, message: &str| app.post(&chat("ask", message)).header("idempotency-key", "k");
-    let (a, b) = tokio::join!(one.reply(send(&one, QUESTION)), two.reply(send(&two, QUESTION)));
+    let send = |app: &TestApp, message: &str| {
+        app.post(&chat("ask", message))
+            .header("idempotency-key", "k")
+    };
+    let (a, b) = tokio::join!(
+        one.reply(send(&one, QUESTION)),
+        two.reply(send(&two, QUESTION))
+    );
     let c = two.reply(send(&two, QUESTION)).await;
     assert_eq!((a.run, &a.body), (b.run, &b.body));
     assert_eq!((a.run, &a.body), (c.run, &c.body));
     assert_eq!(provider.calls().len(), 6);
-    assert_eq!(send(&two, "Something else").send().await.unwrap().status(), 422);
+    assert_eq!(
+        send(&two, "Something else").send().await.unwrap().status(),
+        422
+    );
 }
 
 #[tokio::test]
@@ -143,25 +204,39 @@ async fn a_question_of_one_replica_is_answered_at_the_other() {
     let (_, run) = one.get(&format!("/api/runs/{}", answered.run)).await;
     assert_eq!(run["parent"], asked.run.to_string());
     let steps = provider.steps_of(&answered.run.to_string());
-    assert!(!steps.contains_key("plan"), "the plan is not bought again: {steps:?}");
+    assert!(
+        !steps.contains_key("plan"),
+        "the plan is not bought again: {steps:?}"
+    );
 }
 
 #[tokio::test]
 async fn news_reach_the_other_replica_and_not_their_own_author() {
     let url = postgres::fresh().await;
-    let (one, two) = (PostgresStore::open(&url, "one").await.unwrap(), PostgresStore::open(&url, "two").await.unwrap());
+    let (one, two) = (
+        PostgresStore::open(&url, "one").await.unwrap(),
+        PostgresStore::open(&url, "two").await.unwrap(),
+    );
     let (mut ours, mut theirs) = (one.news().await.unwrap(), two.news().await.unwrap());
-    let runs: Vec<RunId> = (1..=3).map(|n| RunId::from_uuid(uuid::Uuid::from_u128(n))).collect();
+    let runs: Vec<RunId> = (1..=3)
+        .map(|n| RunId::from_uuid(uuid::Uuid::from_u128(n)))
+        .collect();
     one.announce(&runs).await.unwrap();
     assert_eq!((&mut theirs).take(3).collect::<Vec<_>>().await, runs);
     two.announce(&runs[..1]).await.unwrap();
-    assert_eq!(ours.next().await, Some(runs[0]), "the first that it hears is not its own");
+    assert_eq!(
+        ours.next().await,
+        Some(runs[0]),
+        "the first that it hears is not its own"
+    );
     // A connection that is cut ends the stream; a new one can be had.
     let raw = postgres::raw(&url).await;
-    sqlx::query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN %'")
-        .execute(&raw)
-        .await
-        .unwrap();
+    sqlx::query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN %'",
+    )
+    .execute(&raw)
+    .await
+    .unwrap();
     assert_eq!(theirs.next().await, None);
     let mut theirs = two.news().await.unwrap();
     one.announce(&runs[1..2]).await.unwrap();
@@ -174,8 +249,17 @@ async fn runs_go_on_when_the_connections_are_cut() {
     provider.on("r1/*", Fault::Latency(Duration::from_millis(300)));
     let url = postgres::fresh().await;
     let store = PostgresStore::open(&url, "only").await.unwrap();
-    let setup = Setup::default().set("/policy/leaseSeconds", json!(2)).env("NORMAL_MAX_USD", "20");
-    let app = TestApp::with_store(&provider, setup, Arc::new(TempDir::new().unwrap()), store, "only").await;
+    let setup = Setup::default()
+        .set("/policy/leaseSeconds", json!(2))
+        .env("NORMAL_MAX_USD", "20");
+    let app = TestApp::with_store(
+        &provider,
+        setup,
+        Arc::new(TempDir::new().unwrap()),
+        store,
+        "only",
+    )
+    .await;
     app.app.keep_recovering();
     let run = under_way(&app, &provider).await;
     let raw = postgres::raw(&url).await;

@@ -29,10 +29,13 @@ const QUESTION: &str = "What is the boiling point of water at sea level in Celsi
 
 #[tokio::test]
 async fn a_plan_whose_figures_do_not_fit_has_an_estimate_whatever_happens() {
-    let two = json!([{ "step": "a", "o": 1, "m": 2, "p": 3 }, { "step": "b", "o": 1, "m": 2, "p": 3 }]);
+    let two =
+        json!([{ "step": "a", "o": 1, "m": 2, "p": 3 }, { "step": "b", "o": 1, "m": 2, "p": 3 }]);
     let partial = json!({ "planUnit": "minutes", "planSteps": two, "planAssumptions": [], "planRisks": [],
                           "planConfidence": 0.3 });
-    let draft = synthesis(PLAN, |synthesis| synthesis["meta"]["planSteps"] = two.clone());
+    let draft = synthesis(PLAN, |synthesis| {
+        synthesis["meta"]["planSteps"] = two.clone();
+    });
     for what in ["fails", "is garbage", "gives two again"] {
         let (provider, app) = staged(draft.clone()).await;
         match what {
@@ -41,10 +44,19 @@ async fn a_plan_whose_figures_do_not_fit_has_an_estimate_whatever_happens() {
             _ => drop(provider.reply_with("estimate*", partial.clone())),
         }
         let got = app.ask("audit", QUESTION).await;
-        let steps = got.body["audit"]["executionEstimate"]["steps"].as_array().unwrap();
-        let likely: Vec<f64> = steps.iter().map(|step| step["M"].as_f64().unwrap()).collect();
+        let steps = got.body["audit"]["executionEstimate"]["steps"]
+            .as_array()
+            .unwrap();
+        let likely: Vec<f64> = steps
+            .iter()
+            .map(|step| step["M"].as_f64().unwrap())
+            .collect();
         assert_eq!(likely, [2.0, 2.0, 15.0], "the estimate call {what}");
-        assert!(got.text().contains("No model gave figures for step 3"), "{}", got.text());
+        assert!(
+            got.text().contains("No model gave figures for step 3"),
+            "{}",
+            got.text()
+        );
     }
 }
 
@@ -52,35 +64,62 @@ async fn a_plan_whose_figures_do_not_fit_has_an_estimate_whatever_happens() {
 async fn the_audit_has_figures_in_full_and_the_text_two_decimals() {
     let steps = json!([{ "step": "a", "o": 0.125, "m": 0.25, "p": 0.5 }, { "step": "b", "o": 0.125, "m": 0.25, "p": 0.5 },
                        { "step": "c", "o": 0.125, "m": 0.25, "p": 0.5 }]);
-    let draft = synthesis(PLAN, |synthesis| synthesis["meta"]["planSteps"] = steps.clone());
+    let draft = synthesis(PLAN, |synthesis| {
+        synthesis["meta"]["planSteps"] = steps.clone();
+    });
     let (_provider, app) = staged(draft).await;
     let got = app.ask("audit", QUESTION).await;
     let estimate = &got.body["audit"]["executionEstimate"];
     assert_eq!(estimate["steps"][0]["O"], 0.125);
     assert_eq!(estimate["steps"][0]["E"].as_f64(), Some(1.625 / 6.0));
-    assert_eq!((&estimate["total"]["O"], estimate["total"]["E"].as_f64()), (&json!(0.375), Some(4.875 / 6.0)));
-    assert!(got.text().contains("O_total=0.38, M_total=0.75, P_total=1.5, E_total=0.81"), "{}", got.text());
-    assert!(!got.body["audit"]["synthesis"].to_string().contains("put in order"));
+    assert_eq!(
+        (&estimate["total"]["O"], estimate["total"]["E"].as_f64()),
+        (&json!(0.375), Some(4.875 / 6.0))
+    );
+    assert!(
+        got.text()
+            .contains("O_total=0.38, M_total=0.75, P_total=1.5, E_total=0.81"),
+        "{}",
+        got.text()
+    );
+    assert!(
+        !got.body["audit"]["synthesis"]
+            .to_string()
+            .contains("put in order")
+    );
 }
 
 #[tokio::test]
 async fn every_assumption_has_a_handle_and_what_is_left_out_is_counted() {
     let (_provider, app) = staged(synthesis("100 °C.", |synthesis| {
-        let stated: Vec<Value> =
-            (1..=30).map(|n| json!({ "text": format!("Point {n} holds of matter{n}."), "kind": "guess" })).collect();
+        let stated: Vec<Value> = (1..=30)
+            .map(|n| json!({ "text": format!("Point {n} holds of matter{n}."), "kind": "guess" }))
+            .collect();
         synthesis["meta"]["assumptions"] = json!(stated);
     }))
     .await;
     let got = app.ask("ask", QUESTION).await;
-    assert!(got.text().contains("- A24 (guess): Point 24 holds"), "{}", got.text());
-    assert!(got.text().contains("- 6 more were stated and are left out here\n"), "{}", got.text());
+    assert!(
+        got.text().contains("- A24 (guess): Point 24 holds"),
+        "{}",
+        got.text()
+    );
+    assert!(
+        got.text()
+            .contains("- 6 more were stated and are left out here\n"),
+        "{}",
+        got.text()
+    );
     let corrected = app.ask("ask", "A10 is wrong: it is 7").await;
     let continued = corrected.events().find_map(|event| match event {
         Event::Accepted(accepted) => accepted.continues.clone(),
         _ => None,
     });
     let by = serde_json::to_value(continued.unwrap().by).unwrap();
-    assert_eq!((&by["handle"], &by["wrong"]), (&json!("A10"), &json!("Point 10 holds of matter10.")));
+    assert_eq!(
+        (&by["handle"], &by["wrong"]),
+        (&json!("A10"), &json!("Point 10 holds of matter10."))
+    );
 }
 
 #[tokio::test]
@@ -96,14 +135,23 @@ async fn a_blank_main_answer_gives_way_to_the_best_report() {
 
 #[tokio::test]
 async fn an_agent_that_a_plan_names_twice_runs_once_and_the_audit_says_so() {
-    let names = ["solver", "Solver ", "critic", "verifier", "critic", "editor", "editor"];
+    let names = [
+        "solver", "Solver ", "critic", "verifier", "critic", "editor", "editor",
+    ];
     let scenario = Scenario::agreeing().agents(&names);
     let provider = MockProvider::playing(scenario).await;
     let app = TestApp::start(&provider).await;
     let got = app.ask("audit", QUESTION).await;
-    assert_eq!(got.body["audit"]["plan"]["agentsToRun"], json!(["solver", "critic", "verifier", "editor"]));
+    assert_eq!(
+        got.body["audit"]["plan"]["agentsToRun"],
+        json!(["solver", "critic", "verifier", "editor"])
+    );
     let told = got.body["audit"]["planCorrections"].as_array().unwrap();
-    let twice: Vec<&str> = told.iter().filter_map(Value::as_str).filter(|c| c.contains("more than once")).collect();
+    let twice: Vec<&str> = told
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|c| c.contains("more than once"))
+        .collect();
     assert_eq!(twice.len(), 3, "{told:?}");
     assert!(twice[0].starts_with("solver "), "{twice:?}");
 }
@@ -128,11 +176,13 @@ async fn a_plans_question_has_lettered_options_in_the_audit_and_single_letters_i
     assert!(story.contains(r#""answer":"Bar","option":"B""#), "{story}");
 }
 
-const LONG: &str =
-    "March and April have thirty days each by the old calendar of the Romans, which still holds, says MARKERLONG.";
+const LONG: &str = "March and April have thirty days each by the old calendar of the Romans, which still holds, says MARKERLONG.";
 
 /// 61 days say the solver and the verifier, 60 the critic, who says LONG besides; `tau` is where his output ends up.
-async fn outvoted(tau: [f64; 2], synthesis: impl Fn(&mut Value)) -> (MockProvider, TestApp, String) {
+async fn outvoted(
+    tau: [f64; 2],
+    synthesis: impl Fn(&mut Value),
+) -> (MockProvider, TestApp, String) {
     let scenario = Scenario::converging().rounds(1);
     let message = scenario.message.clone();
     let mut critic = scenario.report("r1/critic");
@@ -145,7 +195,9 @@ async fn outvoted(tau: [f64; 2], synthesis: impl Fn(&mut Value)) -> (MockProvide
     let provider = MockProvider::playing(scenario).await;
     provider.reply_with("r1/critic", critic);
     provider.reply_with("synthesis*", draft);
-    let setup = Setup::default().set("/policy/tauHard", json!(tau[0])).set("/policy/tauSoft", json!(tau[1]));
+    let setup = Setup::default()
+        .set("/policy/tauHard", json!(tau[0]))
+        .set("/policy/tauSoft", json!(tau[1]));
     // What ships is tested here, not when.
     let app = TestApp::with(&provider, setup.set("/policy/askUserThreshold", json!(0.3))).await;
     (provider, app, message)
@@ -166,18 +218,30 @@ fn main_part(got: &Got) -> &str {
 #[tokio::test]
 async fn a_discarded_text_is_cut_after_the_repair_was_told_of_it() {
     let main = format!("It is 61 days. {LONG}");
-    let (provider, app, message) = outvoted(DISCARD, |draft| draft["replyMarkdown"] = json!(main)).await;
+    let (provider, app, message) =
+        outvoted(DISCARD, |draft| draft["replyMarkdown"] = json!(main)).await;
     let got = app.ask("audit", &message).await;
     assert_eq!(statuses(&got), (&json!(["critic"]), &json!([])));
-    assert!(main_part(&got).ends_with("\nIt is 61 days.\n\n"), "{}", got.text());
+    assert!(
+        main_part(&got).ends_with("\nIt is 61 days.\n\n"),
+        "{}",
+        got.text()
+    );
     let told = provider.calls_of("synthesis/repair");
-    assert!(told[0].text().contains("an output which was not given to you"), "{}", told[0].text());
+    assert!(
+        told[0]
+            .text()
+            .contains("an output which was not given to you"),
+        "{}",
+        told[0].text()
+    );
     assert!(!got.body.to_string().contains("MARKER"), "{}", got.body);
 }
 
 #[tokio::test]
 async fn a_main_answer_of_nothing_but_a_discarded_text_gives_way_to_the_best_report() {
-    let (_provider, app, message) = outvoted(DISCARD, |draft| draft["replyMarkdown"] = json!(LONG)).await;
+    let (_provider, app, message) =
+        outvoted(DISCARD, |draft| draft["replyMarkdown"] = json!(LONG)).await;
     let got = app.ask("audit", &message).await;
     assert!(got.text().contains(ALONE), "{}", got.text());
     assert!(!got.body.to_string().contains("MARKER"), "{}", got.body);
@@ -186,8 +250,11 @@ async fn a_main_answer_of_nothing_but_a_discarded_text_gives_way_to_the_best_rep
 #[tokio::test]
 async fn what_another_output_or_the_user_says_too_is_no_reference() {
     let code = format!("It is 61 days.\n\n```text\n{LONG}\n```");
-    let (provider, app, message) = outvoted(DISCARD, |draft| draft["replyMarkdown"] = json!(code)).await;
-    let got = app.ask("ask", &format!("{message} My teacher says: {LONG}")).await;
+    let (provider, app, message) =
+        outvoted(DISCARD, |draft| draft["replyMarkdown"] = json!(code)).await;
+    let got = app
+        .ask("ask", &format!("{message} My teacher says: {LONG}"))
+        .await;
     assert!(main_part(&got).contains(LONG), "{}", got.text());
     assert_eq!(provider.count_step("synthesis/repair"), 0);
     let mut solver = Scenario::converging().report("r1/solver");
@@ -200,22 +267,40 @@ async fn what_another_output_or_the_user_says_too_is_no_reference() {
 #[tokio::test]
 async fn the_audit_names_who_held_a_discarded_position_and_quotes_nothing() {
     let (_provider, app, message) = outvoted(DISCARD, |draft| {
-        draft["audit"]["disagreements"] = json!([{ "topic": "days", "summary": "the critic says 60 (critic:u2)" }]);
+        draft["audit"]["disagreements"] =
+            json!([{ "topic": "days", "summary": "the critic says 60 (critic:u2)" }]);
     })
     .await;
     for mode in ["audit", "deep"] {
         let got = app.ask(mode, &format!("new: {message}")).await;
         let whole = got.body.to_string();
-        assert!(!whole.contains("MARKER") && !whole.contains("critic:u"), "{whole}");
-        let detected = got.body["audit"]["disagreements"]["detected"].as_array().unwrap();
-        let held = detected.iter().flat_map(|d| d["positions"].as_array().unwrap());
-        let critics: Vec<&Value> = held.filter(|position| position["agents"] == json!(["critic"])).collect();
+        assert!(
+            !whole.contains("MARKER") && !whole.contains("critic:u"),
+            "{whole}"
+        );
+        let detected = got.body["audit"]["disagreements"]["detected"]
+            .as_array()
+            .unwrap();
+        let held = detected
+            .iter()
+            .flat_map(|d| d["positions"].as_array().unwrap());
+        let critics: Vec<&Value> = held
+            .filter(|position| position["agents"] == json!(["critic"]))
+            .collect();
         assert!(!critics.is_empty(), "{detected:?}");
         for position in critics {
-            assert_eq!(position["text"], "its text is withheld: the output was discarded");
+            assert_eq!(
+                position["text"],
+                "its text is withheld: the output was discarded"
+            );
             assert_eq!(position["units"], json!([]));
         }
-        assert!(got.text().contains("critic (its text is withheld: the output was discarded)"), "{}", got.text());
+        assert!(
+            got.text()
+                .contains("critic (its text is withheld: the output was discarded)"),
+            "{}",
+            got.text()
+        );
     }
 }
 
@@ -223,13 +308,21 @@ async fn the_audit_names_who_held_a_discarded_position_and_quotes_nothing() {
 async fn a_quarantined_output_in_the_text_needs_its_reason() {
     let by_id = "It is 61 days, see critic:u2.".to_owned();
     let by_text = format!("It is 61 days. {LONG}");
-    for (main, left) in [(by_id, "\nIt is 61 days.\n"), (by_text, "\nIt is 61 days.\n")] {
-        let (provider, app, message) = outvoted(QUARANTINE, |draft| draft["replyMarkdown"] = json!(main)).await;
+    for (main, left) in [
+        (by_id, "\nIt is 61 days.\n"),
+        (by_text, "\nIt is 61 days.\n"),
+    ] {
+        let (provider, app, message) =
+            outvoted(QUARANTINE, |draft| draft["replyMarkdown"] = json!(main)).await;
         let got = app.ask("audit", &message).await;
         assert_eq!(statuses(&got), (&json!([]), &json!(["critic"])));
         assert!(main_part(&got).contains(left), "{}", got.text());
         let told = provider.calls_of("synthesis/repair");
-        assert!(told[0].text().contains("is used without a justification"), "{}", told[0].text());
+        assert!(
+            told[0].text().contains("is used without a justification"),
+            "{}",
+            told[0].text()
+        );
     }
 }
 
@@ -237,19 +330,28 @@ async fn a_quarantined_output_in_the_text_needs_its_reason() {
 async fn a_quarantined_unit_with_a_reason_is_listed_as_used() {
     let (provider, app, message) = outvoted(QUARANTINE, |draft| {
         draft["replyMarkdown"] = json!("It is 61 days, or 60 as in critic:u1.");
-        draft["audit"]["quarantineJustifications"] = json!([{ "agent": "critic", "why": "the other way to count" }]);
+        draft["audit"]["quarantineJustifications"] =
+            json!([{ "agent": "critic", "why": "the other way to count" }]);
     })
     .await;
     let got = app.ask("audit", &message).await;
-    assert!(main_part(&got).contains("60 as in critic:u1."), "{}", got.text());
-    assert_eq!(got.body["audit"]["synthesis"]["unitsUsed"], json!(["solver:u1", "critic:u1"]));
+    assert!(
+        main_part(&got).contains("60 as in critic:u1."),
+        "{}",
+        got.text()
+    );
+    assert_eq!(
+        got.body["audit"]["synthesis"]["unitsUsed"],
+        json!(["solver:u1", "critic:u1"])
+    );
     assert_eq!(provider.count_step("synthesis/repair"), 0);
 }
 
 #[tokio::test]
 async fn the_word_of_a_command_stays_and_a_label_goes() {
     let main = "Run DISCARD ALL in the session. DISCARD PLANS only drops plans. The critic's output (DISCARD) says 60.";
-    let (_provider, app, message) = outvoted(DISCARD, |draft| draft["replyMarkdown"] = json!(main)).await;
+    let (_provider, app, message) =
+        outvoted(DISCARD, |draft| draft["replyMarkdown"] = json!(main)).await;
     let got = app.ask("ask", &message).await;
     let kept = "Run DISCARD ALL in the session. DISCARD PLANS only drops plans. The critic's output says 60.";
     assert!(main_part(&got).contains(kept), "{}", got.text());
@@ -259,7 +361,9 @@ async fn the_word_of_a_command_stays_and_a_label_goes() {
 async fn a_reply_that_would_break_a_rule_gives_way_to_the_best_report_and_the_audit_says_so() {
     // Written with two spaces, so that it is only the secret once its line has been rendered.
     let secret = "planted key 8c1f2e9a7b6d";
-    let draft = synthesis("100 °C.", |draft| draft["meta"]["tldr"] = json!([secret.replace(' ', "  ")]));
+    let draft = synthesis("100 °C.", |draft| {
+        draft["meta"]["tldr"] = json!([secret.replace(' ', "  ")]);
+    });
     let provider = MockProvider::start().await;
     provider.reply_with("synthesis*", draft);
     let app = TestApp::with(&provider, Setup::default().env("ANTHROPIC_API_KEY", secret)).await;
@@ -268,10 +372,29 @@ async fn a_reply_that_would_break_a_rule_gives_way_to_the_best_report_and_the_au
     let body: Value = response.json().await.unwrap();
     assert!(body["reply"].as_str().unwrap().contains(ALONE), "{body:#}");
     assert!(!body.to_string().contains(secret));
-    assert_eq!(body["audit"]["synthesis"]["brokenRules"], json!(["no secret anywhere"]));
-    assert!(body["reply"].as_str().unwrap().contains("would have broken a rule of the service: no secret anywhere"));
-    let metrics = app.client.get(format!("{}/metrics", app.url)).send().await.unwrap().text().await.unwrap();
-    assert!(metrics.contains(r#"conclave_broken_rules_total{rule="no secret anywhere"} "#), "{metrics}");
+    assert_eq!(
+        body["audit"]["synthesis"]["brokenRules"],
+        json!(["no secret anywhere"])
+    );
+    assert!(
+        body["reply"]
+            .as_str()
+            .unwrap()
+            .contains("would have broken a rule of the service: no secret anywhere")
+    );
+    let metrics = app
+        .client
+        .get(format!("{}/metrics", app.url))
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
+    assert!(
+        metrics.contains(r#"conclave_broken_rules_total{rule="no secret anywhere"} "#),
+        "{metrics}"
+    );
 }
 
 #[tokio::test]
@@ -282,11 +405,30 @@ async fn a_section_that_the_user_asks_for_stays_and_a_plan_in_prose_has_an_estim
     let got = app
         .ask("audit", "Write an ADR on boiling water with the sections Context, Assumptions and Deployment plan.")
         .await;
-    assert!(got.text().contains("\n**Assumptions**\n\n- The sea is calm.\n"), "{}", got.text());
+    assert!(
+        got.text()
+            .contains("\n**Assumptions**\n\n- The sea is calm.\n"),
+        "{}",
+        got.text()
+    );
     assert_eq!(got.text().matches("## Assumptions\n").count(), 1);
-    assert!(got.body["audit"]["synthesis"]["corrections"].to_string().contains("it is set in bold"));
-    assert_eq!(got.body["audit"]["executionEstimate"]["steps"].as_array().unwrap().len(), 3);
+    assert!(
+        got.body["audit"]["synthesis"]["corrections"]
+            .to_string()
+            .contains("it is set in bold")
+    );
+    assert_eq!(
+        got.body["audit"]["executionEstimate"]["steps"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
     assert_eq!(provider.count_step("estimate"), 1);
     let other = app.ask("audit", &format!("new: {QUESTION}")).await;
-    assert!(!other.text().contains("The sea is calm"), "{}", other.text());
+    assert!(
+        !other.text().contains("The sea is calm"),
+        "{}",
+        other.text()
+    );
 }

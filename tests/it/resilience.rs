@@ -10,7 +10,10 @@ use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat, mix};
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
 fn breaking_after(failures: u32) -> Setup {
-    Setup::default().set("/policy/breaker", json!({ "failures": failures, "openSeconds": 60 }))
+    Setup::default().set(
+        "/policy/breaker",
+        json!({ "failures": failures, "openSeconds": 60 }),
+    )
 }
 
 #[tokio::test]
@@ -24,12 +27,25 @@ async fn an_open_circuit_fails_for_free_and_the_run_is_502() {
     let second = app.post(&chat("ask", QUESTION)).send().await.unwrap();
     assert_eq!(second.status(), 502);
     let body: Value = second.json().await.unwrap();
-    assert!(body["detail"].as_str().unwrap().contains("circuit open"), "{body}");
+    assert!(
+        body["detail"].as_str().unwrap().contains("circuit open"),
+        "{body}"
+    );
     assert_eq!(provider.calls().len(), 2, "the model is not asked");
     let run = body["requestId"].as_str().unwrap().parse().unwrap();
-    assert_eq!(app.app.run(run).await.unwrap().unwrap().spent, conclave::domain::Usd::ZERO);
+    assert_eq!(
+        app.app.run(run).await.unwrap().unwrap().spent,
+        conclave::domain::Usd::ZERO
+    );
     let circuits = app.app.committee().models.circuits();
-    assert_eq!((circuits.len(), circuits[0].state.as_str(), circuits[0].opened_total), (1, "open", 1));
+    assert_eq!(
+        (
+            circuits.len(),
+            circuits[0].state.as_str(),
+            circuits[0].opened_total
+        ),
+        (1, "open", 1)
+    );
 }
 
 #[tokio::test]
@@ -38,26 +54,55 @@ async fn an_open_circuit_sends_the_role_to_its_fallback_at_once() {
     provider.on("r1/solver", Fault::Status(500)).times(2);
     let solver = json!({ "provider": "anthropic", "model": "EDITOR_MODEL", "maxTokens": 1000,
                          "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
-    let setup = breaking_after(2).env("EDITOR_MODEL", "claude-opus-5-5").set("/models/roles/solver", solver);
+    let setup = breaking_after(2)
+        .env("EDITOR_MODEL", "claude-opus-5-5")
+        .set("/models/roles/solver", solver);
     let app = TestApp::with(&provider, setup).await;
     for _ in 0..2 {
         let got = app.ask("ask", QUESTION).await;
         assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
     }
-    let models: Vec<String> = provider.calls_of("r1/solver").into_iter().map(|call| call.model).collect();
-    assert_eq!(models, ["claude-opus-5-5", "claude-opus-5-5", "claude-sonnet-5-5", "claude-sonnet-5-5"]);
+    let models: Vec<String> = provider
+        .calls_of("r1/solver")
+        .into_iter()
+        .map(|call| call.model)
+        .collect();
+    assert_eq!(
+        models,
+        [
+            "claude-opus-5-5",
+            "claude-opus-5-5",
+            "claude-sonnet-5-5",
+            "claude-sonnet-5-5"
+        ]
+    );
 }
 
 #[tokio::test]
 async fn a_wait_that_the_stage_has_no_time_for_is_not_slept_through() {
     let provider = MockProvider::start().await;
-    provider.on("r1/solver", Fault::RateLimited { retry_after_secs: 3600 }).once();
+    provider
+        .on(
+            "r1/solver",
+            Fault::RateLimited {
+                retry_after_secs: 3600,
+            },
+        )
+        .once();
     let solver = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 1000,
                          "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
-    let app = TestApp::with(&provider, Setup::default().set("/models/roles/solver", solver)).await;
+    let app = TestApp::with(
+        &provider,
+        Setup::default().set("/models/roles/solver", solver),
+    )
+    .await;
     let got = app.ask("ask", QUESTION).await;
     assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
-    let models: Vec<String> = provider.calls_of("r1/solver").into_iter().map(|call| call.model).collect();
+    let models: Vec<String> = provider
+        .calls_of("r1/solver")
+        .into_iter()
+        .map(|call| call.model)
+        .collect();
     assert_eq!(models, ["claude-haiku-5-5", "claude-sonnet-5-5"]);
 }
 
@@ -68,10 +113,22 @@ async fn a_refusal_and_a_malformed_output_are_answers_and_no_reason_to_ask_anoth
         provider.on("r1/solver*", fault);
         let solver = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 1000,
                              "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
-        let app = TestApp::with(&provider, Setup::default().set("/models/roles/solver", solver)).await;
+        let app = TestApp::with(
+            &provider,
+            Setup::default().set("/models/roles/solver", solver),
+        )
+        .await;
         let got = app.ask("ask", QUESTION).await;
-        assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!(["solver"]));
-        assert!(provider.calls_of("r1/solver*").iter().all(|call| call.model == "claude-haiku-5-5"));
+        assert_eq!(
+            got.body["meta"]["invalidation"]["discarded"],
+            json!(["solver"])
+        );
+        assert!(
+            provider
+                .calls_of("r1/solver*")
+                .iter()
+                .all(|call| call.model == "claude-haiku-5-5")
+        );
     }
 }
 
@@ -85,7 +142,12 @@ async fn a_master_that_declines_or_is_sent_back_is_done_without() {
         let app = TestApp::start(&provider).await;
         let got = app.ask("audit", QUESTION).await;
         assert_eq!(got.body["audit"]["planObtained"], "by hints", "{fault:?}");
-        assert!(got.text().contains("no synthesis: this is the best single report"), "{fault:?}: {}", got.text());
+        assert!(
+            got.text()
+                .contains("no synthesis: this is the best single report"),
+            "{fault:?}: {}",
+            got.text()
+        );
     }
 }
 
@@ -101,11 +163,23 @@ async fn an_empty_output_is_shown_to_its_model_once_more() {
     let app = TestApp::start(&provider).await;
     let got = app.ask("audit", QUESTION).await;
     assert_eq!(provider.count_step("r1/critic/repair"), 1);
-    let critic = got.body["audit"]["agents"].as_array().unwrap().iter().find(|a| a["agent"] == "critic").unwrap();
+    let critic = got.body["audit"]["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|a| a["agent"] == "critic")
+        .unwrap();
     assert_eq!(critic["obtained"], "repaired", "{critic}");
     provider.on("r1/critic/repair", Fault::EmptyText);
-    let got = app.ask("audit", "new: And what is its freezing point?").await;
-    assert!(got.text().contains("critic: no usable output (empty output)"), "{}", got.text());
+    let got = app
+        .ask("audit", "new: And what is its freezing point?")
+        .await;
+    assert!(
+        got.text()
+            .contains("critic: no usable output (empty output)"),
+        "{}",
+        got.text()
+    );
 }
 
 #[tokio::test]
@@ -117,7 +191,12 @@ async fn the_confidence_section_names_what_a_later_round_did_not_give() {
     let app = TestApp::start(&provider).await;
     let got = app.ask("deep", &message).await;
     assert!(provider.count_step("r2/resolve/solver") > 0);
-    assert!(got.text().contains("gave nothing in round 2 (request rejected)"), "{}", got.text());
+    assert!(
+        got.text()
+            .contains("gave nothing in round 2 (request rejected)"),
+        "{}",
+        got.text()
+    );
 }
 
 #[tokio::test]
@@ -125,48 +204,98 @@ async fn agents_for_which_the_run_has_no_time_are_a_passed_deadline() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Hang(Duration::from_secs(30)));
     let deadlines = json!({ "connect": 1, "call": 3, "ask": 3, "audit": 3, "deep": 3 });
-    let app = TestApp::with(&provider, Setup::default().set("/policy/deadlines", deadlines)).await;
+    let app = TestApp::with(
+        &provider,
+        Setup::default().set("/policy/deadlines", deadlines),
+    )
+    .await;
     let (status, problem) = refused(&app).await;
-    assert_eq!((status, &problem["type"]), (504, &json!("urn:conclave:problem:deadline")), "{problem}");
+    assert_eq!(
+        (status, &problem["type"]),
+        (504, &json!("urn:conclave:problem:deadline")),
+        "{problem}"
+    );
     // The same agents with time enough are the provider's trouble.
     let deadlines = json!({ "connect": 1, "call": 1, "ask": 20, "audit": 20, "deep": 20 });
-    let app = TestApp::with(&provider, Setup::default().set("/policy/deadlines", deadlines)).await;
+    let app = TestApp::with(
+        &provider,
+        Setup::default().set("/policy/deadlines", deadlines),
+    )
+    .await;
     assert_eq!(refused(&app).await.0, 502);
 }
 
 #[tokio::test]
 async fn the_words_of_a_provider_are_in_the_journal_and_in_no_answer() {
     let provider = MockProvider::start().await;
-    provider.on("plan", Fault::Said(401, "File \"/opt/app/server.py\", line 3: SELECT * FROM users"));
+    provider.on(
+        "plan",
+        Fault::Said(
+            401,
+            "File \"/opt/app/server.py\", line 3: SELECT * FROM users",
+        ),
+    );
     let app = TestApp::start(&provider).await;
     let (status, problem) = refused(&app).await;
     assert_eq!(status, 502);
     let detail = problem["detail"].as_str().unwrap();
-    assert!(detail.contains("anthropic answered 401") && !detail.contains("SELECT"), "{detail}");
+    assert!(
+        detail.contains("anthropic answered 401") && !detail.contains("SELECT"),
+        "{detail}"
+    );
     let run = problem["requestId"].as_str().unwrap();
     let (_, view) = app.get(&format!("/api/runs/{run}")).await;
     assert!(!view.to_string().contains("SELECT"), "{view}");
     let (_, journal) = app.get(&format!("/api/runs/{run}/journal")).await;
-    assert!(journal.to_string().contains("SELECT * FROM users"), "whoever runs the service can read it");
+    assert!(
+        journal.to_string().contains("SELECT * FROM users"),
+        "whoever runs the service can read it"
+    );
 }
 
 #[tokio::test]
 async fn streamed_replies_are_whole_and_their_tokens_counted() {
     let streaming = |provider: &MockProvider, openai: bool| {
-        let setup = if openai { Setup::default().on_openai(provider) } else { Setup::default() };
+        let setup = if openai {
+            Setup::default().on_openai(provider)
+        } else {
+            Setup::default()
+        };
         // Room for a second attempt beside the money that is held for the cross-check.
         let setup = setup.set("/policy/normalMaxUsd", json!(0.5));
-        setup.set(if openai { "/providers/openai/stream" } else { "/providers/anthropic/stream" }, json!(true))
+        setup.set(
+            if openai {
+                "/providers/openai/stream"
+            } else {
+                "/providers/anthropic/stream"
+            },
+            json!(true),
+        )
     };
     for openai in [false, true] {
         let provider = MockProvider::start().await;
         let app = TestApp::with(&provider, streaming(&provider, openai)).await;
         let got = app.ask("audit", QUESTION).await;
         assert_eq!(got.outcome, "answered");
-        assert!(provider.calls().iter().all(|call| call.body["stream"] == true));
-        let settled = got.events().filter_map(|event| if let Event::CallSettled(s) = event { Some(s) } else { None });
+        assert!(
+            provider
+                .calls()
+                .iter()
+                .all(|call| call.body["stream"] == true)
+        );
+        let settled = got.events().filter_map(|event| {
+            if let Event::CallSettled(s) = event {
+                Some(s)
+            } else {
+                None
+            }
+        });
         for call in settled {
-            assert!(call.usage.is_some_and(|usage| usage.input > 0 && usage.output > 0), "{call:?}");
+            assert!(
+                call.usage
+                    .is_some_and(|usage| usage.input > 0 && usage.output > 0),
+                "{call:?}"
+            );
         }
         // A stream that breaks in its middle is asked again, and counted at its reservation.
         let provider = MockProvider::start().await;
@@ -174,12 +303,20 @@ async fn streamed_replies_are_whole_and_their_tokens_counted() {
         provider.on("r1/critic", Fault::Malformed).once();
         let app = TestApp::with(&provider, streaming(&provider, openai)).await;
         let got = app.ask("audit", QUESTION).await;
-        assert_eq!((provider.count_step("r1/solver"), provider.count_step("r1/critic/repair")), (2, 1));
+        assert_eq!(
+            (
+                provider.count_step("r1/solver"),
+                provider.count_step("r1/critic/repair")
+            ),
+            (2, 1)
+        );
         let first = got.events().find_map(|event| match event {
             Event::CallSettled(settled) if settled.call == "r1/solver" => Some(settled.clone()),
             _ => None,
         });
-        assert!(matches!(first.unwrap().result, CallResult::Failed { cause, .. } if cause == "connection broken"));
+        assert!(
+            matches!(first.unwrap().result, CallResult::Failed { cause, .. } if cause == "connection broken")
+        );
     }
 }
 
@@ -196,15 +333,27 @@ async fn what_may_have_been_billed_is_counted_before_it_is_asked_again() {
         let provider = MockProvider::start().await;
         provider.on("r1/solver", fault.clone()).once();
         let deadlines = json!({ "connect": 1, "call": 1, "ask": 10, "audit": 10, "deep": 10 });
-        let app = TestApp::with(&provider, Setup::default().set("/policy/deadlines", deadlines)).await;
+        let app = TestApp::with(
+            &provider,
+            Setup::default().set("/policy/deadlines", deadlines),
+        )
+        .await;
         let got = app.ask("ask", QUESTION).await;
         assert_eq!(provider.count_step("r1/solver"), 2, "{fault:?}");
-        let amounts = got.events().fold((None, None), |(reserved, cost), event| match event {
-            Event::CallSent(e) if e.call == "r1/solver" => (e.reserved.as_ref().map(|r| r.amount), cost),
-            Event::CallSettled(e) if e.call == "r1/solver" => (reserved, Some(e.cost)),
-            _ => (reserved, cost),
-        });
-        let expected = if billed { amounts.0 } else { Some(conclave::domain::Usd::ZERO) };
+        let amounts = got
+            .events()
+            .fold((None, None), |(reserved, cost), event| match event {
+                Event::CallSent(e) if e.call == "r1/solver" => {
+                    (e.reserved.as_ref().map(|r| r.amount), cost)
+                }
+                Event::CallSettled(e) if e.call == "r1/solver" => (reserved, Some(e.cost)),
+                _ => (reserved, cost),
+            });
+        let expected = if billed {
+            amounts.0
+        } else {
+            Some(conclave::domain::Usd::ZERO)
+        };
         assert_eq!(amounts.1, expected, "{fault:?}");
     }
 }
@@ -212,7 +361,10 @@ async fn what_may_have_been_billed_is_counted_before_it_is_asked_again() {
 fn hedging() -> Setup {
     let deadlines = json!({ "connect": 1, "call": 10, "ask": 40, "audit": 40, "deep": 40 });
     Setup::default()
-        .set("/policy/hedge", json!({ "enabled": true, "leastSamples": 1, "leastMs": 200 }))
+        .set(
+            "/policy/hedge",
+            json!({ "enabled": true, "leastSamples": 1, "leastMs": 200 }),
+        )
         .set("/policy/deadlines", deadlines)
         .env("NORMAL_MAX_USD", "0.4")
 }
@@ -224,10 +376,20 @@ async fn a_call_that_everything_waits_for_gets_a_twin_and_the_first_answer_wins(
         let app = TestApp::with(&provider, hedging()).await;
         app.ask("ask", QUESTION).await;
         provider.reset();
-        provider.on(step, Fault::Hang(Duration::from_secs(30))).once();
+        provider
+            .on(step, Fault::Hang(Duration::from_secs(30)))
+            .once();
         let got = app.ask("ask", &format!("new: {QUESTION}")).await;
-        assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]), "{step}");
-        let keys: Vec<String> = provider.calls_of(step).into_iter().map(|call| call.key).collect();
+        assert_eq!(
+            got.body["meta"]["invalidation"]["discarded"],
+            json!([]),
+            "{step}"
+        );
+        let keys: Vec<String> = provider
+            .calls_of(step)
+            .into_iter()
+            .map(|call| call.key)
+            .collect();
         assert_eq!(keys, [step.to_owned(), format!("{step}#2")]);
         let end = |call: &str| {
             got.events().find_map(|event| match event {
@@ -237,7 +399,10 @@ async fn a_call_that_everything_waits_for_gets_a_twin_and_the_first_answer_wins(
         };
         let (loser, winner) = (end(step).unwrap(), end(&format!("{step}#2")).unwrap());
         assert!(matches!(winner.result, CallResult::Answered { .. }));
-        assert!(matches!(&loser.result, CallResult::Failed { cause, .. } if cause == "overtaken"), "{loser:?}");
+        assert!(
+            matches!(&loser.result, CallResult::Failed { cause, .. } if cause == "overtaken"),
+            "{loser:?}"
+        );
         let reserved = got.events().find_map(|event| match event {
             Event::CallSent(e) if e.call == step => e.reserved.as_ref().map(|r| r.amount),
             _ => None,
@@ -250,14 +415,19 @@ async fn a_call_that_everything_waits_for_gets_a_twin_and_the_first_answer_wins(
 #[tokio::test]
 async fn without_the_policy_or_without_money_there_is_no_twin() {
     for setup in [
-        Setup::default().set("/policy/hedge", json!({ "enabled": false, "leastSamples": 1, "leastMs": 1 })),
+        Setup::default().set(
+            "/policy/hedge",
+            json!({ "enabled": false, "leastSamples": 1, "leastMs": 1 }),
+        ),
         hedging().env("NORMAL_MAX_USD", "0.06"),
     ] {
         let provider = MockProvider::start().await;
         let app = TestApp::with(&provider, setup).await;
         app.ask("ask", QUESTION).await;
         provider.reset();
-        provider.on("synthesis", Fault::Latency(Duration::from_millis(1500))).once();
+        provider
+            .on("synthesis", Fault::Latency(Duration::from_millis(1500)))
+            .once();
         app.ask("ask", &format!("new: {QUESTION}")).await;
         assert_eq!(provider.count_step("synthesis"), 1);
     }
@@ -271,9 +441,13 @@ async fn with_a_fifth_of_all_calls_going_wrong_the_runs_end_as_counted() {
     provider.mix(Some(mix::of(7, 20, faults)));
     let deadlines = json!({ "connect": 2, "call": 3, "ask": 60, "audit": 60, "deep": 60 });
     let retry = json!({ "attempts": 4, "baseMs": 5, "maxMs": 1000 });
-    let app =
-        TestApp::with(&provider, Setup::default().set("/policy/deadlines", deadlines).set("/policy/retry", retry))
-            .await;
+    let app = TestApp::with(
+        &provider,
+        Setup::default()
+            .set("/policy/deadlines", deadlines)
+            .set("/policy/retry", retry),
+    )
+    .await;
     let asked = (0..RUNS).map(|case| {
         let mut body = chat("ask", &format!("{QUESTION} (case {case})"));
         body["user"]["id"] = json!(format!("u{case}"));
@@ -282,7 +456,11 @@ async fn with_a_fifth_of_all_calls_going_wrong_the_runs_end_as_counted() {
         async move {
             let response = request.send().await.unwrap();
             let status = response.status().as_u16();
-            let run = response.headers()["x-request-id"].to_str().unwrap().parse().unwrap();
+            let run = response.headers()["x-request-id"]
+                .to_str()
+                .unwrap()
+                .parse()
+                .unwrap();
             (status, run, app.entries(run).await)
         }
     });
@@ -292,7 +470,13 @@ async fn with_a_fifth_of_all_calls_going_wrong_the_runs_end_as_counted() {
         let ending = &views::finished(entries).unwrap().ending;
         match status {
             200 => assert!(matches!(ending, Ending::Replied { .. })),
-            502 => assert!(matches!(ending, Ending::Failed { cause: Cause::Provider, .. })),
+            502 => assert!(matches!(
+                ending,
+                Ending::Failed {
+                    cause: Cause::Provider,
+                    ..
+                }
+            )),
             _ => panic!("{status}: {ending:?}"),
         }
         if *status != 200 {

@@ -27,12 +27,19 @@ async fn requests_made_from_the_document_get_only_documented_answers() {
     });
     let provider = MockProvider::start().await;
     let home = Home::sqlite();
-    let service = home.serve_with(&provider, &[("CONCLAVE_TOKEN", TOKEN)]).await;
+    let service = home
+        .serve_with(&provider, &[("CONCLAVE_TOKEN", TOKEN)])
+        .await;
     let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemathesis.toml");
     let output = Command::new(program)
         .arg("--config-file")
         .arg(settings)
-        .args(["run", &format!("{}/openapi.json", service.url), "--checks", CHECKS])
+        .args([
+            "run",
+            &format!("{}/openapi.json", service.url),
+            "--checks",
+            CHECKS,
+        ])
         .args(["--header", &format!("Authorization: Bearer {TOKEN}")])
         .current_dir(home.folder.path())
         .env("NO_COLOR", "1")
@@ -41,9 +48,16 @@ async fn requests_made_from_the_document_get_only_documented_answers() {
         .output()
         .await
         .unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     println!("{said}");
     assert!(output.status.success(), "see above");
-    assert!(said.contains("15 selected / 15 total"), "it tested something");
+    assert!(
+        said.contains("15 selected / 15 total"),
+        "it tested something"
+    );
     service.kill().await;
 }

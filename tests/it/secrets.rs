@@ -28,14 +28,28 @@ impl Seen {
     async fn response(&mut self, place: &str, request: reqwest::RequestBuilder) -> u16 {
         let response = request.send().await.unwrap();
         let status = response.status().as_u16();
-        self.add(format!("headers of {place}"), format!("{:?}", response.headers()));
+        self.add(
+            format!("headers of {place}"),
+            format!("{:?}", response.headers()),
+        );
         self.add(place, response.text().await.unwrap());
         status
     }
 
-    async fn command(&mut self, folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> String {
-        let output = conclave(folder, arguments, variables).output().await.unwrap();
-        self.add(format!("standard output of {arguments:?}"), output.stdout.clone());
+    async fn command(
+        &mut self,
+        folder: &Path,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> String {
+        let output = conclave(folder, arguments, variables)
+            .output()
+            .await
+            .unwrap();
+        self.add(
+            format!("standard output of {arguments:?}"),
+            output.stdout.clone(),
+        );
         self.add(format!("standard error of {arguments:?}"), output.stderr);
         String::from_utf8(output.stdout).unwrap()
     }
@@ -53,9 +67,16 @@ impl Seen {
 
     /// The places where a secret stands.
     fn leaks(&self, secrets: &[&str]) -> Vec<String> {
-        let holds = |bytes: &[u8], secret: &str| bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+        let holds = |bytes: &[u8], secret: &str| {
+            bytes
+                .windows(secret.len())
+                .any(|window| window == secret.as_bytes())
+        };
         let leaks = self.0.iter().flat_map(|(place, bytes)| {
-            secrets.iter().filter(|secret| holds(bytes, secret)).map(move |secret| format!("{secret} in {place}"))
+            secrets
+                .iter()
+                .filter(|secret| holds(bytes, secret))
+                .map(move |secret| format!("{secret} in {place}"))
         });
         leaks.collect()
     }
@@ -84,7 +105,10 @@ async fn models_that_know_every_secret_give_none_away() {
     provider.reply_with("r1/solver", report);
     provider.reply_text("r1/critic", format!("no JSON, but {all}"));
     let mut synthesis = scenario.synthesis();
-    synthesis["replyMarkdown"] = json!(format!("{} The key is {all}.", synthesis["replyMarkdown"].as_str().unwrap()));
+    synthesis["replyMarkdown"] = json!(format!(
+        "{} The key is {all}.",
+        synthesis["replyMarkdown"].as_str().unwrap()
+    ));
     provider.reply_with("synthesis", synthesis);
     let url = with_password(&provider.url());
     let variables = [
@@ -95,27 +119,55 @@ async fn models_that_know_every_secret_give_none_away() {
     ];
     let mut seen = Seen(vec![]);
     let create = ["token", "create", "--name", "planted", "--scope", "chat"];
-    let made = conclave(folder.path(), &create, &variables).output().await.unwrap();
+    let made = conclave(folder.path(), &create, &variables)
+        .output()
+        .await
+        .unwrap();
     seen.add("standard error of token create", made.stderr);
     let token = BearerToken::parse(String::from_utf8(made.stdout).unwrap().trim()).unwrap();
     let secret = token.reveal().rsplit('_').next().unwrap().to_owned();
     let service = Daemon::start(folder.path(), &variables).await;
     let client = client();
     let post = |path: &str, body: &Value| client.post(format!("{}{path}", service.url)).json(body);
-    let get = |path: &str| client.get(format!("{}{path}", service.url)).bearer_auth(token.reveal());
+    let get = |path: &str| {
+        client
+            .get(format!("{}{path}", service.url))
+            .bearer_auth(token.reveal())
+    };
     let question = format!("{} My key is {all}.", scenario.message);
     for mode in ["ask", "audit"] {
         let request = post("/api/chat", &chat(mode, &question)).bearer_auth(token.reveal());
         assert_eq!(seen.response(mode, request).await, 200);
     }
-    let events = post("/api/chat", &chat("audit", &question)).header("accept", "text/event-stream").bearer_auth(FIXED);
+    let events = post("/api/chat", &chat("audit", &question))
+        .header("accept", "text/event-stream")
+        .bearer_auth(FIXED);
     assert_eq!(seen.response("event stream", events).await, 200);
-    assert_eq!(seen.response("quote", post("/api/quote", &chat("ask", &question)).bearer_auth(FIXED)).await, 200);
-    for wrong in [format!("{FIXED}x"), format!("{}0", token.reveal()), format!("{API_KEY} {FIXED}")] {
-        assert_eq!(seen.response("a wrong token", post("/api/chat", &chat("ask", "x")).bearer_auth(wrong)).await, 401);
+    assert_eq!(
+        seen.response(
+            "quote",
+            post("/api/quote", &chat("ask", &question)).bearer_auth(FIXED)
+        )
+        .await,
+        200
+    );
+    for wrong in [
+        format!("{FIXED}x"),
+        format!("{}0", token.reveal()),
+        format!("{API_KEY} {FIXED}"),
+    ] {
+        assert_eq!(
+            seen.response(
+                "a wrong token",
+                post("/api/chat", &chat("ask", "x")).bearer_auth(wrong)
+            )
+            .await,
+            401
+        );
     }
-    let misplaced =
-        client.get(format!("{}/api/runs?token={}", service.url, token.reveal())).bearer_auth(token.reveal());
+    let misplaced = client
+        .get(format!("{}/api/runs?token={}", service.url, token.reveal()))
+        .bearer_auth(token.reveal());
     assert_eq!(seen.response("a token in the query", misplaced).await, 400);
     for open in ["/health", "/ready", "/api/runs"] {
         assert_eq!(seen.response(open, get(open)).await, 200);
@@ -124,13 +176,20 @@ async fn models_that_know_every_secret_give_none_away() {
     for run in runs["runs"].as_array().unwrap() {
         let id = run["id"].as_str().unwrap();
         for view in ["", "/journal", "/events"] {
-            seen.response(view, get(&format!("/api/runs/{id}{view}"))).await;
+            seen.response(view, get(&format!("/api/runs/{id}{view}")))
+                .await;
         }
         seen.command(folder.path(), &["show", id], &variables).await;
-        seen.command(folder.path(), &["show", id, "--json"], &variables).await;
+        seen.command(folder.path(), &["show", id, "--json"], &variables)
+            .await;
     }
-    for command in [&["config", "check"][..], &["doctor"], &["runs"], &["token", "list"], &["audit", &scenario.message]]
-    {
+    for command in [
+        &["config", "check"][..],
+        &["doctor"],
+        &["runs"],
+        &["token", "list"],
+        &["audit", &scenario.message],
+    ] {
         seen.command(folder.path(), command, &variables).await;
     }
     seen.add("the service's log", service.stop().await);
@@ -147,9 +206,13 @@ async fn providers_that_echo_what_they_were_sent_give_nothing_away() {
     let provider = MockServer::start().await;
     // Every header that came, as an error of this status or as a body that is no reply at all.
     let echo = |request: &Request, status: u16| {
-        let headers = format!("{:?} {API_KEY} Bearer {API_KEY} {PASSWORD}", request.headers);
+        let headers = format!(
+            "{:?} {API_KEY} Bearer {API_KEY} {PASSWORD}",
+            request.headers
+        );
         if status == 200 {
-            return ResponseTemplate::new(200).set_body_json(json!({ "content": headers, "model": headers }));
+            return ResponseTemplate::new(200)
+                .set_body_json(json!({ "content": headers, "model": headers }));
         }
         let error = json!({ "type": "error", "error": { "type": "authentication_error", "message": headers } });
         ResponseTemplate::new(status).set_body_json(error)
@@ -159,7 +222,10 @@ async fn providers_that_echo_what_they_were_sent_give_nothing_away() {
     let mut seen = Seen(vec![]);
     for status in [200, 400, 401, 403, 500] {
         provider.reset().await;
-        Mock::given(any()).respond_with(move |request: &Request| echo(request, status)).mount(&provider).await;
+        Mock::given(any())
+            .respond_with(move |request: &Request| echo(request, status))
+            .mount(&provider)
+            .await;
         let folder = TempDir::new().unwrap();
         let variables = [
             ("ANTHROPIC_API_KEY", API_KEY),
@@ -168,9 +234,14 @@ async fn providers_that_echo_what_they_were_sent_give_nothing_away() {
             ("RUST_LOG", "trace"),
         ];
         let service = Daemon::start(folder.path(), &variables).await;
-        let ask = client().post(format!("{}/api/chat", service.url)).bearer_auth(FIXED).json(&chat("ask", "Why?"));
+        let ask = client()
+            .post(format!("{}/api/chat", service.url))
+            .bearer_auth(FIXED)
+            .json(&chat("ask", "Why?"));
         assert_eq!(seen.response("a failed ask", ask).await, 502);
-        let runs = client().get(format!("{}/api/runs", service.url)).bearer_auth(FIXED);
+        let runs = client()
+            .get(format!("{}/api/runs", service.url))
+            .bearer_auth(FIXED);
         assert_eq!(seen.response("the failed run", runs).await, 200);
         seen.add("the service's log", service.stop().await);
         seen.command(folder.path(), &["doctor"], &variables).await;
@@ -194,7 +265,13 @@ async fn addresses_with_passwords_are_not_repeated_when_they_are_of_no_use() {
             ("CONCLAVE_TOKEN", FIXED),
             ("RUST_LOG", "trace"),
         ];
-        for command in [&["config", "check"][..], &["runs"], &["serve"], &["doctor", "--offline"], &["token", "list"]] {
+        for command in [
+            &["config", "check"][..],
+            &["runs"],
+            &["serve"],
+            &["doctor", "--offline"],
+            &["token", "list"],
+        ] {
             seen.command(folder.path(), command, &variables).await;
         }
     }
@@ -203,7 +280,9 @@ async fn addresses_with_passwords_are_not_repeated_when_they_are_of_no_use() {
 
 /// Every character as a JSON escape.
 fn escaped(text: &str) -> String {
-    text.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect()
+    text.chars()
+        .map(|c| format!("\\u{:04x}", u32::from(c)))
+        .collect()
 }
 
 #[tokio::test]
@@ -213,31 +292,68 @@ async fn a_key_in_json_escapes_is_in_no_journal_stream_or_database() {
     let provider = MockProvider::playing(scenario.clone()).await;
     let first = format!("\\u0073{}", &API_KEY[1..]);
     let mut report = scenario.report("r1/solver");
-    report["units"][0]["text"] = json!(format!("{} KEY", report["units"][0]["text"].as_str().unwrap()));
+    report["units"][0]["text"] = json!(format!(
+        "{} KEY",
+        report["units"][0]["text"].as_str().unwrap()
+    ));
     report["reasoning"] = json!(format!("{} KEY", report["reasoning"].as_str().unwrap()));
     provider.reply_text("r1/solver", report.to_string().replace("KEY", &first));
     provider.reply_text("r1/critic", format!("no JSON, but {}", escaped(API_KEY)));
     let mut synthesis = scenario.synthesis();
-    synthesis["replyMarkdown"] = json!(format!("{} The key is KEY.", synthesis["replyMarkdown"].as_str().unwrap()));
-    provider.reply_text("synthesis", synthesis.to_string().replace("KEY", &escaped(API_KEY)));
+    synthesis["replyMarkdown"] = json!(format!(
+        "{} The key is KEY.",
+        synthesis["replyMarkdown"].as_str().unwrap()
+    ));
+    provider.reply_text(
+        "synthesis",
+        synthesis.to_string().replace("KEY", &escaped(API_KEY)),
+    );
     let url = provider.url();
-    let variables = [("ANTHROPIC_API_KEY", API_KEY), ("ANTHROPIC_BASE_URL", url.as_str())];
+    let variables = [
+        ("ANTHROPIC_API_KEY", API_KEY),
+        ("ANTHROPIC_BASE_URL", url.as_str()),
+    ];
     let mut seen = Seen(vec![]);
     let service = Daemon::start(folder.path(), &variables).await;
-    let ask = client().post(format!("{}/api/chat", service.url)).header("accept", "text/event-stream");
-    let stream = ask.json(&chat("audit", &scenario.message)).send().await.unwrap();
-    let run = stream.headers()["x-request-id"].to_str().unwrap().to_owned();
+    let ask = client()
+        .post(format!("{}/api/chat", service.url))
+        .header("accept", "text/event-stream");
+    let stream = ask
+        .json(&chat("audit", &scenario.message))
+        .send()
+        .await
+        .unwrap();
+    let run = stream.headers()["x-request-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     seen.add("the stream", stream.text().await.unwrap());
-    for path in [format!("/api/runs/{run}"), format!("/api/runs/{run}/journal"), format!("/api/runs/{run}/events")] {
-        seen.response(&path, client().get(format!("{}{path}", service.url))).await;
+    for path in [
+        format!("/api/runs/{run}"),
+        format!("/api/runs/{run}/journal"),
+        format!("/api/runs/{run}/events"),
+    ] {
+        seen.response(&path, client().get(format!("{}{path}", service.url)))
+            .await;
     }
     seen.add("the service's log", service.stop().await);
     seen.command(folder.path(), &["export"], &variables).await;
     seen.files(folder.path());
     let nested = escaped(API_KEY).replace('\\', "\\\\");
-    let spellings = [API_KEY, &first, &escaped(API_KEY), &first.replace('\\', "\\\\"), &nested];
+    let spellings = [
+        API_KEY,
+        &first,
+        &escaped(API_KEY),
+        &first.replace('\\', "\\\\"),
+        &nested,
+    ];
     assert_eq!(seen.leaks(&spellings), [""; 0]);
-    assert!(seen.0.iter().any(|(_, bytes)| String::from_utf8_lossy(bytes).contains("[secret]")), "the models did talk");
+    assert!(
+        seen.0
+            .iter()
+            .any(|(_, bytes)| String::from_utf8_lossy(bytes).contains("[secret]")),
+        "the models did talk"
+    );
 }
 
 #[tokio::test]
@@ -245,19 +361,40 @@ async fn a_key_in_an_id_or_an_address_is_kept_nowhere() {
     let folder = TempDir::new().unwrap();
     let provider = MockProvider::start().await;
     let url = provider.url();
-    let variables = [("ANTHROPIC_API_KEY", API_KEY), ("ANTHROPIC_BASE_URL", url.as_str())];
+    let variables = [
+        ("ANTHROPIC_API_KEY", API_KEY),
+        ("ANTHROPIC_BASE_URL", url.as_str()),
+    ];
     let mut seen = Seen(vec![]);
     let service = Daemon::start(folder.path(), &variables).await;
     let mut body = chat("ask", "Why is the sky blue?");
     body["user"] = json!({ "id": format!("u-{API_KEY}"), "name": format!("n-{API_KEY}") });
     body["context"] = json!({ "channelId": API_KEY, "guildId": API_KEY, "messageId": API_KEY });
-    body["attachments"] = json!([{ "filename": "a.png", "url": format!("https://cdn.example/a.png?key={API_KEY}") }]);
-    let ask = client().post(format!("{}/api/chat", service.url)).header("idempotency-key", API_KEY).json(&body);
+    body["attachments"] =
+        json!([{ "filename": "a.png", "url": format!("https://cdn.example/a.png?key={API_KEY}") }]);
+    let ask = client()
+        .post(format!("{}/api/chat", service.url))
+        .header("idempotency-key", API_KEY)
+        .json(&body);
     assert_eq!(seen.response("ask", ask).await, 200);
-    body.as_object_mut().unwrap().retain(|name, _| name != "attachments" && name != "mode");
+    body.as_object_mut()
+        .unwrap()
+        .retain(|name, _| name != "attachments" && name != "mode");
     body["message"] = json!("roll 1d6");
-    let act = client().post(format!("{}/api/act", service.url)).json(&body);
+    let act = client()
+        .post(format!("{}/api/act", service.url))
+        .json(&body);
     assert_eq!(seen.response("act", act).await, 200);
+    let unknown = client()
+        .post(format!("{}/api/chat", service.url))
+        .header("x-request-id", API_KEY)
+        .json(&json!({ API_KEY: 1 }));
+    assert_eq!(seen.response("an unknown field", unknown).await, 400);
+    let twice = client()
+        .post(format!("{}/api/chat", service.url))
+        .header("content-type", "application/json")
+        .body(format!(r#"{{"{API_KEY}": 1, "{API_KEY}": 2}}"#));
+    assert_eq!(seen.response("a name twice", twice).await, 400);
     seen.add("the service's log", service.stop().await);
     seen.files(folder.path());
     assert_eq!(seen.leaks(&[API_KEY]), [""; 0]);

@@ -15,33 +15,69 @@ const QUESTION: &str = "Which HTTP status fits a request that breaks a business 
 
 /// The built-in configs that one variable chooses, with the variable of the address and the models that sit there.
 const PROVIDERS: [(&str, &str, &str, &[&str]); 5] = [
-    ("anthropic", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", &["claude-haiku-5-5", "claude-sonnet-5-5"]),
-    ("openai", "OPENAI_API_KEY", "OPENAI_BASE_URL", &["gpt-6-luna", "gpt-6.1-sol"]),
-    ("xai", "XAI_API_KEY", "XAI_BASE_URL", &["grok-4.3", "grok-4.6"]),
+    (
+        "anthropic",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        &["claude-haiku-5-5", "claude-sonnet-5-5"],
+    ),
+    (
+        "openai",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        &["gpt-6-luna", "gpt-6.1-sol"],
+    ),
+    (
+        "xai",
+        "XAI_API_KEY",
+        "XAI_BASE_URL",
+        &["grok-4.3", "grok-4.6"],
+    ),
     (
         "openrouter",
         "OPENROUTER_API_KEY",
         "OPENROUTER_BASE_URL",
-        &["anthropic/claude-haiku-5.5", "anthropic/claude-sonnet-5.5", "openai/gpt-6-luna", "x-ai/grok-4.3"],
+        &[
+            "anthropic/claude-haiku-5.5",
+            "anthropic/claude-sonnet-5.5",
+            "openai/gpt-6-luna",
+            "x-ai/grok-4.3",
+        ],
     ),
-    ("ollama", "OLLAMA_BASE_URL", "OLLAMA_BASE_URL", &["gemma4:e4b"]),
+    (
+        "ollama",
+        "OLLAMA_BASE_URL",
+        "OLLAMA_BASE_URL",
+        &["gemma4:e4b"],
+    ),
 ];
 
 /// The binary in an empty folder, with no config but what is built in.
 fn newcomer(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut command = conclave(folder, arguments, &[]);
-    command.env_remove("CONCLAVE_CONFIG").env("HOME", folder).envs(variables.iter().copied());
+    command
+        .env_remove("CONCLAVE_CONFIG")
+        .env("HOME", folder)
+        .envs(variables.iter().copied());
     command
 }
 
 async fn run(command: &mut Command) -> (Option<i32>, String, String) {
     let output = command.output().await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
 }
 
 fn models_asked(provider: &MockProvider) -> Vec<String> {
-    let mut models: Vec<String> = provider.calls().into_iter().map(|call| call.model).collect();
+    let mut models: Vec<String> = provider
+        .calls()
+        .into_iter()
+        .map(|call| call.model)
+        .collect();
     models.sort();
     models.dedup();
     models
@@ -60,20 +96,38 @@ async fn one_key_in_an_empty_folder_gives_an_answer() {
         assert_eq!(code, Some(0), "{name}: {error}");
         let reply: Value = serde_json::from_str(&out).unwrap();
         let budget = &reply["meta"]["budget"];
-        assert!(budget["estimatedUsd"].as_f64() <= budget["capUsd"].as_f64(), "{name}: {budget}");
+        assert!(
+            budget["estimatedUsd"].as_f64() <= budget["capUsd"].as_f64(),
+            "{name}: {budget}"
+        );
         assert_eq!(budget["modeCapExceeded"], false, "{name}");
         assert_eq!(models_asked(&provider), models, "{name}");
-        let refused: Vec<String> = provider.calls().into_iter().filter_map(|call| call.complaint).collect();
+        let refused: Vec<String> = provider
+            .calls()
+            .into_iter()
+            .filter_map(|call| call.complaint)
+            .collect();
         assert_eq!(refused, [""; 0], "{name}");
         let agents = reply["audit"]["agents"].as_array().unwrap();
         assert!(
-            agents.iter().all(|agent| agent["outcome"] == "answered" && agent["attempts"] == 1),
+            agents
+                .iter()
+                .all(|agent| agent["outcome"] == "answered" && agent["attempts"] == 1),
             "{name}: {agents:?}"
         );
-        assert!(folder.path().join(".local/share/conclave/conclave.db").is_file(), "{name}");
+        assert!(
+            folder
+                .path()
+                .join(".local/share/conclave/conclave.db")
+                .is_file(),
+            "{name}"
+        );
         let id = reply["audit"]["runId"].as_str().unwrap();
         let (code, out, error) = run(&mut newcomer(folder.path(), &["show", id], &[])).await;
-        assert!(code == Some(0) && out.contains("## TL;DR"), "{name}: {error}");
+        assert!(
+            code == Some(0) && out.contains("## TL;DR"),
+            "{name}: {error}"
+        );
     }
 }
 
@@ -82,11 +136,21 @@ async fn the_config_that_was_chosen_is_said_with_its_reason() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
     let url = provider.url();
-    let variables = [("XAI_API_KEY", "sk-1"), ("OPENAI_API_KEY", "sk-2"), ("OPENAI_BASE_URL", url.as_str())];
+    let variables = [
+        ("XAI_API_KEY", "sk-1"),
+        ("OPENAI_API_KEY", "sk-2"),
+        ("OPENAI_BASE_URL", url.as_str()),
+    ];
     let (code, _, error) = run(&mut newcomer(folder.path(), &["ask", QUESTION], &variables)).await;
     assert_eq!(code, Some(0), "{error}");
-    assert!(error.contains("using the built-in openai config, because OPENAI_API_KEY is set"), "{error}");
-    assert!(error.contains("keys for xai are set too: CONCLAVE_CONFIG=mixed"), "{error}");
+    assert!(
+        error.contains("using the built-in openai config, because OPENAI_API_KEY is set"),
+        "{error}"
+    );
+    assert!(
+        error.contains("keys for xai are set too: CONCLAVE_CONFIG=mixed"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -94,22 +158,47 @@ async fn without_a_key_the_message_says_which_and_every_way_out() {
     let folder = TempDir::new().unwrap();
     let (code, out, error) = run(&mut newcomer(folder.path(), &["ask", QUESTION], &[])).await;
     assert_eq!((code, out.as_str()), (Some(3), ""), "{error}");
-    assert!(error.contains("ANTHROPIC_API_KEY") && error.contains("CONCLAVE_CONFIG=llm.config.local.json"), "{error}");
+    assert!(
+        error.contains("ANTHROPIC_API_KEY")
+            && error.contains("CONCLAVE_CONFIG=llm.config.local.json"),
+        "{error}"
+    );
     // With the shipped config and another provider's key.
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.json");
     for command in ["ask", "serve"] {
-        let arguments: &[&str] = if command == "ask" { &["ask", QUESTION] } else { &["serve"] };
+        let arguments: &[&str] = if command == "ask" {
+            &["ask", QUESTION]
+        } else {
+            &["serve"]
+        };
         let variables = [("CONCLAVE_CONFIG", shipped), ("OPENAI_API_KEY", "sk-1")];
         let (code, _, error) = run(&mut newcomer(folder.path(), arguments, &variables)).await;
         assert_eq!(code, Some(3), "{error}");
-        assert!(error.contains("OPENAI_API_KEY is set: use it with CONCLAVE_CONFIG=openai"), "{error}");
+        assert!(
+            error.contains("OPENAI_API_KEY is set: use it with CONCLAVE_CONFIG=openai"),
+            "{error}"
+        );
     }
 }
 
 #[tokio::test]
 async fn mixed_seats_the_verifier_in_another_family_with_any_two_keys() {
-    let keys = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "XAI_API_KEY", "OPENROUTER_API_KEY"];
-    let family = |model: &str| model.rsplit('/').next().unwrap().split('-').next().unwrap().to_owned();
+    let keys = [
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "XAI_API_KEY",
+        "OPENROUTER_API_KEY",
+    ];
+    let family = |model: &str| {
+        model
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .split('-')
+            .next()
+            .unwrap()
+            .to_owned()
+    };
     for (at, first) in keys.iter().enumerate() {
         for second in &keys[at + 1..] {
             let provider = MockProvider::start().await;
@@ -117,19 +206,38 @@ async fn mixed_seats_the_verifier_in_another_family_with_any_two_keys() {
             let url = provider.url();
             let mut variables = vec![(*first, "sk-1"), (*second, "sk-2")];
             variables.extend(PROVIDERS.map(|(_, _, address, _)| (address, url.as_str())));
-            let mut command = newcomer(folder.path(), &["ask", "--config", "mixed", QUESTION], &variables);
+            let mut command = newcomer(
+                folder.path(),
+                &["ask", "--config", "mixed", QUESTION],
+                &variables,
+            );
             let (code, _, error) = run(&mut command).await;
             assert_eq!(code, Some(0), "{first} {second}: {error}");
             let model = |step: &str| provider.calls_of(step)[0].model.clone();
-            assert_ne!(family(&model("r1/solver")), family(&model("r1/verifier")), "{first} {second}");
-            assert!(error.contains("another model family than the solver"), "{error}");
+            assert_ne!(
+                family(&model("r1/solver")),
+                family(&model("r1/verifier")),
+                "{first} {second}"
+            );
+            assert!(
+                error.contains("another model family than the solver"),
+                "{error}"
+            );
         }
     }
     let folder = TempDir::new().unwrap();
     let variables = [("ANTHROPIC_API_KEY", "sk-1")];
-    let (code, _, error) = run(&mut newcomer(folder.path(), &["ask", "--config", "mixed", QUESTION], &variables)).await;
+    let (code, _, error) = run(&mut newcomer(
+        folder.path(),
+        &["ask", "--config", "mixed", QUESTION],
+        &variables,
+    ))
+    .await;
     assert_eq!(code, Some(3));
-    assert!(error.contains("set two of") && error.contains("XAI_API_KEY"), "{error}");
+    assert!(
+        error.contains("set two of") && error.contains("XAI_API_KEY"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -141,7 +249,10 @@ async fn doctor_asks_thinking_models_as_a_run_does() {
         let variables = [(key, "sk-newcomer-0123456789"), (address, url.as_str())];
         let (code, out, error) = run(&mut newcomer(folder.path(), &["doctor"], &variables)).await;
         assert_eq!(code, Some(0), "{name}: {out}{error}");
-        assert!(models.iter().all(|model| out.contains(model)), "{name}: {out}");
+        assert!(
+            models.iter().all(|model| out.contains(model)),
+            "{name}: {out}"
+        );
     }
 }
 
@@ -154,8 +265,15 @@ async fn init_writes_config_and_key_and_probes() {
     let variables = [("OPENAI_API_KEY", "sk-newcomer-$123"), address];
     let (code, out, error) = run(&mut newcomer(folder.path(), &["init"], &variables)).await;
     assert_eq!(code, Some(0), "{out}{error}");
-    assert!(!out.contains("sk-newcomer") && !error.contains("sk-newcomer"), "{out}{error}");
-    let mode = std::fs::metadata(folder.path().join(".env")).unwrap().permissions().mode() & 0o777;
+    assert!(
+        !out.contains("sk-newcomer") && !error.contains("sk-newcomer"),
+        "{out}{error}"
+    );
+    let mode = std::fs::metadata(folder.path().join(".env"))
+        .unwrap()
+        .permissions()
+        .mode()
+        & 0o777;
     assert_eq!(mode, 0o600);
     // From now on nothing has to be in the environment.
     let (code, _, error) = run(&mut newcomer(folder.path(), &["ask", QUESTION], &[address])).await;
@@ -170,10 +288,17 @@ async fn init_writes_config_and_key_and_probes() {
 #[tokio::test]
 async fn a_broken_env_file_is_reported_with_its_line() {
     let folder = TempDir::new().unwrap();
-    std::fs::write(folder.path().join(".env"), "ANTHROPIC_API_KEY=k\nbroken line\nCONCLAVE_BIND=\"x\n").unwrap();
+    std::fs::write(
+        folder.path().join(".env"),
+        "ANTHROPIC_API_KEY=k\nbroken line\nCONCLAVE_BIND=\"x\n",
+    )
+    .unwrap();
     let (code, out, error) = run(&mut newcomer(folder.path(), &["config", "check"], &[])).await;
     assert_eq!((code, out.as_str()), (Some(3), ""));
-    assert!(error.contains(".env:2: is not of the form") && error.contains(".env:3: opens a quote"), "{error}");
+    assert!(
+        error.contains(".env:2: is not of the form") && error.contains(".env:3: opens a quote"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -190,14 +315,32 @@ async fn a_limit_that_went_into_thinking_is_asked_again_with_less_effort_and_the
     let asked: Vec<(u64, String)> = calls
         .iter()
         .map(|call| {
-            let thinking = call.body["thinking"]["type"].as_str().map(|_| "none".to_owned());
-            let effort = call.body["output_config"]["effort"].as_str().map(str::to_owned);
-            (call.body["max_tokens"].as_u64().unwrap(), thinking.or(effort).unwrap())
+            let thinking = call.body["thinking"]["type"]
+                .as_str()
+                .map(|_| "none".to_owned());
+            let effort = call.body["output_config"]["effort"]
+                .as_str()
+                .map(str::to_owned);
+            (
+                call.body["max_tokens"].as_u64().unwrap(),
+                thinking.or(effort).unwrap(),
+            )
         })
         .collect();
-    assert_eq!(asked, [(400, "high".to_owned()), (400, "none".to_owned()), (800, "none".to_owned())]);
+    assert_eq!(
+        asked,
+        [
+            (400, "high".to_owned()),
+            (400, "none".to_owned()),
+            (800, "none".to_owned())
+        ]
+    );
     assert_eq!(got.body["audit"]["agents"][0]["outcome"], "answered");
-    assert_eq!(provider.calls_of("r1/solver/repair").len(), 0, "an answer that was all thinking is not repaired");
+    assert_eq!(
+        provider.calls_of("r1/solver/repair").len(),
+        0,
+        "an answer that was all thinking is not repaired"
+    );
 }
 
 #[tokio::test]
@@ -208,11 +351,22 @@ async fn a_model_that_only_thinks_fails_with_advice_and_is_not_bought_for_ever()
     let got = app.ask("audit", QUESTION).await;
     let critic = &got.body["audit"]["agents"][1];
     let cause = critic["cause"].as_str().unwrap();
-    assert!(cause.starts_with("thought its limit away: the model spent all "), "{cause}");
-    assert!(cause.contains("raise maxTokens of critic, or lower its effort"), "{cause}");
-    assert!(provider.calls_of("r1/critic*").len() <= 3, "{}", provider.calls_of("r1/critic*").len());
     assert!(
-        got.text().contains("critic: no usable output (thought its limit away: the model spent all "),
+        cause.starts_with("thought its limit away: the model spent all "),
+        "{cause}"
+    );
+    assert!(
+        cause.contains("raise maxTokens of critic, or lower its effort"),
+        "{cause}"
+    );
+    assert!(
+        provider.calls_of("r1/critic*").len() <= 3,
+        "{}",
+        provider.calls_of("r1/critic*").len()
+    );
+    assert!(
+        got.text()
+            .contains("critic: no usable output (thought its limit away: the model spent all "),
         "{}",
         got.text()
     );
@@ -229,7 +383,11 @@ async fn a_model_that_was_replaced_is_flagged_in_the_reply_and_the_audit() {
         (&verifier["servedModel"], &verifier["modelReplaced"]),
         (&json!("claude-haiku-3-20240307"), &json!(true))
     );
-    assert!(got.text().contains("verifier: claude-haiku-3-20240307 answered in the place of claude-haiku-5-5"));
+    assert!(
+        got.text().contains(
+            "verifier: claude-haiku-3-20240307 answered in the place of claude-haiku-5-5"
+        )
+    );
     assert_eq!(got.body["audit"]["agents"][0]["modelReplaced"], false);
 }
 
@@ -237,8 +395,9 @@ async fn a_model_that_was_replaced_is_flagged_in_the_reply_and_the_audit() {
 async fn headers_of_the_config_go_with_every_call_and_their_secrets_stay() {
     let provider = MockProvider::start().await;
     let headers = json!({ "user-agent": "gateway/1", "anthropic-beta": "${GATEWAY_KEY}" });
-    let setup =
-        Setup::default().set("/providers/anthropic/headers", headers).env("GATEWAY_KEY", "gateway-secret-0123456789");
+    let setup = Setup::default()
+        .set("/providers/anthropic/headers", headers)
+        .env("GATEWAY_KEY", "gateway-secret-0123456789");
     let app = TestApp::with(&provider, setup).await;
     app.ask("ask", QUESTION).await;
     for call in provider.calls() {
@@ -269,7 +428,14 @@ async fn a_reply_that_its_limit_cannot_hold_is_refused_by_name_and_not_kept() {
     let got = app.ask("audit", QUESTION).await;
     let critic = &got.body["audit"]["agents"][1];
     let cause = critic["cause"].as_str().unwrap();
-    assert!(cause.starts_with("reply too long: anthropic sent "), "{cause}");
-    let journal: usize = got.entries.iter().map(|entry| serde_json::to_string(&entry.event).unwrap().len()).sum();
+    assert!(
+        cause.starts_with("reply too long: anthropic sent "),
+        "{cause}"
+    );
+    let journal: usize = got
+        .entries
+        .iter()
+        .map(|entry| serde_json::to_string(&entry.event).unwrap().len())
+        .sum();
     assert!(journal < 100_000, "{journal} bytes");
 }

@@ -9,8 +9,10 @@ use tempfile::TempDir;
 
 use crate::support::{MockProvider, Setup, TestApp};
 
-const RELEASED: [(&str, &str); 2] =
-    [("0001", include_str!("../fixtures/database-0001.sql")), ("0003", include_str!("../fixtures/database-0003.sql"))];
+const RELEASED: [(&str, &str); 2] = [
+    ("0001", include_str!("../fixtures/database-0001.sql")),
+    ("0003", include_str!("../fixtures/database-0003.sql")),
+];
 
 const CHATS: RunFilter = RunFilter {
     mode: None,
@@ -24,8 +26,11 @@ const CHATS: RunFilter = RunFilter {
 
 async fn database(dump: &'static str) -> TempDir {
     let folder = TempDir::new().unwrap();
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join("conclave.db"));
-    let pool = sqlx::SqlitePool::connect_with(options.create_if_missing(true).foreign_keys(false)).await.unwrap();
+    let options =
+        sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join("conclave.db"));
+    let pool = sqlx::SqlitePool::connect_with(options.create_if_missing(true).foreign_keys(false))
+        .await
+        .unwrap();
     sqlx::raw_sql(dump).execute(&pool).await.unwrap();
     pool.close().await;
     folder
@@ -35,14 +40,20 @@ async fn database(dump: &'static str) -> TempDir {
 async fn every_released_database_comes_up_to_date_with_its_chains_whole() {
     for (version, dump) in RELEASED {
         let folder = database(dump).await;
-        let store = SqliteStore::open(&folder.path().join("conclave.db"), "new").await.unwrap();
+        let store = SqliteStore::open(&folder.path().join("conclave.db"), "new")
+            .await
+            .unwrap();
         store.ready().await.unwrap();
         let rows = store.runs(&CHATS).await.unwrap();
         let states: Vec<RunState> = rows.iter().map(|row| row.state).collect();
         assert_eq!(states, [RunState::Running, RunState::Answered], "{version}");
         for row in rows {
             let entries = store.entries(row.id, 0).await.unwrap();
-            assert_eq!(verify(row.id, &entries, &row.head_hash), Ok(()), "{version}");
+            assert_eq!(
+                verify(row.id, &entries, &row.head_hash),
+                Ok(()),
+                "{version}"
+            );
         }
     }
 }
@@ -57,7 +68,10 @@ async fn a_run_that_an_older_release_left_is_finished_by_this_one() {
         let run = left[0].id;
         app.app.keep_recovering();
         let ending = app.ended(run).await;
-        assert!(matches!(ending, Ending::Replied { .. }), "{version}: {ending:?}");
+        assert!(
+            matches!(ending, Ending::Replied { .. }),
+            "{version}: {ending:?}"
+        );
         let row = app.app.run(run).await.unwrap().unwrap();
         assert_eq!(verify(run, &app.entries(run).await, &row.head_hash), Ok(()));
     }
@@ -66,16 +80,38 @@ async fn a_run_that_an_older_release_left_is_finished_by_this_one() {
 #[tokio::test]
 async fn what_actions_kept_is_found_after_the_upgrade() {
     let folder = database(RELEASED[1].1).await;
-    let store = SqliteStore::open(&folder.path().join("conclave.db"), "new").await.unwrap();
-    let actions = RunFilter { kind: Some(RunKind::Action), ..CHATS };
+    let store = SqliteStore::open(&folder.path().join("conclave.db"), "new")
+        .await
+        .unwrap();
+    let actions = RunFilter {
+        kind: Some(RunKind::Action),
+        ..CHATS
+    };
     let rows = store.runs(&actions).await.unwrap();
     assert_eq!(rows.len(), 3);
-    let owner = Owner { source: Source::Cli, user_id: rows[0].user_id.clone(), guild_id: None };
+    let owner = Owner {
+        source: Source::Cli,
+        user_id: rows[0].user_id.clone(),
+        guild_id: None,
+    };
     let found = store.memories(&owner, &["dog".into()], 10).await.unwrap();
-    assert_eq!(found.len(), 1, "a memory of before is in the index of words");
+    assert_eq!(
+        found.len(),
+        1,
+        "a memory of before is in the index of words"
+    );
     assert_eq!(store.sheets(&owner).await.unwrap()[0].name, "Aria");
-    let other = Owner { user_id: "somebody".into(), ..owner };
-    assert!(store.memories(&other, &["dog".into()], 10).await.unwrap().is_empty());
+    let other = Owner {
+        user_id: "somebody".into(),
+        ..owner
+    };
+    assert!(
+        store
+            .memories(&other, &["dog".into()], 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[tokio::test]
@@ -83,7 +119,9 @@ async fn a_database_of_a_newer_release_is_refused_and_left_as_it_is() {
     let folder = database(RELEASED[0].1).await;
     let path = folder.path().join("conclave.db");
     drop(SqliteStore::open(&path, "new").await.unwrap());
-    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display()))
+        .await
+        .unwrap();
     sqlx::query(
         "INSERT INTO _sqlx_migrations (version, description, installed_on, success, checksum, execution_time)
          VALUES (9999, 'later', '2030-01-01', TRUE, X'00', 0)",
@@ -91,8 +129,15 @@ async fn a_database_of_a_newer_release_is_refused_and_left_as_it_is() {
     .execute(&pool)
     .await
     .unwrap();
-    let error = SqliteStore::open(&path, "new").await.err().unwrap().to_string();
+    let error = SqliteStore::open(&path, "new")
+        .await
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains("9999"), "{error}");
-    let (runs,): (i64,) = sqlx::query_as("SELECT COUNT(*) FROM runs").fetch_one(&pool).await.unwrap();
+    let (runs,): (i64,) = sqlx::query_as("SELECT COUNT(*) FROM runs")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
     assert_eq!(runs, 2);
 }

@@ -14,11 +14,22 @@ const TEXT: &str = "A committee of independent agents looks at a question from s
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let mut options = Options::new(arguments.next().ok_or("usage: measure MODEL.gguf [THREADS]")?);
-    options.threads = arguments.next().map(|threads| threads.parse()).transpose()?;
+    let mut options = Options::new(
+        arguments
+            .next()
+            .ok_or("usage: measure MODEL.gguf [THREADS]")?,
+    );
+    options.threads = arguments
+        .next()
+        .map(|threads| threads.parse())
+        .transpose()?;
     let started = Instant::now();
     let model = LocalModel::load(options)?;
-    println!("load       {:6.2} s  {}", started.elapsed().as_secs_f64(), model.name());
+    println!(
+        "load       {:6.2} s  {}",
+        started.elapsed().as_secs_f64(),
+        model.name()
+    );
 
     let started = Instant::now();
     let plan = model.complete(plan()).await?;
@@ -46,9 +57,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let started = Instant::now();
         let writers = (0..width).map(|_| {
             let model = model.clone();
-            #[allow(clippy::disallowed_methods, reason = "the writers are all awaited below")]
+            #[allow(
+                clippy::disallowed_methods,
+                reason = "the writers are all awaited below"
+            )]
             tokio::spawn(async move {
-                let user = Message::new(Role::User, "Write a long essay on how to plan a city park.");
+                let user =
+                    Message::new(Role::User, "Write a long essay on how to plan a city park.");
                 model.complete(Request::new(vec![user], 200)).await
             })
         });
@@ -60,7 +75,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         report(&format!("{width} writers"), started.elapsed(), &replies);
     }
     let status = std::fs::read_to_string("/proc/self/status")?;
-    println!("memory     {}", status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("unknown"));
+    println!(
+        "memory     {}",
+        status
+            .lines()
+            .find(|line| line.starts_with("VmHWM"))
+            .unwrap_or("unknown")
+    );
     Ok(())
 }
 
@@ -89,13 +110,22 @@ fn plan() -> Request {
     });
     let question = "What is the capital of France?";
     let mut request = agent("planner", 100);
-    request.messages.push(Message::new(Role::User, format!("Classify the question as JSON: {question}")));
+    request.messages.push(Message::new(
+        Role::User,
+        format!("Classify the question as JSON: {question}"),
+    ));
     request.schema = Some(schema);
     request
 }
 
 fn agent(role: &str, max_tokens: u32) -> Request {
-    let system = Message::new(Role::System, format!("You are the {role} of a committee. {}", TEXT.repeat(5)));
-    let user = Message::new(Role::User, format!("As the {role}, write a long essay on how to plan a city park."));
+    let system = Message::new(
+        Role::System,
+        format!("You are the {role} of a committee. {}", TEXT.repeat(5)),
+    );
+    let user = Message::new(
+        Role::User,
+        format!("As the {role}, write a long essay on how to plan a city park."),
+    );
     Request::new(vec![system, user], max_tokens)
 }

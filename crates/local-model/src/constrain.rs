@@ -7,7 +7,9 @@ use llama_cpp_2::token::LlamaToken;
 use llguidance::api::TopLevelGrammar;
 use llguidance::{Matcher, ParserFactory};
 use serde_json::{Value, json};
-use toktrie::{InferenceCapabilities, SimpleVob, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
+use toktrie::{
+    InferenceCapabilities, SimpleVob, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv,
+};
 
 use crate::Error;
 
@@ -18,9 +20,13 @@ impl Grammars {
     /// Walks the vocabulary once: about 0.1 s for 50,000 tokens.
     pub(crate) fn new(model: &Arc<LlamaModel>) -> Result<Self, Error> {
         let tokenizer: TokEnv = Arc::new(Tokenizer::new(model)?);
-        let forces = InferenceCapabilities { ff_tokens: tokenizer.tokenize_is_canonical(), ..Default::default() };
+        let forces = InferenceCapabilities {
+            ff_tokens: tokenizer.tokenize_is_canonical(),
+            ..Default::default()
+        };
         let slices = llguidance::earley::SlicedBiasComputer::general_slices();
-        let mut factory = ParserFactory::new(&tokenizer, forces, &slices).map_err(|error| schema_error(&error))?;
+        let mut factory = ParserFactory::new(&tokenizer, forces, &slices)
+            .map_err(|error| schema_error(&error))?;
         factory.quiet();
         factory.limits_mut().verbose_errors = false;
         Ok(Self(factory))
@@ -29,7 +35,10 @@ impl Grammars {
     /// Compiles a schema: 1 to 2 ms, bounded by the compiler's own limits.
     pub(crate) fn compile(&self, schema: Value) -> Result<Constraint, Error> {
         let grammar = TopLevelGrammar::from_json_schema(with_writing_style(schema));
-        let parser = self.0.create_parser(grammar).map_err(|error| schema_error(&error))?;
+        let parser = self
+            .0
+            .create_parser(grammar)
+            .map_err(|error| schema_error(&error))?;
         let mut matcher = Matcher::new(Ok(parser));
         match matcher.get_error() {
             Some(reason) => Err(Error::Schema { reason }),
@@ -46,13 +55,17 @@ impl Grammars {
 /// Compact JSON, and `oneOf` as `anyOf`, unless the schema itself says how it is to be written.
 fn with_writing_style(mut schema: Value) -> Value {
     if let Some(schema) = schema.as_object_mut() {
-        schema.entry("x-guidance").or_insert_with(|| json!({ "whitespace_flexible": false, "coerce_one_of": true }));
+        schema
+            .entry("x-guidance")
+            .or_insert_with(|| json!({ "whitespace_flexible": false, "coerce_one_of": true }));
     }
     schema
 }
 
 fn schema_error(error: &impl std::fmt::Display) -> Error {
-    Error::Schema { reason: error.to_string() }
+    Error::Schema {
+        reason: error.to_string(),
+    }
 }
 
 /// The state of one reply under its schema.
@@ -66,7 +79,9 @@ impl Constraint {
 
     /// Takes note of a token of the reply.
     pub(crate) fn consume(&mut self, token: u32) -> Result<(), Error> {
-        self.0.consume_token(token).map_err(|error| schema_error(&error))
+        self.0
+            .consume_token(token)
+            .map_err(|error| schema_error(&error))
     }
 
     /// The tokens that must come next, up to `most`, noted already.
@@ -76,7 +91,9 @@ impl Constraint {
         }
         let mut forced = self.0.compute_ff_tokens();
         forced.truncate(most);
-        self.0.consume_tokens(&forced).map_err(|error| schema_error(&error))?;
+        self.0
+            .consume_tokens(&forced)
+            .map_err(|error| schema_error(&error))?;
         Ok(forced)
     }
 
@@ -85,7 +102,9 @@ impl Constraint {
         match (self.0.is_stopped(), self.0.stop_reason()) {
             (false, _) => Ok(false),
             (true, reason) if reason.is_ok() => Ok(true),
-            (true, reason) => Err(Error::Schema { reason: self.0.get_error().unwrap_or_else(|| reason.to_string()) }),
+            (true, reason) => Err(Error::Schema {
+                reason: self.0.get_error().unwrap_or_else(|| reason.to_string()),
+            }),
         }
     }
 }
@@ -110,20 +129,36 @@ impl Tokenizer {
                 ends.push(id);
             }
             let text = vocabulary.token_to_piece(token, false, None);
-            words.push(if text.is_empty() { marked(vocabulary.token_to_piece(token, true, None)) } else { text });
+            words.push(if text.is_empty() {
+                marked(vocabulary.token_to_piece(token, true, None))
+            } else {
+                text
+            });
         }
         // The token that ends a turn comes first: it is the one that chat models are used to.
-        let turn_end = [vocabulary.eot(), vocabulary.eos()].into_iter().find(|token| token.0 >= 0);
-        let turn_end = turn_end.map(|token| token.0.cast_unsigned()).or(ends.first().copied());
+        let turn_end = [vocabulary.eot(), vocabulary.eos()]
+            .into_iter()
+            .find(|token| token.0 >= 0);
+        let turn_end = turn_end
+            .map(|token| token.0.cast_unsigned())
+            .or(ends.first().copied());
         let Some(end) = turn_end.filter(|&end| (end as usize) < words.len()) else {
-            return Err(Error::Schema { reason: "the model has no token that ends a reply".to_owned() });
+            return Err(Error::Schema {
+                reason: "the model has no token that ends a reply".to_owned(),
+            });
         };
         ends.retain(|&other| other != end);
         ends.insert(0, end);
         let size = u32::try_from(words.len()).map_err(|error| schema_error(&error))?;
         let trie = TokTrie::from(&TokRxInfo::new(size, end), &words).with_eos_tokens(&ends);
-        let byte_level = model.meta_val_str("tokenizer.ggml.model").is_ok_and(|kind| kind == "gpt2");
-        Ok(Self { model: Arc::clone(model), trie, byte_level })
+        let byte_level = model
+            .meta_val_str("tokenizer.ggml.model")
+            .is_ok_and(|kind| kind == "gpt2");
+        Ok(Self {
+            model: Arc::clone(model),
+            trie,
+            byte_level,
+        })
     }
 }
 
@@ -148,7 +183,10 @@ impl TokenizerEnv for Tokenizer {
         }
         self.trie.tokenize_with_greedy_fallback(bytes, |text| {
             let tokens = self.model.vocab().tokenize(text.as_bytes(), false, false);
-            tokens.into_iter().map(|LlamaToken(id)| id.cast_unsigned()).collect()
+            tokens
+                .into_iter()
+                .map(|LlamaToken(id)| id.cast_unsigned())
+                .collect()
         })
     }
 
@@ -164,7 +202,10 @@ mod tests {
     #[test]
     fn json_is_compact_unless_the_schema_says_otherwise() {
         let plain = with_writing_style(json!({ "type": "object" }));
-        assert_eq!(plain.pointer("/x-guidance/whitespace_flexible"), Some(&json!(false)));
+        assert_eq!(
+            plain.pointer("/x-guidance/whitespace_flexible"),
+            Some(&json!(false))
+        );
         let own = json!({ "type": "object", "x-guidance": { "whitespace_flexible": true } });
         assert_eq!(with_writing_style(own.clone()), own);
         assert_eq!(with_writing_style(json!(true)), json!(true));

@@ -11,7 +11,13 @@ use crate::Error;
 /// [`Error::Cpu`] names what is missing.
 pub(crate) fn check() -> Result<(), Error> {
     let missing = missing(&instruction_sets());
-    if missing.is_empty() { Ok(()) } else { Err(Error::Cpu { missing: missing.join(", ") }) }
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Cpu {
+            missing: missing.join(", "),
+        })
+    }
 }
 
 /// An instruction set, whether the kernels use it, and whether this processor and its operating system have it.
@@ -24,7 +30,11 @@ struct InstructionSet {
 #[cfg(target_arch = "x86_64")]
 fn instruction_sets() -> [InstructionSet; 6] {
     use std::is_x86_feature_detected as detected;
-    let set = |name, variable, present| InstructionSet { name, used: is_on(variable), present };
+    let set = |name, variable, present| InstructionSet {
+        name,
+        used: is_on(variable),
+        present,
+    };
     [
         set("sse4.2", option_env!("GGML_SSE42"), detected!("sse4.2")),
         set("avx", option_env!("GGML_AVX"), detected!("avx")),
@@ -44,11 +54,16 @@ fn instruction_sets() -> [InstructionSet; 0] {
 /// As cmake reads the variable. Without the variable, llama.cpp uses the instruction set.
 #[cfg(target_arch = "x86_64")]
 fn is_on(variable: Option<&str>) -> bool {
-    !variable.is_some_and(|value| ["OFF", "0", "NO", "FALSE", "N", ""].contains(&value.to_uppercase().as_str()))
+    !variable.is_some_and(|value| {
+        ["OFF", "0", "NO", "FALSE", "N", ""].contains(&value.to_uppercase().as_str())
+    })
 }
 
 fn missing(sets: &[InstructionSet]) -> Vec<&'static str> {
-    sets.iter().filter(|set| set.used && !set.present).map(|set| set.name).collect()
+    sets.iter()
+        .filter(|set| set.used && !set.present)
+        .map(|set| set.name)
+        .collect()
 }
 
 #[cfg(test)]
@@ -57,15 +72,33 @@ mod tests {
 
     #[test]
     fn an_instruction_set_that_is_used_and_absent_is_missing() {
-        let set = |name, used, present| InstructionSet { name, used, present };
-        let sets = [set("a", true, true), set("b", true, false), set("c", false, true), set("d", false, false)];
+        let set = |name, used, present| InstructionSet {
+            name,
+            used,
+            present,
+        };
+        let sets = [
+            set("a", true, true),
+            set("b", true, false),
+            set("c", false, true),
+            set("d", false, false),
+        ];
         assert_eq!(missing(&sets), vec!["b"]);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn a_variable_is_read_as_cmake_reads_it() {
-        let read = [None, Some("ON"), Some("1"), Some("OFF"), Some("off"), Some("0"), Some("")].map(is_on);
+        let read = [
+            None,
+            Some("ON"),
+            Some("1"),
+            Some("OFF"),
+            Some("off"),
+            Some("0"),
+            Some(""),
+        ]
+        .map(is_on);
         assert_eq!(read, [true, true, true, false, false, false, false]);
     }
 

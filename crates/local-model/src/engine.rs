@@ -55,13 +55,24 @@ impl<'model> Engine<'model> {
             .with_kv_unified(true)
             .with_n_threads(threads)
             .with_n_threads_batch(threads);
-        let context = model.new_context(backend, params).map_err(|error| Error::Load {
-            path: options.model_path.clone(),
-            reason: native::last_error(&error.to_string()),
-        })?;
+        let context = model
+            .new_context(backend, params)
+            .map_err(|error| Error::Load {
+                path: options.model_path.clone(),
+                reason: native::last_error(&error.to_string()),
+            })?;
         let batch = LlamaBatch::new(BATCH_TOKENS as usize, 1);
         let free_slots = (0..i32::try_from(sequences).unwrap_or(1)).rev().collect();
-        Ok(Self { model, context, batch, queue, running: Vec::new(), free_slots, pace: Pace::default(), turn: 0 })
+        Ok(Self {
+            model,
+            context,
+            batch,
+            queue,
+            running: Vec::new(),
+            free_slots,
+            pace: Pace::default(),
+            turn: 0,
+        })
     }
 
     /// Cells of the key-value cache.
@@ -90,7 +101,9 @@ impl<'model> Engine<'model> {
             let taken: u32 = self.running.iter().map(|sequence| sequence.cells).sum();
             let left = self.cells().saturating_sub(taken);
             let slot = self.free_slots.last().copied();
-            match self.queue.next(self.running.is_empty(), |job| slot.is_some() && job.cells() <= left) {
+            match self.queue.next(self.running.is_empty(), |job| {
+                slot.is_some() && job.cells() <= left
+            }) {
                 Next::Job(job) => self.start(*job),
                 Next::Nothing => return true,
                 Next::Closed => return false,
@@ -100,7 +113,9 @@ impl<'model> Engine<'model> {
 
     fn start(&mut self, job: Job) {
         let Some(slot) = self.free_slots.pop() else {
-            return job.caller.answer(Err(Error::Decode { reason: "no free sequence".to_owned() }));
+            return job.caller.answer(Err(Error::Decode {
+                reason: "no free sequence".to_owned(),
+            }));
         };
         let mut sequence = Sequence::new(job, slot);
         let outcome = sequence.begin(&self.model.vocab()).transpose();
@@ -133,7 +148,10 @@ impl<'model> Engine<'model> {
             return self.fail(&Error::Decode { reason }, |sequence| sequence.in_batch);
         }
         if is_paced {
-            self.pace.record(usize::try_from(self.batch.n_tokens()).unwrap_or(0), started.elapsed());
+            self.pace.record(
+                usize::try_from(self.batch.n_tokens()).unwrap_or(0),
+                started.elapsed(),
+            );
         }
         self.choose_tokens();
     }
@@ -149,7 +167,9 @@ impl<'model> Engine<'model> {
     fn fill_with_one(&mut self) -> Result<(), Error> {
         self.clear_batch();
         let at = self.turn.checked_rem(self.running.len()).unwrap_or(0);
-        let Some(sequence) = self.running.get_mut(at) else { return Ok(()) };
+        let Some(sequence) = self.running.get_mut(at) else {
+            return Ok(());
+        };
         sequence.add_to(&mut self.batch, 1).map(|_| ())
     }
 
@@ -158,12 +178,24 @@ impl<'model> Engine<'model> {
         self.clear_batch();
         let size = BATCH_TOKENS as usize;
         let mut used = 0;
-        for sequence in self.running.iter_mut().filter(|sequence| sequence.is_writing()) {
+        for sequence in self
+            .running
+            .iter_mut()
+            .filter(|sequence| sequence.is_writing())
+        {
             used += sequence.add_to(&mut self.batch, size - used)?;
         }
-        let share = if used == 0 { size } else { PROMPT_TOKENS_BESIDE_WRITERS };
+        let share = if used == 0 {
+            size
+        } else {
+            PROMPT_TOKENS_BESIDE_WRITERS
+        };
         let mut room = share.min(size - used);
-        for sequence in self.running.iter_mut().filter(|sequence| !sequence.in_batch && !sequence.is_writing()) {
+        for sequence in self
+            .running
+            .iter_mut()
+            .filter(|sequence| !sequence.in_batch && !sequence.is_writing())
+        {
             room -= sequence.add_to(&mut self.batch, room)?;
         }
         Ok(())
@@ -174,25 +206,44 @@ impl<'model> Engine<'model> {
         let mut ended = Vec::new();
         for sequence in &mut self.running {
             if let Some(row) = sequence.row.take() {
-                let outcome = sequence.advance(&vocabulary, self.context.get_logits_ith(row)).transpose();
+                let outcome = sequence
+                    .advance(&vocabulary, self.context.get_logits_ith(row))
+                    .transpose();
                 ended.extend(outcome.map(|outcome| (sequence.slot, outcome)));
             }
         }
-        ended.into_iter().for_each(|(slot, outcome)| self.end(slot, outcome));
+        ended
+            .into_iter()
+            .for_each(|(slot, outcome)| self.end(slot, outcome));
     }
 
     /// Ends those that match with an error.
     fn fail(&mut self, error: &Error, which: impl Fn(&Sequence) -> bool) {
-        let slots: Vec<i32> =
-            self.running.iter().filter(|sequence| which(sequence)).map(|sequence| sequence.slot).collect();
-        slots.into_iter().for_each(|slot| self.end(slot, Err(error.clone())));
+        let slots: Vec<i32> = self
+            .running
+            .iter()
+            .filter(|sequence| which(sequence))
+            .map(|sequence| sequence.slot)
+            .collect();
+        slots
+            .into_iter()
+            .for_each(|slot| self.end(slot, Err(error.clone())));
     }
 
     /// Frees the cells, then answers.
     fn end(&mut self, slot: i32, outcome: Result<StopReason, Error>) {
-        let Some(at) = self.running.iter().position(|sequence| sequence.slot == slot) else { return };
+        let Some(at) = self
+            .running
+            .iter()
+            .position(|sequence| sequence.slot == slot)
+        else {
+            return;
+        };
         let sequence = self.running.remove(at);
-        if let Err(error) = self.context.clear_kv_cache_seq(u32::try_from(slot).ok(), None, None) {
+        if let Err(error) = self
+            .context
+            .clear_kv_cache_seq(u32::try_from(slot).ok(), None, None)
+        {
             tracing::error!(%error, slot, "cells of the key-value cache were not freed");
         }
         self.free_slots.push(slot);
@@ -202,5 +253,6 @@ impl<'model> Engine<'model> {
 
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panic without a message".to_owned())
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "panic without a message".to_owned())
 }

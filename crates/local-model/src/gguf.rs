@@ -22,7 +22,10 @@ pub(crate) fn read(path: &Path) -> Option<Header> {
     native::redirect_log();
     let path = CString::new(path.to_str()?).ok()?;
     let file = File::open(&path)?;
-    Some(Header { file_type: file.u32(c"general.file_type"), expected_bytes: file.expected_bytes()? })
+    Some(Header {
+        file_type: file.u32(c"general.file_type"),
+        expected_bytes: file.expected_bytes()?,
+    })
 }
 
 /// An open header of llama.cpp's.
@@ -30,7 +33,10 @@ struct File(NonNull<sys::gguf_context>);
 
 impl File {
     fn open(path: &CStr) -> Option<Self> {
-        let params = sys::gguf_init_params { no_alloc: true, ctx: std::ptr::null_mut() };
+        let params = sys::gguf_init_params {
+            no_alloc: true,
+            ctx: std::ptr::null_mut(),
+        };
         // SAFETY: `path` is NUL-terminated; with `no_alloc` and no `ctx` only the header is read. The result is null
         // or ours to free.
         NonNull::new(unsafe { sys::gguf_init_from_file(path.as_ptr(), params) }).map(Self)
@@ -41,7 +47,8 @@ impl File {
         // would abort.
         unsafe {
             let id = sys::gguf_find_key(self.0.as_ptr(), key.as_ptr());
-            let is_u32 = id >= 0 && sys::gguf_get_kv_type(self.0.as_ptr(), id) == sys::GGUF_TYPE_UINT32;
+            let is_u32 =
+                id >= 0 && sys::gguf_get_kv_type(self.0.as_ptr(), id) == sys::GGUF_TYPE_UINT32;
             is_u32.then(|| sys::gguf_get_val_u32(self.0.as_ptr(), id))
         }
     }
@@ -53,7 +60,8 @@ impl File {
             let context = self.0.as_ptr();
             let end = (0..sys::gguf_get_n_tensors(context))
                 .map(|id| {
-                    sys::gguf_get_tensor_offset(context, id).saturating_add(sys::gguf_get_tensor_size(context, id))
+                    sys::gguf_get_tensor_offset(context, id)
+                        .saturating_add(sys::gguf_get_tensor_size(context, id))
                 })
                 .max()
                 .unwrap_or(0);

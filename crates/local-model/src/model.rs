@@ -43,9 +43,12 @@ impl LocalModel {
         if !path.is_file() {
             return Err(Error::ModelMissing { path });
         }
-        let load_error = |reason: String| Error::Load { path: path.clone(), reason };
-        let backend =
-            native::backend().ok_or_else(|| load_error("llama.cpp was started by something else".to_owned()))?;
+        let load_error = |reason: String| Error::Load {
+            path: path.clone(),
+            reason,
+        };
+        let backend = native::backend()
+            .ok_or_else(|| load_error("llama.cpp was started by something else".to_owned()))?;
         let started = Instant::now();
         let threads = options.thread_count();
         let file = quantize::fast_version(&path, threads);
@@ -62,7 +65,14 @@ impl LocalModel {
         tracing::info!(model = %name, file = %file.display(), threads, context_tokens,
             took_ms = started.elapsed().as_millis(), "local model is loaded");
         let thread = Mutex::new(Some(thread));
-        Ok(Self(Arc::new(Shared { name, context_tokens, prompter, grammars, queue, thread })))
+        Ok(Self(Arc::new(Shared {
+            name,
+            context_tokens,
+            prompter,
+            grammars,
+            queue,
+            thread,
+        })))
     }
 
     /// Waits for a place, then for the reply. Tokenizing the prompt and compiling the schema happen before the first
@@ -79,24 +89,48 @@ impl LocalModel {
         outcome.await.unwrap_or(Err(Error::Closed))
     }
 
-    fn submit(&self, request: Request) -> Result<oneshot::Receiver<Result<Completion, Error>>, Error> {
+    fn submit(
+        &self,
+        request: Request,
+    ) -> Result<oneshot::Receiver<Result<Completion, Error>>, Error> {
         let since = Instant::now();
         if request.cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
         let limit = self.context_tokens();
         let max_tokens = request.max_tokens.max(1);
-        let too_long = |prompt: u32| Error::TooLong { tokens: prompt.saturating_add(max_tokens), limit };
-        let prompt = self.0.prompter.tokens(&request.messages, limit).map_err(too_long)?;
+        let too_long = |prompt: u32| Error::TooLong {
+            tokens: prompt.saturating_add(max_tokens),
+            limit,
+        };
+        let prompt = self
+            .0
+            .prompter
+            .tokens(&request.messages, limit)
+            .map_err(too_long)?;
         let prompt_tokens = count(prompt.len());
         if prompt_tokens.saturating_add(max_tokens) > limit {
             return Err(too_long(prompt_tokens));
         }
-        let constraint = request.schema.map(|schema| self.0.grammars.compile(schema)).transpose()?;
+        let constraint = request
+            .schema
+            .map(|schema| self.0.grammars.compile(schema))
+            .transpose()?;
         let sampler = Sampler::new(request.temperature, request.seed);
         let (reply, outcome) = oneshot::channel();
-        let caller = Caller { cancel: request.cancel, reply };
-        self.0.queue.push(Job { prompt, max_tokens, sampler, constraint, stop: request.stop, since, caller })?;
+        let caller = Caller {
+            cancel: request.cancel,
+            reply,
+        };
+        self.0.queue.push(Job {
+            prompt,
+            max_tokens,
+            sampler,
+            constraint,
+            stop: request.stop,
+            since,
+            caller,
+        })?;
         Ok(outcome)
     }
 
@@ -121,14 +155,21 @@ impl LocalModel {
 
 impl std::fmt::Debug for LocalModel {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("LocalModel").field("name", &self.0.name).finish_non_exhaustive()
+        formatter
+            .debug_struct("LocalModel")
+            .field("name", &self.0.name)
+            .finish_non_exhaustive()
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
         self.queue.close();
-        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self
+            .thread
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         // A process must not exit while the thread is inside llama.cpp. No caller is left, so that it ends at once.
         if thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the thread of the local model panicked");
@@ -161,19 +202,32 @@ fn start_thread(
             }
         }
     };
-    let load_error = |reason: String| Error::Load { path: path.clone(), reason };
+    let load_error = |reason: String| Error::Load {
+        path: path.clone(),
+        reason,
+    };
     let thread = thread::Builder::new()
         .name("local-model".to_owned())
         .stack_size(8 << 20)
         .spawn(run)
         .map_err(|error| load_error(error.to_string()))?;
-    let cells = started.recv().map_err(|_| load_error("its thread ended while it started".to_owned()))??;
+    let cells = started
+        .recv()
+        .map_err(|_| load_error("its thread ended while it started".to_owned()))??;
     Ok((thread, cells))
 }
 
 fn name(model: &LlamaModel, path: &Path) -> String {
-    let own = model.meta_val_str("general.name").ok().filter(|name| !name.trim().is_empty());
-    own.unwrap_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into_owned())
+    let own = model
+        .meta_val_str("general.name")
+        .ok()
+        .filter(|name| !name.trim().is_empty());
+    own.unwrap_or_else(|| {
+        path.file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    })
 }
 
 fn count(tokens: usize) -> u32 {

@@ -6,7 +6,8 @@ use std::sync::{Once, OnceLock};
 
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_sys_2::{
-    GGML_LOG_LEVEL_CONT, GGML_LOG_LEVEL_ERROR, GGML_LOG_LEVEL_WARN, ggml_log_level, ggml_log_set, llama_log_set,
+    GGML_LOG_LEVEL_CONT, GGML_LOG_LEVEL_ERROR, GGML_LOG_LEVEL_WARN, ggml_log_level, ggml_log_set,
+    llama_log_set,
 };
 
 thread_local! {
@@ -35,12 +36,15 @@ pub(crate) fn redirect_log() {
 
 /// The last error that llama.cpp logged on this thread, taken, or `otherwise`.
 pub(crate) fn last_error(otherwise: &str) -> String {
-    LAST_ERROR.with(RefCell::take).unwrap_or_else(|| otherwise.to_owned())
+    LAST_ERROR
+        .with(RefCell::take)
+        .unwrap_or_else(|| otherwise.to_owned())
 }
 
 /// Errors and warnings become debug events, since the caller reports its own; all else is trace.
 unsafe extern "C" fn forward_log(level: ggml_log_level, text: *const c_char, _data: *mut c_void) {
-    if text.is_null() || (level == GGML_LOG_LEVEL_CONT && !tracing::enabled!(tracing::Level::TRACE)) {
+    if text.is_null() || (level == GGML_LOG_LEVEL_CONT && !tracing::enabled!(tracing::Level::TRACE))
+    {
         return;
     }
     // SAFETY: llama.cpp passes a NUL-terminated string that lives for the length of this call.
@@ -51,7 +55,10 @@ unsafe extern "C" fn forward_log(level: ggml_log_level, text: *const c_char, _da
     }
     if level == GGML_LOG_LEVEL_ERROR {
         // A thread that is being torn down, or a log line inside a log line, keeps no error: never panic across C.
-        let _ = LAST_ERROR.try_with(|last| last.try_borrow_mut().map(|mut last| *last = Some(text.to_owned())));
+        let _ = LAST_ERROR.try_with(|last| {
+            last.try_borrow_mut()
+                .map(|mut last| *last = Some(text.to_owned()))
+        });
     }
     if level == GGML_LOG_LEVEL_ERROR || level == GGML_LOG_LEVEL_WARN {
         tracing::debug!(target: "llama_cpp", "{text}");

@@ -35,18 +35,23 @@ impl Pace {
 
     /// Notes how long a step took that had one token for each of `writers` requests and nothing else.
     pub(crate) fn record(&mut self, writers: usize, took: Duration) {
-        let Some(at) = writers.checked_sub(1) else { return };
+        let Some(at) = writers.checked_sub(1) else {
+            return;
+        };
         if self.seconds.len() <= at {
             self.seconds.resize(writers, None);
         }
         if let Some(average) = self.seconds.get_mut(at) {
             let newest = took.as_secs_f64();
-            *average = Some(average.map_or(newest, |average| average + NEWEST * (newest - average)));
+            *average =
+                Some(average.map_or(newest, |average| average + NEWEST * (newest - average)));
         }
     }
 
     fn average(&self, writers: usize) -> Option<f64> {
-        writers.checked_sub(1).and_then(|at| self.seconds.get(at).copied().flatten())
+        writers
+            .checked_sub(1)
+            .and_then(|at| self.seconds.get(at).copied().flatten())
     }
 }
 

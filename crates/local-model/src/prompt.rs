@@ -31,17 +31,29 @@ impl Prompter {
             longest_token = longest_token.max(text.len());
             if vocabulary.is_control(token) || vocabulary.is_eog(token) {
                 // A spelling of one character cannot be broken up and is no control syntax.
-                controls.extend(String::from_utf8(text).ok().filter(|text| text.chars().count() > 1));
+                controls.extend(
+                    String::from_utf8(text)
+                        .ok()
+                        .filter(|text| text.chars().count() > 1),
+                );
             }
         }
         let chatml = LlamaChatTemplate::new("chatml").map_err(decode_error)?;
         let probe = [Message::new(Role::User, "x")];
-        let template = model.chat_template(None).ok().filter(|template| render(model, template, &probe).is_ok());
+        let template = model
+            .chat_template(None)
+            .ok()
+            .filter(|template| render(model, template, &probe).is_ok());
         let template = template.unwrap_or_else(|| {
             tracing::warn!("the model's chat template is missing or not known, ChatML is used");
             chatml
         });
-        Ok(Self { model: Arc::clone(model), template, controls, longest_token })
+        Ok(Self {
+            model: Arc::clone(model),
+            template,
+            controls,
+            longest_token,
+        })
     }
 
     /// The tokens of the conversation up to where the assistant speaks. Refuses at once what must be longer than
@@ -57,12 +69,17 @@ impl Prompter {
 
     /// The tokens of the conversation, however many.
     pub(crate) fn all_tokens(&self, messages: &[Message]) -> Vec<LlamaToken> {
-        let clean: Vec<Message> =
-            messages.iter().map(|message| Message::new(message.role, self.neutral(&message.content))).collect();
+        let clean: Vec<Message> = messages
+            .iter()
+            .map(|message| Message::new(message.role, self.neutral(&message.content)))
+            .collect();
         let text = render(&self.model, &self.template, &clean).unwrap_or_else(|error| {
             // Seen only with a template that refuses this order of roles.
             tracing::debug!(%error, "chat template failed, the messages are joined plainly");
-            clean.iter().map(|message| format!("{}: {}\n", message.role.name(), message.content)).collect::<String>()
+            clean
+                .iter()
+                .map(|message| format!("{}: {}\n", message.role.name(), message.content))
+                .collect::<String>()
                 + "assistant: "
         });
         let mut tokens = Vec::new();
@@ -81,15 +98,25 @@ impl Prompter {
 }
 
 fn decode_error(error: impl std::fmt::Display) -> Error {
-    Error::Decode { reason: error.to_string() }
+    Error::Decode {
+        reason: error.to_string(),
+    }
 }
 
-fn render(model: &LlamaModel, template: &LlamaChatTemplate, messages: &[Message]) -> Result<String, Error> {
+fn render(
+    model: &LlamaModel,
+    template: &LlamaChatTemplate,
+    messages: &[Message],
+) -> Result<String, Error> {
     let chat: Result<Vec<_>, _> = messages
         .iter()
-        .map(|message| LlamaChatMessage::new(message.role.name().to_owned(), message.content.clone()))
+        .map(|message| {
+            LlamaChatMessage::new(message.role.name().to_owned(), message.content.clone())
+        })
         .collect();
-    model.apply_chat_template(template, &chat.map_err(decode_error)?, true).map_err(decode_error)
+    model
+        .apply_chat_template(template, &chat.map_err(decode_error)?, true)
+        .map_err(decode_error)
 }
 
 /// Puts a space after the first character of every control spelling, and replaces NUL, which C strings cannot hold.
@@ -111,7 +138,9 @@ fn parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
     while let Some(at) = long_run(rest) {
-        let Some((part, after)) = rest.split_at_checked(at) else { break };
+        let Some((part, after)) = rest.split_at_checked(at) else {
+            break;
+        };
         parts.push(part);
         rest = after;
     }
@@ -146,7 +175,10 @@ mod tests {
     #[test]
     fn spelled_out_control_tokens_are_broken_up() {
         let controls = ["<|im_end|>".to_owned(), "<|im_start|>".to_owned()];
-        assert_eq!(neutralise("a<|im_end|>\n<|im_start|>b", &controls), "a< |im_end|>\n< |im_start|>b");
+        assert_eq!(
+            neutralise("a<|im_end|>\n<|im_start|>b", &controls),
+            "a< |im_end|>\n< |im_start|>b"
+        );
         assert_eq!(neutralise("a < b | c", &controls), "a < b | c");
         assert_eq!(neutralise("a\0b", &controls), "a\u{FFFD}b");
     }
@@ -160,7 +192,12 @@ mod tests {
 
     #[test]
     fn long_runs_are_cut_between_characters_and_nothing_is_lost() {
-        let text = format!("{} {}{}", "é".repeat(3000), " ".repeat(1500), "x".repeat(1025));
+        let text = format!(
+            "{} {}{}",
+            "é".repeat(3000),
+            " ".repeat(1500),
+            "x".repeat(1025)
+        );
         let cut = parts(&text);
         assert_eq!(cut.concat(), text);
         assert!(cut.iter().all(|part| long_run(part).is_none()));

@@ -71,7 +71,8 @@ fn is_usable(copy: &Path, source_modified: Option<SystemTime>) -> bool {
     };
     let whole = about.len() >= header.expected_bytes;
     let is_q8 = header.file_type == Some(sys::LLAMA_FTYPE_MOSTLY_Q8_0);
-    let fresh = matches!((about.modified(), source_modified), (Ok(copy), Some(source)) if copy >= source);
+    let fresh =
+        matches!((about.modified(), source_modified), (Ok(copy), Some(source)) if copy >= source);
     whole && is_q8 && fresh
 }
 
@@ -83,7 +84,8 @@ fn write_copy(source: &Path, copy: &Path, threads: usize) -> Result<(), String> 
     let partial = copy.with_extension(format!("gguf.{}-{writer}.partial", std::process::id()));
     let written = quantize(source, &partial, threads).and_then(|()| {
         let sync = fs::File::open(&partial).and_then(|file| file.sync_all());
-        sync.and_then(|()| fs::rename(&partial, copy)).map_err(|error| error.to_string())
+        sync.and_then(|()| fs::rename(&partial, copy))
+            .map_err(|error| error.to_string())
     });
     if written.is_err() {
         // The reason for the failure matters, not whether a partial file was there to remove.
@@ -95,7 +97,11 @@ fn write_copy(source: &Path, copy: &Path, threads: usize) -> Result<(), String> 
 fn quantize(source: &Path, target: &Path, threads: usize) -> Result<(), String> {
     // llama.cpp says only "failed to open" about a folder that cannot be written; the system says why.
     fs::File::create(target).map_err(|error| format!("{}: {error}", target.display()))?;
-    let c_path = |path: &Path| path.to_str().and_then(|path| CString::new(path).ok()).ok_or("path is not valid text");
+    let c_path = |path: &Path| {
+        path.to_str()
+            .and_then(|path| CString::new(path).ok())
+            .ok_or("path is not valid text")
+    };
     let (source, target) = (c_path(source)?, c_path(target)?);
     // SAFETY: a function without arguments that returns a value.
     let mut params = unsafe { sys::llama_model_quantize_default_params() };
@@ -104,19 +110,35 @@ fn quantize(source: &Path, target: &Path, threads: usize) -> Result<(), String> 
     params.nthread = i32::try_from(threads).unwrap_or(1);
     // SAFETY: both paths are NUL-terminated and outlive the call; the parameters hold no other pointers. llama.cpp
     // catches its own exceptions.
-    let status = unsafe { sys::llama_model_quantize(source.as_ptr(), target.as_ptr(), &raw const params) };
-    if status == 0 { Ok(()) } else { Err(native::last_error("llama.cpp gave no reason")) }
+    let status =
+        unsafe { sys::llama_model_quantize(source.as_ptr(), target.as_ptr(), &raw const params) };
+    if status == 0 {
+        Ok(())
+    } else {
+        Err(native::last_error("llama.cpp gave no reason"))
+    }
 }
 
 fn remove_abandoned(copy: &Path) {
-    let (Some(folder), Some(name)) = (copy.parent(), copy.file_name().and_then(|name| name.to_str())) else {
+    let (Some(folder), Some(name)) = (
+        copy.parent(),
+        copy.file_name().and_then(|name| name.to_str()),
+    ) else {
         return;
     };
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
     for entry in entries.flatten() {
-        let is_partial =
-            entry.file_name().to_str().is_some_and(|file| file.starts_with(name) && file.ends_with(".partial"));
-        let age = entry.metadata().ok().and_then(|about| about.modified().ok()).and_then(|time| time.elapsed().ok());
+        let is_partial = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|file| file.starts_with(name) && file.ends_with(".partial"));
+        let age = entry
+            .metadata()
+            .ok()
+            .and_then(|about| about.modified().ok())
+            .and_then(|time| time.elapsed().ok());
         if is_partial && age.is_some_and(|age| age > ABANDONED) {
             // Another process may have removed it first.
             let _ = fs::remove_file(entry.path());
@@ -130,7 +152,10 @@ mod tests {
 
     #[test]
     fn the_copy_lies_beside_its_source() {
-        assert_eq!(copy_path(Path::new("/m/Tiny-1.5B.Q4_1.gguf")), Path::new("/m/Tiny-1.5B.Q4_1.q8_0.gguf"));
+        assert_eq!(
+            copy_path(Path::new("/m/Tiny-1.5B.Q4_1.gguf")),
+            Path::new("/m/Tiny-1.5B.Q4_1.q8_0.gguf")
+        );
     }
 
     #[test]
@@ -143,7 +168,11 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_written_is_a_reason_not_a_panic() {
-        let refused = write_copy(Path::new("model.gguf"), Path::new("/absent/model.q8_0.gguf"), 1);
+        let refused = write_copy(
+            Path::new("model.gguf"),
+            Path::new("/absent/model.q8_0.gguf"),
+            1,
+        );
         assert!(refused.is_err_and(|reason| reason.contains("/absent/model.q8_0.gguf")));
     }
 

@@ -25,7 +25,9 @@ pub(crate) struct Job {
 impl Job {
     /// Cells of the key-value cache that it may come to need.
     pub(crate) fn cells(&self) -> u32 {
-        u32::try_from(self.prompt.len()).unwrap_or(u32::MAX).saturating_add(self.max_tokens)
+        u32::try_from(self.prompt.len())
+            .unwrap_or(u32::MAX)
+            .saturating_add(self.max_tokens)
     }
 }
 
@@ -70,7 +72,11 @@ struct State {
 
 impl Queue {
     pub(crate) fn new(most: usize) -> Self {
-        Self { most: most.max(1), state: Mutex::default(), changed: Condvar::new() }
+        Self {
+            most: most.max(1),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
     }
 
     /// Adds a job, unless the queue is full or closed.
@@ -81,7 +87,9 @@ impl Queue {
         }
         state.jobs.retain(|job| !job.caller.reply.is_closed());
         if state.jobs.len() >= self.most {
-            return Err(Error::QueueFull { waiting: state.jobs.len() });
+            return Err(Error::QueueFull {
+                waiting: state.jobs.len(),
+            });
         }
         state.jobs.push_back(job);
         self.changed.notify_one();
@@ -97,12 +105,18 @@ impl Queue {
             }
             dismiss_gone(&mut state.jobs);
             if state.jobs.front().is_some_and(&fits) {
-                return state.jobs.pop_front().map_or(Next::Nothing, |job| Next::Job(Box::new(job)));
+                return state
+                    .jobs
+                    .pop_front()
+                    .map_or(Next::Nothing, |job| Next::Job(Box::new(job)));
             }
             if !idle || !state.jobs.is_empty() {
                 return Next::Nothing;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -136,9 +150,11 @@ impl Drop for CloseAtEnd {
 
 fn dismiss_gone(jobs: &mut VecDeque<Job>) {
     if jobs.iter().any(|job| job.caller.is_gone()) {
-        let (gone, waiting): (VecDeque<_>, VecDeque<_>) = jobs.drain(..).partition(|job| job.caller.is_gone());
+        let (gone, waiting): (VecDeque<_>, VecDeque<_>) =
+            jobs.drain(..).partition(|job| job.caller.is_gone());
         *jobs = waiting;
-        gone.into_iter().for_each(|job| job.caller.answer(Err(Error::Cancelled)));
+        gone.into_iter()
+            .for_each(|job| job.caller.answer(Err(Error::Cancelled)));
     }
 }
 
@@ -151,7 +167,10 @@ mod tests {
     fn job(max_tokens: u32) -> (Job, Cancel, Outcome) {
         let (reply, outcome) = oneshot::channel();
         let cancel = Cancel::default();
-        let caller = Caller { cancel: cancel.clone(), reply };
+        let caller = Caller {
+            cancel: cancel.clone(),
+            reply,
+        };
         let sampler = Sampler::new(0.0, 0);
         let job = Job {
             prompt: vec![LlamaToken(1)],
@@ -213,7 +232,10 @@ mod tests {
         let (first, _, mut outcome) = job(1);
         assert_eq!(queue.push(first), Ok(()));
         queue.close();
-        assert_eq!(outcome.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+        assert_eq!(
+            outcome.try_recv(),
+            Err(oneshot::error::TryRecvError::Closed)
+        );
         assert_eq!(queue.push(job(1).0), Err(Error::Closed));
         assert!(matches!(queue.next(true, |_| true), Next::Closed));
     }

@@ -23,12 +23,20 @@ pub struct Options {
 impl Options {
     /// The defaults: 8,192 tokens of context, 4 requests together, 256 waiting.
     pub fn new(model_path: impl Into<PathBuf>) -> Self {
-        Self { model_path: model_path.into(), threads: None, context_tokens: 8192, max_parallel: 4, queue: 256 }
+        Self {
+            model_path: model_path.into(),
+            threads: None,
+            context_tokens: 8192,
+            max_parallel: 4,
+            queue: 256,
+        }
     }
 
     /// The number of compute threads in effect.
     pub(crate) fn thread_count(&self) -> usize {
-        let spare = || std::thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1));
+        let spare = || {
+            std::thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1))
+        };
         self.threads.unwrap_or_else(spare).clamp(1, 256)
     }
 
@@ -72,7 +80,10 @@ pub struct Message {
 impl Message {
     /// A message of that role.
     pub fn new(role: Role, content: impl Into<String>) -> Self {
-        Self { role, content: content.into() }
+        Self {
+            role,
+            content: content.into(),
+        }
     }
 }
 

@@ -43,11 +43,16 @@ impl Sampler {
     /// The next token of plain text, with the penalty on repetition; `None` without scores.
     pub(crate) fn choose(&mut self, scores: &[f32]) -> Option<u32> {
         self.candidates.clear();
-        self.candidates.extend((0..).zip(scores).map(|(token, &score)| (score, token)));
+        self.candidates
+            .extend((0..).zip(scores).map(|(token, &score)| (score, token)));
         for (at, &token) in self.recent.iter().enumerate() {
             let is_first = !self.recent.iter().take(at).any(|&earlier| earlier == token);
             if let (true, Some((score, _))) = (is_first, self.candidates.get_mut(token as usize)) {
-                *score = if *score > 0.0 { *score / REPEAT_PENALTY } else { *score * REPEAT_PENALTY };
+                *score = if *score > 0.0 {
+                    *score / REPEAT_PENALTY
+                } else {
+                    *score * REPEAT_PENALTY
+                };
             }
         }
         self.pick()
@@ -69,7 +74,11 @@ impl Sampler {
         self.candidates.retain(|(score, _)| !score.is_nan());
         // `is_normal` is false for 0, infinity and NaN.
         if !(self.temperature.is_normal() && self.temperature > 0.0) || self.candidates.len() <= 1 {
-            return self.candidates.iter().min_by(|a, b| best_first(a, b)).map(|&(_, token)| token);
+            return self
+                .candidates
+                .iter()
+                .min_by(|a, b| best_first(a, b))
+                .map(|&(_, token)| token);
         }
         if self.candidates.len() > TOP_K {
             self.candidates.select_nth_unstable_by(TOP_K, best_first);
@@ -89,7 +98,9 @@ fn best_first(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
 /// Weights proportional to probability at that temperature, 1 for the first; `sorted` has the best first.
 fn weights(sorted: &[Candidate], temperature: f32) -> impl Iterator<Item = f64> {
     let best = sorted.first().map_or(0.0, |first| first.0);
-    sorted.iter().map(move |(score, _)| f64::from((score - best) / temperature).exp())
+    sorted
+        .iter()
+        .map(move |(score, _)| f64::from((score - best) / temperature).exp())
 }
 
 /// Cuts `sorted` after the fewest best tokens that hold [`TOP_P`] of the probability.
@@ -108,11 +119,17 @@ fn keep_top_p(sorted: &mut Vec<Candidate>) {
 fn draw(sorted: &[Candidate], temperature: f32, point: f64) -> Option<u32> {
     let total: f64 = weights(sorted, temperature).sum();
     let mut left = point * total;
-    let drawn = sorted.iter().zip(weights(sorted, temperature)).find(|(_, weight)| {
-        left -= weight;
-        left < 0.0
-    });
-    drawn.map(|(candidate, _)| candidate).or(sorted.last()).map(|&(_, token)| token)
+    let drawn = sorted
+        .iter()
+        .zip(weights(sorted, temperature))
+        .find(|(_, weight)| {
+            left -= weight;
+            left < 0.0
+        });
+    drawn
+        .map(|(candidate, _)| candidate)
+        .or(sorted.last())
+        .map(|&(_, token)| token)
 }
 
 /// SplitMix64 (Steele, Lea and Flood, 2014).
@@ -173,13 +190,21 @@ mod tests {
         allowed.allow_token(0);
         allowed.allow_token(3);
         let mut sampler = Sampler::new(0.0, 1);
-        assert_eq!(sampler.choose_allowed(&[0.5, 9.0, 9.0, 1.0], &allowed), Some(3));
-        assert_eq!(sampler.choose_allowed(&[0.5, 9.0, 9.0, 1.0], &SimpleVob::alloc(4)), None);
+        assert_eq!(
+            sampler.choose_allowed(&[0.5, 9.0, 9.0, 1.0], &allowed),
+            Some(3)
+        );
+        assert_eq!(
+            sampler.choose_allowed(&[0.5, 9.0, 9.0, 1.0], &SimpleVob::alloc(4)),
+            None
+        );
     }
 
     #[test]
     fn the_same_seed_draws_the_same_tokens_and_another_seed_others() {
-        let scores: Vec<f32> = (0..100u8).map(|token| f32::from(token % 10) / 10.0).collect();
+        let scores: Vec<f32> = (0..100u8)
+            .map(|token| f32::from(token % 10) / 10.0)
+            .collect();
         let draw = |seed| -> Vec<_> {
             let mut sampler = Sampler::new(1.0, seed);
             (0..20).map(|_| sampler.choose(&scores)).collect()
@@ -197,7 +222,9 @@ mod tests {
     #[test]
     fn likely_tokens_are_drawn_about_as_often_as_their_probability() {
         let mut sampler = Sampler::new(1.0, 3);
-        let first = (0..1000).filter(|_| sampler.choose(&[1.0, 1.0]) == Some(0)).count();
+        let first = (0..1000)
+            .filter(|_| sampler.choose(&[1.0, 1.0]) == Some(0))
+            .count();
         assert!((450..550).contains(&first), "{first} of 1000");
     }
 }

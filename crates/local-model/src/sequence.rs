@@ -73,19 +73,30 @@ impl Sequence {
     }
 
     /// Writes what the schema forces before the model has a say.
-    pub(crate) fn begin(&mut self, vocabulary: &LlamaVocab<'_>) -> Result<Option<StopReason>, Error> {
+    pub(crate) fn begin(
+        &mut self,
+        vocabulary: &LlamaVocab<'_>,
+    ) -> Result<Option<StopReason>, Error> {
         self.write_forced(vocabulary)
     }
 
     /// Moves up to `room` tokens into the batch and returns how many.
-    pub(crate) fn add_to(&mut self, batch: &mut LlamaBatch<'_>, room: usize) -> Result<usize, Error> {
+    pub(crate) fn add_to(
+        &mut self,
+        batch: &mut LlamaBatch<'_>,
+        room: usize,
+    ) -> Result<usize, Error> {
         let count = room.min(self.feed.len());
         for _ in 0..count {
-            let Some(token) = self.feed.pop_front() else { break };
+            let Some(token) = self.feed.pop_front() else {
+                break;
+            };
             let is_last = self.feed.is_empty();
             batch
                 .add(token, self.position, &[self.slot], is_last)
-                .map_err(|error| Error::Decode { reason: error.to_string() })?;
+                .map_err(|error| Error::Decode {
+                    reason: error.to_string(),
+                })?;
             self.position += 1;
             self.in_batch = true;
             self.row = is_last.then(|| batch.n_tokens() - 1);
@@ -94,12 +105,18 @@ impl Sequence {
     }
 
     /// Chooses the next token from the model's scores, and takes what the schema forces after it.
-    pub(crate) fn advance(&mut self, vocabulary: &LlamaVocab<'_>, scores: &[f32]) -> Result<Option<StopReason>, Error> {
+    pub(crate) fn advance(
+        &mut self,
+        vocabulary: &LlamaVocab<'_>,
+        scores: &[f32],
+    ) -> Result<Option<StopReason>, Error> {
         let choice = match &mut self.constraint {
             Some(constraint) => self.sampler.choose_allowed(scores, &constraint.allowed()?),
             None => self.sampler.choose(scores),
         };
-        let token = choice.ok_or_else(|| Error::Decode { reason: "no token can follow".to_owned() })?;
+        let token = choice.ok_or_else(|| Error::Decode {
+            reason: "no token can follow".to_owned(),
+        })?;
         let id = LlamaToken(token.cast_signed());
         // A model that begins a new turn by itself has ended its own.
         if vocabulary.is_eog(id) || id == vocabulary.bos() {
@@ -117,23 +134,33 @@ impl Sequence {
 
     fn write_forced(&mut self, vocabulary: &LlamaVocab<'_>) -> Result<Option<StopReason>, Error> {
         let left = self.max_tokens.saturating_sub(self.output_tokens) as usize;
-        let Some(constraint) = &mut self.constraint else { return Ok(None) };
+        let Some(constraint) = &mut self.constraint else {
+            return Ok(None);
+        };
         let mut stopped = None;
         for token in constraint.forced(left)? {
             stopped = self.write(vocabulary, LlamaToken(token.cast_signed()));
         }
-        if self.is_complete()? { Ok(Some(StopReason::End)) } else { Ok(stopped) }
+        if self.is_complete()? {
+            Ok(Some(StopReason::End))
+        } else {
+            Ok(stopped)
+        }
     }
 
     fn is_complete(&self) -> Result<bool, Error> {
-        self.constraint.as_ref().map_or(Ok(false), Constraint::is_complete)
+        self.constraint
+            .as_ref()
+            .map_or(Ok(false), Constraint::is_complete)
     }
 
     fn write(&mut self, vocabulary: &LlamaVocab<'_>, token: LlamaToken) -> Option<StopReason> {
         self.output_tokens += 1;
         self.feed.push_back(token);
         self.sampler.wrote(token.0.cast_unsigned());
-        let found = self.text.push(&vocabulary.token_to_piece(token, false, None));
+        let found = self
+            .text
+            .push(&vocabulary.token_to_piece(token, false, None));
         if found && self.constraint.is_none() {
             Some(StopReason::StopString)
         } else if self.output_tokens >= self.max_tokens {
@@ -166,7 +193,10 @@ struct Text {
 impl Text {
     fn new(mut stops: Vec<String>) -> Self {
         stops.retain(|stop| !stop.is_empty());
-        Self { bytes: Vec::new(), stops }
+        Self {
+            bytes: Vec::new(),
+            stops,
+        }
     }
 
     /// Adds the bytes of a token. If a stop text is there now, cuts before the first one and returns `true`.
@@ -176,7 +206,11 @@ impl Text {
         let from = self.bytes.len().saturating_sub(longest.saturating_sub(1));
         self.bytes.extend_from_slice(piece);
         let recent = self.bytes.get(from..).unwrap_or_default();
-        let found = self.stops.iter().filter_map(|stop| find(recent, stop.as_bytes())).min();
+        let found = self
+            .stops
+            .iter()
+            .filter_map(|stop| find(recent, stop.as_bytes()))
+            .min();
         if let Some(at) = found {
             self.bytes.truncate(from + at);
         }
@@ -190,12 +224,14 @@ impl Text {
         {
             self.bytes.truncate(error.valid_up_to());
         }
-        String::from_utf8(self.bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+        String::from_utf8(self.bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 }
 
 fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    text.windows(wanted.len()).position(|window| window == wanted)
+    text.windows(wanted.len())
+        .position(|window| window == wanted)
 }
 
 #[cfg(test)]
@@ -205,7 +241,9 @@ mod tests {
     #[test]
     fn a_character_split_over_tokens_is_whole_and_an_unfinished_one_is_left_out() {
         let mut text = Text::new(Vec::new());
-        assert!(!text.push("caf".as_bytes()) && !text.push(b"\xC3") && !text.push(b"\xA9 \xE2\x82"));
+        assert!(
+            !text.push("caf".as_bytes()) && !text.push(b"\xC3") && !text.push(b"\xA9 \xE2\x82")
+        );
         assert_eq!(text.finish(), "café ");
     }
 

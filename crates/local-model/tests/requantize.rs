@@ -8,7 +8,8 @@ use std::time::SystemTime;
 use conclave_local_model::{LocalModel, Options};
 
 fn weights() -> PathBuf {
-    let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/models/SmolLM2-135M-Instruct.Q4_1.gguf");
+    let fetched = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../data/models/SmolLM2-135M-Instruct.Q4_1.gguf");
     let path = std::env::var_os("LOCAL_MODEL_PATH").map_or(fetched, PathBuf::from);
     assert!(
         path.is_file(),
@@ -19,7 +20,11 @@ fn weights() -> PathBuf {
 }
 
 fn load(path: &Path) {
-    LocalModel::load(Options { context_tokens: 256, ..Options::new(path) }).unwrap();
+    LocalModel::load(Options {
+        context_tokens: 256,
+        ..Options::new(path)
+    })
+    .unwrap();
 }
 
 fn modified(path: &Path) -> SystemTime {
@@ -46,16 +51,38 @@ fn a_slow_model_is_rewritten_once_and_a_stale_or_truncated_copy_is_replaced() {
     file.set_len(whole / 2).unwrap();
     drop(file);
     load(&source);
-    assert_eq!(fs::metadata(&copy).unwrap().len(), whole, "a truncated copy is replaced");
+    assert_eq!(
+        fs::metadata(&copy).unwrap().len(),
+        whole,
+        "a truncated copy is replaced"
+    );
 
     let made = modified(&copy);
-    #[allow(clippy::disallowed_methods, reason = "the file system has the system's time")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the file system has the system's time"
+    )]
     let now = SystemTime::now();
-    fs::OpenOptions::new().write(true).open(&source).unwrap().set_modified(now).unwrap();
+    fs::OpenOptions::new()
+        .write(true)
+        .open(&source)
+        .unwrap()
+        .set_modified(now)
+        .unwrap();
     load(&source);
-    assert!(modified(&copy) > made, "a copy older than its source is replaced");
+    assert!(
+        modified(&copy) > made,
+        "a copy older than its source is replaced"
+    );
 
-    let mut names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut names: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     names.sort();
-    assert_eq!(names, ["tiny.gguf", "tiny.q8_0.gguf"], "nothing is left over");
+    assert_eq!(
+        names,
+        ["tiny.gguf", "tiny.q8_0.gguf"],
+        "nothing is left over"
+    );
 }

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Action, Command, Done, Facts, Reach, Refusal, read, roll, schema};
-use crate::act::echo::echo;
+use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, roll, schema};
+use crate::act::sanitize::sanitize;
 use crate::act::sheet::{Ability, Sheet, Skill};
 use crate::domain::{CommandName, Scope};
 
@@ -53,7 +53,7 @@ pub(super) fn command() -> Command {
         name: CommandName::Check,
         help: "Make an ability check or a saving throw with the values of your sheet.",
         permission: Scope::Act,
-        reach: Reach::ReadsOwn,
+        reach: SideEffect::ReadsOwn,
         examples: &[
             "make a dexterity check against DC 15",
             "/check dex 15",
@@ -64,12 +64,18 @@ pub(super) fn command() -> Command {
         read: |arguments| {
             let read: CheckArguments = read(in_small_letters(arguments))?;
             if read.ability.is_none() && read.skill.is_none() {
-                return Err("name an ability (str, dex, con, int, wis, cha) or a skill, such as stealth".into());
+                return Err(
+                    "name an ability (str, dex, con, int, wis, cha) or a skill, such as stealth"
+                        .into(),
+                );
             }
             if read.dc.is_some_and(|dc| !(1..=100).contains(&dc)) {
                 return Err("the DC is from 1 to 100".into());
             }
-            if read.modifier.is_some_and(|modifier| !(-100..=100).contains(&modifier)) {
+            if read
+                .modifier
+                .is_some_and(|modifier| !(-100..=100).contains(&modifier))
+            {
                 return Err("the modifier is from -100 to 100".into());
             }
             Ok(Action::Check(read))
@@ -91,15 +97,18 @@ fn in_small_letters(mut arguments: Value) -> Value {
 }
 
 /// The sheet of that name, or the one that was changed last.
-pub(super) fn sheet_of(facts: &Facts, name: Option<&str>) -> Result<Option<Sheet>, Refusal> {
+pub(super) fn sheet_of(facts: &Inputs, name: Option<&str>) -> Result<Option<Sheet>, Refusal> {
     let row = match name {
         None => facts.sheets.first(),
         Some(name) => {
-            let found = facts.sheets.iter().find(|row| row.name.to_lowercase() == name.trim().to_lowercase());
+            let found = facts
+                .sheets
+                .iter()
+                .find(|row| row.name.to_lowercase() == name.trim().to_lowercase());
             if found.is_none() {
                 return Err(Refusal {
                     error: "not_found",
-                    message: format!("You have no sheet of \"{}\".", echo(name)),
+                    message: format!("You have no sheet of \"{}\".", sanitize(name)),
                 });
             }
             found
@@ -120,9 +129,17 @@ pub(super) struct Throw {
     pub advantage: Option<Advantage>,
 }
 
-pub(super) fn execute(arguments: &CheckArguments, facts: &Facts, seed: u64) -> Result<Done, Refusal> {
+pub(super) fn execute(
+    arguments: &CheckArguments,
+    facts: &Inputs,
+    seed: u64,
+) -> Result<CommandOutcome, Refusal> {
     let sheet = sheet_of(facts, arguments.character.as_deref())?;
-    let ability = arguments.skill.map(Skill::ability).or(arguments.ability).unwrap_or(Ability::Dex);
+    let ability = arguments
+        .skill
+        .map(Skill::ability)
+        .or(arguments.ability)
+        .unwrap_or(Ability::Dex);
     // An ability beside a skill overrides the skill's own: Strength (Intimidation).
     let ability = arguments.ability.unwrap_or(ability);
     let save = arguments.save.unwrap_or(false);
@@ -133,20 +150,44 @@ pub(super) fn execute(arguments: &CheckArguments, facts: &Facts, seed: u64) -> R
     };
     let from_sheet = |sheet: &Sheet| match arguments.skill {
         Some(skill) => sheet.times(skill.title()),
-        None if save => sheet.times(ability.as_str()).max(sheet.times(&ability.title().to_lowercase())),
+        None if save => sheet
+            .times(ability.as_str())
+            .max(sheet.times(&ability.title().to_lowercase())),
         None => 0,
     };
     let times = match arguments.proficient {
         Some(proficient) => i64::from(proficient),
         None => sheet.as_ref().map_or(0, from_sheet),
     };
-    let (dc, modifier, advantage) = (arguments.dc, arguments.modifier.unwrap_or(0), arguments.advantage);
-    Ok(Done::saying(thrown(sheet.as_ref(), Throw { what, ability, times, dc, modifier, advantage }, seed)))
+    let (dc, modifier, advantage) = (
+        arguments.dc,
+        arguments.modifier.unwrap_or(0),
+        arguments.advantage,
+    );
+    Ok(CommandOutcome::saying(thrown(
+        sheet.as_ref(),
+        Throw {
+            what,
+            ability,
+            times,
+            dc,
+            modifier,
+            advantage,
+        },
+        seed,
+    )))
 }
 
 /// Throws it. Without a sheet nothing is added but the modifier, and the proficiency is 2.
 pub(super) fn thrown(sheet: Option<&Sheet>, throw: Throw, seed: u64) -> Value {
-    let Throw { what, ability, times, dc, modifier, advantage } = throw;
+    let Throw {
+        what,
+        ability,
+        times,
+        dc,
+        modifier,
+        advantage,
+    } = throw;
     let from_ability = sheet.map_or(0, |sheet| sheet.modifier(ability));
     let proficiency = times * sheet.map_or(2, Sheet::proficiency);
 
@@ -163,23 +204,42 @@ pub(super) fn thrown(sheet: Option<&Sheet>, throw: Throw, seed: u64) -> Value {
     let total = kept + from_ability + proficiency + modifier;
     let success = dc.map(|dc| total >= dc);
 
-    let who = sheet.map(|sheet| echo(&sheet.name));
-    let shown = rolls.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let who = sheet.map(|sheet| sanitize(&sheet.name));
+    let shown = rolls
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
     let how = match advantage {
         Some(Advantage::Advantage) => " with advantage",
         Some(Advantage::Disadvantage) => " with disadvantage",
         None => "",
     };
-    let mut text =
-        format!("{}{what}{how}: d20 ({shown})", who.as_ref().map(|who| format!("{who}: ")).unwrap_or_default());
-    for (name, value) in [("ability", from_ability), ("proficiency", proficiency), ("modifier", modifier)] {
+    let mut text = format!(
+        "{}{what}{how}: d20 ({shown})",
+        who.as_ref()
+            .map(|who| format!("{who}: "))
+            .unwrap_or_default()
+    );
+    for (name, value) in [
+        ("ability", from_ability),
+        ("proficiency", proficiency),
+        ("modifier", modifier),
+    ] {
         if value != 0 {
-            text.push_str(&format!(" {} {} [{name}]", if value < 0 { '-' } else { '+' }, value.abs()));
+            text.push_str(&format!(
+                " {} {} [{name}]",
+                if value < 0 { '-' } else { '+' },
+                value.abs()
+            ));
         }
     }
     text.push_str(&format!(" = {total}"));
     if let (Some(dc), Some(success)) = (dc, success) {
-        text.push_str(&format!(" against DC {dc}: {}", if success { "success" } else { "failure" }));
+        text.push_str(&format!(
+            " against DC {dc}: {}",
+            if success { "success" } else { "failure" }
+        ));
     }
     json!({
         "text": text,

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Action, Command, Done, Facts, Reach, Refusal, read, registry, schema};
-use crate::act::echo::echo;
+use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, registry, schema};
+use crate::act::sanitize::sanitize;
 use crate::domain::{CommandName, Scope};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -23,30 +23,62 @@ pub(super) fn command() -> Command {
         name: CommandName::Help,
         help: "Say what can be done here.",
         permission: Scope::Act,
-        reach: Reach::Nothing,
+        reach: SideEffect::Nothing,
         examples: &["help", "/help roll", "what can you do?"],
         schema: schema::<HelpArguments>,
         read: |arguments| Ok(Action::Help(read(arguments)?)),
     }
 }
 
-pub(super) fn execute(arguments: &HelpArguments, facts: &Facts) -> Result<Done, Refusal> {
-    let here: Vec<Command> = registry().into_iter().filter(|command| facts.allowed.contains(&command.name)).collect();
-    let wanted = arguments.command.as_deref().map(|name| name.trim().trim_start_matches('/').replace(' ', "."));
+pub(super) fn execute(
+    arguments: &HelpArguments,
+    facts: &Inputs,
+) -> Result<CommandOutcome, Refusal> {
+    let here: Vec<Command> = registry()
+        .into_iter()
+        .filter(|command| facts.allowed.contains(&command.name))
+        .collect();
+    let wanted = arguments
+        .command
+        .as_deref()
+        .map(|name| name.trim().trim_start_matches('/').replace(' ', "."));
     let listed: Vec<&Command> = match &wanted {
         None => here.iter().collect(),
-        Some(name) => here.iter().filter(|command| command.name.as_str() == name).collect(),
+        Some(name) => here
+            .iter()
+            .filter(|command| command.name.as_str() == name)
+            .collect(),
     };
     if listed.is_empty() {
-        let message = format!("There is no command \"{}\" here.", echo(wanted.as_deref().unwrap_or("")));
-        return Err(Refusal { error: "not_found", message });
+        let message = format!(
+            "There is no command \"{}\" here.",
+            sanitize(wanted.as_deref().unwrap_or(""))
+        );
+        return Err(Refusal {
+            error: "not_found",
+            message,
+        });
     }
     let text = listed
         .iter()
         .map(|command| {
-            let examples = if wanted.is_some() { command.examples.len() } else { 1 };
-            let examples: Vec<String> = command.examples.iter().take(examples).map(|e| format!("`{e}`")).collect();
-            format!("**{}** {} {}", command.name, command.help, examples.join(" "))
+            let examples = if wanted.is_some() {
+                command.examples.len()
+            } else {
+                1
+            };
+            let examples: Vec<String> = command
+                .examples
+                .iter()
+                .take(examples)
+                .map(|e| format!("`{e}`"))
+                .collect();
+            format!(
+                "**{}** {} {}",
+                command.name,
+                command.help,
+                examples.join(" ")
+            )
         })
         .collect::<Vec<_>>()
         .join("\n");
@@ -54,5 +86,7 @@ pub(super) fn execute(arguments: &HelpArguments, facts: &Facts) -> Result<Done, 
         .iter()
         .map(|command| json!({ "name": command.name, "help": command.help, "examples": command.examples }))
         .collect();
-    Ok(Done::saying(json!({ "text": text, "commands": commands, "ephemeral": true })))
+    Ok(CommandOutcome::saying(
+        json!({ "text": text, "commands": commands, "ephemeral": true }),
+    ))
 }

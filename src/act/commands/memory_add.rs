@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Action, Command, Done, Facts, Reach, Refusal, read, schema, text_of};
-use crate::act::echo::echo;
+use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, schema, text_of};
+use crate::act::sanitize::sanitize;
 use crate::domain::{CommandName, Scope};
 use crate::journal::Effect;
 
 /// So much a user may have remembered in one guild.
-const MOST_MEMORIES: u64 = 1000;
+const MAX_MEMORIES: u64 = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,22 +26,38 @@ pub(super) fn command() -> Command {
         name: CommandName::MemoryAdd,
         help: "Remember something for you.",
         permission: Scope::Act,
-        reach: Reach::WritesOwn,
-        examples: &["remember that the duke hates dogs", "/memory add the password is swordfish"],
+        reach: SideEffect::WritesOwn,
+        examples: &[
+            "remember that the duke hates dogs",
+            "/memory add the password is swordfish",
+        ],
         schema: schema::<MemoryAddArguments>,
         read: |arguments| {
             let read: MemoryAddArguments = read(arguments)?;
-            Ok(Action::MemoryAdd(MemoryAddArguments { content: text_of("content", &read.content, 2000)? }))
+            Ok(Action::MemoryAdd(MemoryAddArguments {
+                content: text_of("content", &read.content, 2000)?,
+            }))
         },
     }
 }
 
-pub(super) fn execute(arguments: &MemoryAddArguments, facts: &Facts) -> Result<Done, Refusal> {
-    if facts.memory_count >= MOST_MEMORIES {
-        let message = format!("{MOST_MEMORIES} things are remembered for you, which is all that there is room for.");
-        return Err(Refusal { error: "too_many", message });
+pub(super) fn execute(
+    arguments: &MemoryAddArguments,
+    facts: &Inputs,
+) -> Result<CommandOutcome, Refusal> {
+    if facts.memory_count >= MAX_MEMORIES {
+        let message = format!(
+            "{MAX_MEMORIES} things are remembered for you, which is all that there is room for."
+        );
+        return Err(Refusal {
+            error: "too_many",
+            message,
+        });
     }
     let content = arguments.content.clone();
-    let result = json!({ "id": facts.id, "text": format!("Remembered: {}", echo(&content)), "content": content });
-    Ok(Done { result, effect: Some(Effect::Memory { content }) })
+    let result = json!({ "id": facts.id, "text": format!("Remembered: {}", sanitize(&content)), "content": content });
+    Ok(CommandOutcome {
+        result,
+        effect: Some(Effect::Memory { content }),
+    })
 }

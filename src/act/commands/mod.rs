@@ -1,10 +1,10 @@
 //! The commands: one file each, and the registry from which everything that lists them is made.
 
 mod check;
-mod do_it;
 mod help;
 mod memory_add;
 mod memory_search;
+mod narrate;
 mod ooc;
 mod roll;
 mod sheet_create;
@@ -21,10 +21,10 @@ use crate::domain::{CommandName, Scope};
 use crate::journal::{Effect, MemoryRow, SheetRow};
 
 pub use check::{Advantage, CheckArguments};
-pub use do_it::{DoArguments, narration};
 pub use help::HelpArguments;
 pub use memory_add::MemoryAddArguments;
 pub use memory_search::MemorySearchArguments;
+pub use narrate::{DoArguments, narration};
 pub use ooc::OocArguments;
 pub use roll::RollArguments;
 pub use sheet_create::SheetCreateArguments;
@@ -33,7 +33,7 @@ pub use sheet_show::SheetShowArguments;
 /// What a command does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reach {
+pub enum SideEffect {
     /// It changes and reads nothing.
     Nothing,
     /// It reads what its user has stored.
@@ -51,7 +51,7 @@ pub struct Command {
     pub help: &'static str,
     /// The scope that a token needs.
     pub permission: Scope,
-    pub reach: Reach,
+    pub reach: SideEffect,
     /// How people write it.
     pub examples: &'static [&'static str],
     /// The JSON schema of its arguments.
@@ -65,7 +65,7 @@ pub fn registry() -> [Command; 9] {
     [
         roll::command(),
         check::command(),
-        do_it::command(),
+        narrate::command(),
         sheet_create::command(),
         sheet_show::command(),
         memory_add::command(),
@@ -131,19 +131,24 @@ impl Action {
     }
 
     /// What has to be read before it can be executed.
-    pub fn needs(&self) -> Needs {
+    pub fn needs(&self) -> Requirements {
         match self {
-            Action::Check(_) | Action::Do(_) | Action::SheetCreate(_) | Action::SheetShow(_) => Needs::Sheets,
-            Action::MemoryAdd(_) => Needs::MemoryCount,
-            Action::MemorySearch(a) => Needs::Memories { terms: a.terms(), most: memory_search::MOST_FOUND },
-            Action::Roll(_) | Action::Ooc(_) | Action::Help(_) => Needs::Nothing,
+            Action::Check(_) | Action::Do(_) | Action::SheetCreate(_) | Action::SheetShow(_) => {
+                Requirements::Sheets
+            }
+            Action::MemoryAdd(_) => Requirements::MemoryCount,
+            Action::MemorySearch(a) => Requirements::Memories {
+                terms: a.terms(),
+                most: memory_search::MAX_FOUND,
+            },
+            Action::Roll(_) | Action::Ooc(_) | Action::Help(_) => Requirements::Nothing,
         }
     }
 }
 
 /// What a command has to know of its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Needs {
+pub enum Requirements {
     Nothing,
     Sheets,
     MemoryCount,
@@ -152,7 +157,7 @@ pub enum Needs {
 
 /// What was read: always the user's own.
 #[derive(Debug, Default)]
-pub struct Facts {
+pub struct Inputs {
     /// The action's own id, by which what it stores is known.
     pub id: String,
     pub sheets: Vec<SheetRow>,
@@ -164,15 +169,18 @@ pub struct Facts {
 
 /// What a command did.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Done {
+pub struct CommandOutcome {
     /// An object; its `text` is for people.
     pub result: Value,
     pub effect: Option<Effect>,
 }
 
-impl Done {
+impl CommandOutcome {
     fn saying(result: Value) -> Self {
-        Self { result, effect: None }
+        Self {
+            result,
+            effect: None,
+        }
     }
 }
 
@@ -189,11 +197,11 @@ pub struct Refusal {
 ///
 /// # Errors
 /// [`Refusal`].
-pub fn execute(action: &Action, facts: &Facts, seed: u64) -> Result<Done, Refusal> {
+pub fn execute(action: &Action, facts: &Inputs, seed: u64) -> Result<CommandOutcome, Refusal> {
     match action {
         Action::Roll(a) => roll::execute(a, seed),
         Action::Check(a) => check::execute(a, facts, seed),
-        Action::Do(a) => Ok(do_it::execute(a, facts, seed)),
+        Action::Do(a) => Ok(narrate::execute(a, facts, seed)),
         Action::SheetCreate(a) => sheet_create::execute(a, facts),
         Action::SheetShow(a) => sheet_show::execute(a, facts),
         Action::MemoryAdd(a) => memory_add::execute(a, facts),
@@ -206,9 +214,13 @@ pub fn execute(action: &Action, facts: &Facts, seed: u64) -> Result<Done, Refusa
 /// Arguments of a type, as strict as the type.
 fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
     serde_path_to_error::deserialize(arguments).map_err(|error| {
-        let place = super::echo::echo(&error.path().to_string());
-        let detail = super::echo::echo(&error.into_inner().to_string());
-        if place == "." { detail } else { format!("{place}: {detail}") }
+        let place = super::sanitize::sanitize(&error.path().to_string());
+        let detail = super::sanitize::sanitize(&error.into_inner().to_string());
+        if place == "." {
+            detail
+        } else {
+            format!("{place}: {detail}")
+        }
     })
 }
 

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Action, Command, Done, Reach, read, schema, text_of};
-use crate::act::echo::echo;
+use super::{Action, Command, CommandOutcome, SideEffect, read, schema, text_of};
+use crate::act::sanitize::sanitize;
 use crate::domain::{CommandName, Scope};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -23,17 +23,19 @@ pub(super) fn command() -> Command {
         name: CommandName::Ooc,
         help: "Say something out of character: it is kept in the scene and nothing comes of it.",
         permission: Scope::Act,
-        reach: Reach::Nothing,
+        reach: SideEffect::Nothing,
         examples: &["(( back in five minutes ))", "/ooc who brings snacks?"],
         schema: schema::<OocArguments>,
         read: |arguments| {
             let read: OocArguments = read(arguments)?;
-            Ok(Action::Ooc(OocArguments { remark: text_of("remark", &read.remark, 2000)? }))
+            Ok(Action::Ooc(OocArguments {
+                remark: text_of("remark", &read.remark, 2000)?,
+            }))
         },
     }
 }
 
-pub(super) fn execute(arguments: &OocArguments) -> Done {
-    let remark = echo(&arguments.remark);
-    Done::saying(json!({ "text": format!("(( {remark} ))"), "remark": remark }))
+pub(super) fn execute(arguments: &OocArguments) -> CommandOutcome {
+    let remark = sanitize(&arguments.remark);
+    CommandOutcome::saying(json!({ "text": format!("(( {remark} ))"), "remark": remark }))
 }

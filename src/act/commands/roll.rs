@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Action, Command, Done, Reach, Refusal, read, schema};
-use crate::act::dice::{Expression, Group, MOST_DICE, MOST_TIMES, Rolled, repeated};
-use crate::act::echo::echo;
+use super::{Action, Command, CommandOutcome, Refusal, SideEffect, read, schema};
+use crate::act::dice::{Expression, Group, MAX_DICE, MAX_TIMES, Rolled, repeated};
+use crate::act::sanitize::sanitize;
 use crate::domain::{CommandName, Scope};
 
 /// Of so many repetitions the dice are written out in the text.
@@ -37,8 +37,14 @@ pub(super) fn command() -> Command {
         name: CommandName::Roll,
         help: "Roll dice and show every one of them.",
         permission: Scope::Act,
-        reach: Reach::Nothing,
-        examples: &["roll 2d6+3 for damage", "/roll 4d6kh3", "roll a d20 with advantage", "3d8!", "6#4d6kh3"],
+        reach: SideEffect::Nothing,
+        examples: &[
+            "roll 2d6+3 for damage",
+            "/roll 4d6kh3",
+            "roll a d20 with advantage",
+            "3d8!",
+            "6#4d6kh3",
+        ],
         schema: schema::<RollArguments>,
         read: |arguments| {
             let mut read: RollArguments = read(arguments)?;
@@ -48,20 +54,29 @@ pub(super) fn command() -> Command {
                 }
                 (read.times, read.expression) = (Some(times), dice);
             }
-            let expression = Expression::parse(&read.expression).map_err(|error| error.to_string())?;
+            let expression =
+                Expression::parse(&read.expression).map_err(|error| error.to_string())?;
             let times = read.times.unwrap_or(1);
-            if !(1..=MOST_TIMES).contains(&times) {
-                return Err(format!("dice are rolled 1 to {MOST_TIMES} times"));
+            if !(1..=MAX_TIMES).contains(&times) {
+                return Err(format!("dice are rolled 1 to {MAX_TIMES} times"));
             }
-            if expression.dice().saturating_mul(times as usize) > MOST_DICE {
-                return Err(format!("at most {MOST_DICE} dice are thrown at once, all repetitions together"));
+            if expression.dice().saturating_mul(times as usize) > MAX_DICE {
+                return Err(format!(
+                    "at most {MAX_DICE} dice are thrown at once, all repetitions together"
+                ));
             }
             read.times = read.times.filter(|times| *times > 1);
-            let label = read.label.as_deref().or(expression.comment()).map(str::trim).filter(|label| !label.is_empty());
+            let label = read
+                .label
+                .as_deref()
+                .or(expression.comment())
+                .map(str::trim)
+                .filter(|label| !label.is_empty());
             if label.is_some_and(|label| label.chars().count() > 200) {
                 return Err("the label has at most 200 characters".into());
             }
-            (read.label, read.expression) = (label.map(str::to_owned), expression.text().to_owned());
+            (read.label, read.expression) =
+                (label.map(str::to_owned), expression.text().to_owned());
             Ok(Action::Roll(read))
         },
     }
@@ -73,34 +88,53 @@ pub(super) fn chance(seed: u64) -> impl FnMut(i64) -> i64 {
     move |sides| random.random_range(1..=sides.max(1))
 }
 
-pub(super) fn execute(arguments: &RollArguments, seed: u64) -> Result<Done, Refusal> {
-    let refusal = |message: String| Refusal { error: "invalid_arguments", message };
-    let expression = Expression::parse(&arguments.expression).map_err(|error| refusal(error.to_string()))?;
+pub(super) fn execute(arguments: &RollArguments, seed: u64) -> Result<CommandOutcome, Refusal> {
+    let refusal = |message: String| Refusal {
+        error: "invalid_arguments",
+        message,
+    };
+    let expression =
+        Expression::parse(&arguments.expression).map_err(|error| refusal(error.to_string()))?;
     let times = arguments.times.unwrap_or(1);
-    let rolled = expression.roll_times(times, &mut chance(seed)).map_err(|error| refusal(error.to_string()))?;
-    let label = arguments.label.as_deref().map(echo);
+    let rolled = expression
+        .roll_times(times, &mut chance(seed))
+        .map_err(|error| refusal(error.to_string()))?;
+    let label = arguments.label.as_deref().map(sanitize);
     let totals: Vec<i64> = rolled.iter().map(|rolled| rolled.total).collect();
     let text = match (&label, times) {
         (None, 1) => shown(&rolled),
         (Some(label), 1) => format!("{label}: {}", shown(&rolled)),
         _ => {
-            let all = totals.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            let heading = label.as_ref().map(|label| format!("{label}:\n")).unwrap_or_default();
+            let all = totals
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ");
+            let heading = label
+                .as_ref()
+                .map(|label| format!("{label}:\n"))
+                .unwrap_or_default();
             format!("{heading}{}\n{times} rolls: {all}", shown(&rolled))
         }
     };
     let dice: Vec<&Group> = rolled.iter().flat_map(|rolled| &rolled.dice).collect();
-    let mut result: Value = json!({ "text": text, "total": totals.iter().sum::<i64>(), "dice": dice });
+    let mut result: Value =
+        json!({ "text": text, "total": totals.iter().sum::<i64>(), "dice": dice });
     if let (true, Value::Object(result)) = (times > 1, &mut result) {
         result.insert("totals".into(), json!(totals));
     }
     if let (Some(label), Value::Object(result)) = (label, &mut result) {
         result.insert("label".into(), json!(label));
     }
-    Ok(Done::saying(result))
+    Ok(CommandOutcome::saying(result))
 }
 
 /// The rolls for people, a line each.
 fn shown(rolled: &[Rolled]) -> String {
-    rolled.iter().take(LINES).map(|rolled| rolled.text.as_str()).collect::<Vec<_>>().join("\n")
+    rolled
+        .iter()
+        .take(LINES)
+        .map(|rolled| rolled.text.as_str())
+        .collect::<Vec<_>>()
+        .join("\n")
 }

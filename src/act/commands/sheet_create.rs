@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::{Action, Command, Done, Facts, Reach, Refusal, read, schema};
-use crate::act::echo::echo;
+use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, schema};
+use crate::act::sanitize::sanitize;
 use crate::act::sheet::Sheet;
 use crate::domain::{CommandName, Scope};
 use crate::journal::Effect;
 
 /// So many sheets a user has in one guild.
-const MOST_SHEETS: usize = 20;
+const MAX_SHEETS: usize = 20;
 
 /// The sheet itself.
 pub type SheetCreateArguments = Sheet;
@@ -19,7 +19,7 @@ pub(super) fn command() -> Command {
         name: CommandName::SheetCreate,
         help: "Create your character's sheet, or replace it.",
         permission: Scope::Act,
-        reach: Reach::WritesOwn,
+        reach: SideEffect::WritesOwn,
         examples: &[
             "create a character named Aria the rogue",
             r#"/sheet create {"name": "Aria", "class": "rogue", "level": 3, "abilities": {"dex": 16}, "proficiencies": ["stealth"]}"#,
@@ -29,29 +29,54 @@ pub(super) fn command() -> Command {
             let mut sheet: Sheet = read(arguments)?;
             sheet.name = sheet.name.trim().to_owned();
             let problems = sheet.problems();
-            if problems.is_empty() { Ok(Action::SheetCreate(Box::new(sheet))) } else { Err(problems.join("; ")) }
+            if problems.is_empty() {
+                Ok(Action::SheetCreate(Box::new(sheet)))
+            } else {
+                Err(problems.join("; "))
+            }
         },
     }
 }
 
-pub(super) fn execute(sheet: &Sheet, facts: &Facts) -> Result<Done, Refusal> {
-    let known = facts.sheets.iter().any(|row| row.name.to_lowercase() == sheet.name.to_lowercase());
-    if !known && facts.sheets.len() >= MOST_SHEETS {
-        let message = format!("You have {MOST_SHEETS} sheets, which is all that there is room for.");
-        return Err(Refusal { error: "too_many", message });
+pub(super) fn execute(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, Refusal> {
+    let known = facts
+        .sheets
+        .iter()
+        .any(|row| row.name.to_lowercase() == sheet.name.to_lowercase());
+    if !known && facts.sheets.len() >= MAX_SHEETS {
+        let message = format!("You have {MAX_SHEETS} sheets, which is all that there is room for.");
+        return Err(Refusal {
+            error: "too_many",
+            message,
+        });
     }
     // Said in a few words, a character would take the place of one that was written down with care.
-    let bare = json!(sheet)
-        .as_object()
-        .is_some_and(|keys| keys.keys().all(|key| matches!(key.as_str(), "name" | "class" | "level")));
-    let name = echo(&sheet.name);
+    let bare = json!(sheet).as_object().is_some_and(|keys| {
+        keys.keys()
+            .all(|key| matches!(key.as_str(), "name" | "class" | "level"))
+    });
+    let name = sanitize(&sheet.name);
     if known && bare {
         let how = "/sheet create {\"name\": ..., \"abilities\": {...}}";
-        let message = format!("There is a sheet of {name} already. To replace it, give the whole sheet: {how}");
-        return Err(Refusal { error: "invalid_arguments", message });
+        let message = format!(
+            "There is a sheet of {name} already. To replace it, give the whole sheet: {how}"
+        );
+        return Err(Refusal {
+            error: "invalid_arguments",
+            message,
+        });
     }
-    let text =
-        if known { format!("The sheet of {name} is replaced.") } else { format!("The sheet of {name} is kept.") };
-    let effect = Effect::Sheet { name: sheet.name.clone(), sheet: json!(sheet) };
-    Ok(Done { result: json!({ "text": text, "name": name, "replaced": known, "sheet": sheet }), effect: Some(effect) })
+    let text = if known {
+        format!("The sheet of {name} is replaced.")
+    } else {
+        format!("The sheet of {name} is kept.")
+    };
+    let effect = Effect::Sheet {
+        name: sheet.name.clone(),
+        sheet: json!(sheet),
+    };
+    Ok(CommandOutcome {
+        result: json!({ "text": text, "name": name, "replaced": known, "sheet": sheet }),
+        effect: Some(effect),
+    })
 }

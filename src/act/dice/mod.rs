@@ -11,17 +11,17 @@ mod repeat;
 mod roll;
 
 pub use bounds::Bounds;
-pub use repeat::{MOST_TIMES, repeated};
+pub use repeat::{MAX_TIMES, repeated};
 pub use roll::{Die, Group, RollError, Rolled};
 
 /// The most dice that one expression may throw, rerolled and exploded ones included.
-pub const MOST_DICE: usize = 10_000;
+pub const MAX_DICE: usize = 10_000;
 /// The longest expression, in characters.
-pub const MOST_CHARS: usize = 1000;
+pub const MAX_CHARS: usize = 1000;
 /// How deep brackets and signs may be nested.
-pub const MOST_DEPTH: usize = 30;
+pub const MAX_DEPTH: usize = 30;
 /// The largest number that may be written.
-pub const MOST_NUMBER: f64 = 1e9;
+pub const MAX_NUMBER: f64 = 1e9;
 
 /// An expression that can be rolled.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,7 +88,9 @@ impl Node {
         match self {
             Node::Number(_) => 0,
             Node::Dice(dice) => dice.count as usize,
-            Node::Set(Set { items, .. }) | Node::Call(_, items) => items.iter().map(Node::dice).sum(),
+            Node::Set(Set { items, .. }) | Node::Call(_, items) => {
+                items.iter().map(Node::dice).sum()
+            }
             Node::Negative(inner) | Node::Labelled(inner, _) => inner.dice(),
             Node::Binary(left, _, right) => left.dice() + right.dice(),
         }
@@ -278,7 +280,10 @@ fn shown(number: f64) -> String {
     let text = if number.fract() == 0.0 {
         format!("{number:.0}")
     } else {
-        format!("{number:.2}").trim_end_matches('0').trim_end_matches('.').to_owned()
+        format!("{number:.2}")
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_owned()
     };
     if text == "-0" { "0".to_owned() } else { text }
 }

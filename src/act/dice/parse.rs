@@ -1,19 +1,26 @@
 //! Reading an expression: recursive descent over its characters, with a bound on length, depth and every number.
 
 use super::{
-    Again, Dice, Explosion, Expression, Function, MOST_CHARS, MOST_DEPTH, MOST_DICE, MOST_NUMBER, Node, Operation,
-    Operator, Order, ParseError, Selector, Set, Sides,
+    Again, Dice, Explosion, Expression, Function, MAX_CHARS, MAX_DEPTH, MAX_DICE, MAX_NUMBER, Node,
+    Operation, Operator, Order, ParseError, Selector, Set, Sides,
 };
 
 type Result<T> = std::result::Result<T, ParseError>;
 
 pub(super) fn expression(text: &str) -> Result<Expression> {
     let chars: Vec<char> = text.chars().collect();
-    if chars.len() > MOST_CHARS {
-        let detail = format!("an expression has at most {MOST_CHARS} characters");
-        return Err(ParseError { at: MOST_CHARS, detail });
+    if chars.len() > MAX_CHARS {
+        let detail = format!("an expression has at most {MAX_CHARS} characters");
+        return Err(ParseError {
+            at: MAX_CHARS,
+            detail,
+        });
     }
-    let mut reader = Reader { chars, at: 0, depth: 0 };
+    let mut reader = Reader {
+        chars,
+        at: 0,
+        depth: 0,
+    };
     reader.spaces();
     let root = reader.comparison()?;
     let end = reader.at;
@@ -27,14 +34,24 @@ pub(super) fn expression(text: &str) -> Result<Expression> {
     if let Some(left) = reader.peek() {
         return Err(reader.wrong(format!("{left:?} was not expected here")));
     }
-    if root.dice() > MOST_DICE {
-        return Err(ParseError { at: 1, detail: format!("at most {MOST_DICE} dice are thrown at once") });
+    if root.dice() > MAX_DICE {
+        return Err(ParseError {
+            at: 1,
+            detail: format!("at most {MAX_DICE} dice are thrown at once"),
+        });
     }
     let text: String = reader.chars.iter().take(end).collect();
-    let expression = Expression { root, text: text.trim().to_owned(), comment };
+    let expression = Expression {
+        root,
+        text: text.trim().to_owned(),
+        comment,
+    };
     match expression.bounds() {
         Ok(_) => Ok(expression),
-        Err(error) => Err(ParseError { at: 1, detail: error.to_string() }),
+        Err(error) => Err(ParseError {
+            at: 1,
+            detail: error.to_string(),
+        }),
     }
 }
 
@@ -50,7 +67,9 @@ impl Reader {
     }
 
     fn starts(&self, text: &str) -> bool {
-        text.chars().enumerate().all(|(i, c)| self.chars.get(self.at + i) == Some(&c))
+        text.chars()
+            .enumerate()
+            .all(|(i, c)| self.chars.get(self.at + i) == Some(&c))
     }
 
     fn eat(&mut self, text: &str) -> bool {
@@ -68,14 +87,17 @@ impl Reader {
     }
 
     fn wrong(&self, detail: impl Into<String>) -> ParseError {
-        ParseError { at: self.at + 1, detail: detail.into() }
+        ParseError {
+            at: self.at + 1,
+            detail: detail.into(),
+        }
     }
 
     /// One level of nesting deeper.
     fn inside<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.depth += 1;
-        if self.depth > MOST_DEPTH {
-            return Err(self.wrong(format!("nested deeper than {MOST_DEPTH}")));
+        if self.depth > MAX_DEPTH {
+            return Err(self.wrong(format!("nested deeper than {MAX_DEPTH}")));
         }
         let read = read(self)?;
         self.depth -= 1;
@@ -95,21 +117,34 @@ impl Reader {
     }
 
     fn sum(&mut self) -> Result<Node> {
-        self.chain(&[("+", Operator::Add), ("-", Operator::Subtract)], Self::product)
+        self.chain(
+            &[("+", Operator::Add), ("-", Operator::Subtract)],
+            Self::product,
+        )
     }
 
     fn product(&mut self) -> Result<Node> {
-        let signs =
-            [("*", Operator::Times), ("//", Operator::DivideWhole), ("/", Operator::Divide), ("%", Operator::Modulo)];
+        let signs = [
+            ("*", Operator::Times),
+            ("//", Operator::DivideWhole),
+            ("/", Operator::Divide),
+            ("%", Operator::Modulo),
+        ];
         self.chain(&signs, Self::unary)
     }
 
     /// Operands with operators of one rank between them, from the left.
-    fn chain(&mut self, signs: &[(&str, Operator)], operand: fn(&mut Self) -> Result<Node>) -> Result<Node> {
+    fn chain(
+        &mut self,
+        signs: &[(&str, Operator)],
+        operand: fn(&mut Self) -> Result<Node>,
+    ) -> Result<Node> {
         let mut left = operand(self)?;
         loop {
             self.spaces();
-            let Some((_, operator)) = signs.iter().find(|(sign, _)| self.eat(sign)) else { return Ok(left) };
+            let Some((_, operator)) = signs.iter().find(|(sign, _)| self.eat(sign)) else {
+                return Ok(left);
+            };
             self.spaces();
             let right = operand(self)?;
             left = Node::Binary(Box::new(left), *operator, Box::new(right));
@@ -148,13 +183,22 @@ impl Reader {
             Some('(') => self.set(),
             Some(c) if c.is_ascii_digit() || c == '.' => {
                 let number = self.number()?;
-                let whole =
-                    number.fract() == 0.0 && !self.chars.iter().skip(from).take(self.at - from).any(|c| *c == '.');
+                let whole = number.fract() == 0.0
+                    && !self
+                        .chars
+                        .iter()
+                        .skip(from)
+                        .take(self.at - from)
+                        .any(|c| *c == '.');
                 if whole && !self.at_die() && matches!(self.peek(), Some('d' | 'D')) {
                     self.at += 1;
                     return Err(self.wrong("how many sides has the die?"));
                 }
-                if whole && self.at_die() { self.dice(from, Some(number)) } else { Ok(Node::Number(number)) }
+                if whole && self.at_die() {
+                    self.dice(from, Some(number))
+                } else {
+                    Ok(Node::Number(number))
+                }
             }
             Some('d' | 'D') if self.at_die() => self.dice(from, None),
             Some(c) if c.is_ascii_alphabetic() => self.call(),
@@ -177,9 +221,15 @@ impl Reader {
         }
         let text: String = self.chars.iter().skip(from).take(self.at - from).collect();
         match text.parse::<f64>() {
-            Ok(number) if number <= MOST_NUMBER => Ok(number),
-            Ok(_) => Err(ParseError { at: from + 1, detail: format!("a number is at most {MOST_NUMBER:.0}") }),
-            Err(_) => Err(ParseError { at: from + 1, detail: "a number was expected here".into() }),
+            Ok(number) if number <= MAX_NUMBER => Ok(number),
+            Ok(_) => Err(ParseError {
+                at: from + 1,
+                detail: format!("a number is at most {MAX_NUMBER:.0}"),
+            }),
+            Err(_) => Err(ParseError {
+                at: from + 1,
+                detail: "a number was expected here".into(),
+            }),
         }
     }
 
@@ -191,7 +241,10 @@ impl Reader {
         let from = self.at;
         let number = self.number()?;
         if number.fract() != 0.0 {
-            return Err(ParseError { at: from + 1, detail: "a whole number was expected here".into() });
+            return Err(ParseError {
+                at: from + 1,
+                detail: "a whole number was expected here".into(),
+            });
         }
         Ok(Some(number as i64))
     }
@@ -206,13 +259,21 @@ impl Reader {
     fn dice(&mut self, from: usize, count: Option<f64>) -> Result<Node> {
         self.at += 1;
         let count = count.unwrap_or(1.0);
-        if count > MOST_DICE as f64 {
-            return Err(ParseError { at: from + 1, detail: format!("at most {MOST_DICE} dice are thrown at once") });
+        if count > MAX_DICE as f64 {
+            return Err(ParseError {
+                at: from + 1,
+                detail: format!("at most {MAX_DICE} dice are thrown at once"),
+            });
         }
         let sides = self.sides()?;
         let operations = self.operations(Self::dice_operation, sides)?;
         let text = self.chars.iter().skip(from).take(self.at - from).collect();
-        Ok(Node::Dice(Dice { count: count as u32, sides, operations, text }))
+        Ok(Node::Dice(Dice {
+            count: count as u32,
+            sides,
+            operations,
+            text,
+        }))
     }
 
     fn sides(&mut self) -> Result<Sides> {
@@ -250,10 +311,14 @@ impl Reader {
                 (Some(Operation::Keep(known)), Operation::Keep(more))
                 | (Some(Operation::Drop(known)), Operation::Drop(more))
                 | (Some(Operation::Add(known)), Operation::Add(more)) => known.extend(more),
-                (Some(Operation::Reroll(how, known)), Operation::Reroll(again, more)) if *how == again => {
+                (Some(Operation::Reroll(how, known)), Operation::Reroll(again, more))
+                    if *how == again =>
+                {
                     known.extend(more);
                 }
-                (Some(Operation::Explode(how, known)), Operation::Explode(again, more)) if *how == again => {
+                (Some(Operation::Explode(how, known)), Operation::Explode(again, more))
+                    if *how == again =>
+                {
                     known.extend(more);
                 }
                 (_, next) => all.push(next),
@@ -311,7 +376,12 @@ impl Reader {
             Operation::Drop(vec![Selector::Lowest(self.how_many()?)])
         } else if self.eat("dh") {
             Operation::Drop(vec![Selector::Highest(self.how_many()?)])
-        } else if self.starts("d") && self.chars.get(self.at + 1).is_some_and(char::is_ascii_digit) {
+        } else if self.starts("d")
+            && self
+                .chars
+                .get(self.at + 1)
+                .is_some_and(char::is_ascii_digit)
+        {
             self.at += 1;
             Operation::Drop(vec![Selector::Lowest(self.how_many()?)])
         } else {
@@ -321,8 +391,8 @@ impl Reader {
 
     /// What follows `k`: a selector; `kh`, `kl` and `k` alone mean one die.
     fn keep_selector(&mut self) -> Result<Vec<Selector>> {
-        let more =
-            matches!(self.peek(), Some('h' | 'l' | '<' | '>')) || self.peek().is_some_and(|c| c.is_ascii_digit());
+        let more = matches!(self.peek(), Some('h' | 'l' | '<' | '>'))
+            || self.peek().is_some_and(|c| c.is_ascii_digit());
         if !more {
             return Ok(vec![Selector::Highest(1)]);
         }
@@ -336,7 +406,9 @@ impl Reader {
     }
 
     fn how_many(&mut self) -> Result<usize> {
-        Ok(self.whole()?.map_or(1, |n| usize::try_from(n).unwrap_or(usize::MAX)))
+        Ok(self
+            .whole()?
+            .map_or(1, |n| usize::try_from(n).unwrap_or(usize::MAX)))
     }
 
     /// `l2`, `h1`, `<3`, `>4`, `5`, and with an equals sign `<=3`, `>=4`, `=5`.
@@ -366,14 +438,22 @@ impl Reader {
     }
 
     fn selector_or(&mut self, otherwise: Selector) -> Result<Selector> {
-        let comes =
-            matches!(self.peek(), Some('l' | 'h' | '<' | '>' | '=')) || self.peek().is_some_and(|c| c.is_ascii_digit());
-        if comes { self.selector() } else { Ok(otherwise) }
+        let comes = matches!(self.peek(), Some('l' | 'h' | '<' | '>' | '='))
+            || self.peek().is_some_and(|c| c.is_ascii_digit());
+        if comes {
+            self.selector()
+        } else {
+            Ok(otherwise)
+        }
     }
 
     /// A selector with a sign, as in `!>4`; without one, `otherwise`.
     fn compared_or(&mut self, otherwise: Selector) -> Result<Selector> {
-        if matches!(self.peek(), Some('<' | '>' | '=')) { self.selector() } else { Ok(otherwise) }
+        if matches!(self.peek(), Some('<' | '>' | '=')) {
+            self.selector()
+        } else {
+            Ok(otherwise)
+        }
     }
 
     fn signed(&mut self) -> Result<f64> {
@@ -407,7 +487,11 @@ impl Reader {
         let (mut items, listed) = self.inside(Self::list)?;
         let operations = self.operations(Self::set_operation, Sides::Fate)?;
         // Brackets around one thing are that thing: what is done to them is done to its dice or values.
-        let alone = if listed || items.len() != 1 { None } else { items.pop() };
+        let alone = if listed || items.len() != 1 {
+            None
+        } else {
+            items.pop()
+        };
         Ok(match alone {
             None => Node::Set(Set { items, operations }),
             Some(Node::Dice(mut dice)) if !operations.is_empty() => {
@@ -418,7 +502,10 @@ impl Reader {
                 set.operations.extend(operations);
                 Node::Set(set)
             }
-            Some(inner) => Node::Set(Set { items: vec![inner], operations }),
+            Some(inner) => Node::Set(Set {
+                items: vec![inner],
+                operations,
+            }),
         })
     }
 

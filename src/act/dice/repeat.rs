@@ -7,12 +7,13 @@ use regex::Regex;
 use super::Expression;
 
 /// The most times that one roll is repeated.
-pub const MOST_TIMES: u32 = 100;
+pub const MAX_TIMES: u32 = 100;
 
 static BEFORE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^\s*(?P<times>\d{1,9})\s*[#xX×]\s*(?P<dice>.*)$").ok());
-static BEHIND: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^(?P<dice>[^#]*?)\s*[xX×]\s*(?P<times>\d{1,9})\s*(?P<comment>#.*)?$").ok());
+static BEHIND: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^(?P<dice>[^#]*?)\s*[xX×]\s*(?P<times>\d{1,9})\s*(?P<comment>#.*)?$").ok()
+});
 
 /// How many times, and what: of a text that repeats something that can be rolled. What is an expression with dice as it stands
 /// repeats nothing.
@@ -23,7 +24,9 @@ pub fn repeated(text: &str) -> Option<(u32, String)> {
     let read = |pattern: &LazyLock<Option<Regex>>| {
         let captures = pattern.as_ref()?.captures(text)?;
         let part = |name: &str| captures.name(name).map_or("", |part| part.as_str());
-        let dice = format!("{} {}", part("dice"), part("comment")).trim().to_owned();
+        let dice = format!("{} {}", part("dice"), part("comment"))
+            .trim()
+            .to_owned();
         let rolls = Expression::parse(&dice).is_ok_and(|expression| expression.has_dice());
         Some((part("times").parse().ok()?, dice)).filter(|_| rolls)
     };
@@ -50,9 +53,18 @@ mod tests {
         ] {
             assert_eq!(read(text).as_deref(), Some(expected), "{text}");
         }
-        for text in
-            ["4d6kh3", "2d6 # 3x4", "6#six of them", "6", "2d6max3", "d6max50", "2#3#4d6", "6#4", "x6", "-6#1d6"]
-        {
+        for text in [
+            "4d6kh3",
+            "2d6 # 3x4",
+            "6#six of them",
+            "6",
+            "2d6max3",
+            "d6max50",
+            "2#3#4d6",
+            "6#4",
+            "x6",
+            "-6#1d6",
+        ] {
             assert_eq!(read(text), None, "{text}");
         }
     }

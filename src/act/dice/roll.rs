@@ -4,13 +4,13 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::{
-    Again, Dice, Explosion, Expression, Function, MOST_DICE, Node, Operation, Operator, Order, Selector, Set, Sides,
-    shown,
+    Again, Dice, Explosion, Expression, Function, MAX_DICE, Node, Operation, Operator, Order,
+    Selector, Set, Sides, shown,
 };
-use crate::act::echo::echo;
+use crate::act::sanitize::sanitize;
 
 /// A total beyond this is refused: doubles count exactly no further.
-const MOST_TOTAL: f64 = 9e15;
+const MAX_TOTAL: f64 = 9e15;
 
 /// In the text, so many dice are written out.
 const DICE_IN_TEXT: usize = 100;
@@ -55,17 +55,33 @@ pub struct Die {
 
 /// A whole number as one.
 fn plain<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    if value.fract() == 0.0 { serializer.serialize_i64(*value as i64) } else { serializer.serialize_f64(*value) }
+    if value.fract() == 0.0 {
+        serializer.serialize_i64(*value as i64)
+    } else {
+        serializer.serialize_f64(*value)
+    }
 }
 
 fn all_plain<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
-    let whole = |value: &f64| if value.fract() == 0.0 { json!(*value as i64) } else { json!(value) };
+    let whole = |value: &f64| {
+        if value.fract() == 0.0 {
+            json!(*value as i64)
+        } else {
+            json!(value)
+        }
+    };
     serializer.collect_seq(values.iter().map(whole))
 }
 
 impl Die {
     fn new(value: f64) -> Self {
-        Self { value, kept: true, before: vec![], exploded: false, marked: false }
+        Self {
+            value,
+            kept: true,
+            before: vec![],
+            exploded: false,
+            marked: false,
+        }
     }
 
     fn becomes(&mut self, value: f64) {
@@ -80,7 +96,7 @@ pub enum RollError {
     DivisionByZero,
     #[error("these dice would be rolled without an end")]
     Endless,
-    #[error("more than {MOST_DICE} dice would be thrown")]
+    #[error("more than {MAX_DICE} dice would be thrown")]
     TooManyDice,
     #[error("the total is too large to be counted exactly")]
     TooLarge,
@@ -92,26 +108,44 @@ impl Expression {
     /// # Errors
     /// [`RollError`].
     pub fn roll(&self, die: &mut dyn FnMut(i64) -> i64) -> Result<Rolled, RollError> {
-        self.at(&mut Table { die, thrown: 0, groups: vec![], written: 0 })
+        self.at(&mut Roller {
+            die,
+            thrown: 0,
+            groups: vec![],
+            written: 0,
+        })
     }
 
     /// Rolls several times. The dice of all of them count towards the most that may be thrown, and be written out.
     ///
     /// # Errors
     /// [`RollError`].
-    pub fn roll_times(&self, times: u32, die: &mut dyn FnMut(i64) -> i64) -> Result<Vec<Rolled>, RollError> {
-        let mut table = Table { die, thrown: 0, groups: vec![], written: 0 };
+    pub fn roll_times(
+        &self,
+        times: u32,
+        die: &mut dyn FnMut(i64) -> i64,
+    ) -> Result<Vec<Rolled>, RollError> {
+        let mut table = Roller {
+            die,
+            thrown: 0,
+            groups: vec![],
+            written: 0,
+        };
         (0..times).map(|_| self.at(&mut table)).collect()
     }
 
-    fn at(&self, table: &mut Table<'_>) -> Result<Rolled, RollError> {
+    fn at(&self, table: &mut Roller<'_>) -> Result<Rolled, RollError> {
         let (value, text) = table.value(&self.root)?;
-        if !value.is_finite() || value.abs() > MOST_TOTAL {
+        if !value.is_finite() || value.abs() > MAX_TOTAL {
             return Err(RollError::TooLarge);
         }
         let total = value.trunc();
         let text = format!("{text} = {}", shown(total));
-        Ok(Rolled { total: total as i64, dice: std::mem::take(&mut table.groups), text })
+        Ok(Rolled {
+            total: total as i64,
+            dice: std::mem::take(&mut table.groups),
+            text,
+        })
     }
 }
 
@@ -125,7 +159,10 @@ pub(super) fn fixed(values: &[f64], operations: &[Operation]) -> f64 {
 }
 
 fn sum(dice: &[Die]) -> f64 {
-    dice.iter().filter(|die| die.kept).map(|die| die.value).sum()
+    dice.iter()
+        .filter(|die| die.kept)
+        .map(|die| die.value)
+        .sum()
 }
 
 fn keep_or_drop(dice: &mut [Die], operation: &Operation) {
@@ -144,8 +181,12 @@ fn keep_or_drop(dice: &mut [Die], operation: &Operation) {
 
 /// The places of the dice that count and that some selector takes, in order.
 fn selected(dice: &[Die], selectors: &[Selector]) -> Vec<usize> {
-    let mut kept: Vec<(usize, f64)> =
-        dice.iter().enumerate().filter(|(_, die)| die.kept).map(|(index, die)| (index, die.value)).collect();
+    let mut kept: Vec<(usize, f64)> = dice
+        .iter()
+        .enumerate()
+        .filter(|(_, die)| die.kept)
+        .map(|(index, die)| (index, die.value))
+        .collect();
     let mut chosen: Vec<usize> = vec![];
     for selector in selectors {
         match selector {
@@ -158,7 +199,9 @@ fn selected(dice: &[Die], selectors: &[Selector]) -> Vec<usize> {
                 chosen.extend(kept.iter().take(*most).map(|(index, _)| *index));
             }
             valued => {
-                let taken = kept.iter().filter(|(_, value)| valued.takes(*value).unwrap_or(false));
+                let taken = kept
+                    .iter()
+                    .filter(|(_, value)| valued.takes(*value).unwrap_or(false));
                 chosen.extend(taken.map(|(index, _)| *index));
             }
         }
@@ -168,7 +211,7 @@ fn selected(dice: &[Die], selectors: &[Selector]) -> Vec<usize> {
     chosen
 }
 
-struct Table<'a> {
+struct Roller<'a> {
     die: &'a mut dyn FnMut(i64) -> i64,
     thrown: usize,
     groups: Vec<Group>,
@@ -176,10 +219,10 @@ struct Table<'a> {
     written: usize,
 }
 
-impl Table<'_> {
+impl Roller<'_> {
     fn throw(&mut self, sides: Sides) -> Result<f64, RollError> {
         self.thrown += 1;
-        if self.thrown > MOST_DICE {
+        if self.thrown > MAX_DICE {
             return Err(RollError::TooManyDice);
         }
         let face = match sides {
@@ -200,17 +243,27 @@ impl Table<'_> {
             Node::Number(number) => (*number, shown(*number)),
             Node::Labelled(inner, label) => {
                 let (value, text) = self.value(inner)?;
-                (value, format!("{text} [{}]", echo(label)))
+                (value, format!("{text} [{}]", sanitize(label)))
             }
             Node::Negative(inner) => {
                 let (value, text) = self.value(inner)?;
-                (-value, if text == "0" { text } else { format!("-{text}") })
+                (
+                    -value,
+                    if text == "0" {
+                        text
+                    } else {
+                        format!("-{text}")
+                    },
+                )
             }
             Node::Binary(left, operator, right) => {
                 let (left, before) = self.value(left)?;
                 let (right, after) = self.value(right)?;
                 let value = operator.of(left, right).ok_or(RollError::DivisionByZero)?;
-                (value, format!("{before} {} {after}", Operator::sign(*operator)))
+                (
+                    value,
+                    format!("{before} {} {after}", Operator::sign(*operator)),
+                )
             }
             Node::Call(function, arguments) => self.called(*function, arguments)?,
             Node::Set(set) => self.set(set)?,
@@ -218,8 +271,15 @@ impl Table<'_> {
         })
     }
 
-    fn called(&mut self, function: Function, arguments: &[Node]) -> Result<(f64, String), RollError> {
-        let parts = arguments.iter().map(|node| self.value(node)).collect::<Result<Vec<_>, _>>()?;
+    fn called(
+        &mut self,
+        function: Function,
+        arguments: &[Node],
+    ) -> Result<(f64, String), RollError> {
+        let parts = arguments
+            .iter()
+            .map(|node| self.value(node))
+            .collect::<Result<Vec<_>, _>>()?;
         let values = || parts.iter().map(|(value, _)| *value);
         let first = values().next().unwrap_or(0.0);
         let (name, value) = match function {
@@ -250,7 +310,10 @@ impl Table<'_> {
             if !die.kept {
                 *text = format!("~~{}~~", text.replace("~~", ""));
                 let dropped = self.groups.get_mut(place).unwrap_or_default();
-                dropped.iter_mut().flat_map(|group| &mut group.rolls).for_each(|die| die.kept = false);
+                dropped
+                    .iter_mut()
+                    .flat_map(|group| &mut group.rolls)
+                    .for_each(|die| die.kept = false);
             }
         }
         Ok((sum(&dice), format!("({})", texts.join(", "))))
@@ -266,11 +329,19 @@ impl Table<'_> {
         }
         let text = format!("{} ({})", dice.text, self.written(&rolls));
         let value = sum(&rolls);
-        self.groups.push(Group { expression: dice.text.clone(), rolls });
+        self.groups.push(Group {
+            expression: dice.text.clone(),
+            rolls,
+        });
         Ok((value, text))
     }
 
-    fn operate(&mut self, rolls: &mut Vec<Die>, operation: &Operation, sides: Sides) -> Result<(), RollError> {
+    fn operate(
+        &mut self,
+        rolls: &mut Vec<Die>,
+        operation: &Operation,
+        sides: Sides,
+    ) -> Result<(), RollError> {
         match operation {
             Operation::Keep(_) | Operation::Drop(_) => keep_or_drop(rolls, operation),
             Operation::Reroll(again, selectors) => loop {
@@ -286,17 +357,26 @@ impl Table<'_> {
                 }
             },
             Operation::Add(selectors) => {
-                if let Some(die) = selected(rolls, selectors).first().and_then(|index| rolls.get_mut(*index)) {
+                if let Some(die) = selected(rolls, selectors)
+                    .first()
+                    .and_then(|index| rolls.get_mut(*index))
+                {
                     die.exploded = true;
                     rolls.push(Die::new(self.throw(sides)?));
                 }
             }
             Operation::Explode(how, selectors) => self.explode(rolls, *how, selectors, sides)?,
             Operation::AtLeast(least) => {
-                rolls.iter_mut().filter(|die| die.kept && die.value < *least).for_each(|die| die.becomes(*least));
+                rolls
+                    .iter_mut()
+                    .filter(|die| die.kept && die.value < *least)
+                    .for_each(|die| die.becomes(*least));
             }
             Operation::AtMost(most) => {
-                rolls.iter_mut().filter(|die| die.kept && die.value > *most).for_each(|die| die.becomes(*most));
+                rolls
+                    .iter_mut()
+                    .filter(|die| die.kept && die.value > *most)
+                    .for_each(|die| die.becomes(*most));
             }
             Operation::Unique(again) => self.unique(rolls, *again, sides)?,
             Operation::Sort(order) => rolls.sort_by(|a, b| match order {
@@ -363,7 +443,9 @@ impl Table<'_> {
                         let value = die.value + face;
                         die.becomes(value);
                     }
-                    Explosion::Penetrating | Explosion::Another => further.push(Die::new(face - 1.0)),
+                    Explosion::Penetrating | Explosion::Another => {
+                        further.push(Die::new(face - 1.0));
+                    }
                 }
                 bursts = selectors.iter().any(|s| s.takes(face).unwrap_or(false));
             }
@@ -413,5 +495,9 @@ fn in_text(die: &Die) -> String {
     if die.marked {
         text.push('*');
     }
-    if die.kept { text } else { format!("~~{text}~~") }
+    if die.kept {
+        text
+    } else {
+        format!("~~{text}~~")
+    }
 }

@@ -47,35 +47,82 @@ fn draft(final_answer: Option<&str>, justification: Option<&str>) -> Draft {
 }
 
 fn penalty(groups: &[(&str, f64)], draft: &Draft) -> f64 {
-    settle(&policy(), &judgement(groups, true), Some(draft)).conflict_penalty.applied
+    settle(&policy(), &judgement(groups, true), Some(draft))
+        .conflict_penalty
+        .applied
 }
 
 #[test]
 fn c_final_belongs_to_the_answer_that_the_reply_gives() {
     let split = [("10", 0.05), ("5", 0.4)];
     assert_eq!(penalty(&split, &draft(Some("10"), None)), 0.05);
-    assert_eq!(penalty(&split, &draft(Some("5"), Some("1.05 + 0.05 = 1.10"))), 0.4);
-    assert_eq!(penalty(&split, &draft(Some("5"), None)), 0.6, "no reason is given against the leading answer");
-    assert_eq!(penalty(&split, &draft(Some("7"), Some("because"))), 0.6, "no agent gave it");
-    assert_eq!(penalty(&split, &draft(Some(""), None)), 0.6, "the reply says that it has no answer");
-    assert_eq!(penalty(&split, &draft(None, None)), 0.4, "plain text does not say which one");
-    assert_eq!(penalty(&[], &draft(Some("5"), None)), 0.0, "an open request has none to compare");
+    assert_eq!(
+        penalty(&split, &draft(Some("5"), Some("1.05 + 0.05 = 1.10"))),
+        0.4
+    );
+    assert_eq!(
+        penalty(&split, &draft(Some("5"), None)),
+        0.6,
+        "no reason is given against the leading answer"
+    );
+    assert_eq!(
+        penalty(&split, &draft(Some("7"), Some("because"))),
+        0.6,
+        "no agent gave it"
+    );
+    assert_eq!(
+        penalty(&split, &draft(Some(""), None)),
+        0.6,
+        "the reply says that it has no answer"
+    );
+    assert_eq!(
+        penalty(&split, &draft(None, None)),
+        0.4,
+        "plain text does not say which one"
+    );
+    assert_eq!(
+        penalty(&[], &draft(Some("5"), None)),
+        0.0,
+        "an open request has none to compare"
+    );
 }
 
 #[test]
 fn the_masters_estimates_only_lower() {
     let groups = [("10", 0.05)];
-    let cautious = Draft { conflict_penalty: Some(0.3), coverage_bonus: Some(0.01), ..draft(Some("10"), None) };
+    let cautious = Draft {
+        conflict_penalty: Some(0.3),
+        coverage_bonus: Some(0.01),
+        ..draft(Some("10"), None)
+    };
     let confidence = settle(&policy(), &judgement(&groups, true), Some(&cautious));
-    assert_eq!((confidence.conflict_penalty.applied, confidence.coverage_bonus.applied), (0.3, 0.01));
-    let bold = settle(&policy(), &judgement(&groups, true), Some(&draft(Some("10"), None)));
-    assert_eq!((bold.conflict_penalty.applied, bold.coverage_bonus.applied), (0.05, 0.05));
+    assert_eq!(
+        (
+            confidence.conflict_penalty.applied,
+            confidence.coverage_bonus.applied
+        ),
+        (0.3, 0.01)
+    );
+    let bold = settle(
+        &policy(),
+        &judgement(&groups, true),
+        Some(&draft(Some("10"), None)),
+    );
+    assert_eq!(
+        (bold.conflict_penalty.applied, bold.coverage_bonus.applied),
+        (0.05, 0.05)
+    );
 }
 
 #[test]
 fn an_open_request_without_a_cross_check_is_bounded_and_an_answer_is_not() {
     let c_final = |groups: &[(&str, f64)], checked| {
-        settle(&policy(), &judgement(groups, checked), Some(&draft(Some("10"), None))).c_final
+        settle(
+            &policy(),
+            &judgement(groups, checked),
+            Some(&draft(Some("10"), None)),
+        )
+        .c_final
     };
     assert!((c_final(&[], true) - 0.85).abs() < 1e-9);
     assert_eq!(c_final(&[], false), 0.75);
@@ -84,8 +131,18 @@ fn an_open_request_without_a_cross_check_is_bounded_and_an_answer_is_not() {
 
 #[test]
 fn the_synthesis_is_bought_if_any_answer_may_reach_the_threshold() {
-    assert!(!out_of_reach(&policy(), &judgement(&[("5", 0.4), ("10", 0.05)], true)));
-    assert!(out_of_reach(&policy(), &judgement(&[("5", 0.4), ("10", 0.3)], true)));
-    let asks = settle(&policy(), &judgement(&[("10", 0.3)], true), Some(&draft(Some("10"), None)));
+    assert!(!out_of_reach(
+        &policy(),
+        &judgement(&[("5", 0.4), ("10", 0.05)], true)
+    ));
+    assert!(out_of_reach(
+        &policy(),
+        &judgement(&[("5", 0.4), ("10", 0.3)], true)
+    ));
+    let asks = settle(
+        &policy(),
+        &judgement(&[("10", 0.3)], true),
+        Some(&draft(Some("10"), None)),
+    );
     assert_eq!(asks.gate(), Gate::Ask);
 }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::committee::{reply, sections};
 use crate::domain::{
-    Agent, Axes, AxisScore, BudgetMeta, Clarification, Confidence, EstimateStep, Invalidation, Judgement, Meta,
-    Obtained, Plan, Score, TaskType, Terms, TimeUnit, Unit,
+    Agent, Axes, AxisScore, BudgetMeta, Clarification, Confidence, EstimateStep, Invalidation,
+    Judgement, Meta, Obtained, Plan, Score, TaskType, Terms, TimeUnit, Unit,
 };
 use crate::journal::{AgentFinished, CallSent, Planned, Scored, Synthesized};
 
@@ -32,7 +32,10 @@ fn draft_of(main: &str) -> Draft {
 }
 
 fn estimate_of(steps: usize, by_rule: bool) -> Estimate {
-    let step = EstimateStep { step: "Do it".into(), time: Pert::new(1.0, 2.0, 3.0) };
+    let step = EstimateStep {
+        step: "Do it".into(),
+        time: Pert::new(1.0, 2.0, 3.0),
+    };
     Estimate {
         unit: TimeUnit::Minutes,
         steps: vec![step; steps],
@@ -55,19 +58,46 @@ fn written(draft: &Draft) -> Event {
 }
 
 fn question() -> Clarification {
-    Clarification::new("Which one?", &["A one".into(), "B two".into(), "C three".into()]).unwrap()
+    Clarification::new(
+        "Which one?",
+        &["A one".into(), "B two".into(), "C three".into()],
+    )
+    .unwrap()
 }
 
 fn finished(agent: Agent, id: &str, text: &str) -> Event {
-    let unit = Unit { id: id.into(), topic: "t".into(), text: text.into(), tags: vec![] };
-    let report = AgentReport { units: vec![unit], ..AgentReport::empty(agent) };
-    let outcome =
-        AgentOutcome::Answered { report, obtained: Obtained::Clean, truncated: false, notes: vec![], tokens: 1 };
-    Event::AgentFinished(Box::new(AgentFinished { round: 1, agent, outcome, reused_from: None, resolved: None }))
+    let unit = Unit {
+        id: id.into(),
+        topic: "t".into(),
+        text: text.into(),
+        tags: vec![],
+    };
+    let report = AgentReport {
+        units: vec![unit],
+        ..AgentReport::empty(agent)
+    };
+    let outcome = AgentOutcome::Answered {
+        report,
+        obtained: Obtained::Clean,
+        truncated: false,
+        notes: vec![],
+        tokens: 1,
+    };
+    Event::AgentFinished(Box::new(AgentFinished {
+        round: 1,
+        agent,
+        outcome,
+        reused_from: None,
+        resolved: None,
+    }))
 }
 
 fn scored(round: u8, agent: Agent, status: Status) -> Event {
-    let axis = || AxisScore { points: 20.0, from_code: 20.0, features: vec![] };
+    let axis = || AxisScore {
+        points: 20.0,
+        from_code: 20.0,
+        features: vec![],
+    };
     let axes = Axes {
         coherence: axis(),
         alignment: axis(),
@@ -75,7 +105,12 @@ fn scored(round: u8, agent: Agent, status: Status) -> Event {
         signal_density: axis(),
         compliance: axis(),
     };
-    let score = Score { agent: agent.as_str().into(), axes, cred: 0.8, status };
+    let score = Score {
+        agent: agent.as_str().into(),
+        axes,
+        cred: 0.8,
+        status,
+    };
     let judgement = Judgement {
         cross_checked: false,
         scores: vec![score],
@@ -100,7 +135,11 @@ fn plan(question: Option<Clarification>) -> Event {
         output_shape: Mode::Ask,
         demands: vec![],
     };
-    Event::Planned(Planned { plan, obtained: "clean".into(), corrections: vec![] })
+    Event::Planned(Planned {
+        plan,
+        obtained: "clean".into(),
+        corrections: vec![],
+    })
 }
 
 fn sent(call: &str) -> Event {
@@ -120,11 +159,20 @@ fn reply_of(outcome: Outcome, text: String) -> Reply {
     let meta = Meta {
         task_type: TaskType::Mixed,
         c_final: 0.8,
-        budget: BudgetMeta { cap: Usd::from_dollars(1.0), spent: Usd::ZERO, exceeded: false },
+        budget: BudgetMeta {
+            cap: Usd::from_dollars(1.0),
+            spent: Usd::ZERO,
+            exceeded: false,
+        },
         used_agents: vec![],
         invalidation: Invalidation::default(),
     };
-    Reply { outcome, text, meta, audit: None }
+    Reply {
+        outcome,
+        text,
+        meta,
+        audit: None,
+    }
 }
 
 fn answered(draft: &Draft, notes: &[String]) -> Reply {
@@ -133,8 +181,20 @@ fn answered(draft: &Draft, notes: &[String]) -> Reply {
 }
 
 fn broken(reply: &Reply, events: &[Event], threshold: f64, secrets: &[&str]) -> Vec<&'static str> {
-    let violations = check(&Exhibit { reply, mode: Mode::Ask, events, said: "", chain: Ok(()), threshold, secrets });
-    violations.into_iter().map(|violation| violation.rule).filter(|rule| !rule.starts_with("plan and agent")).collect()
+    let violations = check(&InvariantInput {
+        reply,
+        mode: Mode::Ask,
+        events,
+        said: "",
+        chain: Ok(()),
+        threshold,
+        secrets,
+    });
+    violations
+        .into_iter()
+        .map(|violation| violation.rule)
+        .filter(|rule| !rule.starts_with("plan and agent"))
+        .collect()
 }
 
 /// What is found in a draft's own reply.
@@ -145,15 +205,25 @@ fn found(draft: &Draft, events: Vec<Event>) -> Vec<&'static str> {
 
 #[test]
 fn headings_in_code_and_in_single_lines_are_nobodys_sections() {
-    let mut draft = draft_of("Use this:\n\n```md\n## Execution time estimate\n\n## Audit appendix\n```\n\nDone.");
+    let mut draft = draft_of(
+        "Use this:\n\n```md\n## Execution time estimate\n\n## Audit appendix\n```\n\nDone.",
+    );
     assert_eq!(found(&draft, vec![]), [""; 0]);
-    draft.tldr = vec!["## Execution time estimate".into(), "> - ## Confidence".into(), "---".into()];
+    draft.tldr = vec![
+        "## Execution time estimate".into(),
+        "> - ## Confidence".into(),
+        "---".into(),
+    ];
     draft.acceptance_tests = vec!["```".into(), "# It runs".into()];
     assert_eq!(found(&draft, vec![]), [""; 0]);
     let notes = ["## Audit appendix\n```".to_owned()];
-    assert_eq!(broken(&answered(&draft, &notes), &[written(&draft)], 0.7, &[]), [""; 0]);
+    assert_eq!(
+        broken(&answered(&draft, &notes), &[written(&draft)], 0.7, &[]),
+        [""; 0]
+    );
     // Even those of a main answer that was not cleaned, and a fence that it leaves open.
-    let draft = draft_of("## Assumptions\nx\n\nConfidence\n---\n\n## Audit appendix\n\n```sh\nmake");
+    let draft =
+        draft_of("## Assumptions\nx\n\nConfidence\n---\n\n## Audit appendix\n\n```sh\nmake");
     assert_eq!(found(&draft, vec![]), [""; 0]);
 }
 
@@ -165,7 +235,10 @@ fn a_reply_without_its_sections_is_found() {
     assert_eq!(broken(&reply, &[written(&draft)], 0.7, &[]).len(), 2);
     let mut reply = answered(&draft, &[]);
     reply.text.push_str("\n## Audit appendix\n");
-    assert_eq!(broken(&reply, &[written(&draft)], 0.7, &[]), ["the audit is present exactly in audit and deep"]);
+    assert_eq!(
+        broken(&reply, &[written(&draft)], 0.7, &[]),
+        ["the audit is present exactly in audit and deep"]
+    );
 }
 
 #[test]
@@ -175,17 +248,24 @@ fn totals_are_those_of_the_section_and_not_of_code_before_it() {
     assert_eq!(found(&draft, vec![]), [""; 0]);
     let mut reply = answered(&draft, &[]);
     reply.text = reply.text.replace("O_total=3", "O_total=4");
-    assert_eq!(broken(&reply, &[written(&draft)], 0.7, &[]), ["the totals are the sums of the steps"]);
+    assert_eq!(
+        broken(&reply, &[written(&draft)], 0.7, &[]),
+        ["the totals are the sums of the steps"]
+    );
 }
 
 #[test]
 fn a_plan_has_as_many_estimated_steps_as_were_asked_for() {
-    let main = "1. Install it\n2. Run it\n3. Check it\n\n## Rollout plan\n\n1. Add users\n2. Watch it";
+    let main =
+        "1. Install it\n2. Run it\n3. Check it\n\n## Rollout plan\n\n1. Add users\n2. Watch it";
     let mut draft = draft_of(main);
     assert_eq!(found(&draft, vec![]), ["a plan has an estimate"]);
     draft.estimate = Some(estimate_of(3, false));
     assert_eq!(found(&draft, vec![]), [""; 0]);
-    assert_eq!(found(&draft, vec![sent("estimate")]), ["a plan has an estimate"]);
+    assert_eq!(
+        found(&draft, vec![sent("estimate")]),
+        ["a plan has an estimate"]
+    );
     draft.estimate = Some(estimate_of(3, true));
     assert_eq!(found(&draft, vec![]), ["a plan has an estimate"]);
     draft.estimate = Some(estimate_of(5, true));
@@ -196,12 +276,20 @@ fn a_plan_has_as_many_estimated_steps_as_were_asked_for() {
 
 #[test]
 fn a_discarded_unit_is_found_wherever_it_stands_but_in_code() {
-    let events = || vec![finished(Agent::Critic, "u1", LONG), scored(1, Agent::Critic, Status::Discard)];
+    let events = || {
+        vec![
+            finished(Agent::Critic, "u1", LONG),
+            scored(1, Agent::Critic, Status::Discard),
+        ]
+    };
     let mut draft = draft_of("It is 4, see `critic:u1`, critic:vim and critic:u12.");
     assert_eq!(found(&draft, events()), [""; 0]);
     draft.tldr = vec!["It is 4 [critic:u1].".into()];
     assert_eq!(found(&draft, events()), ["DISCARD is never referenced"]);
-    assert_eq!(found(&draft_of(LONG), events()), ["DISCARD is never referenced"]);
+    assert_eq!(
+        found(&draft_of(LONG), events()),
+        ["DISCARD is never referenced"]
+    );
 }
 
 #[test]
@@ -213,9 +301,11 @@ fn a_discarded_text_is_found_in_the_appendix_and_the_audit_too() {
     ];
     let rules = |text: &str, audit: Value| {
         let mut reply = answered(&draft_of("It is 4."), &[]);
-        reply.text.push_str(&format!("\n{}\n\n{text}\n", reply::AUDIT));
+        reply
+            .text
+            .push_str(&format!("\n{}\n\n{text}\n", reply::AUDIT));
         reply.audit = Some(audit);
-        let exhibit = Exhibit {
+        let exhibit = InvariantInput {
             reply: &reply,
             mode: Mode::Audit,
             events: &events,
@@ -241,12 +331,18 @@ fn a_quarantined_output_in_the_text_needs_its_reason() {
         let mut draft = draft_of(main);
         if justified {
             let why = "it is needed".to_owned();
-            draft.quarantine_justifications = vec![crate::journal::Justification { agent: Agent::Critic, why }];
+            draft.quarantine_justifications = vec![crate::journal::Justification {
+                agent: Agent::Critic,
+                why,
+            }];
         }
         let mut reply = answered(&draft, &[]);
         reply.meta.invalidation.quarantined = vec![Agent::Critic];
-        let mut events =
-            vec![written(&draft), finished(Agent::Critic, "u1", LONG), scored(1, Agent::Critic, Status::Quarantine)];
+        let mut events = vec![
+            written(&draft),
+            finished(Agent::Critic, "u1", LONG),
+            scored(1, Agent::Critic, Status::Quarantine),
+        ];
         events.extend(kept.map(|text| finished(Agent::Solver, "u1", text)));
         broken(&reply, &events, 0.7, &[])
     };
@@ -260,10 +356,20 @@ fn a_quarantined_output_in_the_text_needs_its_reason() {
 
 #[test]
 fn what_the_cleaner_leaves_breaks_no_rule() {
-    let events = vec![finished(Agent::Critic, "u1", "x"), scored(1, Agent::Critic, Status::Discard)];
-    let Some((_, report)) = reports(&events).next() else { panic!("no report") };
-    let discarded = Discarded::new([("critic", report)], &[]);
-    let mut draft = draft_of(&sections::main_answer("It is 4 (critic:u1).", "", &discarded, &mut vec![]));
+    let events = vec![
+        finished(Agent::Critic, "u1", "x"),
+        scored(1, Agent::Critic, Status::Discard),
+    ];
+    let Some((_, report)) = reports(&events).next() else {
+        panic!("no report")
+    };
+    let discarded = ForbiddenContent::new([("critic", report)], &[]);
+    let mut draft = draft_of(&sections::main_answer(
+        "It is 4 (critic:u1).",
+        "",
+        &discarded,
+        &mut vec![],
+    ));
     let mut estimate = estimate_of(1, false);
     estimate.steps[0].step = "Do critic:u1".into();
     estimate.assumptions = vec!["critic:u1".into()];
@@ -271,7 +377,9 @@ fn what_the_cleaner_leaves_breaks_no_rule() {
     draft.estimate = Some(estimate);
     draft.tldr = vec!["critic:u1".into()];
     draft.acceptance_tests = vec!["It is as critic:u1 says".into()];
-    let Event::Synthesized(mut synthesized) = written(&draft) else { panic!("not written") };
+    let Event::Synthesized(mut synthesized) = written(&draft) else {
+        panic!("not written")
+    };
     discarded.cut_all(&mut synthesized);
     assert_eq!(synthesized.corrections.len(), 1);
     let cleaned = synthesized.draft.clone().unwrap();
@@ -285,9 +393,17 @@ fn the_last_judgement_says_what_is_discarded() {
     let critic = || finished(Agent::Critic, "u1", LONG);
     let (out, fine) = (Status::Discard, Status::Valid);
     let draft = draft_of(&format!("{LONG} [critic:u1]"));
-    let improved = vec![critic(), scored(1, Agent::Critic, out), scored(2, Agent::Critic, fine)];
+    let improved = vec![
+        critic(),
+        scored(1, Agent::Critic, out),
+        scored(2, Agent::Critic, fine),
+    ];
     assert_eq!(found(&draft, improved), [""; 0]);
-    let worsened = vec![critic(), scored(1, Agent::Critic, fine), scored(2, Agent::Critic, out)];
+    let worsened = vec![
+        critic(),
+        scored(1, Agent::Critic, fine),
+        scored(2, Agent::Critic, out),
+    ];
     assert_eq!(found(&draft, worsened), ["DISCARD is never referenced"]);
     // Another's word that was discarded at first may be quoted in the end.
     let both = vec![
@@ -321,27 +437,51 @@ fn what_the_user_wrote_in_a_continued_run_may_be_quoted() {
         json!({ "type": "answer", "question": "Which?", "answer": LONG, "option": null }),
         json!({ "type": "correction", "handle": "A1", "wrong": "x", "correction": LONG }),
     ] {
-        let events = vec![accepted(by), finished(Agent::Critic, "u1", LONG), scored(1, Agent::Critic, Status::Discard)];
+        let events = vec![
+            accepted(by),
+            finished(Agent::Critic, "u1", LONG),
+            scored(1, Agent::Critic, Status::Discard),
+        ];
         assert_eq!(found(&draft_of(LONG), events), [""; 0]);
     }
 }
 
 #[test]
 fn a_violation_holds_nothing_of_the_reply() {
-    let reply = reply_of(Outcome::Clarification, "My private words? And more?\nA) x".into());
-    let exhibit =
-        Exhibit { reply: &reply, mode: Mode::Ask, events: &[], said: "", chain: Ok(()), threshold: 0.9, secrets: &[] };
+    let reply = reply_of(
+        Outcome::Clarification,
+        "My private words? And more?\nA) x".into(),
+    );
+    let exhibit = InvariantInput {
+        reply: &reply,
+        mode: Mode::Ask,
+        events: &[],
+        said: "",
+        chain: Ok(()),
+        threshold: 0.9,
+        secrets: &[],
+    };
     let violations = check(&exhibit);
     assert_eq!(violations.len(), 2);
-    assert!(violations.iter().all(|violation| !violation.to_string().contains("private")));
+    assert!(
+        violations
+            .iter()
+            .all(|violation| !violation.to_string().contains("private"))
+    );
 }
 
 #[test]
 fn only_what_nobody_would_guess_is_a_secret() {
     let draft = draft_of("Use Docker with sk-0123456789abcdef.");
     let reply = answered(&draft, &[]);
-    assert_eq!(broken(&reply, &[written(&draft)], 0.7, &["Docker", "sk-01234567"]), [""; 0]);
-    assert_eq!(broken(&reply, &[written(&draft)], 0.7, &["sk-0123456789abcdef"]), ["no secret anywhere"]);
+    assert_eq!(
+        broken(&reply, &[written(&draft)], 0.7, &["Docker", "sk-01234567"]),
+        [""; 0]
+    );
+    assert_eq!(
+        broken(&reply, &[written(&draft)], 0.7, &["sk-0123456789abcdef"]),
+        ["no secret anywhere"]
+    );
 }
 
 #[test]
@@ -399,7 +539,7 @@ proptest! {
     #[test]
     fn no_main_answer_and_no_line_breaks_the_frame(main in pieces(), lines in prop::collection::vec(pieces(), 0..4)) {
         let events = vec![finished(Agent::Critic, "u1", "x"), scored(1, Agent::Critic, Status::Discard)];
-        let discarded = Discarded::new(reports(&events), &[]);
+        let discarded = ForbiddenContent::new(reports(&events), &[]);
         let mut draft = draft_of(&sections::main_answer(&main, "", &discarded, &mut vec![]));
         draft.tldr = lines.iter().map(|line| sections::plain_line(line)).filter(|l| !l.is_empty()).collect();
         draft.acceptance_tests.clone_from(&lines);

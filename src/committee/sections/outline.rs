@@ -32,12 +32,18 @@ impl Outline {
         for (event, range) in Parser::new_ext(markdown, Options::empty()).into_offset_iter() {
             match event {
                 Event::Start(Tag::List(_) | Tag::Item | Tag::BlockQuote(_)) => depth += 1,
-                Event::End(TagEnd::List(_) | TagEnd::Item | TagEnd::BlockQuote(_)) => depth = depth.saturating_sub(1),
+                Event::End(TagEnd::List(_) | TagEnd::Item | TagEnd::BlockQuote(_)) => {
+                    depth = depth.saturating_sub(1);
+                }
                 Event::Start(Tag::CodeBlock(_) | Tag::HtmlBlock) => outline.blocks.push(range),
                 Event::Start(Tag::Heading { .. }) if depth == 0 => heading = Some(String::new()),
                 Event::End(TagEnd::Heading(level)) => {
                     if let Some(text) = heading.take() {
-                        outline.headings.push(Heading { level: level as usize, text: text.trim().to_owned(), range });
+                        outline.headings.push(Heading {
+                            level: level as usize,
+                            text: text.trim().to_owned(),
+                            range,
+                        });
                     }
                 }
                 Event::Code(code) => {
@@ -74,8 +80,12 @@ impl Outline {
 
     /// The first heading that begins in a range.
     pub fn heading_in(&self, range: &Range<usize>) -> Option<&Heading> {
-        let at = self.headings.partition_point(|heading| heading.range.start < range.start);
-        self.headings.get(at).filter(|heading| heading.range.start < range.end)
+        let at = self
+            .headings
+            .partition_point(|heading| heading.range.start < range.start);
+        self.headings
+            .get(at)
+            .filter(|heading| heading.range.start < range.end)
     }
 
     /// Where the first heading of this level with exactly this text begins, at or after `from`.
@@ -88,7 +98,9 @@ impl Outline {
 /// Whether one of these ranges, which are in order and do not overlap, has the byte at `at`.
 fn contains(ranges: &[Range<usize>], at: usize) -> bool {
     let next = ranges.partition_point(|range| range.start <= at);
-    next.checked_sub(1).and_then(|last| ranges.get(last)).is_some_and(|range| range.contains(&at))
+    next.checked_sub(1)
+        .and_then(|last| ranges.get(last))
+        .is_some_and(|range| range.contains(&at))
 }
 
 /// The text with an end for the block that it leaves open (a code fence, an HTML comment), so that what is put after
@@ -97,19 +109,43 @@ pub fn closed(markdown: &str) -> String {
     if !is_open(markdown) {
         return markdown.to_owned();
     }
-    let fence = Outline::of(markdown).blocks.last().and_then(|block| markdown.get(block.clone())).map_or("", |block| {
-        let block = block.trim_start();
-        let mark = if block.starts_with('~') { '~' } else { '`' };
-        block.get(..block.len() - block.trim_start_matches(mark).len()).unwrap_or("")
-    });
-    let ends = [fence, "-->", "</pre>", "</script>", "</style>", "</textarea>", "?>", "]]>", ">"];
-    let closed = ends.iter().filter(|end| !end.is_empty()).map(|end| format!("{markdown}\n{end}"));
-    closed.into_iter().find(|text| !is_open(text)).unwrap_or_else(|| markdown.replace('<', "\\<"))
+    let fence = Outline::of(markdown)
+        .blocks
+        .last()
+        .and_then(|block| markdown.get(block.clone()))
+        .map_or("", |block| {
+            let block = block.trim_start();
+            let mark = if block.starts_with('~') { '~' } else { '`' };
+            block
+                .get(..block.len() - block.trim_start_matches(mark).len())
+                .unwrap_or("")
+        });
+    let ends = [
+        fence,
+        "-->",
+        "</pre>",
+        "</script>",
+        "</style>",
+        "</textarea>",
+        "?>",
+        "]]>",
+        ">",
+    ];
+    let closed = ends
+        .iter()
+        .filter(|end| !end.is_empty())
+        .map(|end| format!("{markdown}\n{end}"));
+    closed
+        .into_iter()
+        .find(|text| !is_open(text))
+        .unwrap_or_else(|| markdown.replace('<', "\\<"))
 }
 
 fn is_open(markdown: &str) -> bool {
     let probe = format!("{markdown}\n\n## End\n");
-    Outline::of(&probe).section(2, "End", markdown.len()).is_none()
+    Outline::of(&probe)
+        .section(2, "End", markdown.len())
+        .is_none()
 }
 
 /// The text with those of its headings that `which` picks as bold lines.
@@ -118,15 +154,27 @@ pub fn demoted(markdown: &str, which: impl Fn(&Heading) -> bool) -> String {
     let outline = Outline::of(markdown);
     let bold = |heading: &Heading| {
         let words = heading.text.replace('*', "");
-        if words.is_empty() { words } else { format!("**{words}**") }
+        if words.is_empty() {
+            words
+        } else {
+            format!("**{words}**")
+        }
     };
     let before = |heading: &Heading| {
         let lead = markdown.get(..heading.range.start).unwrap_or("");
-        if heading.range.start <= begins || lead.ends_with("\n\n") { "" } else { "\n" }
+        if heading.range.start <= begins || lead.ends_with("\n\n") {
+            ""
+        } else {
+            "\n"
+        }
     };
     let mut text = String::with_capacity(markdown.len());
     let mut written = 0;
-    let mut headings = outline.headings.iter().filter(|heading| which(heading)).peekable();
+    let mut headings = outline
+        .headings
+        .iter()
+        .filter(|heading| which(heading))
+        .peekable();
     while let Some(heading) = headings.next() {
         text.push_str(markdown.get(written..heading.range.start).unwrap_or(""));
         text.push_str(before(heading));
@@ -134,7 +182,9 @@ pub fn demoted(markdown: &str, which: impl Fn(&Heading) -> bool) -> String {
         written = heading.range.end;
         let parted = match headings.peek().filter(|next| next.range.start == written) {
             Some(next) => before(next) == "\n" || bold(next).is_empty(),
-            None => markdown.get(written..).is_some_and(|tail| tail.starts_with('\n')),
+            None => markdown
+                .get(written..)
+                .is_some_and(|tail| tail.starts_with('\n')),
         };
         text.push_str(if parted { "\n" } else { "\n\n" });
     }
@@ -147,21 +197,38 @@ mod tests {
     use super::*;
 
     fn headings(markdown: &str) -> Vec<String> {
-        Outline::of(markdown).headings.into_iter().map(|h| format!("{} {}", h.level, h.text)).collect()
+        Outline::of(markdown)
+            .headings
+            .into_iter()
+            .map(|h| format!("{} {}", h.level, h.text))
+            .collect()
     }
 
     #[test]
     fn headings_are_what_a_parser_takes_for_headings() {
-        let text = "## A **b** `c` ##\n\nD\n---\n\n```\n## E\n```\n\n    ## F\n\n> ## G\n\n- ## H\n\n#I\n";
+        let text =
+            "## A **b** `c` ##\n\nD\n---\n\n```\n## E\n```\n\n    ## F\n\n> ## G\n\n- ## H\n\n#I\n";
         assert_eq!(headings(text), ["2 A b `c`", "2 D"]);
     }
 
     #[test]
     fn what_is_left_open_is_closed() {
-        for text in ["```sh\nmake", "~~~~\nx\n~~~", "a\n\n<!-- b", "<pre>\nx", "<?php", "<![CDATA[ x", "<!X a"] {
+        for text in [
+            "```sh\nmake",
+            "~~~~\nx\n~~~",
+            "a\n\n<!-- b",
+            "<pre>\nx",
+            "<?php",
+            "<![CDATA[ x",
+            "<!X a",
+        ] {
             let closed = closed(text);
             assert_ne!(closed, text);
-            assert_eq!(headings(&format!("{closed}\n\n## End\n")), ["2 End"], "{closed}");
+            assert_eq!(
+                headings(&format!("{closed}\n\n## End\n")),
+                ["2 End"],
+                "{closed}"
+            );
         }
         for text in ["", "plain", "```\nx\n```", "- ```\n  x"] {
             assert_eq!(closed(text), text);
@@ -170,7 +237,13 @@ mod tests {
 
     #[test]
     fn demoted_headings_are_bold_lines() {
-        assert_eq!(demoted("# A\nx\n\nB\n---\ny", |_| true), "**A**\n\nx\n\n**B**\n\ny");
-        assert_eq!(headings(&demoted("x\n## A\n---", |_| true)), Vec::<String>::new());
+        assert_eq!(
+            demoted("# A\nx\n\nB\n---\ny", |_| true),
+            "**A**\n\nx\n\n**B**\n\ny"
+        );
+        assert_eq!(
+            headings(&demoted("x\n## A\n---", |_| true)),
+            Vec::<String>::new()
+        );
     }
 }

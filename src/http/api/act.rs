@@ -30,7 +30,10 @@ pub(in crate::http) struct ActBody {
     user: UserBody,
     context: ContextBody,
     /// Counted after trimming. Without NUL.
-    #[schemars(length(min = 1, max = 32000), regex(pattern = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"))]
+    #[schemars(
+        length(min = 1, max = 32000),
+        regex(pattern = r"^[^\u0000]*[^\s\u0000][^\u0000]*$")
+    )]
     message: String,
 }
 
@@ -132,7 +135,10 @@ fn shape<T: JsonSchema>() -> Option<Validator> {
 static ACT: LazyLock<Option<Validator>> = LazyLock::new(shape::<ActBody>);
 static CONFIRM: LazyLock<Option<Validator>> = LazyLock::new(shape::<ConfirmBody>);
 
-pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
+pub(in crate::http) async fn post(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
     let submission = Submission {
@@ -148,7 +154,12 @@ pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request)
 /// # Errors
 /// [`Unread`]: it is not JSON, or everything in which it differs from the documented shape.
 pub fn action(body: &[u8]) -> Result<Question, Unread> {
-    let ActBody { source, user, context, message } = shaped(body, ACT.as_ref())?;
+    let ActBody {
+        source,
+        user,
+        context,
+        message,
+    } = shaped(body, ACT.as_ref())?;
     Ok(question(source, user, context, message))
 }
 
@@ -160,15 +171,36 @@ pub(in crate::http) async fn confirm(
     let proposal = parse(id).map_err(|_| Problem::no_such_proposal())?;
     let (parts, body) = request.into_parts();
     let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
-    let ConfirmBody { source, user, context, choice, .. } = shaped(&bytes, CONFIRM.as_ref())?;
+    let ConfirmBody {
+        source,
+        user,
+        context,
+        choice,
+        ..
+    } = shaped(&bytes, CONFIRM.as_ref())?;
     let in_place = context.is_none();
     let question = question(source, user, context.unwrap_or_default(), String::new());
     let choice = choice.unwrap_or(1);
-    Ok(answer(app.confirm(Confirmation { proposal, question, in_place, choice }).await?))
+    Ok(answer(
+        app.confirm(Confirmation {
+            proposal,
+            question,
+            in_place,
+            choice,
+        })
+        .await?,
+    ))
 }
 
 fn question(source: Source, user: UserBody, context: ContextBody, message: String) -> Question {
-    Question { source, mode: Mode::Ask, user: user.into(), context: context.into(), message, attachments: vec![] }
+    Question {
+        source,
+        mode: Mode::Ask,
+        user: user.into(),
+        context: context.into(),
+        message,
+        attachments: vec![],
+    }
 }
 
 fn answer(acted: Acted) -> Response {

@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 
 use crate::app::{App, Submission};
 use crate::config::Limits;
-use crate::domain::{Agent, Attachment, Context, Mode, Question, Reply, RunId, Source, TaskType, User};
+use crate::domain::{
+    Agent, Attachment, Context, Mode, Question, Reply, RunId, Source, TaskType, User,
+};
 use crate::http::auth::Caller;
 use crate::http::body::{Unread, json_bytes, shaped};
 use crate::http::error::Problem;
@@ -38,7 +40,10 @@ pub(in crate::http) struct ChatBody {
     user: UserBody,
     context: ContextBody,
     /// Counted after trimming. Without NUL.
-    #[schemars(length(min = 1, max = 32000), regex(pattern = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"))]
+    #[schemars(
+        length(min = 1, max = 32000),
+        regex(pattern = r"^[^\u0000]*[^\s\u0000][^\u0000]*$")
+    )]
     message: String,
     /// Images are shown to the visual agent; of other files the models are told name and type.
     #[schemars(length(max = 10))]
@@ -53,7 +58,10 @@ pub(in crate::http) struct UserBody {
     #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
     id: String,
     /// May be empty.
-    #[schemars(length(max = 200), regex(pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$"))]
+    #[schemars(
+        length(max = 200),
+        regex(pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$")
+    )]
     name: String,
 }
 
@@ -151,8 +159,13 @@ struct Accepted {
 }
 
 /// What may be wrong with a body before anybody looks at what it says.
-pub(in crate::http) const READING: &[Kind] =
-    &[Kind::NotJson, Kind::WrongShape, Kind::TooSlow, Kind::TooLarge, Kind::WrongType];
+pub(in crate::http) const READING: &[Kind] = &[
+    Kind::NotJson,
+    Kind::WrongShape,
+    Kind::TooSlow,
+    Kind::TooLarge,
+    Kind::WrongType,
+];
 
 pub(in crate::http) fn example() -> Value {
     json!({
@@ -180,7 +193,10 @@ pub(in crate::http) fn reply_example() -> Value {
 pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
     let reply = Content::json(schemas.answer::<ReplyBody>(), reply_example());
     let accepted = schemas.answer::<Accepted>();
-    let accepted = Content::json(accepted, json!({ "runId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182" }));
+    let accepted = Content::json(
+        accepted,
+        json!({ "runId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182" }),
+    );
     Operation::new("ask", "chat", "Ask the committee")
         .about(
             "Waits for the reply. With `Accept: text/event-stream` the run's progress is streamed and the reply comes \
@@ -223,7 +239,10 @@ pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
 static SHAPE: LazyLock<Option<Validator>> =
     LazyLock::new(|| jsonschema::validator_for(&schemars::schema_for!(ChatBody).to_value()).ok());
 
-pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
+pub(in crate::http) async fn post(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let headers = &parts.headers;
     let question = read(headers, body, &app.config.policy.limits).await?;
@@ -235,17 +254,27 @@ pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request)
     let submitted = app.submit(submission).await?;
     let run = submitted.run;
     if wants(headers, ACCEPT.as_str(), "text/event-stream") {
-        let mut response = sse::progress(&app, run, 0, parts.extensions.get::<Caller>().cloned()).into_response();
+        let mut response =
+            sse::progress(&app, run, 0, parts.extensions.get::<Caller>().cloned()).into_response();
         set_run(&mut response, run);
         return Ok(response);
     }
     if wants(headers, "prefer", "respond-async") {
         let location = format!("/api/runs/{run}");
-        let mut response = (StatusCode::ACCEPTED, Json(Accepted { run_id: run.to_string() })).into_response();
+        let mut response = (
+            StatusCode::ACCEPTED,
+            Json(Accepted {
+                run_id: run.to_string(),
+            }),
+        )
+            .into_response();
         if let Ok(value) = HeaderValue::from_str(&location) {
             response.headers_mut().insert(LOCATION, value);
         }
-        response.headers_mut().insert("preference-applied", HeaderValue::from_static("respond-async"));
+        response.headers_mut().insert(
+            "preference-applied",
+            HeaderValue::from_static("respond-async"),
+        );
         set_run(&mut response, run);
         return Ok(response);
     }
@@ -253,7 +282,9 @@ pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request)
     match &finished.ending {
         Ending::Replied { reply } => {
             let mut response = Json(ReplyBody::of(reply)).into_response();
-            response.headers_mut().insert(OUTCOME, HeaderValue::from_static(reply.outcome.as_str()));
+            response
+                .headers_mut()
+                .insert(OUTCOME, HeaderValue::from_static(reply.outcome.as_str()));
             set_run(&mut response, run);
             Ok(response)
         }
@@ -263,7 +294,11 @@ pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request)
 
 impl ReplyBody {
     pub fn of(reply: &Reply) -> Self {
-        Self { reply: reply.text.clone(), meta: MetaBody::of(reply), audit: reply.audit.clone() }
+        Self {
+            reply: reply.text.clone(),
+            meta: MetaBody::of(reply),
+            audit: reply.audit.clone(),
+        }
     }
 }
 
@@ -293,7 +328,11 @@ pub fn reply_body(reply: &Reply) -> Value {
     json!(ReplyBody::of(reply))
 }
 
-pub(in crate::http) async fn read(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Question, Problem> {
+pub(in crate::http) async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    limits: &Limits,
+) -> Result<Question, Problem> {
     Ok(question(&json_bytes(headers, body, limits).await?)?)
 }
 
@@ -307,11 +346,22 @@ pub fn question(body: &[u8]) -> Result<Question, Unread> {
 }
 
 pub(in crate::http) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let Some(value) = headers.get("idempotency-key") else {
+        return Ok(None);
+    };
     let key = value.to_str().unwrap_or("").trim();
-    let wrong = || Problem::wrong_parameter("Idempotency-Key", "must have 1 to 255 visible ASCII characters");
+    let wrong = || {
+        Problem::wrong_parameter(
+            "Idempotency-Key",
+            "must have 1 to 255 visible ASCII characters",
+        )
+    };
     let fine = (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
-    if !fine { Err(wrong()) } else { Ok(Some(key.to_owned())) }
+    if !fine {
+        Err(wrong())
+    } else {
+        Ok(Some(key.to_owned()))
+    }
 }
 
 /// Whether a header that holds a list has a value, parameters such as `q=` left aside.
@@ -320,7 +370,15 @@ pub(in crate::http) fn wants(headers: &HeaderMap, name: &str, value: &str) -> bo
         .get_all(name)
         .iter()
         .filter_map(|v| v.to_str().ok())
-        .any(|list| list.split(',').any(|item| item.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case(value)))
+        .any(|list| {
+            list.split(',').any(|item| {
+                item.split(';')
+                    .next()
+                    .unwrap_or("")
+                    .trim()
+                    .eq_ignore_ascii_case(value)
+            })
+        })
 }
 
 pub(in crate::http) fn set_run(response: &mut Response, run: RunId) {
@@ -336,8 +394,18 @@ impl From<UserBody> for User {
 }
 
 impl From<ContextBody> for Context {
-    fn from(ContextBody { channel_id, guild_id, message_id }: ContextBody) -> Self {
-        Context { channel_id, guild_id, message_id }
+    fn from(
+        ContextBody {
+            channel_id,
+            guild_id,
+            message_id,
+        }: ContextBody,
+    ) -> Self {
+        Context {
+            channel_id,
+            guild_id,
+            message_id,
+        }
     }
 }
 
@@ -351,7 +419,11 @@ impl From<ChatBody> for Question {
             context: body.context.into(),
             message: body.message,
             attachments: attachments
-                .map(|a| Attachment { filename: a.filename, url: a.url, content_type: a.content_type })
+                .map(|a| Attachment {
+                    filename: a.filename,
+                    url: a.url,
+                    content_type: a.content_type,
+                })
                 .collect(),
         }
     }

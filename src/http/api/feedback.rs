@@ -43,21 +43,37 @@ pub(in crate::http) struct NotedBody {
     comment: Option<String>,
 }
 
-static SHAPE: LazyLock<Option<Validator>> =
-    LazyLock::new(|| jsonschema::validator_for(&schemars::schema_for!(FeedbackBody).to_value()).ok());
+static SHAPE: LazyLock<Option<Validator>> = LazyLock::new(|| {
+    jsonschema::validator_for(&schemars::schema_for!(FeedbackBody).to_value()).ok()
+});
 
 pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
     let noted = json!({
         "runId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182", "number": 1, "positive": false, "comment": "It boils at 100 °C."
     });
     Operation::new("giveFeedback", "runs", "Say what you think of a reply")
-        .about("It is written into the run's journal. Of several the last one counts; all are kept.")
+        .about(
+            "It is written into the run's journal. Of several the last one counts; all are kept.",
+        )
         .path("id", id(), "The run.")
         .sample(" -H \"Content-Type: application/json\" -d '{\"positive\": true}'")
-        .body(schemas.request::<FeedbackBody>(), json!({ "positive": false, "comment": "It boils at 100 °C." }))
-        .answer(200, "Noted", vec![Content::json(schemas.answer::<NotedBody>(), noted)], &[])
+        .body(
+            schemas.request::<FeedbackBody>(),
+            json!({ "positive": false, "comment": "It boils at 100 °C." }),
+        )
+        .answer(
+            200,
+            "Noted",
+            vec![Content::json(schemas.answer::<NotedBody>(), noted)],
+            &[],
+        )
         .problems(READING)
-        .problems(&[Kind::NoSuchRun, Kind::Conflict, Kind::Invalid, Kind::NoJournal])
+        .problems(&[
+            Kind::NoSuchRun,
+            Kind::Conflict,
+            Kind::Invalid,
+            Kind::NoJournal,
+        ])
 }
 
 pub(in crate::http) async fn post(
@@ -69,7 +85,10 @@ pub(in crate::http) async fn post(
     let (parts, body) = request.into_parts();
     let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
     let said: FeedbackBody = shaped(&bytes, SHAPE.as_ref())?;
-    match app.feedback(run, said.positive, said.comment.as_deref()).await {
+    match app
+        .feedback(run, said.positive, said.comment.as_deref())
+        .await
+    {
         Ok(noted) => Ok(Json(NotedBody {
             run_id: run.to_string(),
             number: noted.number,
@@ -77,9 +96,14 @@ pub(in crate::http) async fn post(
             comment: noted.comment,
         })),
         Err(FeedbackRefused::Unknown) => Err(Problem::no_such_run()),
-        Err(refused @ FeedbackRefused::NoReply(_)) => Err(Problem::conflict(refused.to_string()).of(run)),
+        Err(refused @ FeedbackRefused::NoReply(_)) => {
+            Err(Problem::conflict(refused.to_string()).of(run))
+        }
         Err(refused @ FeedbackRefused::TooLong(_)) => {
-            let problem = FieldProblem { pointer: "/comment".into(), detail: refused.to_string() };
+            let problem = FieldProblem {
+                pointer: "/comment".into(),
+                detail: refused.to_string(),
+            };
             Err(Rejected::Invalid(vec![problem]).into())
         }
         Err(FeedbackRefused::Journal(error)) => Err(error.into()),

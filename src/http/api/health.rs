@@ -31,11 +31,19 @@ pub(in crate::http) struct Ready {
 pub(in crate::http) fn about_health(schemas: &mut Schemas) -> Operation {
     let example = json!({ "status": "ok", "version": "0.1.0" });
     let content = Content::json(schemas.answer::<Health>(), example);
-    Operation::new("health", "service", "Whether the process is up").answer(200, "It is", vec![content], &[])
+    Operation::new("health", "service", "Whether the process is up").answer(
+        200,
+        "It is",
+        vec![content],
+        &[],
+    )
 }
 
 pub(in crate::http) async fn health() -> Json<Health> {
-    Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+    Json(Health {
+        status: "ok",
+        version: env!("CARGO_PKG_VERSION"),
+    })
 }
 
 pub(in crate::http) fn about_ready(schemas: &mut Schemas) -> Operation {

@@ -21,12 +21,21 @@ pub(in crate::http) fn about_metrics(_: &mut Schemas) -> Operation {
 }
 
 pub(in crate::http) async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics())
+    (
+        [(
+            header::CONTENT_TYPE,
+            "text/plain; version=0.0.4; charset=utf-8",
+        )],
+        app.metrics(),
+    )
 }
 
 /// Counts an answer under the route's own pattern, never under the path that was asked for: the set stays bounded.
 pub(in crate::http) async fn count(request: Request, next: Next) -> Response {
-    let route = request.extensions().get::<MatchedPath>().map_or_else(|| "none".to_owned(), |p| p.as_str().to_owned());
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or_else(|| "none".to_owned(), |p| p.as_str().to_owned());
     let method = match *request.method() {
         Method::GET => "GET",
         Method::POST => "POST",
@@ -42,7 +51,14 @@ pub(in crate::http) async fn count(request: Request, next: Next) -> Response {
     let labels = [("method", method.to_owned()), ("route", route)];
     histogram!("conclave_http_request_seconds", &labels).record(started.elapsed().as_secs_f64());
     let [method, route] = labels;
-    counter!("conclave_http_requests_total", &[method, route, ("status", response.status().as_u16().to_string())])
-        .increment(1);
+    counter!(
+        "conclave_http_requests_total",
+        &[
+            method,
+            route,
+            ("status", response.status().as_u16().to_string())
+        ]
+    )
+    .increment(1);
     response
 }

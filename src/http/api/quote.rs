@@ -38,13 +38,21 @@ pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
         .about("Takes the body of a chat. Nothing is bought and nothing is stored.")
         .sample(" -H \"Content-Type: application/json\" -d @question.json")
         .body(schemas.request::<ChatBody>(), example())
-        .answer(200, "The price", vec![Content::json(schemas.answer::<QuoteBody>(), quoted)], &[])
+        .answer(
+            200,
+            "The price",
+            vec![Content::json(schemas.answer::<QuoteBody>(), quoted)],
+            &[],
+        )
         .problems(READING)
         .problems(&[Kind::Invalid, Kind::OverBudget])
 }
 
 /// The body is a chat's. Nothing is bought and nothing is stored.
-pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request) -> Result<Json<QuoteBody>, Problem> {
+pub(in crate::http) async fn post(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Json<QuoteBody>, Problem> {
     let (parts, body) = request.into_parts();
     let limits = &app.config.policy.limits;
     let mut question = read(&parts.headers, body, limits).await?;
@@ -54,7 +62,10 @@ pub(in crate::http) async fn post(State(app): State<Arc<App>>, request: Request)
     }
     let quote = app.quote(&question);
     if quote.calls == 0 {
-        let detail = format!("the cap of {} has no room for this question: it would be refused", quote.cap);
+        let detail = format!(
+            "the cap of {} has no room for this question: it would be refused",
+            quote.cap
+        );
         return Err(Problem::new(Kind::OverBudget, detail));
     }
     Ok(Json(QuoteBody {

@@ -178,8 +178,15 @@ pub(super) fn id() -> Value {
 }
 
 pub(in crate::http) fn about_list(schemas: &mut Schemas) -> Operation {
-    let page = Content::json(schemas.answer::<RunPage>(), json!({ "runs": [summary_example()], "nextCursor": null }));
-    let outcomes: Vec<&str> = RunState::ALL.map(RunState::as_str).into_iter().chain(["heuristic"]).collect();
+    let page = Content::json(
+        schemas.answer::<RunPage>(),
+        json!({ "runs": [summary_example()], "nextCursor": null }),
+    );
+    let outcomes: Vec<&str> = RunState::ALL
+        .map(RunState::as_str)
+        .into_iter()
+        .chain(["heuristic"])
+        .collect();
     Operation::new("listRuns", "runs", "List runs, newest first")
         .about("Unknown parameters, and parameters that stand twice, are an error.")
         .query(
@@ -188,10 +195,26 @@ pub(in crate::http) fn about_list(schemas: &mut Schemas) -> Operation {
             "Questions to the committee, actions, or both.",
         )
         .query("mode", schemas.request::<Mode>(), "Runs of this mode.")
-        .query("user", json!({ "type": "string" }), "Runs of this `user.id`.")
-        .query("outcome", json!({ "enum": outcomes }), "Runs that stand so, or ended so.")
-        .query("since", json!({ "type": "string", "format": "date-time" }), "Runs accepted then or later (RFC 3339).")
-        .query("limit", json!({ "type": "integer", "minimum": 1, "maximum": 200, "default": 50 }), "Runs on a page.")
+        .query(
+            "user",
+            json!({ "type": "string" }),
+            "Runs of this `user.id`.",
+        )
+        .query(
+            "outcome",
+            json!({ "enum": outcomes }),
+            "Runs that stand so, or ended so.",
+        )
+        .query(
+            "since",
+            json!({ "type": "string", "format": "date-time" }),
+            "Runs accepted then or later (RFC 3339).",
+        )
+        .query(
+            "limit",
+            json!({ "type": "integer", "minimum": 1, "maximum": 200, "default": 50 }),
+            "Runs on a page.",
+        )
         .query("cursor", id(), "`nextCursor` of the page before.")
         .answer(200, "A page", vec![page], &[])
         .problems(&[Kind::WrongParameter, Kind::NoJournal])
@@ -208,10 +231,19 @@ pub(in crate::http) fn about_show(schemas: &mut Schemas) -> Operation {
         example.insert("timings".into(), timings);
         example.extend(reply);
     }
-    Operation::new("showRun", "runs", "One run with its reply, meta, audit, cost and timings")
-        .path("id", id(), "The run.")
-        .answer(200, "The run", vec![Content::json(schemas.answer::<RunBody>(), example)], &[])
-        .problems(&[Kind::NoSuchRun, Kind::NoJournal])
+    Operation::new(
+        "showRun",
+        "runs",
+        "One run with its reply, meta, audit, cost and timings",
+    )
+    .path("id", id(), "The run.")
+    .answer(
+        200,
+        "The run",
+        vec![Content::json(schemas.answer::<RunBody>(), example)],
+        &[],
+    )
+    .problems(&[Kind::NoSuchRun, Kind::NoJournal])
 }
 
 pub(in crate::http) fn about_journal(schemas: &mut Schemas) -> Operation {
@@ -231,24 +263,41 @@ pub(in crate::http) fn about_journal(schemas: &mut Schemas) -> Operation {
 }
 
 pub(in crate::http) fn about_events(schemas: &mut Schemas) -> Operation {
-    Operation::new("followRun", "runs", "A run's progress as server-sent events")
-        .about("From the beginning, or from after `Last-Event-ID`; the last event is `reply` or `error`.")
-        .path("id", id(), "The run.")
-        .header(
-            "Last-Event-ID",
-            json!({ "type": "string", "pattern": "^[0-9]{1,18}$" }),
-            "The `id` of the last event that was seen.",
-        )
-        .answer(200, "The events", vec![sse::content(schemas)], &[])
-        .answer(204, "The run has ended and nothing is left to send: do not connect again", vec![], &[])
-        .problems(&[Kind::WrongParameter, Kind::NoSuchRun, Kind::NoJournal])
+    Operation::new(
+        "followRun",
+        "runs",
+        "A run's progress as server-sent events",
+    )
+    .about(
+        "From the beginning, or from after `Last-Event-ID`; the last event is `reply` or `error`.",
+    )
+    .path("id", id(), "The run.")
+    .header(
+        "Last-Event-ID",
+        json!({ "type": "string", "pattern": "^[0-9]{1,18}$" }),
+        "The `id` of the last event that was seen.",
+    )
+    .answer(200, "The events", vec![sse::content(schemas)], &[])
+    .answer(
+        204,
+        "The run has ended and nothing is left to send: do not connect again",
+        vec![],
+        &[],
+    )
+    .problems(&[Kind::WrongParameter, Kind::NoSuchRun, Kind::NoJournal])
 }
 
 pub(in crate::http) fn about_cancel(schemas: &mut Schemas) -> Operation {
     let content = |schemas: &mut Schemas, state: &str| {
-        vec![Content::json(schemas.answer::<Cancelled>(), json!({ "runId": RUN, "state": state }))]
+        vec![Content::json(
+            schemas.answer::<Cancelled>(),
+            json!({ "runId": RUN, "state": state }),
+        )]
     };
-    let (before, now) = (content(schemas, "cancelled"), content(schemas, "cancelling"));
+    let (before, now) = (
+        content(schemas, "cancelled"),
+        content(schemas, "cancelling"),
+    );
     Operation::new("cancelRun", "runs", "Cancel a run in flight")
         .about("Calls under way are dropped and settled at their reservation. Whoever waits for the run gets 409.")
         .path("id", id(), "The run.")

@@ -22,7 +22,9 @@ use crate::http::error::Problem;
 use crate::http::sse;
 use crate::journal::{CancelOutcome, Ending, Entry, RunFilter, RunRow, RunState, prove, views};
 
-pub(in crate::http) use super::run_bodies::{about_cancel, about_events, about_journal, about_list, about_show};
+pub(in crate::http) use super::run_bodies::{
+    about_cancel, about_events, about_journal, about_list, about_show,
+};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,10 +48,15 @@ fn outcome(name: &str) -> Result<Outcomes, Problem> {
     if name == "heuristic" {
         return Ok(Outcomes::Heuristic);
     }
-    RunState::ALL.into_iter().find(|state| state.as_str() == name).map(Outcomes::State).ok_or_else(|| {
-        let detail = "must be answered, clarification, heuristic, failed, cancelled, queued or running";
-        Problem::wrong_parameter("outcome", detail)
-    })
+    RunState::ALL
+        .into_iter()
+        .find(|state| state.as_str() == name)
+        .map(Outcomes::State)
+        .ok_or_else(|| {
+            let detail =
+                "must be answered, clarification, heuristic, failed, cancelled, queued or running";
+            Problem::wrong_parameter("outcome", detail)
+        })
 }
 
 /// Newest first; `nextCursor` is null on the last page.
@@ -57,27 +64,39 @@ pub(in crate::http) async fn list(
     State(app): State<Arc<App>>,
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<RunPage>, Problem> {
-    let Query(query) =
-        query.map_err(|_| Problem::wrong_parameter("query", "has a parameter that is unknown or stands twice"))?;
+    let Query(query) = query.map_err(|_| {
+        Problem::wrong_parameter("query", "has a parameter that is unknown or stands twice")
+    })?;
     let mode = query.mode.as_deref().map(|name| match name {
         "ask" => Ok(Mode::Ask),
         "audit" => Ok(Mode::Audit),
         "deep" => Ok(Mode::Deep),
-        _ => Err(Problem::wrong_parameter("mode", "must be ask, audit or deep")),
+        _ => Err(Problem::wrong_parameter(
+            "mode",
+            "must be ask, audit or deep",
+        )),
     });
     let since = query.since.as_deref().map(|since| {
-        since.parse::<Timestamp>().map_err(|_| Problem::wrong_parameter("since", "is not an RFC 3339 time"))
+        since
+            .parse::<Timestamp>()
+            .map_err(|_| Problem::wrong_parameter("since", "is not an RFC 3339 time"))
     });
     let (mode, since) = (mode.transpose()?, since.transpose()?);
     let before = query.cursor.as_deref().map(str::parse::<RunId>).transpose();
-    let before = before.map_err(|_| Problem::wrong_parameter("cursor", "is not a cursor of this list"))?;
+    let before =
+        before.map_err(|_| Problem::wrong_parameter("cursor", "is not a cursor of this list"))?;
     let limit = query.limit.as_deref().map_or(Ok(50), str::parse::<u32>);
     let Some(limit) = limit.ok().filter(|limit| (1..=200).contains(limit)) else {
         return Err(Problem::wrong_parameter("limit", "must be from 1 to 200"));
     };
     let state = match query.outcome.as_deref().map(outcome).transpose()? {
         // No run is answered without the committee yet.
-        Some(Outcomes::Heuristic) => return Ok(Json(RunPage { runs: vec![], next_cursor: None })),
+        Some(Outcomes::Heuristic) => {
+            return Ok(Json(RunPage {
+                runs: vec![],
+                next_cursor: None,
+            }));
+        }
         Some(Outcomes::State(state)) => Some(state),
         None => None,
     };
@@ -85,20 +104,43 @@ pub(in crate::http) async fn list(
         None | Some("chat") => Some(RunKind::Chat),
         Some("action") => Some(RunKind::Action),
         Some("all") => None,
-        Some(_) => return Err(Problem::wrong_parameter("kind", "must be chat, action or all")),
+        Some(_) => {
+            return Err(Problem::wrong_parameter(
+                "kind",
+                "must be chat, action or all",
+            ));
+        }
     };
-    let filter = RunFilter { kind, mode, user_id: query.user, state, since, before, limit: limit + 1 };
+    let filter = RunFilter {
+        kind,
+        mode,
+        user_id: query.user,
+        state,
+        since,
+        before,
+        limit: limit + 1,
+    };
     let mut rows = app.runs(&filter).await?;
     let more = rows.len() > limit as usize;
     rows.truncate(limit as usize);
-    let next_cursor = if more { rows.last().map(|row| row.id.to_string()) } else { None };
-    Ok(Json(RunPage { runs: rows.iter().map(summary).collect(), next_cursor }))
+    let next_cursor = if more {
+        rows.last().map(|row| row.id.to_string())
+    } else {
+        None
+    };
+    Ok(Json(RunPage {
+        runs: rows.iter().map(summary).collect(),
+        next_cursor,
+    }))
 }
 
 /// The id in the path as it came.
 pub(in crate::http) type Id = Result<Path<String>, PathRejection>;
 
-pub(in crate::http) async fn show(State(app): State<Arc<App>>, id: Id) -> Result<Json<RunBody>, Problem> {
+pub(in crate::http) async fn show(
+    State(app): State<Arc<App>>,
+    id: Id,
+) -> Result<Json<RunBody>, Problem> {
     let row = find(&app, id).await?;
     let entries = app.entries(row.id).await?;
     Ok(Json(app.compute(move || shown(&row, &entries)).await))
@@ -118,7 +160,9 @@ fn shown(row: &RunRow, entries: &[Entry]) -> RunBody {
     let timings = Timings {
         accepted_at: row.accepted_at.to_string(),
         finished_at: row.finished_at.map(|at| at.to_string()),
-        total_ms: row.finished_at.map(|at| (at.as_millisecond() - row.accepted_at.as_millisecond()).max(0)),
+        total_ms: row
+            .finished_at
+            .map(|at| (at.as_millisecond() - row.accepted_at.as_millisecond()).max(0)),
         calls: views::calls(&events.iter())
             .iter()
             .map(|call| CallTiming {
@@ -141,7 +185,10 @@ fn shown(row: &RunRow, entries: &[Entry]) -> RunBody {
 }
 
 /// Every entry as it is stored, with the chain and whether it holds.
-pub(in crate::http) async fn journal(State(app): State<Arc<App>>, id: Id) -> Result<Json<JournalBody>, Problem> {
+pub(in crate::http) async fn journal(
+    State(app): State<Arc<App>>,
+    id: Id,
+) -> Result<Json<JournalBody>, Problem> {
     let row = find(&app, id).await?;
     let mut entries = app.entries(row.id).await?;
     // The run may have gone on between the two reads.
@@ -175,11 +222,19 @@ pub(in crate::http) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let row = find(&app, id).await?;
-    let after = match headers.get("last-event-id").map(|v| v.to_str().ok().and_then(sequence_number)) {
+    let after = match headers
+        .get("last-event-id")
+        .map(|v| v.to_str().ok().and_then(sequence_number))
+    {
         None => 0,
         // An id from beyond the end would let the stream wait for an end that it has passed.
         Some(Some(seq)) => seq.min(row.head_seq),
-        Some(None) => return Err(Problem::wrong_parameter("Last-Event-ID", "is not an id of this stream")),
+        Some(None) => {
+            return Err(Problem::wrong_parameter(
+                "Last-Event-ID",
+                "is not an id of this stream",
+            ));
+        }
     };
     if row.state.is_terminal() && after >= row.head_seq {
         // Nothing more will ever come: tell the client not to reconnect.
@@ -195,12 +250,22 @@ fn sequence_number(text: &str) -> Option<i64> {
     if fine { digits.parse().ok() } else { None }
 }
 
-pub(in crate::http) async fn cancel(State(app): State<Arc<App>>, id: Id) -> Result<Response, Problem> {
+pub(in crate::http) async fn cancel(
+    State(app): State<Arc<App>>,
+    id: Id,
+) -> Result<Response, Problem> {
     let id = parse(id)?;
-    let said = |state| Json(Cancelled { run_id: id.to_string(), state });
+    let said = |state| {
+        Json(Cancelled {
+            run_id: id.to_string(),
+            state,
+        })
+    };
     match app.cancel(id).await? {
         CancelOutcome::Requested => Ok((StatusCode::ACCEPTED, said("cancelling")).into_response()),
-        CancelOutcome::AlreadyFinished(RunState::Cancelled) => Ok(said("cancelled").into_response()),
+        CancelOutcome::AlreadyFinished(RunState::Cancelled) => {
+            Ok(said("cancelled").into_response())
+        }
         CancelOutcome::AlreadyFinished(state) => {
             Err(Problem::conflict(format!("the run is {} already", state.as_str())).of(id))
         }
@@ -209,7 +274,9 @@ pub(in crate::http) async fn cancel(State(app): State<Arc<App>>, id: Id) -> Resu
 }
 
 pub(in crate::http) fn parse(id: Id) -> Result<RunId, Problem> {
-    id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(Problem::no_such_run)
+    id.ok()
+        .and_then(|Path(id)| id.parse().ok())
+        .ok_or_else(Problem::no_such_run)
 }
 
 async fn find(app: &App, id: Id) -> Result<RunRow, Problem> {
@@ -228,7 +295,10 @@ fn summary(row: &RunRow) -> RunSummary {
         message: row.message.clone(),
         parent: row.parent.map(|id| id.to_string()),
         c_final: row.c_final,
-        cost: CostBody { cap_usd: row.cap.dollars(), spent_usd: row.spent.dollars() },
+        cost: CostBody {
+            cap_usd: row.cap.dollars(),
+            spent_usd: row.spent.dollars(),
+        },
         accepted_at: row.accepted_at.to_string(),
         finished_at: row.finished_at.map(|at| at.to_string()),
     }

@@ -31,7 +31,11 @@ pub(super) struct Reference {
 impl Reference {
     pub fn of(document: &Value) -> Self {
         let (page, policy) = page::render(document);
-        Self { document: format!("{document:#}\n"), page, policy }
+        Self {
+            document: format!("{document:#}\n"),
+            page,
+            policy,
+        }
     }
 }
 
@@ -47,18 +51,26 @@ pub(super) async fn root(headers: HeaderMap) -> Response {
 }
 
 pub(super) async fn document(Extension(reference): Extension<Arc<Reference>>) -> Response {
-    ([(CONTENT_TYPE, "application/json")], reference.document.clone()).into_response()
+    (
+        [(CONTENT_TYPE, "application/json")],
+        reference.document.clone(),
+    )
+        .into_response()
 }
 
 pub(super) async fn page(Extension(reference): Extension<Arc<Reference>>) -> Response {
-    let headers =
-        [(CONTENT_TYPE, "text/html; charset=utf-8".to_owned()), (CONTENT_SECURITY_POLICY, reference.policy.clone())];
+    let headers = [
+        (CONTENT_TYPE, "text/html; charset=utf-8".to_owned()),
+        (CONTENT_SECURITY_POLICY, reference.policy.clone()),
+    ];
     (headers, reference.page.clone()).into_response()
 }
 
 pub(super) fn about_root(_: &mut Schemas) -> Operation {
     Operation::new("root", "service", "Redirect a browser to the reference")
-        .about("A browser, which accepts `text/html`, is sent to `/docs`. Any other client gets 404.")
+        .about(
+            "A browser, which accepts `text/html`, is sent to `/docs`. Any other client gets 404.",
+        )
         .sample(" -H \"Accept: text/html\"")
         .answer(303, "The reference is at `/docs`", vec![], &["Location"])
         .problems(&[Kind::NoSuchPage])
@@ -69,7 +81,12 @@ pub(super) fn about_document(_: &mut Schemas) -> Operation {
     let example = json!({ "openapi": "3.1.1", "info": { "title": "Conclave", "version": "0.1.0" }, "paths": {} });
     Operation::new("openApi", "service", "The OpenAPI document")
         .about("The OpenAPI 3.1 document of the service, with the limits that it runs with.")
-        .answer(200, "The document", vec![Content::json(schema, example)], &[])
+        .answer(
+            200,
+            "The document",
+            vec![Content::json(schema, example)],
+            &[],
+        )
 }
 
 pub(super) fn about_page(_: &mut Schemas) -> Operation {
@@ -157,12 +174,27 @@ fn headers() -> Value {
 /// Puts the configured limits in the place of the usual ones.
 fn bound(schemas: &mut Map<String, Value>, limits: &Limits) {
     let places = [
-        ("ChatBody", "/properties/message/maxLength", limits.message_chars),
-        ("ChatBody", "/properties/attachments/maxItems", limits.attachments),
-        ("ActBody", "/properties/message/maxLength", limits.message_chars),
+        (
+            "ChatBody",
+            "/properties/message/maxLength",
+            limits.message_chars,
+        ),
+        (
+            "ChatBody",
+            "/properties/attachments/maxItems",
+            limits.attachments,
+        ),
+        (
+            "ActBody",
+            "/properties/message/maxLength",
+            limits.message_chars,
+        ),
     ];
     for (body, place, limit) in places {
-        if let Some(value) = schemas.get_mut(body).and_then(|body| body.pointer_mut(place)) {
+        if let Some(value) = schemas
+            .get_mut(body)
+            .and_then(|body| body.pointer_mut(place))
+        {
             *value = json!(limit);
         }
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::error::ProblemBody;
 use super::super::problem_kind::Kind;
-use crate::app::Needs;
+use crate::app::Requirement;
 
 /// The schemas of the Rust types that travel, collected under `#/components/schemas`. What comes in and what goes out
 /// differ: an optional field may be missing in the one and is null in the other.
@@ -43,7 +43,10 @@ impl Schemas {
     pub(super) fn collected(mut self) -> Map<String, Value> {
         let mut all = self.requests.take_definitions(true);
         for (name, schema) in self.answers.take_definitions(true) {
-            debug_assert!(all.get(&name).is_none_or(|known| *known == schema), "{name} differs by direction");
+            debug_assert!(
+                all.get(&name).is_none_or(|known| *known == schema),
+                "{name} differs by direction"
+            );
             all.insert(name, schema);
         }
         all.sort_keys();
@@ -62,16 +65,29 @@ pub(in crate::http) struct Content {
 
 impl Content {
     pub fn json(schema: Value, example: Value) -> Self {
-        Self { media_type: "application/json", schema, example: Some(example), more: Map::new() }
+        Self {
+            media_type: "application/json",
+            schema,
+            example: Some(example),
+            more: Map::new(),
+        }
     }
 
     pub fn text(media_type: &'static str) -> Self {
-        Self { media_type, schema: json!({ "type": "string" }), example: None, more: Map::new() }
+        Self {
+            media_type,
+            schema: json!({ "type": "string" }),
+            example: None,
+            more: Map::new(),
+        }
     }
 
     /// A stream of server-sent events; the schema and the example are of one event.
     pub fn events(schema: Value, example: Value) -> Self {
-        Self { media_type: "text/event-stream", ..Self::json(schema, example) }
+        Self {
+            media_type: "text/event-stream",
+            ..Self::json(schema, example)
+        }
     }
 
     /// An extension field (`x-...`).
@@ -143,7 +159,14 @@ impl Operation {
         self.parameter("header", name, schema, about, false)
     }
 
-    fn parameter(mut self, place: &str, name: &str, schema: Value, about: &str, required: bool) -> Self {
+    fn parameter(
+        mut self,
+        place: &str,
+        name: &str,
+        schema: Value,
+        about: &str,
+        required: bool,
+    ) -> Self {
         let fields = [
             ("name", json!(name)),
             ("in", json!(place)),
@@ -151,24 +174,39 @@ impl Operation {
             ("description", json!(about)),
             ("schema", schema),
         ];
-        self.parameters.push(fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect());
+        self.parameters.push(
+            fields
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect(),
+        );
         self
     }
 
     pub fn body(mut self, schema: Value, example: Value) -> Self {
         let content = Content::json(schema, example);
-        self.body = Some(json!({ "required": true, "content": { content.media_type: content.into_value() } }));
+        self.body = Some(
+            json!({ "required": true, "content": { content.media_type: content.into_value() } }),
+        );
         self
     }
 
     /// An answer that is no problem; `headers` are names under `components/headers`.
-    pub fn answer(mut self, status: u16, about: &str, content: Vec<Content>, headers: &[&str]) -> Self {
+    pub fn answer(
+        mut self,
+        status: u16,
+        about: &str,
+        content: Vec<Content>,
+        headers: &[&str],
+    ) -> Self {
         let mut answer = json!({ "description": about, "headers": header_references(headers) });
         if let Value::Object(answer) = &mut answer
             && !content.is_empty()
         {
-            let content: Map<String, Value> =
-                content.into_iter().map(|c| (c.media_type.to_owned(), c.into_value())).collect();
+            let content: Map<String, Value> = content
+                .into_iter()
+                .map(|c| (c.media_type.to_owned(), c.into_value()))
+                .collect();
             answer.insert("content".into(), Value::Object(content));
         }
         self.answers.insert(status, answer);
@@ -177,7 +215,12 @@ impl Operation {
 
     /// Links the answers so far to the operations on the run whose id is found at `expression`.
     pub fn leads_to(mut self, expression: &str, operations: &[&str]) -> Self {
-        let link = |id: &&str| ((*id).to_owned(), json!({ "operationId": id, "parameters": { "id": expression } }));
+        let link = |id: &&str| {
+            (
+                (*id).to_owned(),
+                json!({ "operationId": id, "parameters": { "id": expression } }),
+            )
+        };
         let links: Map<String, Value> = operations.iter().map(link).collect();
         for answer in self.answers.values_mut() {
             answer["links"] = json!(links);
@@ -191,15 +234,26 @@ impl Operation {
     }
 
     /// The operation object.
-    pub(in crate::http) fn finish(mut self, path: &str, method: &str, needs: Option<Needs>) -> Value {
+    pub(in crate::http) fn finish(
+        mut self,
+        path: &str,
+        method: &str,
+        needs: Option<Requirement>,
+    ) -> Value {
         let security = match needs {
             None => json!([]),
-            Some(Needs::Scope(scope)) => {
-                self.problems.extend([Kind::NoToken, Kind::LacksScope, Kind::NotLocal, Kind::RateLimited]);
+            Some(Requirement::Scope(scope)) => {
+                self.problems.extend([
+                    Kind::NoToken,
+                    Kind::LacksScope,
+                    Kind::NotLocal,
+                    Kind::RateLimited,
+                ]);
                 json!([{ "bearer": [scope.as_str()] }])
             }
-            Some(Needs::AnyToken) => {
-                self.problems.extend([Kind::NoToken, Kind::NotLocal, Kind::RateLimited]);
+            Some(Requirement::AnyToken) => {
+                self.problems
+                    .extend([Kind::NoToken, Kind::NotLocal, Kind::RateLimited]);
                 json!([{ "bearer": [] }])
             }
         };
@@ -209,12 +263,24 @@ impl Operation {
         }
         let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
         for kind in &self.problems {
-            by_status.entry(kind.said().status.as_u16()).or_default().push(*kind);
+            by_status
+                .entry(kind.said().status.as_u16())
+                .or_default()
+                .push(*kind);
         }
-        let problems = by_status.iter().map(|(status, kinds)| (*status, problem(*status, kinds)));
+        let problems = by_status
+            .iter()
+            .map(|(status, kinds)| (*status, problem(*status, kinds)));
         let answers: BTreeMap<u16, Value> = self.answers.into_iter().chain(problems).collect();
-        let answers: Map<String, Value> = answers.into_iter().map(|(status, v)| (status.to_string(), v)).collect();
-        let token = if needs.is_none() { "" } else { " -H \"Authorization: Bearer $CONCLAVE_TOKEN\"" };
+        let answers: Map<String, Value> = answers
+            .into_iter()
+            .map(|(status, v)| (status.to_string(), v))
+            .collect();
+        let token = if needs.is_none() {
+            ""
+        } else {
+            " -H \"Authorization: Bearer $CONCLAVE_TOKEN\""
+        };
         let verb = if method == "delete" { " -X DELETE" } else { "" };
         let url = path.replace("{id}", "$RUN");
         let mut operation = json!({
@@ -241,13 +307,22 @@ impl Operation {
 fn header_references(names: &[&str]) -> Value {
     let all = std::iter::once(&"X-Request-Id").chain(names);
     Value::Object(
-        all.map(|name| ((*name).to_owned(), json!({ "$ref": format!("#/components/headers/{name}") }))).collect(),
+        all.map(|name| {
+            (
+                (*name).to_owned(),
+                json!({ "$ref": format!("#/components/headers/{name}") }),
+            )
+        })
+        .collect(),
     )
 }
 
 /// The answer for the kinds of problem that share a status.
 fn problem(status: u16, kinds: &[Kind]) -> Value {
-    let lines: Vec<String> = kinds.iter().map(|kind| format!("- `{}`: {}", kind.urn(), kind.said().when)).collect();
+    let lines: Vec<String> = kinds
+        .iter()
+        .map(|kind| format!("- `{}`: {}", kind.urn(), kind.said().when))
+        .collect();
     let mut headers = vec![];
     if kinds.iter().any(|kind| kind.has_retry_after()) {
         headers.push("Retry-After");
@@ -256,15 +331,21 @@ fn problem(status: u16, kinds: &[Kind]) -> Value {
         headers.push("WWW-Authenticate");
     }
     let urns: Vec<String> = kinds.iter().map(|kind| kind.urn()).collect();
-    let narrowed = json!({ "properties": { "type": { "enum": urns }, "status": { "const": status } } });
+    let narrowed =
+        json!({ "properties": { "type": { "enum": urns }, "status": { "const": status } } });
     let schema = json!({ "allOf": [{ "$ref": "#/components/schemas/Problem" }, narrowed] });
     let title = kinds.first().map_or("", |kind| kind.said().title);
     let mut example = json!({
         "type": urns.first(), "title": title, "status": status, "detail": kinds.first().map(|k| k.said().when),
         "requestId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182",
     });
-    if let (Some(Kind::WrongShape | Kind::Invalid), Value::Object(example)) = (kinds.first(), &mut example) {
-        example.insert("errors".into(), json!([{ "pointer": "/user/id", "detail": "must not be empty" }]));
+    if let (Some(Kind::WrongShape | Kind::Invalid), Value::Object(example)) =
+        (kinds.first(), &mut example)
+    {
+        example.insert(
+            "errors".into(),
+            json!([{ "pointer": "/user/id", "detail": "must not be empty" }]),
+        );
     }
     json!({
         "description": lines.join("\n"),

@@ -144,7 +144,10 @@ fn access(operation: &Value) -> Markup {
 
 /// A schema in a few words, with a link to where it is told in full.
 fn kind(schema: &Value) -> Markup {
-    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+    if let Some(name) = schema["$ref"]
+        .as_str()
+        .and_then(|path| path.rsplit('/').next())
+    {
         return html! { a href={ "#schema-" (name) } { (name) } };
     }
     if let Some(first) = schema["allOf"].as_array().and_then(|all| all.first()) {
@@ -163,7 +166,16 @@ fn kind(schema: &Value) -> Markup {
         Value::Array(names) => names.iter().map(text).collect(),
         name => vec![text(name)],
     };
-    let bounds = ["format", "minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "pattern"];
+    let bounds = [
+        "format",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "minimum",
+        "maximum",
+        "pattern",
+    ];
     html! {
         (names.join(" or "))
         @if schema["items"].is_object() { " of " (kind(&schema["items"])) }
@@ -175,7 +187,11 @@ fn kind(schema: &Value) -> Markup {
 
 /// A schema's fields, or its words if it has none.
 fn schema(schema: &Value) -> Markup {
-    let needed = |name: &str| list(&schema["required"]).iter().any(|required| required == name);
+    let needed = |name: &str| {
+        list(&schema["required"])
+            .iter()
+            .any(|required| required == name)
+    };
     html! {
         (markdown(&schema["description"]))
         @if let Some(fields) = schema["properties"].as_object() {
@@ -210,7 +226,9 @@ fn example(value: &Value) -> Markup {
 
 /// Markdown as HTML. Raw HTML in it is shown as text.
 fn markdown(value: &Value) -> Markup {
-    let Some(source) = value.as_str().filter(|source| !source.is_empty()) else { return html! {} };
+    let Some(source) = value.as_str().filter(|source| !source.is_empty()) else {
+        return html! {};
+    };
     let safe = Parser::new(source).map(|event| match event {
         Event::Html(raw) | Event::InlineHtml(raw) => Event::Text(raw),
         other => other,
@@ -221,7 +239,11 @@ fn markdown(value: &Value) -> Markup {
 }
 
 fn first_line(value: &Value) -> String {
-    let line = text(value).lines().next().unwrap_or_default().replace('`', "");
+    let line = text(value)
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .replace('`', "");
     line.trim_start_matches("- ").to_owned()
 }
 
@@ -232,7 +254,9 @@ fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
 
 /// The value behind a reference, or the value itself.
 fn followed<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
-    let target = value["$ref"].as_str().and_then(|path| document.pointer(path.trim_start_matches('#')));
+    let target = value["$ref"]
+        .as_str()
+        .and_then(|path| document.pointer(path.trim_start_matches('#')));
     target.unwrap_or(value)
 }
 
@@ -249,5 +273,14 @@ fn keys(value: &Value) -> impl Iterator<Item = &String> {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| if value.is_null() { String::new() } else { value.to_string() }, str::to_owned)
+    value.as_str().map_or_else(
+        || {
+            if value.is_null() {
+                String::new()
+            } else {
+                value.to_string()
+            }
+        },
+        str::to_owned,
+    )
 }

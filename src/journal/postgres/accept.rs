@@ -5,36 +5,54 @@ use sqlx::PgConnection;
 use sqlx::postgres::PgPool;
 
 use super::append;
-use super::transact::{Broken, begin, plain};
+use super::transact::{TransactionFailure, begin, plain};
 use crate::domain::Usd;
-use crate::journal::{Acceptance, Error, Event, NewRun, SpendingLimit, SpendingScope, chain, rows, statements};
+use crate::journal::{
+    Acceptance, Error, Event, NewRun, SpendingLimit, SpendingScope, chain, rows, statements,
+};
 
-pub(super) async fn once(pool: &PgPool, run: &NewRun) -> Result<Acceptance, Broken> {
+pub(super) async fn once(pool: &PgPool, run: &NewRun) -> Result<Acceptance, TransactionFailure> {
     let mut tx = begin(pool).await?;
     if let Some(not) = refusal(&mut tx, run).await? {
         return Ok(not);
     }
     insert(&mut tx, run).await?;
     let accepted = Event::Accepted(Box::new(run.accepted.clone()));
-    append::write(&mut tx, run.id, run.at, &[accepted], (0, chain::GENESIS.to_owned())).await?;
+    append::write(
+        &mut tx,
+        run.id,
+        run.at,
+        &[accepted],
+        (0, chain::GENESIS.to_owned()),
+    )
+    .await?;
     tx.commit().await?;
     Ok(Acceptance::New)
 }
 
 /// Why a run is not to be taken on, if so. Locks everything that this depends on until the end of the transaction.
-pub(super) async fn refusal(tx: &mut PgConnection, run: &NewRun) -> Result<Option<Acceptance>, Broken> {
+pub(super) async fn refusal(
+    tx: &mut PgConnection,
+    run: &NewRun,
+) -> Result<Option<Acceptance>, TransactionFailure> {
     // All of them in one statement, in the order of their numbers: two acceptances cannot wait for each other.
     sqlx::query("SELECT pg_advisory_xact_lock(lock) FROM unnest($1::BIGINT[]) AS lock")
         .bind(locks(run))
         .execute(&mut *tx)
         .await?;
     if let Some(key) = &run.idempotency_key {
-        let same: Option<(String, String)> =
-            sqlx::query_as(statements::BY_KEY).bind(plain(key)).fetch_optional(&mut *tx).await?;
+        let same: Option<(String, String)> = sqlx::query_as(statements::BY_KEY)
+            .bind(plain(key))
+            .fetch_optional(&mut *tx)
+            .await?;
         if let Some((id, body_hash)) = same {
             let id = rows::run_id(&id)?;
             let same = body_hash == run.body_hash;
-            return Ok(Some(if same { Acceptance::Joined(id) } else { Acceptance::KeyReused(id) }));
+            return Ok(Some(if same {
+                Acceptance::Joined(id)
+            } else {
+                Acceptance::KeyReused(id)
+            }));
         }
     }
     if let Some(continues) = &run.accepted.continues {
@@ -49,7 +67,10 @@ pub(super) async fn refusal(tx: &mut PgConnection, run: &NewRun) -> Result<Optio
     for limit in &run.limits {
         let left = limit.most - exposure(tx, limit).await?;
         if run.accepted.cap > left {
-            return Ok(Some(Acceptance::OverLimit { scope: limit.scope.clone(), left }));
+            return Ok(Some(Acceptance::OverLimit {
+                scope: limit.scope.clone(),
+                left,
+            }));
         }
     }
     Ok(None)
@@ -59,13 +80,21 @@ pub(super) async fn refusal(tx: &mut PgConnection, run: &NewRun) -> Result<Optio
 /// scopes of its limits.
 fn locks(run: &NewRun) -> Vec<i64> {
     let key = run.idempotency_key.iter().map(|key| format!("key {key}"));
-    let parent = run.accepted.continues.iter().map(|continues| format!("parent {}", continues.parent));
+    let parent = run
+        .accepted
+        .continues
+        .iter()
+        .map(|continues| format!("parent {}", continues.parent));
     let scopes = run.limits.iter().map(|limit| match &limit.scope {
         SpendingScope::User(id) => format!("user {id}"),
         SpendingScope::Guild(id) => format!("guild {id}"),
         SpendingScope::Everyone => "everyone".to_owned(),
     });
-    let mut locks: Vec<i64> = key.chain(parent).chain(scopes).map(|name| number(&name)).collect();
+    let mut locks: Vec<i64> = key
+        .chain(parent)
+        .chain(scopes)
+        .map(|name| number(&name))
+        .collect();
     locks.sort_unstable();
     locks.dedup();
     locks
@@ -102,7 +131,10 @@ pub(super) async fn insert(tx: &mut PgConnection, run: &NewRun) -> Result<(), sq
 }
 
 /// What the runs of a limit's scope have spent since its moment, or may still spend.
-pub(super) async fn exposure(connection: &mut PgConnection, limit: &SpendingLimit) -> Result<Usd, Error> {
+pub(super) async fn exposure(
+    connection: &mut PgConnection,
+    limit: &SpendingLimit,
+) -> Result<Usd, Error> {
     let (user, guild) = limit.scope.ids();
     let (nanos,): (i64,) = sqlx::query_as(statements::EXPOSURE)
         .bind(limit.since.as_millisecond())

@@ -4,26 +4,30 @@ use jiff::Timestamp;
 use sqlx::PgConnection;
 use sqlx::postgres::PgPool;
 
-use super::transact::{Broken, begin as begun, millis, plain};
+use super::transact::{TransactionFailure, begin as begun, millis, plain};
 use super::{accept, append};
 use crate::journal::{
-    Asker, Begun, Claimed, Effect, Error, Event, Lease, MemoryRow, NewRun, Owner, SceneLine, SheetRow, Then, chain,
-    rows, statements,
+    ActionStart, AfterAction, Claimed, Effect, Error, Event, Lease, MemoryRow, NewRun, Owner,
+    Requester, SceneLine, SheetRow, chain, rows, statements,
 };
 
-pub(super) async fn begin(pool: &PgPool, run: &NewRun, then: &Then) -> Result<Begun, Broken> {
+pub(super) async fn begin(
+    pool: &PgPool,
+    run: &NewRun,
+    then: &AfterAction,
+) -> Result<ActionStart, TransactionFailure> {
     let mut tx = begun(pool).await?;
     if let Some(not) = accept::refusal(&mut tx, run).await? {
-        return Ok(Begun::Not(not));
+        return Ok(ActionStart::Not(not));
     }
     accept::insert(&mut tx, run).await?;
     let mut events = vec![Event::Accepted(Box::new(run.accepted.clone()))];
     let outcome = match then {
-        Then::End(more) => {
+        AfterAction::End(more) => {
             events.extend(more.iter().cloned());
-            Begun::Ended
+            ActionStart::Ended
         }
-        Then::Hold { owner, lease } => {
+        AfterAction::Hold { owner, lease } => {
             sqlx::query(
                 "UPDATE runs SET state = 'running', owner = $1, epoch = 1,
                                  lease_until = clock_timestamp() + $2 * INTERVAL '1 millisecond' WHERE id = $3",
@@ -33,11 +37,25 @@ pub(super) async fn begin(pool: &PgPool, run: &NewRun, then: &Then) -> Result<Be
             .bind(run.id.to_string())
             .execute(&mut *tx)
             .await?;
-            events.push(Event::Claimed(Claimed { epoch: 1, owner: owner.clone() }));
-            Begun::Held(Lease { run: run.id, owner: owner.clone(), epoch: 1 })
+            events.push(Event::Claimed(Claimed {
+                epoch: 1,
+                owner: owner.clone(),
+            }));
+            ActionStart::Held(Lease {
+                run: run.id,
+                owner: owner.clone(),
+                epoch: 1,
+            })
         }
     };
-    append::write(&mut tx, run.id, run.at, &events, (0, chain::GENESIS.to_owned())).await?;
+    append::write(
+        &mut tx,
+        run.id,
+        run.at,
+        &events,
+        (0, chain::GENESIS.to_owned()),
+    )
+    .await?;
     tx.commit().await?;
     Ok(outcome)
 }
@@ -58,7 +76,10 @@ pub(super) async fn change(
             .bind(at.as_millisecond()),
         Effect::Memory { content } => {
             let content = plain(content).into_owned();
-            sqlx::query(statements::PUT_MEMORY).bind(run.to_owned()).bind(content).bind(at.as_millisecond())
+            sqlx::query(statements::PUT_MEMORY)
+                .bind(run.to_owned())
+                .bind(content)
+                .bind(at.as_millisecond())
         }
     };
     query.execute(tx).await?;
@@ -82,8 +103,17 @@ pub(super) async fn memories(
     most: u32,
 ) -> Result<Vec<MemoryRow>, Error> {
     // Letters and digits only: nothing in a term is an operator of the query language.
-    let word = |term: &String| term.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
-    let query = terms.iter().map(word).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" | ");
+    let word = |term: &String| {
+        term.chars()
+            .filter(|c| c.is_alphanumeric())
+            .collect::<String>()
+    };
+    let query = terms
+        .iter()
+        .map(word)
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" | ");
     if query.is_empty() {
         return Ok(vec![]);
     }
@@ -112,7 +142,11 @@ pub(super) async fn memory_count(pool: &PgPool, owner: &Owner) -> Result<u64, Er
     Ok(count.unsigned_abs())
 }
 
-pub(super) async fn scene(pool: &PgPool, scene: &Asker, most: u32) -> Result<Vec<SceneLine>, Error> {
+pub(super) async fn scene(
+    pool: &PgPool,
+    scene: &Requester,
+    most: u32,
+) -> Result<Vec<SceneLine>, Error> {
     let found: Vec<(String, String, String)> = sqlx::query_as(statements::SCENE)
         .bind(scene.source.as_str())
         .bind(plain(scene.guild_id.as_deref().unwrap_or("")))

@@ -32,17 +32,26 @@ const PARAMETERS: [&str; 20] = [
 
 pub(super) fn read(url: &str) -> Result<PgConnectOptions, Error> {
     let refused = |why: String| Error::Unavailable(format!("DATABASE_URL {why}"));
-    let url =
-        Url::parse(url).map_err(|_| refused("is not an address: postgres://USER:PASSWORD@HOST/DATABASE".into()))?;
+    let url = Url::parse(url)
+        .map_err(|_| refused("is not an address: postgres://USER:PASSWORD@HOST/DATABASE".into()))?;
     for (name, _) in url.query_pairs() {
         if !PARAMETERS.contains(&&*name) {
-            let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_[]".contains(*c)).collect();
-            return Err(refused(format!("has a parameter that is not known: {plain}")));
+            let plain: String = name
+                .chars()
+                .filter(|c| c.is_ascii_alphanumeric() || "-_[]".contains(*c))
+                .collect();
+            return Err(refused(format!(
+                "has a parameter that is not known: {plain}"
+            )));
         }
     }
-    let options =
-        PgConnectOptions::from_url(&url).map_err(|_| refused("has a parameter with a value that cannot be".into()))?;
-    let options = if options.get_application_name().is_none() { options.application_name("conclave") } else { options };
+    let options = PgConnectOptions::from_url(&url)
+        .map_err(|_| refused("has a parameter with a value that cannot be".into()))?;
+    let options = if options.get_application_name().is_none() {
+        options.application_name("conclave")
+    } else {
+        options
+    };
     Ok(options)
 }
 
@@ -54,15 +63,28 @@ mod tests {
     fn an_address_that_cannot_be_used_is_named_without_its_secrets() {
         let cases = [
             ("postgres://ada:planted@", "is not an address"),
-            ("postgres://ada:planted@db/x?passwrod=planted", "not known: passwrod"),
-            ("postgres://ada:planted@db/x?sslmode=planted", "a value that cannot be"),
+            (
+                "postgres://ada:planted@db/x?passwrod=planted",
+                "not known: passwrod",
+            ),
+            (
+                "postgres://ada:planted@db/x?sslmode=planted",
+                "a value that cannot be",
+            ),
         ];
         for (url, why) in cases {
             let error = read(url).err().map(|e| e.to_string()).unwrap_or_default();
             assert!(error.contains(why) && !error.contains("planted"), "{error}");
         }
-        let options = read("postgresql://ada:p%40ss@db.example:6432/conclave?sslmode=verify-full").unwrap();
-        assert_eq!((options.get_host(), options.get_port()), ("db.example", 6432));
-        assert_eq!((options.get_username(), options.get_database()), ("ada", Some("conclave")));
+        let options =
+            read("postgresql://ada:p%40ss@db.example:6432/conclave?sslmode=verify-full").unwrap();
+        assert_eq!(
+            (options.get_host(), options.get_port()),
+            ("db.example", 6432)
+        );
+        assert_eq!(
+            (options.get_username(), options.get_database()),
+            ("ada", Some("conclave"))
+        );
     }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use sqlx::PgConnection;
 use sqlx::postgres::PgPool;
 
-use super::transact::{Broken, begin, millis, plain};
+use super::transact::{TransactionFailure, begin, millis, plain};
 use crate::domain::RunId;
 use crate::journal::rows::{self, Change};
 use crate::journal::{Annotated, ArchivedEntry, Claim, Claimed, Error, Event, Lease, statements};
@@ -17,7 +17,7 @@ pub(super) async fn claim(
     owner: &str,
     lease: Duration,
     now: Timestamp,
-) -> Result<Option<Lease>, Broken> {
+) -> Result<Option<Lease>, TransactionFailure> {
     let one = match which {
         Claim::Oldest => None,
         Claim::Run(id) => Some(id.to_string()),
@@ -38,15 +38,29 @@ pub(super) async fn claim(
     .bind(one)
     .fetch_optional(&mut *tx)
     .await?;
-    let Some((id, epoch, seq, hash)) = claimed else { return Ok(None) };
+    let Some((id, epoch, seq, hash)) = claimed else {
+        return Ok(None);
+    };
     let run = rows::run_id(&id)?;
-    let event = Event::Claimed(Claimed { epoch, owner: owner.to_owned() });
+    let event = Event::Claimed(Claimed {
+        epoch,
+        owner: owner.to_owned(),
+    });
     write(&mut tx, run, now, &[event], (seq, hash)).await?;
     tx.commit().await?;
-    Ok(Some(Lease { run, owner: owner.to_owned(), epoch }))
+    Ok(Some(Lease {
+        run,
+        owner: owner.to_owned(),
+        epoch,
+    }))
 }
 
-pub(super) async fn once(pool: &PgPool, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Broken> {
+pub(super) async fn once(
+    pool: &PgPool,
+    lease: &Lease,
+    at: Timestamp,
+    events: &[Event],
+) -> Result<i64, TransactionFailure> {
     let mut tx = begin(pool).await?;
     // The fence. It holds the row until the end of the transaction, so nobody can claim the run or append in between.
     let held: Option<(i64, i64, String)> = sqlx::query_as(
@@ -59,8 +73,14 @@ pub(super) async fn once(pool: &PgPool, lease: &Lease, at: Timestamp, events: &[
     .bind(&lease.owner)
     .fetch_optional(&mut *tx)
     .await?;
-    let Some((cancel, seq, hash)) = held else { return Err(Error::LeaseLost.into()) };
-    if cancel != 0 && events.iter().any(|event| matches!(event, Event::CallSent(_) | Event::Executed(_))) {
+    let Some((cancel, seq, hash)) = held else {
+        return Err(Error::LeaseLost.into());
+    };
+    if cancel != 0
+        && events
+            .iter()
+            .any(|event| matches!(event, Event::CallSent(_) | Event::Executed(_)))
+    {
         return Err(Error::CancelRequested.into());
     }
     let seq = write(&mut tx, lease.run, at, events, (seq, hash)).await?;
@@ -69,13 +89,20 @@ pub(super) async fn once(pool: &PgPool, lease: &Lease, at: Timestamp, events: &[
 }
 
 /// Appends to a finished run. Its row is held until the end of the transaction.
-pub(super) async fn annotate(pool: &PgPool, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Broken> {
+pub(super) async fn annotate(
+    pool: &PgPool,
+    run: RunId,
+    at: Timestamp,
+    event: &Event,
+) -> Result<Annotated, TransactionFailure> {
     let mut tx = begin(pool).await?;
     let found = sqlx::query("SELECT * FROM runs WHERE id = $1 FOR UPDATE")
         .bind(run.to_string())
         .fetch_optional(&mut *tx)
         .await?;
-    let Some(row) = found.as_ref().map(rows::run).transpose()? else { return Ok(Annotated::Unknown) };
+    let Some(row) = found.as_ref().map(rows::run).transpose()? else {
+        return Ok(Annotated::Unknown);
+    };
     if !row.state.is_terminal() {
         return Ok(Annotated::Unfinished);
     }
@@ -94,7 +121,7 @@ pub(super) async fn write(
     at: Timestamp,
     events: &[Event],
     head: (i64, String),
-) -> Result<i64, Broken> {
+) -> Result<i64, TransactionFailure> {
     let (mut seq, mut prev) = head;
     let id = run.to_string();
     for event in events {
@@ -108,13 +135,27 @@ pub(super) async fn write(
     Ok(seq)
 }
 
-pub(super) async fn set_head(tx: &mut PgConnection, run: &str, seq: i64, hash: &str) -> Result<(), sqlx::Error> {
-    sqlx::query(statements::SET_HEAD).bind(seq).bind(hash).bind(run).execute(tx).await?;
+pub(super) async fn set_head(
+    tx: &mut PgConnection,
+    run: &str,
+    seq: i64,
+    hash: &str,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(statements::SET_HEAD)
+        .bind(seq)
+        .bind(hash)
+        .bind(run)
+        .execute(tx)
+        .await?;
     Ok(())
 }
 
 /// Writes one line of a journal. Whether it is new.
-pub(super) async fn insert(tx: &mut PgConnection, run: &str, line: &ArchivedEntry) -> Result<bool, sqlx::Error> {
+pub(super) async fn insert(
+    tx: &mut PgConnection,
+    run: &str,
+    line: &ArchivedEntry,
+) -> Result<bool, sqlx::Error> {
     let done = sqlx::query(statements::INSERT_ENTRY)
         .bind(run)
         .bind(line.seq)
@@ -128,11 +169,20 @@ pub(super) async fn insert(tx: &mut PgConnection, run: &str, line: &ArchivedEntr
     Ok(done.rows_affected() > 0)
 }
 
-pub(super) async fn project(tx: &mut PgConnection, id: &str, at: Timestamp, event: &Event) -> Result<(), sqlx::Error> {
+pub(super) async fn project(
+    tx: &mut PgConnection,
+    id: &str,
+    at: Timestamp,
+    event: &Event,
+) -> Result<(), sqlx::Error> {
     let query = match rows::change(event) {
         None => return Ok(()),
         Some(Change::Spent(nanos)) => sqlx::query(statements::ADD_SPENT).bind(nanos).bind(id),
-        Some(Change::Ended { state, cause, c_final }) => sqlx::query(statements::END)
+        Some(Change::Ended {
+            state,
+            cause,
+            c_final,
+        }) => sqlx::query(statements::END)
             .bind(state.as_str())
             .bind(cause.as_deref().map(|cause| plain(cause).into_owned()))
             .bind(c_final)

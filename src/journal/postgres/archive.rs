@@ -3,25 +3,45 @@
 use jiff::Timestamp;
 use sqlx::postgres::PgPool;
 
-use super::transact::{Broken, begin, plain};
+use super::transact::{TransactionFailure, begin, plain};
 use super::{accept, append};
 use crate::domain::RunId;
 use crate::journal::{Archive, Error, Restored, rows, statements};
 
 pub(super) async fn read(pool: &PgPool, run: RunId) -> Result<Option<Archive>, Error> {
-    let found: Option<(Option<String>, String)> =
-        sqlx::query_as(statements::ARCHIVED_RUN).bind(run.to_string()).fetch_optional(pool).await?;
-    let Some((idempotency_key, body_hash)) = found else { return Ok(None) };
-    let found = sqlx::query(statements::ENTRIES).bind(run.to_string()).bind(0_i64).fetch_all(pool).await?;
-    let entries = found.iter().map(rows::archived).collect::<Result<Vec<_>, _>>()?;
+    let found: Option<(Option<String>, String)> = sqlx::query_as(statements::ARCHIVED_RUN)
+        .bind(run.to_string())
+        .fetch_optional(pool)
+        .await?;
+    let Some((idempotency_key, body_hash)) = found else {
+        return Ok(None);
+    };
+    let found = sqlx::query(statements::ENTRIES)
+        .bind(run.to_string())
+        .bind(0_i64)
+        .fetch_all(pool)
+        .await?;
+    let entries = found
+        .iter()
+        .map(rows::archived)
+        .collect::<Result<Vec<_>, _>>()?;
     if entries.is_empty() {
         // Another process pruned it between the two statements.
         return Ok(None);
     }
-    Ok(Some(Archive { version: Archive::VERSION, run, idempotency_key, body_hash, entries }))
+    Ok(Some(Archive {
+        version: Archive::VERSION,
+        run,
+        idempotency_key,
+        body_hash,
+        entries,
+    }))
 }
 
-pub(super) async fn write(pool: &PgPool, archive: &Archive) -> Result<Restored, Broken> {
+pub(super) async fn write(
+    pool: &PgPool,
+    archive: &Archive,
+) -> Result<Restored, TransactionFailure> {
     let mut sound = archive.check()?;
     let id = archive.run.to_string();
     let mut tx = begin(pool).await?;
@@ -42,13 +62,22 @@ pub(super) async fn write(pool: &PgPool, archive: &Archive) -> Result<Restored, 
         append::insert(&mut tx, &id, entry).await?;
         append::project(&mut tx, &id, *at, event).await?;
     }
-    append::set_head(&mut tx, &id, archive.entries.len().try_into().unwrap_or(i64::MAX), &sound.head).await?;
+    append::set_head(
+        &mut tx,
+        &id,
+        archive.entries.len().try_into().unwrap_or(i64::MAX),
+        &sound.head,
+    )
+    .await?;
     tx.commit().await?;
     Ok(Restored::New)
 }
 
 pub(super) async fn prunable(pool: &PgPool, before: Timestamp) -> Result<u64, Error> {
-    let (count,): (i64,) = sqlx::query_as(statements::PRUNABLE).bind(before.as_millisecond()).fetch_one(pool).await?;
+    let (count,): (i64,) = sqlx::query_as(statements::PRUNABLE)
+        .bind(before.as_millisecond())
+        .fetch_one(pool)
+        .await?;
     Ok(count.unsigned_abs())
 }
 

@@ -20,12 +20,16 @@ use futures_util::stream::BoxStream;
 use jiff::Timestamp;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
-use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Postgres, QueryBuilder, Row as _, SqlSafeStr};
+use sqlx::{
+    ConnectOptions as _, Connection as _, Executor as _, Postgres, QueryBuilder, Row as _,
+    SqlSafeStr,
+};
 
 use super::rows::{self, Bound, Columns, Condition};
 use super::store::{
-    Acceptance, Annotated, Asker, Begun, CancelOutcome, Claim, Entry, Error, Held, Lease, MemoryRow, NewRun, Owner,
-    Restored, RunFilter, RunRow, SceneLine, SheetRow, SpendingLimit, Store, Then, TokenRow,
+    Acceptance, ActionStart, AfterAction, Annotated, CancelOutcome, Claim, Entry, Error, Lease,
+    LeaseState, MemoryRow, NewRun, Owner, Requester, Restored, RunFilter, RunRow, SceneLine,
+    SheetRow, SpendingLimit, Store, TokenRow,
 };
 use super::{Archive, Event, statements};
 use crate::domain::{RunId, Usd};
@@ -33,13 +37,25 @@ use transact::{begin, plain};
 
 /// Every schema change, in order. A released migration is never edited.
 const MIGRATIONS: [(i64, &str, &str); 3] = [
-    (1, "journal", include_str!("../../../migrations/postgres/0001_journal.sql")),
-    (2, "actions", include_str!("../../../migrations/postgres/0002_actions.sql")),
-    (3, "lists", include_str!("../../../migrations/postgres/0003_lists.sql")),
+    (
+        1,
+        "journal",
+        include_str!("../../../migrations/postgres/0001_journal.sql"),
+    ),
+    (
+        2,
+        "actions",
+        include_str!("../../../migrations/postgres/0002_actions.sql"),
+    ),
+    (
+        3,
+        "lists",
+        include_str!("../../../migrations/postgres/0003_lists.sql"),
+    ),
 ];
 
 /// Connections of one process, beside the one that listens for news.
-const MOST_CONNECTIONS: u32 = 16;
+const MAX_CONNECTIONS: u32 = 16;
 
 /// How long a statement waits for a connection before the database counts as out of reach.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -73,14 +89,20 @@ impl PostgresStore {
         let migrator = Migrator::with_migrations(
             MIGRATIONS
                 .map(|(version, name, sql)| {
-                    Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+                    Migration::new(
+                        version,
+                        name.into(),
+                        MigrationType::Simple,
+                        sql.into_sql_str(),
+                        false,
+                    )
                 })
                 .to_vec(),
         );
         migrator.run(&mut connection).await?;
         connection.close().await?;
         let pool = PgPoolOptions::new()
-            .max_connections(MOST_CONNECTIONS)
+            .max_connections(MAX_CONNECTIONS)
             .acquire_timeout(PATIENCE)
             .after_connect(|connection, _| {
                 Box::pin(async move {
@@ -90,7 +112,11 @@ impl PostgresStore {
             })
             .connect_with(options.clone())
             .await?;
-        Ok(Self { pool, options, owner: owner.to_owned() })
+        Ok(Self {
+            pool,
+            options,
+            owner: owner.to_owned(),
+        })
     }
 }
 
@@ -128,7 +154,7 @@ impl Store for PostgresStore {
         }
     }
 
-    async fn begin(&self, run: NewRun, then: Then) -> Result<Begun, Error> {
+    async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
         let mut tries = 0;
         loop {
             match actions::begin(&self.pool, &run, &then).await {
@@ -142,7 +168,12 @@ impl Store for PostgresStore {
         actions::sheets(&self.pool, owner).await
     }
 
-    async fn memories(&self, owner: &Owner, terms: &[String], most: u32) -> Result<Vec<MemoryRow>, Error> {
+    async fn memories(
+        &self,
+        owner: &Owner,
+        terms: &[String],
+        most: u32,
+    ) -> Result<Vec<MemoryRow>, Error> {
         actions::memories(&self.pool, owner, terms, most).await
     }
 
@@ -150,17 +181,27 @@ impl Store for PostgresStore {
         actions::memory_count(&self.pool, owner).await
     }
 
-    async fn scene(&self, scene: &Asker, most: u32) -> Result<Vec<SceneLine>, Error> {
+    async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<SceneLine>, Error> {
         actions::scene(&self.pool, scene, most).await
     }
 
     async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error> {
-        let found: Option<(String, String)> =
-            sqlx::query_as(statements::BY_KEY).bind(plain(key)).fetch_optional(&self.pool).await?;
-        found.map(|(id, body_hash)| Ok((rows::run_id(&id)?, body_hash))).transpose()
+        let found: Option<(String, String)> = sqlx::query_as(statements::BY_KEY)
+            .bind(plain(key))
+            .fetch_optional(&self.pool)
+            .await?;
+        found
+            .map(|(id, body_hash)| Ok((rows::run_id(&id)?, body_hash)))
+            .transpose()
     }
 
-    async fn claim(&self, which: Claim, owner: &str, lease: Duration, now: Timestamp) -> Result<Option<Lease>, Error> {
+    async fn claim(
+        &self,
+        which: Claim,
+        owner: &str,
+        lease: Duration,
+        now: Timestamp,
+    ) -> Result<Option<Lease>, Error> {
         let mut tries = 0;
         loop {
             match append::claim(&self.pool, which, owner, lease, now).await {
@@ -170,7 +211,12 @@ impl Store for PostgresStore {
         }
     }
 
-    async fn renew(&self, lease: &Lease, duration: Duration, _now: Timestamp) -> Result<Held, Error> {
+    async fn renew(
+        &self,
+        lease: &Lease,
+        duration: Duration,
+        _now: Timestamp,
+    ) -> Result<LeaseState, Error> {
         let found: Option<(i64,)> = sqlx::query_as(
             "UPDATE runs SET lease_until = clock_timestamp() + $1 * INTERVAL '1 millisecond'
              WHERE id = $2 AND epoch = $3 AND owner = $4 AND state = 'running'
@@ -183,9 +229,9 @@ impl Store for PostgresStore {
         .fetch_optional(&self.pool)
         .await?;
         Ok(match found {
-            None => Held::Lost,
-            Some((0,)) => Held::Yes,
-            Some(_) => Held::CancelRequested,
+            None => LeaseState::Lost,
+            Some((0,)) => LeaseState::Yes,
+            Some(_) => LeaseState::CancelRequested,
         })
     }
 
@@ -210,12 +256,19 @@ impl Store for PostgresStore {
     }
 
     async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error> {
-        let found = sqlx::query(statements::ENTRIES).bind(run.to_string()).bind(after).fetch_all(&self.pool).await?;
+        let found = sqlx::query(statements::ENTRIES)
+            .bind(run.to_string())
+            .bind(after)
+            .fetch_all(&self.pool)
+            .await?;
         found.iter().map(rows::entry).collect()
     }
 
     async fn run(&self, id: RunId) -> Result<Option<RunRow>, Error> {
-        let found = sqlx::query(statements::RUN).bind(id.to_string()).fetch_optional(&self.pool).await?;
+        let found = sqlx::query(statements::RUN)
+            .bind(id.to_string())
+            .fetch_optional(&self.pool)
+            .await?;
         found.as_ref().map(rows::run).transpose()
     }
 
@@ -230,7 +283,9 @@ impl Store for PostgresStore {
     }
 
     async fn in_flight(&self) -> Result<u64, Error> {
-        let (count,): (i64,) = sqlx::query_as(statements::IN_FLIGHT).fetch_one(&self.pool).await?;
+        let (count,): (i64,) = sqlx::query_as(statements::IN_FLIGHT)
+            .fetch_one(&self.pool)
+            .await?;
         Ok(count.unsigned_abs())
     }
 
@@ -240,17 +295,26 @@ impl Store for PostgresStore {
             .bind(id.to_string())
             .fetch_optional(&mut *tx)
             .await?;
-        let Some(row) = found else { return Ok(CancelOutcome::Unknown) };
+        let Some(row) = found else {
+            return Ok(CancelOutcome::Unknown);
+        };
         let state = rows::run(&row)?.state;
         if state.is_terminal() {
             return Ok(CancelOutcome::AlreadyFinished(state));
         }
-        sqlx::query(statements::CANCEL).bind(id.to_string()).execute(&mut *tx).await?;
+        sqlx::query(statements::CANCEL)
+            .bind(id.to_string())
+            .execute(&mut *tx)
+            .await?;
         tx.commit().await?;
         Ok(CancelOutcome::Requested)
     }
 
-    async fn last_reply(&self, asker: &Asker, since: Timestamp) -> Result<Option<RunRow>, Error> {
+    async fn last_reply(
+        &self,
+        asker: &Requester,
+        since: Timestamp,
+    ) -> Result<Option<RunRow>, Error> {
         let found = sqlx::query(statements::LAST_REPLY)
             .bind(plain(&asker.user_id))
             .bind(asker.source.as_str())
@@ -271,13 +335,21 @@ impl Store for PostgresStore {
     }
 
     async fn ready(&self) -> Result<(), Error> {
-        let latest = MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or(0);
-        let (version,): (Option<i64>,) = sqlx::query_as(statements::SCHEMA).fetch_one(&self.pool).await?;
+        let latest = MIGRATIONS
+            .iter()
+            .map(|(version, ..)| *version)
+            .max()
+            .unwrap_or(0);
+        let (version,): (Option<i64>,) = sqlx::query_as(statements::SCHEMA)
+            .fetch_one(&self.pool)
+            .await?;
         if version == Some(latest) {
             Ok(())
         } else {
             let found = version.map_or("none".to_owned(), |version| version.to_string());
-            Err(Error::Migration(format!("schema version {found}, expected {latest}")))
+            Err(Error::Migration(format!(
+                "schema version {found}, expected {latest}"
+            )))
         }
     }
 
@@ -323,20 +395,27 @@ impl Store for PostgresStore {
         archive::prune(&self.pool, before, most).await
     }
 
-    async fn tidy(&self) -> Result<(), Error> {
+    async fn vacuum(&self) -> Result<(), Error> {
         // The server has its own.
         Ok(())
     }
 
     async fn backup(&self, _to: &Path) -> Result<(), Error> {
-        Err(Error::Unsupported("PostgreSQL has its own tools for a backup: use pg_dump"))
+        Err(Error::Unsupported(
+            "PostgreSQL has its own tools for a backup: use pg_dump",
+        ))
     }
 }
 
 /// The statement of a list of runs of one kind. The server's statistics tell it which index to read.
 fn list(filter: &RunFilter) -> QueryBuilder<Postgres> {
     let mut statement = QueryBuilder::new("SELECT * FROM runs WHERE TRUE");
-    for Condition { column, operator, bound } in rows::conditions(filter) {
+    for Condition {
+        column,
+        operator,
+        bound,
+    } in rows::conditions(filter)
+    {
         statement.push(" AND ").push(column).push(operator);
         match bound {
             Bound::Text(text) => statement.push_bind(plain(&text).into_owned()),
@@ -344,8 +423,13 @@ fn list(filter: &RunFilter) -> QueryBuilder<Postgres> {
         };
     }
     if let Some(since) = filter.since {
-        statement.push(rows::FLOOR).push_bind(rows::floor(since)).push(rows::FLOOR_END);
+        statement
+            .push(rows::FLOOR)
+            .push_bind(rows::floor(since))
+            .push(rows::FLOOR_END);
     }
-    statement.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(filter.limit));
+    statement
+        .push(" ORDER BY id DESC LIMIT ")
+        .push_bind(i64::from(filter.limit));
     statement
 }

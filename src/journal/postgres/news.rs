@@ -23,7 +23,10 @@ pub(super) async fn announce(pool: &PgPool, me: &str, runs: &[RunId]) -> Result<
 }
 
 /// What others announce, until the connection is lost.
-pub(super) async fn listen(options: &PgConnectOptions, me: &str) -> Result<BoxStream<'static, RunId>, Error> {
+pub(super) async fn listen(
+    options: &PgConnectOptions,
+    me: &str,
+) -> Result<BoxStream<'static, RunId>, Error> {
     // A pool of its own: the connection is kept for good.
     let pool = PgPoolOptions::new()
         .max_connections(1)
@@ -38,7 +41,10 @@ pub(super) async fn listen(options: &PgConnectOptions, me: &str) -> Result<BoxSt
     let news = stream::unfold((listener, me), |(mut listener, me)| async move {
         loop {
             let notification = listener.try_recv().await.ok().flatten()?;
-            let heard = notification.payload().split_once(' ').filter(|(owner, _)| *owner != me);
+            let heard = notification
+                .payload()
+                .split_once(' ')
+                .filter(|(owner, _)| *owner != me);
             if let Some(run) = heard.and_then(|(_, run)| run.parse().ok()) {
                 return Some((run, (listener, me)));
             }

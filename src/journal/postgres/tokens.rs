@@ -21,7 +21,10 @@ pub(super) async fn add(pool: &PgPool, token: &TokenRow) -> Result<(), Error> {
 }
 
 pub(super) async fn one(pool: &PgPool, id: &str) -> Result<Option<TokenRow>, Error> {
-    let found = sqlx::query(statements::TOKEN).bind(plain(id)).fetch_optional(pool).await?;
+    let found = sqlx::query(statements::TOKEN)
+        .bind(plain(id))
+        .fetch_optional(pool)
+        .await?;
     found.as_ref().map(rows::token).transpose()
 }
 
@@ -31,6 +34,10 @@ pub(super) async fn all(pool: &PgPool) -> Result<Vec<TokenRow>, Error> {
 }
 
 pub(super) async fn revoke(pool: &PgPool, id: &str, at: Timestamp) -> Result<bool, Error> {
-    let done = sqlx::query(statements::REVOKE_TOKEN).bind(plain(id)).bind(at.as_millisecond()).execute(pool).await?;
+    let done = sqlx::query(statements::REVOKE_TOKEN)
+        .bind(plain(id))
+        .bind(at.as_millisecond())
+        .execute(pool)
+        .await?;
     Ok(done.rows_affected() > 0)
 }

@@ -13,17 +13,24 @@ use super::writer::Writer;
 use super::{append, chain, insert, spending, until};
 use crate::journal::rows::Change;
 use crate::journal::{
-    Acceptance, ArchivedEntry, Asker, Begun, Claimed, Effect, Error, Event, Lease, MemoryRow, NewRun, Owner, RunState,
-    SceneLine, SheetRow, Then, rows, statements,
+    Acceptance, ActionStart, AfterAction, ArchivedEntry, Claimed, Effect, Error, Event, Lease,
+    MemoryRow, NewRun, Owner, Requester, RunState, SceneLine, SheetRow, rows, statements,
 };
 
-pub(super) async fn begin(writer: &Writer, run: NewRun, then: Then) -> Result<Begun, Error> {
+pub(super) async fn begin(
+    writer: &Writer,
+    run: NewRun,
+    then: AfterAction,
+) -> Result<ActionStart, Error> {
     match then {
-        Then::End(events) => {
+        AfterAction::End(events) => {
             let whole = Whole::new(&run, events)?;
             if run.limits.is_empty() {
-                match writer.at_once(|statements| whole.push(statements, &run)).await {
-                    Ok(()) => return Ok(Begun::Ended),
+                match writer
+                    .at_once(|statements| whole.push(statements, &run))
+                    .await
+                {
+                    Ok(()) => return Ok(ActionStart::Ended),
                     // Somebody else has the key: who, is asked below.
                     Err(sqlx::Error::Database(error)) if error.is_unique_violation() => {}
                     Err(error) => return Err(error.into()),
@@ -31,18 +38,18 @@ pub(super) async fn begin(writer: &Writer, run: NewRun, then: Then) -> Result<Be
             }
             let mut tx = writer.free_transaction().await?;
             if let Some(not) = refusal(&mut tx, &run).await? {
-                return Ok(Begun::Not(not));
+                return Ok(ActionStart::Not(not));
             }
             let mut statements = QueryBuilder::new("");
             whole.push(&mut statements, &run);
             statements.build().execute(&mut *tx).await?;
             tx.commit().await?;
-            Ok(Begun::Ended)
+            Ok(ActionStart::Ended)
         }
-        Then::Hold { owner, lease } => {
+        AfterAction::Hold { owner, lease } => {
             let mut tx = writer.transaction().await?;
             if let Some(not) = refusal(&mut tx, &run).await? {
-                return Ok(Begun::Not(not));
+                return Ok(ActionStart::Not(not));
             }
             insert(&mut tx, &run).await?;
             sqlx::query("UPDATE runs SET state = 'running', owner = $1, epoch = 1, lease_until_ms = $2 WHERE id = $3")
@@ -51,10 +58,23 @@ pub(super) async fn begin(writer: &Writer, run: NewRun, then: Then) -> Result<Be
                 .bind(run.id.to_string())
                 .execute(&mut *tx)
                 .await?;
-            let claimed = Event::Claimed(Claimed { epoch: 1, owner: owner.clone() });
-            append(&mut tx, run.id, run.at, &[Event::Accepted(Box::new(run.accepted)), claimed]).await?;
+            let claimed = Event::Claimed(Claimed {
+                epoch: 1,
+                owner: owner.clone(),
+            });
+            append(
+                &mut tx,
+                run.id,
+                run.at,
+                &[Event::Accepted(Box::new(run.accepted)), claimed],
+            )
+            .await?;
             tx.commit().await?;
-            Ok(Begun::Held(Lease { run: run.id, owner, epoch: 1 }))
+            Ok(ActionStart::Held(Lease {
+                run: run.id,
+                owner,
+                epoch: 1,
+            }))
         }
     }
 }
@@ -62,18 +82,27 @@ pub(super) async fn begin(writer: &Writer, run: NewRun, then: Then) -> Result<Be
 /// Why an action is not to be begun, if so.
 async fn refusal(tx: &mut SqliteConnection, run: &NewRun) -> Result<Option<Acceptance>, Error> {
     if let Some(key) = &run.idempotency_key {
-        let same: Option<(String, String)> =
-            sqlx::query_as(statements::BY_KEY).bind(key).fetch_optional(&mut *tx).await?;
+        let same: Option<(String, String)> = sqlx::query_as(statements::BY_KEY)
+            .bind(key)
+            .fetch_optional(&mut *tx)
+            .await?;
         if let Some((id, body_hash)) = same {
             let id = rows::run_id(&id)?;
             let same = body_hash == run.body_hash;
-            return Ok(Some(if same { Acceptance::Joined(id) } else { Acceptance::KeyReused(id) }));
+            return Ok(Some(if same {
+                Acceptance::Joined(id)
+            } else {
+                Acceptance::KeyReused(id)
+            }));
         }
     }
     for limit in &run.limits {
         let left = limit.most - spending::exposure(&mut *tx, limit).await?;
         if run.accepted.cap > left {
-            return Ok(Some(Acceptance::OverLimit { scope: limit.scope.clone(), left }));
+            return Ok(Some(Acceptance::OverLimit {
+                scope: limit.scope.clone(),
+                left,
+            }));
         }
     }
     Ok(None)
@@ -99,41 +128,74 @@ impl Whole {
             lines.push(line);
             match rows::change(&event) {
                 Some(Change::Changed(effect)) => effects.push(effect),
-                Some(Change::Ended { state, cause, c_final }) => end = Some((state, cause, c_final)),
+                Some(Change::Ended {
+                    state,
+                    cause,
+                    c_final,
+                }) => end = Some((state, cause, c_final)),
                 Some(Change::Spent(_)) | None => {}
             }
         }
         let Some((state, cause, c_final)) = end else {
-            return Err(Error::Unwritable("an action that ends at once has no end".into()));
+            return Err(Error::Unwritable(
+                "an action that ends at once has no end".into(),
+            ));
         };
-        Ok(Self { lines, effects, state, cause, c_final })
+        Ok(Self {
+            lines,
+            effects,
+            state,
+            cause,
+            c_final,
+        })
     }
 
     /// Adds the statements that write it, each with a semicolon behind it.
     fn push(&self, statements: &mut QueryBuilder<Sqlite>, run: &NewRun) {
-        let (id, question, at_ms) = (run.id.to_string(), &run.accepted.question, run.at.as_millisecond());
-        let head = self.lines.last().map_or(chain::GENESIS, |line| &line.hash).to_owned();
+        let (id, question, at_ms) = (
+            run.id.to_string(),
+            &run.accepted.question,
+            run.at.as_millisecond(),
+        );
+        let head = self
+            .lines
+            .last()
+            .map_or(chain::GENESIS, |line| &line.hash)
+            .to_owned();
         statements.push(
             "INSERT INTO runs (id, state, mode, source, user_id, guild_id, channel_id, message, parent, cap_nanos,
                                accepted_ms, idempotency_key, body_hash, head_seq, head_hash, kind, cause, c_final,
                                finished_ms) VALUES (",
         );
         let mut row = statements.separated(", ");
-        row.push_bind(id.clone()).push_bind(self.state.as_str()).push_bind(question.mode.as_str());
-        row.push_bind(question.source.as_str()).push_bind(question.user.id.clone());
+        row.push_bind(id.clone())
+            .push_bind(self.state.as_str())
+            .push_bind(question.mode.as_str());
+        row.push_bind(question.source.as_str())
+            .push_bind(question.user.id.clone());
         row.push_bind(question.context.guild_id.clone().unwrap_or_default());
         row.push_bind(question.context.channel_id.clone().unwrap_or_default())
             .push_bind(rows::listed_message(&run.accepted));
         row.push_bind(run.accepted.parent().map(|parent| parent.to_string()));
-        row.push_bind(run.accepted.cap.nanos().cast_signed()).push_bind(at_ms);
-        row.push_bind(run.idempotency_key.clone()).push_bind(run.body_hash.clone());
-        row.push_bind(i64::try_from(self.lines.len()).unwrap_or(i64::MAX)).push_bind(head);
-        row.push_bind(run.accepted.kind().as_str()).push_bind(self.cause.clone()).push_bind(self.c_final);
+        row.push_bind(run.accepted.cap.nanos().cast_signed())
+            .push_bind(at_ms);
+        row.push_bind(run.idempotency_key.clone())
+            .push_bind(run.body_hash.clone());
+        row.push_bind(i64::try_from(self.lines.len()).unwrap_or(i64::MAX))
+            .push_bind(head);
+        row.push_bind(run.accepted.kind().as_str())
+            .push_bind(self.cause.clone())
+            .push_bind(self.c_final);
         row.push_bind(at_ms);
         statements.push("); INSERT INTO entries (run, seq, at_ms, key, body, prev, hash) ");
         statements.push_values(&self.lines, |mut row, line| {
-            row.push_bind(id.clone()).push_bind(line.seq).push_bind(line.at_ms).push_bind(line.key.clone());
-            row.push_bind(line.body.clone()).push_bind(line.prev.clone()).push_bind(line.hash.clone());
+            row.push_bind(id.clone())
+                .push_bind(line.seq)
+                .push_bind(line.at_ms)
+                .push_bind(line.key.clone());
+            row.push_bind(line.body.clone())
+                .push_bind(line.prev.clone())
+                .push_bind(line.hash.clone());
         });
         statements.push(";");
         for effect in &self.effects {
@@ -143,7 +205,12 @@ impl Whole {
 }
 
 /// What a command changed, within the transaction that writes its event.
-pub(super) async fn change(tx: &mut SqliteConnection, run: &str, at: Timestamp, effect: &Effect) -> Result<(), Error> {
+pub(super) async fn change(
+    tx: &mut SqliteConnection,
+    run: &str,
+    at: Timestamp,
+    effect: &Effect,
+) -> Result<(), Error> {
     let mut statement = QueryBuilder::new("");
     push_change(&mut statement, run, at, effect);
     statement.build().execute(tx).await?;
@@ -152,15 +219,26 @@ pub(super) async fn change(tx: &mut SqliteConnection, run: &str, at: Timestamp, 
 
 /// Whose it is, is in the run's row.
 fn push_change(statements: &mut QueryBuilder<Sqlite>, run: &str, at: Timestamp, effect: &Effect) {
-    let (run, at_ms) = (Value::Text(run.to_owned()), Value::Whole(at.as_millisecond()));
+    let (run, at_ms) = (
+        Value::Text(run.to_owned()),
+        Value::Whole(at.as_millisecond()),
+    );
     match effect {
         Effect::Sheet { name, sheet } => {
             let texts = [name.to_lowercase(), name.clone(), sheet.to_string()].map(Value::Text);
             let [key, name, sheet] = texts;
-            push_numbered(statements, statements::PUT_SHEET, &[run, key, name, sheet, at_ms]);
+            push_numbered(
+                statements,
+                statements::PUT_SHEET,
+                &[run, key, name, sheet, at_ms],
+            );
         }
         Effect::Memory { content } => {
-            push_numbered(statements, statements::PUT_MEMORY, &[run, Value::Text(content.clone()), at_ms]);
+            push_numbered(
+                statements,
+                statements::PUT_MEMORY,
+                &[run, Value::Text(content.clone()), at_ms],
+            );
         }
     }
 }
@@ -176,7 +254,11 @@ fn push_numbered(statements: &mut QueryBuilder<Sqlite>, sql: &str, values: &[Val
     statements.push(pieces.next().unwrap_or_default());
     for piece in pieces {
         let (number, rest) = piece.split_at(1);
-        match number.parse::<usize>().ok().and_then(|number| values.get(number.checked_sub(1)?)) {
+        match number
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| values.get(number.checked_sub(1)?))
+        {
             Some(Value::Text(text)) => statements.push_bind(text.clone()),
             Some(Value::Whole(whole)) => statements.push_bind(*whole),
             None => statements.push("NULL"),
@@ -203,7 +285,11 @@ pub(super) async fn memories(
     most: u32,
 ) -> Result<Vec<MemoryRow>, Error> {
     // Quoted, a term is a word and never an operator of the query language.
-    let words = terms.iter().map(|term| format!("\"{}\"", term.replace('"', ""))).collect::<Vec<_>>().join(" OR ");
+    let words = terms
+        .iter()
+        .map(|term| format!("\"{}\"", term.replace('"', "")))
+        .collect::<Vec<_>>()
+        .join(" OR ");
     if words.is_empty() {
         return Ok(vec![]);
     }
@@ -226,8 +312,12 @@ pub(super) async fn memories(
 
 /// The one word by which the index of words knows an owner; the migration makes the same of a memory's columns.
 fn owner_word(owner: &Owner) -> String {
-    let whole =
-        format!("{}\u{1f}{}\u{1f}{}", owner.source.as_str(), owner.guild_id.as_deref().unwrap_or(""), owner.user_id);
+    let whole = format!(
+        "{}\u{1f}{}\u{1f}{}",
+        owner.source.as_str(),
+        owner.guild_id.as_deref().unwrap_or(""),
+        owner.user_id
+    );
     whole.bytes().fold(String::new(), |mut word, byte| {
         let _ = write!(word, "{byte:02X}");
         word
@@ -244,7 +334,11 @@ pub(super) async fn memory_count(pool: &SqlitePool, owner: &Owner) -> Result<u64
     Ok(count.unsigned_abs())
 }
 
-pub(super) async fn scene(pool: &SqlitePool, scene: &Asker, most: u32) -> Result<Vec<SceneLine>, Error> {
+pub(super) async fn scene(
+    pool: &SqlitePool,
+    scene: &Requester,
+    most: u32,
+) -> Result<Vec<SceneLine>, Error> {
     let found: Vec<(String, String, String)> = sqlx::query_as(statements::SCENE)
         .bind(scene.source.as_str())
         .bind(scene.guild_id.as_deref().unwrap_or(""))
@@ -269,19 +363,27 @@ mod tests {
 
     async fn synchronous(store: &SqliteStore) -> i64 {
         let mut tx = store.transaction().await.unwrap();
-        let (level,): (i64,) = sqlx::query_as("PRAGMA synchronous").fetch_one(&mut *tx).await.unwrap();
+        let (level,): (i64,) = sqlx::query_as("PRAGMA synchronous")
+            .fetch_one(&mut *tx)
+            .await
+            .unwrap();
         level
     }
 
     #[tokio::test]
     async fn what_costs_money_waits_for_the_disk_also_after_an_action_that_did_not() {
         let folder = TempDir::new().unwrap();
-        let store = SqliteStore::open(&folder.path().join("a.db"), "o").await.unwrap();
+        let store = SqliteStore::open(&folder.path().join("a.db"), "o")
+            .await
+            .unwrap();
         assert_eq!(synchronous(&store).await, FULL);
         let question = Question {
             source: Source::Http,
             mode: Mode::Ask,
-            user: User { id: "u".into(), name: String::new() },
+            user: User {
+                id: "u".into(),
+                name: String::new(),
+            },
             context: Context::default(),
             message: "roll 1d6".into(),
             attachments: vec![],
@@ -298,9 +400,18 @@ mod tests {
             version: String::new(),
         };
         for n in 1..=3_u128 {
-            let (id, at) = (RunId::from_uuid(uuid::Uuid::from_u128(n)), Timestamp::UNIX_EPOCH);
-            let ending = Ending::Acted { outcome: ActionOutcome::Executed, response: serde_json::json!({}) };
-            let end = Event::Finished(Box::new(Finished { ending, spent: Usd::ZERO }));
+            let (id, at) = (
+                RunId::from_uuid(uuid::Uuid::from_u128(n)),
+                Timestamp::UNIX_EPOCH,
+            );
+            let ending = Ending::Acted {
+                outcome: ActionOutcome::Executed,
+                response: serde_json::json!({}),
+            };
+            let end = Event::Finished(Box::new(Finished {
+                ending,
+                spent: Usd::ZERO,
+            }));
             let run = NewRun {
                 id,
                 at,
@@ -309,7 +420,10 @@ mod tests {
                 body_hash: String::new(),
                 limits: vec![],
             };
-            assert_eq!(store.begin(run, Then::End(vec![end])).await.unwrap(), Begun::Ended);
+            assert_eq!(
+                store.begin(run, AfterAction::End(vec![end])).await.unwrap(),
+                ActionStart::Ended
+            );
             assert_eq!(synchronous(&store).await, FULL);
         }
     }

@@ -9,12 +9,26 @@ use crate::domain::RunId;
 use crate::journal::{Archive, Error, Restored, rows, statements};
 
 pub(super) async fn read(pool: &SqlitePool, run: RunId) -> Result<Option<Archive>, Error> {
-    let found: Option<(Option<String>, String)> =
-        sqlx::query_as(statements::ARCHIVED_RUN).bind(run.to_string()).fetch_optional(pool).await?;
-    let Some((idempotency_key, body_hash)) = found else { return Ok(None) };
-    let found = sqlx::query(statements::ENTRIES).bind(run.to_string()).bind(0).fetch_all(pool).await?;
+    let found: Option<(Option<String>, String)> = sqlx::query_as(statements::ARCHIVED_RUN)
+        .bind(run.to_string())
+        .fetch_optional(pool)
+        .await?;
+    let Some((idempotency_key, body_hash)) = found else {
+        return Ok(None);
+    };
+    let found = sqlx::query(statements::ENTRIES)
+        .bind(run.to_string())
+        .bind(0)
+        .fetch_all(pool)
+        .await?;
     let entries = found.iter().map(rows::archived).collect::<Result<_, _>>()?;
-    Ok(Some(Archive { version: Archive::VERSION, run, idempotency_key, body_hash, entries }))
+    Ok(Some(Archive {
+        version: Archive::VERSION,
+        run,
+        idempotency_key,
+        body_hash,
+        entries,
+    }))
 }
 
 pub(super) async fn write(tx: &mut SqliteConnection, archive: &Archive) -> Result<Restored, Error> {
@@ -37,16 +51,29 @@ pub(super) async fn write(tx: &mut SqliteConnection, archive: &Archive) -> Resul
         super::write(tx, &id, entry).await?;
         super::project(tx, &id, *at, event).await?;
     }
-    super::set_head(tx, &id, archive.entries.len().try_into().unwrap_or(i64::MAX), &sound.head).await?;
+    super::set_head(
+        tx,
+        &id,
+        archive.entries.len().try_into().unwrap_or(i64::MAX),
+        &sound.head,
+    )
+    .await?;
     Ok(Restored::New)
 }
 
 pub(super) async fn prunable(pool: &SqlitePool, before: Timestamp) -> Result<u64, Error> {
-    let (count,): (i64,) = sqlx::query_as(statements::PRUNABLE).bind(before.as_millisecond()).fetch_one(pool).await?;
+    let (count,): (i64,) = sqlx::query_as(statements::PRUNABLE)
+        .bind(before.as_millisecond())
+        .fetch_one(pool)
+        .await?;
     Ok(count.unsigned_abs())
 }
 
-pub(super) async fn prune(tx: &mut SqliteConnection, before: Timestamp, most: u32) -> Result<u64, Error> {
+pub(super) async fn prune(
+    tx: &mut SqliteConnection,
+    before: Timestamp,
+    most: u32,
+) -> Result<u64, Error> {
     let done = sqlx::query(
         "DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE finished_ms < $1 ORDER BY finished_ms LIMIT $2)",
     )
@@ -58,7 +85,12 @@ pub(super) async fn prune(tx: &mut SqliteConnection, before: Timestamp, most: u3
 }
 
 pub(super) async fn backup(pool: &SqlitePool, to: &Path) -> Result<(), Error> {
-    let name = to.to_str().ok_or(Error::Unsupported("the name of a backup must be UTF-8"))?;
-    sqlx::query("VACUUM INTO $1").bind(name).execute(pool).await?;
+    let name = to
+        .to_str()
+        .ok_or(Error::Unsupported("the name of a backup must be UTF-8"))?;
+    sqlx::query("VACUUM INTO $1")
+        .bind(name)
+        .execute(pool)
+        .await?;
     Ok(())
 }

@@ -28,14 +28,25 @@ struct Waiting {
 
 impl Batch {
     /// Writes the events in one transaction, alone or with others. `begin` opens it.
-    pub async fn append<'a, B, F>(&self, lease: &Lease, at: Timestamp, events: &[Event], begin: B) -> Result<i64, Error>
+    pub async fn append<'a, B, F>(
+        &self,
+        lease: &Lease,
+        at: Timestamp,
+        events: &[Event],
+        begin: B,
+    ) -> Result<i64, Error>
     where
         B: Fn() -> F,
         F: Future<Output = Result<Transaction<'a, Sqlite>, Error>>,
     {
         loop {
             let (done, mut result) = oneshot::channel();
-            self.waiting().push(Waiting { lease: lease.clone(), at, events: events.to_vec(), done });
+            self.waiting().push(Waiting {
+                lease: lease.clone(),
+                at,
+                events: events.to_vec(),
+                done,
+            });
             let _turn = tokio::select! {
                 biased;
                 written = &mut result => match written {
@@ -59,7 +70,10 @@ impl Batch {
     /// Writes all that wait. Each append is whole or not there; if the commit fails, none is.
     async fn write(&self, begun: Result<Transaction<'_, Sqlite>, Error>) {
         let batch: Vec<Waiting> = std::mem::take(&mut *self.waiting());
-        let batch: Vec<Waiting> = batch.into_iter().filter(|waiting| !waiting.done.is_closed()).collect();
+        let batch: Vec<Waiting> = batch
+            .into_iter()
+            .filter(|waiting| !waiting.done.is_closed())
+            .collect();
         let mut tx = match begun {
             Ok(tx) => tx,
             Err(error) => return refuse(batch, &error),
@@ -88,8 +102,13 @@ impl Batch {
 }
 
 /// The outer error is the database's, and ends the batch; the inner one is this append's own.
-async fn one(tx: &mut Transaction<'_, Sqlite>, waiting: &Waiting) -> Result<Result<i64, Error>, Error> {
-    let Waiting { lease, at, events, .. } = waiting;
+async fn one(
+    tx: &mut Transaction<'_, Sqlite>,
+    waiting: &Waiting,
+) -> Result<Result<i64, Error>, Error> {
+    let Waiting {
+        lease, at, events, ..
+    } = waiting;
     let held: Option<(i64,)> = sqlx::query_as(
         "SELECT cancel_requested FROM runs
          WHERE id = ? AND epoch = ? AND owner = ? AND state = 'running' AND lease_until_ms >= ?",
@@ -100,8 +119,14 @@ async fn one(tx: &mut Transaction<'_, Sqlite>, waiting: &Waiting) -> Result<Resu
     .bind(at.as_millisecond())
     .fetch_optional(&mut **tx)
     .await?;
-    let Some((cancel,)) = held else { return Ok(Err(Error::LeaseLost)) };
-    if cancel != 0 && events.iter().any(|event| matches!(event, Event::CallSent(_) | Event::Executed(_))) {
+    let Some((cancel,)) = held else {
+        return Ok(Err(Error::LeaseLost));
+    };
+    if cancel != 0
+        && events
+            .iter()
+            .any(|event| matches!(event, Event::CallSent(_) | Event::Executed(_)))
+    {
         return Ok(Err(Error::CancelRequested));
     }
     // One event is written whole or not at all; of several the first may be there when the second proves unwritable.
@@ -114,7 +139,11 @@ async fn one(tx: &mut Transaction<'_, Sqlite>, waiting: &Waiting) -> Result<Resu
         return appended.map(Ok);
     }
     if several {
-        let end = if appended.is_ok() { "RELEASE one" } else { "ROLLBACK TO one" };
+        let end = if appended.is_ok() {
+            "RELEASE one"
+        } else {
+            "ROLLBACK TO one"
+        };
         sqlx::query(end).execute(&mut **tx).await?;
     }
     Ok(appended)

@@ -1,7 +1,9 @@
 //! The database as a file: private to its owner, still in its place, and with room to grow.
 
 use std::fs::{OpenOptions, Permissions};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -31,12 +33,18 @@ pub(super) struct DatabaseFile {
 
 /// Makes the file and its folder if they are missing, and takes the rights of others from the file and its log.
 pub(super) fn prepare(path: &Path) -> Result<(), Error> {
-    let refused = |what: &str, e: &std::io::Error| Error::Unavailable(format!("cannot make {what}: {}", e.kind()));
+    let refused = |what: &str, e: &std::io::Error| {
+        Error::Unavailable(format!("cannot make {what}: {}", e.kind()))
+    };
     if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
         make_folder(folder).map_err(|e| refused("the folder of the database", &e))?;
     }
     // SQLite gives its log the mode of the database. An unreadable file is for SQLite to report.
-    let _ = OpenOptions::new().create(true).append(true).mode(PRIVATE_FILE).open(path);
+    let _ = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(PRIVATE_FILE)
+        .open(path);
     for suffix in ["", "-wal", "-shm"] {
         let mut file = path.as_os_str().to_owned();
         file.push(suffix);
@@ -47,7 +55,10 @@ pub(super) fn prepare(path: &Path) -> Result<(), Error> {
 
 /// Makes a folder that only its owner can enter; one that exists stays as it is.
 pub(super) fn make_folder(folder: &Path) -> std::io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(PRIVATE_FOLDER).create(folder)
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(PRIVATE_FOLDER)
+        .create(folder)
 }
 
 /// As [`make_folder`], also when the folder exists.
@@ -59,9 +70,12 @@ pub(super) fn make_private_folder(folder: &Path) -> std::io::Result<()> {
 
 /// Removes the rights of group and others. A file of another owner stays as it is.
 fn make_private(path: &Path, mode: u32) {
-    let Ok(meta) = std::fs::metadata(path) else { return };
+    let Ok(meta) = std::fs::metadata(path) else {
+        return;
+    };
     if meta.mode() & 0o777 & !mode != 0
-        && let Err(error) = std::fs::set_permissions(path, Permissions::from_mode(meta.mode() & mode))
+        && let Err(error) =
+            std::fs::set_permissions(path, Permissions::from_mode(meta.mode() & mode))
     {
         tracing::warn!(%error, "the rights of a file of the database stay as they are");
     }
@@ -70,20 +84,34 @@ fn make_private(path: &Path, mode: u32) {
 impl DatabaseFile {
     pub fn opened(path: &Path) -> Result<Self, Error> {
         let identity = identity(path).ok_or_else(gone)?;
-        Ok(Self { path: path.to_owned(), identity, no_room: Mutex::default() })
+        Ok(Self {
+            path: path.to_owned(),
+            identity,
+            no_room: Mutex::default(),
+        })
     }
 
     /// Whether the opened file is still what its path names. Else what is written goes into a file that nobody will find.
     pub fn in_place(&self) -> Result<(), Error> {
-        if identity(&self.path) == Some(self.identity) { Ok(()) } else { Err(gone()) }
+        if identity(&self.path) == Some(self.identity) {
+            Ok(())
+        } else {
+            Err(gone())
+        }
     }
 
     /// Whether runs can be written.
     pub fn has_room(&self) -> Result<(), Error> {
-        let folder = self.path.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = self
+            .path
+            .parent()
+            .filter(|f| !f.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         let free = rustix::fs::statvfs(folder).map(|fs| fs.f_bavail.saturating_mul(fs.f_frsize));
         let failed = *self.no_room.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.is_ok_and(|free| free < MIN_FREE_BYTES) || failed.is_some_and(|at| at.elapsed() < MEMORY) {
+        if free.is_ok_and(|free| free < MIN_FREE_BYTES)
+            || failed.is_some_and(|at| at.elapsed() < MEMORY)
+        {
             return Err(Error::Unavailable("the disk is full".into()));
         }
         Ok(())
@@ -103,7 +131,9 @@ impl DatabaseFile {
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {
-    std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
+    std::fs::metadata(path)
+        .ok()
+        .map(|meta| (meta.dev(), meta.ino()))
 }
 
 fn gone() -> Error {

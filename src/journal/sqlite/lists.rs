@@ -29,8 +29,16 @@ fn index(filter: &RunFilter) -> &'static str {
 
 fn statement(filter: &RunFilter, explain: &str) -> QueryBuilder<Sqlite> {
     let mut statement = QueryBuilder::new(explain);
-    statement.push("SELECT * FROM runs INDEXED BY ").push(index(filter)).push(" WHERE TRUE");
-    for Condition { column, operator, bound } in rows::conditions(filter) {
+    statement
+        .push("SELECT * FROM runs INDEXED BY ")
+        .push(index(filter))
+        .push(" WHERE TRUE");
+    for Condition {
+        column,
+        operator,
+        bound,
+    } in rows::conditions(filter)
+    {
         statement.push(" AND ").push(column).push(operator);
         match bound {
             Bound::Text(text) => statement.push_bind(text),
@@ -38,9 +46,14 @@ fn statement(filter: &RunFilter, explain: &str) -> QueryBuilder<Sqlite> {
         };
     }
     if let Some(since) = filter.since {
-        statement.push(rows::FLOOR).push_bind(rows::floor(since)).push(rows::FLOOR_END);
+        statement
+            .push(rows::FLOOR)
+            .push_bind(rows::floor(since))
+            .push(rows::FLOOR_END);
     }
-    statement.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(filter.limit));
+    statement
+        .push(" ORDER BY id DESC LIMIT ")
+        .push_bind(i64::from(filter.limit));
     statement
 }
 
@@ -58,13 +71,17 @@ mod tests {
     async fn plan(store: &SqliteStore, filter: &RunFilter) -> Vec<String> {
         let mut statement = statement(filter, "EXPLAIN QUERY PLAN ");
         let rows = statement.build().fetch_all(&store.readers).await.unwrap();
-        rows.iter().map(|row| row.get::<String, _>("detail")).collect()
+        rows.iter()
+            .map(|row| row.get::<String, _>("detail"))
+            .collect()
     }
 
     #[tokio::test]
     async fn every_list_of_runs_is_read_from_an_index_in_its_order() {
         let folder = TempDir::new().unwrap();
-        let store = SqliteStore::open(&folder.path().join("a.db"), "o").await.unwrap();
+        let store = SqliteStore::open(&folder.path().join("a.db"), "o")
+            .await
+            .unwrap();
         let id = RunId::from_uuid(uuid::Uuid::from_u128(7));
         for bits in 0..64_u32 {
             let chosen = |bit: u32| bits >> bit & 1 == 1;
@@ -79,11 +96,15 @@ mod tests {
             };
             for filter in rows::by_kind(&filter) {
                 let plan = plan(&store, &filter).await;
-                let scans = plan.iter().filter(|step| step.starts_with("SCAN") || step.contains("TEMP B-TREE"));
+                let scans = plan
+                    .iter()
+                    .filter(|step| step.starts_with("SCAN") || step.contains("TEMP B-TREE"));
                 assert_eq!(scans.collect::<Vec<_>>(), [""; 0], "{filter:?}: {plan:?}");
                 let index = match (&filter.user_id, filter.mode, filter.state) {
                     (Some(_), ..) => "runs_by_user (user_id=?",
-                    (None, Some(_), Some(_)) => "runs_by_mode_and_state (kind=? AND mode=? AND state=?",
+                    (None, Some(_), Some(_)) => {
+                        "runs_by_mode_and_state (kind=? AND mode=? AND state=?"
+                    }
                     (None, Some(_), None) => "runs_by_mode (kind=? AND mode=?",
                     (None, None, Some(_)) => "runs_by_kind_and_state (kind=? AND state=?",
                     (None, None, None) => "runs_by_kind (kind=?",

@@ -1,6 +1,7 @@
 //! The journal in SQLite: the embedded default. WAL, `synchronous = FULL`, one writing connection.
 
 mod actions;
+mod append;
 mod archive;
 mod batch;
 mod file;
@@ -11,6 +12,7 @@ mod spending;
 mod tokens;
 mod writer;
 
+use append::{append, insert, live_twin, project, set_head, until, write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,37 +20,65 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow,
+    SqliteSynchronous,
 };
-use sqlx::{Executor as _, Row as _, SqlSafeStr, Sqlite, SqliteConnection, Transaction};
+use sqlx::{Executor as _, Row as _, SqlSafeStr, Sqlite, Transaction};
 
-use super::rows::{self, Change, Columns};
+use super::rows::{self, Columns};
 use super::store::{
-    Acceptance, Annotated, Asker, Begun, CancelOutcome, Claim, Entry, Error, Held, Lease, MemoryRow, NewRun, Owner,
-    Restored, RunFilter, RunRow, SceneLine, SheetRow, SpendingLimit, Store, Then, TokenRow,
+    Acceptance, ActionStart, AfterAction, Annotated, CancelOutcome, Claim, Entry, Error, Lease,
+    LeaseState, MemoryRow, NewRun, Owner, Requester, Restored, RunFilter, RunRow, SceneLine,
+    SheetRow, SpendingLimit, Store, TokenRow,
 };
-use super::{Archive, ArchivedEntry, Event, chain, statements};
+use super::{Archive, Event, chain, statements};
 use crate::domain::{RunId, Usd};
 use batch::Batch;
 use file::DatabaseFile;
-use owners::{Door, Owners};
+use owners::{LockFile, Owners};
 use writer::Writer;
 
 pub use restore::{Existing, Restoration, RestoreError, restore};
 
 /// Every schema change, in order. A released migration is never edited.
 const MIGRATIONS: [(i64, &str, &str); 5] = [
-    (1, "journal", include_str!("../../../migrations/sqlite/0001_journal.sql")),
-    (2, "tokens", include_str!("../../../migrations/sqlite/0002_tokens.sql")),
-    (3, "actions", include_str!("../../../migrations/sqlite/0003_actions.sql")),
-    (4, "memory_owners", include_str!("../../../migrations/sqlite/0004_memory_owners.sql")),
-    (5, "lists", include_str!("../../../migrations/sqlite/0005_lists.sql")),
+    (
+        1,
+        "journal",
+        include_str!("../../../migrations/sqlite/0001_journal.sql"),
+    ),
+    (
+        2,
+        "tokens",
+        include_str!("../../../migrations/sqlite/0002_tokens.sql"),
+    ),
+    (
+        3,
+        "actions",
+        include_str!("../../../migrations/sqlite/0003_actions.sql"),
+    ),
+    (
+        4,
+        "memory_owners",
+        include_str!("../../../migrations/sqlite/0004_memory_owners.sql"),
+    ),
+    (
+        5,
+        "lists",
+        include_str!("../../../migrations/sqlite/0005_lists.sql"),
+    ),
 ];
 
 /// Brings a database's schema up to date. The caller keeps other processes away.
 fn migrator() -> Migrator {
     let migrations = MIGRATIONS.map(|(version, name, sql)| {
-        Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+        Migration::new(
+            version,
+            name.into(),
+            MigrationType::Simple,
+            sql.into_sql_str(),
+            false,
+        )
     });
     let mut migrator = Migrator::with_migrations(migrations.to_vec());
     migrator.set_locking(false);
@@ -57,7 +87,11 @@ fn migrator() -> Migrator {
 
 /// The schema version of this program.
 fn latest() -> i64 {
-    MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or(0)
+    MIGRATIONS
+        .iter()
+        .map(|(version, ..)| *version)
+        .max()
+        .unwrap_or(0)
 }
 
 /// Pages of the write-ahead log (4 KiB each) at which a commit stops to move them into the file.
@@ -74,7 +108,10 @@ pub struct SqliteBounds {
 
 impl Default for SqliteBounds {
     fn default() -> Self {
-        Self { patience: Duration::from_secs(10), most_pages: None }
+        Self {
+            patience: Duration::from_secs(10),
+            most_pages: None,
+        }
     }
 }
 
@@ -103,9 +140,13 @@ impl SqliteStore {
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
-    pub async fn open_within(path: &Path, owner: &str, bounds: SqliteBounds) -> Result<Self, Error> {
+    pub async fn open_within(
+        path: &Path,
+        owner: &str,
+        bounds: SqliteBounds,
+    ) -> Result<Self, Error> {
         file::prepare(path)?;
-        let door = Door::of(path)?;
+        let door = LockFile::of(path)?;
         let mut options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -120,14 +161,23 @@ impl SqliteStore {
         }
         let writer = Writer::open(options.clone()).await?;
         migrator().run(writer.pool()).await?;
-        let keeper = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(options.clone());
+        let keeper = SqlitePoolOptions::new()
+            .max_connections(1)
+            .connect_lazy_with(options.clone());
         let readers = SqlitePoolOptions::new()
             .max_connections(4)
             .test_before_acquire(false)
             .connect_with(options.read_only(true))
             .await?;
         let owners = Owners::register(door, owner)?;
-        Ok(Self { file: DatabaseFile::opened(path)?, writer, readers, keeper, batch: Batch::default(), owners })
+        Ok(Self {
+            file: DatabaseFile::opened(path)?,
+            writer,
+            readers,
+            keeper,
+            batch: Batch::default(),
+            owners,
+        })
     }
 
     async fn transaction(&self) -> Result<Transaction<'static, Sqlite>, Error> {
@@ -137,11 +187,17 @@ impl SqliteStore {
     async fn accepted(&self, run: NewRun) -> Result<Acceptance, Error> {
         let mut tx = self.transaction().await?;
         if let Some(key) = &run.idempotency_key {
-            let same: Option<(String, String)> =
-                sqlx::query_as(statements::BY_KEY).bind(key).fetch_optional(&mut *tx).await?;
+            let same: Option<(String, String)> = sqlx::query_as(statements::BY_KEY)
+                .bind(key)
+                .fetch_optional(&mut *tx)
+                .await?;
             if let Some((id, body_hash)) = same {
                 let id = rows::run_id(&id)?;
-                return Ok(if body_hash == run.body_hash { Acceptance::Joined(id) } else { Acceptance::KeyReused(id) });
+                return Ok(if body_hash == run.body_hash {
+                    Acceptance::Joined(id)
+                } else {
+                    Acceptance::KeyReused(id)
+                });
             }
         }
         if let Some(continues) = &run.accepted.continues
@@ -152,11 +208,20 @@ impl SqliteStore {
         for limit in &run.limits {
             let left = limit.most - spending::exposure(&mut tx, limit).await?;
             if run.accepted.cap > left {
-                return Ok(Acceptance::OverLimit { scope: limit.scope.clone(), left });
+                return Ok(Acceptance::OverLimit {
+                    scope: limit.scope.clone(),
+                    left,
+                });
             }
         }
         insert(&mut tx, &run).await?;
-        append(&mut tx, run.id, run.at, &[Event::Accepted(Box::new(run.accepted))]).await?;
+        append(
+            &mut tx,
+            run.id,
+            run.at,
+            &[Event::Accepted(Box::new(run.accepted))],
+        )
+        .await?;
         tx.commit().await?;
         Ok(Acceptance::New)
     }
@@ -191,16 +256,22 @@ impl Store for SqliteStore {
         self.file.noted(self.accepted(run).await)
     }
 
-    async fn begin(&self, run: NewRun, then: Then) -> Result<Begun, Error> {
+    async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
         self.file.in_place()?;
-        self.file.noted(actions::begin(&self.writer, run, then).await)
+        self.file
+            .noted(actions::begin(&self.writer, run, then).await)
     }
 
     async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error> {
         actions::sheets(&self.readers, owner).await
     }
 
-    async fn memories(&self, owner: &Owner, terms: &[String], most: u32) -> Result<Vec<MemoryRow>, Error> {
+    async fn memories(
+        &self,
+        owner: &Owner,
+        terms: &[String],
+        most: u32,
+    ) -> Result<Vec<MemoryRow>, Error> {
         actions::memories(&self.readers, owner, terms, most).await
     }
 
@@ -208,18 +279,28 @@ impl Store for SqliteStore {
         actions::memory_count(&self.readers, owner).await
     }
 
-    async fn scene(&self, scene: &Asker, most: u32) -> Result<Vec<SceneLine>, Error> {
+    async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<SceneLine>, Error> {
         actions::scene(&self.readers, scene, most).await
     }
 
     async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error> {
         self.file.in_place()?;
-        let found: Option<(String, String)> =
-            sqlx::query_as(statements::BY_KEY).bind(key).fetch_optional(&self.readers).await?;
-        found.map(|(id, body_hash)| Ok((rows::run_id(&id)?, body_hash))).transpose()
+        let found: Option<(String, String)> = sqlx::query_as(statements::BY_KEY)
+            .bind(key)
+            .fetch_optional(&self.readers)
+            .await?;
+        found
+            .map(|(id, body_hash)| Ok((rows::run_id(&id)?, body_hash)))
+            .transpose()
     }
 
-    async fn claim(&self, which: Claim, owner: &str, lease: Duration, now: Timestamp) -> Result<Option<Lease>, Error> {
+    async fn claim(
+        &self,
+        which: Claim,
+        owner: &str,
+        lease: Duration,
+        now: Timestamp,
+    ) -> Result<Option<Lease>, Error> {
         let one = match which {
             Claim::Oldest => None,
             Claim::Run(id) => Some(id.to_string()),
@@ -240,15 +321,29 @@ impl Store for SqliteStore {
         .bind(&one)
         .fetch_optional(&mut *tx)
         .await?;
-        let Some((id, epoch)) = claimed else { return Ok(None) };
+        let Some((id, epoch)) = claimed else {
+            return Ok(None);
+        };
         let run = rows::run_id(&id)?;
-        let event = Event::Claimed(super::Claimed { epoch, owner: owner.to_owned() });
+        let event = Event::Claimed(super::Claimed {
+            epoch,
+            owner: owner.to_owned(),
+        });
         append(&mut tx, run, now, &[event]).await?;
         tx.commit().await?;
-        Ok(Some(Lease { run, owner: owner.to_owned(), epoch }))
+        Ok(Some(Lease {
+            run,
+            owner: owner.to_owned(),
+            epoch,
+        }))
     }
 
-    async fn renew(&self, lease: &Lease, duration: Duration, now: Timestamp) -> Result<Held, Error> {
+    async fn renew(
+        &self,
+        lease: &Lease,
+        duration: Duration,
+        now: Timestamp,
+    ) -> Result<LeaseState, Error> {
         // A lease that a stopped machine forgets was held by nobody who still lives.
         let mut tx = self.writer.free_transaction().await?;
         let found: Option<(i64,)> = sqlx::query_as(
@@ -263,20 +358,29 @@ impl Store for SqliteStore {
         .await?;
         tx.commit().await?;
         Ok(match found {
-            None => Held::Lost,
-            Some((0,)) => Held::Yes,
-            Some(_) => Held::CancelRequested,
+            None => LeaseState::Lost,
+            Some((0,)) => LeaseState::Yes,
+            Some(_) => LeaseState::CancelRequested,
         })
     }
 
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
-        self.file.noted(self.batch.append(lease, at, events, || self.transaction()).await)
+        self.file.noted(
+            self.batch
+                .append(lease, at, events, || self.transaction())
+                .await,
+        )
     }
 
     async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
         let mut tx = self.transaction().await?;
-        let found = sqlx::query(statements::RUN).bind(run.to_string()).fetch_optional(&mut *tx).await?;
-        let Some(row) = found.as_ref().map(rows::run).transpose()? else { return Ok(Annotated::Unknown) };
+        let found = sqlx::query(statements::RUN)
+            .bind(run.to_string())
+            .fetch_optional(&mut *tx)
+            .await?;
+        let Some(row) = found.as_ref().map(rows::run).transpose()? else {
+            return Ok(Annotated::Unknown);
+        };
         if !row.state.is_terminal() {
             return Ok(Annotated::Unfinished);
         }
@@ -288,12 +392,19 @@ impl Store for SqliteStore {
     }
 
     async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error> {
-        let found = sqlx::query(statements::ENTRIES).bind(run.to_string()).bind(after).fetch_all(&self.readers).await?;
+        let found = sqlx::query(statements::ENTRIES)
+            .bind(run.to_string())
+            .bind(after)
+            .fetch_all(&self.readers)
+            .await?;
         found.iter().map(rows::entry).collect()
     }
 
     async fn run(&self, id: RunId) -> Result<Option<RunRow>, Error> {
-        let found = sqlx::query(statements::RUN).bind(id.to_string()).fetch_optional(&self.readers).await?;
+        let found = sqlx::query(statements::RUN)
+            .bind(id.to_string())
+            .fetch_optional(&self.readers)
+            .await?;
         found.as_ref().map(rows::run).transpose()
     }
 
@@ -302,24 +413,38 @@ impl Store for SqliteStore {
     }
 
     async fn in_flight(&self) -> Result<u64, Error> {
-        let (count,): (i64,) = sqlx::query_as(statements::IN_FLIGHT).fetch_one(&self.readers).await?;
+        let (count,): (i64,) = sqlx::query_as(statements::IN_FLIGHT)
+            .fetch_one(&self.readers)
+            .await?;
         Ok(count.unsigned_abs())
     }
 
     async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error> {
         let mut tx = self.transaction().await?;
-        let found = sqlx::query(statements::RUN).bind(id.to_string()).fetch_optional(&mut *tx).await?;
-        let Some(row) = found else { return Ok(CancelOutcome::Unknown) };
+        let found = sqlx::query(statements::RUN)
+            .bind(id.to_string())
+            .fetch_optional(&mut *tx)
+            .await?;
+        let Some(row) = found else {
+            return Ok(CancelOutcome::Unknown);
+        };
         let state = rows::run(&row)?.state;
         if state.is_terminal() {
             return Ok(CancelOutcome::AlreadyFinished(state));
         }
-        sqlx::query(statements::CANCEL).bind(id.to_string()).execute(&mut *tx).await?;
+        sqlx::query(statements::CANCEL)
+            .bind(id.to_string())
+            .execute(&mut *tx)
+            .await?;
         tx.commit().await?;
         Ok(CancelOutcome::Requested)
     }
 
-    async fn last_reply(&self, asker: &Asker, since: Timestamp) -> Result<Option<RunRow>, Error> {
+    async fn last_reply(
+        &self,
+        asker: &Requester,
+        since: Timestamp,
+    ) -> Result<Option<RunRow>, Error> {
         self.file.in_place()?;
         let found = sqlx::query(statements::LAST_REPLY)
             .bind(&asker.user_id)
@@ -335,13 +460,19 @@ impl Store for SqliteStore {
     async fn release_dead(&self) -> Result<(), Error> {
         for owner in self.owners.dead() {
             let mut tx = self.transaction().await?;
-            let released = sqlx::query("UPDATE runs SET lease_until_ms = 0 WHERE owner = ? AND state = 'running'")
-                .bind(&owner)
-                .execute(&mut *tx)
-                .await?;
+            let released = sqlx::query(
+                "UPDATE runs SET lease_until_ms = 0 WHERE owner = ? AND state = 'running'",
+            )
+            .bind(&owner)
+            .execute(&mut *tx)
+            .await?;
             tx.commit().await?;
             if released.rows_affected() > 0 {
-                tracing::info!(owner, runs = released.rows_affected(), "a process died: its runs are taken over");
+                tracing::info!(
+                    owner,
+                    runs = released.rows_affected(),
+                    "a process died: its runs are taken over"
+                );
             }
             self.owners.forget(&owner);
         }
@@ -352,12 +483,16 @@ impl Store for SqliteStore {
         self.file.in_place()?;
         self.file.has_room()?;
         let latest = latest();
-        let (version,): (Option<i64>,) = sqlx::query_as(statements::SCHEMA).fetch_one(&self.readers).await?;
+        let (version,): (Option<i64>,) = sqlx::query_as(statements::SCHEMA)
+            .fetch_one(&self.readers)
+            .await?;
         if version == Some(latest) {
             Ok(())
         } else {
             let found = version.map_or("none".to_owned(), |version| version.to_string());
-            Err(Error::Migration(format!("schema version {found}, expected {latest}")))
+            Err(Error::Migration(format!(
+                "schema version {found}, expected {latest}"
+            )))
         }
     }
 
@@ -409,98 +544,14 @@ impl Store for SqliteStore {
         Ok(pruned)
     }
 
-    async fn tidy(&self) -> Result<(), Error> {
-        self.keeper.execute("PRAGMA wal_checkpoint(PASSIVE)").await?;
+    async fn vacuum(&self) -> Result<(), Error> {
+        self.keeper
+            .execute("PRAGMA wal_checkpoint(PASSIVE)")
+            .await?;
         Ok(())
     }
 
     async fn backup(&self, to: &Path) -> Result<(), Error> {
         archive::backup(&self.readers, to).await
     }
-}
-
-/// Writes the row of a run that has no entries yet.
-async fn insert(tx: &mut SqliteConnection, run: &NewRun) -> Result<(), Error> {
-    let question = &run.accepted.question;
-    let parent = run.accepted.parent().map(|parent| parent.to_string());
-    sqlx::query(statements::INSERT_RUN)
-        .bind(run.id.to_string())
-        .bind(question.mode.as_str())
-        .bind(question.source.as_str())
-        .bind(&question.user.id)
-        .bind(question.context.guild_id.as_deref().unwrap_or(""))
-        .bind(question.context.channel_id.as_deref().unwrap_or(""))
-        .bind(rows::listed_message(&run.accepted))
-        .bind(parent)
-        .bind(run.accepted.cap.nanos().cast_signed())
-        .bind(run.at.as_millisecond())
-        .bind(&run.idempotency_key)
-        .bind(&run.body_hash)
-        .bind(chain::GENESIS)
-        .bind(run.accepted.kind().as_str())
-        .execute(&mut *tx)
-        .await?;
-    Ok(())
-}
-
-async fn live_twin(tx: &mut SqliteConnection, continues: &super::Continues) -> Result<Option<RunId>, Error> {
-    let live: Vec<(String, String)> =
-        sqlx::query_as(statements::LIVE_CONTINUATIONS).bind(continues.parent.to_string()).fetch_all(&mut *tx).await?;
-    rows::twin(live, continues)
-}
-
-fn until(now: Timestamp, lease: Duration) -> i64 {
-    now.as_millisecond().saturating_add(i64::try_from(lease.as_millis()).unwrap_or(i64::MAX))
-}
-
-/// Appends to the chain within the caller's transaction and keeps the projection in step. Returns the last seq.
-async fn append(tx: &mut SqliteConnection, run: RunId, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
-    let id = run.to_string();
-    let (mut seq, mut prev): (i64, String) =
-        sqlx::query_as("SELECT head_seq, head_hash FROM runs WHERE id = $1").bind(&id).fetch_one(&mut *tx).await?;
-    for event in events {
-        let line = rows::line(run, at, event, seq, &prev)?;
-        if write(tx, &id, &line).await? {
-            (seq, prev) = (line.seq, line.hash);
-            project(tx, &id, at, event).await?;
-        }
-    }
-    set_head(tx, &id, seq, &prev).await?;
-    Ok(seq)
-}
-
-async fn set_head(tx: &mut SqliteConnection, run: &str, seq: i64, hash: &str) -> Result<(), Error> {
-    sqlx::query(statements::SET_HEAD).bind(seq).bind(hash).bind(run).execute(&mut *tx).await?;
-    Ok(())
-}
-
-/// Writes one line of a journal. Whether it is new.
-async fn write(tx: &mut SqliteConnection, run: &str, entry: &ArchivedEntry) -> Result<bool, Error> {
-    let done = sqlx::query(statements::INSERT_ENTRY)
-        .bind(run)
-        .bind(entry.seq)
-        .bind(entry.at_ms)
-        .bind(&entry.key)
-        .bind(&entry.body)
-        .bind(&entry.prev)
-        .bind(&entry.hash)
-        .execute(&mut *tx)
-        .await?;
-    Ok(done.rows_affected() > 0)
-}
-
-async fn project(tx: &mut SqliteConnection, id: &str, at: Timestamp, event: &Event) -> Result<(), Error> {
-    let query = match rows::change(event) {
-        None => return Ok(()),
-        Some(Change::Spent(nanos)) => sqlx::query(statements::ADD_SPENT).bind(nanos).bind(id),
-        Some(Change::Ended { state, cause, c_final }) => sqlx::query(statements::END)
-            .bind(state.as_str())
-            .bind(cause)
-            .bind(c_final)
-            .bind(at.as_millisecond())
-            .bind(id),
-        Some(Change::Changed(effect)) => return actions::change(tx, id, at, &effect).await,
-    };
-    query.execute(&mut *tx).await?;
-    Ok(())
 }

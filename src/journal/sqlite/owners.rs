@@ -18,23 +18,28 @@ pub(super) struct Owners {
 }
 
 /// One process at a time stands in the door: it may change the schema, and register.
-pub(super) struct Door {
+pub(super) struct LockFile {
     folder: PathBuf,
     _lock: File,
 }
 
-impl Door {
+impl LockFile {
     /// Waits for whoever stands there; that is a matter of milliseconds, but for a change of the schema.
     pub fn of(database: &Path) -> Result<Self, Error> {
         let mut folder = database.as_os_str().to_owned();
         folder.push(".owners");
         let folder = PathBuf::from(folder);
-        let lock = make_private_folder(&folder).and_then(|()| locked(&folder.join(DOOR))).map_err(unregistered)?;
-        Ok(Self { folder, _lock: lock })
+        let lock = make_private_folder(&folder)
+            .and_then(|()| locked(&folder.join(DOOR)))
+            .map_err(unregistered)?;
+        Ok(Self {
+            folder,
+            _lock: lock,
+        })
     }
 }
 
-impl Door {
+impl LockFile {
     /// Whether another process has the database open. While the door is held, no further one can open it.
     pub fn in_use(&self) -> Result<bool, Error> {
         for file in std::fs::read_dir(&self.folder).map_err(unregistered)? {
@@ -53,36 +58,54 @@ impl Door {
 }
 
 fn locked(path: &Path) -> std::io::Result<File> {
-    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
     file.lock()?;
     Ok(file)
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "for map_err")]
 fn unregistered(error: std::io::Error) -> Error {
-    Error::Unavailable(format!("cannot register beside the database file: {}", error.kind()))
+    Error::Unavailable(format!(
+        "cannot register beside the database file: {}",
+        error.kind()
+    ))
 }
 
 impl Owners {
     /// Registers this process beside the database file.
-    pub fn register(door: Door, owner: &str) -> Result<Self, Error> {
+    pub fn register(door: LockFile, owner: &str) -> Result<Self, Error> {
         let lock = locked(&door.folder.join(owner)).map_err(unregistered)?;
-        Ok(Self { folder: door.folder, me: owner.to_owned(), _lock: lock })
+        Ok(Self {
+            folder: door.folder,
+            me: owner.to_owned(),
+            _lock: lock,
+        })
     }
 
     /// The owners whose process is gone.
     pub fn dead(&self) -> Vec<String> {
         // Somebody who is just coming has a file already, and no lock on it yet.
-        let Ok(_door) = locked(&self.folder.join(DOOR)) else { return vec![] };
-        let Ok(files) = std::fs::read_dir(&self.folder) else { return vec![] };
+        let Ok(_door) = locked(&self.folder.join(DOOR)) else {
+            return vec![];
+        };
+        let Ok(files) = std::fs::read_dir(&self.folder) else {
+            return vec![];
+        };
         files
             .flatten()
             .filter_map(|file| file.file_name().into_string().ok())
             .filter(|owner| *owner != self.me && owner != DOOR)
-            .filter(|owner| match File::open(self.folder.join(owner)).map(|file| file.try_lock()) {
-                Ok(Ok(())) => true,
-                Ok(Err(TryLockError::WouldBlock | TryLockError::Error(_))) | Err(_) => false,
-            })
+            .filter(
+                |owner| match File::open(self.folder.join(owner)).map(|file| file.try_lock()) {
+                    Ok(Ok(())) => true,
+                    Ok(Err(TryLockError::WouldBlock | TryLockError::Error(_))) | Err(_) => false,
+                },
+            )
             .collect()
     }
 

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use super::owners::Door;
+use super::owners::LockFile;
 use super::{latest, migrator};
 use crate::journal::{Error, prove, rows, statements};
 
@@ -46,7 +46,9 @@ pub struct Restoration {
 pub enum RestoreError {
     #[error("the database is in use by a running service or by another process; stop it first")]
     InUse,
-    #[error("the database has data; with --force it is kept beside the restored one, under a name with the date")]
+    #[error(
+        "the database has data; with --force it is kept beside the restored one, under a name with the date"
+    )]
     NotEmpty,
     #[error("this is the database itself, not a backup of it")]
     Same,
@@ -55,10 +57,15 @@ pub enum RestoreError {
     Damaged(String),
     #[error("this is not a backup: {0}")]
     NotABackup(&'static str),
-    #[error("the backup has schema version {found}, this program knows versions up to {known}: use a newer release")]
+    #[error(
+        "the backup has schema version {found}, this program knows versions up to {known}: use a newer release"
+    )]
     Newer { found: i64, known: i64 },
     #[error("{}: {error}", path.display())]
-    File { path: PathBuf, error: std::io::Error },
+    File {
+        path: PathBuf,
+        error: std::io::Error,
+    },
     #[error(transparent)]
     Journal(#[from] Error),
 }
@@ -67,12 +74,19 @@ pub enum RestoreError {
 ///
 /// # Errors
 /// [`RestoreError`]; then the database is as it was.
-pub async fn restore(backup: &Path, database: &Path, existing: Existing) -> Result<Restoration, RestoreError> {
+pub async fn restore(
+    backup: &Path,
+    database: &Path,
+    existing: Existing,
+) -> Result<Restoration, RestoreError> {
     standalone(backup, database)?;
-    if let Some(folder) = database.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+    if let Some(folder) = database
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
         std::fs::create_dir_all(folder).map_err(at(folder))?;
     }
-    let door = Door::of(database)?;
+    let door = LockFile::of(database)?;
     if door.in_use()? {
         return Err(RestoreError::InUse);
     }
@@ -80,7 +94,10 @@ pub async fn restore(backup: &Path, database: &Path, existing: Existing) -> Resu
     let former = match (contents, existing) {
         (Contents::Nothing, _) => None,
         (_, Existing::Refuse) => return Err(RestoreError::NotEmpty),
-        (_, Existing::Keep(time)) => Some(beside(database, &time.strftime(".%Y-%m-%dT%H-%M-%S%.3fZ").to_string())),
+        (_, Existing::Keep(time)) => Some(beside(
+            database,
+            &time.strftime(".%Y-%m-%dT%H-%M-%S%.3fZ").to_string(),
+        )),
     };
     let copy = Copy::of(backup, database)?;
     let runs = verified(&copy.path).await?;
@@ -94,12 +111,17 @@ pub async fn restore(backup: &Path, database: &Path, existing: Existing) -> Resu
 /// A backup is one file. A database that is open, or was copied while it was, has a log beside it.
 fn standalone(backup: &Path, database: &Path) -> Result<(), RestoreError> {
     let one = std::fs::metadata(backup).map_err(at(backup))?;
-    if std::fs::metadata(database).is_ok_and(|other| (one.dev(), one.ino()) == (other.dev(), other.ino())) {
+    if std::fs::metadata(database)
+        .is_ok_and(|other| (one.dev(), one.ino()) == (other.dev(), other.ino()))
+    {
         return Err(RestoreError::Same);
     }
-    let has_log = |name: &&str| std::fs::metadata(beside(backup, name)).is_ok_and(|log| log.len() > 0);
+    let has_log =
+        |name: &&str| std::fs::metadata(beside(backup, name)).is_ok_and(|log| log.len() > 0);
     if ["-wal", "-journal"].iter().any(has_log) {
-        return Err(RestoreError::NotABackup("it has a log beside it; make backups with conclave backup"));
+        return Err(RestoreError::NotABackup(
+            "it has a log beside it; make backups with conclave backup",
+        ));
     }
     Ok(())
 }
@@ -121,7 +143,10 @@ async fn contents(database: &Path) -> Result<Contents, RestoreError> {
         Ok(metadata) if metadata.len() == 0 => return Ok(Contents::Nothing),
         Ok(_) => {}
     }
-    let options = SqliteConnectOptions::new().filename(database).busy_timeout(PATIENCE).read_only(true);
+    let options = SqliteConnectOptions::new()
+        .filename(database)
+        .busy_timeout(PATIENCE)
+        .read_only(true);
     let filled = match options.connect().await {
         Ok(mut connection) => {
             let filled = any_row(&mut connection).await;
@@ -147,8 +172,14 @@ async fn any_row(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error>
     .fetch_all(&mut *connection)
     .await?;
     for table in tables {
-        let statement = format!("SELECT EXISTS (SELECT 1 FROM \"{}\")", table.replace('"', "\"\""));
-        if sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).fetch_one(&mut *connection).await? {
+        let statement = format!(
+            "SELECT EXISTS (SELECT 1 FROM \"{}\")",
+            table.replace('"', "\"\"")
+        );
+        if sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
+            .fetch_one(&mut *connection)
+            .await?
+        {
             return Ok(true);
         }
     }
@@ -157,11 +188,16 @@ async fn any_row(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error>
 
 /// Refuses a database that a program of another kind has open, and moves its log into the file.
 async fn alone(database: &Path) -> Result<(), RestoreError> {
-    let options = SqliteConnectOptions::new().filename(database).busy_timeout(PATIENCE);
+    let options = SqliteConnectOptions::new()
+        .filename(database)
+        .busy_timeout(PATIENCE);
     let mut connection = options.connect().await.map_err(Error::from)?;
-    let mode: Result<String, sqlx::Error> =
-        sqlx::query_scalar("PRAGMA journal_mode = DELETE").fetch_one(&mut connection).await;
-    let exclusive = sqlx::raw_sql("BEGIN EXCLUSIVE; ROLLBACK").execute(&mut connection).await;
+    let mode: Result<String, sqlx::Error> = sqlx::query_scalar("PRAGMA journal_mode = DELETE")
+        .fetch_one(&mut connection)
+        .await;
+    let exclusive = sqlx::raw_sql("BEGIN EXCLUSIVE; ROLLBACK")
+        .execute(&mut connection)
+        .await;
     let _ = connection.close().await;
     let kept_log = mode.as_ref().is_ok_and(|mode| mode != "delete");
     if kept_log || mode.as_ref().is_err_and(is_locked) || exclusive.as_ref().is_err_and(is_locked) {
@@ -172,12 +208,20 @@ async fn alone(database: &Path) -> Result<(), RestoreError> {
 
 /// Brings the copy's schema up to date and proves it whole. Returns how many runs it has.
 async fn verified(copy: &Path) -> Result<u64, RestoreError> {
-    let options = SqliteConnectOptions::new().filename(copy).journal_mode(SqliteJournalMode::Delete).foreign_keys(true);
+    let options = SqliteConnectOptions::new()
+        .filename(copy)
+        .journal_mode(SqliteJournalMode::Delete)
+        .foreign_keys(true);
     let mut connection = options.connect().await.map_err(damage)?;
-    let found: Vec<String> =
-        sqlx::query_scalar("PRAGMA integrity_check(3)").fetch_all(&mut connection).await.map_err(damage)?;
+    let found: Vec<String> = sqlx::query_scalar("PRAGMA integrity_check(3)")
+        .fetch_all(&mut connection)
+        .await
+        .map_err(damage)?;
     if found != ["ok"] {
-        return Err(RestoreError::Damaged(format!("SQLite finds: {}", found.join("; "))));
+        return Err(RestoreError::Damaged(format!(
+            "SQLite finds: {}",
+            found.join("; ")
+        )));
     }
     let known = latest();
     match version(&mut connection).await.map_err(damage)? {
@@ -192,32 +236,46 @@ async fn verified(copy: &Path) -> Result<u64, RestoreError> {
 }
 
 async fn version(connection: &mut SqliteConnection) -> Result<Option<i64>, sqlx::Error> {
-    let tables: i64 =
-        sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_schema WHERE name IN ('_sqlx_migrations', 'runs', 'entries')")
-            .fetch_one(&mut *connection)
-            .await?;
+    let tables: i64 = sqlx::query_scalar(
+        "SELECT COUNT(*) FROM sqlite_schema WHERE name IN ('_sqlx_migrations', 'runs', 'entries')",
+    )
+    .fetch_one(&mut *connection)
+    .await?;
     if tables < 3 {
         return Ok(None);
     }
-    sqlx::query_scalar(statements::SCHEMA).fetch_one(connection).await
+    sqlx::query_scalar(statements::SCHEMA)
+        .fetch_one(connection)
+        .await
 }
 
 async fn prove_all(connection: &mut SqliteConnection) -> Result<u64, RestoreError> {
     let (mut before, mut count): (Option<String>, u64) = (None, 0);
     loop {
-        let page = sqlx::query("SELECT * FROM runs WHERE ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2")
-            .bind(&before)
-            .bind(PAGE)
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(damage)?;
+        let page = sqlx::query(
+            "SELECT * FROM runs WHERE ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2",
+        )
+        .bind(&before)
+        .bind(PAGE)
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(damage)?;
         for row in &page {
             let row = rows::run(row).map_err(corrupt)?;
             let id = row.id.to_string();
-            let found = sqlx::query(statements::ENTRIES).bind(&id).bind(0).fetch_all(&mut *connection).await;
+            let found = sqlx::query(statements::ENTRIES)
+                .bind(&id)
+                .bind(0)
+                .fetch_all(&mut *connection)
+                .await;
             let found = found.map_err(damage)?;
-            let entries = found.iter().map(rows::entry).collect::<Result<Vec<_>, _>>().map_err(corrupt)?;
-            prove(&row, &entries).map_err(|broken| RestoreError::Damaged(format!("run {id}: {broken}")))?;
+            let entries = found
+                .iter()
+                .map(rows::entry)
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(corrupt)?;
+            prove(&row, &entries)
+                .map_err(|broken| RestoreError::Damaged(format!("run {id}: {broken}")))?;
             (before, count) = (Some(id), count.saturating_add(1));
         }
         if page.is_empty() {
@@ -233,10 +291,16 @@ struct Copy {
 
 impl Copy {
     fn of(backup: &Path, database: &Path) -> Result<Self, RestoreError> {
-        let copy = Self { path: beside(database, ".restoring") };
+        let copy = Self {
+            path: beside(database, ".restoring"),
+        };
         // What an interrupted restore left.
         copy.remove();
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy.path);
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&copy.path);
         let mut file = file.map_err(at(&copy.path))?;
         let mut source = File::open(backup).map_err(at(backup))?;
         std::io::copy(&mut source, &mut file).map_err(at(&copy.path))?;
@@ -246,7 +310,9 @@ impl Copy {
 
     /// Renames the copy to the database. The former one gets a second name first, so that at no moment there is none.
     fn put_in_place(self, database: &Path, former: Option<&Path>) -> Result<(), RestoreError> {
-        File::open(&self.path).and_then(|file| file.sync_all()).map_err(at(&self.path))?;
+        File::open(&self.path)
+            .and_then(|file| file.sync_all())
+            .map_err(at(&self.path))?;
         if let Some(former) = former {
             std::fs::hard_link(database, former).map_err(at(former))?;
         }
@@ -257,13 +323,20 @@ impl Copy {
                 None => std::fs::remove_file(&stale),
             };
             match result {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(at(&stale)(error)),
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(at(&stale)(error));
+                }
                 _ => {}
             }
         }
         std::fs::rename(&self.path, database).map_err(at(database))?;
-        let folder = database.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(at(folder))
+        let folder = database
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(at(folder))
     }
 
     fn remove(&self) {
@@ -281,7 +354,10 @@ impl Drop for Copy {
 
 /// A restore by root leaves the files to the user of the service: the owner of the former database, else of the folder.
 fn keep_owner(database: &Path, copy: &Path) -> std::io::Result<()> {
-    let folder = database.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = database
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let owner = std::fs::metadata(database).or_else(|_| std::fs::metadata(folder))?;
     let owners = beside(database, ".owners");
     let files = [copy.to_owned(), owners.join(super::owners::DOOR), owners];
@@ -308,7 +384,12 @@ fn at(path: &Path) -> impl FnOnce(std::io::Error) -> RestoreError {
 
 fn code(error: &sqlx::Error) -> Option<i32> {
     // The low byte is the primary code, <https://www.sqlite.org/rescode.html>.
-    error.as_database_error()?.code()?.parse::<i32>().ok().map(|code| code & 0xff)
+    error
+        .as_database_error()?
+        .code()?
+        .parse::<i32>()
+        .ok()
+        .map(|code| code & 0xff)
 }
 
 fn is_locked(error: &sqlx::Error) -> bool {

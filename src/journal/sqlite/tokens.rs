@@ -20,7 +20,10 @@ pub(super) async fn add(tx: &mut SqliteConnection, token: &TokenRow) -> Result<(
 }
 
 pub(super) async fn one(pool: &SqlitePool, id: &str) -> Result<Option<TokenRow>, Error> {
-    let found = sqlx::query(statements::TOKEN).bind(id).fetch_optional(pool).await?;
+    let found = sqlx::query(statements::TOKEN)
+        .bind(id)
+        .fetch_optional(pool)
+        .await?;
     found.as_ref().map(rows::token).transpose()
 }
 
@@ -29,7 +32,15 @@ pub(super) async fn all(pool: &SqlitePool) -> Result<Vec<TokenRow>, Error> {
     found.iter().map(rows::token).collect()
 }
 
-pub(super) async fn revoke(tx: &mut SqliteConnection, id: &str, at: Timestamp) -> Result<bool, Error> {
-    let done = sqlx::query(statements::REVOKE_TOKEN).bind(id).bind(at.as_millisecond()).execute(tx).await?;
+pub(super) async fn revoke(
+    tx: &mut SqliteConnection,
+    id: &str,
+    at: Timestamp,
+) -> Result<bool, Error> {
+    let done = sqlx::query(statements::REVOKE_TOKEN)
+        .bind(id)
+        .bind(at.as_millisecond())
+        .execute(tx)
+        .await?;
     Ok(done.rows_affected() > 0)
 }

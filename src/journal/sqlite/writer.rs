@@ -32,7 +32,8 @@ impl Writer {
             // When the disk is full SQLite rolls back by itself, and the driver, which knows nothing of that, would take
             // the connection for one inside a transaction for good. A connection that is closed rolls back.
             .before_acquire(move |connection, _| {
-                let sound = !before.swap(false, Ordering::SeqCst) && !connection.is_in_transaction();
+                let sound =
+                    !before.swap(false, Ordering::SeqCst) && !connection.is_in_transaction();
                 Box::pin(async move { Ok(sound) })
             })
             .connect_with(options)
@@ -52,7 +53,10 @@ impl Writer {
 
     /// As [`Writer::free_transaction`], for statements that are known beforehand: one way to the database's thread and back
     /// instead of one for each of them. `write` adds them, each with a semicolon behind it.
-    pub async fn at_once(&self, write: impl FnOnce(&mut QueryBuilder<Sqlite>)) -> Result<(), sqlx::Error> {
+    pub async fn at_once(
+        &self,
+        write: impl FnOnce(&mut QueryBuilder<Sqlite>),
+    ) -> Result<(), sqlx::Error> {
         let mut statements = QueryBuilder::new(DOES_NOT_WAIT);
         statements.push(";");
         write(&mut statements);
@@ -60,7 +64,11 @@ impl Writer {
         let mut connection = self.pool.acquire().await?;
         self.half_done.store(true, Ordering::SeqCst);
         // SQLite obeys a PRAGMA when it compiles it: a statement that is kept would not set the level again.
-        statements.build().persistent(false).execute(&mut *connection).await?;
+        statements
+            .build()
+            .persistent(false)
+            .execute(&mut *connection)
+            .await?;
         self.half_done.store(false, Ordering::SeqCst);
         Ok(())
     }
@@ -80,30 +88,57 @@ mod tests {
     use super::*;
 
     async fn writer(folder: &TempDir) -> Writer {
-        let options = SqliteConnectOptions::new().filename(folder.path().join("w.db")).create_if_missing(true);
+        let options = SqliteConnectOptions::new()
+            .filename(folder.path().join("w.db"))
+            .create_if_missing(true);
         let writer = Writer::open(options).await.unwrap();
-        sqlx::raw_sql("CREATE TABLE notes (text TEXT NOT NULL UNIQUE)").execute(writer.pool()).await.unwrap();
+        sqlx::raw_sql("CREATE TABLE notes (text TEXT NOT NULL UNIQUE)")
+            .execute(writer.pool())
+            .await
+            .unwrap();
         writer
     }
 
     async fn notes(writer: &Writer) -> Vec<String> {
         let mut tx = writer.transaction().await.unwrap();
-        sqlx::query_scalar("SELECT text FROM notes ORDER BY text").fetch_all(&mut *tx).await.unwrap()
+        sqlx::query_scalar("SELECT text FROM notes ORDER BY text")
+            .fetch_all(&mut *tx)
+            .await
+            .unwrap()
     }
 
     fn note(statements: &mut QueryBuilder<Sqlite>, text: &str) {
-        statements.push("INSERT INTO notes VALUES (").push_bind(text.to_owned()).push(");");
+        statements
+            .push("INSERT INTO notes VALUES (")
+            .push_bind(text.to_owned())
+            .push(");");
     }
 
     #[tokio::test]
     async fn statements_at_once_are_written_together_or_not_at_all() {
         let folder = TempDir::new().unwrap();
         let writer = writer(&folder).await;
-        writer.at_once(|statements| ["a", "b"].into_iter().for_each(|text| note(statements, text))).await.unwrap();
-        let failed = writer.at_once(|statements| ["c", "a"].into_iter().for_each(|text| note(statements, text))).await;
+        writer
+            .at_once(|statements| {
+                ["a", "b"]
+                    .into_iter()
+                    .for_each(|text| note(statements, text));
+            })
+            .await
+            .unwrap();
+        let failed = writer
+            .at_once(|statements| {
+                ["c", "a"]
+                    .into_iter()
+                    .for_each(|text| note(statements, text));
+            })
+            .await;
         assert!(matches!(failed, Err(sqlx::Error::Database(error)) if error.is_unique_violation()));
         assert_eq!(notes(&writer).await, ["a", "b"]);
-        writer.at_once(|statements| note(statements, "d")).await.unwrap();
+        writer
+            .at_once(|statements| note(statements, "d"))
+            .await
+            .unwrap();
         assert_eq!(notes(&writer).await, ["a", "b", "d"]);
     }
 
@@ -121,7 +156,10 @@ mod tests {
             let written = notes(&writer).await;
             assert_eq!(written.contains(&own.0), written.contains(&own.1), "{case}");
         }
-        writer.at_once(|statements| note(statements, "last")).await.unwrap();
+        writer
+            .at_once(|statements| note(statements, "last"))
+            .await
+            .unwrap();
         assert!(notes(&writer).await.contains(&"last".to_owned()));
     }
 }

@@ -31,7 +31,10 @@ impl Anthropic {
             connect_timeout: spec.connect_timeout,
             api_key: spec.api_key.clone(),
             key_header: (HeaderName::from_static("x-api-key"), ""),
-            fixed_headers: vec![(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"))],
+            fixed_headers: vec![(
+                HeaderName::from_static("anthropic-version"),
+                HeaderValue::from_static("2023-06-01"),
+            )],
             extra_headers: spec.headers.clone(),
             proxy: spec.proxy.clone(),
         })?;
@@ -56,7 +59,11 @@ impl ChatModel for Anthropic {
             max_bytes: request.max_body_bytes(),
         };
         let answer = self.http.post::<_, stream::Streamed>(call).await?;
-        let request_id = answer.headers.get("request-id").and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let request_id = answer
+            .headers
+            .get("request-id")
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned);
         Ok(response::from_wire(answer.body, request_id))
     }
 }
@@ -64,7 +71,11 @@ impl ChatModel for Anthropic {
 /// `{base}/v1/messages`, whether or not the base already ends in `/v1`.
 fn endpoint(base: &Url) -> Url {
     let path = base.path().trim_end_matches('/');
-    let path = if path.ends_with("/v1") { format!("{path}/messages") } else { format!("{path}/v1/messages") };
+    let path = if path.ends_with("/v1") {
+        format!("{path}/messages")
+    } else {
+        format!("{path}/v1/messages")
+    };
     let mut url = base.clone();
     url.set_path(&path);
     url
@@ -77,11 +88,26 @@ mod tests {
     #[test]
     fn the_endpoint_does_not_depend_on_how_the_base_is_written() {
         for (base, expected) in [
-            ("https://api.anthropic.com", "https://api.anthropic.com/v1/messages"),
-            ("https://api.anthropic.com/", "https://api.anthropic.com/v1/messages"),
-            ("https://api.anthropic.com/v1", "https://api.anthropic.com/v1/messages"),
-            ("http://127.0.0.1:9/proxy/v1/", "http://127.0.0.1:9/proxy/v1/messages"),
-            ("http://127.0.0.1:9/anthropic", "http://127.0.0.1:9/anthropic/v1/messages"),
+            (
+                "https://api.anthropic.com",
+                "https://api.anthropic.com/v1/messages",
+            ),
+            (
+                "https://api.anthropic.com/",
+                "https://api.anthropic.com/v1/messages",
+            ),
+            (
+                "https://api.anthropic.com/v1",
+                "https://api.anthropic.com/v1/messages",
+            ),
+            (
+                "http://127.0.0.1:9/proxy/v1/",
+                "http://127.0.0.1:9/proxy/v1/messages",
+            ),
+            (
+                "http://127.0.0.1:9/anthropic",
+                "http://127.0.0.1:9/anthropic/v1/messages",
+            ),
         ] {
             assert_eq!(endpoint(&base.parse().unwrap()).as_str(), expected);
         }

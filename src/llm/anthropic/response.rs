@@ -10,7 +10,9 @@ use crate::llm::{ChatReply, Stop, usage};
 pub(super) fn from_wire(response: Response, request_id: Option<String>) -> ChatReply {
     let input = response.content.iter().find_map(|block| match block {
         // A stream's input that was cut off is no JSON any more, and what it was as text.
-        Content::ToolUse { input: Value::String(text) } => Some(text.clone()),
+        Content::ToolUse {
+            input: Value::String(text),
+        } => Some(text.clone()),
         Content::ToolUse { input } => Some(input.to_string()),
         Content::Text { .. } | Content::Other => None,
     });
@@ -55,17 +57,28 @@ mod tests {
     use super::*;
 
     fn read(cassette: &str) -> ChatReply {
-        from_wire(serde_json::from_str(cassette).unwrap(), Some("req_1".into()))
+        from_wire(
+            serde_json::from_str(cassette).unwrap(),
+            Some("req_1".into()),
+        )
     }
 
     #[test]
     fn a_structured_reply_is_its_text() {
         assert_eq!(
-            read(include_str!("../../../tests/cassettes/anthropic_structured.json")),
+            read(include_str!(
+                "../../../tests/cassettes/anthropic_structured.json"
+            )),
             ChatReply {
                 text: r#"{"answer":"42","confidence":0.7}"#.into(),
                 stop: Stop::End,
-                usage: Some(BilledTokens { input: 412, cache_read: 1536, cache_write: 0, output: 57, thinking: 21 }),
+                usage: Some(BilledTokens {
+                    input: 412,
+                    cache_read: 1536,
+                    cache_write: 0,
+                    output: 57,
+                    thinking: 21
+                }),
                 model: Some("claude-sonnet-5-5".into()),
                 provider_request_id: Some("req_1".into()),
             }
@@ -74,27 +87,49 @@ mod tests {
 
     #[test]
     fn the_input_of_a_forced_tool_is_the_text() {
-        let reply = read(include_str!("../../../tests/cassettes/anthropic_tool_use.json"));
-        assert_eq!((reply.text.as_str(), reply.stop), (r#"{"answer":"42","confidence":0.7}"#, Stop::End));
+        let reply = read(include_str!(
+            "../../../tests/cassettes/anthropic_tool_use.json"
+        ));
+        assert_eq!(
+            (reply.text.as_str(), reply.stop),
+            (r#"{"answer":"42","confidence":0.7}"#, Stop::End)
+        );
         assert_eq!(
             reply.usage,
-            Some(BilledTokens { input: 391, cache_write: 2051, output: 64, ..BilledTokens::default() })
+            Some(BilledTokens {
+                input: 391,
+                cache_write: 2051,
+                output: 64,
+                ..BilledTokens::default()
+            })
         );
     }
 
     #[test]
     fn an_answer_that_was_all_thinking_is_empty_and_cut() {
-        let reply = read(include_str!("../../../tests/cassettes/anthropic_thought_away.json"));
+        let reply = read(include_str!(
+            "../../../tests/cassettes/anthropic_thought_away.json"
+        ));
         assert_eq!((reply.text.as_str(), reply.stop), ("", Stop::MaxTokens));
-        assert_eq!(reply.usage.map(|usage| (usage.output, usage.thinking)), Some((1000, 1000)));
+        assert_eq!(
+            reply.usage.map(|usage| (usage.output, usage.thinking)),
+            Some((1000, 1000))
+        );
     }
 
     #[test]
     fn refusals_and_cuts_are_told_apart() {
-        let reply = read(include_str!("../../../tests/cassettes/anthropic_refusal.json"));
+        let reply = read(include_str!(
+            "../../../tests/cassettes/anthropic_refusal.json"
+        ));
         assert_eq!((reply.text.as_str(), reply.stop), ("", Stop::Refusal));
-        let reply = read(include_str!("../../../tests/cassettes/anthropic_max_tokens.json"));
-        assert_eq!((reply.text.as_str(), reply.stop), (r#"{"answer":"The first of the"#, Stop::MaxTokens));
+        let reply = read(include_str!(
+            "../../../tests/cassettes/anthropic_max_tokens.json"
+        ));
+        assert_eq!(
+            (reply.text.as_str(), reply.stop),
+            (r#"{"answer":"The first of the"#, Stop::MaxTokens)
+        );
     }
 
     #[test]
@@ -113,9 +148,20 @@ mod tests {
         let bill = json!({"input_tokens": 7, "output_tokens": 1e30});
         assert_eq!(
             read_usage(&bill),
-            Some(BilledTokens { input: 7, output: 1_000_000_000, ..BilledTokens::default() })
+            Some(BilledTokens {
+                input: 7,
+                output: 1_000_000_000,
+                ..BilledTokens::default()
+            })
         );
         let bare = json!({"input_tokens": 7, "output_tokens": 2, "cache_read_input_tokens": null});
-        assert_eq!(read_usage(&bare), Some(BilledTokens { input: 7, output: 2, ..BilledTokens::default() }));
+        assert_eq!(
+            read_usage(&bare),
+            Some(BilledTokens {
+                input: 7,
+                output: 2,
+                ..BilledTokens::default()
+            })
+        );
     }
 }

@@ -101,9 +101,14 @@ impl Collect for Streamed {
     type Reply = Response;
 
     fn take(&mut self, _name: &str, data: &str) -> Result<bool, String> {
-        match serde_json::from_str(data).map_err(|error| format!("an event of the stream cannot be read: {error}"))? {
+        match serde_json::from_str(data)
+            .map_err(|error| format!("an event of the stream cannot be read: {error}"))?
+        {
             Event::MessageStart { message } => self.started = Some(message),
-            Event::ContentBlockStart { index, content_block } => {
+            Event::ContentBlockStart {
+                index,
+                content_block,
+            } => {
                 let block = match content_block {
                     Block::Text { text } => Growing::Text(text),
                     Block::ToolUse => Growing::Input(String::new()),
@@ -111,9 +116,14 @@ impl Collect for Streamed {
                 };
                 self.blocks.insert(index, block);
             }
-            Event::ContentBlockDelta { index, delta } => match (self.blocks.get_mut(&index), delta) {
-                (Some(Growing::Text(text)), Piece::TextDelta { text: more }) => text.push_str(&more),
-                (Some(Growing::Input(text)), Piece::InputJsonDelta { partial_json }) => text.push_str(&partial_json),
+            Event::ContentBlockDelta { index, delta } => match (self.blocks.get_mut(&index), delta)
+            {
+                (Some(Growing::Text(text)), Piece::TextDelta { text: more }) => {
+                    text.push_str(&more);
+                }
+                (Some(Growing::Input(text)), Piece::InputJsonDelta { partial_json }) => {
+                    text.push_str(&partial_json);
+                }
                 _ => {}
             },
             Event::MessageDelta { delta, usage } => {
@@ -121,7 +131,9 @@ impl Collect for Streamed {
                 // The counts are cumulative, and those that are missing stay as they were.
                 if let (Some(started), Value::Object(newer)) = (&mut self.started, usage) {
                     match &mut started.usage {
-                        Value::Object(usage) => usage.extend(newer.into_iter().filter(|(_, count)| !count.is_null())),
+                        Value::Object(usage) => {
+                            usage.extend(newer.into_iter().filter(|(_, count)| !count.is_null()));
+                        }
                         none => *none = Value::Object(newer),
                     }
                 }
@@ -130,7 +142,9 @@ impl Collect for Streamed {
                 self.stopped = true;
                 return Ok(true);
             }
-            Event::Error { error } => return Err(format!("the stream ended with an error: {}", said(&error))),
+            Event::Error { error } => {
+                return Err(format!("the stream ended with an error: {}", said(&error)));
+            }
             Event::Other => {}
         }
         Ok(false)
@@ -143,7 +157,9 @@ impl Collect for Streamed {
             // Of one that was cut what is whole can still be found.
             Growing::Input(text) => {
                 let input = serde_json::from_str(if text.is_empty() { "{}" } else { &text });
-                Content::ToolUse { input: input.unwrap_or(Value::String(text)) }
+                Content::ToolUse {
+                    input: input.unwrap_or(Value::String(text)),
+                }
             }
             Growing::Other => Content::Other,
         });
@@ -188,21 +204,33 @@ mod tests {
 
     #[test]
     fn what_was_cut_keeps_its_beginning_and_what_broke_is_no_reply() {
-        let cut = TOOL
-            .replace(r#"\"confidence\":0.7}"#, "")
-            .replace(r#""stop_reason":"tool_use""#, r#""stop_reason":"max_tokens""#);
+        let cut = TOOL.replace(r#"\"confidence\":0.7}"#, "").replace(
+            r#""stop_reason":"tool_use""#,
+            r#""stop_reason":"max_tokens""#,
+        );
         let reply = from_wire(collected(&cut).unwrap().unwrap(), None);
-        assert_eq!((reply.text.as_str(), reply.stop), ("{\"answer\":\"42\",", crate::llm::Stop::MaxTokens));
+        assert_eq!(
+            (reply.text.as_str(), reply.stop),
+            ("{\"answer\":\"42\",", crate::llm::Stop::MaxTokens)
+        );
         assert_eq!(
             reply.usage,
-            Some(BilledTokens { input: 391, cache_write: 2051, output: 64, ..BilledTokens::default() })
+            Some(BilledTokens {
+                input: 391,
+                cache_write: 2051,
+                output: 64,
+                ..BilledTokens::default()
+            })
         );
         let half = TOOL.split("event: message_delta").next().unwrap();
         assert!(collected(half).unwrap().is_none());
         let broken = format!(
             "{half}event: error\ndata: {{\"type\":\"error\",\"error\":{{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}}}\n\n"
         );
-        assert_eq!(collected(&broken).unwrap_err(), "the stream ended with an error: overloaded_error: Overloaded");
+        assert_eq!(
+            collected(&broken).unwrap_err(),
+            "the stream ended with an error: overloaded_error: Overloaded"
+        );
         assert!(collected("data: {\n\n").is_err());
     }
 }

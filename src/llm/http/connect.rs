@@ -5,6 +5,8 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,11 +15,14 @@ use http_body_util::Full;
 use hyper::Uri;
 use hyper::body::Bytes;
 use hyper::header::{HeaderValue, PROXY_AUTHORIZATION};
+use hyper::http::Extensions;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
-use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::legacy::connect::{
+    CaptureConnection, Connected, Connection, HttpConnector,
+};
 use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::ClientConfig;
@@ -34,6 +39,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// An idle connection is closed after this time.
 const MAX_IDLE: Duration = Duration::from_secs(90);
 
+/// Bytes that a connection reads ahead. The head of an answer must fit; a flood of interim responses gets no further.
+const MAX_READ_AHEAD: usize = 64 * 1024;
+
 /// How requests reach the provider.
 pub(super) struct Route {
     pub client: PooledClient,
@@ -46,7 +54,10 @@ pub(super) struct Route {
 /// # Errors
 /// A sentence: no root certificates for an `https` address, or a proxy address that cannot be used.
 pub(super) fn route(base: &Uri, proxy: Option<&str>, timeout: Duration) -> Result<Route, String> {
-    let needs_tls = [Some(base.to_string()), proxy.map(str::to_owned)].iter().flatten().any(|uri| is_https(uri));
+    let needs_tls = [Some(base.to_string()), proxy.map(str::to_owned)]
+        .iter()
+        .flatten()
+        .any(|uri| is_https(uri));
     let tls = tls_config(needs_tls)?;
     let direct = https(&tls, tcp());
     let intercept = match proxy {
@@ -60,7 +71,9 @@ pub(super) fn route(base: &Uri, proxy: Option<&str>, timeout: Duration) -> Resul
                 .ok_or("the proxy of the config has no address that can be used")?,
         ),
     };
-    let authorization = intercept.as_ref().and_then(|proxy| proxy.basic_auth().cloned());
+    let authorization = intercept
+        .as_ref()
+        .and_then(|proxy| proxy.basic_auth().cloned());
     let means = match intercept {
         None => Means::Direct(direct),
         Some(proxy) if base.scheme_str() == Some("https") => {
@@ -72,19 +85,28 @@ pub(super) fn route(base: &Uri, proxy: Option<&str>, timeout: Duration) -> Resul
         }
         Some(proxy) => Means::Forward(direct, proxy.uri().clone()),
     };
-    let proxy_authorization = if matches!(means, Means::Forward(..)) { authorization } else { None };
+    let proxy_authorization = if matches!(means, Means::Forward(..)) {
+        authorization
+    } else {
+        None
+    };
     let client = Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(MAX_IDLE)
+        .http1_max_buf_size(MAX_READ_AHEAD)
         .build(Connector { means, timeout });
-    Ok(Route { client, proxy_authorization })
+    Ok(Route {
+        client,
+        proxy_authorization,
+    })
 }
 
 /// The header that a forwarding proxy reads.
 pub(super) const FORWARD_AUTHORIZATION: hyper::header::HeaderName = PROXY_AUTHORIZATION;
 
 fn is_https(uri: &str) -> bool {
-    uri.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
+    uri.get(..6)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
 }
 
 /// Without an `https` address nothing is verified: a machine without root certificates can still talk to its own server.
@@ -106,7 +128,11 @@ fn tcp() -> HttpConnector {
 }
 
 fn https<C>(tls: &ClientConfig, inner: C) -> HttpsConnector<C> {
-    HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http().enable_http1().wrap_connector(inner)
+    HttpsConnectorBuilder::new()
+        .with_tls_config(tls.clone())
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(inner)
 }
 
 /// Opens a connection within a time limit.
@@ -140,13 +166,36 @@ impl Service<Uri> for Connector {
         Box::pin(async move {
             let stream = async {
                 Ok::<Stream, Failure>(match means {
-                    Means::Direct(mut connector) => Stream::new(connector.call(target).await?, false),
-                    Means::Tunnel(mut connector) => Stream::new(connector.call(target).await?, false),
-                    Means::Forward(mut connector, proxy) => Stream::new(connector.call(proxy).await?, true),
+                    Means::Direct(mut connector) => {
+                        Stream::new(connector.call(target).await?, false)
+                    }
+                    Means::Tunnel(mut connector) => {
+                        Stream::new(connector.call(target).await?, false)
+                    }
+                    Means::Forward(mut connector, proxy) => {
+                        Stream::new(connector.call(proxy).await?, true)
+                    }
                 })
             };
-            tokio::time::timeout(timeout, stream).await.map_err(|_| format!("no connection within {timeout:?}"))?
+            tokio::time::timeout(timeout, stream)
+                .await
+                .map_err(|_| format!("no connection within {timeout:?}"))?
         })
+    }
+}
+
+/// Set once nothing more is read from a connection.
+#[derive(Clone, Default)]
+struct Refused(Arc<AtomicBool>);
+
+/// Makes the next read of the connection fail. hyper reads for as long as bytes come, so a flood would keep a thread busy.
+pub(super) fn refuse_to_read(connection: &CaptureConnection) {
+    let mut extensions = Extensions::new();
+    if let Some(connected) = connection.connection_metadata().as_ref() {
+        connected.get_extras(&mut extensions);
+    }
+    if let Some(refused) = extensions.get::<Refused>() {
+        refused.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -157,30 +206,49 @@ impl<T: Read + Write + Connection + Send + Unpin> Io for T {}
 /// An open connection, whichever way it goes.
 pub(super) struct Stream {
     io: Box<dyn Io>,
+    refused: Refused,
     /// Requests on it name the whole address.
     forwarded: bool,
 }
 
 impl Stream {
     fn new(io: impl Io + 'static, forwarded: bool) -> Stream {
-        Stream { io: Box::new(io), forwarded }
+        Stream {
+            io: Box::new(io),
+            refused: Refused::default(),
+            forwarded,
+        }
     }
 }
 
 impl Connection for Stream {
     fn connected(&self) -> Connected {
-        self.io.connected().proxy(self.forwarded)
+        self.io
+            .connected()
+            .proxy(self.forwarded)
+            .extra(self.refused.clone())
     }
 }
 
 impl Read for Stream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.refused.0.load(Ordering::Relaxed) {
+            return Poll::Ready(Err(io::Error::other("the connection reads no more")));
+        }
         Pin::new(&mut self.io).poll_read(cx, buffer)
     }
 }
 
 impl Write for Stream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(cx, bytes)
     }
 

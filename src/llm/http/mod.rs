@@ -12,15 +12,18 @@ use std::time::Duration;
 use base64::Engine as _;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+};
 use hyper::{Request, Response, Uri};
+use hyper_util::client::legacy::connect::capture_connection;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::event_stream::StreamReader;
-use super::{Error, rejection};
+use super::sse::StreamReader;
+use super::{Error, error_body};
 
 /// A stream wraps every few bytes into an event: so many times the size of the whole body.
 const EVENT_OVERHEAD: usize = 32;
@@ -93,11 +96,22 @@ impl HttpClient {
     /// [`Error::Connect`] when no HTTP client can be built (no root certificates for an `https` address, a key that
     /// cannot stand in a header).
     pub fn new(settings: Settings) -> Result<HttpClient, Error> {
-        let Settings { provider, base_url, connect_timeout, api_key, key_header, fixed_headers, extra_headers, proxy } =
-            settings;
+        let Settings {
+            provider,
+            base_url,
+            connect_timeout,
+            api_key,
+            key_header,
+            fixed_headers,
+            extra_headers,
+            proxy,
+        } = settings;
         // A variable that is set to nothing is no key.
         let api_key = api_key.filter(|key| !key.expose_secret().trim().is_empty());
-        let fault = |detail: String| Error::Connect { provider: provider.clone(), detail };
+        let fault = |detail: String| Error::Connect {
+            provider: provider.clone(),
+            detail,
+        };
         // Fails only when a provider is installed already, which is just as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
 
@@ -105,32 +119,49 @@ impl HttpClient {
         headers.extend(basic_authorization(&base_url).map(|value| (AUTHORIZATION, value)));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
-        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("conclave/", env!("CARGO_PKG_VERSION"))));
+        headers.insert(
+            USER_AGENT,
+            HeaderValue::from_static(concat!("conclave/", env!("CARGO_PKG_VERSION"))),
+        );
         headers.extend(fixed_headers);
         for (name, value) in &extra_headers {
-            let (Ok(name), Ok(mut value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value.expose_secret()))
-            else {
-                return Err(fault(format!("the header {name:?} of the config cannot be sent")));
+            let (Ok(name), Ok(mut value)) = (
+                name.parse::<HeaderName>(),
+                HeaderValue::from_str(value.expose_secret()),
+            ) else {
+                return Err(fault(format!(
+                    "the header {name:?} of the config cannot be sent"
+                )));
             };
             value.set_sensitive(true);
             headers.insert(name, value);
         }
         if let Some(key) = &api_key {
             let (name, prefix) = key_header;
-            let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose_secret().trim()))
-                .map_err(|_| fault("the API key has characters that no HTTP header may carry".into()))?;
+            let mut value =
+                HeaderValue::from_str(&format!("{prefix}{}", key.expose_secret().trim())).map_err(
+                    |_| fault("the API key has characters that no HTTP header may carry".into()),
+                )?;
             value.set_sensitive(true);
             headers.insert(name, value);
         }
 
-        let base: Uri =
-            base_url.as_str().parse().map_err(|error| fault(format!("the address cannot be used: {error}")))?;
+        let base: Uri = base_url
+            .as_str()
+            .parse()
+            .map_err(|error| fault(format!("the address cannot be used: {error}")))?;
         let proxy = proxy.as_ref().map(ExposeSecret::expose_secret);
         let route = connect::route(&base, proxy, connect_timeout).map_err(fault)?;
         if let Some(value) = route.proxy_authorization {
             headers.insert(connect::FORWARD_AUTHORIZATION, value);
         }
-        Ok(HttpClient { provider, client: route.client, headers, key: api_key, stall: STALL })
+        Ok(HttpClient {
+            provider,
+            client: route.client,
+            headers,
+            key: api_key,
+            stall: STALL,
+        })
     }
 
     /// The provider's name in errors.
@@ -142,18 +173,34 @@ impl HttpClient {
     ///
     /// # Errors
     /// Every network and HTTP variant of [`Error`]; [`Error::Unreadable`] when a 2xx body is not what `C` makes.
-    pub async fn post<B: Serialize, C: Collect>(&self, call: Call<'_, B>) -> Result<Answer<C::Reply>, Error> {
+    pub async fn post<B: Serialize, C: Collect>(
+        &self,
+        call: Call<'_, B>,
+    ) -> Result<Answer<C::Reply>, Error> {
         let timeout = call.timeout;
         tokio::time::timeout(timeout, self.exchange::<B, C>(call))
             .await
-            .unwrap_or_else(|_| Err(Error::Timeout { provider: self.provider.clone(), after: timeout }))
+            .unwrap_or_else(|_| {
+                Err(Error::Timeout {
+                    provider: self.provider.clone(),
+                    after: timeout,
+                })
+            })
     }
 
-    async fn exchange<B: Serialize, C: Collect>(&self, call: Call<'_, B>) -> Result<Answer<C::Reply>, Error> {
+    async fn exchange<B: Serialize, C: Collect>(
+        &self,
+        call: Call<'_, B>,
+    ) -> Result<Answer<C::Reply>, Error> {
         let (head, mut body) = self.send(&call).await?.into_parts();
         if head.status.is_success() && is_stream(&head.headers) {
-            let body = self.collect::<C>(body, call.timeout, call.max_bytes).await?;
-            return Ok(Answer { headers: head.headers, body });
+            let body = self
+                .collect::<C>(body, call.timeout, call.max_bytes)
+                .await?;
+            return Ok(Answer {
+                headers: head.headers,
+                body,
+            });
         }
         let mut bytes = Vec::new();
         while let Some(piece) = next(&mut body).await {
@@ -169,11 +216,14 @@ impl HttpClient {
         }
         let headers = head.headers;
         if !head.status.is_success() {
-            let refusal = rejection::read(head.status.as_u16(), &headers, &bytes);
+            let refusal = error_body::read(head.status.as_u16(), &headers, &bytes);
             return Err(refusal.into_error(&self.provider, |text| self.clean(text)));
         }
         let body = serde_json::from_slice(&bytes).map_err(|error| {
-            let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("no content type");
+            let kind = headers
+                .get(CONTENT_TYPE)
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or("no content type");
             self.unreadable(&format!("{error} ({} bytes, {kind})", bytes.len()))
         })?;
         Ok(Answer { headers, body })
@@ -182,7 +232,10 @@ impl HttpClient {
     /// Sends the request and waits for the head of the answer.
     async fn send<B: Serialize>(&self, call: &Call<'_, B>) -> Result<Response<Incoming>, Error> {
         let provider = || self.provider.clone();
-        let unfit = |detail: String| Error::Unfit { provider: provider(), detail: self.clean(&detail) };
+        let unfit = |detail: String| Error::Unfit {
+            provider: provider(),
+            detail: self.clean(&detail),
+        };
         let body = serde_json::to_vec(call.body).map_err(|error| unfit(error.to_string()))?;
         let mut request = Request::post(without_password(call.url).as_str())
             .body(Full::new(Bytes::from(body)))
@@ -193,15 +246,17 @@ impl HttpClient {
         }
         let flooded = refuse_floods(&mut request);
         tokio::select! {
+            // The connection ends with the flood: its cause is the one to name.
+            biased;
+            () = flooded.notified() => Err(Error::Broken {
+                provider: provider(),
+                detail: format!("more than {MAX_INTERIM_RESPONSES} interim responses (1xx) before the answer"),
+            }),
             response = self.client.request(request) => response.map_err(|error| {
                 if error.is_connect() {
                     return Error::Connect { provider: provider(), detail: self.clean(&chain(&error)) };
                 }
                 self.broken(&error)
-            }),
-            () = flooded.notified() => Err(Error::Broken {
-                provider: provider(),
-                detail: format!("more than {MAX_INTERIM_RESPONSES} interim responses (1xx) before the answer"),
             }),
         }
     }
@@ -213,11 +268,19 @@ impl HttpClient {
         timeout: Duration,
         max_bytes: usize,
     ) -> Result<C::Reply, Error> {
-        let broke = |detail: &str| Error::Broken { provider: self.provider.clone(), detail: self.clean(detail) };
-        let (mut reader, mut reply, mut read, mut begun) = (StreamReader::default(), C::default(), 0, false);
+        let broke = |detail: &str| Error::Broken {
+            provider: self.provider.clone(),
+            detail: self.clean(detail),
+        };
+        let (mut reader, mut reply, mut read, mut begun) =
+            (StreamReader::default(), C::default(), 0, false);
         loop {
             // Before its first words a model may think as long as the call may take.
-            let patience = if begun { self.stall.min(timeout) } else { timeout };
+            let patience = if begun {
+                self.stall.min(timeout)
+            } else {
+                timeout
+            };
             let piece = match tokio::time::timeout(patience, next(&mut body)).await {
                 Err(_) => return Err(broke(&format!("the stream fell silent for {patience:?}"))),
                 Ok(Some(Err(error))) => return Err(self.broken(&error)),
@@ -228,29 +291,45 @@ impl HttpClient {
             if read > max_bytes.saturating_mul(EVENT_OVERHEAD) {
                 return Err(self.unreadable("the stream is longer than the output limit allows"));
             }
-            for event in reader.read(&piece).map_err(|error| self.unreadable(&error.to_string()))? {
+            for event in reader
+                .read(&piece)
+                .map_err(|error| self.unreadable(&error.to_string()))?
+            {
                 begun = true;
                 // What it says is the provider's: for the journal, and for no client.
-                if reply.take(&event.name, &event.data).map_err(|detail| self.unreadable(&detail))? {
-                    return reply.finish().ok_or_else(|| self.unreadable("the stream had no reply in it"));
+                if reply
+                    .take(&event.name, &event.data)
+                    .map_err(|detail| self.unreadable(&detail))?
+                {
+                    return reply
+                        .finish()
+                        .ok_or_else(|| self.unreadable("the stream had no reply in it"));
                 }
             }
         }
-        reply.finish().ok_or_else(|| broke("the stream ended early"))
+        reply
+            .finish()
+            .ok_or_else(|| broke("the stream ended early"))
     }
 
     /// A 2xx answer that is not the documented one.
     pub fn unreadable(&self, detail: &str) -> Error {
-        Error::Unreadable { provider: self.provider.clone(), detail: self.clean(detail) }
+        Error::Unreadable {
+            provider: self.provider.clone(),
+            detail: self.clean(detail),
+        }
     }
 
     /// The text on one short line, without anything that looks like a key.
     pub fn clean(&self, text: &str) -> String {
-        rejection::clean(text, self.key.as_ref())
+        error_body::clean(text, self.key.as_ref())
     }
 
     fn broken(&self, error: &dyn std::error::Error) -> Error {
-        Error::Broken { provider: self.provider.clone(), detail: self.clean(&chain(error)) }
+        Error::Broken {
+            provider: self.provider.clone(),
+            detail: self.clean(&chain(error)),
+        }
     }
 }
 
@@ -268,8 +347,16 @@ fn basic_authorization(url: &Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
     }
-    let decoded = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
-    let pair = format!("{}:{}", decoded(url.username()), decoded(url.password().unwrap_or_default()));
+    let decoded = |text: &str| {
+        percent_encoding::percent_decode_str(text)
+            .decode_utf8_lossy()
+            .into_owned()
+    };
+    let pair = format!(
+        "{}:{}",
+        decoded(url.username()),
+        decoded(url.password().unwrap_or_default())
+    );
     let encoded = base64::engine::general_purpose::STANDARD.encode(pair);
     let mut value = HeaderValue::from_str(&format!("Basic {encoded}")).ok()?;
     value.set_sensitive(true);
@@ -287,12 +374,14 @@ async fn next(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
     }
 }
 
-/// Counts interim responses, and notifies once there are too many.
+/// Counts the interim responses to a request. Once there are too many, its connection reads no more, and the call is told.
 fn refuse_floods<B>(request: &mut Request<B>) -> Arc<tokio::sync::Notify> {
     let flooded = Arc::new(tokio::sync::Notify::new());
     let (signal, seen) = (flooded.clone(), AtomicU32::new(0));
+    let connection = capture_connection(request);
     hyper::ext::on_informational(request, move |_| {
         if seen.fetch_add(1, Ordering::Relaxed) == MAX_INTERIM_RESPONSES {
+            connect::refuse_to_read(&connection);
             signal.notify_one();
         }
     });
@@ -303,7 +392,10 @@ fn refuse_floods<B>(request: &mut Request<B>) -> Arc<tokio::sync::Notify> {
 #[cfg(test)]
 pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, String> {
     let mut reply = C::default();
-    for event in StreamReader::default().read(stream.as_bytes()).map_err(|error| error.to_string())? {
+    for event in StreamReader::default()
+        .read(stream.as_bytes())
+        .map_err(|error| error.to_string())?
+    {
         if reply.take(&event.name, &event.data)? {
             break;
         }
@@ -312,8 +404,13 @@ pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, St
 }
 
 fn is_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    kind.split(';')
+        .next()
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
 }
 
 /// An error with its causes, which hyper keeps the interesting part in.

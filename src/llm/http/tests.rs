@@ -12,8 +12,8 @@ use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 use super::{Call, Collect, HttpClient, Settings};
 use crate::domain::BilledTokens;
 use crate::llm::{
-    Author, ChatModel, ChatReply, ChatRequest, Error, Message, Part, ProviderKind, ProviderSpec, Registry, Retry,
-    Seeding, Stop, StructuredOutput,
+    Author, ChatModel, ChatReply, ChatRequest, Error, Message, Part, ProviderKind, ProviderSpec,
+    Registry, Retry, Seeding, Stop, StructuredOutput,
 };
 
 const KEY: &str = "sk-test-0123456789abcdef";
@@ -40,7 +40,10 @@ fn request() -> ChatRequest {
         key: "run/solver/1".into(),
         model: "claude-sonnet-5-5".into(),
         system: "You solve.".into(),
-        messages: vec![Message { author: Author::User, parts: vec![Part::Text("Six times seven?".into())] }],
+        messages: vec![Message {
+            author: Author::User,
+            parts: vec![Part::Text("Six times seven?".into())],
+        }],
         schema: None,
         max_tokens: 64,
         settings: crate::domain::Settings::default(),
@@ -52,8 +55,13 @@ fn request() -> ChatRequest {
 /// What a call to an Anthropic-like upstream that always answers thus comes to.
 async fn answered(template: ResponseTemplate) -> Result<ChatReply, Error> {
     let server = MockServer::start().await;
-    Mock::given(method("POST")).respond_with(template).mount(&server).await;
-    model(&server.uri(), ProviderKind::Anthropic, Some(KEY)).chat(&request()).await
+    Mock::given(method("POST"))
+        .respond_with(template)
+        .mount(&server)
+        .await;
+    model(&server.uri(), ProviderKind::Anthropic, Some(KEY))
+        .chat(&request())
+        .await
 }
 
 #[tokio::test]
@@ -65,20 +73,37 @@ async fn anthropic_answers() {
         .and(header("anthropic-version", "2023-06-01"))
         .and(header("idempotency-key", "run/solver/1"))
         .and(header("content-type", "application/json"))
-        .and(body_partial_json(json!({"model": "claude-sonnet-5-5", "max_tokens": 64})))
+        .and(body_partial_json(
+            json!({"model": "claude-sonnet-5-5", "max_tokens": 64}),
+        ))
         .respond_with(
             ResponseTemplate::new(200)
                 .insert_header("request-id", "req_1")
-                .set_body_raw(include_str!("../../../tests/cassettes/anthropic_structured.json"), "application/json"),
+                .set_body_raw(
+                    include_str!("../../../tests/cassettes/anthropic_structured.json"),
+                    "application/json",
+                ),
         )
         .expect(1)
         .mount(&server)
         .await;
-    let reply = model(&server.uri(), ProviderKind::Anthropic, Some(KEY)).chat(&request()).await.unwrap();
-    assert_eq!((reply.stop, reply.provider_request_id.as_deref()), (Stop::End, Some("req_1")));
+    let reply = model(&server.uri(), ProviderKind::Anthropic, Some(KEY))
+        .chat(&request())
+        .await
+        .unwrap();
+    assert_eq!(
+        (reply.stop, reply.provider_request_id.as_deref()),
+        (Stop::End, Some("req_1"))
+    );
     assert_eq!(
         reply.usage,
-        Some(BilledTokens { input: 412, cache_read: 1536, cache_write: 0, output: 57, thinking: 21 })
+        Some(BilledTokens {
+            input: 412,
+            cache_read: 1536,
+            cache_write: 0,
+            output: 57,
+            thinking: 21
+        })
     );
 }
 
@@ -91,22 +116,33 @@ async fn openai_answers_with_and_without_a_key() {
         Mock::given(method("POST"))
             .and(path("/v1/chat/completions"))
             .and(move |request: &Request| {
-                request.headers.get("authorization").and_then(|value| value.to_str().ok()) == expected.as_deref()
+                request
+                    .headers
+                    .get("authorization")
+                    .and_then(|value| value.to_str().ok())
+                    == expected.as_deref()
             })
             .respond_with(ResponseTemplate::new(200).set_body_raw(cassette, "application/json"))
             .expect(1)
             .mount(&server)
             .await;
-        let reply = model(&server.uri(), ProviderKind::OpenAi, key).chat(&request()).await.unwrap();
+        let reply = model(&server.uri(), ProviderKind::OpenAi, key)
+            .chat(&request())
+            .await
+            .unwrap();
         assert_eq!(reply.text, r#"{"answer":"42","confidence":0.7}"#);
     }
 }
 
 #[tokio::test]
 async fn a_rate_limit_says_when_to_come_back() {
-    let body =
-        json!({"type": "error", "error": {"type": "rate_limit_error", "message": "Slow down."}, "request_id": "req_2"});
-    let error = answered(ResponseTemplate::new(429).insert_header("retry-after", "7").set_body_json(body)).await;
+    let body = json!({"type": "error", "error": {"type": "rate_limit_error", "message": "Slow down."}, "request_id": "req_2"});
+    let error = answered(
+        ResponseTemplate::new(429)
+            .insert_header("retry-after", "7")
+            .set_body_json(body),
+    )
+    .await;
     let error = error.unwrap_err();
     assert_eq!(
         error,
@@ -124,27 +160,52 @@ async fn a_rate_limit_says_when_to_come_back() {
 async fn overload_and_failure_are_worth_another_attempt() {
     for status in [500, 502, 529] {
         let body = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
-        let error = answered(ResponseTemplate::new(status).set_body_json(body)).await.unwrap_err();
-        assert!(matches!(error, Error::Status { status: found, .. } if found == status), "{error:?}");
+        let error = answered(ResponseTemplate::new(status).set_body_json(body))
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, Error::Status { status: found, .. } if found == status),
+            "{error:?}"
+        );
         assert_eq!(error.retry(), Retry::After(None));
     }
 }
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let error = answered(ResponseTemplate::new(307).insert_header("location", "/elsewhere")).await.unwrap_err();
-    assert!(matches!(error, Error::Status { status: 307, .. }), "{error:?}");
+    let error = answered(ResponseTemplate::new(307).insert_header("location", "/elsewhere"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, Error::Status { status: 307, .. }),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
 async fn no_answer_in_time_is_a_timeout() {
     let server = MockServer::start().await;
     let late = ResponseTemplate::new(200).set_delay(Duration::from_secs(30));
-    Mock::given(method("POST")).respond_with(late).mount(&server).await;
+    Mock::given(method("POST"))
+        .respond_with(late)
+        .mount(&server)
+        .await;
     let after = Duration::from_millis(150);
-    let request = ChatRequest { timeout: after, ..request() };
-    let error = model(&server.uri(), ProviderKind::OpenAi, None).chat(&request).await.unwrap_err();
-    assert_eq!(error, Error::Timeout { provider: "upstream".into(), after });
+    let request = ChatRequest {
+        timeout: after,
+        ..request()
+    };
+    let error = model(&server.uri(), ProviderKind::OpenAi, None)
+        .chat(&request)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error,
+        Error::Timeout {
+            provider: "upstream".into(),
+            after
+        }
+    );
 }
 
 /// The base URL of a server that answers one call with these bytes and hangs up, or keeps the line open.
@@ -172,12 +233,16 @@ enum Then {
 #[tokio::test]
 async fn a_cut_body_is_a_broken_connection() {
     for bytes in [
-        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{\"id\":".as_slice(),
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{\"id\":"
+            .as_slice(),
         b"".as_slice(),
         b"HTTP/1.1 200".as_slice(),
     ] {
         let base = raw(bytes, Then::HangUp);
-        let error = model(&base, ProviderKind::Anthropic, Some(KEY)).chat(&request()).await.unwrap_err();
+        let error = model(&base, ProviderKind::Anthropic, Some(KEY))
+            .chat(&request())
+            .await
+            .unwrap_err();
         assert!(matches!(error, Error::Broken { .. }), "{error:?}");
         assert!(error.may_be_billed());
     }
@@ -185,9 +250,18 @@ async fn a_cut_body_is_a_broken_connection() {
 
 #[tokio::test]
 async fn a_body_that_never_ends_is_a_timeout() {
-    let base = raw(b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{", Then::KeepOpen);
-    let request = ChatRequest { timeout: Duration::from_millis(200), ..request() };
-    let error = model(&base, ProviderKind::Anthropic, Some(KEY)).chat(&request).await.unwrap_err();
+    let base = raw(
+        b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{",
+        Then::KeepOpen,
+    );
+    let request = ChatRequest {
+        timeout: Duration::from_millis(200),
+        ..request()
+    };
+    let error = model(&base, ProviderKind::Anthropic, Some(KEY))
+        .chat(&request)
+        .await
+        .unwrap_err();
     assert!(matches!(error, Error::Timeout { .. }), "{error:?}");
 }
 
@@ -199,12 +273,30 @@ async fn a_flood_of_interim_responses_ends_the_call_and_the_connection() {
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let _ = stream.read(&mut [0; 8192]);
-        while stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").is_ok() {}
+        let flood = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(4000);
+        let mut sent = 0;
+        while let Ok(written) = stream.write(&flood) {
+            sent += written;
+        }
+        sent
     });
-    let error = model(&base, ProviderKind::OpenAi, None).chat(&request()).await.unwrap_err();
-    assert!(error.to_string().contains("more than 100 interim responses"), "{error}");
+    let error = model(&base, ProviderKind::OpenAi, None)
+        .chat(&request())
+        .await
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("more than 100 interim responses"),
+        "{error}"
+    );
     assert!(error.may_be_billed());
-    tokio::task::spawn_blocking(|| server.join()).await.unwrap().unwrap();
+    let sent = tokio::task::spawn_blocking(|| server.join())
+        .await
+        .unwrap()
+        .unwrap();
+    // Nearly all of it waits in buffers of the system, unread.
+    assert!(sent < 20_000_000, "{sent} bytes");
 }
 
 #[tokio::test]
@@ -217,7 +309,10 @@ async fn an_answer_after_a_few_interim_responses_is_read() {
     );
     let bytes = [head.into_bytes(), answer.to_vec()].concat().leak();
     let base = raw(bytes, Then::KeepOpen);
-    model(&base, ProviderKind::OpenAi, None).chat(&request()).await.unwrap();
+    model(&base, ProviderKind::OpenAi, None)
+        .chat(&request())
+        .await
+        .unwrap();
 }
 
 /// Whether these are the first bytes of a TLS handshake.
@@ -241,8 +336,13 @@ fn settings(base_url: &str) -> Settings {
 /// Posts an empty object.
 async fn post(http: &HttpClient, url: &str) -> Result<(), Error> {
     let (url, body) = (url.parse().unwrap(), json!({}));
-    let call =
-        Call { url: &url, key: "run/solver/1", body: &body, timeout: Duration::from_secs(30), max_bytes: 1 << 20 };
+    let call = Call {
+        url: &url,
+        key: "run/solver/1",
+        body: &body,
+        timeout: Duration::from_secs(30),
+        max_bytes: 1 << 20,
+    };
     http.post::<_, Never>(call).await.map(|_| ())
 }
 
@@ -260,22 +360,40 @@ async fn an_https_address_is_spoken_to_in_tls_with_and_without_a_proxy() {
         let (mut tunnel, _) = listener.accept().unwrap();
         let read = tunnel.read(&mut buffer).unwrap();
         let head = String::from_utf8_lossy(buffer.get(..read).unwrap()).to_lowercase();
-        assert!(head.starts_with("connect model.invalid:443 http/1.1"), "{head}");
-        assert!(head.contains("proxy-authorization: basic bwu6c2vjcmv0"), "{head}");
+        assert!(
+            head.starts_with("connect model.invalid:443 http/1.1"),
+            "{head}"
+        );
+        assert!(
+            head.contains("proxy-authorization: basic bwu6c2vjcmv0"),
+            "{head}"
+        );
         tunnel.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
         let read = tunnel.read(&mut buffer).unwrap();
         assert!(is_client_hello(buffer.get(..read).unwrap()));
     });
     let direct = format!("https://{address}");
-    let error = post(&HttpClient::new(settings(&direct)).unwrap(), &direct).await.unwrap_err();
+    let error = post(&HttpClient::new(settings(&direct)).unwrap(), &direct)
+        .await
+        .unwrap_err();
     assert!(matches!(error, Error::Connect { .. }), "{error:?}");
 
     let target = "https://model.invalid";
     let proxy = Some(format!("http://me:secret@{address}").into());
-    let http = HttpClient::new(Settings { proxy, ..settings(target) }).unwrap();
+    let http = HttpClient::new(Settings {
+        proxy,
+        ..settings(target)
+    })
+    .unwrap();
     let error = post(&http, target).await.unwrap_err();
-    assert!(matches!(error, Error::Connect { .. }) && !format!("{error:?}").contains("secret"), "{error:?}");
-    tokio::task::spawn_blocking(|| server.join()).await.unwrap().unwrap();
+    assert!(
+        matches!(error, Error::Connect { .. }) && !format!("{error:?}").contains("secret"),
+        "{error:?}"
+    );
+    tokio::task::spawn_blocking(|| server.join())
+        .await
+        .unwrap()
+        .unwrap();
 }
 
 #[tokio::test]
@@ -283,20 +401,36 @@ async fn a_password_of_the_address_goes_into_a_header() {
     let server = MockServer::start().await;
     let ok = include_str!("../../../tests/cassettes/openai_structured.json");
     Mock::given(method("POST"))
-        .and(wiremock::matchers::header("authorization", "Basic bWU6c2VjIHJldA=="))
+        .and(wiremock::matchers::header(
+            "authorization",
+            "Basic bWU6c2VjIHJldA==",
+        ))
         .respond_with(ResponseTemplate::new(200).set_body_raw(ok, "application/json"))
         .mount(&server)
         .await;
     let base = server.uri().replacen("http://", "http://me:sec%20ret@", 1);
-    model(&base, ProviderKind::OpenAi, None).chat(&request()).await.unwrap();
+    model(&base, ProviderKind::OpenAi, None)
+        .chat(&request())
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
 async fn nobody_at_home_is_unreachable() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let base = format!("http://127.0.0.1:{port}");
-    let error = model(&base, ProviderKind::OpenAi, None).chat(&request()).await.unwrap_err();
-    assert!(matches!(error, Error::Connect { .. }) && !error.may_be_billed(), "{error:?}");
+    let error = model(&base, ProviderKind::OpenAi, None)
+        .chat(&request())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, Error::Connect { .. }) && !error.may_be_billed(),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -322,7 +456,9 @@ async fn the_key_is_in_no_error() {
         echo(format!("header was 'Bearer {KEY}'")),
         Value::String(KEY.into()),
     ] {
-        let error = answered(ResponseTemplate::new(401).set_body_json(body)).await.unwrap_err();
+        let error = answered(ResponseTemplate::new(401).set_body_json(body))
+            .await
+            .unwrap_err();
         let text = format!("{error} {error:?}");
         assert!(!text.contains("0123"), "{text}");
         assert_eq!(error.cause(), "not authorized");
@@ -368,29 +504,43 @@ async fn a_stream_that_falls_silent_is_given_up_long_before_the_call_is() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base_url: url::Url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let base_url: url::Url = format!("http://{}", listener.local_addr().unwrap())
+        .parse()
+        .unwrap();
     let silent = async {
         let (mut socket, _) = listener.accept().await.unwrap();
         let mut asked = [0; 4096];
         let _ = socket.read(&mut asked).await.unwrap();
-        let head =
-            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: ping\ndata: {\"type\":\"ping\"}\n\n";
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: ping\ndata: {\"type\":\"ping\"}\n\n";
         socket.write_all(head.as_bytes()).await.unwrap();
         // Open, and silent.
         let _ = socket.read(&mut asked).await;
     };
-    let http =
-        HttpClient { stall: Duration::from_millis(100), ..HttpClient::new(settings(base_url.as_str())).unwrap() };
+    let http = HttpClient {
+        stall: Duration::from_millis(100),
+        ..HttpClient::new(settings(base_url.as_str())).unwrap()
+    };
     let (answer, ()) = tokio::join!(post(&http, base_url.as_str()), silent);
     let error = answer.err().unwrap();
-    assert!(error.may_be_billed() && error.to_string().contains("the stream fell silent for 100ms"), "{error}");
+    assert!(
+        error.may_be_billed()
+            && error
+                .to_string()
+                .contains("the stream fell silent for 100ms"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn what_a_stream_says_of_its_error_is_for_the_journal() {
     let events = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"SELECT * FROM keys\"}}\n\n";
-    let error = answered(ResponseTemplate::new(200).set_body_raw(events, "text/event-stream")).await.unwrap_err();
-    assert!(!error.outline().contains("SELECT") && error.said().unwrap().contains("SELECT * FROM keys"), "{error}");
+    let error = answered(ResponseTemplate::new(200).set_body_raw(events, "text/event-stream"))
+        .await
+        .unwrap_err();
+    assert!(
+        !error.outline().contains("SELECT") && error.said().unwrap().contains("SELECT * FROM keys"),
+        "{error}"
+    );
     assert!(error.may_be_billed());
     assert_eq!(error.retry(), Retry::After(None));
 }

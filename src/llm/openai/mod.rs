@@ -34,7 +34,11 @@ impl OpenAi {
             extra_headers: spec.headers.clone(),
             proxy: spec.proxy.clone(),
         })?;
-        Ok(OpenAi { http, url: endpoint(&spec.base_url), dialect: request::Dialect::of(spec) })
+        Ok(OpenAi {
+            http,
+            url: endpoint(&spec.base_url),
+            dialect: request::Dialect::of(spec),
+        })
     }
 }
 
@@ -50,7 +54,11 @@ impl ChatModel for OpenAi {
             max_bytes: request.max_body_bytes(),
         };
         let answer = self.http.post::<_, stream::Streamed>(call).await?;
-        let request_id = answer.headers.get("x-request-id").and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let request_id = answer
+            .headers
+            .get("x-request-id")
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned);
         response::from_wire(answer.body, request_id).map_err(|fault| match fault {
             response::Fault::Rejected(rejection) => {
                 rejection.into_error(self.http.provider(), |text| self.http.clean(text))
@@ -78,10 +86,22 @@ mod tests {
     #[test]
     fn the_endpoint_does_not_depend_on_how_the_base_is_written() {
         for (base, expected) in [
-            ("https://api.openai.com", "https://api.openai.com/v1/chat/completions"),
-            ("https://api.openai.com/v1/", "https://api.openai.com/v1/chat/completions"),
-            ("https://openrouter.ai/api/v1", "https://openrouter.ai/api/v1/chat/completions"),
-            ("http://127.0.0.1:11434", "http://127.0.0.1:11434/v1/chat/completions"),
+            (
+                "https://api.openai.com",
+                "https://api.openai.com/v1/chat/completions",
+            ),
+            (
+                "https://api.openai.com/v1/",
+                "https://api.openai.com/v1/chat/completions",
+            ),
+            (
+                "https://openrouter.ai/api/v1",
+                "https://openrouter.ai/api/v1/chat/completions",
+            ),
+            (
+                "http://127.0.0.1:11434",
+                "http://127.0.0.1:11434/v1/chat/completions",
+            ),
         ] {
             assert_eq!(endpoint(&base.parse().unwrap()).as_str(), expected);
         }

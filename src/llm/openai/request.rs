@@ -1,8 +1,8 @@
 //! From a [`ChatRequest`] to Chat Completions.
 
 use super::wire::{
-    Content, Function, FunctionName, ImageUrl, JsonSchema, Message, Part, Request, ResponseFormat, Routing,
-    StreamOptions, Tool, ToolChoice,
+    Content, Function, FunctionName, ImageUrl, JsonSchema, Message, Part, Request, ResponseFormat,
+    Routing, StreamOptions, Tool, ToolChoice,
 };
 use crate::llm::registry::{ProviderSpec, Seeding, StructuredOutput};
 use crate::llm::{self, Author, ChatRequest, strict};
@@ -34,7 +34,12 @@ impl Dialect {
             ("openai" | "xai", _) | (_, Some("api.openai.com" | "api.x.ai")) => Server::Vendor,
             _ => Server::Compatible,
         };
-        Dialect { server, structured_output: spec.structured_output, seeding: spec.seeding, stream: spec.stream }
+        Dialect {
+            server,
+            structured_output: spec.structured_output,
+            seeding: spec.seeding,
+            stream: spec.stream,
+        }
     }
 }
 
@@ -47,21 +52,37 @@ pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Request<'_> {
         let name = schema.name.as_str();
         match dialect.structured_output {
             StructuredOutput::JsonSchema | StructuredOutput::Auto if settings.structured_output => {
-                let json_schema = JsonSchema { name, strict: true, schema: strict::for_vendor(&schema.value) };
+                let json_schema = JsonSchema {
+                    name,
+                    strict: true,
+                    schema: strict::for_vendor(&schema.value),
+                };
                 response_format = Some(ResponseFormat::JsonSchema { json_schema });
             }
             StructuredOutput::Tool if settings.forced_tool => {
                 let description = "Gives the reply. Call it exactly once, with the whole reply.";
                 let parameters = strict::for_vendor(&schema.value);
-                tools.push(Tool::Function { function: Function { name, description, strict: true, parameters } });
-                tool_choice = Some(ToolChoice::Function { function: FunctionName { name } });
+                tools.push(Tool::Function {
+                    function: Function {
+                        name,
+                        description,
+                        strict: true,
+                        parameters,
+                    },
+                });
+                tool_choice = Some(ToolChoice::Function {
+                    function: FunctionName { name },
+                });
             }
             StructuredOutput::JsonObject => {
                 system = strict::with_instruction(&system, &schema.value);
                 response_format = Some(ResponseFormat::JsonObject);
             }
             // GPT models since 5.6 take tools only while they do not think, and some take none.
-            StructuredOutput::Auto | StructuredOutput::JsonSchema | StructuredOutput::Tool | StructuredOutput::None => {
+            StructuredOutput::Auto
+            | StructuredOutput::JsonSchema
+            | StructuredOutput::Tool
+            | StructuredOutput::None => {
                 system = strict::with_instruction(&system, &schema.value);
             }
         }
@@ -70,15 +91,23 @@ pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Request<'_> {
         Server::Compatible | Server::OpenRouter => (Some(request.max_tokens), None),
         Server::Vendor => (None, Some(request.max_tokens)),
     };
-    let system = (!system.is_empty()).then_some(Message { role: "system", content: Content::Text(system) });
+    let system = (!system.is_empty()).then_some(Message {
+        role: "system",
+        content: Content::Text(system),
+    });
     Request {
         model: &request.model,
-        messages: system.into_iter().chain(request.messages.iter().map(message)).collect(),
+        messages: system
+            .into_iter()
+            .chain(request.messages.iter().map(message))
+            .collect(),
         max_tokens,
         max_completion_tokens,
         temperature: settings.temperature,
         reasoning_effort: settings.effort,
-        provider: (dialect.server == Server::OpenRouter).then_some(Routing { require_parameters: true }),
+        provider: (dialect.server == Server::OpenRouter).then_some(Routing {
+            require_parameters: true,
+        }),
         seed: match dialect.seeding {
             Seeding::Send => Some(request.seed),
             Seeding::Omit => None,
@@ -87,7 +116,9 @@ pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Request<'_> {
         tools,
         tool_choice,
         stream: dialect.stream.then_some(true),
-        stream_options: dialect.stream.then_some(StreamOptions { include_usage: true }),
+        stream_options: dialect.stream.then_some(StreamOptions {
+            include_usage: true,
+        }),
     }
 }
 
@@ -116,7 +147,9 @@ fn part(part: &llm::Part) -> Part<'_> {
         llm::Part::Text(text) => Part::Text { text },
         llm::Part::Image(image) => {
             let url = format!("data:{};base64,{}", image.media_type, image.base64);
-            Part::ImageUrl { image_url: ImageUrl { url } }
+            Part::ImageUrl {
+                image_url: ImageUrl { url },
+            }
         }
     }
 }
@@ -143,13 +176,22 @@ mod tests {
             model: "gpt-6-luna".into(),
             system: "You solve.".into(),
             messages: vec![
-                llm::Message { author: Author::User, parts: vec![llm::Part::Text("What is this?".into())] },
-                llm::Message { author: Author::Assistant, parts: vec![llm::Part::Text("A picture?".into())] },
+                llm::Message {
+                    author: Author::User,
+                    parts: vec![llm::Part::Text("What is this?".into())],
+                },
+                llm::Message {
+                    author: Author::Assistant,
+                    parts: vec![llm::Part::Text("A picture?".into())],
+                },
                 llm::Message {
                     author: Author::User,
                     parts: vec![
                         llm::Part::Text("Yes:".into()),
-                        llm::Part::Image(llm::Image { media_type: "image/webp".into(), base64: "aGk=".into() }),
+                        llm::Part::Image(llm::Image {
+                            media_type: "image/webp".into(),
+                            base64: "aGk=".into(),
+                        }),
                     ],
                 },
             ],
@@ -203,12 +245,28 @@ mod tests {
 
     #[test]
     fn other_servers_get_the_older_names_and_a_seed_when_asked_for() {
-        let dialect = Dialect { server: Server::Compatible, seeding: Seeding::Send, ..STRICT };
-        let settings = Settings { temperature: Some(0.7), ..Settings::default() };
-        let request = ChatRequest { schema: None, settings, ..request() };
+        let dialect = Dialect {
+            server: Server::Compatible,
+            seeding: Seeding::Send,
+            ..STRICT
+        };
+        let settings = Settings {
+            temperature: Some(0.7),
+            ..Settings::default()
+        };
+        let request = ChatRequest {
+            schema: None,
+            settings,
+            ..request()
+        };
         let body = sent(&request, dialect);
         assert_eq!(
-            (&body["max_tokens"], &body["max_completion_tokens"], &body["seed"], &body["temperature"]),
+            (
+                &body["max_tokens"],
+                &body["max_completion_tokens"],
+                &body["seed"],
+                &body["temperature"]
+            ),
             (&json!(900), &Value::Null, &json!(7), &json!(0.7))
         );
         assert_eq!(body.get("response_format"), None);
@@ -216,42 +274,98 @@ mod tests {
 
     #[test]
     fn a_server_with_tools_only_is_made_to_call_one() {
-        let body = sent(&request(), Dialect { structured_output: StructuredOutput::Tool, ..STRICT });
+        let body = sent(
+            &request(),
+            Dialect {
+                structured_output: StructuredOutput::Tool,
+                ..STRICT
+            },
+        );
         assert_eq!(body["tools"][0]["function"]["parameters"], schema());
-        assert_eq!(body["tool_choice"], json!({"type": "function", "function": {"name": "solution"}}));
+        assert_eq!(
+            body["tool_choice"],
+            json!({"type": "function", "function": {"name": "solution"}})
+        );
     }
 
     #[test]
     fn the_effort_is_sent_to_each_server() {
-        let settings = Settings { effort: Some(Effort::None), ..Settings::default() };
-        let request = ChatRequest { settings, schema: None, ..request() };
+        let settings = Settings {
+            effort: Some(Effort::None),
+            ..Settings::default()
+        };
+        let request = ChatRequest {
+            settings,
+            schema: None,
+            ..request()
+        };
         let body = |server| sent(&request, Dialect { server, ..STRICT });
         assert_eq!(body(Server::Vendor)["reasoning_effort"], "none");
         let routed = body(Server::OpenRouter);
         assert_eq!(
-            (&routed["reasoning_effort"], &routed["provider"], &routed["max_tokens"]),
-            (&json!("none"), &json!({"require_parameters": true}), &json!(900))
+            (
+                &routed["reasoning_effort"],
+                &routed["provider"],
+                &routed["max_tokens"]
+            ),
+            (
+                &json!("none"),
+                &json!({"require_parameters": true}),
+                &json!(900)
+            )
         );
     }
 
     #[test]
     fn a_tool_that_must_not_be_forced_gives_way_to_the_prompt() {
-        let settings = Settings { forced_tool: false, ..Settings::default() };
-        let request = ChatRequest { settings, ..request() };
-        let body = sent(&request, Dialect { structured_output: StructuredOutput::Tool, ..STRICT });
+        let settings = Settings {
+            forced_tool: false,
+            ..Settings::default()
+        };
+        let request = ChatRequest {
+            settings,
+            ..request()
+        };
+        let body = sent(
+            &request,
+            Dialect {
+                structured_output: StructuredOutput::Tool,
+                ..STRICT
+            },
+        );
         assert_eq!(body.get("tools"), None);
-        assert!(body["messages"][0]["content"].as_str().unwrap().contains("JSON"));
+        assert!(
+            body["messages"][0]["content"]
+                .as_str()
+                .unwrap()
+                .contains("JSON")
+        );
     }
 
     #[test]
     fn json_mode_and_no_mode_carry_the_schema_in_the_prompt() {
-        let object = sent(&request(), Dialect { structured_output: StructuredOutput::JsonObject, ..STRICT });
+        let object = sent(
+            &request(),
+            Dialect {
+                structured_output: StructuredOutput::JsonObject,
+                ..STRICT
+            },
+        );
         assert_eq!(object["response_format"], json!({"type": "json_object"}));
-        let none = sent(&request(), Dialect { structured_output: StructuredOutput::None, ..STRICT });
+        let none = sent(
+            &request(),
+            Dialect {
+                structured_output: StructuredOutput::None,
+                ..STRICT
+            },
+        );
         assert_eq!(none.get("response_format"), None);
         for body in [object, none] {
             let system = body["messages"][0]["content"].as_str().unwrap();
-            assert!(system.starts_with("You solve.\n\n") && system.contains("JSON"), "{system}");
+            assert!(
+                system.starts_with("You solve.\n\n") && system.contains("JSON"),
+                "{system}"
+            );
         }
     }
 }

@@ -77,11 +77,13 @@ impl Collect for Streamed {
         if data.trim() == DONE {
             return Ok(true);
         }
-        let chunk: Chunk =
-            serde_json::from_str(data).map_err(|error| format!("a chunk of the stream cannot be read: {error}"))?;
+        let chunk: Chunk = serde_json::from_str(data)
+            .map_err(|error| format!("a chunk of the stream cannot be read: {error}"))?;
         if !chunk.error.is_null() {
             let message = chunk.error.get("message").unwrap_or(&chunk.error);
-            let message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+            let message = message
+                .as_str()
+                .map_or_else(|| message.to_string(), str::to_owned);
             return Err(format!("the stream ended with an error: {message}"));
         }
         self.id = self.id.take().or(chunk.id);
@@ -90,9 +92,17 @@ impl Collect for Streamed {
             self.usage = chunk.usage;
         }
         for piece in chunk.choices.into_iter().filter(|piece| piece.index == 0) {
-            self.content.push_str(piece.delta.content.as_deref().unwrap_or_default());
-            self.refusal.push_str(piece.delta.refusal.as_deref().unwrap_or_default());
-            for call in piece.delta.tool_calls.into_iter().flatten().filter(|call| call.index == 0) {
+            self.content
+                .push_str(piece.delta.content.as_deref().unwrap_or_default());
+            self.refusal
+                .push_str(piece.delta.refusal.as_deref().unwrap_or_default());
+            for call in piece
+                .delta
+                .tool_calls
+                .into_iter()
+                .flatten()
+                .filter(|call| call.index == 0)
+            {
                 let more = call.function.arguments.unwrap_or_default();
                 self.arguments.get_or_insert_default().push_str(&more);
             }
@@ -104,12 +114,30 @@ impl Collect for Streamed {
     /// Some servers send no last line: what says how it ended is whole.
     fn finish(self) -> Option<Response> {
         let finish_reason = Some(self.finish_reason?);
-        let tool_calls =
-            self.arguments.map(|text| vec![ToolCall { function: Called { arguments: Value::String(text) } }]);
+        let tool_calls = self.arguments.map(|text| {
+            vec![ToolCall {
+                function: Called {
+                    arguments: Value::String(text),
+                },
+            }]
+        });
         let refusal = Some(self.refusal).filter(|text| !text.is_empty());
-        let message = Reply { content: Value::String(self.content), refusal, tool_calls };
-        let choices = vec![Choice { message, finish_reason }];
-        Some(Response { id: self.id, model: self.model, choices, usage: self.usage, error: Value::Null })
+        let message = Reply {
+            content: Value::String(self.content),
+            refusal,
+            tool_calls,
+        };
+        let choices = vec![Choice {
+            message,
+            finish_reason,
+        }];
+        Some(Response {
+            id: self.id,
+            model: self.model,
+            choices,
+            usage: self.usage,
+            error: Value::Null,
+        })
     }
 }
 
@@ -128,23 +156,42 @@ mod tests {
     #[test]
     fn a_streamed_reply_is_the_one_that_would_have_come_whole() {
         for (stream, whole) in [
-            (TEXT, include_str!("../../../tests/cassettes/openai_structured.json")),
+            (
+                TEXT,
+                include_str!("../../../tests/cassettes/openai_structured.json"),
+            ),
             (
                 include_str!("../../../tests/cassettes/openai_stream_tool.sse"),
                 include_str!("../../../tests/cassettes/openai_tool_calls.json"),
             ),
         ] {
             let streamed = from_wire(collected(stream).unwrap().unwrap(), None).unwrap();
-            assert_eq!(streamed, from_wire(serde_json::from_str(whole).unwrap(), None).unwrap());
+            assert_eq!(
+                streamed,
+                from_wire(serde_json::from_str(whole).unwrap(), None).unwrap()
+            );
         }
     }
 
     #[test]
     fn a_stream_without_its_last_line_is_whole_and_one_without_an_end_is_not() {
-        assert!(collected(TEXT.split("data: [DONE]").next().unwrap()).unwrap().is_some());
-        assert!(collected(TEXT.split("\"finish_reason\":\"stop\"").next().unwrap()).unwrap().is_none());
-        let error = collected("data: {\"error\":{\"message\":\"the upstream is gone\",\"code\":502}}\n\n").unwrap_err();
-        assert_eq!(error, "the stream ended with an error: the upstream is gone");
+        assert!(
+            collected(TEXT.split("data: [DONE]").next().unwrap())
+                .unwrap()
+                .is_some()
+        );
+        assert!(
+            collected(TEXT.split("\"finish_reason\":\"stop\"").next().unwrap())
+                .unwrap()
+                .is_none()
+        );
+        let error =
+            collected("data: {\"error\":{\"message\":\"the upstream is gone\",\"code\":502}}\n\n")
+                .unwrap_err();
+        assert_eq!(
+            error,
+            "the stream ended with an error: the upstream is gone"
+        );
         assert!(collected("data: nonsense\n\n").is_err());
     }
 }

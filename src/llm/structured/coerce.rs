@@ -10,27 +10,53 @@ use serde_json::{Map, Number, Value};
 use super::lenient::{self, LastNumber};
 
 /// The value, coerced towards the inlined schema; every change is noted.
-pub(super) fn coerce(value: Value, schema: &Value, pointer: &str, notes: &mut Vec<String>) -> Value {
-    let Some(branch) = branch_for(&value, schema) else { return value };
+pub(super) fn coerce(
+    value: Value,
+    schema: &Value,
+    pointer: &str,
+    notes: &mut Vec<String>,
+) -> Value {
+    let Some(branch) = branch_for(&value, schema) else {
+        return value;
+    };
     let kinds = kinds(branch);
     let wants = |kind: &str| kinds.contains(&kind);
-    let value =
-        if kinds.is_empty() || fits(&value, &kinds) { value } else { convert(value, branch, &wants, pointer, notes) };
+    let value = if kinds.is_empty() || fits(&value, &kinds) {
+        value
+    } else {
+        convert(value, branch, &wants, pointer, notes)
+    };
     match value {
         Value::Object(members) => object(members, branch, pointer, notes),
         Value::Array(items) => {
-            let Some(schema) = branch.get("items") else { return Value::Array(items) };
+            let Some(schema) = branch.get("items") else {
+                return Value::Array(items);
+            };
             let items = items.into_iter().enumerate();
-            let items = items.map(|(index, item)| (index, coerce(item, schema, &format!("{pointer}/{index}"), notes)));
-            let items: Vec<(usize, Value)> = items.collect();
-            let words = if is_closed(schema) { allowed_words(schema) } else { vec![] };
-            let kept = items.into_iter().filter(|(index, item)| match item.as_str() {
-                Some(word) if !words.is_empty() && !words.contains(&word) => {
-                    notes.push(format!("{pointer}/{index}: the unknown word {:?} was dropped", cut(word)));
-                    false
-                }
-                _ => true,
+            let items = items.map(|(index, item)| {
+                (
+                    index,
+                    coerce(item, schema, &format!("{pointer}/{index}"), notes),
+                )
             });
+            let items: Vec<(usize, Value)> = items.collect();
+            let words = if is_closed(schema) {
+                allowed_words(schema)
+            } else {
+                vec![]
+            };
+            let kept = items
+                .into_iter()
+                .filter(|(index, item)| match item.as_str() {
+                    Some(word) if !words.is_empty() && !words.contains(&word) => {
+                        notes.push(format!(
+                            "{pointer}/{index}: the unknown word {:?} was dropped",
+                            cut(word)
+                        ));
+                        false
+                    }
+                    _ => true,
+                });
             kept.map(|(_, item)| item).collect()
         }
         value => in_enum(value, branch, pointer, notes),
@@ -39,27 +65,48 @@ pub(super) fn coerce(value: Value, schema: &Value, pointer: &str, notes: &mut Ve
 
 /// The branch of a union that the value is meant for: the only one that is not null, or else the first that it fits.
 fn branch_for<'a>(value: &Value, schema: &'a Value) -> Option<&'a Value> {
-    let Some(branches) = ["anyOf", "oneOf"].into_iter().find_map(|name| schema.get(name)?.as_array()) else {
+    let Some(branches) = ["anyOf", "oneOf"]
+        .into_iter()
+        .find_map(|name| schema.get(name)?.as_array())
+    else {
         return Some(schema);
     };
     if value.is_null() && branches.iter().any(allows_null) {
         return None;
     }
-    let real: Vec<&Value> = branches.iter().filter(|branch| kinds(branch) != ["null"]).collect();
+    let real: Vec<&Value> = branches
+        .iter()
+        .filter(|branch| kinds(branch) != ["null"])
+        .collect();
     match real.as_slice() {
         [only] => branch_for(value, only),
         // Documented variants of an enum, which `in_enum` knows.
-        constants if constants.iter().all(|branch| branch.get("const").or(branch.get("enum")).is_some()) => {
+        constants
+            if constants
+                .iter()
+                .all(|branch| branch.get("const").or(branch.get("enum")).is_some()) =>
+        {
             Some(schema)
         }
-        several => several.iter().copied().find(|branch| fits(value, &kinds(branch)) && tag_fits(value, branch)),
+        several => several
+            .iter()
+            .copied()
+            .find(|branch| fits(value, &kinds(branch)) && tag_fits(value, branch)),
     }
 }
 
 /// Whether the constants that the branch demands are in the object.
 fn tag_fits(value: &Value, branch: &Value) -> bool {
-    let properties = branch.get("properties").and_then(Value::as_object).into_iter().flatten();
-    properties.into_iter().all(|(name, schema)| schema.get("const").is_none_or(|tag| value.get(name) == Some(tag)))
+    let properties = branch
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    properties.into_iter().all(|(name, schema)| {
+        schema
+            .get("const")
+            .is_none_or(|tag| value.get(name) == Some(tag))
+    })
 }
 
 fn kinds(schema: &Value) -> Vec<&str> {
@@ -86,7 +133,10 @@ fn fits(value: &Value, kinds: &[&str]) -> bool {
 
 fn allows_null(schema: &Value) -> bool {
     kinds(schema).contains(&"null")
-        || schema.get("enum").and_then(Value::as_array).is_some_and(|values| values.contains(&Value::Null))
+        || schema
+            .get("enum")
+            .and_then(Value::as_array)
+            .is_some_and(|values| values.contains(&Value::Null))
         || ["anyOf", "oneOf"]
             .into_iter()
             .filter_map(|name| schema.get(name)?.as_array())
@@ -129,7 +179,9 @@ fn convert(
             note("a number for a string");
             Value::String(number.to_string())
         }
-        Value::Array(items) if wants("string") && !items.is_empty() && items.iter().all(Value::is_string) => {
+        Value::Array(items)
+            if wants("string") && !items.is_empty() && items.iter().all(Value::is_string) =>
+        {
             note("a list for a text");
             let lines: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
             Value::String(lines.join("\n"))
@@ -147,11 +199,15 @@ fn convert(
 }
 
 fn takes_strings(schema: &Value) -> bool {
-    schema.get("items").is_none_or(|items| kinds(items).contains(&"string"))
+    schema
+        .get("items")
+        .is_none_or(|items| kinds(items).contains(&"string"))
 }
 
 fn takes_objects(schema: &Value) -> bool {
-    schema.get("items").is_some_and(|items| kinds(items).contains(&"object"))
+    schema
+        .get("items")
+        .is_some_and(|items| kinds(items).contains(&"object"))
 }
 
 fn stringified(text: &str) -> Option<Value> {
@@ -162,15 +218,26 @@ fn stringified(text: &str) -> Option<Value> {
     let chars: Vec<char> = text.chars().collect();
     let fuel = Cell::new(16 * chars.len() + 1000);
     let reading = lenient::read(&chars, 0, LastNumber::Drop, &fuel).ok()?;
-    (reading.end == chars.len() && !reading.mended.contains(&lenient::CUT_SHORT)).then_some(reading.value)
+    (reading.end == chars.len() && !reading.mended.contains(&lenient::CUT_SHORT))
+        .then_some(reading.value)
 }
 
 fn scalar(text: &str, wants: &dyn Fn(&str) -> bool) -> Option<Value> {
     let text = text.trim();
-    let number = || text.strip_prefix('+').unwrap_or(text).parse::<Number>().ok();
+    let number = || {
+        text.strip_prefix('+')
+            .unwrap_or(text)
+            .parse::<Number>()
+            .ok()
+    };
     if wants("integer") {
-        return number()
-            .and_then(|number| if number.is_f64() { whole(&number).map(Value::from) } else { Some(number.into()) });
+        return number().and_then(|number| {
+            if number.is_f64() {
+                whole(&number).map(Value::from)
+            } else {
+                Some(number.into())
+            }
+        });
     }
     if wants("number") {
         return number().map(Value::Number);
@@ -186,21 +253,46 @@ fn scalar(text: &str, wants: &dyn Fn(&str) -> bool) -> Option<Value> {
 fn whole(number: &Number) -> Option<i64> {
     let float = number.as_f64()?;
     // Beyond 2^53 a float no longer names one whole number.
-    #[allow(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "checked to be whole and small"
+    )]
     (float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0).then_some(float as i64)
 }
 
-fn object(mut members: Map<String, Value>, schema: &Value, pointer: &str, notes: &mut Vec<String>) -> Value {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Value::Object(members) };
-    let required: Vec<&str> =
-        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+fn object(
+    mut members: Map<String, Value>,
+    schema: &Value,
+    pointer: &str,
+    notes: &mut Vec<String>,
+) -> Value {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Value::Object(members);
+    };
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     // Keys in another spelling: `answer_summary` for `answerSummary`.
-    for name in properties.keys().filter(|name| !members.contains_key(*name)).cloned().collect::<Vec<_>>() {
-        let mut alike = members.keys().filter(|key| !properties.contains_key(*key) && folded(key) == folded(&name));
+    for name in properties
+        .keys()
+        .filter(|name| !members.contains_key(*name))
+        .cloned()
+        .collect::<Vec<_>>()
+    {
+        let mut alike = members
+            .keys()
+            .filter(|key| !properties.contains_key(*key) && folded(key) == folded(&name));
         if let (Some(key), None) = (alike.next().cloned(), alike.next())
             && let Some(value) = members.remove(&key)
         {
-            notes.push(format!("{}: the key {key:?} is spelled {name:?}", place(pointer)));
+            notes.push(format!(
+                "{}: the key {key:?} is spelled {name:?}",
+                place(pointer)
+            ));
             members.insert(name, value);
         }
     }
@@ -209,7 +301,11 @@ fn object(mut members: Map<String, Value>, schema: &Value, pointer: &str, notes:
     for (name, value) in members {
         let Some(schema) = properties.get(&name) else {
             if closed {
-                notes.push(format!("{}: the unknown key {:?} was dropped", place(pointer), cut(&name)));
+                notes.push(format!(
+                    "{}: the unknown key {:?} was dropped",
+                    place(pointer),
+                    cut(&name)
+                ));
             } else {
                 result.insert(name, value);
             }
@@ -228,17 +324,29 @@ fn object(mut members: Map<String, Value>, schema: &Value, pointer: &str, notes:
 /// Whether a schema is an enum of constants and nothing else.
 fn is_closed(schema: &Value) -> bool {
     let constant = |schema: &Value| schema.get("const").or(schema.get("enum")).is_some();
-    let mut unions = ["oneOf", "anyOf"].into_iter().filter_map(|name| schema.get(name)?.as_array());
-    constant(schema) || unions.next().is_some_and(|branches| !branches.is_empty() && branches.iter().all(constant))
+    let mut unions = ["oneOf", "anyOf"]
+        .into_iter()
+        .filter_map(|name| schema.get(name)?.as_array());
+    constant(schema)
+        || unions
+            .next()
+            .is_some_and(|branches| !branches.is_empty() && branches.iter().all(constant))
 }
 
 /// The words that an enum of strings allows; none for any other schema.
 fn allowed_words(schema: &Value) -> Vec<&str> {
-    let constants = ["oneOf", "anyOf"].into_iter().filter_map(|name| schema.get(name)?.as_array()).flatten();
+    let constants = ["oneOf", "anyOf"]
+        .into_iter()
+        .filter_map(|name| schema.get(name)?.as_array())
+        .flatten();
     let constants = constants.chain([schema]);
     constants
         .flat_map(|schema| {
-            let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+            let listed = schema
+                .get("enum")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
             listed.chain(schema.get("const"))
         })
         .filter_map(Value::as_str)
@@ -247,7 +355,9 @@ fn allowed_words(schema: &Value) -> Vec<&str> {
 
 /// Brings the spelling of an enum value in line.
 fn in_enum(value: Value, schema: &Value, pointer: &str, notes: &mut Vec<String>) -> Value {
-    let Some(text) = value.as_str() else { return value };
+    let Some(text) = value.as_str() else {
+        return value;
+    };
     let allowed = allowed_words(schema);
     if allowed.is_empty() || allowed.contains(&text) {
         return value;
@@ -255,7 +365,11 @@ fn in_enum(value: Value, schema: &Value, pointer: &str, notes: &mut Vec<String>)
     let mut alike = allowed.iter().filter(|known| folded(known) == folded(text));
     match (alike.next(), alike.next()) {
         (Some(known), None) => {
-            notes.push(format!("{}: {:?} is spelled {known:?}", place(pointer), cut(text)));
+            notes.push(format!(
+                "{}: {:?} is spelled {known:?}",
+                place(pointer),
+                cut(text)
+            ));
             Value::String((*known).to_owned())
         }
         _ => value,
@@ -264,7 +378,10 @@ fn in_enum(value: Value, schema: &Value, pointer: &str, notes: &mut Vec<String>)
 
 /// Letters and digits only, lower case.
 fn folded(text: &str) -> String {
-    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    text.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 fn place(pointer: &str) -> &str {

@@ -2,12 +2,12 @@
 
 use std::cell::Cell;
 
-use super::lenient::{self, GaveUp, LastNumber, Reading};
+use super::lenient::{self, GaveUp, LastNumber, ParsedJson};
 
 /// A value found in a text.
 #[derive(Debug, PartialEq)]
 pub(super) struct Found {
-    pub reading: Reading,
+    pub reading: ParsedJson,
     /// How much of the text it takes.
     pub length: usize,
 }
@@ -54,7 +54,10 @@ pub(super) fn search(text: &str, places: Places, last_number: LastNumber) -> Sea
                     Places::Outermost => reading.end,
                     Places::EveryObject => at + 1,
                 };
-                search.found.push(Found { length: reading.end - at, reading });
+                search.found.push(Found {
+                    length: reading.end - at,
+                    reading,
+                });
                 at = next.max(at + 1);
             }
             Err(GaveUp::NotJson) => at += 1,
@@ -102,12 +105,19 @@ mod tests {
 
     fn values(text: &str) -> Vec<Value> {
         let search = search(text, Places::Outermost, LastNumber::Drop);
-        search.found.into_iter().map(|found| found.reading.value).collect()
+        search
+            .found
+            .into_iter()
+            .map(|found| found.reading.value)
+            .collect()
     }
 
     #[test]
     fn values_are_found_among_words() {
-        assert_eq!(values("see [1] and {\"a\": \"}{\"}, {not exact}"), [json!([1]), json!({"a": "}{"})]);
+        assert_eq!(
+            values("see [1] and {\"a\": \"}{\"}, {not exact}"),
+            [json!([1]), json!({"a": "}{"})]
+        );
         assert_eq!(values("nothing here"), [] as [Value; 0]);
     }
 
@@ -116,18 +126,46 @@ mod tests {
         assert_eq!(without_thinking("\n<think>{\"a\": 1}</think>\n{}"), "\n{}");
         assert_eq!(without_thinking("so {\"a\": 1}</think>{}"), "{}");
         assert_eq!(without_thinking("<think>still at it {}"), "");
-        assert_eq!(without_thinking("{\"text\": \"</think>\"}"), "{\"text\": \"</think>\"}");
+        assert_eq!(
+            without_thinking("{\"text\": \"</think>\"}"),
+            "{\"text\": \"</think>\"}"
+        );
     }
 
     #[test]
     fn hostile_text_takes_bounded_work() {
         let started = std::time::Instant::now();
-        for unit in ["{", "[{", "\",'a'/*", "{\"a\":\"", "{a ", "[1,", "{\"a\":[", "'\"", "/*", "{\"", "``` {", "\\u"] {
-            search(&format!("{{{}", unit.repeat(10_000)), Places::Outermost, LastNumber::Drop);
-            search(&format!("{{{}", unit.repeat(10_000)), Places::EveryObject, LastNumber::Drop);
+        for unit in [
+            "{",
+            "[{",
+            "\",'a'/*",
+            "{\"a\":\"",
+            "{a ",
+            "[1,",
+            "{\"a\":[",
+            "'\"",
+            "/*",
+            "{\"",
+            "``` {",
+            "\\u",
+        ] {
+            search(
+                &format!("{{{}", unit.repeat(10_000)),
+                Places::Outermost,
+                LastNumber::Drop,
+            );
+            search(
+                &format!("{{{}", unit.repeat(10_000)),
+                Places::EveryObject,
+                LastNumber::Drop,
+            );
         }
         for unit in ["![", "[", "{a:"] {
-            search(&format!("{}(", unit.repeat(30_000)), Places::Outermost, LastNumber::Drop);
+            search(
+                &format!("{}(", unit.repeat(30_000)),
+                Places::Outermost,
+                LastNumber::Drop,
+            );
         }
         assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
     }

@@ -13,7 +13,7 @@ use super::MAX_NESTING;
 
 /// What was read, up to where, and what had to be mended.
 #[derive(Debug, PartialEq)]
-pub(super) struct Reading {
+pub(super) struct ParsedJson {
     pub value: Value,
     /// The place after the value.
     pub end: usize,
@@ -44,28 +44,45 @@ pub(super) const CUT_SHORT: &str = "the reply was cut short; what was open was c
 
 /// Whether strings end where JSON says, or where the text suggests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
-    ToTheLetter,
+enum Mode {
+    Strict,
     Mending,
 }
 
 /// Reads one value at `start`: to the letter if that works, so that good JSON is never second-guessed.
-pub(super) fn read(chars: &[char], start: usize, last_number: LastNumber, fuel: &Cell<usize>) -> Read<Reading> {
-    let attempt = |manner: Manner| {
-        let mut reader = Reader { chars, at: start, manner, open: vec![], mended: vec![], last_number, fuel };
+pub(super) fn read(
+    chars: &[char],
+    start: usize,
+    last_number: LastNumber,
+    fuel: &Cell<usize>,
+) -> Read<ParsedJson> {
+    let attempt = |manner: Mode| {
+        let mut reader = Reader {
+            chars,
+            at: start,
+            manner,
+            open: vec![],
+            mended: vec![],
+            last_number,
+            fuel,
+        };
         let value = reader.value()?.ok_or(GaveUp::NotJson)?;
-        Ok(Reading { value, end: reader.at, mended: reader.mended })
+        Ok(ParsedJson {
+            value,
+            end: reader.at,
+            mended: reader.mended,
+        })
     };
-    match attempt(Manner::ToTheLetter) {
+    match attempt(Mode::Strict) {
         Ok(reading) if reading.mended.is_empty() => Ok(reading),
-        _ => attempt(Manner::Mending),
+        _ => attempt(Mode::Mending),
     }
 }
 
 struct Reader<'a> {
     chars: &'a [char],
     at: usize,
-    manner: Manner,
+    manner: Mode,
     /// The closers of what is open.
     open: Vec<char>,
     mended: Vec<&'static str>,
@@ -85,10 +102,14 @@ impl Reader<'_> {
 
     fn burn(&self, work: usize) -> Read<()> {
         self.fuel.set(self.fuel.get().saturating_sub(work + 1));
-        if self.manner == Manner::ToTheLetter && !self.mended.is_empty() {
+        if self.manner == Mode::Strict && !self.mended.is_empty() {
             return Err(GaveUp::NotJson);
         }
-        if self.fuel.get() == 0 { Err(GaveUp::OutOfFuel) } else { Ok(()) }
+        if self.fuel.get() == 0 {
+            Err(GaveUp::OutOfFuel)
+        } else {
+            Ok(())
+        }
     }
 
     fn mend(&mut self, what: &'static str) {
@@ -120,7 +141,9 @@ impl Reader<'_> {
                 (Some('/'), Some('*'), _) => {
                     passed = Some("comments");
                     at += 2;
-                    while at < self.chars.len() && !(get(at) == Some('*') && get(at + 1) == Some('/')) {
+                    while at < self.chars.len()
+                        && !(get(at) == Some('*') && get(at + 1) == Some('/'))
+                    {
                         at += 1;
                     }
                     at = (at + 2).min(self.chars.len());
@@ -161,13 +184,19 @@ impl Reader<'_> {
                 self.mend("parentheses for a list");
                 self.nested(')', Self::array)
             }
-            Some(c) if text::closers(c).is_some() => self.string(text::Role::Value).map(|text| Some(text.into())),
+            Some(c) if text::closers(c).is_some() => {
+                self.string(text::Role::Value).map(|text| Some(text.into()))
+            }
             Some(_) => self.bare(),
             None => Ok(None),
         }
     }
 
-    fn nested(&mut self, closer: char, inside: fn(&mut Self, char) -> Read<Value>) -> Read<Option<Value>> {
+    fn nested(
+        &mut self,
+        closer: char,
+        inside: fn(&mut Self, char) -> Read<Value>,
+    ) -> Read<Option<Value>> {
         if self.open.len() >= MAX_NESTING {
             return Err(GaveUp::TooDeep);
         }
@@ -295,7 +324,9 @@ impl Reader<'_> {
     }
 
     fn member(&mut self, members: &mut Map<String, Value>) -> Read<()> {
-        let Some(key) = self.key()? else { return Ok(()) };
+        let Some(key) = self.key()? else {
+            return Ok(());
+        };
         self.skip_blank()?;
         match self.peek() {
             Some(':') => self.at += 1,
@@ -332,20 +363,32 @@ impl Reader<'_> {
             return self.string(text::Role::Key).map(Some);
         }
         let start = self.at;
-        while self.peek().is_some_and(|c| !matches!(c, ':' | ',' | '{' | '}' | '[' | ']' | '"' | '“' | '\n' | '=')) {
+        while self.peek().is_some_and(|c| {
+            !matches!(
+                c,
+                ':' | ',' | '{' | '}' | '[' | ']' | '"' | '“' | '\n' | '='
+            )
+        }) {
             self.at += 1;
             if self.at - start > text::MAX_BARE_KEY {
                 return Err(GaveUp::NotJson);
             }
         }
         self.burn(self.at - start)?;
-        let key: String = self.chars.get(start..self.at).unwrap_or_default().iter().collect();
+        let key: String = self
+            .chars
+            .get(start..self.at)
+            .unwrap_or_default()
+            .iter()
+            .collect();
         let key = key.trim();
         if matches!(key, "..." | "…") {
             self.mend("an ellipsis");
             return Ok(None);
         }
-        if key.is_empty() || (self.peek() != Some(':') && self.peek().is_some() && key.contains(' ')) {
+        if key.is_empty()
+            || (self.peek() != Some(':') && self.peek().is_some() && key.contains(' '))
+        {
             return Err(GaveUp::NotJson);
         }
         self.mend("keys without quotes");
@@ -356,7 +399,11 @@ impl Reader<'_> {
     fn bare(&mut self) -> Read<Option<Value>> {
         let start = self.at;
         while let Some(c) = self.peek() {
-            let spaced = self.at > start && self.chars.get(self.at - 1).is_some_and(|c| c.is_whitespace());
+            let spaced = self.at > start
+                && self
+                    .chars
+                    .get(self.at - 1)
+                    .is_some_and(|c| c.is_whitespace());
             let comment = c == '/' && matches!(self.ahead(1), Some('/' | '*'));
             let ends = match c {
                 ',' | '}' | ']' | '\n' => true,
@@ -375,7 +422,12 @@ impl Reader<'_> {
             self.at += 1;
         }
         self.burn(self.at - start)?;
-        let token: String = self.chars.get(start..self.at).unwrap_or_default().iter().collect();
+        let token: String = self
+            .chars
+            .get(start..self.at)
+            .unwrap_or_default()
+            .iter()
+            .collect();
         let token = token.trim();
         let cut = self.at >= self.chars.len() && !self.open.is_empty();
         if cut {
@@ -411,7 +463,11 @@ impl Reader<'_> {
             self.mend("keywords of other languages");
             return Ok(keyword);
         }
-        if cut && ["true", "false", "null", "True", "False", "None"].iter().any(|word| word.starts_with(token)) {
+        if cut
+            && ["true", "false", "null", "True", "False", "None"]
+                .iter()
+                .any(|word| word.starts_with(token))
+        {
             return Ok(None);
         }
         if self.open.is_empty() {
@@ -424,7 +480,8 @@ impl Reader<'_> {
     /// `ObjectId("123")` is its argument; anything else in parentheses is text.
     fn call(&mut self, start: usize) -> Read<Option<Value>> {
         let name = self.chars.get(start..self.at).unwrap_or_default();
-        let is_name = !name.is_empty() && name.iter().all(|c| c.is_ascii_alphanumeric() || *c == '_');
+        let is_name =
+            !name.is_empty() && name.iter().all(|c| c.is_ascii_alphanumeric() || *c == '_');
         if !is_name {
             return Err(GaveUp::NotJson);
         }
@@ -448,7 +505,13 @@ fn number(token: &str) -> Option<Value> {
     if !token.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.')) {
         return None;
     }
-    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
-    let padded = if digits.starts_with('.') { format!("{sign}0{digits}") } else { format!("{sign}{digits}") };
+    let (sign, digits) = digits
+        .strip_prefix('-')
+        .map_or(("", digits), |digits| ("-", digits));
+    let padded = if digits.starts_with('.') {
+        format!("{sign}0{digits}")
+    } else {
+        format!("{sign}{digits}")
+    };
     parsed(&padded)
 }

@@ -61,17 +61,28 @@ impl fmt::Display for Problem {
 /// The problems of the best candidate, at least one; or that there was none.
 pub fn parse<T: DeserializeOwned>(text: &str, schema: &Value) -> Result<Parsed<T>, Vec<Problem>> {
     if text.len() > MAX_BYTES {
-        return Err(whole(&format!("the reply is longer than {MAX_BYTES} bytes")));
+        return Err(whole(&format!(
+            "the reply is longer than {MAX_BYTES} bytes"
+        )));
     }
     let judge = Judge::new(schema)?;
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     let exact = serde_json::from_str::<Value>(text).ok();
-    if exact.as_ref().is_some_and(|value| nesting(value) > MAX_NESTING) {
+    if exact
+        .as_ref()
+        .is_some_and(|value| nesting(value) > MAX_NESTING)
+    {
         return Err(whole(&too_deep()));
     }
     let mut candidates = match exact {
         Some(Value::String(inner)) => found_in(&inner, Some("JSON inside a string")),
-        Some(value) => Candidates { list: vec![Candidate { value, notes: vec![] }], too_deep: false },
+        Some(value) => Candidates {
+            list: vec![Candidate {
+                value,
+                notes: vec![],
+            }],
+            too_deep: false,
+        },
         None => found_in(text, None),
     };
     let mut verdicts = judge.all(candidates.list);
@@ -91,8 +102,13 @@ pub fn parse<T: DeserializeOwned>(text: &str, schema: &Value) -> Result<Parsed<T
 
 /// Whether a text is nothing but one sound JSON value inside one Markdown fence: then it was read as it was written.
 pub fn is_only_fenced(text: &str) -> bool {
-    let inside = text.trim().strip_prefix("```").and_then(|text| text.strip_suffix("```"));
-    let body = inside.and_then(|text| text.split_once('\n')).map(|(_language, body)| body);
+    let inside = text
+        .trim()
+        .strip_prefix("```")
+        .and_then(|text| text.strip_suffix("```"));
+    let body = inside
+        .and_then(|text| text.split_once('\n'))
+        .map(|(_language, body)| body);
     body.is_some_and(|body| serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok())
 }
 
@@ -104,7 +120,9 @@ pub fn extract_any(text: &str) -> Option<Value> {
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     match serde_json::from_str::<Value>(text) {
         Ok(Value::String(inner)) => {
-            let value = serde_json::from_str(&inner).ok().filter(|value: &Value| value.is_object() || value.is_array());
+            let value = serde_json::from_str(&inner)
+                .ok()
+                .filter(|value: &Value| value.is_object() || value.is_array());
             return Some(value.unwrap_or(Value::String(inner)));
         }
         Ok(value) => return (nesting(&value) <= MAX_NESTING).then_some(value),
@@ -139,22 +157,38 @@ struct Candidates {
 impl Candidates {
     fn from(search: Search, note: Option<&str>) -> Candidates {
         let list = search.found.into_iter().map(|found| {
-            let notes = note.into_iter().chain(found.reading.mended).map(str::to_owned).collect();
-            Candidate { value: found.reading.value, notes }
+            let notes = note
+                .into_iter()
+                .chain(found.reading.mended)
+                .map(str::to_owned)
+                .collect();
+            Candidate {
+                value: found.reading.value,
+                notes,
+            }
         });
-        Candidates { list: list.collect(), too_deep: search.too_deep }
+        Candidates {
+            list: list.collect(),
+            too_deep: search.too_deep,
+        }
     }
 }
 
 fn found_in(text: &str, note: Option<&'static str>) -> Candidates {
     let answer = without_thinking(text);
-    let note =
-        note.or(Some(if answer.len() == text.len() { "text around the JSON" } else { "thoughts before the JSON" }));
+    let note = note.or(Some(if answer.len() == text.len() {
+        "text around the JSON"
+    } else {
+        "thoughts before the JSON"
+    }));
     let whole = answer.trim().chars().count();
     let mut search = search(answer, Places::Outermost, LastNumber::Drop);
     // The JSON was all there was: what was mended says enough.
     let alone = search.found.len() == 1
-        && search.found.iter().all(|found| found.length == whole && !found.reading.mended.is_empty());
+        && search
+            .found
+            .iter()
+            .all(|found| found.length == whole && !found.reading.mended.is_empty());
     let note = note.filter(|note| !(alone && *note == "text around the JSON"));
     search.found.truncate(100);
     Candidates::from(search, note)
@@ -163,12 +197,19 @@ fn found_in(text: &str, note: Option<&'static str>) -> Candidates {
 /// The places of last resort: objects that a stray bracket swallowed, and JSON whose quotes are all escaped.
 fn found_elsewhere(text: &str) -> Candidates {
     let answer = without_thinking(text);
-    let mut candidates =
-        Candidates::from(search(answer, Places::EveryObject, LastNumber::Drop), Some("text around the JSON"));
+    let mut candidates = Candidates::from(
+        search(answer, Places::EveryObject, LastNumber::Drop),
+        Some("text around the JSON"),
+    );
     if answer.contains("\\\"") {
-        let escaped: String = answer.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t");
+        let escaped: String = answer
+            .replace('\n', "\\n")
+            .replace('\r', "\\r")
+            .replace('\t', "\\t");
         if let Ok(inner) = serde_json::from_str::<String>(&format!("\"{escaped}\"")) {
-            candidates.list.extend(found_in(&inner, Some("JSON with escaped quotes")).list);
+            candidates
+                .list
+                .extend(found_in(&inner, Some("JSON with escaped quotes")).list);
         }
     }
     candidates
@@ -199,40 +240,74 @@ impl Judge {
         let schema = strict::inlined(schema);
         let validator = jsonschema::validator_for(&schema)
             .map_err(|error| whole(&format!("the schema cannot be used: {error}")))?;
-        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-        let required = required.filter_map(Value::as_str).map(str::to_owned).collect();
-        Ok(Judge { schema, required, validator })
+        let required = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let required = required
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        Ok(Judge {
+            schema,
+            required,
+            validator,
+        })
     }
 
     fn all(&self, candidates: Vec<Candidate>) -> Vec<Verdict> {
-        candidates.into_iter().flat_map(|candidate| self.with_wrapped(candidate)).map(|c| self.one(c)).collect()
+        candidates
+            .into_iter()
+            .flat_map(|candidate| self.with_wrapped(candidate))
+            .map(|c| self.one(c))
+            .collect()
     }
 
     fn one(&self, candidate: Candidate) -> Verdict {
         let Candidate { value, mut notes } = candidate;
         let value = coerce::coerce(value, &self.schema, "", &mut notes);
-        let keys = self.required.iter().filter(|name| value.get(name.as_str()).is_some()).count();
-        let problems = self.validator.iter_errors(&value).take(MAX_PROBLEMS).map(|error| Problem {
-            pointer: error.instance_path().to_string(),
-            detail: cut(&error.masked_with("the value").to_string()),
-        });
+        let keys = self
+            .required
+            .iter()
+            .filter(|name| value.get(name.as_str()).is_some())
+            .count();
+        let problems = self
+            .validator
+            .iter_errors(&value)
+            .take(MAX_PROBLEMS)
+            .map(|error| Problem {
+                pointer: error.instance_path().to_string(),
+                detail: cut(&error.masked_with("the value").to_string()),
+            });
         let problems = problems.collect();
-        Verdict { candidate: Candidate { value, notes }, problems, keys }
+        Verdict {
+            candidate: Candidate { value, notes },
+            problems,
+            keys,
+        }
     }
 
     /// The candidate, and the objects it may be a wrapper of: list items, the value of a lone foreign key, the arguments
     /// of a tool call written as text.
     fn with_wrapped(&self, candidate: Candidate) -> Vec<Candidate> {
         let properties = self.schema.get("properties").and_then(Value::as_object);
-        let (Some(properties), false) = (properties, self.validator.is_valid(&candidate.value)) else {
+        let (Some(properties), false) = (properties, self.validator.is_valid(&candidate.value))
+        else {
             return vec![candidate];
         };
         let inner: Vec<Value> = match &candidate.value {
-            Value::Array(items) => items.iter().filter(|item| item.is_object()).take(100).cloned().collect(),
+            Value::Array(items) => items
+                .iter()
+                .filter(|item| item.is_object())
+                .take(100)
+                .cloned()
+                .collect(),
             Value::Object(members) => members
                 .iter()
                 .filter(|(key, value)| {
-                    let alone = members.len() == 1 || matches!(key.as_str(), "arguments" | "parameters" | "input");
+                    let alone = members.len() == 1
+                        || matches!(key.as_str(), "arguments" | "parameters" | "input");
                     alone && value.is_object() && !properties.contains_key(*key)
                 })
                 .map(|(_, value)| value.clone())
@@ -241,7 +316,12 @@ impl Judge {
         };
         let inner = inner.into_iter().map(|value| Candidate {
             value,
-            notes: candidate.notes.iter().cloned().chain(["the reply was wrapped in another value".into()]).collect(),
+            notes: candidate
+                .notes
+                .iter()
+                .cloned()
+                .chain(["the reply was wrapped in another value".into()])
+                .collect(),
         });
         let inner: Vec<Candidate> = inner.collect();
         std::iter::once(candidate).chain(inner).collect()
@@ -250,10 +330,15 @@ impl Judge {
 
 /// The last valid one that was not cut short, else the last valid one, else the one with most of the required keys.
 fn best(verdicts: Vec<Verdict>) -> Option<Verdict> {
-    let cut_short = |verdict: &Verdict| verdict.candidate.notes.iter().any(|note| note == CUT_SHORT);
-    verdicts
-        .into_iter()
-        .max_by_key(|verdict| (verdict.is_valid(), verdict.is_valid() && !cut_short(verdict), verdict.keys))
+    let cut_short =
+        |verdict: &Verdict| verdict.candidate.notes.iter().any(|note| note == CUT_SHORT);
+    verdicts.into_iter().max_by_key(|verdict| {
+        (
+            verdict.is_valid(),
+            verdict.is_valid() && !cut_short(verdict),
+            verdict.keys,
+        )
+    })
 }
 
 fn typed<T: DeserializeOwned>(verdict: Verdict) -> Result<Parsed<T>, Vec<Problem>> {
@@ -264,13 +349,23 @@ fn typed<T: DeserializeOwned>(verdict: Verdict) -> Result<Parsed<T>, Vec<Problem
             Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
             Segment::Enum { .. } | Segment::Unknown => String::new(),
         });
-        vec![Problem { pointer: pointer.collect(), detail: cut(&error.inner().to_string()) }]
+        vec![Problem {
+            pointer: pointer.collect(),
+            detail: cut(&error.inner().to_string()),
+        }]
     })?;
-    Ok(Parsed { value, clean: notes.is_empty(), notes })
+    Ok(Parsed {
+        value,
+        clean: notes.is_empty(),
+        notes,
+    })
 }
 
 fn whole(detail: &str) -> Vec<Problem> {
-    vec![Problem { pointer: String::new(), detail: cut(detail) }]
+    vec![Problem {
+        pointer: String::new(),
+        detail: cut(detail),
+    }]
 }
 
 fn too_deep() -> String {
@@ -287,7 +382,11 @@ fn nesting(value: &Value) -> usize {
 
 fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_DETAIL_CHARS) {
-        Some(_) => text.chars().take(MAX_DETAIL_CHARS - 1).chain(['…']).collect(),
+        Some(_) => text
+            .chars()
+            .take(MAX_DETAIL_CHARS - 1)
+            .chain(['…'])
+            .collect(),
         None => text.to_owned(),
     }
 }

@@ -69,7 +69,14 @@ fn with(key: &str, value: Value) -> String {
 #[test]
 fn json_and_nothing_else_is_clean() {
     for text in [text(), format!("\u{feff} {}\n", text())] {
-        assert_eq!(read(&text), Ok(Parsed { value: report(), clean: true, notes: vec![] }));
+        assert_eq!(
+            read(&text),
+            Ok(Parsed {
+                value: report(),
+                clean: true,
+                notes: vec![]
+            })
+        );
     }
 }
 
@@ -113,9 +120,15 @@ fn the_reply_is_found_whatever_stands_around_it() {
 #[test]
 fn the_last_complete_reply_wins() {
     let (draft, last) = (with("rounds", json!(1)), with("rounds", json!(2)));
-    assert_eq!(read(&format!("{draft} then {last}")).unwrap().value.rounds, 2);
+    assert_eq!(
+        read(&format!("{draft} then {last}")).unwrap().value.rounds,
+        2
+    );
     let (cut, _) = last.split_at(last.len() - 3);
-    assert_eq!(read(&format!("{draft} then {cut}")).unwrap().value.rounds, 1);
+    assert_eq!(
+        read(&format!("{draft} then {cut}")).unwrap().value.rounds,
+        1
+    );
 }
 
 #[test]
@@ -127,19 +140,70 @@ fn almost_right_values_are_coerced_and_noted() {
             json!("TECHNICAL_EXECUTION"),
             "/agent: \"Technical execution\" is spelled \"TECHNICAL_EXECUTION\"",
         ),
-        ("answerSummary", json!("one"), json!(["one"]), "/answerSummary: a single string for a list"),
-        ("answerSummary", json!(null), json!([]), "/answerSummary: null for a list"),
-        ("answerSummary", json!("[\"a\"]"), json!(["a"]), "/answerSummary: JSON inside a string"),
-        ("answerSummary", json!([7]), json!(["7"]), "/answerSummary/0: a number for a string"),
-        ("reasoning", json!(["a", "b"]), json!("a\nb"), "/reasoning: a list for a text"),
-        ("rounds", json!("9"), json!(9), "/rounds: a string for a number or truth value"),
-        ("rounds", json!(9.0), json!(9), "/rounds: a fraction for a whole number"),
-        ("selfConfidence", json!(" 0.25 "), json!(0.25), "/selfConfidence: a string for a number or truth value"),
-        ("needsQuestion", json!("True"), json!(true), "/needsQuestion: a string for a number or truth value"),
-        ("question", json!({"text": 5}), json!({"text": "5"}), "/question/text: a number for a string"),
+        (
+            "answerSummary",
+            json!("one"),
+            json!(["one"]),
+            "/answerSummary: a single string for a list",
+        ),
+        (
+            "answerSummary",
+            json!(null),
+            json!([]),
+            "/answerSummary: null for a list",
+        ),
+        (
+            "answerSummary",
+            json!("[\"a\"]"),
+            json!(["a"]),
+            "/answerSummary: JSON inside a string",
+        ),
+        (
+            "answerSummary",
+            json!([7]),
+            json!(["7"]),
+            "/answerSummary/0: a number for a string",
+        ),
+        (
+            "reasoning",
+            json!(["a", "b"]),
+            json!("a\nb"),
+            "/reasoning: a list for a text",
+        ),
+        (
+            "rounds",
+            json!("9"),
+            json!(9),
+            "/rounds: a string for a number or truth value",
+        ),
+        (
+            "rounds",
+            json!(9.0),
+            json!(9),
+            "/rounds: a fraction for a whole number",
+        ),
+        (
+            "selfConfidence",
+            json!(" 0.25 "),
+            json!(0.25),
+            "/selfConfidence: a string for a number or truth value",
+        ),
+        (
+            "needsQuestion",
+            json!("True"),
+            json!(true),
+            "/needsQuestion: a string for a number or truth value",
+        ),
+        (
+            "question",
+            json!({"text": 5}),
+            json!({"text": "5"}),
+            "/question/text: a number for a string",
+        ),
     ];
     for (key, written, meant, note) in cases {
-        let parsed = read(&with(key, written)).unwrap_or_else(|problems| panic!("{key}: {problems:?}"));
+        let parsed =
+            read(&with(key, written)).unwrap_or_else(|problems| panic!("{key}: {problems:?}"));
         assert_eq!(serde_json::to_value(&parsed.value).unwrap()[key], meant);
         assert_eq!((parsed.clean, parsed.notes), (false, vec![note.to_owned()]));
     }
@@ -153,56 +217,116 @@ fn an_unknown_word_in_a_list_of_closed_words_is_dropped() {
         free: Vec<String>,
     }
     let schema = schema_for!(Tagged).to_value();
-    let parsed = parse::<Tagged>(r#"{"tags": ["SOLVER", "edge-case", "solver"], "free": ["edge-case"]}"#, &schema);
+    let parsed = parse::<Tagged>(
+        r#"{"tags": ["SOLVER", "edge-case", "solver"], "free": ["edge-case"]}"#,
+        &schema,
+    );
     let parsed = parsed.unwrap();
-    assert_eq!(parsed.value, Tagged { tags: vec![Agent::Solver; 2], free: vec!["edge-case".into()] });
+    assert_eq!(
+        parsed.value,
+        Tagged {
+            tags: vec![Agent::Solver; 2],
+            free: vec!["edge-case".into()]
+        }
+    );
     assert!(!parsed.clean);
     let dropped = "/tags/1: the unknown word \"edge-case\" was dropped";
-    assert_eq!(parsed.notes, ["/tags/2: \"solver\" is spelled \"SOLVER\"", dropped]);
+    assert_eq!(
+        parsed.notes,
+        ["/tags/2: \"solver\" is spelled \"SOLVER\"", dropped]
+    );
 }
 
 #[test]
 fn keys_are_respelled_and_unknown_ones_dropped() {
     let parsed = read(&text().replace("answerSummary", "answer_summary")).unwrap();
-    assert_eq!(parsed.notes, ["/: the key \"answer_summary\" is spelled \"answerSummary\""]);
+    assert_eq!(
+        parsed.notes,
+        ["/: the key \"answer_summary\" is spelled \"answerSummary\""]
+    );
     let parsed = read(&with("mood", json!("good"))).unwrap();
-    assert_eq!((parsed.value, parsed.notes), (report(), vec!["/: the unknown key \"mood\" was dropped".to_owned()]));
+    assert_eq!(
+        (parsed.value, parsed.notes),
+        (
+            report(),
+            vec!["/: the unknown key \"mood\" was dropped".to_owned()]
+        )
+    );
 }
 
 #[test]
 fn what_does_not_fit_is_refused_by_name() {
     let cases = [
-        (with("selfConfidence", json!(85)), "/selfConfidence", "greater than the maximum of 1"),
-        (with("selfConfidence", json!("85%")), "/selfConfidence", "not of type \"number\""),
-        (with("rounds", json!("9/10")), "/rounds", "not of type \"integer\""),
-        (with("rounds", json!(9.5)), "/rounds", "not of type \"integer\""),
-        (with("needsQuestion", json!("yes")), "/needsQuestion", "not of type \"boolean\""),
-        (with("reasoning", json!("x".repeat(41))), "/reasoning", "longer than 40 characters"),
+        (
+            with("selfConfidence", json!(85)),
+            "/selfConfidence",
+            "greater than the maximum of 1",
+        ),
+        (
+            with("selfConfidence", json!("85%")),
+            "/selfConfidence",
+            "not of type \"number\"",
+        ),
+        (
+            with("rounds", json!("9/10")),
+            "/rounds",
+            "not of type \"integer\"",
+        ),
+        (
+            with("rounds", json!(9.5)),
+            "/rounds",
+            "not of type \"integer\"",
+        ),
+        (
+            with("needsQuestion", json!("yes")),
+            "/needsQuestion",
+            "not of type \"boolean\"",
+        ),
+        (
+            with("reasoning", json!("x".repeat(41))),
+            "/reasoning",
+            "longer than 40 characters",
+        ),
         ("{}".into(), "", "\"agent\" is a required property"),
         ("I would rather not.".into(), "", "there is no JSON object"),
         ("<think>{} and so on".into(), "", "there is no JSON object"),
         (" ".into(), "", "the reply is empty"),
         ("[".repeat(80), "", "nested more than 64"),
-        (format!("{}{}", "[".repeat(80), "]".repeat(80)), "", "nested more than 64"),
+        (
+            format!("{}{}", "[".repeat(80), "]".repeat(80)),
+            "",
+            "nested more than 64",
+        ),
         ("x".repeat(MAX_BYTES + 1), "", "longer than 1048576 bytes"),
     ];
     for (text, pointer, detail) in cases {
         let problems = read(&text).unwrap_err();
-        let found = problems.iter().any(|problem| problem.pointer == pointer && problem.detail.contains(detail));
+        let found = problems
+            .iter()
+            .any(|problem| problem.pointer == pointer && problem.detail.contains(detail));
         assert!(found, "{pointer} {detail}: {problems:?}");
     }
 }
 
 #[test]
 fn a_number_that_the_end_may_have_cut_is_not_believed() {
-    let (before, _) = text().split_once("2,\n").map(|(before, after)| (before.to_owned(), after.to_owned())).unwrap();
+    let (before, _) = text()
+        .split_once("2,\n")
+        .map(|(before, after)| (before.to_owned(), after.to_owned()))
+        .unwrap();
     assert!(before.ends_with("\"rounds\": 1"), "{before}");
-    assert_eq!(read(&before).unwrap_err()[0].detail, "\"rounds\" is a required property");
+    assert_eq!(
+        read(&before).unwrap_err()[0].detail,
+        "\"rounds\" is a required property"
+    );
 }
 
 #[test]
 fn a_problem_reads_like_a_sentence() {
-    let problem = Problem { pointer: "/a".into(), detail: "too long".into() };
+    let problem = Problem {
+        pointer: "/a".into(),
+        detail: "too long".into(),
+    };
     assert_eq!(problem.to_string(), "at /a: too long");
 }
 
@@ -216,9 +340,18 @@ fn any_json_is_found_without_a_schema() {
         ("{\"a\": [\"value]}", json!({"a": ["value"]})),
         ("{\"a\":\"b,\"c\":\"d\"}", json!({"a": "b", "c": "d"})),
         ("[{\"i\":1,{\"i\":2}]", json!([{"i": 1}, {"i": 2}])),
-        ("{“a”: “b”, \"c\": +1, 'd': .5, e: \\u0041}", json!({"a": "b", "c": 1, "d": 0.5, "e": "\\u0041"})),
-        ("{\"path\": \"C:\\dir\", \"s\": \"\\ud83d\\ude00 \\ud83d\"}", json!({"path": "C:\\dir", "s": "😀 \u{fffd}"})),
-        ("{\"say\": \"he said \"yes\", then left\", \"n\": 1}", json!({"say": "he said \"yes\", then left", "n": 1})),
+        (
+            "{“a”: “b”, \"c\": +1, 'd': .5, e: \\u0041}",
+            json!({"a": "b", "c": 1, "d": 0.5, "e": "\\u0041"}),
+        ),
+        (
+            "{\"path\": \"C:\\dir\", \"s\": \"\\ud83d\\ude00 \\ud83d\"}",
+            json!({"path": "C:\\dir", "s": "😀 \u{fffd}"}),
+        ),
+        (
+            "{\"say\": \"he said \"yes\", then left\", \"n\": 1}",
+            json!({"say": "he said \"yes\", then left", "n": 1}),
+        ),
     ] {
         assert_eq!(extract_any(text), Some(expected), "{text}");
     }
@@ -242,8 +375,11 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-fn any_object(value: impl Strategy<Value = Value>) -> impl Strategy<Value = serde_json::Map<String, Value>> {
-    prop::collection::vec(("\\PC{0,8}", value), 0..5).prop_map(|members| members.into_iter().collect())
+fn any_object(
+    value: impl Strategy<Value = Value>,
+) -> impl Strategy<Value = serde_json::Map<String, Value>> {
+    prop::collection::vec(("\\PC{0,8}", value), 0..5)
+        .prop_map(|members| members.into_iter().collect())
 }
 
 proptest! {

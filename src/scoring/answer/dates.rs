@@ -19,14 +19,20 @@ pub struct Day {
 impl Day {
     /// Whether two dates can be one: what both tell is the same, and one tells all that the other does.
     pub fn same(&self, other: &Day) -> bool {
-        let nested = |a: &Day, b: &Day| (a.year.is_none() || a.year == b.year) && (a.day.is_none() || a.day == b.day);
+        let nested = |a: &Day, b: &Day| {
+            (a.year.is_none() || a.year == b.year) && (a.day.is_none() || a.day == b.day)
+        };
         self.month == other.month && (nested(self, other) || nested(other, self))
     }
 
     /// As ISO 8601 writes it, as far as it is known: "1776-07-04", "1776-07", "--07-04".
     pub fn label(&self) -> String {
-        let year = self.year.map_or_else(|| "-".to_owned(), |year| format!("{year:04}"));
-        let day = self.day.map_or_else(String::new, |day| format!("-{day:02}"));
+        let year = self
+            .year
+            .map_or_else(|| "-".to_owned(), |year| format!("{year:04}"));
+        let day = self
+            .day
+            .map_or_else(String::new, |day| format!("-{day:02}"));
         format!("{year}-{:02}{day}", self.month)
     }
 
@@ -37,7 +43,9 @@ impl Day {
     /// Whether some calendar page has it: February 29 of no named year counts.
     fn exists(&self) -> bool {
         (1..=12).contains(&self.month)
-            && self.day.is_none_or(|day| Date::new(self.year.unwrap_or(2_000), self.month, day).is_ok())
+            && self
+                .day
+                .is_none_or(|day| Date::new(self.year.unwrap_or(2_000), self.month, day).is_ok())
     }
 }
 
@@ -61,33 +69,51 @@ const DENIAL_BYTES: usize = 60;
 
 /// The rows of a kind: number and names.
 fn names(kind: &str) -> impl Iterator<Item = (i8, Vec<&'static str>)> {
-    include_str!("calendar.tsv").lines().filter_map(move |line| {
-        let (number, names) = line.strip_prefix(kind)?.strip_prefix('\t')?.split_once('\t')?;
-        Some((number.parse().ok()?, names.split_whitespace().collect()))
-    })
+    include_str!("calendar.tsv")
+        .lines()
+        .filter_map(move |line| {
+            let (number, names) = line
+                .strip_prefix(kind)?
+                .strip_prefix('\t')?
+                .split_once('\t')?;
+            Some((number.parse().ok()?, names.split_whitespace().collect()))
+        })
 }
 
 fn number_of(kind: &str, name: &str) -> Option<i8> {
     let name = name.trim_end_matches('.');
     names(kind)
-        .find(|(_, names)| names.iter().any(|known| known.trim_end_matches('.') == name))
+        .find(|(_, names)| {
+            names
+                .iter()
+                .any(|known| known.trim_end_matches('.') == name)
+        })
         .map(|(number, _)| number)
 }
 
 fn alternatives(kind: &str) -> String {
-    let mut all: Vec<String> = names(kind).flat_map(|(_, names)| names).map(regex::escape).collect();
+    let mut all: Vec<String> = names(kind)
+        .flat_map(|(_, names)| names)
+        .map(regex::escape)
+        .collect();
     all.sort_by_key(|name| std::cmp::Reverse(name.len()));
     all.join("|")
 }
 
-#[expect(clippy::expect_used, reason = "the pattern is a literal with names of the table, and the tests run it")]
+#[expect(
+    clippy::expect_used,
+    reason = "the pattern is a literal with names of the table, and the tests run it"
+)]
 fn pattern(source: &str) -> Regex {
     Regex::new(source).expect("a literal pattern compiles")
 }
 
 static DATE: LazyLock<Regex> = LazyLock::new(|| {
     let month = format!(r"(?:{})\b\.?", alternatives("month"));
-    let weekday = format!(r"(?:(?P<weekday>{})\b\.?,?\s+(?:\p{{L}}{{2,3}}\s+)?)?", alternatives("weekday"));
+    let weekday = format!(
+        r"(?:(?P<weekday>{})\b\.?,?\s+(?:\p{{L}}{{2,3}}\s+)?)?",
+        alternatives("weekday")
+    );
     pattern(&format!(
         r"\b{weekday}(?:(?P<iso>\d{{4}}-\d{{2}}-\d{{2}})\b|(?P<month1>{month})\s+(?P<day1>\d{{1,2}})(?:st|nd|rd|th)?\b(?:(?:\s*,\s*|\s+(?:\p{{L}}{{2}}\s+)?)(?P<year1>[12]\d{{3}})\b)?|(?P<day2>\d{{1,2}})(?:st|nd|rd|th|er|\.|º)?\s+(?:(?:of|de|di|del)\s+)?(?P<month2>{month})(?:(?:,?\s+(?:(?:of|de|del)\s+)?)(?P<year2>[12]\d{{3}})\b)?|(?P<month3>{month}),?\s+(?:(?:of|de|del)\s+)?(?P<year3>[12]\d{{3}})\b|(?P<dotted>\d{{1,2}}\.\s?\d{{1,2}}\.\s?[12]\d{{3}})\b)"
     ))
@@ -96,7 +122,9 @@ static DATE: LazyLock<Regex> = LazyLock::new(|| {
 /// The dates of a text, in order. Days and months in bare figures with strokes are left out: whether "04/07" is in April
 /// or July depends on where it was written.
 pub fn mentions(text: &str) -> Vec<Mention> {
-    let text = text.get(..text.floor_char_boundary(MAX_BYTES)).unwrap_or_default();
+    let text = text
+        .get(..text.floor_char_boundary(MAX_BYTES))
+        .unwrap_or_default();
     if !text.contains(|c: char| c.is_ascii_digit()) {
         return vec![];
     }
@@ -104,7 +132,8 @@ pub fn mentions(text: &str) -> Vec<Mention> {
         .filter_map(|found| {
             let part = |name: &str| found.name(name).map(|part| part.as_str());
             let number = |text: &str| text.trim().parse::<i16>().ok();
-            let numbers = |text: &str, sign: char| text.split(sign).filter_map(number).collect::<Vec<_>>();
+            let numbers =
+                |text: &str, sign: char| text.split(sign).filter_map(number).collect::<Vec<_>>();
             let (year, month, day) = if let Some(iso) = part("iso") {
                 let [year, month, day] = numbers(iso, '-').try_into().ok()?;
                 (Some(year), i8::try_from(month).ok()?, Some(day))
@@ -113,12 +142,23 @@ pub fn mentions(text: &str) -> Vec<Mention> {
                 (Some(year), i8::try_from(month).ok()?, Some(day))
             } else {
                 let name = part("month1").or(part("month2")).or(part("month3"))?;
-                let year = part("year1").or(part("year2")).or(part("year3")).and_then(number);
-                (year, number_of("month", name)?, part("day1").or(part("day2")).and_then(number))
+                let year = part("year1")
+                    .or(part("year2"))
+                    .or(part("year3"))
+                    .and_then(number);
+                (
+                    year,
+                    number_of("month", name)?,
+                    part("day1").or(part("day2")).and_then(number),
+                )
             };
             let whole = found.get(0)?;
             Some(Mention {
-                day: Day { year, month, day: day.and_then(|day| i8::try_from(day).ok()) },
+                day: Day {
+                    year,
+                    month,
+                    day: day.and_then(|day| i8::try_from(day).ok()),
+                },
                 weekday: part("weekday").and_then(|name| number_of("weekday", name)),
                 start: whole.start(),
                 end: whole.end(),
@@ -130,16 +170,21 @@ pub fn mentions(text: &str) -> Vec<Mention> {
 
 /// The text with dates and times of Japanese and Chinese in figures: "2024年3月4日", "午後3時".
 pub fn in_figures(text: &str) -> String {
-    static DATE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d{4})年(?:(\d{1,2})月)?(?:(\d{1,2})日)?"));
-    static TIME: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(午前|午後|上午|下午)?\s*(\d{1,2})\s*[時点时](?:\s*(\d{1,2})分)?"));
+    static DATE: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"(\d{4})年(?:(\d{1,2})月)?(?:(\d{1,2})日)?"));
+    static TIME: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(午前|午後|上午|下午)?\s*(\d{1,2})\s*[時点时](?:\s*(\d{1,2})分)?")
+    });
     if !text.contains(['年', '時', '点', '时']) {
         return text.to_owned();
     }
     let part = |found: &Captures<'_>, n: usize| found.get(n).map(|part| part.as_str().to_owned());
     let date = |found: &Captures<'_>| {
         let parts = (1..=3).filter_map(|n| part(found, n));
-        parts.map(|digits| format!("{digits:0>2}")).collect::<Vec<_>>().join("-")
+        parts
+            .map(|digits| format!("{digits:0>2}"))
+            .collect::<Vec<_>>()
+            .join("-")
     };
     let time = |found: &Captures<'_>| {
         let half = match part(found, 1).as_deref() {
@@ -147,9 +192,14 @@ pub fn in_figures(text: &str) -> String {
             Some(_) => " pm",
             None => "",
         };
-        format!("{}:{:0>2}{half}", part(found, 2).unwrap_or_default(), part(found, 3).unwrap_or_default())
+        format!(
+            "{}:{:0>2}{half}",
+            part(found, 2).unwrap_or_default(),
+            part(found, 3).unwrap_or_default()
+        )
     };
-    TIME.replace_all(&DATE.replace_all(text, date), time).into_owned()
+    TIME.replace_all(&DATE.replace_all(text, date), time)
+        .into_owned()
 }
 
 /// The date that a text is, and at most two words around it: "on July 4th, 1776".
@@ -169,7 +219,11 @@ pub fn time(text: &str) -> Option<(u32, Option<String>)> {
             r"(?i)^(?:[\p{{L}}à]{{1,7}}\s+){{0,2}}(\d{{1,2}})(?:(?:[:.]|\s?h\s?)(\d{{2}}))?(?::(\d{{2}}))?\s?({clock})?(?:\s+(\p{{L}}+))?$"
         ))
     });
-    let undotted = text.replace("p.m", "pm").replace("a.m", "am").replace("P.M", "pm").replace("A.M", "am");
+    let undotted = text
+        .replace("p.m", "pm")
+        .replace("a.m", "am")
+        .replace("P.M", "pm")
+        .replace("A.M", "am");
     let text = undotted.trim_end_matches('.');
     let found = TIME.captures(text)?;
     let part = |n: usize| found.get(n).map(|part| part.as_str());
@@ -188,7 +242,8 @@ pub fn time(text: &str) -> Option<(u32, Option<String>)> {
         None => hour,
     };
     let zone = part(5).map(str::to_lowercase);
-    (hour <= 24 && minute < 60 && second < 60).then_some((hour * 3_600 + minute * 60 + second, zone))
+    (hour <= 24 && minute < 60 && second < 60)
+        .then_some((hour * 3_600 + minute * 60 + second, zone))
 }
 
 /// What holding a text's dates against the calendar gave.
@@ -208,8 +263,12 @@ pub fn checked(text: &str) -> Checked {
         let to = text.ceil_char_boundary((mention.end + DENIAL_BYTES).min(text.len()));
         let impossible = !mention.day.exists();
         let date = mention.day.date().filter(|date| date.year() >= GREGORIAN);
-        let weekday = mention.weekday.and_then(|number| Weekday::from_monday_one_offset(number).ok());
-        let misnamed = weekday.zip(date).is_some_and(|(weekday, date)| date.weekday() != weekday);
+        let weekday = mention
+            .weekday
+            .and_then(|number| Weekday::from_monday_one_offset(number).ok());
+        let misnamed = weekday
+            .zip(date)
+            .is_some_and(|(weekday, date)| date.weekday() != weekday);
         if (impossible || misnamed) && !text.get(from..to).is_some_and(phrase::denies) {
             out.impossible += usize::from(impossible);
             out.misnamed += usize::from(misnamed);
@@ -267,13 +326,25 @@ mod tests {
 
     #[test]
     fn times_of_day_are_read_in_their_notations() {
-        for text in
-            ["20:00", "8 pm", "8:00 p.m.", "8pm", "20 Uhr", "20h00", "20.00 Uhr", "at 8 pm", "um 20 Uhr", "20:00 UTC"]
-        {
+        for text in [
+            "20:00",
+            "8 pm",
+            "8:00 p.m.",
+            "8pm",
+            "20 Uhr",
+            "20h00",
+            "20.00 Uhr",
+            "at 8 pm",
+            "um 20 Uhr",
+            "20:00 UTC",
+        ] {
             assert_eq!(time(text).map(|(time, _)| time), Some(20 * 3_600), "{text}");
         }
         let of = |text: &str| time(text).unwrap();
-        assert_eq!((of("12 am"), of("12 pm"), of("20:30:15")), ((0, None), (43_200, None), (73_815, None)));
+        assert_eq!(
+            (of("12 am"), of("12 pm"), of("20:30:15")),
+            ((0, None), (43_200, None), (73_815, None))
+        );
         assert_eq!(of("10:00 CET"), (36_000, Some("cet".to_owned())));
         for text in ["20", "3:4", "25:00", "13 pm", "8 hours", "20.00", "20:75"] {
             assert_eq!(time(text), None, "{text}");
@@ -283,7 +354,9 @@ mod tests {
     #[test]
     fn a_part_of_a_date_is_the_date_and_another_date_is_not() {
         let day = |text| alone(text).unwrap().0;
-        assert!(day("July 1776").same(&day("July 4, 1776")) && day("4 July").same(&day("1776-07-04")));
+        assert!(
+            day("July 1776").same(&day("July 4, 1776")) && day("4 July").same(&day("1776-07-04"))
+        );
         assert!(!day("July 4, 1776").same(&day("July 5, 1776")));
         // Each tells what the other does not.
         assert!(!day("July 1776").same(&day("July 4")));
@@ -295,7 +368,10 @@ mod tests {
             let found = checked(text);
             (found.impossible, found.misnamed)
         };
-        assert_eq!(of("On 2023-02-29. On February 30. On 2024-13-01. Am 31. April 2020."), (4, 0));
+        assert_eq!(
+            of("On 2023-02-29. On February 30. On 2024-13-01. Am 31. April 2020."),
+            (4, 0)
+        );
         assert_eq!(of("On 2024-02-29, March 31 and May 5, 2020."), (0, 0));
         assert_eq!(of("February 30 does not exist."), (0, 0));
         assert_eq!(of("Den 30. Februar gibt es nicht."), (0, 0));

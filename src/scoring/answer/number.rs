@@ -1,6 +1,6 @@
 //! Numbers as answers, and when two of them are one: to the precision of the coarser one, in whatever unit.
 
-use super::normal::within;
+use super::normalize::within;
 use crate::scoring::expr::{Amount, Measure};
 
 /// A number with its unit and precision.
@@ -88,8 +88,12 @@ impl Number {
 
     /// Whether two numbers beside words are one. Without a unit they may count versions: 3.1 is not 3.10.
     pub fn same_version(&self, other: &Number) -> bool {
-        let is_plain = |number: &Number| number.measure.is_none() && !number.percent && !number.approximate;
-        let is_other = is_plain(self) && is_plain(other) && self.step != other.step && self.step.max(other.step) < 1.0;
+        let is_plain =
+            |number: &Number| number.measure.is_none() && !number.percent && !number.approximate;
+        let is_other = is_plain(self)
+            && is_plain(other)
+            && self.step != other.step
+            && self.step.max(other.step) < 1.0;
         !is_other && self.same(other)
     }
 
@@ -111,7 +115,11 @@ impl Number {
 
     pub fn negated(self, negative: bool) -> Self {
         let sign = if negative { -1.0 } else { 1.0 };
-        Self { value: self.value * sign, grouped: self.grouped.map(|value| value * sign), ..self }
+        Self {
+            value: self.value * sign,
+            grouped: self.grouped.map(|value| value * sign),
+            ..self
+        }
     }
 
     /// The number with the words that stand behind it.
@@ -125,8 +133,16 @@ impl Number {
         }
         let readings = |number: &Number| [Some(number.value), number.grouped];
         readings(self).into_iter().flatten().any(|a| {
-            let one = Number { value: a, ..self.clone() };
-            readings(other).into_iter().flatten().any(|b| one.matches(&Number { value: b, ..other.clone() }))
+            let one = Number {
+                value: a,
+                ..self.clone()
+            };
+            readings(other).into_iter().flatten().any(|b| {
+                one.matches(&Number {
+                    value: b,
+                    ..other.clone()
+                })
+            })
         })
     }
 
@@ -146,9 +162,11 @@ impl Number {
         }
         // "in millions": the word is left out of one of them.
         let mantissa = |number: &Number| number.times(1.0 / number.scale);
-        let bare = |number: &Number| number.scale == 1.0 && number.measure.is_none() && !number.percent;
-        let scaled =
-            self.scale.max(other.scale) >= MIN_SCALE && self.scale != other.scale && (bare(self) || bare(other));
+        let bare =
+            |number: &Number| number.scale == 1.0 && number.measure.is_none() && !number.percent;
+        let scaled = self.scale.max(other.scale) >= MIN_SCALE
+            && self.scale != other.scale
+            && (bare(self) || bare(other));
         self.close(other)
             || scaled && mantissa(self).close(&mantissa(other))
             || self.percent != other.percent && self.hundredth().close(&other.hundredth())
@@ -160,20 +178,36 @@ impl Number {
     }
 
     fn times(&self, factor: f64) -> Number {
-        Number { value: self.value * factor, step: self.step * factor, place: self.place * factor, ..self.clone() }
+        Number {
+            value: self.value * factor,
+            step: self.step * factor,
+            place: self.place * factor,
+            ..self.clone()
+        }
     }
 
     fn hundredth(&self) -> Number {
-        if self.percent { self.times(0.01) } else { self.clone() }
+        if self.percent {
+            self.times(0.01)
+        } else {
+            self.clone()
+        }
     }
 
     /// Whether it is the other one in the other's unit, to the other's precision.
     fn converts(&self, other: &Number) -> bool {
-        let value = self.measure.zip(other.measure).and_then(|(a, b)| a.convert(self.value, &b));
+        let value = self
+            .measure
+            .zip(other.measure)
+            .and_then(|(a, b)| a.convert(self.value, &b));
         value.is_some_and(|value| {
             let gap = (value - other.value).abs();
             let largest = value.abs().max(other.value.abs());
-            let about = if self.approximate || other.approximate { MAX_APPROXIMATION } else { 0.0 };
+            let about = if self.approximate || other.approximate {
+                MAX_APPROXIMATION
+            } else {
+                0.0
+            };
             gap <= 1e-6 * largest
                 || gap <= 0.51 * other.step && gap <= MAX_SCALED_ROUNDING * largest
                 || gap <= about * largest
@@ -185,8 +219,15 @@ impl Number {
         let (a, b) = (self.value, other.value);
         let (gap, largest) = ((a - b).abs(), a.abs().max(b.abs()));
         let coarser = self.step.max(other.step);
-        let share = if self.scale > 1.0 || other.scale > 1.0 { MAX_SCALED_ROUNDING } else { MAX_ROUNDING };
-        let places = [self, other].into_iter().filter(|number| number.approximate).map(|number| number.place);
+        let share = if self.scale > 1.0 || other.scale > 1.0 {
+            MAX_SCALED_ROUNDING
+        } else {
+            MAX_ROUNDING
+        };
+        let places = [self, other]
+            .into_iter()
+            .filter(|number| number.approximate)
+            .map(|number| number.place);
         let place = places.fold(0.0, f64::max);
         gap <= 1e-6 * largest.max(1e-9)
             || gap <= 0.51 * coarser && (coarser <= FINE_STEP || gap <= share * largest)
@@ -202,5 +243,9 @@ pub fn six_digits(value: f64) -> String {
     let magnitude = value.abs().log10().floor() as i32;
     let decimals = usize::try_from(5 - magnitude).unwrap_or(0).min(12);
     let text = format!("{value:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
 }

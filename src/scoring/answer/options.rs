@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::normal::undress;
+use super::normalize::undress;
 use crate::scoring::pattern::pattern;
 
 /// The letters and texts of a multiple choice; empty if the request is none.
@@ -22,7 +22,9 @@ impl Options {
     pub fn read(request: &str) -> Self {
         let mut found: Vec<(char, usize, usize)> = Vec::new();
         for captures in OPTION.captures_iter(request).take(MAX_LETTERS) {
-            let Some(letter) = captures.get(1).or(captures.get(2)) else { continue };
+            let Some(letter) = captures.get(1).or(captures.get(2)) else {
+                continue;
+            };
             let next = ('A'..='J').nth(found.len());
             if letter.as_str().chars().next() == next && !in_brackets(request, letter.start()) {
                 found.extend(next.map(|c| (c, letter.start(), letter.end())));
@@ -31,12 +33,28 @@ impl Options {
         if found.len() < 2 {
             return Self::default();
         }
-        let ends = found.iter().skip(1).map(|(_, start, _)| *start).chain([request.len()]);
+        let ends = found
+            .iter()
+            .skip(1)
+            .map(|(_, start, _)| *start)
+            .chain([request.len()]);
         let text = |start: usize, end: usize| {
-            let body = request.get(start..end).unwrap_or_default().lines().next().unwrap_or_default();
-            body.trim_matches(|c: char| c.is_whitespace() || "()[].,;:".contains(c)).to_owned()
+            let body = request
+                .get(start..end)
+                .unwrap_or_default()
+                .lines()
+                .next()
+                .unwrap_or_default();
+            body.trim_matches(|c: char| c.is_whitespace() || "()[].,;:".contains(c))
+                .to_owned()
         };
-        Self(found.iter().zip(ends).map(|((letter, _, start), end)| (*letter, text(*start, end))).collect())
+        Self(
+            found
+                .iter()
+                .zip(ends)
+                .map(|((letter, _, start), end)| (*letter, text(*start, end)))
+                .collect(),
+        )
     }
 
     pub fn is_empty(&self) -> bool {
@@ -45,8 +63,15 @@ impl Options {
 
     /// The letters of the options; those that options usually have where none is known.
     pub fn letters(&self) -> impl Iterator<Item = char> {
-        let usual = if self.is_empty() { Some('A'..='J') } else { None };
-        self.0.iter().map(|(letter, _)| *letter).chain(usual.into_iter().flatten())
+        let usual = if self.is_empty() {
+            Some('A'..='J')
+        } else {
+            None
+        };
+        self.0
+            .iter()
+            .map(|(letter, _)| *letter)
+            .chain(usual.into_iter().flatten())
     }
 }
 
@@ -54,20 +79,36 @@ impl Options {
 pub(in crate::scoring) fn letter_of(text: &str, options: &Options) -> Option<char> {
     let text = undress(text.trim().trim_matches(['*', '`', ' ']));
     let bare = text.trim_start_matches(['(', '[', '{']);
-    if options.is_empty() && bare.len() == text.len() && !text.get(1..).is_some_and(|rest| rest.starts_with(')')) {
+    if options.is_empty()
+        && bare.len() == text.len()
+        && !text.get(1..).is_some_and(|rest| rest.starts_with(')'))
+    {
         return None;
     }
     let mut chars = bare.chars();
     let first = chars.next()?;
-    let closed = chars.next().is_none_or(|c| matches!(c, ')' | ']' | '}' | '.' | ':' | ',' | '*' | '$'));
+    let closed = chars
+        .next()
+        .is_none_or(|c| matches!(c, ')' | ']' | '}' | '.' | ':' | ',' | '*' | '$'));
     let by_letter = options.letters().find(|letter| *letter == first && closed);
     let same = |own: &str| !own.is_empty() && own.eq_ignore_ascii_case(text.trim());
-    by_letter.or_else(|| options.0.iter().find(|(_, own)| same(own)).map(|(letter, _)| *letter))
+    by_letter.or_else(|| {
+        options
+            .0
+            .iter()
+            .find(|(_, own)| same(own))
+            .map(|(letter, _)| *letter)
+    })
 }
 
 /// Whether the letter at `at` closes a longer remark in brackets, as in "(group A)".
 fn in_brackets(text: &str, at: usize) -> bool {
-    let line = text.get(..at).unwrap_or_default().lines().next_back().unwrap_or_default();
+    let line = text
+        .get(..at)
+        .unwrap_or_default()
+        .lines()
+        .next_back()
+        .unwrap_or_default();
     let head = line.strip_suffix('(').unwrap_or(line);
     head.matches('(').count() > head.matches(')').count()
 }
@@ -78,7 +119,10 @@ mod tests {
 
     #[test]
     fn options_are_told_from_other_brackets() {
-        assert_eq!(Options::read("Pick: A) red, B) green"), Options(vec![('A', "red".into()), ('B', "green".into())]));
+        assert_eq!(
+            Options::read("Pick: A) red, B) green"),
+            Options(vec![('A', "red".into()), ('B', "green".into())])
+        );
         assert!(Options::read("Plan (B) failed, what now?").is_empty());
         assert!(Options::read("Is vitamin C) good?").is_empty());
     }
@@ -86,7 +130,14 @@ mod tests {
     #[test]
     fn a_letter_is_found_alone_or_at_the_head() {
         let options = Options::read("What?\n(A) red\n(B) dark green");
-        for text in ["B", "(B)", "**B**", "B) dark green", "B. dark green", "dark green"] {
+        for text in [
+            "B",
+            "(B)",
+            "**B**",
+            "B) dark green",
+            "B. dark green",
+            "dark green",
+        ] {
             assert_eq!(letter_of(text, &options), Some('B'), "{text}");
         }
         for text in ["Both", "A red one", "green"] {

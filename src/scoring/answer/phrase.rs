@@ -34,8 +34,14 @@ enum Verdict {
 
 static VERDICTS: LazyLock<HashMap<&'static str, Vec<Verdict>>> = LazyLock::new(|| {
     let mut out: HashMap<&'static str, Vec<Verdict>> = HashMap::new();
-    for line in include_str!("verdicts.tsv").lines().filter(|line| !line.starts_with('#')) {
-        for (verdict, words) in [Verdict::Yes, Verdict::No, Verdict::Not].into_iter().zip(line.split('\t').skip(1)) {
+    for line in include_str!("verdicts.tsv")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+    {
+        for (verdict, words) in [Verdict::Yes, Verdict::No, Verdict::Not]
+            .into_iter()
+            .zip(line.split('\t').skip(1))
+        {
             for word in words.split_whitespace() {
                 out.entry(word).or_default().push(verdict);
             }
@@ -45,16 +51,26 @@ static VERDICTS: LazyLock<HashMap<&'static str, Vec<Verdict>>> = LazyLock::new(|
 });
 
 fn is(word: &str, verdict: Verdict) -> bool {
-    VERDICTS.get(word).is_some_and(|verdicts| verdicts.contains(&verdict))
+    VERDICTS
+        .get(word)
+        .is_some_and(|verdicts| verdicts.contains(&verdict))
 }
 
 /// Yes or no, if the text is such a word or begins with one and a punctuation mark: "Ja, das stimmt."
 pub fn yes_no(text: &str) -> Option<bool> {
-    let end = text.find(|c: char| !c.is_alphanumeric() && c != '\'').unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_alphanumeric() && c != '\'')
+        .unwrap_or(text.len());
     let (word, rest) = text.split_at_checked(end)?;
-    let punctuated =
-        |c: char| matches!(c, ',' | '.' | ';' | ':' | '!' | '-' | '–' | '—' | '。' | '、' | '，' | '！' | '；');
-    if !rest.trim_start_matches(['*', ' ']).is_empty() && !rest.trim_start_matches(['*', ' ']).starts_with(punctuated) {
+    let punctuated = |c: char| {
+        matches!(
+            c,
+            ',' | '.' | ';' | ':' | '!' | '-' | '–' | '—' | '。' | '、' | '，' | '！' | '；'
+        )
+    };
+    if !rest.trim_start_matches(['*', ' ']).is_empty()
+        && !rest.trim_start_matches(['*', ' ']).starts_with(punctuated)
+    {
         return None;
     }
     let word = word.to_lowercase();
@@ -67,12 +83,19 @@ pub fn yes_no(text: &str) -> Option<bool> {
 
 /// Whether a word of the text negates.
 pub fn denies(text: &str) -> bool {
-    text.split(|c: char| !c.is_alphabetic() && c != '\'').any(|word| is(&word.to_lowercase(), Verdict::Not))
+    text.split(|c: char| !c.is_alphabetic() && c != '\'')
+        .any(|word| is(&word.to_lowercase(), Verdict::Not))
 }
 
 /// The words and numbers of a short text; `None` if it is too long or has none.
 pub fn read(text: &str) -> Option<Phrase> {
-    let mut phrase = Phrase { words: vec![], numbers: vec![], capital: vec![], apposed: vec![], text: String::new() };
+    let mut phrase = Phrase {
+        words: vec![],
+        numbers: vec![],
+        capital: vec![],
+        apposed: vec![],
+        text: String::new(),
+    };
     let text = ranges(text);
     let (mut rest, mut count, mut approximate, mut apposed) = (text.as_str(), 0, false, false);
     let mut parts: Vec<&str> = vec![];
@@ -83,7 +106,9 @@ pub fn read(text: &str) -> Option<Phrase> {
             && !behind.starts_with(|c: char| c.is_alphanumeric())
         {
             parts.extend(rest.get(..found.end).map(str::trim));
-            phrase.numbers.push(Number::of(found, std::mem::take(&mut approximate)));
+            phrase
+                .numbers
+                .push(Number::of(found, std::mem::take(&mut approximate)));
             rest = behind;
             count += 1;
         } else {
@@ -100,14 +125,20 @@ pub fn read(text: &str) -> Option<Phrase> {
             }
             let end = rest.find(separates).unwrap_or(rest.len());
             let (word, behind) = rest.split_at_checked(end)?;
-            let ends_name = behind.starts_with([',', '，']) || behind.trim_start().starts_with(['(', '（']);
+            let ends_name =
+                behind.starts_with([',', '，']) || behind.trim_start().starts_with(['(', '（']);
             rest = behind.strip_prefix(separates).unwrap_or(behind);
             let word = word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '+' | '#'));
             approximate = matches!(first, '~' | '≈') || approximates(word);
             if !word.contains(char::is_alphanumeric) || approximate {
                 continue;
             }
-            count += (word.chars().filter(|c| ('\u{2e80}'..'\u{fb00}').contains(c)).count() / IDEOGRAPHS_A_WORD).max(1);
+            count += (word
+                .chars()
+                .filter(|c| ('\u{2e80}'..'\u{fb00}').contains(c))
+                .count()
+                / IDEOGRAPHS_A_WORD)
+                .max(1);
             phrase.capital.push(word.starts_with(char::is_uppercase));
             phrase.apposed.push(apposed);
             apposed |= ends_name;
@@ -129,7 +160,13 @@ fn ranges(text: &str) -> String {
     let mut out = parts.first().copied().unwrap_or_default().to_owned();
     for pair in parts.windows(2) {
         let [before, after] = pair else { continue };
-        out.push(if digit(before.chars().last()) && digit(after.chars().next()) { '–' } else { '-' });
+        out.push(
+            if digit(before.chars().last()) && digit(after.chars().next()) {
+                '–'
+            } else {
+                '-'
+            },
+        );
         out.push_str(after);
     }
     out
@@ -137,15 +174,38 @@ fn ranges(text: &str) -> String {
 
 fn separates(c: char) -> bool {
     c.is_whitespace()
-        || matches!(c, ',' | ';' | '(' | ')' | '/' | '"' | '“' | '”' | '„' | '–' | '—' | '~' | '≈' | '、' | '，')
+        || matches!(
+            c,
+            ',' | ';'
+                | '('
+                | ')'
+                | '/'
+                | '"'
+                | '“'
+                | '”'
+                | '„'
+                | '–'
+                | '—'
+                | '~'
+                | '≈'
+                | '、'
+                | '，'
+        )
 }
 
 /// Options, paths, patterns and variables: "-V", "~/.bashrc", "*.txt", "$HOME", "&&".
 fn is_code(token: &str) -> bool {
     let mut chars = token.chars();
-    let signed =
-        chars.next().is_some_and(|c| matches!(c, '-' | '~' | '$' | '*' | '/' | '\\' | '&' | '|' | '.' | '<' | '>'));
-    signed && chars.next().is_some_and(|c| !c.is_whitespace() && !c.is_ascii_digit())
+    let signed = chars.next().is_some_and(|c| {
+        matches!(
+            c,
+            '-' | '~' | '$' | '*' | '/' | '\\' | '&' | '|' | '.' | '<' | '>'
+        )
+    });
+    signed
+        && chars
+            .next()
+            .is_some_and(|c| !c.is_whitespace() && !c.is_ascii_digit())
 }
 
 fn begins_number(text: &str) -> bool {
@@ -157,11 +217,19 @@ impl Phrase {
     /// Whether two phrases say the same: they have the same numbers and words, or one has a few more words that name nothing else.
     pub fn same(&self, other: &Phrase) -> bool {
         let numbers = self.numbers.len() == other.numbers.len()
-            && self.numbers.iter().zip(&other.numbers).all(|(a, b)| a.same_version(b));
+            && self
+                .numbers
+                .iter()
+                .zip(&other.numbers)
+                .all(|(a, b)| a.same_version(b));
         if !numbers || self.denied() != other.denied() {
             return false;
         }
-        let (short, long) = if self.words.len() <= other.words.len() { (self, other) } else { (other, self) };
+        let (short, long) = if self.words.len() <= other.words.len() {
+            (self, other)
+        } else {
+            (other, self)
+        };
         let more = long.words.len() - short.words.len();
         match more {
             0 => long.has_all(short) && short.has_all(long),
@@ -172,18 +240,31 @@ impl Phrase {
     /// Whether the words that it has more than `short` leave what is named the same: they are no names ("the city of Paris"), stand
     /// behind a comma ("Paris, France"), or are names before the same last name ("Alexander Fleming").
     fn names_nothing_beside(&self, short: &Phrase) -> bool {
-        let more: Vec<usize> =
-            (0..self.words.len()).filter(|at| self.words.get(*at).is_some_and(|w| !short.words.contains(w))).collect();
-        let all = |flags: &Vec<bool>, wanted: bool| more.iter().all(|at| flags.get(*at) == Some(&wanted));
+        let more: Vec<usize> = (0..self.words.len())
+            .filter(|at| {
+                self.words
+                    .get(*at)
+                    .is_some_and(|w| !short.words.contains(w))
+            })
+            .collect();
+        let all =
+            |flags: &Vec<bool>, wanted: bool| more.iter().all(|at| flags.get(*at) == Some(&wanted));
         let is_last_name = self.words.ends_with(&short.words) && !short.words.is_empty();
-        all(&self.capital, false) || all(&self.apposed, true) || is_last_name && all(&self.capital, true)
+        all(&self.capital, false)
+            || all(&self.apposed, true)
+            || is_last_name && all(&self.capital, true)
     }
 
     /// Its number, if it has one and no word that is not among these.
     pub fn only_number_beside(&self, words: &[String]) -> Option<&Number> {
-        let [number] = self.numbers.as_slice() else { return None };
+        let [number] = self.numbers.as_slice() else {
+            return None;
+        };
         // With decimals it may be a version: 3.1 is not 3.10.
-        let repeats = self.words.iter().all(|word| words.contains(word) && !is(word, Verdict::Not));
+        let repeats = self
+            .words
+            .iter()
+            .all(|word| words.contains(word) && !is(word, Verdict::Not));
         (repeats && number.is_whole()).then_some(number)
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use super::normal::{Answer, parse, undress};
+use super::normalize::{Answer, parse, undress};
 use super::options::{Options, letter_of};
 use super::phrase;
 use crate::text::{MAX_BYTES, clip, count_words, read_markdown, sentences};
@@ -18,13 +18,20 @@ const MAX_GAP_BYTES: usize = 60;
 pub(in crate::scoring) fn final_answer(text: &str, options: &Options) -> Option<String> {
     let text = clip(text, MAX_BYTES).trim();
     let found = boxed(text)
-        .map(|inside| lettered(inside, options).map(bracketed).or_else(|| pick(inside)).unwrap_or(inside.to_owned()))
+        .map(|inside| {
+            lettered(inside, options)
+                .map(bracketed)
+                .or_else(|| pick(inside))
+                .unwrap_or(inside.to_owned())
+        })
         .or_else(|| chosen(text, options))
         .or_else(|| announced(text))
         .or_else(|| verdict(text))
         .or_else(|| calculated(text))
         .or_else(|| bare(text));
-    found.map(|raw| raw.trim().to_owned()).filter(|raw| !raw.is_empty())
+    found
+        .map(|raw| raw.trim().to_owned())
+        .filter(|raw| !raw.is_empty())
 }
 
 /// What stands in the last `\boxed{...}`, braces inside counted.
@@ -49,13 +56,23 @@ fn boxed(text: &str) -> Option<&str> {
 /// Where the options are not known, only a letter in brackets is one.
 fn chosen(text: &str, options: &Options) -> Option<String> {
     let only = |sentence: &str| {
-        let found: Vec<char> = options.letters().filter(|letter| sentence.contains(&format!("({letter})"))).collect();
-        if let [only] = found.as_slice() { Some(*only) } else { None }
+        let found: Vec<char> = options
+            .letters()
+            .filter(|letter| sentence.contains(&format!("({letter})")))
+            .collect();
+        if let [only] = found.as_slice() {
+            Some(*only)
+        } else {
+            None
+        }
     };
-    let announced = || announcements(text).find_map(|rest| letter_of(rest, options).or_else(|| only(rest)));
+    let announced =
+        || announcements(text).find_map(|rest| letter_of(rest, options).or_else(|| only(rest)));
     let line = |line: Option<&str>| letter_of(line?, options);
     let last = sentences(text).pop()?;
-    let letter = announced().or_else(|| line(text.lines().next_back())).or_else(|| only(last));
+    let letter = announced()
+        .or_else(|| line(text.lines().next_back()))
+        .or_else(|| only(last));
     letter.or_else(|| line(text.lines().next())).map(bracketed)
 }
 
@@ -74,10 +91,15 @@ struct Marker {
 }
 
 static MARKERS: LazyLock<Vec<Marker>> = LazyLock::new(|| {
-    let rows = include_str!("../data/answer_markers.tsv").lines().filter(|line| !line.starts_with('#'));
+    let rows = include_str!("../data/answer_markers.tsv")
+        .lines()
+        .filter(|line| !line.starts_with('#'));
     let read = |line: &'static str| {
         let mut fields = line.split('\t').skip(1);
-        Some(Marker { noun: fields.next()?, verbs: fields.next()?.split(',').collect() })
+        Some(Marker {
+            noun: fields.next()?,
+            verbs: fields.next()?.split(',').collect(),
+        })
     };
     rows.filter_map(read).collect()
 });
@@ -98,7 +120,11 @@ fn announcements(text: &str) -> impl Iterator<Item = &str> {
         for rest in rests {
             let said = rest.trim().trim_matches(['*', ':', '：', ' ']);
             let next = || following(lines.get(at + 1..)?);
-            found.extend(if said.is_empty() { next() } else { Some(rest.trim()) });
+            found.extend(if said.is_empty() {
+                next()
+            } else {
+                Some(rest.trim())
+            });
         }
     }
     found.into_iter().rev()
@@ -106,12 +132,17 @@ fn announcements(text: &str) -> impl Iterator<Item = &str> {
 
 /// The first line with a text; of a code block its first line.
 fn following<'a>(lines: &[&'a str]) -> Option<&'a str> {
-    lines.iter().map(|line| line.trim()).find(|line| !line.is_empty() && !line.starts_with("```"))
+    lines
+        .iter()
+        .map(|line| line.trim())
+        .find(|line| !line.is_empty() && !line.starts_with("```"))
 }
 
 /// Whether a line is nothing but what an answer is called.
 fn is_noun(line: &str) -> bool {
-    let bare = line.trim_matches(|c: char| c.is_whitespace() || matches!(c, '#' | '*' | '_' | ':')).to_lowercase();
+    let bare = line
+        .trim_matches(|c: char| c.is_whitespace() || matches!(c, '#' | '*' | '_' | ':'))
+        .to_lowercase();
     MARKERS.iter().any(|marker| marker.noun == bare)
 }
 
@@ -126,12 +157,19 @@ fn announced_in(sentence: &str) -> Option<&str> {
         return None;
     }
     MARKERS.iter().find_map(|marker| {
-        let start = lower.rmatch_indices(marker.noun).map(|(at, _)| at).find(|at| begins_word(&lower, *at))?;
+        let start = lower
+            .rmatch_indices(marker.noun)
+            .map(|(at, _)| at)
+            .find(|at| begins_word(&lower, *at))?;
         let behind = start + marker.noun.len();
         let window = clip(lower.get(behind..)?, MAX_GAP_BYTES);
-        let signs =
-            [":", "：", "=", " - ", " – ", " — "].iter().filter_map(|sign| Some(window.find(sign)? + sign.len()));
-        let verbs = marker.verbs.iter().filter_map(|verb| Some(whole_word(window, verb)? + verb.len()));
+        let signs = [":", "：", "=", " - ", " – ", " — "]
+            .iter()
+            .filter_map(|sign| Some(window.find(sign)? + sign.len()));
+        let verbs = marker
+            .verbs
+            .iter()
+            .filter_map(|verb| Some(whole_word(window, verb)? + verb.len()));
         let end = signs.chain(verbs).min()?;
         let rest = sentence.get(behind + end..)?;
         // "The answer is: 8".
@@ -146,10 +184,20 @@ fn begins_word(text: &str, at: usize) -> bool {
 
 /// The place of a verb that stands as a word of its own; in scripts without spaces, anywhere.
 fn whole_word(text: &str, word: &str) -> Option<usize> {
-    let spaced = word.chars().all(|c| c.is_alphabetic() && (c.is_lowercase() || c.is_uppercase()) || c == ' ');
-    let ends = |at: usize| text.get(at + word.len()..).is_none_or(|rest| !rest.starts_with(char::is_alphabetic));
-    let starts = |at: usize| text.get(..at).is_none_or(|head| !head.ends_with(char::is_alphabetic));
-    text.match_indices(word).map(|(at, _)| at).find(|at| !spaced || ends(*at) && starts(*at))
+    let spaced = word
+        .chars()
+        .all(|c| c.is_alphabetic() && (c.is_lowercase() || c.is_uppercase()) || c == ' ');
+    let ends = |at: usize| {
+        text.get(at + word.len()..)
+            .is_none_or(|rest| !rest.starts_with(char::is_alphabetic))
+    };
+    let starts = |at: usize| {
+        text.get(..at)
+            .is_none_or(|head| !head.ends_with(char::is_alphabetic))
+    };
+    text.match_indices(word)
+        .map(|(at, _)| at)
+        .find(|at| !spaced || ends(*at) && starts(*at))
 }
 
 fn announced(text: &str) -> Option<String> {
@@ -159,29 +207,47 @@ fn announced(text: &str) -> Option<String> {
 /// The bare answer at the head of a sentence: all of it, the clause before the first break, or its only figure.
 fn pick(rest: &str) -> Option<String> {
     let text = undress(rest);
-    let is_value = |text: &str| parse(text).is_some_and(|answer| !matches!(answer, Answer::Words(_)));
+    let is_value =
+        |text: &str| parse(text).is_some_and(|answer| !matches!(answer, Answer::Words(_)));
     let after_equals = text.rsplit_once('=').map(|(_, value)| value.trim());
     let breaks = [", ", "; ", " (", " – ", " — ", " - "];
-    let clause = breaks.iter().filter_map(|sign| text.find(sign)).min().and_then(|at| text.get(..at));
+    let clause = breaks
+        .iter()
+        .filter_map(|sign| text.find(sign))
+        .min()
+        .and_then(|at| text.get(..at));
     let candidates = [after_equals, Some(text.as_str()), clause];
     if let Some(value) = candidates.into_iter().flatten().find(|text| is_value(text)) {
         return Some(value.to_owned());
     }
     // "1/10 or 0.1" says one thing twice.
-    let values: Vec<Answer> =
-        text.split_whitespace().filter(|word| is_figure(word)).filter_map(|word| parse(&undress(word))).collect();
+    let values: Vec<Answer> = text
+        .split_whitespace()
+        .filter(|word| is_figure(word))
+        .filter_map(|word| parse(&undress(word)))
+        .collect();
     if let [first, rest @ ..] = values.as_slice()
         && !rest.is_empty()
         && rest.iter().all(|value| value.same(first))
     {
-        return text.split_whitespace().find(|word| is_figure(word)).map(undress);
+        return text
+            .split_whitespace()
+            .find(|word| is_figure(word))
+            .map(undress);
     }
     // What stands beside a figure in a short answer belongs to it: "before 2010", "TCP port 53".
     let short = clause.unwrap_or(&text);
     // "therefore, 12": a clause without a name or figure says nothing.
     let plain = |part: &str| !part.contains(|c: char| c.is_uppercase() || c.is_numeric());
-    let behind = text.get(short.len()..).unwrap_or_default().trim_start_matches([',', ' ']);
-    let short = if plain(short) && behind.starts_with(|c: char| c.is_ascii_digit()) { behind } else { short };
+    let behind = text
+        .get(short.len()..)
+        .unwrap_or_default()
+        .trim_start_matches([',', ' ']);
+    let short = if plain(short) && behind.starts_with(|c: char| c.is_ascii_digit()) {
+        behind
+    } else {
+        short
+    };
     if (1..=MAX_BARE_WORDS).contains(&count_words(short)) {
         return Some(short.to_owned());
     }
@@ -189,8 +255,10 @@ fn pick(rest: &str) -> Option<String> {
     if let Some(leading) = leading.filter(|leading| is_figure(leading) && is_value(leading)) {
         return Some(leading);
     }
-    let figures: Vec<&str> =
-        text.split_whitespace().filter(|word| word.contains(|c: char| c.is_ascii_digit())).collect();
+    let figures: Vec<&str> = text
+        .split_whitespace()
+        .filter(|word| word.contains(|c: char| c.is_ascii_digit()))
+        .collect();
     if let [figure] = figures.as_slice() {
         return Some(undress(figure)).filter(|figure| is_value(figure));
     }
@@ -206,7 +274,9 @@ fn verdict(text: &str) -> Option<String> {
     let first = sentences(text).first().copied()?;
     let head = undress(first);
     phrase::yes_no(&head)?;
-    let end = head.find(|c: char| !c.is_alphanumeric()).unwrap_or(head.len());
+    let end = head
+        .find(|c: char| !c.is_alphanumeric())
+        .unwrap_or(head.len());
     head.get(..end).map(str::to_lowercase)
 }
 
@@ -229,8 +299,14 @@ fn calculated(text: &str) -> Option<String> {
         text.contains(|c: char| c.is_ascii_digit())
             && parse(text).is_some_and(|answer| !matches!(answer, Answer::Words(_)))
     };
-    let result = [Some(value), head].into_iter().flatten().find(|text| is_value(text))?;
-    let last = sentences(&prose).into_iter().rev().find(|sentence| sentence.contains(|c: char| c.is_ascii_digit()))?;
+    let result = [Some(value), head]
+        .into_iter()
+        .flatten()
+        .find(|text| is_value(text))?;
+    let last = sentences(&prose)
+        .into_iter()
+        .rev()
+        .find(|sentence| sentence.contains(|c: char| c.is_ascii_digit()))?;
     (last.contains(&result)).then_some(result)
 }
 
@@ -268,8 +344,15 @@ mod tests {
             "The answer is 61 or 61.0.",
             "最終的な答え：61",
         ] {
-            let answer = found(text).and_then(|raw| parse(&raw)).map(|answer| answer.label());
-            assert!(answer.as_deref().is_some_and(|label| label.starts_with("61")), "{text}: {answer:?}");
+            let answer = found(text)
+                .and_then(|raw| parse(&raw))
+                .map(|answer| answer.label());
+            assert!(
+                answer
+                    .as_deref()
+                    .is_some_and(|label| label.starts_with("61")),
+                "{text}: {answer:?}"
+            );
         }
     }
 
@@ -288,7 +371,10 @@ mod tests {
             ("Answer: 192.168.1.10", "192.168.1.10"),
             ("Answer - Mary Shelley", "Mary Shelley"),
             ("The answer is before 2010.", "before 2010"),
-            ("Antwort: 9. November 1989. Danach fiel die Mauer.", "9. November 1989"),
+            (
+                "Antwort: 9. November 1989. Danach fiel die Mauer.",
+                "9. November 1989",
+            ),
         ] {
             assert_eq!(found(text).as_deref(), Some(expected), "{text}");
         }
@@ -297,9 +383,19 @@ mod tests {
     #[test]
     fn the_letter_of_an_option_is_found() {
         let options = Options::read("What is it?\n(A) red\n(B) dark green\n(C) blue");
-        for text in ["(B)", "B", "B) dark green", "The answer is (B) dark green.", "It is green, so (B).", r"\boxed{B}"]
-        {
-            assert_eq!(final_answer(text, &options).as_deref(), Some("(B)"), "{text}");
+        for text in [
+            "(B)",
+            "B",
+            "B) dark green",
+            "The answer is (B) dark green.",
+            "It is green, so (B).",
+            r"\boxed{B}",
+        ] {
+            assert_eq!(
+                final_answer(text, &options).as_deref(),
+                Some("(B)"),
+                "{text}"
+            );
         }
     }
 

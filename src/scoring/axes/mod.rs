@@ -33,23 +33,23 @@
 //! | | `unit_ids` | units without an id of their own | -1 each, at most -4 |
 //! | | `leaked_prompt`, `injection`, `judge_attack` | how sure screening is | to -8, -12, -16 |
 
-mod tally;
+mod axis_builder;
 
 use std::collections::BTreeSet;
 
 use super::agreement::Agreement;
 use super::checks::{FlagKind, Soundness};
 use super::claims::Claim;
-use super::reading::{Reading, Request};
+use super::parsed_output::{ParsedOutput, Request};
 use super::terms;
 use crate::domain::{Axes, Axis, Obtained, Tag, Unit};
-use crate::text::{MAX_BYTES, clip, figures, names, ratio, share_in, tidy};
-use tally::{Tally, ramp};
+use crate::text::{MAX_BYTES, clip, collapse_whitespace, figures, names, ratio, share_in};
+use axis_builder::{AxisBuilder, ramp};
 
 /// What the whole panel knows of an output.
 pub(super) struct Context<'a> {
     pub request: &'a Request,
-    pub readings: &'a [Reading<'a>],
+    pub readings: &'a [ParsedOutput<'a>],
     pub agreement: &'a Agreement,
     pub claims: &'a [Claim<'a>],
     pub cross_checked: bool,
@@ -60,8 +60,12 @@ pub(super) struct Context<'a> {
 }
 
 /// The axes of the output at a place of the panel.
-pub(super) fn measure(at: usize, reading: &Reading<'_>, context: &Context<'_>) -> Axes {
-    let own: Vec<&Claim<'_>> = context.claims.iter().filter(|claim| claim.agent == at && !claim.dropped).collect();
+pub(super) fn measure(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> Axes {
+    let own: Vec<&Claim<'_>> = context
+        .claims
+        .iter()
+        .filter(|claim| claim.agent == at && !claim.dropped)
+        .collect();
     Axes {
         coherence: coherence(at, reading, &own, context).finish(),
         alignment: alignment(at, reading, context).finish(),
@@ -71,28 +75,46 @@ pub(super) fn measure(at: usize, reading: &Reading<'_>, context: &Context<'_>) -
     }
 }
 
-fn coherence(at: usize, reading: &Reading<'_>, own: &[&Claim<'_>], context: &Context<'_>) -> Tally {
-    let mut tally = Tally::new(Axis::Coherence, 12.0);
+fn coherence(
+    at: usize,
+    reading: &ParsedOutput<'_>,
+    own: &[&Claim<'_>],
+    context: &Context<'_>,
+) -> AxisBuilder {
+    let mut tally = AxisBuilder::new(Axis::Coherence, 12.0);
     let wrong = (reading.path.wrong + reading.path.stray) as f64;
     tally.add("false_equations", wrong, -(4.0 * wrong).min(8.0));
     if !reading.counts() {
         return tally;
     }
-    let others = |group: &super::agreement::Group| group.members.iter().filter(|m| **m != at).count();
+    let others =
+        |group: &super::agreement::Group| group.members.iter().filter(|m| **m != at).count();
     let answered: usize = context.agreement.groups.iter().map(others).sum();
     if context.agreement.one_answer && answered > 0 && reading.answer.is_some() {
         let share = ratio(context.agreement.of(at).map_or(0, others), answered);
         tally.add_from_peers("peer_answer", share, -10.0 + 19.0 * share);
     }
-    if let Some(group) = context.agreement.of(at).filter(|_| context.agreement.one_answer) {
+    if let Some(group) = context
+        .agreement
+        .of(at)
+        .filter(|_| context.agreement.one_answer)
+    {
         tally.note("support", terms::support(group, context.agreement));
         tally.note("checked", group.checked);
         tally.note("cross_check", group.verdict);
     }
     if !own.is_empty() {
-        let supported = ratio(own.iter().filter(|claim| !claim.supported_by.is_empty()).count(), own.len());
+        let supported = ratio(
+            own.iter()
+                .filter(|claim| !claim.supported_by.is_empty())
+                .count(),
+            own.len(),
+        );
         tally.add_from_peers("claims_supported", supported, -5.0 + 11.0 * supported);
-        let contradicted = ratio(own.iter().filter(|claim| claim.is_contested()).count(), own.len());
+        let contradicted = ratio(
+            own.iter().filter(|claim| claim.is_contested()).count(),
+            own.len(),
+        );
         tally.add_from_peers("claims_contradicted", contradicted, -10.0 * contradicted);
     }
     let mut known = context.request.figures.clone();
@@ -105,58 +127,116 @@ fn coherence(at: usize, reading: &Reading<'_>, own: &[&Claim<'_>], context: &Con
     tally
 }
 
-fn peers<'a>(at: usize, context: &Context<'a>) -> impl Iterator<Item = &'a Reading<'a>> {
-    context.readings.iter().enumerate().filter(move |(n, peer)| *n != at && peer.counts()).map(|(_, peer)| peer)
+fn peers<'a>(at: usize, context: &Context<'a>) -> impl Iterator<Item = &'a ParsedOutput<'a>> {
+    context
+        .readings
+        .iter()
+        .enumerate()
+        .filter(move |(n, peer)| *n != at && peer.counts())
+        .map(|(_, peer)| peer)
 }
 
 /// As much of the shorter text's word pairs as texts about one thing share.
 const ON_TOPIC: f64 = 0.06;
 
-fn alignment(at: usize, reading: &Reading<'_>, context: &Context<'_>) -> Tally {
-    let mut tally = Tally::new(Axis::Alignment, 12.0);
+fn alignment(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> AxisBuilder {
+    let mut tally = AxisBuilder::new(Axis::Alignment, 12.0);
     if context.cross_checked && !context.parts.is_empty() {
-        let share = ratio(context.parts.iter().filter(|part| part.contains(&at)).count(), context.parts.len());
+        let share = ratio(
+            context
+                .parts
+                .iter()
+                .filter(|part| part.contains(&at))
+                .count(),
+            context.parts.len(),
+        );
         tally.add_from_peers("parts", share, -6.0 + 14.0 * share);
     } else {
         let shared = |other: &BTreeSet<u64>| {
-            ratio(reading.pairs.intersection(other).count(), reading.pairs.len().min(other.len()))
+            ratio(
+                reading.pairs.intersection(other).count(),
+                reading.pairs.len().min(other.len()),
+            )
         };
-        let with_peers = peers(at, context).map(|peer| shared(&peer.pairs)).fold(0.0, f64::max);
+        let with_peers = peers(at, context)
+            .map(|peer| shared(&peer.pairs))
+            .fold(0.0, f64::max);
         let most = with_peers.max(shared(&context.request.pairs));
         tally.add_from_peers("on_topic", most, 8.0 * ramp(most, 0.0, ON_TOPIC));
     }
     if !context.demands.is_empty() {
-        let share = ratio(context.demands.iter().filter(|(_, keep)| keep.contains(&at)).count(), context.demands.len());
+        let share = ratio(
+            context
+                .demands
+                .iter()
+                .filter(|(_, keep)| keep.contains(&at))
+                .count(),
+            context.demands.len(),
+        );
         tally.add("demands", share, -6.0 + 8.0 * share);
     }
     if context.agreement.one_answer {
         let gives = reading.answer.is_some();
-        tally.add("final_answer", f64::from(u8::from(gives)), if gives { 5.0 } else { -4.0 });
+        tally.add(
+            "final_answer",
+            f64::from(u8::from(gives)),
+            if gives { 5.0 } else { -4.0 },
+        );
     }
     tally
 }
 
-fn verifiability(reading: &Reading<'_>, own: &[&Claim<'_>], request: &Request) -> Tally {
-    let mut tally = Tally::new(Axis::Verifiability, 8.0);
+fn verifiability(reading: &ParsedOutput<'_>, own: &[&Claim<'_>], request: &Request) -> AxisBuilder {
+    let mut tally = AxisBuilder::new(Axis::Verifiability, 8.0);
     let path = reading.path;
-    let bases: Vec<f64> = reading.key_units().filter_map(|unit| basis(unit, path.verdict(), request)).collect();
+    let bases: Vec<f64> = reading
+        .key_units()
+        .filter_map(|unit| basis(unit, path.verdict(), request))
+        .collect();
     if !bases.is_empty() {
         let mean = bases.iter().sum::<f64>() / bases.len() as f64;
-        tally.add("basis", mean, if mean < 0.0 { 3.0 * mean } else { 5.0 * mean });
+        tally.add(
+            "basis",
+            mean,
+            if mean < 0.0 { 3.0 * mean } else { 5.0 * mean },
+        );
     }
     let mut up_to = |name: &str, count: usize, each: f64, most: f64| {
         let points = each * count as f64;
-        tally.add(name, count as f64, if each < 0.0 { points.max(most) } else { points.min(most) });
+        tally.add(
+            name,
+            count as f64,
+            if each < 0.0 {
+                points.max(most)
+            } else {
+                points.min(most)
+            },
+        );
     };
-    let code = |wanted: Soundness| reading.code.iter().filter(|found| **found == wanted).count();
-    up_to("steps_hold", if path.wrong > 0 { 0 } else { path.right }, 3.0, 6.0);
+    let code = |wanted: Soundness| {
+        reading
+            .code
+            .iter()
+            .filter(|found| **found == wanted)
+            .count()
+    };
+    up_to(
+        "steps_hold",
+        if path.wrong > 0 { 0 } else { path.right },
+        3.0,
+        6.0,
+    );
     up_to("steps_fail", path.wrong, -6.0, -12.0);
     up_to("code_parses", code(Soundness::Parsed), 3.0, 6.0);
     up_to("code_broken", code(Soundness::Broken), -6.0, -12.0);
     up_to("bad_dates", reading.bad_dates, -3.0, -6.0);
     if !own.is_empty() {
         let mean = own.iter().map(|claim| claim.verdict).sum::<f64>() / own.len() as f64;
-        tally.add_from_peers("claims_hold", mean, -4.0 + if mean < 0.0 { 8.0 * mean } else { 12.0 * mean });
+        tally.add_from_peers(
+            "claims_hold",
+            mean,
+            -4.0 + if mean < 0.0 { 8.0 * mean } else { 12.0 * mean },
+        );
     }
     tally
 }
@@ -172,28 +252,35 @@ fn basis(unit: &Unit, steps: f64, request: &Request) -> Option<f64> {
         return Some(1.0);
     }
     if has(Tag::Given) {
-        let text = tidy(clip(&unit.text, MAX_BYTES));
+        let text = collapse_whitespace(clip(&unit.text, MAX_BYTES));
         let named: BTreeSet<String> = figures(&text).into_iter().chain(names(&text)).collect();
         return Some(share_in(&named, &request.stated).map_or(1.0, |share| 2.0 * share - 1.0));
     }
     has(Tag::Memory).then_some(0.0)
 }
 
-fn density(reading: &Reading<'_>, request: &Request) -> Tally {
-    let mut tally = Tally::new(Axis::SignalDensity, 12.0);
+fn density(reading: &ParsedOutput<'_>, request: &Request) -> AxisBuilder {
+    let mut tally = AxisBuilder::new(Axis::SignalDensity, 12.0);
     let novel = ratio(reading.pairs.len(), reading.words.len().saturating_sub(1));
     // A text of a word or two has nothing to repeat.
     let novel = if reading.words.len() < 3 { 1.0 } else { novel };
     tally.add("novelty", novel, 11.0 * ramp(novel, 0.25, 0.6));
     let known: BTreeSet<&[String]> = request.words.windows(6).collect();
     let runs = reading.words.len().saturating_sub(5);
-    let copied = ratio(reading.words.windows(6).filter(|run| known.contains(run)).count(), runs);
+    let copied = ratio(
+        reading
+            .words
+            .windows(6)
+            .filter(|run| known.contains(run))
+            .count(),
+        runs,
+    );
     tally.add("copied", copied, -12.0 * ramp(copied, 0.2, 0.8));
     tally
 }
 
-fn compliance(reading: &Reading<'_>) -> Tally {
-    let mut tally = Tally::new(Axis::Compliance, 16.0);
+fn compliance(reading: &ParsedOutput<'_>) -> AxisBuilder {
+    let mut tally = AxisBuilder::new(Axis::Compliance, 16.0);
     let (output, units) = (reading.output, &reading.output.report.units);
     let schema = match output.obtained {
         Obtained::Clean => 1.0,
@@ -208,12 +295,23 @@ fn compliance(reading: &Reading<'_>) -> Tally {
     if !output.role_matches {
         tally.add("wrong_role", 1.0, -4.0);
     }
-    let answers = units.iter().filter(|unit| unit.tags.contains(&Tag::Answer)).count().saturating_sub(1) as f64;
+    let answers = units
+        .iter()
+        .filter(|unit| unit.tags.contains(&Tag::Answer))
+        .count()
+        .saturating_sub(1) as f64;
     tally.add("several_answers", answers, -(3.0 * answers).min(3.0));
     let mut seen = BTreeSet::new();
-    let bad = units.iter().filter(|unit| unit.id.trim().is_empty() || !seen.insert(unit.id.as_str())).count() as f64;
+    let bad = units
+        .iter()
+        .filter(|unit| unit.id.trim().is_empty() || !seen.insert(unit.id.as_str()))
+        .count() as f64;
     tally.add("unit_ids", bad, -bad.min(4.0));
-    for (kind, most) in [(FlagKind::LeakedPrompt, -8.0), (FlagKind::Injection, -12.0), (FlagKind::JudgeAttack, -16.0)] {
+    for (kind, most) in [
+        (FlagKind::LeakedPrompt, -8.0),
+        (FlagKind::Injection, -12.0),
+        (FlagKind::JudgeAttack, -16.0),
+    ] {
         let weight = reading.screening.weight(kind);
         tally.add(kind.as_str(), weight, most * weight);
     }

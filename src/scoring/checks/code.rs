@@ -6,7 +6,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use saphyr_parser::Parser as Yaml;
-use sqlparser::dialect::{Dialect, GenericDialect, MsSqlDialect, MySqlDialect, PostgreSqlDialect, SQLiteDialect};
+use sqlparser::dialect::{
+    Dialect, GenericDialect, MsSqlDialect, MySqlDialect, PostgreSqlDialect, SQLiteDialect,
+};
 
 use super::grammar::{Grammar, MAX_CODE, Parse, parse};
 use crate::scoring::pattern::pattern;
@@ -39,17 +41,18 @@ pub(in crate::scoring) fn soundness(block: &Block) -> Soundness {
     }
     let found = match block.language.as_str() {
         "" | "text" | "txt" | "plaintext" | "code" => guessed(code),
-        "output" | "md" | "markdown" | "diff" | "patch" | "latex" | "tex" | "pseudo" | "pseudocode" | "html"
-        | "xml" | "svg" | "log" | "csv" | "http" => Soundness::Unknown,
+        "output" | "md" | "markdown" | "diff" | "patch" | "latex" | "tex" | "pseudo"
+        | "pseudocode" | "html" | "xml" | "svg" | "log" | "csv" | "http" => Soundness::Unknown,
         "json" => json(code),
         "jsonc" | "json5" | "jsonl" | "ndjson" => unless_broken(json(code)),
         "yaml" | "yml" => yaml(code),
         "toml" => or_broken(toml::from_str::<toml::Table>(code).is_ok()),
-        "sql" | "mysql" | "postgresql" | "postgres" | "psql" | "sqlite" | "tsql" | "plsql" => sql(code),
-        // The shell grammars at hand crash on hostile text or recurse without a bound.
-        "bash" | "sh" | "shell" | "zsh" | "console" | "shell-session" | "shellsession" | "terminal" => {
-            Soundness::Unknown
+        "sql" | "mysql" | "postgresql" | "postgres" | "psql" | "sqlite" | "tsql" | "plsql" => {
+            sql(code)
         }
+        // The shell grammars at hand crash on hostile text or recurse without a bound.
+        "bash" | "sh" | "shell" | "zsh" | "console" | "shell-session" | "shellsession"
+        | "terminal" => Soundness::Unknown,
         "python" | "py" | "python3" | "ipython" => python(code),
         "pycon" => unless_broken(python(code)),
         language => match grammar_of(language) {
@@ -57,7 +60,11 @@ pub(in crate::scoring) fn soundness(block: &Block) -> Soundness {
             None => or_unknown(balanced(code, language)),
         },
     };
-    if found == Soundness::Broken && is_fragment(code) { Soundness::Unknown } else { found }
+    if found == Soundness::Broken && is_fragment(code) {
+        Soundness::Unknown
+    } else {
+        found
+    }
 }
 
 fn grammar_of(language: &str) -> Option<Grammar> {
@@ -83,17 +90,29 @@ fn of(parsed: Parse) -> Soundness {
 }
 
 fn or_broken(parsed: bool) -> Soundness {
-    if parsed { Soundness::Parsed } else { Soundness::Broken }
+    if parsed {
+        Soundness::Parsed
+    } else {
+        Soundness::Broken
+    }
 }
 
 /// Brackets that pair say little; brackets that do not, enough.
 fn or_unknown(balanced: bool) -> Soundness {
-    if balanced { Soundness::Unknown } else { Soundness::Broken }
+    if balanced {
+        Soundness::Unknown
+    } else {
+        Soundness::Broken
+    }
 }
 
 /// A form that has no parser of its own may only gain by its nearest relative's.
 fn unless_broken(found: Soundness) -> Soundness {
-    if found == Soundness::Broken { Soundness::Unknown } else { found }
+    if found == Soundness::Broken {
+        Soundness::Unknown
+    } else {
+        found
+    }
 }
 
 /// Whether a snippet shows that it is no whole text of its language.
@@ -103,21 +122,33 @@ fn is_fragment(code: &str) -> bool {
             r"(?im)\.\.\.|…|\{\{|\{%|<%|^(?:@@ |diff --git |--- |\+\+\+ )|<your[^>\n]*>|<[a-z]+(?:[ _-][a-z0-9]+)+>|<[A-Z_]{2,}>|\[your[^\]\n]*\]|^\s*(?://|#|--|/\*)\s*(?:pseudo-?code|rest of|other|existing|your code|same as|omitted|unchanged)|^(?:In|Out)\s?\[\d+\]:",
         )
     });
-    let lines: Vec<&str> = code.lines().filter(|line| !line.trim().is_empty()).collect();
+    let lines: Vec<&str> = code
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     let changed = |sign: char| lines.iter().filter(|line| line.starts_with(sign)).count();
-    let diff = changed('+') > 0 && changed('-') > 0 && 2 * (changed('+') + changed('-')) >= lines.len();
+    let diff =
+        changed('+') > 0 && changed('-') > 0 && 2 * (changed('+') + changed('-')) >= lines.len();
     diff || SIGN.is_match(code)
 }
 
 fn json(code: &str) -> Soundness {
     let whole = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-    let lines = || code.lines().filter(|line| !line.trim().is_empty()).all(whole);
+    let lines = || {
+        code.lines()
+            .filter(|line| !line.trim().is_empty())
+            .all(whole)
+    };
     if whole(code) || lines() {
         return Soundness::Parsed;
     }
     // Members without their braces, or comments: cut out of a file, or of a relaxed kind of JSON.
     let part = code.trim_end().trim_end_matches(',');
-    if whole(&format!("{{{part}}}")) || whole(&format!("[{part}]")) || code.contains("//") || code.contains("/*") {
+    if whole(&format!("{{{part}}}"))
+        || whole(&format!("[{part}]"))
+        || code.contains("//")
+        || code.contains("/*")
+    {
         return Soundness::Unknown;
     }
     Soundness::Broken
@@ -140,7 +171,9 @@ fn sql(code: &str) -> Soundness {
         )
     });
     static STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?is)^\s*(?:--[^\n]*\n\s*)*(?:select|insert|update|delete|create (?:table|index|view)|with)\b")
+        pattern(
+            r"(?is)^\s*(?:--[^\n]*\n\s*)*(?:select|insert|update|delete|create (?:table|index|view)|with)\b",
+        )
     });
     let depth = code.chars().scan(0usize, |depth, c| {
         match c {
@@ -154,10 +187,16 @@ fn sql(code: &str) -> Soundness {
     if pieces > MAX_SQL.0 || depth.max().unwrap_or(0) > MAX_SQL.1 || PROCEDURAL.is_match(code) {
         return Soundness::Unknown;
     }
-    let dialects: [&dyn Dialect; 5] =
-        [&GenericDialect {}, &PostgreSqlDialect {}, &MySqlDialect {}, &SQLiteDialect {}, &MsSqlDialect {}];
+    let dialects: [&dyn Dialect; 5] = [
+        &GenericDialect {},
+        &PostgreSqlDialect {},
+        &MySqlDialect {},
+        &SQLiteDialect {},
+        &MsSqlDialect {},
+    ];
     let parsed = dialects.iter().any(|dialect| {
-        sqlparser::parser::Parser::parse_sql(*dialect, code).is_ok_and(|statements| !statements.is_empty())
+        sqlparser::parser::Parser::parse_sql(*dialect, code)
+            .is_ok_and(|statements| !statements.is_empty())
     });
     match (parsed, STATEMENT.is_match(code)) {
         (true, _) => Soundness::Parsed,
@@ -169,7 +208,10 @@ fn sql(code: &str) -> Soundness {
 
 /// Of a session only what was typed is code.
 fn typed<'a>(code: &'a str, prompt: &Regex) -> Option<Vec<&'a str>> {
-    let lines: Vec<&str> = code.lines().filter_map(|line| line.get(prompt.find(line)?.end()..)).collect();
+    let lines: Vec<&str> = code
+        .lines()
+        .filter_map(|line| line.get(prompt.find(line)?.end()..))
+        .collect();
     (!lines.is_empty()).then_some(lines)
 }
 
@@ -177,7 +219,8 @@ fn python(code: &str) -> Soundness {
     static PROMPT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*(?:>>>|\.\.\.)(?: |$)"));
     static MAGIC: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^[ \t]*[%!][A-Za-z][^\n]*$"));
     if code.trim_start().starts_with(">>>") {
-        return typed(code, &PROMPT).map_or(Soundness::Unknown, |lines| unless_broken(block_of(&lines)));
+        return typed(code, &PROMPT)
+            .map_or(Soundness::Unknown, |lines| unless_broken(block_of(&lines)));
     }
     let code = MAGIC.replace_all(code, "");
     block_of(&code.lines().collect::<Vec<_>>())
@@ -186,12 +229,27 @@ fn python(code: &str) -> Soundness {
 /// Python lines, moved to the margin first: a body is often shown as deep as it stood, and its first line trimmed.
 fn block_of(lines: &[&str]) -> Soundness {
     let indent = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
-    let full = || lines.iter().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let margin = |skip: usize| full().skip(skip).map(|(_, line)| indent(line)).min().unwrap_or(0);
+    let full = || {
+        lines
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty())
+    };
+    let margin = |skip: usize| {
+        full()
+            .skip(skip)
+            .map(|(_, line)| indent(line))
+            .min()
+            .unwrap_or(0)
+    };
     let first = full().next().map_or(0, |(at, _)| at);
     let moved = |by: usize| {
         let at_margin = lines.iter().enumerate().map(|(at, line)| {
-            let cut = if at == first { indent(line).min(by) } else { by.min(indent(line)) };
+            let cut = if at == first {
+                indent(line).min(by)
+            } else {
+                by.min(indent(line))
+            };
             line.get(cut..).unwrap_or_default()
         });
         at_margin.collect::<Vec<_>>().join("\n") + "\n"
@@ -206,7 +264,9 @@ fn block_of(lines: &[&str]) -> Soundness {
 /// A block without a language. What parses as what it looks like counts; only what is surely Python can be broken.
 fn guessed(code: &str) -> Soundness {
     static FIRM: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?m)^\s*(?:def \w+\([^\n]*\)[^\n]*:|class \w+[^\n]*:|from [\w.]+ import \w)\s*|^\s*elif .+:\s*$")
+        pattern(
+            r"(?m)^\s*(?:def \w+\([^\n]*\)[^\n]*:|class \w+[^\n]*:|from [\w.]+ import \w)\s*|^\s*elif .+:\s*$",
+        )
     });
     static OTHERS: LazyLock<[(Regex, Grammar); 6]> = LazyLock::new(|| {
         [
@@ -235,15 +295,24 @@ fn guessed(code: &str) -> Soundness {
                 grammar => parse(*grammar, code) == Parse::Whole,
             }
     };
-    if OTHERS.iter().any(parses) { Soundness::Parsed } else { Soundness::Unknown }
+    if OTHERS.iter().any(parses) {
+        Soundness::Parsed
+    } else {
+        Soundness::Unknown
+    }
 }
 
 /// Whether round, square and curly brackets pair, outside strings and comments, in a language without a parser here.
 fn balanced(code: &str, language: &str) -> bool {
-    let hash_comments =
-        matches!(language, "ruby" | "rb" | "r" | "perl" | "dockerfile" | "make" | "makefile" | "elixir");
+    let hash_comments = matches!(
+        language,
+        "ruby" | "rb" | "r" | "perl" | "dockerfile" | "make" | "makefile" | "elixir"
+    );
     let slash_comments = !hash_comments && !matches!(language, "css" | "lua" | "haskell");
-    let no_single = matches!(language, "haskell" | "lisp" | "clojure" | "ocaml" | "dockerfile" | "make" | "makefile");
+    let no_single = matches!(
+        language,
+        "haskell" | "lisp" | "clojure" | "ocaml" | "dockerfile" | "make" | "makefile"
+    );
     let mut stack = Vec::new();
     for line in code.lines() {
         let mut quote: Option<char> = None;
@@ -281,7 +350,10 @@ mod tests {
     use super::*;
 
     fn found(language: &str, code: &str) -> Soundness {
-        soundness(&Block { language: language.into(), code: code.into() })
+        soundness(&Block {
+            language: language.into(),
+            code: code.into(),
+        })
     }
 
     #[test]
@@ -289,21 +361,43 @@ mod tests {
         for (language, code) in [
             ("json", r#"{"a": [1, 2]}"#),
             ("json", "{\"a\": 1}\n{\"a\": 2}\n"),
-            ("yaml", "services:\n  web:\n    image: nginx\n    ports: [\"80:80\"]\n"),
-            ("yaml", "a: 1\n---\nb: *later\n".replace("*later", "2").as_str()),
+            (
+                "yaml",
+                "services:\n  web:\n    image: nginx\n    ports: [\"80:80\"]\n",
+            ),
+            (
+                "yaml",
+                "a: 1\n---\nb: *later\n".replace("*later", "2").as_str(),
+            ),
             ("toml", "[package]\nname = \"x\"\n"),
-            ("sql", "SELECT name, count(*) FROM t WHERE id = $1 GROUP BY name;"),
-            ("sql", "INSERT INTO t (a, b) VALUES (1, 'x') ON CONFLICT DO NOTHING"),
+            (
+                "sql",
+                "SELECT name, count(*) FROM t WHERE id = $1 GROUP BY name;",
+            ),
+            (
+                "sql",
+                "INSERT INTO t (a, b) VALUES (1, 'x') ON CONFLICT DO NOTHING",
+            ),
             ("python", ">>> f(2)\n4\n>>> for i in x:\n...     print(i)\n"),
-            ("python", "    total = 0\n    for n in items:\n        total += n\n    return total\n"),
-            ("python", "total = 0\n    for n in items:\n        total += n\n    return total\n"),
+            (
+                "python",
+                "    total = 0\n    for n in items:\n        total += n\n    return total\n",
+            ),
+            (
+                "python",
+                "total = 0\n    for n in items:\n        total += n\n    return total\n",
+            ),
             ("python", "%pip install numpy\nimport numpy as np\n"),
             ("js", "items.map((x) => ({ ...x, done: true }))"),
             ("", "def f(x):\n    return x + 1\n"),
             ("", "fn main() { println!(\"hi\"); }"),
             ("text", "{\"a\": 1}"),
         ] {
-            assert_eq!(found(language, code), Soundness::Parsed, "{language}: {code}");
+            assert_eq!(
+                found(language, code),
+                Soundness::Parsed,
+                "{language}: {code}"
+            );
         }
     }
 
@@ -321,7 +415,11 @@ mod tests {
             ("rust", "fn f( {}"),
             ("kotlin", "fun f() { println(1) "),
         ] {
-            assert_eq!(found(language, code), Soundness::Broken, "{language}: {code}");
+            assert_eq!(
+                found(language, code),
+                Soundness::Broken,
+                "{language}: {code}"
+            );
         }
     }
 
@@ -335,7 +433,10 @@ mod tests {
             ("python", "def f(:\n    # existing code\n"),
             ("yaml", "image: {{ .Values.image }}\n  x: {% if a %}\n"),
             ("sql", "WHERE id IN (1, 2"),
-            ("sql", "CREATE FUNCTION f() RETURNS int AS $$ BEGIN RETURN 1; END $$ LANGUAGE plpgsql"),
+            (
+                "sql",
+                "CREATE FUNCTION f() RETURNS int AS $$ BEGIN RETURN 1; END $$ LANGUAGE plpgsql",
+            ),
             ("bash", "docker run <image> <command> \"(\""),
             ("bash", "echo \"hi"),
             ("console", "$ ls -l\ntotal 0\n$ df -h | sort\nFilesystem  ("),
@@ -347,23 +448,50 @@ mod tests {
             ("diff", "- a(\n+ b"),
             ("json", ""),
         ] {
-            assert_eq!(found(language, code), Soundness::Unknown, "{language}: {code}");
+            assert_eq!(
+                found(language, code),
+                Soundness::Unknown,
+                "{language}: {code}"
+            );
         }
     }
 
     #[test]
     fn hostile_blocks_end_soon() {
-        for language in ["json", "yaml", "toml", "sql", "bash", "python", "", "kotlin"] {
-            for piece in
-                ["(", "[", "{", "SELECT (", "a: &a [*a, *a]\n", "- ", "? ", "not ", "CASE WHEN ", "a = [", "'", "|\n "]
-            {
+        for language in [
+            "json", "yaml", "toml", "sql", "bash", "python", "", "kotlin",
+        ] {
+            for piece in [
+                "(",
+                "[",
+                "{",
+                "SELECT (",
+                "a: &a [*a, *a]\n",
+                "- ",
+                "? ",
+                "not ",
+                "CASE WHEN ",
+                "a = [",
+                "'",
+                "|\n ",
+            ] {
                 found(language, &piece.repeat(MAX_CODE / piece.len()));
                 found(language, &format!("SELECT {}", piece.repeat(6)));
             }
         }
-        for piece in
-            ["+1", " not", " - -", " and a", ".a", "::a", " union select 1", " join a", "->a", " is not", "||b"]
-        {
+        for piece in [
+            "+1",
+            " not",
+            " - -",
+            " and a",
+            ".a",
+            "::a",
+            " union select 1",
+            " join a",
+            "->a",
+            " is not",
+            "||b",
+        ] {
             found("sql", &format!("SELECT 1{}", piece.repeat(290)));
             found("sql", &format!("SELECT 1{}", piece.repeat(2_000)));
         }

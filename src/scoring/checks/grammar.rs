@@ -61,19 +61,33 @@ impl Grammar {
     fn surroundings(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Grammar::Python => &[],
-            Grammar::C => &[("void f(void) {\n", "\n}\n"), ("struct s {\n", "\n};\n"), ("", ";\n")],
-            Grammar::Cpp => &[("void f() {\n", "\n}\n"), ("class C {\n", "\n};\n"), ("", ";\n")],
+            Grammar::C => &[
+                ("void f(void) {\n", "\n}\n"),
+                ("struct s {\n", "\n};\n"),
+                ("", ";\n"),
+            ],
+            Grammar::Cpp => &[
+                ("void f() {\n", "\n}\n"),
+                ("class C {\n", "\n};\n"),
+                ("", ";\n"),
+            ],
             Grammar::Go => &[("package p\n", "\n"), ("package p\nfunc f() {\n", "\n}\n")],
-            Grammar::Java => &[("class C {\n", "\n}\n"), ("class C { void f() {\n", "\n}}\n")],
+            Grammar::Java => &[
+                ("class C {\n", "\n}\n"),
+                ("class C { void f() {\n", "\n}}\n"),
+            ],
             Grammar::Rust => &[
                 ("fn f() {\n", "\n}\n"),
                 ("impl C {\n", "\n}\n"),
                 ("struct C {\n", "\n}\n"),
                 ("fn f() { match x {\n", "\n}}\n"),
             ],
-            Grammar::Tsx | Grammar::TypeScript => {
-                &[("async function f() {\n", "\n}\n"), ("({\n", "\n})\n"), ("class C {\n", "\n}\n"), ("(\n", "\n)\n")]
-            }
+            Grammar::Tsx | Grammar::TypeScript => &[
+                ("async function f() {\n", "\n}\n"),
+                ("({\n", "\n})\n"),
+                ("class C {\n", "\n}\n"),
+                ("(\n", "\n)\n"),
+            ],
         }
     }
 }
@@ -95,16 +109,26 @@ pub(super) fn parse(grammar: Grammar, code: &str) -> Parse {
             Parse::Faulty | Parse::Costly => {}
         }
     }
-    if left == 0 && verdict != Parse::Whole { Parse::Costly } else { verdict }
+    if left == 0 && verdict != Parse::Whole {
+        Parse::Costly
+    } else {
+        verdict
+    }
 }
 
 fn parse_as_is(grammar: Grammar, code: &str, left: &mut usize) -> Parse {
-    let Some(tree) = tree(grammar, code, left) else { return Parse::Open };
+    let Some(tree) = tree(grammar, code, left) else {
+        return Parse::Open;
+    };
     if !tree.root_node().has_error() {
         return Parse::Whole;
     }
     // Macros are expanded before C is parsed, so a fault beside one may be none.
-    if matches!(grammar, Grammar::C | Grammar::Cpp) && beside_macros(&tree, code) { Parse::Open } else { Parse::Faulty }
+    if matches!(grammar, Grammar::C | Grammar::Cpp) && beside_macros(&tree, code) {
+        Parse::Open
+    } else {
+        Parse::Faulty
+    }
 }
 
 /// The syntax tree; `None` when it takes more steps than are left.
@@ -113,23 +137,34 @@ fn tree(grammar: Grammar, code: &str, left: &mut usize) -> Option<Tree> {
     parser.set_language(&grammar.language()).ok()?;
     let mut count = |_: &tree_sitter::ParseState| {
         *left = left.saturating_sub(1);
-        if *left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if *left == 0 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     };
     let options = ParseOptions::new().progress_callback(&mut count);
-    parser.parse_with_options(&mut |at, _| code.as_bytes().get(at..).unwrap_or_default(), None, Some(options))
+    parser.parse_with_options(
+        &mut |at, _| code.as_bytes().get(at..).unwrap_or_default(),
+        None,
+        Some(options),
+    )
 }
 
 /// Whether every fault stands on a line with a name in capitals.
 fn beside_macros(tree: &Tree, code: &str) -> bool {
     let lines: Vec<&str> = code.lines().collect();
     let in_capitals = |line: &&str| {
-        line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|name| {
-            name.len() >= 3
-                && name.chars().all(|c| !c.is_ascii_lowercase())
-                && name.starts_with(|c: char| c.is_ascii_uppercase())
-        })
+        line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+            .any(|name| {
+                name.len() >= 3
+                    && name.chars().all(|c| !c.is_ascii_lowercase())
+                    && name.starts_with(|c: char| c.is_ascii_uppercase())
+            })
     };
-    faults(tree).iter().all(|row| lines.get(*row).is_some_and(in_capitals))
+    faults(tree)
+        .iter()
+        .all(|row| lines.get(*row).is_some_and(in_capitals))
 }
 
 /// The rows of the first faults.
@@ -170,17 +205,38 @@ mod tests {
     fn files_and_parts_of_files_parse() {
         for (grammar, code) in [
             (Grammar::C, "for (int i = 0; i < n; i++) sum += a[i];"),
-            (Grammar::Cpp, "template <typename T> T twice(T x) { return x + x; }"),
-            (Grammar::Cpp, "std::sort(v.begin(), v.end(), [](auto a, auto b) { return a > b; });"),
-            (Grammar::Go, "if err := run(); err != nil {\n\treturn err\n}"),
+            (
+                Grammar::Cpp,
+                "template <typename T> T twice(T x) { return x + x; }",
+            ),
+            (
+                Grammar::Cpp,
+                "std::sort(v.begin(), v.end(), [](auto a, auto b) { return a > b; });",
+            ),
+            (
+                Grammar::Go,
+                "if err := run(); err != nil {\n\treturn err\n}",
+            ),
             (Grammar::Java, "public int size() { return items.size(); }"),
             (Grammar::Java, "List<String> names = new ArrayList<>();"),
-            (Grammar::Python, "def f(x: int) -> int:\n    return x if x > 0 else -x\n"),
-            (Grammar::Rust, "let total: u32 = items.iter().map(|i| i.price).sum();"),
+            (
+                Grammar::Python,
+                "def f(x: int) -> int:\n    return x if x > 0 else -x\n",
+            ),
+            (
+                Grammar::Rust,
+                "let total: u32 = items.iter().map(|i| i.price).sum();",
+            ),
             (Grammar::Rust, "Some(x) if x > 3 => x,\n_ => 0,"),
-            (Grammar::Tsx, "const App = () => <p className=\"a\">{name}</p>;"),
+            (
+                Grammar::Tsx,
+                "const App = () => <p className=\"a\">{name}</p>;",
+            ),
             (Grammar::Tsx, "method: 'POST',\nheaders: { accept: '*/*' }"),
-            (Grammar::TypeScript, "interface Row { id: number; name?: string }"),
+            (
+                Grammar::TypeScript,
+                "interface Row { id: number; name?: string }",
+            ),
         ] {
             assert_eq!(parse(grammar, code), Parse::Whole, "{code}");
         }
@@ -204,17 +260,31 @@ mod tests {
         let long = "def f(x):\n    total = [n * 2 for n in x if n > 3]\n    return {'a': total, 'b': len(total)}\n\n"
             .repeat(60);
         assert_eq!(parse(Grammar::Python, &long), Parse::Whole);
-        assert_eq!(parse(Grammar::Python, &long.replacen("return {", "return {{ = ", 1)), Parse::Faulty);
+        assert_eq!(
+            parse(
+                Grammar::Python,
+                &long.replacen("return {", "return {{ = ", 1)
+            ),
+            Parse::Faulty
+        );
         // Nobody can tell without the macro's text.
-        assert_eq!(parse(Grammar::C, "FOREACH(item, list) BEGIN use(item); END_FOREACH"), Parse::Open);
+        assert_eq!(
+            parse(
+                Grammar::C,
+                "FOREACH(item, list) BEGIN use(item); END_FOREACH"
+            ),
+            Parse::Open
+        );
     }
 
     #[test]
     fn what_costs_too_much_stays_open() {
         for grammar in ALL {
             assert_eq!(parse(grammar, &"x".repeat(MAX_CODE + 1)), Parse::Open);
-            for hostile in ["(", "{", "[", "<", "a(", "\"", "`", "'", "if ", "<<A\n", "$(", "*", "\\", ":", "=>", "é("]
-            {
+            for hostile in [
+                "(", "{", "[", "<", "a(", "\"", "`", "'", "if ", "<<A\n", "$(", "*", "\\", ":",
+                "=>", "é(",
+            ] {
                 parse(grammar, &hostile.repeat(MAX_CODE / hostile.len()));
             }
         }

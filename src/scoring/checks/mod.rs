@@ -4,10 +4,10 @@ mod code;
 mod demands;
 mod grammar;
 mod path;
-mod screen;
+mod screening;
 
 pub(super) use code::{Soundness, soundness};
-pub(super) use demands::keeps;
+pub(super) use demands::satisfies;
 pub(super) use path::{Path, Step, path_to};
-pub use screen::{Flag, FlagKind, Screening, screen};
-pub(super) use screen::{obeyed_injection, screen_answer};
+pub use screening::{Flag, FlagKind, Screening, screen};
+pub(super) use screening::{obeyed_injection, screen_answer};

@@ -51,7 +51,10 @@ pub(in crate::scoring) fn path_to(answer: Option<f64>, steps: &[Step]) -> Path {
                 } else {
                     out.wrong += 1;
                 }
-                let new = step.operands.iter().filter(|value| !needed.iter().any(|known| near(*known, **value)));
+                let new = step
+                    .operands
+                    .iter()
+                    .filter(|value| !needed.iter().any(|known| near(*known, **value)));
                 let new: Vec<f64> = new.copied().collect();
                 needed.extend(new);
             }
@@ -70,7 +73,11 @@ mod tests {
     use super::*;
 
     fn step(operands: &[f64], stated: f64, holds: bool) -> Step {
-        Step { operands: operands.to_vec(), stated, holds }
+        Step {
+            operands: operands.to_vec(),
+            stated,
+            holds,
+        }
     }
 
     #[test]
@@ -82,9 +89,23 @@ mod tests {
             step(&[48.0, 7.2], 55.2, true),
         ];
         let path = path_to(Some(55.2), &steps);
-        assert_eq!(path, Path { right: 2, wrong: 0, stray: 1, last: Some(true) });
+        assert_eq!(
+            path,
+            Path {
+                right: 2,
+                wrong: 0,
+                stray: 1,
+                last: Some(true)
+            }
+        );
         assert_eq!(path_to(Some(9.0), &steps).right, 0);
-        assert_eq!(path_to(None, &steps), Path { stray: 1, ..Path::default() });
+        assert_eq!(
+            path_to(None, &steps),
+            Path {
+                stray: 1,
+                ..Path::default()
+            }
+        );
     }
 
     #[test]

@@ -36,7 +36,9 @@ pub fn amount(text: &str) -> Option<Amount> {
                 negative = !negative;
                 *inner
             }
-            Expr::Measured { of, measure: found, .. } => {
+            Expr::Measured {
+                of, measure: found, ..
+            } => {
                 measure = Some(found);
                 *of
             }
@@ -45,7 +47,9 @@ pub fn amount(text: &str) -> Option<Amount> {
         };
     };
     let before = parser.at.checked_sub(1)?;
-    let number = tokens.iter().position(|token| matches!(token.kind, Kind::Number { .. }))?;
+    let number = tokens
+        .iter()
+        .position(|token| matches!(token.kind, Kind::Number { .. }))?;
     let written = |token: &super::lexer::Token<'_>| text.get(token.start..token.end);
     let behind = tokens.get(number + 1..=before).unwrap_or_default();
     let dotted = behind.iter().filter_map(written).any(units::groups_by_dots);
@@ -58,17 +62,45 @@ pub fn amount(text: &str) -> Option<Amount> {
             })
             .unwrap_or_default()
     });
-    let Figure { value, decimals, percent, scale, .. } = figure;
+    let Figure {
+        value,
+        decimals,
+        percent,
+        scale,
+        ..
+    } = figure;
     let sign = if negative { -1.0 } else { 1.0 };
     let digits = tokens.get(number)?;
-    let dot = matches!(digits.kind, Kind::Number { grouping: Grouping::Dot, .. });
+    let dot = matches!(
+        digits.kind,
+        Kind::Number {
+            grouping: Grouping::Dot,
+            ..
+        }
+    );
     // With a unit of such a language, or a zero that no decimals need, the dot groups.
     let ends_on_zero = written(digits).is_some_and(|digits| digits.ends_with('0'));
     let end = tokens.get(before)?.end;
-    let amount = Amount { value: sign * value, decimals, grouped: None, percent, scale, measure, unit, end };
+    let amount = Amount {
+        value: sign * value,
+        decimals,
+        grouped: None,
+        percent,
+        scale,
+        measure,
+        unit,
+        end,
+    };
     Some(match dot {
-        true if dotted => Amount { value: amount.value * 1000.0, decimals: 0, ..amount },
-        true if ends_on_zero => Amount { grouped: Some(amount.value * 1000.0), ..amount },
+        true if dotted => Amount {
+            value: amount.value * 1000.0,
+            decimals: 0,
+            ..amount
+        },
+        true if ends_on_zero => Amount {
+            grouped: Some(amount.value * 1000.0),
+            ..amount
+        },
         _ => amount,
     })
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::lexer::{Grouping, Kind, Notation, Relation, Sign, Token, lex};
 use super::parser::Parser;
 use super::units::{Dimensions, NONE, Unit};
-use super::value::{Expr, Factor, Figure, Quantity, Reading};
+use super::value::{Expr, Factor, Figure, ParsedValue, Quantity};
 use super::words::{self, Role};
 
 /// At most this many equations of a text are recomputed.
@@ -41,13 +41,20 @@ pub struct Equation {
 /// The equations of a text that can be recomputed, in order.
 pub fn equations(text: &str) -> Vec<Equation> {
     let mut out = Vec::new();
-    for (start, passage) in passages(text.get(..text.floor_char_boundary(MAX_BYTES)).unwrap_or_default()) {
+    for (start, passage) in passages(
+        text.get(..text.floor_char_boundary(MAX_BYTES))
+            .unwrap_or_default(),
+    ) {
         let tokens = lex(passage, Notation::Prose);
         let bullet = passage.trim_start().starts_with("- ");
         let mut from = 0;
         for (at, token) in tokens.iter().enumerate() {
             let Kind::Relation(relation) = token.kind else {
-                from = if token.kind == Kind::Break { at + 1 } else { from };
+                from = if token.kind == Kind::Break {
+                    at + 1
+                } else {
+                    from
+                };
                 continue;
             };
             let left = std::mem::replace(&mut from, at + 1);
@@ -57,23 +64,33 @@ pub fn equations(text: &str) -> Vec<Equation> {
             if out.len() >= MAX_EQUATIONS {
                 return out;
             }
-            let Some(left) = ending(&tokens, left, at) else { continue };
-            let Some((right, about)) = beginning(&tokens, at + 1) else { continue };
+            let Some(left) = ending(&tokens, left, at) else {
+                continue;
+            };
+            let Some((right, about)) = beginning(&tokens, at + 1) else {
+                continue;
+            };
             // A lone "π" is a name.
-            if [&left, &right]
-                .iter()
-                .any(|side| !own(&tokens, side).iter().any(|token| matches!(token.kind, Kind::Number { .. })))
-            {
+            if [&left, &right].iter().any(|side| {
+                !own(&tokens, side)
+                    .iter()
+                    .any(|token| matches!(token.kind, Kind::Number { .. }))
+            }) {
                 continue;
             }
             let about = about || relation == Relation::About;
             if let Some((stated, computed, verdict)) = compare(&left, &right, about) {
-                let excused = verdict == Verdict::Wrong && (left.doubt || right.doubt || bullet && left.first == 1);
+                let excused = verdict == Verdict::Wrong
+                    && (left.doubt || right.doubt || bullet && left.first == 1);
                 let place = |at: usize, end: bool| {
-                    tokens.get(at).map_or(0, |token| start + if end { token.end } else { token.start })
+                    tokens
+                        .get(at)
+                        .map_or(0, |token| start + if end { token.end } else { token.start })
                 };
                 out.push(Equation {
-                    operands: numbers(&left.expr).map(|figure| figure.value * figure.scale).collect(),
+                    operands: numbers(&left.expr)
+                        .map(|figure| figure.value * figure.scale)
+                        .collect(),
                     stated,
                     computed,
                     verdict: if excused { Verdict::Unclear } else { verdict },
@@ -92,8 +109,11 @@ pub fn evaluate(text: &str) -> Option<f64> {
     }
     let tokens = lex(text, Notation::Prose);
     let expr = Parser::new(&tokens, 0, tokens.len(), Notation::Prose).whole()?;
-    let value = expr.quantity(0, Reading::LITERAL).plain;
-    let measured = expr.walk().iter().any(|expr| matches!(expr, Expr::Measured { .. }));
+    let value = expr.quantity(0, ParsedValue::LITERAL).plain;
+    let measured = expr
+        .walk()
+        .iter()
+        .any(|expr| matches!(expr, Expr::Measured { .. }));
     (!measured && value.is_finite()).then_some(value)
 }
 
@@ -102,7 +122,9 @@ fn passages(text: &str) -> Vec<(usize, &str)> {
     let mut out: Vec<(usize, &str)> = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {
-        let continues = line.trim_start_matches(|c: char| c.is_whitespace() || c == '&').starts_with(['=', '≈']);
+        let continues = line
+            .trim_start_matches(|c: char| c.is_whitespace() || c == '&')
+            .starts_with(['=', '≈']);
         match out.last_mut() {
             Some((from, passage)) if continues && *from + passage.len() == start => {
                 *passage = text.get(*from..start + line.len()).unwrap_or(passage);
@@ -141,23 +163,56 @@ impl Side {
             )
         });
         let scaled = numbers(&expr).any(|figure| figure.scale != 1.0);
-        let decimals =
-            own.iter().map(|token| if let Kind::Number { decimals, .. } = token.kind { decimals } else { 0 }).max();
-        // "1 000" may be two numbers, and the "b" of "4b" a variable.
-        let doubt = own.iter().any(|token| matches!(token.kind, Kind::Number { grouping: Grouping::Blank, .. }))
-            || own.windows(2).any(|pair| match pair {
-                [Token { kind: Kind::Number { .. }, .. }, Token { kind: Kind::Word(word), spaced: false, .. }] => {
-                    word.chars().count() == 1
+        let decimals = own
+            .iter()
+            .map(|token| {
+                if let Kind::Number { decimals, .. } = token.kind {
+                    decimals
+                } else {
+                    0
                 }
-                _ => false,
-            });
-        Self { inexact: inexact || scaled, decimals: decimals.unwrap_or(0), expr, first, last, doubt }
+            })
+            .max();
+        // "1 000" may be two numbers, and the "b" of "4b" a variable.
+        let doubt = own.iter().any(|token| {
+            matches!(
+                token.kind,
+                Kind::Number {
+                    grouping: Grouping::Blank,
+                    ..
+                }
+            )
+        }) || own.windows(2).any(|pair| match pair {
+            [
+                Token {
+                    kind: Kind::Number { .. },
+                    ..
+                },
+                Token {
+                    kind: Kind::Word(word),
+                    spaced: false,
+                    ..
+                },
+            ] => word.chars().count() == 1,
+            _ => false,
+        });
+        Self {
+            inexact: inexact || scaled,
+            decimals: decimals.unwrap_or(0),
+            expr,
+            first,
+            last,
+            doubt,
+        }
     }
 }
 
 /// The expression that ends a run of tokens; `None` if what stands before it belongs to it.
 fn ending(tokens: &[Token<'_>], from: usize, end: usize) -> Option<Side> {
-    let before = from.checked_sub(1).and_then(|before| tokens.get(before)).map(|token| token.kind);
+    let before = from
+        .checked_sub(1)
+        .and_then(|before| tokens.get(before))
+        .map(|token| token.kind);
     if before == Some(Kind::Relation(Relation::Other)) {
         return None;
     }
@@ -165,13 +220,18 @@ fn ending(tokens: &[Token<'_>], from: usize, end: usize) -> Option<Side> {
     let (mut tainted, mut doubt) = (false, false);
     while parser.at < end {
         let start = parser.at;
-        let negative = !tainted && is_sign(tokens, start) && tokens.get(start + 1).is_some_and(|token| !token.spaced);
+        let negative = !tainted
+            && is_sign(tokens, start)
+            && tokens.get(start + 1).is_some_and(|token| !token.spaced);
         if parser.starts(start) || negative && parser.starts(start + 1) {
             let expr = parser.sum(0);
             match expr {
                 Some(expr) if parser.at == end => {
                     let side = Side::new(tokens, expr, start, end);
-                    return (!tainted).then_some(Side { doubt: doubt || side.doubt, ..side });
+                    return (!tainted).then_some(Side {
+                        doubt: doubt || side.doubt,
+                        ..side
+                    });
                 }
                 // "2 (3 + 4)" may be a product.
                 Some(_) => (doubt, tainted) = (true, false),
@@ -181,8 +241,11 @@ fn ending(tokens: &[Token<'_>], from: usize, end: usize) -> Option<Side> {
         } else {
             let unmatched = matches!(tokens.get(start), Some(Token { kind: Kind::Open(_), pair, .. }) if pair.is_none_or(|pair| pair >= end));
             let called = start > from && tokens.get(start).is_some_and(|token| !token.spaced);
-            let word =
-                if let Some(Kind::Word(word)) = tokens.get(start).map(|token| token.kind) { Some(word) } else { None };
+            let word = if let Some(Kind::Word(word)) = tokens.get(start).map(|token| token.kind) {
+                Some(word)
+            } else {
+                None
+            };
             // "half of 10 + 3"
             let plain = |word| !(parser.opaque(start) || tainted && words::is(word, Role::Of));
             tainted = !(word.is_some_and(plain) || unmatched && !called);
@@ -198,15 +261,19 @@ fn own<'t, 'a>(tokens: &'t [Token<'a>], side: &Side) -> &'t [Token<'a>] {
 }
 
 fn is_sign(tokens: &[Token<'_>], at: usize) -> bool {
-    tokens.get(at).is_some_and(|token| token.kind == Kind::Sign(Sign::Minus))
+    tokens
+        .get(at)
+        .is_some_and(|token| token.kind == Kind::Sign(Sign::Minus))
 }
 
 /// The expression that begins a run of tokens, and whether a word calls it approximate.
 fn beginning(tokens: &[Token<'_>], from: usize) -> Option<(Side, bool)> {
-    let about =
-        matches!(tokens.get(from).map(|token| token.kind), Some(Kind::Word(word)) if words::is(word, Role::About));
+    let about = matches!(tokens.get(from).map(|token| token.kind), Some(Kind::Word(word)) if words::is(word, Role::About));
     let from = from + usize::from(about);
-    let run = tokens.get(from..)?.iter().position(|token| matches!(token.kind, Kind::Relation(_) | Kind::Break));
+    let run = tokens
+        .get(from..)?
+        .iter()
+        .position(|token| matches!(token.kind, Kind::Relation(_) | Kind::Break));
     let end = run.map_or(tokens.len(), |run| from + run);
     let mut parser = Parser::new(tokens, from, end, Notation::Prose);
     if !parser.starts(from) && !is_sign(tokens, from) {
@@ -220,34 +287,74 @@ fn beginning(tokens: &[Token<'_>], from: usize) -> Option<(Side, bool)> {
     let side = Side::new(tokens, expr, from, parser.at);
     // "14 (7 + 7)" explains, "2 (3 + 4)" multiplies; "5/8 of 16" may be 5/8 as well.
     let bracket = matches!(next, Some(Kind::Open(_))) && parser.starts(parser.at + 1);
-    let share =
-        own(tokens, &side).iter().any(|token| matches!(token.kind, Kind::Word(word) if words::is(word, Role::Of)));
-    Some((Side { doubt: side.doubt || bracket || share, ..side }, about))
+    let share = own(tokens, &side)
+        .iter()
+        .any(|token| matches!(token.kind, Kind::Word(word) if words::is(word, Role::Of)));
+    Some((
+        Side {
+            doubt: side.doubt || bracket || share,
+            ..side
+        },
+        about,
+    ))
 }
 
 fn numbers(expr: &Expr) -> impl Iterator<Item = Figure> {
-    expr.walk().into_iter().filter_map(|expr| if let Expr::Number(figure) = expr { Some(*figure) } else { None })
+    expr.walk().into_iter().filter_map(|expr| {
+        if let Expr::Number(figure) = expr {
+            Some(*figure)
+        } else {
+            None
+        }
+    })
 }
 
 /// The stated and the recomputed value with the verdict, in the first reading that holds; `None` if nothing is calculated
 /// or converted.
 fn compare(left: &Side, right: &Side, about: bool) -> Option<(f64, f64, Verdict)> {
-    let any =
-        |wanted: fn(&Figure) -> bool| numbers(&left.expr).chain(numbers(&right.expr)).any(|figure| wanted(&figure));
+    let any = |wanted: fn(&Figure) -> bool| {
+        numbers(&left.expr)
+            .chain(numbers(&right.expr))
+            .any(|figure| wanted(&figure))
+    };
     let readings = [
-        Some(Reading::LITERAL),
-        any(|figure| figure.percent).then_some(Reading { percent: 1.0, ..Reading::LITERAL }),
-        any(|figure| figure.scale != 1.0).then_some(Reading { scaled: false, ..Reading::LITERAL }),
-        any(|figure| figure.other != 1.0).then_some(Reading { other_signs: true, ..Reading::LITERAL }),
+        Some(ParsedValue::LITERAL),
+        any(|figure| figure.percent).then_some(ParsedValue {
+            percent: 1.0,
+            ..ParsedValue::LITERAL
+        }),
+        any(|figure| figure.scale != 1.0).then_some(ParsedValue {
+            scaled: false,
+            ..ParsedValue::LITERAL
+        }),
+        any(|figure| figure.other != 1.0).then_some(ParsedValue {
+            other_signs: true,
+            ..ParsedValue::LITERAL
+        }),
     ];
-    let mut judged = readings.into_iter().flatten().filter_map(|reading| judge(left, right, about, reading));
+    let mut judged = readings
+        .into_iter()
+        .flatten()
+        .filter_map(|reading| judge(left, right, about, reading));
     let first = judged.next()?;
     let right = |judged: &(f64, f64, Verdict)| judged.2 == Verdict::Right;
-    Some(if right(&first) { first } else { judged.find(right).unwrap_or(first) })
+    Some(if right(&first) {
+        first
+    } else {
+        judged.find(right).unwrap_or(first)
+    })
 }
 
-fn judge(left: &Side, right: &Side, about: bool, reading: Reading) -> Option<(f64, f64, Verdict)> {
-    let (a, b) = (left.expr.quantity(0, reading), right.expr.quantity(0, reading));
+fn judge(
+    left: &Side,
+    right: &Side,
+    about: bool,
+    reading: ParsedValue,
+) -> Option<(f64, f64, Verdict)> {
+    let (a, b) = (
+        left.expr.quantity(0, reading),
+        right.expr.quantity(0, reading),
+    );
     if let Some(verdict) = by_units(left, right, &a, &b, about) {
         let computed = match &right.expr {
             _ if a.dimensions != b.dimensions => a.plain,
@@ -260,10 +367,16 @@ fn judge(left: &Side, right: &Side, about: bool, reading: Reading) -> Option<(f6
     if !(left.expr.calculates() || right.expr.calculates()) || !(a.abs() < 1e15 && b.abs() < 1e15) {
         return None;
     }
-    let percent = numbers(&left.expr).chain(numbers(&right.expr)).any(|figure| figure.percent);
+    let percent = numbers(&left.expr)
+        .chain(numbers(&right.expr))
+        .any(|figure| figure.percent);
     let exact = !about && !left.inexact && !right.inexact;
     // Decimals may be cut off or rounded; a whole number can only be a rounding.
-    let slack = if right.decimals == 0 { 0.5 } else { 10f64.powi(-i32::from(right.decimals.min(12))) };
+    let slack = if right.decimals == 0 {
+        0.5
+    } else {
+        10f64.powi(-i32::from(right.decimals.min(12)))
+    };
     let near = |a: f64, b: f64| {
         let gap = (a - b).abs();
         gap <= 1e-9 * a.abs().max(1.0)
@@ -271,7 +384,15 @@ fn judge(left: &Side, right: &Side, about: bool, reading: Reading) -> Option<(f6
             || about && gap <= 0.03 * a.abs()
     };
     let holds = near(a, b) || percent && (near(a * 100.0, b) || near(a, b * 100.0));
-    Some((b, a, if holds { Verdict::Right } else { Verdict::Wrong }))
+    Some((
+        b,
+        a,
+        if holds {
+            Verdict::Right
+        } else {
+            Verdict::Wrong
+        },
+    ))
 }
 
 /// What the units decide; `None` if they leave it to the numbers.
@@ -279,12 +400,18 @@ fn by_units(left: &Side, right: &Side, a: &Quantity, b: &Quantity, about: bool) 
     if a.mixed || b.mixed {
         return Some(Verdict::Wrong);
     }
-    let units: Vec<&Unit> = [&left.expr, &right.expr].into_iter().flat_map(Expr::walk).flat_map(own_units).collect();
+    let units: Vec<&Unit> = [&left.expr, &right.expr]
+        .into_iter()
+        .flat_map(Expr::walk)
+        .flat_map(own_units)
+        .collect();
     if units.iter().all(|unit| units.first() == Some(unit)) {
         return None;
     }
     // Two units of one thing: the bare numbers of the sides say nothing.
-    let converts = units.iter().any(|u| units.iter().any(|v| u != v && u.dimensions == v.dimensions));
+    let converts = units
+        .iter()
+        .any(|u| units.iter().any(|v| u != v && u.dimensions == v.dimensions));
     let share = 0.012f64.max(if about { 0.05 } else { 0.0 }) + a.play.max(b.play);
     let slack = (share * a.base.abs().max(b.base.abs())).max(0.6 * b.step);
     if a.dimensions == b.dimensions && a.dimensions != NONE {
@@ -294,21 +421,37 @@ fn by_units(left: &Side, right: &Side, a: &Quantity, b: &Quantity, about: bool) 
         // "1 cm = 5 km" is the scale of a map.
         let rate = |side: &Side, value: &Quantity| side.expr.is_single() && value.plain == 1.0;
         let unclear = a.bare || b.bare || rate(left, a) || rate(right, b);
-        return Some(if unclear { Verdict::Unclear } else { Verdict::Wrong });
+        return Some(if unclear {
+            Verdict::Unclear
+        } else {
+            Verdict::Wrong
+        });
     }
     let counted = |dimensions: Dimensions| dimensions.map(|exponent| exponent.max(0));
     // "20 miles/day + 10 miles/day = 30 miles" leaves out the day.
-    let told_apart = !a.bare && !b.bare && counted(a.dimensions) != counted(b.dimensions) && a.dimensions != NONE;
-    (converts || told_apart && !names_a_factor(&left.expr, b.dimensions)).then_some(Verdict::Unclear)
+    let told_apart = !a.bare
+        && !b.bare
+        && counted(a.dimensions) != counted(b.dimensions)
+        && a.dimensions != NONE;
+    (converts || told_apart && !names_a_factor(&left.expr, b.dimensions))
+        .then_some(Verdict::Unclear)
 }
 
 fn own_units(expr: &Expr) -> Vec<&'static Unit> {
-    if let Expr::Measured { units, .. } = expr { units.clone() } else { vec![] }
+    if let Expr::Measured { units, .. } = expr {
+        units.clone()
+    } else {
+        vec![]
+    }
 }
 
 /// Whether a result measures what a factor of the product does: "5 m × 3 m = 15 m".
 fn names_a_factor(expr: &Expr, dimensions: Dimensions) -> bool {
-    let Expr::Product(factors) = expr else { return false };
-    let mut multiplied = factors.iter().filter(|(factor, _)| *factor == Factor::Times);
-    multiplied.any(|(_, expr)| expr.quantity(0, Reading::LITERAL).dimensions == dimensions)
+    let Expr::Product(factors) = expr else {
+        return false;
+    };
+    let mut multiplied = factors
+        .iter()
+        .filter(|(factor, _)| *factor == Factor::Times);
+    multiplied.any(|(_, expr)| expr.quantity(0, ParsedValue::LITERAL).dimensions == dimensions)
 }

@@ -5,7 +5,7 @@
 
 use super::lexer::{Kind, Notation, Relation, Token, lex};
 use super::parser::Parser;
-use super::value::{POINTS, Reading};
+use super::value::{POINTS, ParsedValue};
 
 /// At so many points a formula must have a value.
 const MIN_POINTS: usize = 3;
@@ -37,7 +37,9 @@ impl Form {
             (Form::List(o, c, a), Form::List(p, d, b)) => o == p && c == d && all_same(a, b),
             (Form::Set(a), Form::Set(b)) => {
                 let among = |one: &Form, all: &[Form]| all.iter().any(|other| one.same(other));
-                a.len() == b.len() && a.iter().all(|one| among(one, b)) && b.iter().all(|one| among(one, a))
+                a.len() == b.len()
+                    && a.iter().all(|one| among(one, b))
+                    && b.iter().all(|one| among(one, a))
             }
             _ => false,
         }
@@ -45,9 +47,15 @@ impl Form {
 
     /// The number that a formula without variables is.
     pub fn constant(&self) -> Option<f64> {
-        let Form::Value(values) = self else { return None };
+        let Form::Value(values) = self else {
+            return None;
+        };
         let first = *values.first()?;
-        values.iter().all(|value| *value == first).then_some(first).filter(|value| value.is_finite())
+        values
+            .iter()
+            .all(|value| *value == first)
+            .then_some(first)
+            .filter(|value| value.is_finite())
     }
 }
 
@@ -61,13 +69,24 @@ fn near(a: f64, b: f64) -> bool {
 
 fn agree(a: &[f64], b: &[f64]) -> bool {
     let at = || a.iter().zip(b);
-    at().all(|(a, b)| if a.is_finite() && b.is_finite() { near(*a, *b) } else { !a.is_finite() && !b.is_finite() })
-        && at().filter(|(a, b)| a.is_finite() && b.is_finite()).count() >= MIN_POINTS
+    at().all(|(a, b)| {
+        if a.is_finite() && b.is_finite() {
+            near(*a, *b)
+        } else {
+            !a.is_finite() && !b.is_finite()
+        }
+    }) && at().filter(|(a, b)| a.is_finite() && b.is_finite()).count() >= MIN_POINTS
 }
 
 fn proportional(a: &[f64], b: &[f64]) -> bool {
-    let ratio = a.iter().zip(b).find(|(a, b)| a.is_finite() && b.is_finite() && a.abs() > 1e-6).map(|(a, b)| b / a);
-    ratio.is_some_and(|ratio| ratio.abs() > 1e-9 && agree(&a.iter().map(|a| a * ratio).collect::<Vec<_>>(), b))
+    let ratio = a
+        .iter()
+        .zip(b)
+        .find(|(a, b)| a.is_finite() && b.is_finite() && a.abs() > 1e-6)
+        .map(|(a, b)| b / a);
+    ratio.is_some_and(|ratio| {
+        ratio.abs() > 1e-9 && agree(&a.iter().map(|a| a * ratio).collect::<Vec<_>>(), b)
+    })
 }
 
 /// Reads a formula; `None` if any of it is not understood.
@@ -104,7 +123,10 @@ impl Reader<'_, '_> {
         if parts.len() > MAX_ITEMS {
             return None;
         }
-        parts.into_iter().map(|(from, to)| self.form(from, to, depth + 1)).collect()
+        parts
+            .into_iter()
+            .map(|(from, to)| self.form(from, to, depth + 1))
+            .collect()
     }
 
     fn form(&self, from: usize, to: usize, depth: usize) -> Option<Form> {
@@ -118,7 +140,9 @@ impl Reader<'_, '_> {
         let is_comma = |kind: &Kind<'_>| *kind == Kind::Comma;
         let commas = self.outside(from, to, is_comma);
         if !commas.is_empty() {
-            return self.each(from, to, &commas, depth).map(|items| Form::List(' ', ' ', items));
+            return self
+                .each(from, to, &commas, depth)
+                .map(|items| Form::List(' ', ' ', items));
         }
         let relations = self.outside(from, to, |kind| matches!(kind, Kind::Relation(_)));
         if !relations.is_empty() {
@@ -130,10 +154,16 @@ impl Reader<'_, '_> {
         {
             let commas = self.outside(from + 1, to - 1, is_comma);
             if open == 's' {
-                return if close == 's' { self.each(from + 1, to - 1, &commas, depth).map(Form::Set) } else { None };
+                return if close == 's' {
+                    self.each(from + 1, to - 1, &commas, depth).map(Form::Set)
+                } else {
+                    None
+                };
             }
             if !commas.is_empty() {
-                return self.each(from + 1, to - 1, &commas, depth).map(|items| Form::List(open, close, items));
+                return self
+                    .each(from + 1, to - 1, &commas, depth)
+                    .map(|items| Form::List(open, close, items));
             }
         }
         self.values(from, to).map(Form::Value)
@@ -148,25 +178,43 @@ impl Reader<'_, '_> {
             }
         };
         let mut signs: Vec<Relation> = relations.iter().filter_map(relation).collect();
-        let sides = pieces(from, to, relations).into_iter().map(|(from, to)| self.values(from, to));
+        let sides = pieces(from, to, relations)
+            .into_iter()
+            .map(|(from, to)| self.values(from, to));
         let mut sides: Vec<Vec<f64>> = sides.collect::<Option<_>>()?;
         if let ([Relation::Equal], [left, right]) = (signs.as_slice(), sides.as_slice()) {
-            return Some(Form::Equation(left.iter().zip(right).map(|(a, b)| a - b).collect()));
+            return Some(Form::Equation(
+                left.iter().zip(right).map(|(a, b)| a - b).collect(),
+            ));
         }
-        if signs.iter().all(|sign| matches!(sign, Relation::Greater | Relation::GreaterEqual)) {
-            let turned =
-                |sign: &Relation| if *sign == Relation::Greater { Relation::Less } else { Relation::LessEqual };
+        if signs
+            .iter()
+            .all(|sign| matches!(sign, Relation::Greater | Relation::GreaterEqual))
+        {
+            let turned = |sign: &Relation| {
+                if *sign == Relation::Greater {
+                    Relation::Less
+                } else {
+                    Relation::LessEqual
+                }
+            };
             signs = signs.iter().rev().map(turned).collect();
             sides.reverse();
         }
-        let ascending = signs.iter().all(|sign| matches!(sign, Relation::Less | Relation::LessEqual));
+        let ascending = signs
+            .iter()
+            .all(|sign| matches!(sign, Relation::Less | Relation::LessEqual));
         let strict = signs.iter().map(|sign| *sign == Relation::Less).collect();
         ascending.then(|| Form::Chain(strict, sides.into_iter().map(Form::Value).collect()))
     }
 
     fn values(&self, from: usize, to: usize) -> Option<Vec<f64>> {
         let expr = Parser::new(self.tokens, from, to, Notation::Formula).whole()?;
-        Some((0..POINTS).map(|point| expr.quantity(point, Reading::LITERAL).plain).collect())
+        Some(
+            (0..POINTS)
+                .map(|point| expr.quantity(point, ParsedValue::LITERAL).plain)
+                .collect(),
+        )
     }
 }
 

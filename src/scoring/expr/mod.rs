@@ -5,6 +5,7 @@ mod equations;
 mod form;
 mod lexer;
 mod parser;
+mod quantities;
 mod units;
 mod value;
 mod words;

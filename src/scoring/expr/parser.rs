@@ -1,59 +1,72 @@
 //! Reads tokens as an expression. In prose a word behind a number is its unit or what it counts; in a formula it is a
 //! product of variables.
 
-use super::lexer::{Grouping, Kind, Notation, Sign, Token};
-use super::units::{self, Measure, NONE, Spelling, Unit};
-use super::value::{Expr, Factor, Figure, Function, Term};
+use super::lexer::{Kind, Notation, Sign, Token};
+use super::units::Spelling;
+use super::value::{Expr, Factor, Function, Term};
 use super::words::{self, Role};
 
 const MAX_DEPTH: usize = 16;
 /// So many words may stand between a number and the next sign ("5 legs of each × 4").
-const MAX_NOUNS: usize = 3;
+pub(super) const MAX_NOUNS: usize = 3;
 
 pub(super) struct Parser<'t, 'a> {
     tokens: &'t [Token<'a>],
     pub at: usize,
-    end: usize,
+    pub end: usize,
     notation: Notation,
-    spelling: Spelling,
+    pub spelling: Spelling,
 }
 
 impl<'t, 'a> Parser<'t, 'a> {
     pub fn new(tokens: &'t [Token<'a>], from: usize, end: usize, notation: Notation) -> Self {
-        Self { tokens, at: from, end, notation, spelling: Spelling::Strict }
+        Self {
+            tokens,
+            at: from,
+            end,
+            notation,
+            spelling: Spelling::Strict,
+        }
     }
 
     pub fn careless(self) -> Self {
-        Self { spelling: Spelling::Careless, ..self }
+        Self {
+            spelling: Spelling::Careless,
+            ..self
+        }
     }
 
     fn token(&self, at: usize) -> Option<&'t Token<'a>> {
         self.tokens.get(at).filter(|_| at < self.end)
     }
 
-    fn kind(&self, at: usize) -> Option<Kind<'a>> {
+    pub(super) fn kind(&self, at: usize) -> Option<Kind<'a>> {
         self.token(at).map(|token| token.kind)
     }
 
-    fn word(&self, at: usize) -> Option<&'a str> {
-        if let Some(Kind::Word(word)) = self.kind(at) { Some(word) } else { None }
+    pub(super) fn word(&self, at: usize) -> Option<&'a str> {
+        if let Some(Kind::Word(word)) = self.kind(at) {
+            Some(word)
+        } else {
+            None
+        }
     }
 
-    fn spaced(&self, at: usize) -> bool {
+    pub(super) fn spaced(&self, at: usize) -> bool {
         self.token(at).is_none_or(|token| token.spaced)
     }
 
-    fn is_sign(&self, at: usize, sign: Sign) -> bool {
+    pub(super) fn is_sign(&self, at: usize, sign: Sign) -> bool {
         self.kind(at) == Some(Kind::Sign(sign))
     }
 
-    fn eat(&mut self, kind: Kind<'a>) -> bool {
+    pub(super) fn eat(&mut self, kind: Kind<'a>) -> bool {
         let found = self.kind(self.at) == Some(kind);
         self.at += usize::from(found);
         found
     }
 
-    fn prose(&self) -> bool {
+    pub(super) fn prose(&self) -> bool {
         self.notation == Notation::Prose
     }
 
@@ -66,14 +79,20 @@ impl<'t, 'a> Parser<'t, 'a> {
     pub fn starts(&self, at: usize) -> bool {
         match self.kind(at) {
             Some(Kind::Number { .. } | Kind::Fraction | Kind::Root) => true,
-            Some(Kind::Currency(_)) => self.figure_at(at + 1 + usize::from(self.is_sign(at + 1, Sign::Minus))),
+            Some(Kind::Currency(_)) => {
+                self.figure_at(at + 1 + usize::from(self.is_sign(at + 1, Sign::Minus)))
+            }
             Some(Kind::Open(open)) => {
                 let called = at.checked_sub(1).is_some_and(|before| {
-                    !self.spaced(at) && matches!(self.kind(before), Some(Kind::Word(_) | Kind::Name(_)))
+                    !self.spaced(at)
+                        && matches!(self.kind(before), Some(Kind::Word(_) | Kind::Name(_)))
                 });
                 open != 's'
                     && !called
-                    && self.token(at).and_then(|token| token.pair).is_some_and(|pair| pair < self.end)
+                    && self
+                        .token(at)
+                        .and_then(|token| token.pair)
+                        .is_some_and(|pair| pair < self.end)
             }
             Some(Kind::Word(word) | Kind::Name(word)) => matches!(word, "pi" | "π" | "sqrt"),
             _ => false,
@@ -86,10 +105,15 @@ impl<'t, 'a> Parser<'t, 'a> {
             Some(Kind::Unknown | Kind::Index(_) | Kind::Sign(_)) => true,
             Some(Kind::Name(name)) => name != "pi",
             Some(Kind::Word(word)) => {
-                let called = !self.spaced(at + 1) && matches!(self.kind(at + 1), Some(Kind::Open(_)));
+                let called =
+                    !self.spaced(at + 1) && matches!(self.kind(at + 1), Some(Kind::Open(_)));
                 let letters = word.chars().count();
-                let behind_number = !self.spaced(at) && at.checked_sub(1).is_some_and(|before| self.figure_at(before));
-                let variable = letters == 1 && !self.lone_letter(at, word) || letters < 4 && behind_number;
+                let behind_number = !self.spaced(at)
+                    && at
+                        .checked_sub(1)
+                        .is_some_and(|before| self.figure_at(before));
+                let variable =
+                    letters == 1 && !self.lone_letter(at, word) || letters < 4 && behind_number;
                 let raised = self.is_sign(at + 1, Sign::Power);
                 (called || variable || raised) && !self.starts(at) || words::is(word, Role::Opaque)
             }
@@ -99,18 +123,22 @@ impl<'t, 'a> Parser<'t, 'a> {
 
     /// "5 a day", "a 5 % share": a letter between blanks, beside no sign, belongs to the prose.
     fn lone_letter(&self, at: usize, letter: &str) -> bool {
-        let word = self.word(at + 1).is_some_and(|next| next.chars().count() > 1);
+        let word = self
+            .word(at + 1)
+            .is_some_and(|next| next.chars().count() > 1);
         let number = self.spaced(at + 1) && self.starts(at + 1);
         !matches!(letter, "x" | "X") && self.spaced(at) && (word || number)
     }
 
-    fn figure_at(&self, at: usize) -> bool {
+    pub(super) fn figure_at(&self, at: usize) -> bool {
         matches!(self.kind(at), Some(Kind::Number { .. }))
     }
 
     /// A word that is a sign because an operand follows it.
-    fn says(&self, at: usize, role: Role) -> bool {
-        self.prose() && self.word(at).is_some_and(|word| words::is(word, role)) && self.starts(at + 1)
+    pub(super) fn says(&self, at: usize, role: Role) -> bool {
+        self.prose()
+            && self.word(at).is_some_and(|word| words::is(word, role))
+            && self.starts(at + 1)
     }
 
     /// One number with its sign and unit, and nothing that goes on with it.
@@ -122,14 +150,25 @@ impl<'t, 'a> Parser<'t, 'a> {
             Kind::Number { .. } => {
                 let bare = Expr::Number(self.figure()?);
                 match self.unit() {
-                    Some((measure, units)) => Expr::Measured { of: Box::new(bare), measure, units, vague: false },
+                    Some((measure, units)) => Expr::Measured {
+                        of: Box::new(bare),
+                        measure,
+                        units,
+                        vague: false,
+                    },
                     None => bare,
                 }
             }
             _ => return None,
         };
         let ends = !self.opaque(self.at) && !self.figure_at(self.at) && !self.joins();
-        ends.then(|| if negative { Expr::Negative(Box::new(expr)) } else { expr })
+        ends.then(|| {
+            if negative {
+                Expr::Negative(Box::new(expr))
+            } else {
+                expr
+            }
+        })
     }
 
     pub fn sum(&mut self, depth: usize) -> Option<Expr> {
@@ -148,7 +187,11 @@ impl<'t, 'a> Parser<'t, 'a> {
         if self.prose() && self.opaque(self.at) {
             return None;
         }
-        Some(if terms.len() == 1 { terms.pop()?.1 } else { Expr::Sum(terms) })
+        Some(if terms.len() == 1 {
+            terms.pop()?.1
+        } else {
+            Expr::Sum(terms)
+        })
     }
 
     fn product(&mut self, depth: usize) -> Option<Expr> {
@@ -169,7 +212,10 @@ impl<'t, 'a> Parser<'t, 'a> {
                 match factors.pop() {
                     // "3\frac{1}{2}" is three and a half.
                     Some((factor, whole)) if fraction => {
-                        factors.push((factor, Expr::Sum(vec![(Term::Plus, whole), (Term::Plus, next)])));
+                        factors.push((
+                            factor,
+                            Expr::Sum(vec![(Term::Plus, whole), (Term::Plus, next)]),
+                        ));
                     }
                     last => factors.extend(last.into_iter().chain([(Factor::Times, next)])),
                 }
@@ -178,7 +224,11 @@ impl<'t, 'a> Parser<'t, 'a> {
             }
             mixed = false;
         }
-        Some(if factors.len() == 1 { factors.pop()?.1 } else { Expr::Product(factors) })
+        Some(if factors.len() == 1 {
+            factors.pop()?.1
+        } else {
+            Expr::Product(factors)
+        })
     }
 
     fn factor(&self, before: &[(Factor, Expr)]) -> Option<Factor> {
@@ -186,21 +236,27 @@ impl<'t, 'a> Parser<'t, 'a> {
         let share = || match before.last() {
             Some((Factor::Over, _)) => true,
             Some((_, Expr::Number(figure))) => figure.percent,
-            Some((_, expr)) => matches!(expr, Expr::Product(parts) if matches!(parts.last(), Some((Factor::Over, _)))),
+            Some((_, expr)) => {
+                matches!(expr, Expr::Product(parts) if matches!(parts.last(), Some((Factor::Over, _))))
+            }
             None => false,
         };
         match self.kind(at)? {
             Kind::Sign(Sign::Times) => Some(Factor::Times),
             Kind::Sign(Sign::Over) => Some(Factor::Over),
             Kind::Percent if self.starts(at + 1) => Some(Factor::Modulo),
-            Kind::Word(_) if self.says(at, Role::Times) || self.says(at, Role::Of) && share() => Some(Factor::Times),
+            Kind::Word(_) if self.says(at, Role::Times) || self.says(at, Role::Of) && share() => {
+                Some(Factor::Times)
+            }
             _ => None,
         }
     }
 
     /// Whether a factor follows without a sign.
     fn joins(&self) -> bool {
-        let Some(kind) = self.kind(self.at) else { return false };
+        let Some(kind) = self.kind(self.at) else {
+            return false;
+        };
         if self.prose() {
             return match kind {
                 Kind::Open(open) => {
@@ -234,7 +290,9 @@ impl<'t, 'a> Parser<'t, 'a> {
         for _ in 0..2 {
             let braced = self.kind(at) == Some(Kind::Open('{'));
             let end = at + if braced { 3 } else { 1 };
-            if !self.figure_at(at + usize::from(braced)) || braced && self.kind(end - 1) != Some(Kind::Close('}')) {
+            if !self.figure_at(at + usize::from(braced))
+                || braced && self.kind(end - 1) != Some(Kind::Close('}'))
+            {
                 return false;
             }
             at = end;
@@ -256,7 +314,13 @@ impl<'t, 'a> Parser<'t, 'a> {
         let base = self.operand(depth)?;
         let said = self.word(self.at).filter(|_| self.prose());
         let said = said.and_then(|word| {
-            words::roles(word).iter().find_map(|role| if let Role::Raised(n) = role { Some(*n) } else { None })
+            words::roles(word).iter().find_map(|role| {
+                if let Role::Raised(n) = role {
+                    Some(*n)
+                } else {
+                    None
+                }
+            })
         });
         let exponent = if let Some(exponent) = said {
             self.at += 1;
@@ -264,12 +328,17 @@ impl<'t, 'a> Parser<'t, 'a> {
         } else if self.eat(Kind::Sign(Sign::Power)) {
             let negative = self.eat(Kind::Sign(Sign::Minus));
             let exponent = self.operand(depth)?;
-            if negative { Expr::Negative(Box::new(exponent)) } else { exponent }
+            if negative {
+                Expr::Negative(Box::new(exponent))
+            } else {
+                exponent
+            }
         } else {
             return Some(base);
         };
         // "x^2^3" can be meant either way.
-        (!self.is_sign(self.at, Sign::Power)).then(|| Expr::Power(Box::new(base), Box::new(exponent)))
+        (!self.is_sign(self.at, Sign::Power))
+            .then(|| Expr::Power(Box::new(base), Box::new(exponent)))
     }
 
     fn operand(&mut self, depth: usize) -> Option<Expr> {
@@ -281,7 +350,11 @@ impl<'t, 'a> Parser<'t, 'a> {
             Kind::Currency(unit) => return self.money(unit),
             Kind::Number { .. } => {
                 let figure = self.figure()?;
-                return if self.prose() { self.counted(figure) } else { Some(Expr::Number(figure)) };
+                return if self.prose() {
+                    self.counted(figure)
+                } else {
+                    Some(Expr::Number(figure))
+                };
             }
             Kind::Open(open) if open != 's' => {
                 self.at += 1;
@@ -302,7 +375,11 @@ impl<'t, 'a> Parser<'t, 'a> {
             }
             _ => return None,
         };
-        Some(if self.prose() { self.measured(bare) } else { bare })
+        Some(if self.prose() {
+            self.measured(bare)
+        } else {
+            bare
+        })
     }
 
     /// A constant, a function or a variable.
@@ -320,7 +397,11 @@ impl<'t, 'a> Parser<'t, 'a> {
                 return None;
             }
             let bracketed = matches!(self.kind(self.at)?, Kind::Open(_));
-            let argument = if bracketed { self.operand(depth + 1)? } else { self.argument(depth + 1)? };
+            let argument = if bracketed {
+                self.operand(depth + 1)?
+            } else {
+                self.argument(depth + 1)?
+            };
             return Some(Expr::Function(function, Box::new(argument)));
         }
         if !command && name.chars().count() > 1 {
@@ -350,7 +431,9 @@ impl<'t, 'a> Parser<'t, 'a> {
     fn root(&mut self, depth: usize) -> Option<Expr> {
         let mut order = 2.0;
         if self.eat(Kind::Open('[')) {
-            let Some(Kind::Number { value, .. }) = self.kind(self.at) else { return None };
+            let Some(Kind::Number { value, .. }) = self.kind(self.at) else {
+                return None;
+            };
             self.at += 1;
             order = value;
             if !self.eat(Kind::Close(']')) {
@@ -370,7 +453,11 @@ impl<'t, 'a> Parser<'t, 'a> {
         if self.eat(Kind::Open('{')) {
             return self.closed('{', depth);
         }
-        if self.figure_at(self.at) { self.figure().map(Expr::Number) } else { None }
+        if self.figure_at(self.at) {
+            self.figure().map(Expr::Number)
+        } else {
+            None
+        }
     }
 
     fn closed(&mut self, open: char, depth: usize) -> Option<Expr> {
@@ -381,204 +468,5 @@ impl<'t, 'a> Parser<'t, 'a> {
             _ => '}',
         };
         self.eat(Kind::Close(close)).then_some(value)
-    }
-
-    /// A number with its percent sign and scale.
-    fn figure(&mut self) -> Option<Figure> {
-        let Some(Kind::Number { value, decimals, grouping }) = self.kind(self.at) else { return None };
-        self.at += 1;
-        let other = match grouping {
-            Grouping::Dot => 1e3,
-            Grouping::Comma => 1e-3,
-            Grouping::Clear | Grouping::Blank => 1.0,
-        };
-        let mut figure = Figure { value, decimals, percent: false, scale: 1.0, other };
-        let modulo = self.spaced(self.at) && self.starts(self.at + 1) && self.prose();
-        let word = self.word(self.at).filter(|_| self.prose());
-        if self.kind(self.at) == Some(Kind::Percent) && !modulo
-            || word.is_some_and(|word| words::is(word, Role::Percent))
-        {
-            self.at += 1;
-            figure.percent = true;
-        } else if let Some(scale) = word.filter(|word| self.scales(word)).and_then(words::scale) {
-            self.at += 1;
-            figure.scale = scale;
-        }
-        Some(figure)
-    }
-
-    /// Whether a word is "million" or the like; "5M" and "5k" have no space.
-    fn scales(&self, word: &str) -> bool {
-        (word.chars().count() > 1 || !self.spaced(self.at)) && units::written(word, self.spelling).is_none()
-    }
-
-    /// A number of prose: "3 1/2", "5 km", "5 ft 3 in".
-    fn counted(&mut self, figure: Figure) -> Option<Expr> {
-        let mut bare = Expr::Number(figure);
-        if self.mixed_number(figure) {
-            let Some(Kind::Number { value: above, .. }) = self.kind(self.at) else { return None };
-            let Some(Kind::Number { value: below, .. }) = self.kind(self.at + 2) else { return None };
-            self.at += 3;
-            bare = Expr::Sum(vec![(Term::Plus, bare), (Term::Plus, Expr::constant(above / below))]);
-        }
-        let first = self.measured(bare);
-        let mut parts = vec![(Term::Plus, first)];
-        while let Some((_, Expr::Measured { measure, vague: false, .. })) = parts.last()
-            && self.figure_at(self.at)
-        {
-            let (at, dimensions) = (self.at, measure.dimensions);
-            let next = self.figure().map(|figure| self.measured(Expr::Number(figure)));
-            match next {
-                Some(Expr::Measured { measure, .. }) if measure.dimensions == dimensions => {
-                    parts.extend(next.map(|next| (Term::Plus, next)));
-                }
-                _ => {
-                    self.at = at;
-                    break;
-                }
-            }
-        }
-        Some(if parts.len() == 1 { parts.pop()?.1 } else { Expr::Sum(parts) })
-    }
-
-    fn mixed_number(&self, whole: Figure) -> bool {
-        let (
-            Some(Kind::Number { value: above, decimals: 0, .. }),
-            Some(Kind::Number { value: below, decimals: 0, .. }),
-        ) = (self.kind(self.at), self.kind(self.at + 2))
-        else {
-            return false;
-        };
-        self.is_sign(self.at + 1, Sign::Over)
-            && !self.spaced(self.at + 1)
-            && whole.decimals == 0
-            && 0.0 < above
-            && above < below
-    }
-
-    fn money(&mut self, unit: &'static Unit) -> Option<Expr> {
-        self.at += 1;
-        let negative = self.eat(Kind::Sign(Sign::Minus));
-        let figure = self.figure()?;
-        // "$10/hour", "$10 per hour"
-        let (measure, units) = self.product_of_units(Measure::of(unit), unit);
-        let vague = self.nouns(1);
-        let money = Expr::Measured { of: Box::new(Expr::Number(figure)), measure, units, vague };
-        Some(if negative { Expr::Negative(Box::new(money)) } else { money })
-    }
-
-    /// An operand with the unit and the words behind it.
-    fn measured(&mut self, bare: Expr) -> Expr {
-        let unit = self.unit();
-        let vague = self.nouns(usize::from(unit.is_some()));
-        match unit {
-            Some((measure, units)) => Expr::Measured { of: Box::new(bare), measure, units, vague },
-            None => bare,
-        }
-    }
-
-    /// One unit with its power: "km", "m^2", "square metres", "°" and "C".
-    fn one_unit(&mut self) -> Option<(&'static Unit, i8)> {
-        let start = self.at;
-        let mut power = 1;
-        if let Some(Kind::Currency(unit)) = self.kind(self.at) {
-            self.at += 1;
-            return (!self.figure_at(self.at)).then_some((unit, 1)).or_else(|| {
-                self.at = start;
-                None
-            });
-        }
-        let word = self.word(self.at)?;
-        let raised = words::roles(word).iter().find_map(|role| if let Role::Power(n) = role { Some(*n) } else { None });
-        self.at += usize::from(raised.is_some());
-        power *= raised.unwrap_or(1);
-        let Some(unit) = self.word(self.at).and_then(|word| units::written(word, self.spelling)) else {
-            self.at = start;
-            return None;
-        };
-        self.at += 1;
-        if unit.name == "degrees"
-            && let Some(scale) = self.word(self.at).and_then(|word| {
-                units::written(&format!("°{word}"), Spelling::Strict).or_else(|| units::written(word, Spelling::Strict))
-            })
-            && scale.zero != 0.0
-        {
-            self.at += 1;
-            return Some((scale, 1));
-        }
-        let said = self.word(self.at).map(words::roles).unwrap_or_default();
-        let negative = usize::from(self.is_sign(self.at + 1, Sign::Minus));
-        let braced = usize::from(self.kind(self.at + 1) == Some(Kind::Open('{')));
-        if let Some(Role::Raised(raised)) = said.first() {
-            self.at += 1;
-            power *= raised;
-        } else if self.is_sign(self.at, Sign::Power)
-            && let Some(Kind::Number { value, decimals: 0, .. }) = self.kind(self.at + 1 + negative + braced)
-        {
-            self.at += 2 + negative + 2 * braced;
-            power *= if negative == 1 { -(value.min(9.0) as i8) } else { value.min(9.0) as i8 };
-        }
-        Some((unit, power))
-    }
-
-    /// The units behind an operand: "km", "m/s^2", "miles per hour", "kW h".
-    fn unit(&mut self) -> Option<(Measure, Vec<&'static Unit>)> {
-        let (unit, power) = self.one_unit()?;
-        let none = Measure { dimensions: NONE, size: 1.0, zero: 0.0, play: 0.0 };
-        let measure = if power == 1 { Measure::of(unit) } else { none.times(unit, power) };
-        Some(self.product_of_units(measure, unit))
-    }
-
-    /// A first unit with those that go on with it: "/s^2", "per hour", "h".
-    fn product_of_units(&mut self, mut measure: Measure, first: &'static Unit) -> (Measure, Vec<&'static Unit>) {
-        let mut units = vec![first];
-        loop {
-            let start = self.at;
-            let said = self.word(start).is_some_and(|word| words::is(word, Role::Per));
-            let over = said || self.is_sign(start, Sign::Over);
-            let signed = over || self.is_sign(start, Sign::Times);
-            self.at += usize::from(signed);
-            match self.one_unit() {
-                Some((unit, power)) if signed || unit.name.chars().count() < 4 => {
-                    measure = measure.times(unit, if over { -power } else { power });
-                    units.push(unit);
-                }
-                _ => {
-                    self.at = start;
-                    return (measure, units);
-                }
-            }
-        }
-    }
-
-    /// Passes over the words that say what was counted, behind so many units, up to the next sign; whether there are any.
-    fn nouns(&mut self, units: usize) -> bool {
-        let (mut at, mut count) = (self.at, 0);
-        loop {
-            let rate = self.is_sign(at, Sign::Over) || self.is_sign(at, Sign::Minus) && !self.spaced(at);
-            let joint = usize::from(rate && count + units > 0 && self.noun(at + 1));
-            if !self.noun(at + joint) {
-                break;
-            }
-            count += usize::from(joint == 0 || count == 0);
-            at += 1 + joint;
-        }
-        let ends =
-            at == self.end || self.says(at, Role::Plus) || self.says(at, Role::Minus) || self.says(at, Role::Times);
-        let ends = ends || matches!(self.kind(at), Some(Kind::Sign(sign)) if sign != Sign::Power);
-        let ends = ends || matches!(self.kind(at), Some(Kind::Close(_)));
-        if count == 0 || count > MAX_NOUNS || !ends {
-            return false;
-        }
-        self.at = at;
-        true
-    }
-
-    fn noun(&self, at: usize) -> bool {
-        let signs = [Role::Plus, Role::Minus, Role::Times];
-        self.word(at).is_some()
-            && !self.opaque(at)
-            && !self.starts(at)
-            && !signs.iter().any(|role| self.says(at, *role))
     }
 }

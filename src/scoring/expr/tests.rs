@@ -59,9 +59,17 @@ fn right_sums_are_found_right() {
         "20 miles/day + 10 miles/day = 30 miles",
         "3 hours * $10 = $30",
     ] {
-        assert_eq!(verdicts(text), [Verdict::Right], "{text}: {:?}", equations(text));
+        assert_eq!(
+            verdicts(text),
+            [Verdict::Right],
+            "{text}: {:?}",
+            equations(text)
+        );
     }
-    assert_eq!(verdicts("x = 2 * 3 + 4 = 6 + 4 = 10"), [Verdict::Right, Verdict::Right]);
+    assert_eq!(
+        verdicts("x = 2 * 3 + 4 = 6 + 4 = 10"),
+        [Verdict::Right, Verdict::Right]
+    );
 }
 
 #[test]
@@ -138,7 +146,12 @@ fn units_that_hold_are_right() {
         r"1.5 \text{ h} = 90 \text{ min}",
         "$3 + 50 cents = $3.50",
     ] {
-        assert_eq!(verdicts(text), [Verdict::Right], "{text}: {:?}", equations(text));
+        assert_eq!(
+            verdicts(text),
+            [Verdict::Right],
+            "{text}: {:?}",
+            equations(text)
+        );
     }
 }
 
@@ -185,16 +198,22 @@ fn an_equation_has_its_numbers_and_its_place() {
     assert_eq!((product.operands, product.stated), (vec![48.0, 0.15], 7.2));
     assert!((product.computed - 7.2).abs() < 1e-9);
     assert_eq!(text.get(product.range), Some("48 * 0.15 = 7.2 dollars"));
-    assert_eq!((conversion.operands, conversion.stated, conversion.computed), (vec![90.0], 1.5, 1.5));
+    assert_eq!(
+        (conversion.operands, conversion.stated, conversion.computed),
+        (vec![90.0], 1.5, 1.5)
+    );
     let wrong = equations("204 * 1.19 = 244.80").remove(0);
     assert!((wrong.computed - 242.76).abs() < 1e-9 && wrong.stated == 244.8);
 }
 
 #[test]
 fn pure_expressions_have_a_value() {
-    for (text, value) in
-        [("3/4", Some(0.75)), (r"-\frac{1}{9}", Some(-1.0 / 9.0)), ("2^10", Some(1024.0)), ("2½", Some(2.5))]
-    {
+    for (text, value) in [
+        ("3/4", Some(0.75)),
+        (r"-\frac{1}{9}", Some(-1.0 / 9.0)),
+        ("2^10", Some(1024.0)),
+        ("2½", Some(2.5)),
+    ] {
         assert_eq!(evaluate(text), value, "{text}");
     }
     for text in ["three quarters", "1 / 0", "5 km / 2", "2 + x", ""] {
@@ -203,7 +222,9 @@ fn pure_expressions_have_a_value() {
 }
 
 fn same(a: &str, b: &str) -> bool {
-    read(a).zip(read(b)).is_some_and(|(a, b)| a.same(&b) && b.same(&a))
+    read(a)
+        .zip(read(b))
+        .is_some_and(|(a, b)| a.same(&b) && b.same(&a))
 }
 
 #[test]
@@ -220,7 +241,10 @@ fn forms_of_one_formula_are_the_same() {
         ("x + y = 2", "2x + 2y = 4"),
         ("x > 3", "3 < x"),
         (r"1 \le x < 2", r"2 > x \geq 1"),
-        (r"(-\infty, 0) \cup (1, \infty)", r"(1,\infty)\cup(-\infty,0)"),
+        (
+            r"(-\infty, 0) \cup (1, \infty)",
+            r"(1,\infty)\cup(-\infty,0)",
+        ),
         (r"3\frac{1}{2}", "7/2"),
         ("x_1 + x_2", "x_2 + x_1"),
         (r"\sin x \cdot 2", "2 sin(x)"),
@@ -231,7 +255,10 @@ fn forms_of_one_formula_are_the_same() {
     ] {
         assert!(same(a, b), "{a} and {b}: {:?} {:?}", read(a), read(b));
     }
-    assert_eq!(read(r"\sqrt{16}").and_then(|form| form.constant()), Some(4.0));
+    assert_eq!(
+        read(r"\sqrt{16}").and_then(|form| form.constant()),
+        Some(4.0)
+    );
 }
 
 #[test]
@@ -258,15 +285,29 @@ fn different_formulas_stay_apart() {
 
 #[test]
 fn what_is_not_understood_has_no_form() {
-    for text in
-        ["the sum", "1/2x", "x^2^3", "f(x", "2 3", r"\int x", "5!", "", "x +", r"\sin^2 x", "1,000 apples", "x is 5"]
-    {
+    for text in [
+        "the sum",
+        "1/2x",
+        "x^2^3",
+        "f(x",
+        "2 3",
+        r"\int x",
+        "5!",
+        "",
+        "x +",
+        r"\sin^2 x",
+        "1,000 apples",
+        "x is 5",
+    ] {
         assert_eq!(read(text), None, "{text}");
     }
 }
 
 fn polynomial(a: &[i32]) -> String {
-    a.iter().enumerate().map(|(n, a)| format!("{a:+}x^{n}")).collect()
+    a.iter()
+        .enumerate()
+        .map(|(n, a)| format!("{a:+}x^{n}"))
+        .collect()
 }
 
 proptest! {

@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// The base units, in the order of `Dimensions`; money comes last, one axis for each currency.
-const BASE: [&str; 12] = ["m", "kg", "s", "K", "A", "bit", "USD", "EUR", "GBP", "JPY", "CHF", "INR"];
+const BASE: [&str; 12] = [
+    "m", "kg", "s", "K", "A", "bit", "USD", "EUR", "GBP", "JPY", "CHF", "INR",
+];
 
 /// Exponents of the base units.
 pub type Dimensions = [i8; BASE.len()];
@@ -45,17 +47,29 @@ struct Table {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut table = Table::default();
-    for row in include_str!("units.tsv").lines().filter(|line| !line.starts_with('#')) {
+    for row in include_str!("units.tsv")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+    {
         let mut columns = row.split('\t');
         let mut next = || columns.next().unwrap_or_default();
         let (name, symbols, careless, words, dotted) = (next(), next(), next(), next(), next());
-        let (Some(dimensions), Some(size), Some(zero), Some(play)) =
-            (dimensions(next()), next().parse().ok(), next().parse().ok(), next().parse().ok())
-        else {
+        let (Some(dimensions), Some(size), Some(zero), Some(play)) = (
+            dimensions(next()),
+            next().parse().ok(),
+            next().parse().ok(),
+            next().parse().ok(),
+        ) else {
             continue;
         };
         let at = table.units.len();
-        table.units.push(Unit { name, dimensions, size, zero, play });
+        table.units.push(Unit {
+            name,
+            dimensions,
+            size,
+            zero,
+            play,
+        });
         for (list, column) in [
             (&mut table.symbols, symbols),
             (&mut table.careless, careless),
@@ -72,10 +86,16 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 fn dimensions(text: &str) -> Option<Dimensions> {
     let mut out = NONE;
     for factor in text.split_whitespace() {
-        let digits = factor.find(|c: char| c.is_ascii_digit() || c == '-').unwrap_or(factor.len());
+        let digits = factor
+            .find(|c: char| c.is_ascii_digit() || c == '-')
+            .unwrap_or(factor.len());
         let (base, power) = factor.split_at_checked(digits)?;
         let axis = BASE.iter().position(|name| *name == base)?;
-        *out.get_mut(axis)? = if power.is_empty() { 1 } else { power.parse().ok()? };
+        *out.get_mut(axis)? = if power.is_empty() {
+            1
+        } else {
+            power.parse().ok()?
+        };
     }
     Some(out)
 }
@@ -95,13 +115,27 @@ pub(super) fn written(word: &str, spelling: Spelling) -> Option<&'static Unit> {
     let lower = || word.to_lowercase();
     let exact = table.symbols.get(word).or_else(|| {
         let lower = lower();
-        table.words.get(lower.as_str()).or_else(|| table.dotted.get(lower.as_str()))
+        table
+            .words
+            .get(lower.as_str())
+            .or_else(|| table.dotted.get(lower.as_str()))
     });
     let careless = || {
-        let symbol = || table.symbols.get(lower().as_str()).filter(|_| word.len() > 1);
+        let symbol = || {
+            table
+                .symbols
+                .get(lower().as_str())
+                .filter(|_| word.len() > 1)
+        };
         table.careless.get(word).or_else(symbol)
     };
-    let at = exact.or_else(|| if spelling == Spelling::Careless { careless() } else { None })?;
+    let at = exact.or_else(|| {
+        if spelling == Spelling::Careless {
+            careless()
+        } else {
+            None
+        }
+    })?;
     table.units.get(*at)
 }
 
@@ -131,7 +165,12 @@ pub struct Measure {
 
 impl Measure {
     pub(super) fn of(unit: &Unit) -> Self {
-        Self { dimensions: unit.dimensions, size: unit.size, zero: unit.zero, play: unit.play }
+        Self {
+            dimensions: unit.dimensions,
+            size: unit.size,
+            zero: unit.zero,
+            play: unit.play,
+        }
     }
 
     /// This measure times a power of a unit.
@@ -147,12 +186,19 @@ impl Measure {
     /// Whether this measure is the other one per a unit: km/h are km per hour.
     pub fn is_rate_of(&self, other: &Measure) -> bool {
         let dimensions = plus(other.dimensions, self.dimensions, -1);
-        named(&Measure { dimensions, size: other.size / self.size, zero: 0.0, play: 0.0 }).is_some()
+        named(&Measure {
+            dimensions,
+            size: other.size / self.size,
+            zero: 0.0,
+            play: 0.0,
+        })
+        .is_some()
     }
 
     /// A value of this measure in another one; `None` if they measure different things.
     pub fn convert(&self, value: f64, to: &Measure) -> Option<f64> {
-        (self.dimensions == to.dimensions).then(|| (value * self.size + self.zero - to.zero) / to.size)
+        (self.dimensions == to.dimensions)
+            .then(|| (value * self.size + self.zero - to.zero) / to.size)
     }
 }
 
@@ -183,17 +229,27 @@ mod tests {
             (2.0, "Stunden", "Minuten", 120.0),
             (2.0, "heures", "horas", 2.0),
         ] {
-            assert!((to(value, from, into).unwrap() - expected).abs() < 1e-6, "{value} {from}");
+            assert!(
+                (to(value, from, into).unwrap() - expected).abs() < 1e-6,
+                "{value} {from}"
+            );
         }
-        assert_eq!((to(5.0, "km", "kg"), to(5.0, "euros", "dollars")), (None, None));
+        assert_eq!(
+            (to(5.0, "km", "kg"), to(5.0, "euros", "dollars")),
+            (None, None)
+        );
     }
 
     #[test]
     fn every_row_is_read_and_every_spelling_is_unique() {
-        let rows = include_str!("units.tsv").lines().filter(|line| !line.starts_with('#'));
+        let rows = include_str!("units.tsv")
+            .lines()
+            .filter(|line| !line.starts_with('#'));
         assert_eq!(rows.clone().count(), TABLE.units.len());
-        let mut all: Vec<&str> =
-            rows.flat_map(|row| row.split('\t').skip(1).take(4)).flat_map(str::split_whitespace).collect();
+        let mut all: Vec<&str> = rows
+            .flat_map(|row| row.split('\t').skip(1).take(4))
+            .flat_map(str::split_whitespace)
+            .collect();
         let count = all.len();
         all.sort_unstable();
         all.dedup();
@@ -202,8 +258,20 @@ mod tests {
 
     #[test]
     fn symbols_keep_their_case_except_in_answers() {
-        assert_eq!((written("M", Spelling::Strict), written("KG", Spelling::Strict)), (None, None));
-        assert_eq!(written("KG", Spelling::Careless).map(|unit| unit.name), Some("kg"));
-        assert_eq!(written("Km", Spelling::Careless).map(|unit| unit.name), Some("km"));
+        assert_eq!(
+            (
+                written("M", Spelling::Strict),
+                written("KG", Spelling::Strict)
+            ),
+            (None, None)
+        );
+        assert_eq!(
+            written("KG", Spelling::Careless).map(|unit| unit.name),
+            Some("kg")
+        );
+        assert_eq!(
+            written("Km", Spelling::Careless).map(|unit| unit.name),
+            Some("km")
+        );
     }
 }

@@ -85,14 +85,18 @@ impl Function {
 /// How percentages, words such as "million" and decimal signs count. A text that says "in millions" leaves the word out
 /// elsewhere, and one in German writes "1.000" for a thousand.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reading {
+pub(super) struct ParsedValue {
     pub percent: f64,
     pub scaled: bool,
     pub other_signs: bool,
 }
 
-impl Reading {
-    pub const LITERAL: Reading = Reading { percent: 0.01, scaled: true, other_signs: false };
+impl ParsedValue {
+    pub const LITERAL: ParsedValue = ParsedValue {
+        percent: 0.01,
+        scaled: true,
+        other_signs: false,
+    };
 }
 
 /// So many points have values for the variables.
@@ -117,11 +121,23 @@ pub(super) struct Quantity {
 
 impl Quantity {
     fn bare(plain: f64, step: f64) -> Self {
-        Self { plain, base: plain, step, dimensions: NONE, play: 0.0, bare: true, mixed: false }
+        Self {
+            plain,
+            base: plain,
+            step,
+            dimensions: NONE,
+            play: 0.0,
+            bare: true,
+            mixed: false,
+        }
     }
 
     fn map(self, f: impl Fn(f64) -> f64) -> Self {
-        Self { plain: f(self.plain), base: f(self.base), ..self }
+        Self {
+            plain: f(self.plain),
+            base: f(self.base),
+            ..self
+        }
     }
 
     fn plus(self, other: &Quantity, term: Term) -> Self {
@@ -163,11 +179,17 @@ impl Quantity {
 
 impl Expr {
     pub fn constant(value: f64) -> Self {
-        Expr::Number(Figure { value, decimals: 12, percent: false, scale: 1.0, other: 1.0 })
+        Expr::Number(Figure {
+            value,
+            decimals: 12,
+            percent: false,
+            scale: 1.0,
+            other: 1.0,
+        })
     }
 
     /// The value at a point; infinite or not a number where it has none.
-    pub fn quantity(&self, point: usize, reading: Reading) -> Quantity {
+    pub fn quantity(&self, point: usize, reading: ParsedValue) -> Quantity {
         let of = |expr: &Expr| expr.quantity(point, reading);
         match self {
             Expr::Number(figure) => {
@@ -176,12 +198,24 @@ impl Expr {
                     (reading.scaled, figure.scale),
                     (reading.other_signs, figure.other),
                 ];
-                let factor: f64 =
-                    factor.into_iter().filter(|(applies, _)| *applies).map(|(_, factor)| factor).product();
-                let step = if figure.decimals > 0 { 10f64.powi(-i32::from(figure.decimals.min(12))) } else { 0.0 };
+                let factor: f64 = factor
+                    .into_iter()
+                    .filter(|(applies, _)| *applies)
+                    .map(|(_, factor)| factor)
+                    .product();
+                let step = if figure.decimals > 0 {
+                    10f64.powi(-i32::from(figure.decimals.min(12)))
+                } else {
+                    0.0
+                };
                 Quantity::bare(figure.value * factor, step * factor)
             }
-            Expr::Measured { of: inner, measure, vague, .. } => {
+            Expr::Measured {
+                of: inner,
+                measure,
+                vague,
+                ..
+            } => {
                 let inner = of(inner);
                 Quantity {
                     base: inner.plain * measure.size + measure.zero,
@@ -195,22 +229,49 @@ impl Expr {
             Expr::Variable(name) => Quantity::bare(value_at(name, point), 0.0),
             Expr::Negative(inner) => of(inner).map(|x| -x),
             Expr::Sum(terms) => {
-                let first = terms.first().map_or(Quantity::bare(f64::NAN, 0.0), |(_, expr)| of(expr));
-                terms.iter().skip(1).fold(first, |sum, (term, expr)| sum.plus(&of(expr), *term))
+                let first = terms
+                    .first()
+                    .map_or(Quantity::bare(f64::NAN, 0.0), |(_, expr)| of(expr));
+                terms
+                    .iter()
+                    .skip(1)
+                    .fold(first, |sum, (term, expr)| sum.plus(&of(expr), *term))
             }
             Expr::Product(factors) => {
-                let first = factors.first().map_or(Quantity::bare(f64::NAN, 0.0), |(_, expr)| of(expr));
-                factors.iter().skip(1).fold(first, |product, (factor, expr)| product.times(&of(expr), *factor))
+                let first = factors
+                    .first()
+                    .map_or(Quantity::bare(f64::NAN, 0.0), |(_, expr)| of(expr));
+                factors
+                    .iter()
+                    .skip(1)
+                    .fold(first, |product, (factor, expr)| {
+                        product.times(&of(expr), *factor)
+                    })
             }
             Expr::Power(base, exponent) => {
                 let (base, exponent) = (of(base), of(exponent).plain);
-                Quantity { bare: true, ..base.map(|x| x.powf(exponent)) }
+                Quantity {
+                    bare: true,
+                    ..base.map(|x| x.powf(exponent))
+                }
             }
             Expr::Root(order, inner) => {
-                let root = |x: f64| if *order == 2.0 { x.sqrt() } else { x.powf(1.0 / order) };
-                Quantity { bare: true, ..of(inner).map(root) }
+                let root = |x: f64| {
+                    if *order == 2.0 {
+                        x.sqrt()
+                    } else {
+                        x.powf(1.0 / order)
+                    }
+                };
+                Quantity {
+                    bare: true,
+                    ..of(inner).map(root)
+                }
             }
-            Expr::Function(function, inner) => Quantity { bare: true, ..of(inner).map(|x| function.of(x)) },
+            Expr::Function(function, inner) => Quantity {
+                bare: true,
+                ..of(inner).map(|x| function.of(x))
+            },
         }
     }
 
@@ -218,7 +279,10 @@ impl Expr {
     fn parts(&self) -> Vec<&Expr> {
         match self {
             Expr::Number(_) | Expr::Variable(_) => vec![],
-            Expr::Measured { of, .. } | Expr::Negative(of) | Expr::Root(_, of) | Expr::Function(_, of) => vec![of],
+            Expr::Measured { of, .. }
+            | Expr::Negative(of)
+            | Expr::Root(_, of)
+            | Expr::Function(_, of) => vec![of],
             Expr::Power(base, exponent) => vec![base, exponent],
             Expr::Sum(terms) => terms.iter().map(|(_, expr)| expr).collect(),
             Expr::Product(factors) => factors.iter().map(|(_, expr)| expr).collect(),
@@ -239,7 +303,14 @@ impl Expr {
     /// Whether something is calculated here.
     pub fn calculates(&self) -> bool {
         self.walk().iter().any(|expr| {
-            matches!(expr, Expr::Sum(_) | Expr::Product(_) | Expr::Power(..) | Expr::Root(..) | Expr::Function(..))
+            matches!(
+                expr,
+                Expr::Sum(_)
+                    | Expr::Product(_)
+                    | Expr::Power(..)
+                    | Expr::Root(..)
+                    | Expr::Function(..)
+            )
         })
     }
 
@@ -264,5 +335,9 @@ fn value_at(name: &str, point: usize) -> f64 {
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^= hash >> 31;
     let size = 0.3 + 2.4 * ((hash >> 11) as f64 / (1u64 << 53) as f64);
-    if 2 * point >= POINTS && hash & 1 == 1 { -size } else { size }
+    if 2 * point >= POINTS && hash & 1 == 1 {
+        -size
+    } else {
+        size
+    }
 }

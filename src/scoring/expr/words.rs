@@ -25,9 +25,15 @@ pub(super) enum Role {
 
 static ROLES: LazyLock<HashMap<&'static str, Vec<Role>>> = LazyLock::new(|| {
     let mut out: HashMap<&'static str, Vec<Role>> = HashMap::new();
-    for line in include_str!("words.tsv").lines().filter(|line| !line.starts_with('#')) {
+    for line in include_str!("words.tsv")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+    {
         let mut columns = line.split('\t');
-        let (role, value) = (columns.next().unwrap_or_default(), columns.next().unwrap_or_default());
+        let (role, value) = (
+            columns.next().unwrap_or_default(),
+            columns.next().unwrap_or_default(),
+        );
         let (exponent, scale) = (value.parse().unwrap_or(1), value.parse().unwrap_or(1.0));
         let role = match role {
             "plus" => Role::Plus,
@@ -56,7 +62,10 @@ pub(super) fn roles(word: &str) -> &'static [Role] {
     } else {
         Cow::Borrowed(word)
     };
-    ROLES.get(lower.as_ref()).map(Vec::as_slice).unwrap_or_default()
+    ROLES
+        .get(lower.as_ref())
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 pub(super) fn is(word: &str, role: Role) -> bool {
@@ -65,5 +74,11 @@ pub(super) fn is(word: &str, role: Role) -> bool {
 
 /// The power of ten that a word such as "million" multiplies by.
 pub(super) fn scale(word: &str) -> Option<f64> {
-    roles(word).iter().find_map(|role| if let Role::Scale(scale) = role { Some(*scale) } else { None })
+    roles(word).iter().find_map(|role| {
+        if let Role::Scale(scale) = role {
+            Some(*scale)
+        } else {
+            None
+        }
+    })
 }

@@ -26,13 +26,19 @@ pub struct Answer {
 
 impl Answer {
     pub fn text(&self) -> &str {
-        self.body["actions"][0]["result"]["text"].as_str().unwrap_or_else(|| panic!("{:#}", self.body))
+        self.body["actions"][0]["result"]["text"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{:#}", self.body))
     }
 
     /// The gates that were checked, with `!` at those that were not passed.
     pub fn gates(&self) -> Vec<String> {
         let gate = |event: &Event| match event {
-            Event::GateChecked(g) => Some(format!("{}{}", g.gate.as_str(), if g.passed { "" } else { "!" })),
+            Event::GateChecked(g) => Some(format!(
+                "{}{}",
+                g.gate.as_str(),
+                if g.passed { "" } else { "!" }
+            )),
             _ => None,
         };
         self.events.iter().filter_map(gate).collect()
@@ -40,9 +46,19 @@ impl Answer {
 }
 
 pub async fn post(app: &TestApp, path: &str, body: &Value) -> Answer {
-    let response = app.client.post(format!("{}{path}", app.url)).json(body).send().await.unwrap();
+    let response = app
+        .client
+        .post(format!("{}{path}", app.url))
+        .json(body)
+        .send()
+        .await
+        .unwrap();
     let status = response.status().as_u16();
-    let run: Option<RunId> = response.headers()["x-request-id"].to_str().unwrap().parse().ok();
+    let run: Option<RunId> = response.headers()["x-request-id"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .ok();
     let body: Value = response.json().await.unwrap();
     let entries = match run {
         Some(run) => app.entries(run).await,
@@ -57,7 +73,13 @@ pub async fn post(app: &TestApp, path: &str, body: &Value) -> Answer {
     }
     let keys = entries.iter().map(|entry| entry.key.clone()).collect();
     let events = entries.into_iter().map(|entry| entry.event).collect();
-    Answer { status, body, run, keys, events }
+    Answer {
+        status,
+        body,
+        run,
+        keys,
+        events,
+    }
 }
 
 pub async fn act(app: &TestApp, user: &str, message: &str) -> Answer {
@@ -67,7 +89,9 @@ pub async fn act(app: &TestApp, user: &str, message: &str) -> Answer {
 }
 
 pub async fn confirm(app: &TestApp, user: &str, answer: &Answer) -> Answer {
-    let id = answer.body["proposal"]["id"].as_str().unwrap_or_else(|| panic!("{:#}", answer.body));
+    let id = answer.body["proposal"]["id"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{:#}", answer.body));
     let mut body = said(user, "");
     body.as_object_mut().unwrap().remove("message");
     post(app, &format!("/api/act/proposals/{id}/confirm"), &body).await
@@ -75,15 +99,25 @@ pub async fn confirm(app: &TestApp, user: &str, answer: &Answer) -> Answer {
 
 /// The proposer on the mock provider.
 pub fn proposing() -> Setup {
-    Setup::default().env("PROPOSER_ENABLED", "true").env("PROPOSER_PROVIDER", "anthropic")
+    Setup::default()
+        .env("PROPOSER_ENABLED", "true")
+        .env("PROPOSER_PROVIDER", "anthropic")
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "reads better where it is called")]
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "reads better where it is called"
+)]
 pub fn proposal(action: &str, args: Value, confidence: f64) -> Value {
     json!({ "ok": true, "confidence": confidence, "action": action, "args": args, "reason": "it sounds like it", "alternatives": [] })
 }
 
 /// The names of an object's fields, in order.
 pub fn keys(value: &Value) -> Vec<&str> {
-    value.as_object().unwrap().keys().map(String::as_str).collect()
+    value
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
 }

@@ -27,7 +27,9 @@ impl ApiTables {
             ["problems"] => self.problems(),
             ["fields", schema] => self.fields(schema, None, &[]),
             ["fields", schema, "closed", closed @ ..] => self.fields(schema, None, closed),
-            ["fields", schema, "beyond", other, "closed", closed @ ..] => self.fields(schema, Some(other), closed),
+            ["fields", schema, "beyond", other, "closed", closed @ ..] => {
+                self.fields(schema, Some(other), closed)
+            }
             ["parameters", operation] => self.parameters(operation),
             ["events", operation] => self.events(operation),
             ["example", operation, status] => self.example(operation, status),
@@ -36,13 +38,22 @@ impl ApiTables {
     }
 
     fn routes(&self) -> String {
-        let rows = self.operations().into_iter().map(|(path, method, operation)| {
-            let scope = match operation.pointer("/security/0/bearer") {
-                None => "none".to_owned(),
-                Some(scopes) => scopes[0].as_str().map_or("any".to_owned(), |scope| format!("`{scope}`")),
-            };
-            [format!("`{} {path}`", method.to_uppercase()), text(&operation["summary"]), scope]
-        });
+        let rows = self
+            .operations()
+            .into_iter()
+            .map(|(path, method, operation)| {
+                let scope = match operation.pointer("/security/0/bearer") {
+                    None => "none".to_owned(),
+                    Some(scopes) => scopes[0]
+                        .as_str()
+                        .map_or("any".to_owned(), |scope| format!("`{scope}`")),
+                };
+                [
+                    format!("`{} {path}`", method.to_uppercase()),
+                    text(&operation["summary"]),
+                    scope,
+                ]
+            });
         table(["method and path", "does", "scope of the token"], rows)
     }
 
@@ -53,16 +64,28 @@ impl ApiTables {
                 if answer["content"]["application/problem+json"].is_null() {
                     continue;
                 }
-                let header = if answer["headers"]["Retry-After"].is_null() { "" } else { "`Retry-After`" };
+                let header = if answer["headers"]["Retry-After"].is_null() {
+                    ""
+                } else {
+                    "`Retry-After`"
+                };
                 for line in answer["description"].as_str().unwrap().lines() {
                     let (kind, when) = line.trim_start_matches("- ").split_once(": ").unwrap();
                     let kind = format!("`{}", kind.trim_start_matches("`urn:conclave:problem:"));
-                    let row = [status.clone(), kind.clone(), when.to_owned(), header.to_owned()];
+                    let row = [
+                        status.clone(),
+                        kind.clone(),
+                        when.to_owned(),
+                        header.to_owned(),
+                    ];
                     kinds.insert((status.clone(), kind), row);
                 }
             }
         }
-        table(["status", "type `urn:conclave:problem:`", "when", "header"], kinds.into_values())
+        table(
+            ["status", "type `urn:conclave:problem:`", "when", "header"],
+            kinds.into_values(),
+        )
     }
 
     fn fields(&self, schema: &str, beyond: Option<&str>, closed: &[&str]) -> String {
@@ -81,39 +104,76 @@ impl ApiTables {
         table(["field", "value", "meaning"], rows)
     }
 
-    fn add_fields(&self, schema: &Value, prefix: &str, closed: &[&str], rows: &mut Vec<[String; 3]>) {
+    fn add_fields(
+        &self,
+        schema: &Value,
+        prefix: &str,
+        closed: &[&str],
+        rows: &mut Vec<[String; 3]>,
+    ) {
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-            let optional = !schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
+            let optional = !schema["required"]
+                .as_array()
+                .is_some_and(|all| all.iter().any(|one| one == name));
             let shown = format!("{prefix}{name}");
             let mark = if optional { " (optional)" } else { "" };
-            rows.push([format!("`{shown}`{mark}"), self.value(field), self.meaning(field)]);
+            rows.push([
+                format!("`{shown}`{mark}"),
+                self.value(field),
+                self.meaning(field),
+            ]);
             if closed.contains(&shown.as_str()) {
                 continue;
             }
             let inner = self.followed(field);
-            let (item, suffix) = if inner["items"].is_object() { (&inner["items"], "[].") } else { (inner, ".") };
-            self.add_fields(self.followed(item), &format!("{shown}{suffix}"), closed, rows);
+            let (item, suffix) = if inner["items"].is_object() {
+                (&inner["items"], "[].")
+            } else {
+                (inner, ".")
+            };
+            self.add_fields(
+                self.followed(item),
+                &format!("{shown}{suffix}"),
+                closed,
+                rows,
+            );
         }
     }
 
     fn parameters(&self, operation: &str) -> String {
         let parameters = self.operation(operation)["parameters"].as_array().unwrap();
-        let own = parameters.iter().filter(|parameter| parameter["name"].is_string());
+        let own = parameters
+            .iter()
+            .filter(|parameter| parameter["name"].is_string());
         let rows = own.map(|parameter| {
             let default = &parameter["schema"]["default"];
-            let default = if default.is_null() { String::new() } else { format!(", default {}", code(default)) };
+            let default = if default.is_null() {
+                String::new()
+            } else {
+                format!(", default {}", code(default))
+            };
             let value = format!("{}{default}", self.value(&parameter["schema"]));
-            [format!("`{}`", text(&parameter["name"])), value, text(&parameter["description"])]
+            [
+                format!("`{}`", text(&parameter["name"])),
+                value,
+                text(&parameter["description"]),
+            ]
         });
         table(["parameter", "value", "meaning"], rows)
     }
 
     fn events(&self, operation: &str) -> String {
-        let events = &self.operation(operation)["responses"]["200"]["content"]["text/event-stream"]["x-events"];
+        let events = &self.operation(operation)["responses"]["200"]["content"]["text/event-stream"]
+            ["x-events"];
         let rows = events.as_object().unwrap().iter().map(|(name, data)| {
             let fields: Vec<String> = match data["$ref"].as_str() {
                 Some(path) => vec![format!("as in `{}`", path.rsplit('/').next().unwrap())],
-                None => data["properties"].as_object().unwrap().keys().map(|name| format!("`{name}`")).collect(),
+                None => data["properties"]
+                    .as_object()
+                    .unwrap()
+                    .keys()
+                    .map(|name| format!("`{name}`"))
+                    .collect(),
             };
             [format!("`{name}`"), fields.join(", "), self.meaning(data)]
         });
@@ -137,8 +197,15 @@ impl ApiTables {
         if let Some(values) = schema["enum"].as_array() {
             return values.iter().map(code).collect::<Vec<_>>().join(", ");
         }
-        if let Some(one) = schema["oneOf"].as_array().filter(|all| all.iter().all(|one| !one["const"].is_null())) {
-            return one.iter().map(|one| code(&one["const"])).collect::<Vec<_>>().join(", ");
+        if let Some(one) = schema["oneOf"]
+            .as_array()
+            .filter(|all| all.iter().all(|one| !one["const"].is_null()))
+        {
+            return one
+                .iter()
+                .map(|one| code(&one["const"]))
+                .collect::<Vec<_>>()
+                .join(", ");
         }
         if !schema["const"].is_null() {
             return code(&schema["const"]);
@@ -147,39 +214,66 @@ impl ApiTables {
             Value::Array(all) => all.iter().filter_map(Value::as_str).collect(),
             one => one.as_str().into_iter().collect(),
         };
-        let named = kinds.iter().map(|kind| match (*kind, schema["format"].as_str()) {
-            ("string", Some("uuid")) => "UUID".to_owned(),
-            ("string", Some("date-time")) => "RFC 3339 time".to_owned(),
-            ("string", Some("uri")) => "address".to_owned(),
-            ("string", _) => format!("text{}", bounds(schema, ["minLength", "maxLength"], " characters")),
-            ("integer", _) => format!("integer{}", bounds(schema, ["minimum", "maximum"], "")),
-            ("number", _) => format!("number{}", bounds(schema, ["minimum", "maximum"], "")),
-            ("array", _) => {
-                let of = self.value(&schema["items"]);
-                format!("list of {of}{}", bounds(schema, ["minItems", "maxItems"], ""))
-            }
-            (other, _) => other.to_owned(),
-        });
+        let named = kinds
+            .iter()
+            .map(|kind| match (*kind, schema["format"].as_str()) {
+                ("string", Some("uuid")) => "UUID".to_owned(),
+                ("string", Some("date-time")) => "RFC 3339 time".to_owned(),
+                ("string", Some("uri")) => "address".to_owned(),
+                ("string", _) => format!(
+                    "text{}",
+                    bounds(schema, ["minLength", "maxLength"], " characters")
+                ),
+                ("integer", _) => format!("integer{}", bounds(schema, ["minimum", "maximum"], "")),
+                ("number", _) => format!("number{}", bounds(schema, ["minimum", "maximum"], "")),
+                ("array", _) => {
+                    let of = self.value(&schema["items"]);
+                    format!(
+                        "list of {of}{}",
+                        bounds(schema, ["minItems", "maxItems"], "")
+                    )
+                }
+                (other, _) => other.to_owned(),
+            });
         let named: Vec<String> = named.collect();
-        if named.is_empty() { "any JSON".to_owned() } else { named.join(" or ") }
+        if named.is_empty() {
+            "any JSON".to_owned()
+        } else {
+            named.join(" or ")
+        }
     }
 
     /// The description of a field, else that of the type that it refers to.
     fn meaning(&self, schema: &Value) -> String {
         let own = schema["description"].as_str();
         let items = self.followed(&schema["items"]);
-        let of_items = || items["description"].as_str().filter(|_| items["properties"].is_object());
-        own.or_else(|| self.followed(schema)["description"].as_str()).or_else(of_items).unwrap_or("").replace('\n', " ")
+        let of_items = || {
+            items["description"]
+                .as_str()
+                .filter(|_| items["properties"].is_object())
+        };
+        own.or_else(|| self.followed(schema)["description"].as_str())
+            .or_else(of_items)
+            .unwrap_or("")
+            .replace('\n', " ")
     }
 
     fn followed<'a>(&'a self, schema: &'a Value) -> &'a Value {
-        let path = schema["$ref"].as_str().map(|path| path.trim_start_matches('#'));
-        path.and_then(|path| self.document.pointer(path)).unwrap_or(schema)
+        let path = schema["$ref"]
+            .as_str()
+            .map(|path| path.trim_start_matches('#'));
+        path.and_then(|path| self.document.pointer(path))
+            .unwrap_or(schema)
     }
 
     fn operation(&self, id: &str) -> &Value {
-        let found = self.operations().into_iter().find(|(_, _, operation)| operation["operationId"] == id);
-        found.unwrap_or_else(|| panic!("there is no operation {id}")).2
+        let found = self
+            .operations()
+            .into_iter()
+            .find(|(_, _, operation)| operation["operationId"] == id);
+        found
+            .unwrap_or_else(|| panic!("there is no operation {id}"))
+            .2
     }
 
     /// Path, method and operation, in the order of the document.
@@ -197,7 +291,10 @@ impl ApiTables {
 
 /// `, 1 to 200 characters` and the like; empty where there is no bound worth a word.
 fn bounds(schema: &Value, [least, most]: [&str; 2], unit: &str) -> String {
-    match (schema[least].as_u64().filter(|least| *least > 0), schema[most].as_u64()) {
+    match (
+        schema[least].as_u64().filter(|least| *least > 0),
+        schema[most].as_u64(),
+    ) {
         (None, None) => String::new(),
         (Some(least), None) => format!(", {least} or more{unit}"),
         (None, Some(most)) if least == "minimum" => format!(", 0 to {most}"),
@@ -212,12 +309,22 @@ fn code(value: &Value) -> String {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn table<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
-    let line = |cells: [String; N]| format!("| {} |", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
-    let mut lines = vec![line(head.map(str::to_owned)), line([(); N].map(|()| "---".to_owned()))];
+    let line = |cells: [String; N]| {
+        format!(
+            "| {} |",
+            cells.map(|cell| cell.replace('|', "\\|")).join(" | ")
+        )
+    };
+    let mut lines = vec![
+        line(head.map(str::to_owned)),
+        line([(); N].map(|()| "---".to_owned())),
+    ];
     lines.extend(rows.into_iter().map(line));
     lines.join("\n").replace("  |", " |")
 }

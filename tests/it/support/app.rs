@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use conclave::app::App;
 use conclave::clock::Clock;
-use conclave::committee::invariants::{self, Exhibit};
+use conclave::committee::invariants::{self, InvariantInput};
 use conclave::config::{self, Config, Env};
 use conclave::domain::{Mode, RunId};
 use conclave::http;
@@ -32,13 +32,26 @@ impl Setup {
     /// Every role at an OpenAI-compatible provider.
     pub fn on_openai(self, provider: &MockProvider) -> Self {
         let mut setup = self
-            .set("/providers/openai", json!({ "enabled": true, "kind": "openai", "baseUrl": provider.url() }))
+            .set(
+                "/providers/openai",
+                json!({ "enabled": true, "kind": "openai", "baseUrl": provider.url() }),
+            )
             .env("OPENAI_API_KEY", "sk-other")
             .env("OPENAI_MODEL_OF_TEST", "gpt-4.1");
-        for role in ["master", "solver", "critic", "verifier", "editor", "implementer", "visual"] {
+        for role in [
+            "master",
+            "solver",
+            "critic",
+            "verifier",
+            "editor",
+            "implementer",
+            "visual",
+        ] {
             let pointer: &'static str = Box::leak(format!("/models/roles/{role}").into_boxed_str());
-            setup =
-                setup.set(pointer, json!({ "provider": "openai", "model": "OPENAI_MODEL_OF_TEST", "maxTokens": 1000 }));
+            setup = setup.set(
+                pointer,
+                json!({ "provider": "openai", "model": "OPENAI_MODEL_OF_TEST", "maxTokens": 1000 }),
+            );
         }
         setup
     }
@@ -99,7 +112,8 @@ pub fn config(provider_url: &str, database: &str, setup: &Setup) -> Config {
     let mut file: Value = serde_json::from_str(include_str!("../../../llm.config.json")).unwrap();
     // Short pauses: what is tested is that there are some.
     file["policy"]["retry"] = json!({ "attempts": 3, "baseMs": 5, "maxMs": 40 });
-    file["policy"]["deadlines"] = json!({ "connect": 2, "call": 5, "ask": 20, "audit": 20, "deep": 20 });
+    file["policy"]["deadlines"] =
+        json!({ "connect": 2, "call": 5, "ask": 20, "audit": 20, "deep": 20 });
     // Tests of faults make many in a row; those of the breaker lower this.
     file["policy"]["breaker"] = json!({ "failures": 1000, "openSeconds": 15 });
     for (pointer, value) in &setup.config {
@@ -111,7 +125,12 @@ pub fn config(provider_url: &str, database: &str, setup: &Setup) -> Config {
         ("ANTHROPIC_BASE_URL".to_owned(), provider_url.to_owned()),
         ("DATABASE_URL".to_owned(), database.to_owned()),
     ];
-    variables.extend(setup.variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    variables.extend(
+        setup
+            .variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone())),
+    );
     config::from_text(&file.to_string(), &Env::of(variables)).unwrap()
 }
 
@@ -140,7 +159,9 @@ impl TestApp {
         owner: &str,
     ) -> Self {
         let config = config(&provider.url(), &database_of(&folder).await, &setup);
-        let app = App::start_on(config, Clock::System, Arc::new(store), owner.to_owned()).await.unwrap();
+        let app = App::start_on(config, Clock::System, Arc::new(store), owner.to_owned())
+            .await
+            .unwrap();
         Self::serve(app, folder).await
     }
 
@@ -148,15 +169,28 @@ impl TestApp {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let serving = Arc::clone(&app);
-        #[allow(clippy::disallowed_methods, reason = "the handle is kept, and the task ends with the test")]
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the handle is kept, and the task ends with the test"
+        )]
         let server = tokio::spawn(async move {
-            http::serve(serving, listener, std::future::pending()).await.unwrap();
+            http::serve(serving, listener, std::future::pending())
+                .await
+                .unwrap();
         });
-        Self { app, url, client: client(), folder, server }
+        Self {
+            app,
+            url,
+            client: client(),
+            folder,
+            server,
+        }
     }
 
     pub fn post(&self, body: &Value) -> reqwest::RequestBuilder {
-        self.client.post(format!("{}/api/chat", self.url)).json(body)
+        self.client
+            .post(format!("{}/api/chat", self.url))
+            .json(body)
     }
 
     /// Asks, waits, and holds the reply against the invariants.
@@ -167,19 +201,40 @@ impl TestApp {
     pub async fn reply(&self, request: reqwest::RequestBuilder) -> Got {
         let response = request.send().await.unwrap();
         let status = response.status().as_u16();
-        let header = |name: &str| response.headers().get(name).map(|v| v.to_str().unwrap().to_owned());
-        let (run, outcome) = (header("x-request-id").unwrap(), header("x-conclave-outcome"));
+        let header = |name: &str| {
+            response
+                .headers()
+                .get(name)
+                .map(|v| v.to_str().unwrap().to_owned())
+        };
+        let (run, outcome) = (
+            header("x-request-id").unwrap(),
+            header("x-conclave-outcome"),
+        );
         let body: Value = response.json().await.unwrap();
         assert_eq!(status, 200, "{body:#}");
         let run: RunId = run.parse().unwrap();
-        let got = Got { run, outcome: outcome.unwrap(), entries: self.entries(run).await, body };
+        let got = Got {
+            run,
+            outcome: outcome.unwrap(),
+            entries: self.entries(run).await,
+            body,
+        };
         self.hold(&got);
         got
     }
 
     pub async fn get(&self, path: &str) -> (u16, Value) {
-        let response = self.client.get(format!("{}{path}", self.url)).send().await.unwrap();
-        (response.status().as_u16(), response.json().await.unwrap_or_default())
+        let response = self
+            .client
+            .get(format!("{}{path}", self.url))
+            .send()
+            .await
+            .unwrap();
+        (
+            response.status().as_u16(),
+            response.json().await.unwrap_or_default(),
+        )
     }
 
     pub async fn entries(&self, run: RunId) -> Vec<Entry> {
@@ -188,19 +243,28 @@ impl TestApp {
 
     /// The invariants of SPEC 14 on a reply, and the shape of the response.
     fn hold(&self, got: &Got) {
-        let Some(Ending::Replied { reply }) = views::finished(&got.entries).map(|f| &f.ending) else {
+        let Some(Ending::Replied { reply }) = views::finished(&got.entries).map(|f| &f.ending)
+        else {
             panic!("a reply without an ending in the journal")
         };
-        let events: Vec<Event> = got.events().filter(|event| !matches!(event, Event::Finished(_))).cloned().collect();
+        let events: Vec<Event> = got
+            .events()
+            .filter(|event| !matches!(event, Event::Finished(_)))
+            .cloned()
+            .collect();
         let head = got.entries.last().map(|entry| entry.hash.clone()).unwrap();
         let mode: Mode = views::accepted(&got.entries).unwrap().question.mode;
         // What the service mends by itself is a defect all the same.
         for event in &events {
             if let Event::Synthesized(synthesized) = event {
-                assert_eq!(synthesized.broken_rules, [""; 0], "{:?}", synthesized.corrections);
+                assert_eq!(
+                    synthesized.broken_rules, [""; 0],
+                    "{:?}",
+                    synthesized.corrections
+                );
             }
         }
-        let violations = invariants::check(&Exhibit {
+        let violations = invariants::check(&InvariantInput {
             reply,
             mode,
             events: &events,
@@ -212,15 +276,28 @@ impl TestApp {
         assert_eq!(violations, vec![], "{}", got.text());
         assert_eq!(got.text(), reply.text);
         let keys: Vec<&String> = got.body.as_object().unwrap().keys().collect();
-        let expected: &[&str] = if mode.has_audit() { &["reply", "meta", "audit"] } else { &["reply", "meta"] };
+        let expected: &[&str] = if mode.has_audit() {
+            &["reply", "meta", "audit"]
+        } else {
+            &["reply", "meta"]
+        };
         assert_eq!(keys, expected);
-        let journal: String = got.entries.iter().map(|entry| entry.body.as_str()).collect();
+        let journal: String = got
+            .entries
+            .iter()
+            .map(|entry| entry.body.as_str())
+            .collect();
         assert!(!journal.contains(PLANTED_KEY), "the key is in the journal");
     }
 
     /// Waits until a run has ended.
     pub async fn ended(&self, run: RunId) -> Ending {
-        tokio::time::timeout(Duration::from_secs(30), self.app.finished(run)).await.unwrap().unwrap().unwrap().ending
+        tokio::time::timeout(Duration::from_secs(30), self.app.finished(run))
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap()
+            .ending
     }
 }
 

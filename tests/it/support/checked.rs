@@ -16,7 +16,10 @@ struct Report {
 
 impl Report {
     fn answer(&self) -> Option<&str> {
-        self.claims.iter().find(|claim| claim.is_answer).map(|claim| claim.text.as_str())
+        self.claims
+            .iter()
+            .find(|claim| claim.is_answer)
+            .map(|claim| claim.text.as_str())
     }
 }
 
@@ -27,10 +30,17 @@ fn reports(request: &str) -> Vec<Report> {
     let mut reports: Vec<Report> = vec![];
     for text in request.lines() {
         if let Some(found) = head.captures(text) {
-            reports.push(Report { label: found[1].to_owned(), claims: vec![] });
+            reports.push(Report {
+                label: found[1].to_owned(),
+                claims: vec![],
+            });
         } else if let (Some(found), Some(report)) = (line.captures(text), reports.last_mut()) {
             let is_answer = found[2].contains("answer");
-            report.claims.push(Claim { id: found[1].to_owned(), text: found[3].to_owned(), is_answer });
+            report.claims.push(Claim {
+                id: found[1].to_owned(),
+                text: found[3].to_owned(),
+                is_answer,
+            });
         }
     }
     reports
@@ -42,9 +52,13 @@ pub fn cross_check(right: &[String], request: &str) -> Value {
     let mut claims = vec![];
     for report in &reports {
         let others = || reports.iter().filter(|other| other.label != report.label);
-        let agrees = |other: &&Report| report.answer().is_none() || other.answer() == report.answer();
+        let agrees =
+            |other: &&Report| report.answer().is_none() || other.answer() == report.answer();
         let labels = |wanted: &dyn Fn(&&Report) -> bool| -> Vec<&str> {
-            others().filter(wanted).map(|other| other.label.as_str()).collect()
+            others()
+                .filter(wanted)
+                .map(|other| other.label.as_str())
+                .collect()
         };
         let (same, differ) = (labels(&agrees), labels(&|other| !agrees(other)));
         for claim in &report.claims {
@@ -64,14 +78,24 @@ pub fn cross_check(right: &[String], request: &str) -> Value {
     let all: Vec<&str> = reports.iter().map(|report| report.label.as_str()).collect();
     let mut groups: Vec<(&str, Vec<&str>)> = vec![];
     for report in &reports {
-        let Some(answer) = report.answer() else { continue };
+        let Some(answer) = report.answer() else {
+            continue;
+        };
         match groups.iter_mut().find(|(known, _)| *known == answer) {
             Some((_, labels)) => labels.push(&report.label),
             None => groups.push((answer, vec![&report.label])),
         }
     }
-    let same: Vec<&Vec<&str>> = groups.iter().map(|(_, labels)| labels).filter(|labels| labels.len() > 1).collect();
-    let parts = if all.is_empty() { json!([]) } else { json!([{ "part": "the question", "answeredBy": all }]) };
+    let same: Vec<&Vec<&str>> = groups
+        .iter()
+        .map(|(_, labels)| labels)
+        .filter(|labels| labels.len() > 1)
+        .collect();
+    let parts = if all.is_empty() {
+        json!([])
+    } else {
+        json!([{ "part": "the question", "answeredBy": all }])
+    };
     json!({ "claims": claims, "sameAnswers": same, "parts": parts, "reports": [] })
 }
 
@@ -81,12 +105,20 @@ pub fn decisions(right: &[String], request: &str) -> Value {
     let is_right = |text: &str| right.iter().any(|known| text.contains(known.as_str()));
     let block = request.split(" CONTESTED\n").nth(1).unwrap_or_default();
     let mut decisions: Vec<Value> = vec![];
-    for found in block.lines().map_while(|l| (!l.ends_with(">>>")).then(|| line.captures(l))).flatten() {
+    for found in block
+        .lines()
+        .map_while(|l| (!l.ends_with(">>>")).then(|| line.captures(l)))
+        .flatten()
+    {
         if let Some(claim) = found.get(1) {
-            decisions.push(json!({ "claim": claim.as_str(), "decision": "keep", "to": "", "by": "calculation",
-                                   "evidence": "Redone: it comes out the same.", "wrong": false }));
+            decisions.push(
+                json!({ "claim": claim.as_str(), "decision": "keep", "to": "", "by": "calculation",
+                                   "evidence": "Redone: it comes out the same.", "wrong": false }),
+            );
         }
-        let Some(decision) = decisions.last_mut() else { continue };
+        let Some(decision) = decisions.last_mut() else {
+            continue;
+        };
         if found.get(2).is_some() {
             decision["wrong"] = json!(!right.is_empty() && !is_right(&found[4]));
         }

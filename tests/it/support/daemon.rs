@@ -25,30 +25,53 @@ impl Daemon {
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let log = Arc::new(Mutex::new(String::new()));
         let (kept, (found, url)) = (Arc::clone(&log), tokio::sync::oneshot::channel());
-        #[allow(clippy::disallowed_methods, reason = "it ends with the process whose output it reads")]
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "it ends with the process whose output it reads"
+        )]
         let reader = tokio::spawn(async move {
             let mut found = Some(found);
             let mut line = vec![];
-            while stderr.read_until(b'\n', &mut line).await.is_ok_and(|bytes| bytes > 0) {
+            while stderr
+                .read_until(b'\n', &mut line)
+                .await
+                .is_ok_and(|bytes| bytes > 0)
+            {
                 let text = String::from_utf8_lossy(&line).into_owned();
                 if let Some(rest) = text.split("listening on ").nth(1)
                     && let Some(found) = found.take()
                 {
-                    let end = rest.find(|c: char| c.is_whitespace() || c == '"').unwrap_or(rest.len());
+                    let end = rest
+                        .find(|c: char| c.is_whitespace() || c == '"')
+                        .unwrap_or(rest.len());
                     found.send(rest[..end].to_owned()).unwrap();
                 }
                 kept.lock().unwrap().push_str(&text);
                 line.clear();
             }
         });
-        let url = url.await.unwrap_or_else(|_| panic!("the service did not come up: {}", log.lock().unwrap()));
-        Self { child, url, log, reader }
+        let url = url
+            .await
+            .unwrap_or_else(|_| panic!("the service did not come up: {}", log.lock().unwrap()));
+        Self {
+            child,
+            url,
+            log,
+            reader,
+        }
     }
 
     /// Ends the service as a supervisor does, and gives its whole log.
     pub async fn stop(mut self) -> String {
         let id = self.child.id().unwrap().to_string();
-        assert!(tokio::process::Command::new("kill").args(["-TERM", &id]).status().await.unwrap().success());
+        assert!(
+            tokio::process::Command::new("kill")
+                .args(["-TERM", &id])
+                .status()
+                .await
+                .unwrap()
+                .success()
+        );
         self.child.wait().await.unwrap();
         self.reader.await.unwrap();
         std::mem::take(&mut *self.log.lock().unwrap())

@@ -17,7 +17,12 @@ pub fn kinds() -> Vec<(&'static str, Fault)> {
         ("hang", Fault::Hang(FOR_EVER)),
         ("408", Fault::Status(408)),
         ("409", Fault::Status(409)),
-        ("429, retry-after 1 s", Fault::RateLimited { retry_after_secs: 1 }),
+        (
+            "429, retry-after 1 s",
+            Fault::RateLimited {
+                retry_after_secs: 1,
+            },
+        ),
         ("429", Fault::Status(429)),
         ("500", Fault::Status(500)),
         ("502", Fault::Status(502)),
@@ -51,13 +56,20 @@ pub fn of(seed: u64, percent: u64, faults: Vec<Fault>) -> Mix {
 fn case_of(call: &Call) -> Option<u64> {
     let prompt = call.prompt();
     let (_, rest) = prompt.split_once("case ")?;
-    rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok()
+    rest.chars()
+        .take_while(char::is_ascii_digit)
+        .collect::<String>()
+        .parse()
+        .ok()
 }
 
 /// A number that looks random and is the same for the same seed and text (FNV-1a, then the end of SplitMix64).
 pub fn mixed(seed: u64, text: &str) -> u64 {
     let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15), fold);
+    let hash = text.bytes().fold(
+        0xcbf2_9ce4_8422_2325 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        fold,
+    );
     let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^ (hash >> 31)

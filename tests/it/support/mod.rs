@@ -1,5 +1,9 @@
 //! What the integration tests share.
-#![allow(dead_code, unused_imports, reason = "shared by many tests, of which each uses a part")]
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "shared by many tests, of which each uses a part"
+)]
 
 pub mod acting;
 pub mod api_tables;
@@ -35,7 +39,10 @@ use reqwest::{Method, RequestBuilder, Url};
 pub struct LoopbackClient(reqwest::Client);
 
 /// A client for servers that the test itself has started. No proxy, no redirects, no timeout of its own.
-#[allow(clippy::disallowed_methods, reason = "the one client of the tests, and it leaves loopback never")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one client of the tests, and it leaves loopback never"
+)]
 pub fn client() -> LoopbackClient {
     // A second installation fails, and that is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -67,7 +74,10 @@ impl LoopbackClient {
     /// When the URL's host is not loopback.
     pub fn request(&self, method: Method, url: impl AsRef<str>) -> RequestBuilder {
         let url = Url::parse(url.as_ref()).expect("a URL");
-        assert!(is_loopback(&url), "tests talk to loopback only, not to {url}");
+        assert!(
+            is_loopback(&url),
+            "tests talk to loopback only, not to {url}"
+        );
         self.0.request(method, url)
     }
 }
@@ -75,9 +85,10 @@ impl LoopbackClient {
 fn is_loopback(url: &Url) -> bool {
     match url.host_str() {
         Some("localhost") => true,
-        Some(host) => {
-            host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-        }
+        Some(host) => host
+            .trim_matches(['[', ']'])
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback()),
         None => false,
     }
 }

@@ -15,14 +15,26 @@ pub(super) fn plan(task_type: &str, rounds: u8, shape: &str) -> Value {
 }
 
 pub(super) fn question(question: &str, options: [&str; 3]) -> Value {
-    let lettered: Vec<String> =
-        ["A", "B", "C"].iter().zip(options).map(|(l, option)| format!("{l} {option}")).collect();
+    let lettered: Vec<String> = ["A", "B", "C"]
+        .iter()
+        .zip(options)
+        .map(|(l, option)| format!("{l} {option}"))
+        .collect();
     json!({"question": question, "options": lettered})
 }
 
 /// A synthesis without a plan of steps; every agent's first two units are relied on.
-pub(super) fn synthesis(task_type: &str, reply: &str, tldr: &str, assumption: &str, asks: &Value) -> Value {
-    let used: Vec<String> = CORE.iter().flat_map(|agent| [1, 2].map(|unit| format!("{agent}:u{unit}"))).collect();
+pub(super) fn synthesis(
+    task_type: &str,
+    reply: &str,
+    tldr: &str,
+    assumption: &str,
+    asks: &Value,
+) -> Value {
+    let used: Vec<String> = CORE
+        .iter()
+        .flat_map(|agent| [1, 2].map(|unit| format!("{agent}:u{unit}")))
+        .collect();
     json!({
         "replyMarkdown": reply,
         "meta": {
@@ -50,9 +62,18 @@ fn estimate(steps: &Value) -> Value {
     })
 }
 
-pub(super) fn scenario(message: &str, plan: Value, reports: [ReportBuilder; 3], synthesis: Value) -> Scenario {
+pub(super) fn scenario(
+    message: &str,
+    plan: Value,
+    reports: [ReportBuilder; 3],
+    synthesis: Value,
+) -> Scenario {
     let question = synthesis["audit"]["fallbackQuestion"].clone();
-    let reports = CORE.iter().zip(reports).map(|(agent, report)| (format!("r1/{agent}"), report.value())).collect();
+    let reports = CORE
+        .iter()
+        .zip(reports)
+        .map(|(agent, report)| (format!("r1/{agent}"), report.value()))
+        .collect();
     let steps = json!([
         {"step": "Gather what is needed", "o": 2, "m": 5, "p": 10}, {"step": "Do the work", "o": 5, "m": 10, "p": 30},
         {"step": "Check the result", "o": 1, "m": 3, "p": 8},
@@ -150,9 +171,17 @@ impl Scenario {
              - 32) * 5 / 9 = 100 °C. Weather moves it by less than 1 °C.";
         let tldr = "Water boils at 100 °C at sea level.";
         let assumes = "Sea level means the standard atmosphere, 101.325 kPa.";
-        let synthesis = answering("100 °C", synthesis("VERBAL_REASONING", reply, tldr, assumes, &asks));
+        let synthesis = answering(
+            "100 °C",
+            synthesis("VERBAL_REASONING", reply, tldr, assumes, &asks),
+        );
         let message = "What is the boiling point of water at sea level in Celsius?";
-        scenario(message, plan("VERBAL_REASONING", 1, "ask"), [solver, critic, verifier], synthesis)
+        scenario(
+            message,
+            plan("VERBAL_REASONING", 1, "ask"),
+            [solver, critic, verifier],
+            synthesis,
+        )
     }
 
     /// An ordered plan of four steps. Its figures sum up to O 15, M 30, P 75 and E 35 minutes; the text claims others.
@@ -245,11 +274,15 @@ impl Scenario {
         synthesis["meta"]["planAssumptions"] = json!(["The image is built and pushed."]);
         synthesis["meta"]["planRisks"] = json!(["A slow mirror stretches the installation."]);
         synthesis["meta"]["planConfidence"] = json!(0.7);
-        synthesis["meta"]["acceptanceTests"] = json!(["`curl -fsS http://127.0.0.1:8080/health` exits with 0."]);
+        synthesis["meta"]["acceptanceTests"] =
+            json!(["`curl -fsS http://127.0.0.1:8080/health` exits with 0."]);
         let message = "How do I deploy my container image to a fresh Ubuntu VPS with Docker?";
         let plan = plan("TECHNICAL_EXECUTION", 1, "ask");
         let estimate = estimate(&steps);
-        Self { estimate, ..scenario(message, plan, [solver, critic, verifier], synthesis) }
+        Self {
+            estimate,
+            ..scenario(message, plan, [solver, critic, verifier], synthesis)
+        }
     }
 
     /// Right sums throughout: 52.8.
@@ -271,27 +304,53 @@ impl Scenario {
             )
             .fails_if("Rounding before the last step would give 53; nothing asks for rounding.")
             .unit("split", "24 + 16.8 = 40.8 is 17% of 240.", &["calculated"])
-            .unit("result", "The result is 40.8 + 12 = 52.8.", &["key", "calculated"])
+            .unit(
+                "result",
+                "The result is 40.8 + 12 = 52.8.",
+                &["key", "calculated"],
+            )
             .unit("result", "52.8", &["answer", "calculated"])
             .sure(0.8);
         let verifier = report("verifier")
             .says("52.8, and the way back confirms it.")
             .because("Backwards: 52.8 - 12 = 40.8 and 40.8 / 240 = 0.17, which is 17%.")
             .fails_if("A slip in the decimal point would show as 4.08 or 408 in the way back.")
-            .unit("reverse check", "40.8 / 240 = 0.17, so the percentage is right.", &["calculated", "tested"])
-            .unit("result", "52.8 - 12 = 40.8, so the result 52.8 is right.", &["key", "calculated"])
+            .unit(
+                "reverse check",
+                "40.8 / 240 = 0.17, so the percentage is right.",
+                &["calculated", "tested"],
+            )
+            .unit(
+                "result",
+                "52.8 - 12 = 40.8, so the result 52.8 is right.",
+                &["key", "calculated"],
+            )
             .unit("result", "52.8", &["answer", "calculated"])
             .sure(0.8);
         let asks = question(
             "What is the percentage taken of?",
-            ["Of 240 alone, which gives 52.8", "Of 240 plus 12, which gives 42.84", "Of 12 alone, which gives 242.04"],
+            [
+                "Of 240 alone, which gives 52.8",
+                "Of 240 plus 12, which gives 42.84",
+                "Of 12 alone, which gives 242.04",
+            ],
         );
         let reply = "**52.8**: 0.17 * 240 = 40.8, and 40.8 + 12 = 52.8.";
-        let synthesis =
-            synthesis("VERBAL_REASONING", reply, "The result is 52.8.", "The percentage is taken of 240 alone.", &asks);
+        let synthesis = synthesis(
+            "VERBAL_REASONING",
+            reply,
+            "The result is 52.8.",
+            "The percentage is taken of 240 alone.",
+            &asks,
+        );
         let synthesis = answering("52.8", synthesis);
         let message = "What is 17% of 240, plus 12?";
-        scenario(message, plan("VERBAL_REASONING", 1, "ask"), [solver, critic, verifier], synthesis)
+        scenario(
+            message,
+            plan("VERBAL_REASONING", 1, "ask"),
+            [solver, critic, verifier],
+            synthesis,
+        )
     }
 
     /// As [`Scenario::arithmetic`], but the critic multiplies wrongly: 54.8.
@@ -301,12 +360,19 @@ impl Scenario {
             .says("54.8: 17% of 240 is 42.8, and 12 more make 54.8.")
             .because("0.17 * 240 = 42.8 and 42.8 + 12 = 54.8.")
             .fails_if("A wrong product would carry over into the sum.")
-            .unit("percentage", "17% of 240 is 42.8, as 0.17 * 240 = 42.8.", &["calculated"])
+            .unit(
+                "percentage",
+                "17% of 240 is 42.8, as 0.17 * 240 = 42.8.",
+                &["calculated"],
+            )
             .unit("result", "42.8 + 12 = 54.8.", &["key", "calculated"])
             .unit("result", "54.8", &["answer", "calculated"])
             .sure(0.8);
-        scenario.reports.insert("r1/critic".to_owned(), critic.value());
-        scenario.synthesis["audit"]["unitsUsed"] = json!(["solver:u1", "solver:u2", "verifier:u1", "verifier:u2"]);
+        scenario
+            .reports
+            .insert("r1/critic".to_owned(), critic.value());
+        scenario.synthesis["audit"]["unitsUsed"] =
+            json!(["solver:u1", "solver:u2", "verifier:u1", "verifier:u2"]);
         scenario
     }
 }

@@ -5,7 +5,10 @@ use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 
 /// Where the server is. Without one the tests fail: what is not tested is not known to work.
-#[allow(clippy::disallowed_methods, reason = "the one place where the tests read the environment")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place where the tests read the environment"
+)]
 fn server() -> url::Url {
     let url = std::env::var("CONCLAVE_TEST_POSTGRES").expect(
         "CONCLAVE_TEST_POSTGRES is not set: run the tests by `make test`, or by `scripts/postgres.sh cargo nextest run`",
@@ -15,7 +18,10 @@ fn server() -> url::Url {
 
 /// Whether the tests of the whole service are to keep their journals in PostgreSQL, as `make test` has them do in its
 /// second pass.
-#[allow(clippy::disallowed_methods, reason = "the one place where the tests read the environment")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place where the tests read the environment"
+)]
 pub fn is_chosen() -> bool {
     match std::env::var("CONCLAVE_TEST_STORE").as_deref() {
         Ok("postgres") => true,
@@ -27,15 +33,23 @@ pub fn is_chosen() -> bool {
 /// The address of the database that belongs to a name; it is made if it is not there.
 pub async fn database(name: &str) -> String {
     let mut url = server();
-    let digest = Sha256::digest(name).iter().take(12).map(|byte| format!("{byte:02x}")).collect::<String>();
+    let digest = Sha256::digest(name)
+        .iter()
+        .take(12)
+        .map(|byte| format!("{byte:02x}"))
+        .collect::<String>();
     let own = format!("test_{digest}");
-    let mut connection =
-        PgConnectOptions::from_url(&url).unwrap().connect().await.expect("the PostgreSQL of the tests");
-    let (known,): (bool,) = sqlx::query_as("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)")
-        .bind(&own)
-        .fetch_one(&mut connection)
+    let mut connection = PgConnectOptions::from_url(&url)
+        .unwrap()
+        .connect()
         .await
-        .unwrap();
+        .expect("the PostgreSQL of the tests");
+    let (known,): (bool,) =
+        sqlx::query_as("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)")
+            .bind(&own)
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
     if !known {
         let create = AssertSqlSafe(format!("CREATE DATABASE {own} TEMPLATE template0"));
         sqlx::query(create).execute(&mut connection).await.unwrap();

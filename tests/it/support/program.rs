@@ -9,8 +9,19 @@ use tokio::process::Command;
 pub fn conclave(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_conclave"));
     let config = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.json");
-    command.args(arguments).current_dir(folder).env_clear().env("CONCLAVE_CONFIG", config).env("USER", "ada");
-    command.env("LLVM_PROFILE_FILE", "/dev/null").envs(variables.iter().copied());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .env_clear()
+        .env("CONCLAVE_CONFIG", config)
+        .env("USER", "ada");
+    command
+        .env("LLVM_PROFILE_FILE", "/dev/null")
+        .envs(variables.iter().copied());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
     command
 }

@@ -33,47 +33,83 @@ const BACKLOG: &str = "Our backlog has 99 entries: 57 feature requests and 42 bu
 fn backlog_report(agent: &str, reading: usize) -> ReportBuilder {
     let (_, claim, number, check) = READINGS[reading];
     report(agent)
-        .says(&format!("{number}: so many entries have to be done before the release."))
+        .says(&format!(
+            "{number}: so many entries have to be done before the release."
+        ))
         .assumes(claim)
         .because(check)
         .fails_if("The release rules say otherwise; then another part of the backlog counts.")
-        .unit("release number", &format!("The number to be done before the release is {number}."), &["key"])
+        .unit(
+            "release number",
+            &format!("The number to be done before the release is {number}."),
+            &["key"],
+        )
         .unit("release rule", claim, &["given"])
         .unit("sum", check, &["calculated"])
         .unit("release number", &number.to_string(), &["answer", "given"])
 }
 
 fn backlog_question() -> Value {
-    question("Which entries of the backlog block the release?", READINGS.map(|(option, ..)| option))
+    question(
+        "Which entries of the backlog block the release?",
+        READINGS.map(|(option, ..)| option),
+    )
 }
 
 fn settled_backlog(reading: usize) -> Scenario {
     let (option, claim, number, check) = READINGS[reading];
     let reports = ["solver", "critic", "verifier"].map(|agent| backlog_report(agent, reading));
-    let reply = format!("**{number}** entries have to be done before the release. {claim}\n\n{check}");
+    let reply =
+        format!("**{number}** entries have to be done before the release. {claim}\n\n{check}");
     let tldr = format!("{number} entries have to be done.");
-    let synthesis = synthesis("VERBAL_REASONING", &reply, &tldr, option, &backlog_question());
+    let synthesis = synthesis(
+        "VERBAL_REASONING",
+        &reply,
+        &tldr,
+        option,
+        &backlog_question(),
+    );
     let synthesis = answering(&number.to_string(), synthesis);
-    scenario(BACKLOG, plan("VERBAL_REASONING", 1, "ask"), reports, synthesis)
+    scenario(
+        BACKLOG,
+        plan("VERBAL_REASONING", 1, "ask"),
+        reports,
+        synthesis,
+    )
 }
 
 impl Scenario {
     /// Three answers, 42 (solver), 17 (critic) and 99 (verifier), each right under its own reading of the request. The
     /// question offers them as A, B and C; once a request carries the chosen option, everybody agrees on it.
     pub fn disagreeing() -> Self {
-        let reports = [("solver", 0), ("critic", 1), ("verifier", 2)].map(|(agent, r)| backlog_report(agent, r));
+        let reports = [("solver", 0), ("critic", 1), ("verifier", 2)]
+            .map(|(agent, r)| backlog_report(agent, r));
         let reply = "The number depends on what blocks the release: 42, 17 or 99.";
         let tldr = "It is 42, 17 or 99, depending on the release rule.";
         let assumes = "The release rule is not given.";
-        let mut synthesis = synthesis("VERBAL_REASONING", reply, tldr, assumes, &backlog_question());
+        let mut synthesis = synthesis(
+            "VERBAL_REASONING",
+            reply,
+            tldr,
+            assumes,
+            &backlog_question(),
+        );
         synthesis["meta"]["assumptions"][0]["kind"] = json!("guess");
-        synthesis["audit"]["disagreements"] =
-            json!([{"topic": "release number", "summary": "solver says 42, critic says 17, verifier says 99"}]);
+        synthesis["audit"]["disagreements"] = json!([{"topic": "release number", "summary": "solver says 42, critic says 17, verifier says 99"}]);
         synthesis["audit"]["conflictPenalty"] = json!(0.3);
         synthesis["audit"]["coverageBonus"] = json!(0.0);
-        let answered = [0, 1, 2].map(|reading| (READINGS[reading].0.to_owned(), settled_backlog(reading)));
-        let open = scenario(BACKLOG, plan("VERBAL_REASONING", 1, "ask"), reports, synthesis);
-        Scenario { answered: answered.into(), ..open }
+        let answered =
+            [0, 1, 2].map(|reading| (READINGS[reading].0.to_owned(), settled_backlog(reading)));
+        let open = scenario(
+            BACKLOG,
+            plan("VERBAL_REASONING", 1, "ask"),
+            reports,
+            synthesis,
+        );
+        Scenario {
+            answered: answered.into(),
+            ..open
+        }
     }
 
     /// The plan itself asks, and no agent runs. After the answer the committee agrees.
@@ -83,7 +119,11 @@ impl Scenario {
             "The first load of the page, which calls for smaller images",
             "The build in CI, which calls for a cache of its dependencies",
         ];
-        let measures = ["an index on the filtered column", "smaller images", "a cache of the dependencies"];
+        let measures = [
+            "an index on the filtered column",
+            "smaller images",
+            "a cache of the dependencies",
+        ];
         let asks = question("What is to become faster?", options);
         let message = "Make it faster.";
         let settled = |at: usize| {
@@ -98,13 +138,27 @@ impl Scenario {
                     .unit("evidence", check, &["tested"])
             };
             let reports = [
-                answer("solver", "Take ten timings before the change and compare their medians."),
-                answer("critic", "Rule out the network first by timing an empty request on the same machine."),
-                answer("verifier", "Profile one slow run and see whether the slow part takes half of its time."),
+                answer(
+                    "solver",
+                    "Take ten timings before the change and compare their medians.",
+                ),
+                answer(
+                    "critic",
+                    "Rule out the network first by timing an empty request on the same machine.",
+                ),
+                answer(
+                    "verifier",
+                    "Profile one slow run and see whether the slow part takes half of its time.",
+                ),
             ];
-            let reply = format!("Add **{measure}**. Take ten timings before and after, and compare their medians.");
+            let reply = format!(
+                "Add **{measure}**. Take ten timings before and after, and compare their medians."
+            );
             let synthesis = synthesis("MIXED", &reply, &format!("Add {measure}."), option, &asks);
-            (option.to_owned(), scenario(message, plan("MIXED", 1, "ask"), reports, synthesis))
+            (
+                option.to_owned(),
+                scenario(message, plan("MIXED", 1, "ask"), reports, synthesis),
+            )
         };
         let answered: Vec<_> = (0..3).map(settled).collect();
         let mut open = answered[0].1.clone();
@@ -117,25 +171,43 @@ impl Scenario {
     pub fn converging() -> Self {
         let days = |agent: &str, number: u32, why: &str| {
             report(agent)
-                .says(&format!("{number} days lie between 1 March 2025 and 1 May 2025."))
+                .says(&format!(
+                    "{number} days lie between 1 March 2025 and 1 May 2025."
+                ))
                 .assumes("The first day counts and the last one does not.")
                 .because(why)
                 .fails_if("Counting both ends adds a day; a calendar shows which count is meant.")
-                .unit("number of days", &format!("From 1 March 2025 to 1 May 2025 it is {number} days."), &["key"])
+                .unit(
+                    "number of days",
+                    &format!("From 1 March 2025 to 1 May 2025 it is {number} days."),
+                    &["key"],
+                )
         };
         let march = "March has 31 days and April has 30.";
-        let solver = days("solver", 61, "March has 31 days and April has 30, and 31 + 30 = 61.")
-            .unit("sum", "31 + 30 = 61 days.", &["calculated"])
-            .unit("month lengths", march, &["key", "memory"])
-            .unit("number of days", "61", &["answer", "calculated"]);
+        let solver = days(
+            "solver",
+            61,
+            "March has 31 days and April has 30, and 31 + 30 = 61.",
+        )
+        .unit("sum", "31 + 30 = 61 days.", &["calculated"])
+        .unit("month lengths", march, &["key", "memory"])
+        .unit("number of days", "61", &["answer", "calculated"]);
         let critic = days("critic", 60, "Two months of 30 days each are 2 * 30 = 60.")
             .unit("sum", "2 * 30 = 60 days.", &["calculated"])
-            .unit("month lengths", "March and April have 30 days each.", &["key", "memory"])
+            .unit(
+                "month lengths",
+                "March and April have 30 days each.",
+                &["key", "memory"],
+            )
             .unit("number of days", "60", &["answer", "calculated"]);
-        let verifier = days("verifier", 61, "1 May is day 121 of 2025 and 1 March is day 60, and 121 - 60 = 61.")
-            .unit("sum", "121 - 60 = 61 days.", &["calculated"])
-            .unit("month lengths", march, &["key", "memory"])
-            .unit("number of days", "61", &["answer", "calculated"]);
+        let verifier = days(
+            "verifier",
+            61,
+            "1 May is day 121 of 2025 and 1 March is day 60, and 121 - 60 = 61.",
+        )
+        .unit("sum", "121 - 60 = 61 days.", &["calculated"])
+        .unit("month lengths", march, &["key", "memory"])
+        .unit("number of days", "61", &["answer", "calculated"]);
         let asks = question(
             "Which days are to be counted?",
             [
@@ -148,7 +220,10 @@ impl Scenario {
                      one does not.";
         let tldr = "61 days lie between the two dates.";
         let assumes = "The first day counts and the last one does not.";
-        let synthesis = answering("61", synthesis("VERBAL_REASONING", reply, tldr, assumes, &asks));
+        let synthesis = answering(
+            "61",
+            synthesis("VERBAL_REASONING", reply, tldr, assumes, &asks),
+        );
         let message = "How many days are between 1 March 2025 and 1 May 2025?";
         let plan = plan("VERBAL_REASONING", 2, "deep");
         let mut converging = scenario(message, plan, [solver, critic, verifier], synthesis);

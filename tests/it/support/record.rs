@@ -55,13 +55,29 @@ pub struct Call {
 }
 
 impl Call {
-    pub(super) fn new(serial: u64, wire: Wire, path: &str, headers: &HeaderMap, body: Value) -> Self {
+    pub(super) fn new(
+        serial: u64,
+        wire: Wire,
+        path: &str,
+        headers: &HeaderMap,
+        body: Value,
+    ) -> Self {
         let headers: BTreeMap<String, String> = KEPT
             .iter()
-            .filter_map(|name| Some(((*name).to_owned(), headers.get(*name)?.to_str().ok()?.to_owned())))
+            .filter_map(|name| {
+                Some((
+                    (*name).to_owned(),
+                    headers.get(*name)?.to_str().ok()?.to_owned(),
+                ))
+            })
             .collect();
         let full_key = headers.get("idempotency-key").cloned().unwrap_or_default();
-        let StepKey { run, key, step, attempt } = StepKey::parse(&full_key);
+        let StepKey {
+            run,
+            key,
+            step,
+            attempt,
+        } = StepKey::parse(&full_key);
         let model = body["model"].as_str().unwrap_or_default().to_owned();
         let path = path.to_owned();
         Self {
@@ -82,7 +98,12 @@ impl Call {
     }
 
     pub(super) fn step_key(&self) -> StepKey {
-        StepKey { run: self.run.clone(), key: self.key.clone(), step: self.step.clone(), attempt: self.attempt }
+        StepKey {
+            run: self.run.clone(),
+            key: self.key.clone(),
+            step: self.step.clone(),
+            attempt: self.attempt,
+        }
     }
 
     /// Everything that the model gets to read, system prompt first.
@@ -104,15 +125,31 @@ impl Call {
     }
 
     fn messages(&self, wanted: impl Fn(&str) -> bool) -> String {
-        let messages = self.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let of_role = messages.iter().filter(|message| wanted(message["role"].as_str().unwrap_or_default()));
-        of_role.map(|message| texts(&message["content"])).collect::<Vec<_>>().join("\n")
+        let messages = self.body["messages"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let of_role = messages
+            .iter()
+            .filter(|message| wanted(message["role"].as_str().unwrap_or_default()));
+        of_role
+            .map(|message| texts(&message["content"]))
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     pub fn images(&self) -> usize {
-        let messages = self.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let parts = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
-        parts.filter(|part| matches!(part["type"].as_str(), Some("image" | "image_url"))).count()
+        let messages = self.body["messages"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let parts = messages
+            .iter()
+            .filter_map(|message| message["content"].as_array())
+            .flatten();
+        parts
+            .filter(|part| matches!(part["type"].as_str(), Some("image" | "image_url")))
+            .count()
     }
 }
 
@@ -120,7 +157,11 @@ impl Call {
 fn texts(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(|part| part["text"].as_str())
+            .collect::<Vec<_>>()
+            .join("\n"),
         _ => String::new(),
     }
 }

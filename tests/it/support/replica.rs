@@ -27,16 +27,24 @@ impl Home {
     /// In the place that a service without settings takes.
     pub fn sqlite() -> Self {
         let folder = TempDir::new().unwrap();
-        let database = format!("sqlite://{}", folder.path().join("data/conclave.db").display());
+        let database = format!(
+            "sqlite://{}",
+            folder.path().join("data/conclave.db").display()
+        );
         Self::with(folder, database, 30)
     }
 
     pub async fn postgres(lease_seconds: u64) -> Self {
-        Self::with(TempDir::new().unwrap(), postgres::fresh().await, lease_seconds)
+        Self::with(
+            TempDir::new().unwrap(),
+            postgres::fresh().await,
+            lease_seconds,
+        )
     }
 
     fn with(folder: TempDir, database: String, lease_seconds: u64) -> Self {
-        let mut config: Value = serde_json::from_str(include_str!("../../../llm.config.json")).unwrap();
+        let mut config: Value =
+            serde_json::from_str(include_str!("../../../llm.config.json")).unwrap();
         config["policy"]["leaseSeconds"] = json!(lease_seconds);
         std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
         Self { folder, database }
@@ -75,13 +83,27 @@ impl Home {
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut url = None;
         while url.is_none() {
-            let line = lines.next_line().await.unwrap().expect("the service says where it listens");
-            url = line.split("listening on ").nth(1).and_then(|rest| rest.split_whitespace().next()).map(str::to_owned);
+            let line = lines
+                .next_line()
+                .await
+                .unwrap()
+                .expect("the service says where it listens");
+            url = line
+                .split("listening on ")
+                .nth(1)
+                .and_then(|rest| rest.split_whitespace().next())
+                .map(str::to_owned);
         }
         // Somebody must go on reading, or the process blocks on a full pipe.
-        #[allow(clippy::disallowed_methods, reason = "it ends with the process whose output it reads")]
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "it ends with the process whose output it reads"
+        )]
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Replica { child, url: url.unwrap() }
+        Replica {
+            child,
+            url: url.unwrap(),
+        }
     }
 
     /// Waits for every run, and counts what the kills have cost.
@@ -133,12 +155,26 @@ pub struct Toll {
 impl Toll {
     pub fn none(accepted: usize) -> Self {
         let (lost, without_reply, bought_twice, broken_chains, overspent) = Default::default();
-        Self { accepted, lost, without_reply, bought_twice, broken_chains, overspent }
+        Self {
+            accepted,
+            lost,
+            without_reply,
+            bought_twice,
+            broken_chains,
+            overspent,
+        }
     }
 
     /// A row of the crash table of `make bench`.
     pub fn print(&self, what: &str, kills: usize) {
-        let Self { accepted, lost, without_reply, bought_twice, broken_chains, overspent } = self;
+        let Self {
+            accepted,
+            lost,
+            without_reply,
+            bought_twice,
+            broken_chains,
+            overspent,
+        } = self;
         println!(
             "| {what} | {kills} | {accepted} | {} | {} | {} | {} | {} |",
             lost.len(),
@@ -170,10 +206,17 @@ impl Replica {
         let mut body = chat(mode, message);
         body["user"]["id"] = json!(format!("u{number}"));
         body["context"]["messageId"] = json!(format!("m{number}"));
-        let request = client().post(format!("{}/api/chat", self.url)).json(&body).header("prefer", "respond-async");
+        let request = client()
+            .post(format!("{}/api/chat", self.url))
+            .json(&body)
+            .header("prefer", "respond-async");
         let response = request.send().await.ok()?;
         assert_eq!(response.status(), 202);
-        response.headers()["x-request-id"].to_str().unwrap().parse().ok()
+        response.headers()["x-request-id"]
+            .to_str()
+            .unwrap()
+            .parse()
+            .ok()
     }
 }
 
@@ -183,5 +226,8 @@ pub fn bought_twice(provider: &MockProvider) -> Vec<String> {
     for call in provider.calls() {
         *made.entry(call.full_key).or_default() += 1;
     }
-    made.into_iter().filter(|(_, times)| *times > 1).map(|(key, _)| key).collect()
+    made.into_iter()
+        .filter(|(_, times)| *times > 1)
+        .map(|(key, _)| key)
+        .collect()
 }

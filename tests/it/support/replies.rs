@@ -32,7 +32,10 @@ pub struct Scenario {
 impl Scenario {
     /// The options of the scenario's question, without their letters.
     pub fn options(&self) -> Vec<String> {
-        self.answered.iter().map(|(option, _)| option.clone()).collect()
+        self.answered
+            .iter()
+            .map(|(option, _)| option.clone())
+            .collect()
     }
 
     /// The report of a step such as `r1/solver`.
@@ -83,13 +86,23 @@ impl Scenario {
 
     /// The synthesis has the plan in its text but no figures for it: the `estimate` call has to bring them.
     pub fn without_figures(self) -> Self {
-        self.with("synthesis", &|synthesis| synthesis["meta"]["planSteps"] = json!([]))
+        self.with("synthesis", &|synthesis| {
+            synthesis["meta"]["planSteps"] = json!([]);
+        })
     }
 
     /// Changes the plan or the synthesis, also of what is said after an answer.
     fn with(mut self, part: &str, change: &dyn Fn(&mut Value)) -> Self {
-        change(if part == "plan" { &mut self.plan } else { &mut self.synthesis });
-        self.answered = self.answered.into_iter().map(|(option, then)| (option, then.with(part, change))).collect();
+        change(if part == "plan" {
+            &mut self.plan
+        } else {
+            &mut self.synthesis
+        });
+        self.answered = self
+            .answered
+            .into_iter()
+            .map(|(option, then)| (option, then.with(part, change)))
+            .collect();
         self
     }
 
@@ -104,7 +117,9 @@ impl Scenario {
             "synthesis" => Some(self.synthesis_for(request)),
             "question" => Some(self.question.clone()),
             "estimate" => Some(self.estimate.clone()),
-            _ if step.starts_with("cross-check") => Some(checked::cross_check(&self.right, request)),
+            _ if step.starts_with("cross-check") => {
+                Some(checked::cross_check(&self.right, request))
+            }
             _ if step.contains("/resolve/") => Some(checked::decisions(&self.right, request)),
             _ => {
                 let (round, agent) = step.strip_prefix('r')?.split_once('/')?;
@@ -114,10 +129,17 @@ impl Scenario {
     }
 
     fn report_of(&self, round: u8, agent: &str) -> Option<Value> {
-        if !matches!(agent, "solver" | "critic" | "verifier" | "editor" | "implementer" | "visual") {
+        if !matches!(
+            agent,
+            "solver" | "critic" | "verifier" | "editor" | "implementer" | "visual"
+        ) {
             return None;
         }
-        let latest = |agent: &str| (1..=round).rev().find_map(|round| self.reports.get(&format!("r{round}/{agent}")));
+        let latest = |agent: &str| {
+            (1..=round)
+                .rev()
+                .find_map(|round| self.reports.get(&format!("r{round}/{agent}")))
+        };
         let mut report = latest(agent).or_else(|| latest("solver"))?.clone();
         report["agent"] = json!(agent);
         Some(report)
@@ -127,30 +149,65 @@ impl Scenario {
     /// question), of the letter that stands behind the last of them.
     fn chosen(&self, request: &str) -> Option<&Scenario> {
         let count = |option: &str| request.matches(option).count();
-        let most = self.answered.iter().map(|(option, _)| count(option)).max().filter(|most| *most > 0)?;
-        let named: Vec<_> = self.answered.iter().filter(|(option, _)| count(option) == most).collect();
+        let most = self
+            .answered
+            .iter()
+            .map(|(option, _)| count(option))
+            .max()
+            .filter(|most| *most > 0)?;
+        let named: Vec<_> = self
+            .answered
+            .iter()
+            .filter(|(option, _)| count(option) == most)
+            .collect();
         if let [(_, only)] = named[..] {
             return Some(only);
         }
-        let end = self.answered.iter().filter_map(|(option, _)| Some(request.rfind(option)? + option.len())).max()?;
-        let letter = Regex::new(r"\b([A-C])\b").unwrap().captures(&request[end..])?[1].chars().next()?;
-        self.answered.get(letter as usize - 'A' as usize).map(|(_, then)| then)
+        let end = self
+            .answered
+            .iter()
+            .filter_map(|(option, _)| Some(request.rfind(option)? + option.len()))
+            .max()?;
+        let letter = Regex::new(r"\b([A-C])\b")
+            .unwrap()
+            .captures(&request[end..])?[1]
+            .chars()
+            .next()?;
+        self.answered
+            .get(letter as usize - 'A' as usize)
+            .map(|(_, then)| then)
     }
 
     /// The synthesis cites only units that the request shows, and justifies what the request marks as quarantined.
     fn synthesis_for(&self, request: &str) -> Value {
         let mut synthesis = self.synthesis.clone();
         let texts = |agent: &str, id: &str| -> Vec<String> {
-            let own = self.reports.iter().filter(|(step, _)| step.ends_with(&format!("/{agent}")));
-            let units = own.filter_map(|(_, report)| report["units"].as_array()).flatten();
-            units.filter(|unit| unit["id"] == id).filter_map(|unit| Some(unit["text"].as_str()?.to_owned())).collect()
+            let own = self
+                .reports
+                .iter()
+                .filter(|(step, _)| step.ends_with(&format!("/{agent}")));
+            let units = own
+                .filter_map(|(_, report)| report["units"].as_array())
+                .flatten();
+            units
+                .filter(|unit| unit["id"] == id)
+                .filter_map(|unit| Some(unit["text"].as_str()?.to_owned()))
+                .collect()
         };
-        let used = synthesis["audit"]["unitsUsed"].as_array().cloned().unwrap_or_default();
+        let used = synthesis["audit"]["unitsUsed"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         let shown: Vec<Value> = used
             .into_iter()
             .filter(|unit| {
-                let (agent, id) = unit.as_str().and_then(|unit| unit.split_once(':')).unwrap_or_default();
-                texts(agent, id).iter().any(|text| request.contains(text.as_str()))
+                let (agent, id) = unit
+                    .as_str()
+                    .and_then(|unit| unit.split_once(':'))
+                    .unwrap_or_default();
+                texts(agent, id)
+                    .iter()
+                    .any(|text| request.contains(text.as_str()))
             })
             .collect();
         let quarantined = |agent: &str| {
@@ -158,11 +215,18 @@ impl Scenario {
             Regex::new(&marked).unwrap().is_match(request)
         };
         let why = "its figures are confirmed by another agent's check, so they are kept with care";
-        let justified: Vec<Value> = ["solver", "critic", "verifier", "editor", "implementer", "visual"]
-            .into_iter()
-            .filter(|agent| quarantined(agent))
-            .map(|agent| json!({"agent": agent, "why": why}))
-            .collect();
+        let justified: Vec<Value> = [
+            "solver",
+            "critic",
+            "verifier",
+            "editor",
+            "implementer",
+            "visual",
+        ]
+        .into_iter()
+        .filter(|agent| quarantined(agent))
+        .map(|agent| json!({"agent": agent, "why": why}))
+        .collect();
         synthesis["audit"]["unitsUsed"] = shown.into();
         synthesis["audit"]["quarantineJustifications"] = justified.into();
         synthesis
@@ -175,22 +239,45 @@ pub(super) fn text_for(scenario: &Scenario, call: &Call) -> String {
     let request = call.text();
     let wanted = wire::wanted(call);
     match (scenario.reply(&call.step, &request), wanted) {
-        (Some(report), Wanted::Text) if !report["units"].is_null() && !request.contains("selfConfidence") => {
+        (Some(report), Wanted::Text)
+            if !report["units"].is_null() && !request.contains("selfConfidence") =>
+        {
             prose(&report)
         }
         (Some(value), _) => value.to_string(),
-        (None, Wanted::Json(schema) | Wanted::Tool(_, schema)) => dialect::sample(&schema).to_string(),
+        (None, Wanted::Json(schema) | Wanted::Tool(_, schema)) => {
+            dialect::sample(&schema).to_string()
+        }
         (None, Wanted::Text) => "OK.".to_owned(),
     }
 }
 
 fn prose(report: &Value) -> String {
-    let list =
-        |key: &str| -> Vec<&str> { report[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect() };
-    let mut parts = vec![list("answerSummary").join(" "), report["reasoning"].as_str().unwrap_or_default().to_owned()];
+    let list = |key: &str| -> Vec<&str> {
+        report[key]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect()
+    };
+    let mut parts = vec![
+        list("answerSummary").join(" "),
+        report["reasoning"].as_str().unwrap_or_default().to_owned(),
+    ];
     let steps = list("stepsOrDeliverables");
-    parts.push(steps.iter().enumerate().map(|(i, step)| format!("{}. {step}\n", i + 1)).collect());
-    let units = report["units"].as_array().into_iter().flatten().filter_map(|unit| unit["text"].as_str());
+    parts.push(
+        steps
+            .iter()
+            .enumerate()
+            .map(|(i, step)| format!("{}. {step}\n", i + 1))
+            .collect(),
+    );
+    let units = report["units"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|unit| unit["text"].as_str());
     parts.push(units.map(|text| format!("- {text}\n")).collect());
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
@@ -239,7 +326,10 @@ impl ReportBuilder {
     /// A claim; ids are `u1`, `u2`, ... in order.
     pub fn unit(self, topic: &str, text: &str, tags: &[&str]) -> Self {
         let id = format!("u{}", self.0["units"].as_array().unwrap().len() + 1);
-        self.push("units", json!({"id": id, "topic": topic, "text": text, "tags": tags}))
+        self.push(
+            "units",
+            json!({"id": id, "topic": topic, "text": text, "tags": tags}),
+        )
     }
 
     pub fn sure(mut self, self_confidence: f64) -> Self {

@@ -93,20 +93,37 @@ pub struct StepKey {
 impl StepKey {
     pub fn parse(full_key: &str) -> Self {
         let (run, key) = full_key.split_once('/').unwrap_or(("", full_key));
-        let segments = key.split('/').map(|segment| segment.split_once('#').unwrap_or((segment, "")));
-        let attempt = segments.clone().filter_map(|(_, number)| number.parse().ok()).next_back().unwrap_or(1);
+        let segments = key
+            .split('/')
+            .map(|segment| segment.split_once('#').unwrap_or((segment, "")));
+        let attempt = segments
+            .clone()
+            .filter_map(|(_, number)| number.parse().ok())
+            .next_back()
+            .unwrap_or(1);
         let step = segments.map(|(name, _)| name).collect::<Vec<_>>().join("/");
-        Self { run: run.to_owned(), key: key.to_owned(), step, attempt }
+        Self {
+            run: run.to_owned(),
+            key: key.to_owned(),
+            step,
+            attempt,
+        }
     }
 }
 
 /// A pattern is an exact step (`r1/critic`: every attempt, but not its repair), a step with one `*` in it
 /// (`r1/critic*`, `*/critic`), or with `#` the key of one attempt (`r1/critic#2`).
 pub(super) fn matches(pattern: &str, key: &StepKey) -> bool {
-    let wanted = if pattern.contains('#') { &key.key } else { &key.step };
+    let wanted = if pattern.contains('#') {
+        &key.key
+    } else {
+        &key.step
+    };
     match pattern.split_once('*') {
         Some((head, tail)) => {
-            wanted.len() >= head.len() + tail.len() && wanted.starts_with(head) && wanted.ends_with(tail)
+            wanted.len() >= head.len() + tail.len()
+                && wanted.starts_with(head)
+                && wanted.ends_with(tail)
         }
         None => wanted == pattern,
     }
@@ -162,12 +179,24 @@ impl Script {
 
     fn rule<T>(&mut self, pattern: &str, what: T) -> Rule<T> {
         self.next_id += 1;
-        Rule { id: self.next_id, pattern: pattern.to_owned(), what, left: None, hits: 0 }
+        Rule {
+            id: self.next_id,
+            pattern: pattern.to_owned(),
+            what,
+            left: None,
+            hits: 0,
+        }
     }
 
     pub fn limit(&mut self, id: u64, times: u32) {
-        self.faults.iter_mut().filter(|rule| rule.id == id).for_each(|rule| rule.left = Some(times));
-        self.replies.iter_mut().filter(|rule| rule.id == id).for_each(|rule| rule.left = Some(times));
+        self.faults
+            .iter_mut()
+            .filter(|rule| rule.id == id)
+            .for_each(|rule| rule.left = Some(times));
+        self.replies
+            .iter_mut()
+            .filter(|rule| rule.id == id)
+            .for_each(|rule| rule.left = Some(times));
     }
 
     pub fn faults_for(&mut self, call: &Call) -> Hit {
@@ -203,14 +232,24 @@ impl Script {
     pub fn unmet(&self) -> Vec<String> {
         let faults = self.faults.iter().map(|rule| (rule.hits, &rule.pattern));
         let replies = self.replies.iter().map(|rule| (rule.hits, &rule.pattern));
-        faults.chain(replies).filter(|(hits, _)| *hits == 0).map(|(_, pattern)| pattern.clone()).collect()
+        faults
+            .chain(replies)
+            .filter(|(hits, _)| *hits == 0)
+            .map(|(_, pattern)| pattern.clone())
+            .collect()
     }
 }
 
 fn take<T: Clone>(rules: &mut [Rule<T>], key: &StepKey, wanted: impl Fn(&T) -> bool) -> Option<T> {
     let fits = |rule: &Rule<T>| wanted(&rule.what) && matches(&rule.pattern, key);
-    let limited = rules.iter().position(|rule| rule.left.is_some_and(|left| left > 0) && fits(rule));
-    let index = limited.or_else(|| rules.iter().rposition(|rule| rule.left.is_none() && fits(rule)))?;
+    let limited = rules
+        .iter()
+        .position(|rule| rule.left.is_some_and(|left| left > 0) && fits(rule));
+    let index = limited.or_else(|| {
+        rules
+            .iter()
+            .rposition(|rule| rule.left.is_none() && fits(rule))
+    })?;
     let rule = &mut rules[index];
     rule.left = rule.left.map(|left| left - 1);
     rule.hits += 1;
@@ -221,12 +260,14 @@ fn take<T: Clone>(rules: &mut [Rule<T>], key: &StepKey, wanted: impl Fn(&T) -> b
 pub(super) fn spoil(text: String, fault: Option<&Fault>) -> (String, Stop) {
     match fault {
         Some(Fault::CutJson) => (cut(&text, text.len() * 3 / 5), Stop::Cut),
-        Some(Fault::Malformed) => {
-            ("I would rather talk this over than fill in a form. It depends.".to_owned(), Stop::End)
-        }
-        Some(Fault::FencedJson) => {
-            (format!("Here is what you asked for:\n\n```json\n{text}\n```\n\nGood luck!"), Stop::End)
-        }
+        Some(Fault::Malformed) => (
+            "I would rather talk this over than fill in a form. It depends.".to_owned(),
+            Stop::End,
+        ),
+        Some(Fault::FencedJson) => (
+            format!("Here is what you asked for:\n\n```json\n{text}\n```\n\nGood luck!"),
+            Stop::End,
+        ),
         Some(Fault::WrongSchema) => (with_keys_lost(&text), Stop::End),
         Some(Fault::Refusal) => (String::new(), Stop::Refused),
         Some(Fault::EmptyText) => (String::new(), Stop::End),
@@ -242,7 +283,9 @@ pub(super) fn cut(text: &str, bytes: usize) -> String {
 }
 
 fn with_keys_lost(text: &str) -> String {
-    let Ok(Value::Object(object)) = serde_json::from_str(text) else { return "{\"unexpected\":true}".to_owned() };
+    let Ok(Value::Object(object)) = serde_json::from_str(text) else {
+        return "{\"unexpected\":true}".to_owned();
+    };
     let kept = object.len() / 2;
     let mut object: serde_json::Map<String, Value> = object.into_iter().take(kept).collect();
     object.insert("unexpected".to_owned(), Value::Bool(true));

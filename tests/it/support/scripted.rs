@@ -23,10 +23,19 @@ pub struct ScriptedModel {
 
 fn text_of(request: &ChatRequest) -> String {
     let parts = request.messages.iter().flat_map(|message| &message.parts);
-    parts.filter_map(|part| if let Part::Text(text) = part { Some(text.as_str()) } else { None }).collect()
+    parts
+        .filter_map(|part| {
+            if let Part::Text(text) = part {
+                Some(text.as_str())
+            } else {
+                None
+            }
+        })
+        .collect()
 }
 
-pub type Twist = Arc<dyn Fn(&StepKey, &ChatRequest, ChatReply) -> Result<ChatReply, Error> + Send + Sync>;
+pub type Twist =
+    Arc<dyn Fn(&StepKey, &ChatRequest, ChatReply) -> Result<ChatReply, Error> + Send + Sync>;
 
 pub fn honest() -> Twist {
     Arc::new(|_, _, reply| Ok(reply))
@@ -44,7 +53,11 @@ impl ChatModel for ScriptedModel {
             "estimate" => self.scenario.estimate(),
             other => self.scenario.reply_to(other, &text_of(request)),
         };
-        let usage = BilledTokens { input: 500, output: 200, ..BilledTokens::default() };
+        let usage = BilledTokens {
+            input: 500,
+            output: 200,
+            ..BilledTokens::default()
+        };
         let reply = ChatReply {
             text: value.to_string(),
             stop: Stop::End,
@@ -67,15 +80,23 @@ impl Stage {
         let folder = TempDir::new().unwrap();
         let config = config("http://127.0.0.1:9", "sqlite:stage.db", setup);
         let clock = Clock::fixed("2026-01-16T12:00:00Z".parse().unwrap());
-        let store = SqliteStore::open(&folder.path().join("conclave.db"), "stage").await.unwrap();
+        let store = SqliteStore::open(&folder.path().join("conclave.db"), "stage")
+            .await
+            .unwrap();
         let mut models = Registry::default();
         models.insert("anthropic", Arc::new(ScriptedModel { scenario, twist }), 16);
         let app = App::assemble(config, clock, Arc::new(store), models, "stage".into()).unwrap();
-        Self { app, _folder: folder }
+        Self {
+            app,
+            _folder: folder,
+        }
     }
 
     pub async fn ask(&self, mode: Mode, message: &str) -> RunId {
-        let user = User { id: "u1".into(), name: "Ada".into() };
+        let user = User {
+            id: "u1".into(),
+            name: "Ada".into(),
+        };
         let question = Question {
             source: Source::Http,
             mode,
@@ -84,7 +105,11 @@ impl Stage {
             message: message.into(),
             attachments: vec![],
         };
-        let submission = Submission { question, idempotency_key: None, correlation_id: None };
+        let submission = Submission {
+            question,
+            idempotency_key: None,
+            correlation_id: None,
+        };
         let run = self.app.submit(submission).await.unwrap().run;
         self.app.finished(run).await.unwrap().unwrap();
         run

@@ -38,16 +38,41 @@ fn known(id: &str) -> Option<Model> {
         on_top: false,
         writes_cache: false,
     };
-    let openai = Model { temperature: When::WithoutThinking, writes_cache: true, ..anthropic };
-    let xai = Model { temperature: When::Always, forced_tool: When::Always, on_top: true, ..anthropic };
+    let openai = Model {
+        temperature: When::WithoutThinking,
+        writes_cache: true,
+        ..anthropic
+    };
+    let xai = Model {
+        temperature: When::Always,
+        forced_tool: When::Always,
+        on_top: true,
+        ..anthropic
+    };
     Some(match name.as_str() {
-        "claude-sonnet-5-5" | "claude-opus-5-5" => Model { efforts: NO_NONE, forced_tool: When::Never, ..anthropic },
+        "claude-sonnet-5-5" | "claude-opus-5-5" => Model {
+            efforts: NO_NONE,
+            forced_tool: When::Never,
+            ..anthropic
+        },
         "claude-haiku-5-5" => anthropic,
-        "gpt-6-1-sol" => Model { efforts: NO_NONE, forced_tool: When::Never, temperature: When::Never, ..openai },
+        "gpt-6-1-sol" => Model {
+            efforts: NO_NONE,
+            forced_tool: When::Never,
+            temperature: When::Never,
+            ..openai
+        },
         "gpt-6-luna" => openai,
-        "grok-4-6" => Model { efforts: NO_NONE, ..xai },
+        "grok-4-6" => Model {
+            efforts: NO_NONE,
+            ..xai
+        },
         "grok-4-3" => xai,
-        "gemma4:e4b" => Model { temperature: When::Always, forced_tool: When::Never, ..anthropic },
+        "gemma4:e4b" => Model {
+            temperature: When::Always,
+            forced_tool: When::Never,
+            ..anthropic
+        },
         _ => return None,
     })
 }
@@ -57,7 +82,9 @@ fn effort<'a>(call: &'a Call, model: &Model) -> &'a str {
     let default = model.default;
     match call.wire {
         Wire::Anthropic if call.body["thinking"]["type"] == "disabled" => "none",
-        Wire::Anthropic => call.body["output_config"]["effort"].as_str().unwrap_or(default),
+        Wire::Anthropic => call.body["output_config"]["effort"]
+            .as_str()
+            .unwrap_or(default),
         Wire::OpenAi => call.body["reasoning_effort"].as_str().unwrap_or(default),
     }
 }
@@ -69,27 +96,46 @@ pub(super) fn complaint(call: &Call) -> Option<String> {
     let effort = effort(call, &model);
     if !model.efforts.contains(&effort) {
         return Some(match call.wire {
-            Wire::Anthropic => format!("\"thinking.type.disabled\" is not supported for {}", call.model),
-            Wire::OpenAi => format!("Unsupported value: '{effort}' is not supported with the '{}' model.", call.model),
+            Wire::Anthropic => format!(
+                "\"thinking.type.disabled\" is not supported for {}",
+                call.model
+            ),
+            Wire::OpenAi => format!(
+                "Unsupported value: '{effort}' is not supported with the '{}' model.",
+                call.model
+            ),
         });
     }
-    let refuses = |when: When| when == When::Never || (when == When::WithoutThinking && effort != "none");
+    let refuses =
+        |when: When| when == When::Never || (when == When::WithoutThinking && effort != "none");
     if !body["temperature"].is_null() && refuses(model.temperature) {
-        return Some("Unsupported value: 'temperature' does not support 0.2 with this model.".to_owned());
+        return Some(
+            "Unsupported value: 'temperature' does not support 0.2 with this model.".to_owned(),
+        );
     }
-    let forced = matches!(body["tool_choice"]["type"].as_str(), Some("tool" | "any" | "function"));
+    let forced = matches!(
+        body["tool_choice"]["type"].as_str(),
+        Some("tool" | "any" | "function")
+    );
     if forced && refuses(model.forced_tool) {
-        return Some("tool_choice: type \"tool\" and \"any\" are not supported for this model.".to_owned());
+        return Some(
+            "tool_choice: type \"tool\" and \"any\" are not supported for this model.".to_owned(),
+        );
     }
-    if call.wire == Wire::OpenAi && call.model.starts_with("gpt-") && !body["max_tokens"].is_null() {
-        return Some("Unsupported parameter: 'max_tokens' is not supported with this model.".to_owned());
+    if call.wire == Wire::OpenAi && call.model.starts_with("gpt-") && !body["max_tokens"].is_null()
+    {
+        return Some(
+            "Unsupported parameter: 'max_tokens' is not supported with this model.".to_owned(),
+        );
     }
     None
 }
 
 /// How many of the tokens that a call allows go into thinking: all that the effort may take.
 pub(super) fn tokens(call: &Call) -> i64 {
-    let (Some(model), Some(max)) = (known(&call.model), max_tokens(call)) else { return 0 };
+    let (Some(model), Some(max)) = (known(&call.model), max_tokens(call)) else {
+        return 0;
+    };
     let percent = match effort(call, &model) {
         "none" => 0,
         "low" => 30,
@@ -98,8 +144,13 @@ pub(super) fn tokens(call: &Call) -> i64 {
         _ => 100,
     };
     // Untold, these models think until nothing is left of a small limit.
-    let is_told = !call.body["output_config"]["effort"].is_null() || !call.body["reasoning_effort"].is_null();
-    let percent = if is_told || percent == 0 { percent } else { 100 };
+    let is_told =
+        !call.body["output_config"]["effort"].is_null() || !call.body["reasoning_effort"].is_null();
+    let percent = if is_told || percent == 0 {
+        percent
+    } else {
+        100
+    };
     (max * percent / 100) as i64
 }
 

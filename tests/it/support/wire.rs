@@ -82,19 +82,29 @@ pub(super) fn wanted(call: &Call) -> Wanted {
     match call.wire {
         Wire::Anthropic => {
             let format = &body["output_config"]["format"];
-            let forced = body["tool_choice"]["name"].as_str().filter(|_| body["tool_choice"]["type"] == "tool");
+            let forced = body["tool_choice"]["name"]
+                .as_str()
+                .filter(|_| body["tool_choice"]["type"] == "tool");
             if format["type"] == "json_schema" {
                 Wanted::Json(format["schema"].clone())
             } else if let Some(name) = forced {
-                let tools = body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-                let tool = tools.iter().find(|tool| tool["name"] == name).unwrap_or(&Value::Null);
+                let tools = body["tools"]
+                    .as_array()
+                    .map(Vec::as_slice)
+                    .unwrap_or_default();
+                let tool = tools
+                    .iter()
+                    .find(|tool| tool["name"] == name)
+                    .unwrap_or(&Value::Null);
                 Wanted::Tool(name.to_owned(), tool["input_schema"].clone())
             } else {
                 Wanted::Text
             }
         }
         Wire::OpenAi => match body["response_format"]["type"].as_str() {
-            Some("json_schema") => Wanted::Json(body["response_format"]["json_schema"]["schema"].clone()),
+            Some("json_schema") => {
+                Wanted::Json(body["response_format"]["json_schema"]["schema"].clone())
+            }
             Some("json_object") => Wanted::Json(Value::Null),
             _ => Wanted::Text,
         },
@@ -103,7 +113,9 @@ pub(super) fn wanted(call: &Call) -> Wanted {
 
 /// The most output tokens that the caller allows.
 pub(super) fn max_tokens(call: &Call) -> Option<usize> {
-    let max = call.body["max_completion_tokens"].as_u64().or_else(|| call.body["max_tokens"].as_u64());
+    let max = call.body["max_completion_tokens"]
+        .as_u64()
+        .or_else(|| call.body["max_tokens"].as_u64());
     max.and_then(|max| usize::try_from(max).ok())
 }
 
@@ -113,23 +125,38 @@ pub(super) fn render(call: &Call, answer: &Answer) -> Payload {
         Wire::OpenAi => openai(call, answer),
     };
     if call.body["stream"] != true {
-        return Payload { content_type: "application/json", text: reply.to_string() };
+        return Payload {
+            content_type: "application/json",
+            text: reply.to_string(),
+        };
     }
     let text = match call.wire {
         Wire::Anthropic => anthropic_events(&reply),
         Wire::OpenAi => openai_chunks(&reply, call.body["stream_options"]["include_usage"] == true),
     };
-    Payload { content_type: "text/event-stream; charset=utf-8", text }
+    Payload {
+        content_type: "text/event-stream; charset=utf-8",
+        text,
+    }
 }
 
 fn anthropic(call: &Call, answer: &Answer) -> Value {
-    let text_block = || if answer.text.is_empty() { json!([]) } else { json!([{"type": "text", "text": answer.text}]) };
+    let text_block = || {
+        if answer.text.is_empty() {
+            json!([])
+        } else {
+            json!([{"type": "text", "text": answer.text}])
+        }
+    };
     let tool_id = format!("toolu_mock{:06}", call.serial);
-    let tool_block =
-        |name: &str, input: Value| json!([{"type": "tool_use", "id": tool_id, "name": name, "input": input}]);
+    let tool_block = |name: &str, input: Value| json!([{"type": "tool_use", "id": tool_id, "name": name, "input": input}]);
     let (content, ended) = match (wanted(call), serde_json::from_str::<Value>(&answer.text)) {
-        (Wanted::Tool(name, _), Ok(input @ Value::Object(_))) => (tool_block(&name, input), "tool_use"),
-        (Wanted::Tool(name, _), _) if answer.stop == Stop::Cut => (tool_block(&name, json!({})), "tool_use"),
+        (Wanted::Tool(name, _), Ok(input @ Value::Object(_))) => {
+            (tool_block(&name, input), "tool_use")
+        }
+        (Wanted::Tool(name, _), _) if answer.stop == Stop::Cut => {
+            (tool_block(&name, json!({})), "tool_use")
+        }
         _ => (text_block(), "end_turn"),
     };
     let stop_reason = match answer.stop {
@@ -155,7 +182,11 @@ fn openai(call: &Call, answer: &Answer) -> Value {
     let (content, refusal, finish) = match answer.stop {
         Stop::End => (json!(answer.text), Value::Null, "stop"),
         Stop::Cut => (json!(answer.text), Value::Null, "length"),
-        Stop::Refused => (Value::Null, json!("I'm sorry, but I can't help with that."), "stop"),
+        Stop::Refused => (
+            Value::Null,
+            json!("I'm sorry, but I can't help with that."),
+            "stop",
+        ),
     };
     let mut reply = json!({
         "id": format!("chatcmpl-mock{:06}", call.serial), "object": "chat.completion", "created": 1_750_000_000,
@@ -168,7 +199,11 @@ fn openai(call: &Call, answer: &Answer) -> Value {
     if let Some(tokens) = answer.tokens {
         // This vendor's prompt tokens include what was read from a cache and what was written to it.
         let prompt = tokens.input + tokens.cache_read + tokens.cache_write;
-        let beside = if super::thinking::is_on_top(call) { tokens.thinking } else { 0 };
+        let beside = if super::thinking::is_on_top(call) {
+            tokens.thinking
+        } else {
+            0
+        };
         reply["usage"] = json!({
             "prompt_tokens": prompt, "completion_tokens": tokens.output - beside,
             "total_tokens": prompt + tokens.output,
@@ -188,10 +223,17 @@ fn anthropic_events(reply: &Value) -> String {
         start["usage"]["output_tokens"] = json!(1);
         billed = json!({"output_tokens": usage["output_tokens"]});
     }
-    let mut events = vec![json!({"type": "message_start", "message": start}), json!({"type": "ping"})];
+    let mut events = vec![
+        json!({"type": "message_start", "message": start}),
+        json!({"type": "ping"}),
+    ];
     for (index, block) in reply["content"].as_array().unwrap().iter().enumerate() {
         let is_text = block["type"] == "text";
-        let whole = if is_text { block["text"].as_str().unwrap().to_owned() } else { block["input"].to_string() };
+        let whole = if is_text {
+            block["text"].as_str().unwrap().to_owned()
+        } else {
+            block["input"].to_string()
+        };
         let mut empty = block.clone();
         empty[if is_text { "text" } else { "input" }] = if is_text { json!("") } else { json!({}) };
         events.push(json!({"type": "content_block_start", "index": index, "content_block": empty}));
@@ -211,7 +253,15 @@ fn anthropic_events(reply: &Value) -> String {
         last["usage"] = billed;
     }
     events.extend([last, json!({"type": "message_stop"})]);
-    events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())).collect()
+    events
+        .iter()
+        .map(|event| {
+            format!(
+                "event: {}\ndata: {event}\n\n",
+                event["type"].as_str().unwrap()
+            )
+        })
+        .collect()
 }
 
 fn openai_chunks(reply: &Value, with_usage: bool) -> String {
@@ -226,7 +276,10 @@ fn openai_chunks(reply: &Value, with_usage: bool) -> String {
         chunk(json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}]))
     };
     let message = &reply["choices"][0]["message"];
-    let mut chunks = vec![delta(json!({"role": "assistant", "content": "", "refusal": null}), &Value::Null)];
+    let mut chunks = vec![delta(
+        json!({"role": "assistant", "content": "", "refusal": null}),
+        &Value::Null,
+    )];
     for key in ["content", "refusal"] {
         let text = message[key].as_str().unwrap_or_default();
         chunks.extend(pieces(text).map(|piece| delta(json!({ key: piece }), &Value::Null)));
@@ -237,12 +290,20 @@ fn openai_chunks(reply: &Value, with_usage: bool) -> String {
         last["usage"] = usage.clone();
         chunks.push(last);
     }
-    chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).chain(["data: [DONE]\n\n".to_owned()]).collect()
+    chunks
+        .iter()
+        .map(|chunk| format!("data: {chunk}\n\n"))
+        .chain(["data: [DONE]\n\n".to_owned()])
+        .collect()
 }
 
 fn pieces(text: &str) -> impl Iterator<Item = String> {
     let chars: Vec<char> = text.chars().collect();
-    chars.chunks(40).map(|piece| piece.iter().collect()).collect::<Vec<String>>().into_iter()
+    chars
+        .chunks(40)
+        .map(|piece| piece.iter().collect())
+        .collect::<Vec<String>>()
+        .into_iter()
 }
 
 /// The body of an error.
@@ -274,5 +335,8 @@ pub(super) fn error(wire: Wire, status: u16, message: &str) -> Payload {
             json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
         }
     };
-    Payload { content_type: "application/json", text: text.to_string() }
+    Payload {
+        content_type: "application/json",
+        text: text.to_string(),
+    }
 }

@@ -1,6 +1,6 @@
 //! Strings as models write them: any quotes, quotes inside, raw line breaks, no end.
 
-use super::{CUT_SHORT, Manner, Read, Reader};
+use super::{CUT_SHORT, Mode, Read, Reader};
 
 /// Longer than any key without quotes.
 pub(super) const MAX_BARE_KEY: usize = 100;
@@ -26,7 +26,9 @@ pub(super) fn closers(quote: char) -> Option<&'static [char]> {
 impl Reader<'_> {
     /// Reads a string that begins here with a quote.
     pub(super) fn string(&mut self, role: Role) -> Read<String> {
-        let Some(quote) = self.peek() else { return Ok(String::new()) };
+        let Some(quote) = self.peek() else {
+            return Ok(String::new());
+        };
         let closers = closers(quote).unwrap_or_default();
         if quote != '"' {
             self.mend("quotes other than \"");
@@ -51,7 +53,12 @@ impl Reader<'_> {
                 self.mend("quotes inside a string");
                 let trimmed = text.trim_end();
                 if let Some(before) = trimmed.strip_suffix(',') {
-                    let comma = self.chars.get(start..self.at).unwrap_or_default().iter().rposition(|c| *c == ',');
+                    let comma = self
+                        .chars
+                        .get(start..self.at)
+                        .unwrap_or_default()
+                        .iter()
+                        .rposition(|c| *c == ',');
                     missed_end = comma.map(|comma| (start + comma, before.len()));
                 }
                 text.push(c);
@@ -76,7 +83,7 @@ impl Reader<'_> {
 
     /// Whether the quote here is the last one of its string, judged by what follows.
     fn ends_string(&mut self, role: Role) -> Read<bool> {
-        if self.manner == Manner::ToTheLetter {
+        if self.manner == Mode::Strict {
             return Ok(true);
         }
         let (next, _) = self.after_blank(self.at + 1);
@@ -85,7 +92,9 @@ impl Reader<'_> {
         let spaced = next > self.at + 1;
         Ok(match (role, follows) {
             (_, None) => true,
-            (Role::Key, Some(c)) => c == ':' || c == '=' || c == '}' || (spaced && closers(c).is_some()),
+            (Role::Key, Some(c)) => {
+                c == ':' || c == '=' || c == '}' || (spaced && closers(c).is_some())
+            }
             (Role::Value, Some(']')) => self.open.contains(&']'),
             (Role::Value, Some(')')) => self.open.contains(&')'),
             (Role::Value, Some('}')) => true,
@@ -98,7 +107,8 @@ impl Reader<'_> {
                 }
             }
             (Role::Value, Some(_)) => {
-                self.open.is_empty() || (spaced && self.open.last() == Some(&']') && self.is_scalar(next))
+                self.open.is_empty()
+                    || (spaced && self.open.last() == Some(&']') && self.is_scalar(next))
             }
         })
     }
@@ -106,21 +116,36 @@ impl Reader<'_> {
     /// Whether what stands after a comma can be the next member or item.
     fn goes_on_after_comma(&self, at: usize) -> bool {
         let (at, _) = self.after_blank(at);
-        let Some(c) = self.chars.get(at).copied() else { return true };
+        let Some(c) = self.chars.get(at).copied() else {
+            return true;
+        };
         match self.open.last() {
             Some('}') => {
-                matches!(c, '}' | ',' | '.') || (closers(c).is_some() && self.is_key(at)) || self.is_bare_key(at)
+                matches!(c, '}' | ',' | '.')
+                    || (closers(c).is_some() && self.is_key(at))
+                    || self.is_bare_key(at)
             }
-            _ => matches!(c, '{' | '[' | ']' | ',' | '.') || closers(c).is_some() || self.is_scalar(at),
+            _ => {
+                matches!(c, '{' | '[' | ']' | ',' | '.')
+                    || closers(c).is_some()
+                    || self.is_scalar(at)
+            }
         }
     }
 
     /// Whether a quoted key, or what is left of one at the end of the text, begins here.
     fn is_key(&self, at: usize) -> bool {
-        let Some(quote) = self.chars.get(at).copied() else { return true };
+        let Some(quote) = self.chars.get(at).copied() else {
+            return true;
+        };
         let closers = closers(quote).unwrap_or_default();
         let mut escaped = false;
-        let mut rest = self.chars.iter().enumerate().skip(at + 1).take(2 * MAX_BARE_KEY);
+        let mut rest = self
+            .chars
+            .iter()
+            .enumerate()
+            .skip(at + 1)
+            .take(2 * MAX_BARE_KEY);
         let end = rest.find(|(_, c)| {
             let ends = !escaped && (closers.contains(c) || **c == '\n');
             escaped = !escaped && **c == '\\';
@@ -129,7 +154,9 @@ impl Reader<'_> {
         match end {
             Some((end, c)) if *c != '\n' => {
                 let (next, _) = self.after_blank(end + 1);
-                self.chars.get(next).is_none_or(|c| *c == ':' || super::text::closers(*c).is_some())
+                self.chars
+                    .get(next)
+                    .is_none_or(|c| *c == ':' || super::text::closers(*c).is_some())
             }
             Some(_) => false,
             None => self.chars.len() <= at + 1 + 2 * MAX_BARE_KEY,
@@ -138,7 +165,9 @@ impl Reader<'_> {
 
     fn is_bare_key(&self, at: usize) -> bool {
         let word = self.chars.iter().skip(at).take(MAX_BARE_KEY);
-        let length = word.take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-')).count();
+        let length = word
+            .take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
+            .count();
         let (next, _) = self.after_blank(at + length);
         length > 0 && self.chars.get(next).is_none_or(|c| *c == ':')
     }
@@ -146,9 +175,15 @@ impl Reader<'_> {
     /// Whether a number, a keyword or a single word stands here, with nothing after it but a delimiter.
     fn is_scalar(&self, at: usize) -> bool {
         let word = self.chars.iter().skip(at).take(MAX_BARE_KEY);
-        let length = word.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '.')).count();
+        let length = word
+            .take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '.'))
+            .count();
         let (next, _) = self.after_blank(at + length);
-        length > 0 && self.chars.get(next).is_none_or(|c| matches!(c, ',' | ']' | '}'))
+        length > 0
+            && self
+                .chars
+                .get(next)
+                .is_none_or(|c| matches!(c, ',' | ']' | '}'))
     }
 
     /// Whether the quote here closes what can only be the next key.
@@ -163,13 +198,15 @@ impl Reader<'_> {
             let mut rest = text.trim_end();
             // The outermost of them comes last in the text.
             let closers = self.open.iter().skip(self.open.len() - count);
-            let all = closers.copied().all(|closer| match rest.strip_suffix(closer) {
-                Some(before) => {
-                    rest = before.trim_end();
-                    true
-                }
-                None => false,
-            });
+            let all = closers
+                .copied()
+                .all(|closer| match rest.strip_suffix(closer) {
+                    Some(before) => {
+                        rest = before.trim_end();
+                        true
+                    }
+                    None => false,
+                });
             if all {
                 let length = rest.len();
                 text.truncate(length);
@@ -215,12 +252,17 @@ impl Reader<'_> {
             return;
         };
         self.at += 4;
-        let low =
-            || (self.ahead(0) == Some('\\') && self.ahead(1) == Some('u')).then(|| self.hex(self.at + 2)).flatten();
+        let low = || {
+            (self.ahead(0) == Some('\\') && self.ahead(1) == Some('u'))
+                .then(|| self.hex(self.at + 2))
+                .flatten()
+        };
         match (unit, low()) {
             (0xd800..0xdc00, Some(low @ 0xdc00..0xe000)) => {
                 self.at += 6;
-                text.extend(char::from_u32(0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00)));
+                text.extend(char::from_u32(
+                    0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00),
+                ));
             }
             _ => text.push(char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER)),
         }
@@ -228,6 +270,8 @@ impl Reader<'_> {
 
     fn hex(&self, at: usize) -> Option<u32> {
         let digits = self.chars.get(at..at + 4)?;
-        digits.iter().try_fold(0, |value, digit| Some(value * 16 + digit.to_digit(16)?))
+        digits
+            .iter()
+            .try_fold(0, |value, digit| Some(value * 16 + digit.to_digit(16)?))
     }
 }

@@ -16,7 +16,9 @@ impl Lexer<'_> {
             return;
         }
         let close = self.at + self.run(self.at, |c| c != '$' && c != '\n');
-        let ends = self.char(close) == '$' && !self.before(close).is_whitespace() && self.before(close) != '\\';
+        let ends = self.char(close) == '$'
+            && !self.before(close).is_whitespace()
+            && self.before(close) != '\\';
         if ends && !next.is_whitespace() && !self.char(close + 1).is_ascii_digit() {
             self.dollar = Some(close);
             return;
@@ -26,7 +28,8 @@ impl Lexer<'_> {
 
     fn money(&mut self, begin: usize) {
         let from = self.at + self.run(self.at, |c| matches!(c, ' ' | '-' | '−'));
-        let figure = self.char(from).is_ascii_digit() || self.char(from) == '.' && self.char(from + 1).is_ascii_digit();
+        let figure = self.char(from).is_ascii_digit()
+            || self.char(from) == '.' && self.char(from + 1).is_ascii_digit();
         if let Some(dollars) = units::written("$", Spelling::Strict).filter(|_| figure) {
             self.push(Kind::Currency(dollars), begin);
         }
@@ -41,7 +44,11 @@ impl Lexer<'_> {
         }
         let kind = match name {
             "frac" | "dfrac" | "tfrac" | "cfrac" => {
-                self.single = if self.char(self.at).is_ascii_digit() { 2 } else { 0 };
+                self.single = if self.char(self.at).is_ascii_digit() {
+                    2
+                } else {
+                    0
+                };
                 Kind::Fraction
             }
             "sqrt" => {
@@ -58,9 +65,8 @@ impl Lexer<'_> {
             "ne" | "neq" | "equiv" | "sim" => Kind::Relation(Relation::Other),
             "left" | "right" | "displaystyle" | "big" | "Big" | "bigg" => return,
             "quad" | "qquad" if self.notation == Notation::Formula => return,
-            "quad" | "qquad" | "implies" | "Rightarrow" | "rightarrow" | "to" | "therefore" | "Longrightarrow" => {
-                Kind::Break
-            }
+            "quad" | "qquad" | "implies" | "Rightarrow" | "rightarrow" | "to" | "therefore"
+            | "Longrightarrow" => Kind::Break,
             "begin" | "end" => {
                 self.at += self.run(self.at, |c| c != '}' && c != '\n') + 1;
                 Kind::Break
@@ -75,9 +81,8 @@ impl Lexer<'_> {
             }
             "cup" => Kind::Union,
             "circ" | "degree" => Kind::Word("°"),
-            "pm" | "mp" | "ldots" | "dots" | "cdots" | "sum" | "prod" | "int" | "bmod" | "pmod" | "mod" => {
-                Kind::Unknown
-            }
+            "pm" | "mp" | "ldots" | "dots" | "cdots" | "sum" | "prod" | "int" | "bmod" | "pmod"
+            | "mod" => Kind::Unknown,
             name => Kind::Name(name),
         };
         self.push(kind, begin);

@@ -1,0 +1,307 @@
+//! The deterministic parser: explicit commands, and phrasings that can mean only one of them.
+//!
+//! It asks nobody and costs nothing. Every word of a phrasing must be accounted for: what has a word too many is unclear,
+//! and goes on to the proposer. So it may miss a command and never takes one for another.
+
+/// Regular expressions by name, made when they are first used.
+macro_rules! patterns {
+    ($($name:ident = $text:expr;)*) => { $(static $name: LazyLock<Option<Regex>> = LazyLock::new(|| pattern($text));)* };
+}
+
+mod checks;
+mod deeds;
+mod rolls;
+mod scene;
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Map, Value, json};
+
+use super::commands::Action;
+use crate::domain::CommandName;
+
+/// What a text is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ParsedMessage {
+    Clear(Action),
+    /// A command, beyond doubt, that cannot be executed as it stands.
+    Wrong {
+        command: CommandName,
+        problem: String,
+    },
+    Unclear,
+}
+
+/// Reads a text.
+pub fn read(message: &str) -> ParsedMessage {
+    let text = message.trim();
+    let text = text.strip_prefix("/act ").map_or(text, str::trim_start);
+    if let Some(rest) = text.strip_prefix('/') {
+        return explicit(rest);
+    }
+    // As players of other bots write it.
+    if let Some(rest) = text.strip_prefix('!') {
+        return explicit(rest);
+    }
+    if text.contains('\n') {
+        return ParsedMessage::Unclear;
+    }
+    clear(text).unwrap_or(ParsedMessage::Unclear)
+}
+
+/// A reading of the first rule that takes the text.
+fn clear(text: &str) -> Option<ParsedMessage> {
+    let action = rolls::read(text)
+        .or_else(|| checks::read(text))
+        .or_else(|| remarks(text))
+        .or_else(|| memories(text))
+        .or_else(|| sheets(text))
+        .or_else(|| help(text))
+        .or_else(|| deeds::read(text));
+    action.map(|(name, arguments)| reading(name, arguments))
+}
+
+/// A command's name with its arguments, unread.
+pub(super) type Found = (CommandName, Value);
+
+fn reading(command: CommandName, arguments: Value) -> ParsedMessage {
+    match Action::read(command, arguments) {
+        Ok(action) => ParsedMessage::Clear(action),
+        Err(problem) => ParsedMessage::Wrong { command, problem },
+    }
+}
+
+/// `/name arguments`, or `/sheet create arguments` for `/sheet.create`.
+fn explicit(text: &str) -> ParsedMessage {
+    let word_end = |text: &str| text.find(char::is_whitespace).unwrap_or(text.len());
+    let (first, rest) = text.split_at(word_end(text));
+    let rest = rest.trim();
+    let (second, after) = rest.split_at(word_end(rest));
+    let two = format!("{first}.{second}").to_lowercase();
+    let named = first.to_lowercase().replace(':', ".");
+    // "/r" is what many players type.
+    let named = if named == "r" {
+        "roll".to_owned()
+    } else {
+        named
+    };
+    let (command, rest) = match (two.parse::<CommandName>(), named.parse::<CommandName>()) {
+        (Ok(command), _) => (command, after.trim()),
+        (_, Ok(command)) => (command, rest),
+        _ => return ParsedMessage::Unclear,
+    };
+    if rest.starts_with('{') {
+        return match serde_json::from_str::<Value>(rest) {
+            Ok(arguments) => reading(command, arguments),
+            Err(error) => ParsedMessage::Wrong {
+                command,
+                problem: format!("the arguments are not JSON: {error}"),
+            },
+        };
+    }
+    if rest.starts_with("--") {
+        return match options(command, rest) {
+            Ok(arguments) => reading(command, arguments),
+            Err(problem) => ParsedMessage::Wrong { command, problem },
+        };
+    }
+    if rest.starts_with('[') && command != CommandName::Ooc {
+        return ParsedMessage::Wrong {
+            command,
+            problem: "the arguments are a JSON object, {\"...\": ...}".to_owned(),
+        };
+    }
+    let arguments = match command {
+        CommandName::Roll => match rolls::expression(rest) {
+            Some(arguments) => arguments,
+            None => json!({ "expression": rest }),
+        },
+        CommandName::Check => match checks::words(rest, true) {
+            Some(arguments) => arguments,
+            None => {
+                let problem =
+                    "say it like this: /check dex 15, /check stealth with advantage".to_owned();
+                return ParsedMessage::Wrong { command, problem };
+            }
+        },
+        CommandName::Do => json!({ "deed": rest }),
+        CommandName::Ooc => json!({ "remark": rest }),
+        CommandName::MemoryAdd => json!({ "content": rest }),
+        CommandName::MemorySearch => json!({ "query": rest }),
+        CommandName::SheetCreate => match character(rest) {
+            Some(arguments) => arguments,
+            None => json!({ "name": rest }),
+        },
+        CommandName::SheetShow if rest.is_empty() => json!({}),
+        CommandName::SheetShow => json!({ "name": rest }),
+        CommandName::Help if rest.is_empty() => json!({}),
+        CommandName::Help => json!({ "command": rest }),
+    };
+    reading(command, arguments)
+}
+
+/// Arguments as on a command line: `--expr 2d6+3`, `--ability DEX --dc 15`, `--json {...}`, `--message ...`.
+///
+/// # Errors
+/// What is wrong with them.
+fn options(command: CommandName, text: &str) -> Result<Value, String> {
+    let mut arguments = serde_json::Map::new();
+    for part in text.split("--").filter(|part| !part.trim().is_empty()) {
+        let (option, value) = part
+            .trim()
+            .split_once(char::is_whitespace)
+            .unwrap_or((part.trim(), ""));
+        let value = value.trim();
+        let name = match (option, command) {
+            ("json", _) => {
+                let Ok(Value::Object(all)) = serde_json::from_str(value) else {
+                    return Err("--json takes a JSON object".to_owned());
+                };
+                arguments.extend(all);
+                continue;
+            }
+            ("expr" | "expression", CommandName::Roll) => "expression",
+            ("message", CommandName::Do) => "deed",
+            ("message", CommandName::Ooc) => "remark",
+            ("message", CommandName::MemoryAdd) => "content",
+            (option, _) => option,
+        };
+        let lower = value.to_lowercase();
+        let read = match (name, lower.parse::<i64>()) {
+            ("dc" | "modifier" | "level", Ok(number)) => json!(number),
+            ("ability" | "skill" | "advantage", _) => json!(lower),
+            _ => json!(value.trim_matches('"')),
+        };
+        arguments.insert(name.to_owned(), read);
+    }
+    Ok(Value::Object(arguments))
+}
+
+/// A regular expression of this file. One that is wrong matches nothing, which the tests would see.
+pub(super) fn pattern(text: &str) -> Option<Regex> {
+    Regex::new(text).ok()
+}
+
+patterns! {
+    BRACKETS = r"(?s)^\(\(\s*(.+?)\s*\)\)$";
+    OOC = r"(?i)^ooc\s*(?:[:,-]\s*|\s)(.+)$";
+    ABOUT_OOC = r"(?i)^ooc\s+(?:is|isn['’]?t|are|was|were|has|will|should|channel|chat|room|thread|talk|section|stuff|drama|remarks?|messages?|rules?)\b";
+    // "Note that ..." and "remember to ..." are said to people as often as to a bot.
+    REMEMBER = r"(?i)^(?:hey[,!]?\s+)?(?:(?:can|could|would|will)\s+you\s+)?(?:please\s+|pls\s+)?(?:(?:remember|memorize|memorise|note\s+down|make\s+a\s+note|take\s+a\s+note)\s*(?:,?\s*for\s+me\s*)?(?:that\s|:|this:)|note\s*(?:this)?:|remember\s+for\s+me\s|don['’]?t\s+let\s+me\s+forget\s*(?:that\s|to\s|:)|don['’]?t\s+forget\s*(?:that\s|:))\s*(.+)$";
+    SHARED = r"(?i)^(?:one\s+|last\s+|first\s+)?(?:times?|nights?|days?|evenings?|mornings?|afternoons?|weeks?|weekends?|months?|years?|summers?|winters?|moments?|guys?|girls?|man|woman|dudes?|kids?|lady|person|people|one|thing|places?|sessions?|games?|fights?|battles?|episodes?|scenes?|songs?|movies?|films?|books?|shows?|trips?|party|parties|meetings?|feelings?|jokes?|story|stories|memes?|threads?|posts?|videos?)\b(?:\s+(?P<next>\S+))?";
+    RECALL = r"(?i)^(?:please\s+)?(?:what\s+do\s+you\s+(?:remember|recall)\s+(?:about|of)|what\s+did\s+I\s+(?:note|tell\s+you\s+to\s+remember)\s+about|(?:search|look\s+through)\s+(?:my\s+|your\s+|the\s+)?(?:memory|memories|notes)\s+(?:for|about)|recall\s+(?:everything|all|what\s+you\s+(?:know|remember))\s+about)\s+(.+?)\s*[?.!]*$";
+    SHOW_SHEET = r"(?i)^(?:(?:(?:can|could|would)\s+you\s+)?(?:please\s+)?(?:show|display|open)\s+(?:me\s+)?|what(?:['’]s|\s+is)\s+on\s+)my\s+(?:character\s+sheet|character|sheet)(?:\s*,?\s*please)?[?.!]*$";
+    SHOW_NAMED = r"(?i)^(?:please\s+)?(?:show|display|open)\s+(?:me\s+)?(?:(?:the\s+)?(?:character\s+)?sheet\s+(?:of|for)\s+(?P<of>[\p{L}][\p{L} '’-]{0,60}?)|(?P<own>[\p{L}][\p{L}’-]{0,40})['’]s\s+(?:character\s+)?sheet)[.!]?$";
+    CREATE = r"(?i)^(?:please\s+)?(?:(?:create|make|add)\s+(?:me\s+)?(?:a\s+|an\s+|the\s+|my\s+)?(?:new\s+)?|new\s+)(?:player\s+)?(?:character(?:\s+sheet)?|char|pc|(?:character\s+)?sheet)\s+(?:(?P<how>named|called|for)\s+)?(?P<who>.+)$";
+    NAME = r"^\p{Lu}[\p{L}'’-]*\p{Ll}";
+    NO_NAME = r"(?i)^(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|april|june|july|august|september|october|november|december|christmas|halloween|easter|excel|windows|google|discord|roll20|foundry|pathfinder|dnd|me|him|her|them|us|my|the|a|an|this|that|our|your|his|their)\b";
+    QUOTED = r#"^["“](?P<name>[^"”]{1,80})["”](?:,?\s+(?:the|an?)\s+(?:level\s+(?P<level>\d{1,2})\s+)?(?P<class>[\p{L}]{3,30}))?[.!]?$"#;
+    CHARACTER = r"^(?P<name>[\p{L}][\p{L}'’-]*(?:\s+\p{Lu}[\p{L}'’-]*){0,3})(?:,?\s+(?:the|an?)\s+(?:level\s+(?P<level>\d{1,2})\s+)?(?P<class>[\p{L}]{3,30}))?[.!]?$";
+    HELP = r"(?i)^(?:help(?:\s+me)?|commands|list\s+(?:the\s+|all\s+)?commands|what\s+can\s+(?:you|I)\s+do(?:\s+here)?|(?:which|what)\s+commands\s+(?:are\s+there|do\s+you\s+(?:know|have)))\s*[?!.]*$";
+    HELP_WITH = r"(?i)^help\s+(?:with\s+|on\s+)?(roll|check|do|ooc|help|sheet[. ]create|sheet[. ]show|memory[. ]add|memory[. ]search)\s*[?!.]*$";
+}
+
+fn capture(pattern: &LazyLock<Option<Regex>>, text: &str) -> Option<String> {
+    let captures = pattern.as_ref()?.captures(text)?;
+    let found = captures.get(1)?.as_str().trim();
+    (!found.is_empty()).then(|| found.to_owned())
+}
+
+fn is(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
+    pattern
+        .as_ref()
+        .is_some_and(|pattern| pattern.is_match(text))
+}
+
+fn remarks(text: &str) -> Option<Found> {
+    let remark = capture(&BRACKETS, text)
+        .or_else(|| capture(&OOC, text).filter(|_| !is(&ABOUT_OOC, text)))?;
+    Some((CommandName::Ooc, json!({ "remark": remark })))
+}
+
+fn memories(text: &str) -> Option<Found> {
+    if let Some(query) = capture(&RECALL, text) {
+        return Some((CommandName::MemorySearch, json!({ "query": query })));
+    }
+    // Who asks does not want anything kept, and "that time when ..." is a time, of which two people speak.
+    let content =
+        capture(&REMEMBER, text).filter(|content| !content.contains('?') && !is_shared(content))?;
+    Some((CommandName::MemoryAdd, json!({ "content": content })))
+}
+
+/// Whether "that" points at something that both know, and begins no clause: "(remember that) night in the tavern".
+fn is_shared(content: &str) -> bool {
+    let verbs = [
+        "is", "are", "was", "were", "has", "have", "had", "will", "can", "must", "costs", "takes",
+        "starts", "begins", "ends", "runs", "flies", "opens", "closes", "owes", "hates", "likes",
+        "wants", "needs",
+    ];
+    SHARED
+        .as_ref()
+        .and_then(|pattern| pattern.captures(content))
+        .is_some_and(|captures| {
+            captures
+                .name("next")
+                .is_none_or(|next| !verbs.contains(&next.as_str().to_lowercase().as_str()))
+        })
+}
+
+fn sheets(text: &str) -> Option<Found> {
+    if is(&SHOW_SHEET, text) {
+        return Some((CommandName::SheetShow, json!({})));
+    }
+    if let Some(captures) = SHOW_NAMED
+        .as_ref()
+        .and_then(|pattern| pattern.captures(text))
+    {
+        let name = captures
+            .name("of")
+            .or(captures.name("own"))?
+            .as_str()
+            .trim();
+        let somebody = [
+            "my", "your", "the", "this", "that", "his", "her", "their", "it", "what", "who", "here",
+        ];
+        return (!somebody.contains(&name.to_lowercase().as_str()))
+            .then(|| (CommandName::SheetShow, json!({ "name": name })));
+    }
+    let captures = CREATE.as_ref()?.captures(text)?;
+    let (how, who) = (captures.name("how"), captures.name("who")?.as_str().trim());
+    if how.is_some_and(|how| !how.as_str().eq_ignore_ascii_case("for")) {
+        return Some((CommandName::SheetCreate, character(who)?));
+    }
+    // A sheet is made for a purpose as well: only a name is written like one.
+    let name = who.starts_with(['"', '“']) || (is(&NAME, who) && !is(&NO_NAME, who));
+    Some((CommandName::SheetCreate, character(who).filter(|_| name)?))
+}
+
+/// "Aria", "Aria the rogue", "Sir Kay, a level 3 fighter".
+fn character(text: &str) -> Option<Value> {
+    let captures = [&CHARACTER, &QUOTED]
+        .into_iter()
+        .find_map(|pattern| pattern.as_ref()?.captures(text.trim()))?;
+    let mut arguments =
+        Map::from_iter([("name".to_owned(), json!(captures.name("name")?.as_str()))]);
+    if let Some(class) = captures.name("class") {
+        arguments.insert("class".into(), json!(class.as_str().to_lowercase()));
+    }
+    if let Some(level) = captures
+        .name("level")
+        .and_then(|level| level.as_str().parse::<i64>().ok())
+    {
+        arguments.insert("level".into(), json!(level));
+    }
+    Some(Value::Object(arguments))
+}
+
+fn help(text: &str) -> Option<Found> {
+    if is(&HELP, text) {
+        return Some((CommandName::Help, json!({})));
+    }
+    let command = capture(&HELP_WITH, text)?.to_lowercase().replace(' ', ".");
+    Some((CommandName::Help, json!({ "command": command })))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! Who may come in: bearer tokens of the database, and the one of the environment.
+//!
+//! Without any token the service is open, and then it listens on loopback only. A token counts from the moment it is
+//! made, and a revoked one still counts as made: revoking the last one does not open the deps.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use secrecy::{ExposeSecret, SecretString};
+use tokio::time::Instant;
+
+use super::rate::Rate;
+use crate::clock::Clock;
+use crate::config::{Config, GOOD_TOKEN_CHARS, Problems};
+use crate::domain::{BearerToken, Scope, same_secret};
+use crate::journal::{Error, Store, TokenRow};
+
+/// So many wrong tokens a minute from one peer, before it has to wait.
+const WRONG_PER_MINUTE: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
+
+/// Peers that have to wait are looked through when there are so many of them.
+const MANY_PEERS: usize = 1024;
+
+/// What a route asks of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requirement {
+    Scope(Scope),
+    /// Any token that works.
+    AnyToken,
+}
+
+/// Why somebody may come in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Admitted {
+    /// No token was ever made and none is configured.
+    Open,
+    ByToken(Token),
+}
+
+/// The token by which a request was admitted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Token {
+    /// That of the environment.
+    Fixed,
+    /// One of the database, by its id.
+    Stored(String),
+}
+
+impl Token {
+    /// The id of a token of the database.
+    pub fn id(self) -> Option<String> {
+        match self {
+            Token::Fixed => None,
+            Token::Stored(id) => Some(id),
+        }
+    }
+}
+
+/// Why somebody may not.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    #[error("no valid token")]
+    NoToken,
+    #[error("the token lacks the scope {0}")]
+    Lacks(Scope),
+    #[error("too many wrong tokens")]
+    TooManyGuesses { retry_after: Duration },
+    #[error(transparent)]
+    Journal(#[from] Error),
+}
+
+/// The doorkeeper.
+pub struct Access {
+    fixed: Option<SecretString>,
+    store: Arc<dyn Store>,
+    clock: Clock,
+    /// Whether a token was ever made; never false again once it is true.
+    ever: AtomicBool,
+    wrong: Rate<IpAddr>,
+    /// Until when peers that guessed too often are not listened to.
+    waiting: Mutex<HashMap<IpAddr, Instant>>,
+}
+
+impl Access {
+    pub fn new(config: &Config, store: Arc<dyn Store>, clock: Clock) -> Self {
+        Self {
+            fixed: config.token.clone(),
+            store,
+            clock,
+            ever: AtomicBool::new(false),
+            wrong: Rate::per_minute(WRONG_PER_MINUTE, WRONG_PER_MINUTE),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// Looks at what a client sent.
+    ///
+    /// A token of the database has 256 random bits, so guessing is hopeless and it always opens. The one of the
+    /// environment may be a person's choice: a short one cannot be tried for a while by who sends wrong tokens too often.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub async fn admit(
+        &self,
+        given: Option<&str>,
+        peer: IpAddr,
+        needs: Requirement,
+    ) -> Result<Admitted, Refused> {
+        if let Some(token) = given.and_then(BearerToken::parse)
+            && let Some(row) = self.store.token(token.id()).await?
+            && token.matches(&row.hash)
+            && is_active(&row, self.clock.now())
+        {
+            permits(&row.scopes, needs)?;
+            return Ok(Admitted::ByToken(Token::Stored(row.id)));
+        }
+        if !self.is_needed().await? {
+            return Ok(Admitted::Open);
+        }
+        let Some(given) = given else {
+            return Err(Refused::NoToken);
+        };
+        let peer = network(peer);
+        let wait = self.wait(peer);
+        let right = self
+            .fixed
+            .as_ref()
+            .filter(|fixed| same_secret(given, fixed.expose_secret()));
+        // A neighbour who guesses must not lock out whoever knows a token that cannot be guessed.
+        if right.is_some_and(|fixed| {
+            wait.is_none() || fixed.expose_secret().chars().count() >= GOOD_TOKEN_CHARS
+        }) {
+            return Ok(Admitted::ByToken(Token::Fixed));
+        }
+        if let Some(retry_after) = wait {
+            return Err(Refused::TooManyGuesses { retry_after });
+        }
+        if let Err(retry_after) = self.wrong.take(&peer) {
+            tracing::warn!(%peer, "too many wrong tokens from one address");
+            self.let_wait(peer, retry_after);
+            return Err(Refused::TooManyGuesses { retry_after });
+        }
+        Err(Refused::NoToken)
+    }
+
+    /// Whether a token of the database still works, for connections that stay open. While the database does not answer, it
+    /// does.
+    pub async fn still_works(&self, id: &str) -> bool {
+        match self.store.token(id).await {
+            Ok(row) => row.is_some_and(|row| is_active(&row, self.clock.now())),
+            Err(_) => true,
+        }
+    }
+
+    /// Whether the service may listen on an address.
+    ///
+    /// # Errors
+    /// The problem to be shown, when strangers would reach it and no token keeps them out.
+    pub async fn may_listen(&self, bind: SocketAddr) -> Result<Result<(), Problems>, Error> {
+        if bind.ip().is_loopback() || self.fixed.is_some() {
+            return Ok(Ok(()));
+        }
+        let now = self.clock.now();
+        let guarded = self
+            .store
+            .tokens()
+            .await?
+            .iter()
+            .any(|row| is_active(row, now));
+        Ok(if guarded {
+            Ok(())
+        } else {
+            Err(Problems::unguarded(bind))
+        })
+    }
+
+    async fn is_needed(&self) -> Result<bool, Error> {
+        if self.fixed.is_some() || self.ever.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
+        let ever = !self.store.tokens().await?.is_empty();
+        self.ever.fetch_or(ever, Ordering::Relaxed);
+        Ok(ever)
+    }
+
+    fn wait(&self, peer: IpAddr) -> Option<Duration> {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = waiting
+            .get(&peer)?
+            .saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
+    fn let_wait(&self, peer: IpAddr, time: Duration) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if waiting.len() >= MANY_PEERS {
+            waiting.retain(|_, until| *until > now);
+        }
+        waiting.insert(peer, now + time);
+    }
+}
+
+/// Whether a token still opens something.
+pub fn is_active(token: &TokenRow, now: Timestamp) -> bool {
+    token.revoked_at.is_none() && token.expires_at.is_none_or(|at| now < at)
+}
+
+fn permits(scopes: &[Scope], needs: Requirement) -> Result<(), Refused> {
+    match needs {
+        Requirement::Scope(scope)
+            if !scopes.contains(&scope) && !scopes.contains(&Scope::Admin) =>
+        {
+            Err(Refused::Lacks(scope))
+        }
+        Requirement::Scope(_) | Requirement::AnyToken => Ok(()),
+    }
+}
+
+/// One customer's network: an IPv4 address, or the first half of an IPv6 one, of which anybody has plenty.
+pub(super) fn network(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 64 << 64).into()),
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_opens_itself_and_admin_opens_everything() {
+        let may = |scopes: &[Scope], needs| permits(scopes, needs).is_ok();
+        assert!(
+            may(&[Scope::Chat], Requirement::Scope(Scope::Chat))
+                && may(&[Scope::Admin], Requirement::Scope(Scope::Act))
+        );
+        assert!(
+            !may(&[Scope::Chat, Scope::Tools], Requirement::Scope(Scope::Act))
+                && !may(&[], Requirement::Scope(Scope::Chat))
+        );
+        assert!(may(&[Scope::Act], Requirement::AnyToken));
+    }
+
+    #[test]
+    fn neighbours_of_one_ipv6_network_are_one_peer() {
+        let network = |text: &str| network(text.parse().unwrap()).to_string();
+        assert_eq!(network("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(network("::ffff:192.0.2.7"), "192.0.2.7");
+    }
+}

@@ -1,0 +1,178 @@
+//! Builds the service from its config: stores, models, secrets.
+
+use super::StartError;
+use crate::config::{self, Config, ProviderKind};
+use crate::journal::{PostgresStore, SqliteStore, Store};
+use crate::llm::{self, BreakerSettings, ProviderSpec, Registry, Seeding, StructuredOutput};
+use secrecy::{ExposeSecret as _, SecretString};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The kind of database that a URL names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Database {
+    Sqlite(PathBuf),
+    Postgres,
+}
+
+impl Database {
+    /// Reads `sqlite://PATH`, `postgres://...` or `postgresql://...`.
+    ///
+    /// # Errors
+    /// [`StartError::Database`] for a URL of a kind that this build has no store for.
+    pub fn of(url: &str) -> Result<Self, StartError> {
+        match url.split_once(':') {
+            Some(("sqlite", rest)) => {
+                let path = rest
+                    .trim_start_matches("//")
+                    .split('?')
+                    .next()
+                    .unwrap_or("");
+                if path.is_empty() {
+                    return Err(StartError::Database(
+                        "DATABASE_URL names no file: sqlite://data/conclave.db".into(),
+                    ));
+                }
+                Ok(Self::Sqlite(PathBuf::from(path)))
+            }
+            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres),
+            _ => Err(StartError::Database(
+                "DATABASE_URL must begin with sqlite://, postgres:// or postgresql://".into(),
+            )),
+        }
+    }
+}
+
+/// Opens the database that a URL names.
+///
+/// # Errors
+/// As [`Database::of`], and when the database cannot be opened.
+pub async fn open_store(database_url: &str, owner: &str) -> Result<Arc<dyn Store>, StartError> {
+    Ok(match Database::of(database_url)? {
+        Database::Sqlite(path) => Arc::new(SqliteStore::open(&path, owner).await?),
+        Database::Postgres => Arc::new(PostgresStore::open(database_url, owner).await?),
+    })
+}
+
+/// Everything in the configuration that nobody may read.
+pub(super) fn secrets(config: &Config) -> Vec<SecretString> {
+    let passwords = config
+        .providers
+        .values()
+        .filter_map(|p| p.base_url.as_ref()?.password().map(SecretString::from));
+    let database = url::Url::parse(config.database_url.expose_secret()).ok();
+    let database = database
+        .as_ref()
+        .and_then(url::Url::password)
+        .map(SecretString::from);
+    let keys = config
+        .providers
+        .values()
+        .flat_map(|p| p.api_key.iter().chain(&p.secrets).cloned());
+    keys.chain(passwords)
+        .chain(config.token.clone())
+        .chain(database)
+        .collect()
+}
+
+/// How many runs are worked on at a time: half as many as the narrowest provider takes calls. A run has one call under way
+/// in two of its stages and one per agent in the third, so that its calls hardly wait, and its time is not spent waiting.
+pub(super) fn turns(config: &Config) -> usize {
+    config
+        .providers
+        .values()
+        .map(|provider| provider.max_concurrent)
+        .min()
+        .unwrap_or(1)
+        .div_ceil(2)
+}
+
+pub(super) fn breaker(config: &Config) -> BreakerSettings {
+    BreakerSettings {
+        failures: config.policy.breaker_failures,
+        open_for: config.policy.breaker_open,
+        patience: config.policy.call_timeout / 2,
+    }
+}
+
+/// Opens every provider that the roles use.
+pub(super) async fn models(config: &Config) -> Result<Registry, StartError> {
+    let specs = config.providers.iter().filter_map(|(name, provider)| {
+        let kind = match provider.kind {
+            ProviderKind::Anthropic => llm::ProviderKind::Anthropic,
+            ProviderKind::Openai => llm::ProviderKind::OpenAi,
+            ProviderKind::Local => return None,
+        };
+        Some(ProviderSpec {
+            name: name.clone(),
+            kind,
+            base_url: provider.base_url.clone()?,
+            api_key: provider.api_key.clone(),
+            max_concurrent: provider.max_concurrent,
+            connect_timeout: config.policy.connect_timeout,
+            structured_output: match provider.structured_output {
+                config::StructuredOutput::Auto => StructuredOutput::Auto,
+                config::StructuredOutput::Native => StructuredOutput::JsonSchema,
+                config::StructuredOutput::Tool => StructuredOutput::Tool,
+                config::StructuredOutput::JsonObject => StructuredOutput::JsonObject,
+                config::StructuredOutput::None => StructuredOutput::None,
+            },
+            seeding: Seeding::Omit,
+            stream: provider.stream,
+            headers: provider.headers.clone(),
+            proxy: provider.proxy.clone(),
+        })
+    });
+    let mut registry = Registry::new(specs)?.with_breaker(breaker(config));
+    load_local(config, &mut registry).await?;
+    Ok(registry)
+}
+
+#[cfg(feature = "local")]
+pub(super) async fn load_local(config: &Config, registry: &mut Registry) -> Result<(), StartError> {
+    for (name, provider) in config
+        .providers
+        .iter()
+        .filter(|(_, p)| p.kind == ProviderKind::Local)
+    {
+        let paths: BTreeSet<&str> = config
+            .roles
+            .values()
+            .filter(|r| r.provider == *name)
+            .map(|r| r.model.as_str())
+            .collect();
+        let Some(path) = paths.first().map(PathBuf::from) else {
+            continue;
+        };
+        let (owned, threads, parallel) = (name.clone(), provider.threads, provider.max_concurrent);
+        tracing::info!(path = %path.display(), "loading the in-process model");
+        let loaded = tokio::task::spawn_blocking(move || {
+            llm::local::Local::load(&owned, &path, threads, parallel)
+        });
+        let failed = |detail: String| StartError::LocalModel {
+            provider: name.clone(),
+            detail,
+        };
+        let model = loaded
+            .await
+            .map_err(|error| failed(error.to_string()))?
+            .map_err(|error| match error {
+                llm::Error::Unfit { detail, .. } => failed(detail),
+                other => other.into(),
+            })?;
+        registry.insert(
+            name.clone(),
+            Arc::new(model),
+            provider.max_concurrent.max(64),
+        );
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "local"))]
+#[allow(clippy::unused_async, reason = "as its twin with the in-process model")]
+pub(super) async fn load_local(_: &Config, _: &mut Registry) -> Result<(), StartError> {
+    let _: BTreeSet<()> = BTreeSet::new();
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Confirmations of proposed actions.
+
+use super::act::{
+    Acted, Asked, CONFIRMED, Confirmation, Understood, confirmed_by, disabled, observe, reading,
+};
+use super::{App, Rejected, check};
+use crate::act::commands::Action;
+use crate::act::reply::Reply;
+use crate::domain::{CommandName, Question, RunId, RunKind, fingerprint};
+use crate::journal::{ActionIntake, ActionOutcome, Ending, Event, views};
+use jiff::Timestamp;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+impl App {
+    /// Executes what its user has confirmed, once.
+    ///
+    /// # Errors
+    /// [`Rejected::NoSuchProposal`] also for that of somebody else, [`Rejected::ProposalGone`] when it was confirmed already
+    /// or has expired.
+    pub async fn confirm(self: &Arc<Self>, confirmation: Confirmation) -> Result<Acted, Rejected> {
+        let arrived = Instant::now();
+        let acted = self.take_confirmation(confirmation, arrived).await;
+        observe(&acted, arrived);
+        acted
+    }
+
+    pub(super) async fn take_confirmation(
+        self: &Arc<Self>,
+        asks: Confirmation,
+        arrived: Instant,
+    ) -> Result<Acted, Rejected> {
+        let Confirmation {
+            proposal,
+            mut question,
+            in_place,
+            choice,
+        } = asks;
+        // The rules of a request, with a message that keeps them.
+        question.message = "confirm".into();
+        let problems = check(&mut question, &self.config.policy.limits);
+        if !problems.is_empty() {
+            return Err(Rejected::Invalid(problems));
+        }
+        self.pace_action(&question)?;
+        let entries = self.store.entries(proposal, 0).await?;
+        let Some(accepted) =
+            views::accepted(&entries).filter(|accepted| accepted.kind() == RunKind::Action)
+        else {
+            return Err(Rejected::NoSuchProposal);
+        };
+        if in_place {
+            question.context = accepted.question.context.clone();
+        }
+        let asker = |q: &Question| (q.source, q.user.id.clone(), q.context.guild_id.clone());
+        if asker(&accepted.question) != asker(&question) {
+            return Err(Rejected::NoSuchProposal);
+        }
+        let rules = self
+            .config
+            .policy
+            .actions
+            .rules(question.context.guild_id.as_deref());
+        if !rules.enabled {
+            return Ok(disabled());
+        }
+        let offer = match views::finished(&entries).map(|finished| &finished.ending) {
+            Some(Ending::Acted {
+                outcome: ActionOutcome::Offered,
+                response,
+            }) => response,
+            _ => return Err(Rejected::NoSuchProposal),
+        };
+        let at = self.clock.now();
+        let expires = offer
+            .pointer("/proposal/expiresAt")
+            .and_then(Value::as_str)
+            .and_then(|at| at.parse::<Timestamp>().ok());
+        if expires.is_none_or(|expires| at >= expires) {
+            return Err(Rejected::ProposalGone("the proposal has expired"));
+        }
+        let Some((action, args)) = reading(offer, choice) else {
+            let problem = super::FieldProblem {
+                pointer: "/choice".into(),
+                detail: "the proposal has no such choice".into(),
+            };
+            return Err(Rejected::Invalid(vec![problem]));
+        };
+        let Ok(action) = action
+            .parse::<CommandName>()
+            .map_err(drop)
+            .and_then(|name| Action::read(name, args).map_err(drop))
+        else {
+            return Err(Rejected::NoSuchProposal);
+        };
+        let proposed = entries.iter().find_map(|entry| {
+            if let Event::Proposed(p) = &entry.event {
+                Some(p)
+            } else {
+                None
+            }
+        });
+        let (confidence, reason) =
+            proposed.map_or((0.0, String::new()), |p| (p.confidence, p.reason.clone()));
+        question.message.clone_from(&accepted.question.message);
+        let key = confirmed_by(proposal);
+        if self.store.by_key(&key).await?.is_some() {
+            return Err(Rejected::ProposalGone(CONFIRMED));
+        }
+        let asked = Asked {
+            question,
+            // One key per proposal: the second to execute it finds it taken, however close they are.
+            key: Some(key),
+            body_hash: fingerprint(&[b"confirm", proposal.to_string().as_bytes()]),
+            correlation_id: None,
+            id: RunId::from_uuid(self.clock.new_id()),
+            at,
+            arrived,
+            rules,
+            intake: ActionIntake {
+                confirms: Some(proposal),
+            },
+        };
+        self.perform(
+            asked,
+            Understood {
+                action: &action,
+                confidence,
+                reason: Some(&reason),
+            },
+        )
+        .await
+    }
+
+    /// Writes that a command was not executed. A confirmation of it leaves the proposal as it was: only an execution takes
+    /// its key.
+    pub(super) async fn decline(
+        &self,
+        mut asked: Asked,
+        events: Vec<Event>,
+        reply: &Reply,
+        seed: u64,
+    ) -> Result<Acted, Rejected> {
+        if let Some(proposal) = asked.intake.confirms {
+            asked.key = None;
+            // What is in the way may be what another confirmation has just done.
+            if self.store.by_key(&confirmed_by(proposal)).await?.is_some() {
+                return Err(Rejected::ProposalGone(CONFIRMED));
+            }
+        }
+        self.conclude_seeded(asked, events, reply, seed).await
+    }
+}

@@ -1,0 +1,114 @@
+//! What the committee tells of an action that asks for it.
+
+use super::act::{Acted, Asked, CONFIRMED, SCENE_LINES, rejected_by};
+use super::{App, Rejected, Submission};
+use crate::act::commands::{Action, CommandOutcome, narration};
+use crate::act::parser::{self, ParsedMessage};
+use crate::act::reply::Reply;
+use crate::domain::{RunId, Usd};
+use crate::journal::{ActionStart, AfterAction, Ending, Event, Finished, Requester};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+impl App {
+    /// Has the committee tell what comes of a deed, where that is wanted. The run goes on by itself; its id is in the result.
+    pub(super) async fn narrate(
+        self: &Arc<Self>,
+        action: &Action,
+        asked: &Asked,
+        done: &mut CommandOutcome,
+    ) -> Option<RunId> {
+        let Action::Do(arguments) = action else {
+            return None;
+        };
+        if !asked.rules.narration {
+            return None;
+        }
+        let question = &asked.question;
+        let place = question.context.channel_id.as_deref().unwrap_or("scene");
+        let scene = Requester {
+            source: question.source,
+            user_id: question.user.id.clone(),
+            guild_id: question.context.guild_id.clone(),
+            channel_id: question.context.channel_id.clone(),
+        };
+        let lines = self
+            .store
+            .recent_lines(&scene, SCENE_LINES)
+            .await
+            .unwrap_or_default();
+        // Deeds are seen by everybody; what somebody has noted for himself, or said out of character, is not told on.
+        let spoken =
+            |message: &str| matches!(parser::read(message), ParsedMessage::Clear(Action::Do(_)));
+        let lines: Vec<String> = lines
+            .iter()
+            .filter(|line| spoken(&line.message))
+            .map(|line| crate::act::cut(&line.message, 300))
+            .collect();
+        let mut told = question.clone();
+        told.message = format!("new: {}", narration(&arguments.deed, &done.result, &lines));
+        // A conversation of its own: a question of the committee about it is not answered by what is said in the channel.
+        told.context.channel_id = Some(format!("{}/narration", crate::act::cut(place, 180)));
+        told.context.message_id = None;
+        let key = Some(format!("narration:{}", asked.id));
+        let submission = Submission {
+            question: told,
+            idempotency_key: key,
+            correlation_id: asked.correlation_id.clone(),
+        };
+        let (run, why) = match Box::pin(self.submit(submission)).await {
+            Ok(submitted) => (Some(submitted.run), None),
+            Err(rejected) => {
+                tracing::info!(%rejected, "nobody narrates");
+                (None, Some("nobody can tell it now"))
+            }
+        };
+        if let Value::Object(result) = &mut done.result {
+            let narration = json!({ "run": run.map(|run| run.to_string()), "unavailable": why });
+            result.insert("narration".into(), narration);
+        }
+        run
+    }
+
+    /// Writes an action that is over.
+    pub(super) async fn finish(
+        &self,
+        asked: Asked,
+        events: Vec<Event>,
+        reply: &Reply,
+    ) -> Result<Acted, Rejected> {
+        let seed = self.clock.new_seed();
+        self.conclude_seeded(asked, events, reply, seed).await
+    }
+
+    pub(super) async fn conclude_seeded(
+        &self,
+        asked: Asked,
+        mut events: Vec<Event>,
+        reply: &Reply,
+        seed: u64,
+    ) -> Result<Acted, Rejected> {
+        let response = reply.value();
+        let ending = Ending::Acted {
+            outcome: reply.outcome(),
+            response: response.clone(),
+        };
+        events.push(Event::Finished(Box::new(Finished {
+            ending,
+            spent: Usd::ZERO,
+        })));
+        for event in &events {
+            rejected_by(event);
+        }
+        let (id, confirms) = (asked.id, asked.intake.confirms);
+        let new = self.new_action(asked, seed, Usd::ZERO, vec![]);
+        match self.store.begin(new, AfterAction::End(events)).await? {
+            ActionStart::Ended | ActionStart::Held(_) => Ok(Acted {
+                run: Some(id),
+                response,
+            }),
+            ActionStart::Not(_) if confirms.is_some() => Err(Rejected::ProposalGone(CONFIRMED)),
+            ActionStart::Not(not) => self.not_begun(not, Usd::ZERO, vec![]).await,
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! One output of a model, attempt by attempt: reserve, call, retry, fall back.
+
+use super::budget::{self, InputBound};
+use super::call::{FIRST_SHARE, MIN_TIME};
+use super::hedge::{self, SUPERSEDED};
+use super::message::CallSpec;
+use super::message::{Repair, input_bound, messages, schema_name, text_of};
+use super::output::CallFailure;
+use super::{Deps, Failure};
+use crate::config::RoleModel;
+use crate::domain::BilledTokens;
+use crate::journal::{
+    Call, CallResult, CallSent, CallSettled, CallStop, Retryable, RunContext, views,
+};
+use crate::llm::{self, ChatReply, ChatRequest, Schema};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub(super) struct Settled {
+    pub result: CallResult,
+    pub usage: Option<BilledTokens>,
+    /// Made by this process just now, not read from the journal.
+    pub fresh: bool,
+    /// The run's own time left the call less than a call may take.
+    pub clipped: bool,
+    /// The output limit that the call had, in tokens.
+    pub limit: u32,
+}
+
+/// One output that is being bought.
+pub(super) struct Attempts<'a> {
+    pub run: &'a RunContext,
+    pub deps: &'a Deps,
+    pub ask: &'a CallSpec<'a>,
+    pub schema: Option<&'a Value>,
+    pub repair: Option<Repair<'a>>,
+    pub step: String,
+    /// There will be no other attempt.
+    pub once: bool,
+}
+
+impl Attempts<'_> {
+    /// The name of an attempt: `r1/solver`, `r1/solver#2`.
+    pub(super) fn call(&self, number: u32) -> String {
+        if number == 1 {
+            self.step.clone()
+        } else {
+            format!("{}#{number}", self.step)
+        }
+    }
+
+    /// Whether the journal has the attempt as settled.
+    pub(super) fn is_known(&self, number: u32) -> bool {
+        self.run
+            .recall(&crate::journal::settled_key(&self.call(number)))
+            .is_some()
+    }
+
+    /// How long to wait before the same model is asked again; `None` if it is not. Nobody sleeps through what is left of
+    /// the stage, or much longer than the policy's longest pause: then the fallback is asked at once.
+    pub(super) fn pause(&self, retry: Retryable, tries: u32) -> Option<Duration> {
+        let Retryable::AfterMs(least) = retry else {
+            return None;
+        };
+        let policy = &self.deps.policy;
+        let pause = self.deps.backoff(tries, least, self.run.accepted().seed);
+        let in_time = Instant::now()
+            .checked_add(pause)
+            .is_some_and(|end| end <= self.ask.until);
+        (tries < policy.retry_attempts && pause <= policy.retry_max.saturating_mul(4) && in_time)
+            .then_some(pause)
+    }
+
+    /// The first attempt, and beside it a second one if the first takes unusually long and the money allows. Returns how
+    /// many attempts were made. A loser is dropped only when the winner's answer is in the journal.
+    pub(super) async fn race(
+        &self,
+        model: &RoleModel,
+        limit: u32,
+    ) -> Result<(Result<Settled, CallFailure>, u32), Failure> {
+        let (ended, overtaken) = (
+            CancellationToken::new(),
+            [CancellationToken::new(), CancellationToken::new()],
+        );
+        let [stop_first, stop_second] = &overtaken;
+        let answered = |tried: &Result<Settled, CallFailure>| {
+            matches!(
+                tried,
+                Ok(Settled {
+                    result: CallResult::Answered { .. },
+                    ..
+                })
+            )
+        };
+        let first = async {
+            let tried = self.attempt((model, limit), 1, stop_first).await?;
+            ended.cancel();
+            if answered(&tried) {
+                stop_second.cancel();
+            }
+            Ok::<_, Failure>(tried)
+        };
+        let second = async {
+            tokio::select! {
+                biased;
+                () = ended.cancelled() => return Ok(None),
+                () = hedge::due(self.deps, model, self.ask.hedge) => {}
+            }
+            let twin = model.fallback.as_deref().unwrap_or(model);
+            if !self.can_spare(twin)? {
+                return Ok(None);
+            }
+            tracing::info!(
+                step = self.step,
+                model = twin.model,
+                "the call takes unusually long: a second one is made"
+            );
+            let tried = self
+                .attempt((twin, self.ask.limit(twin)), 2, stop_second)
+                .await?;
+            if answered(&tried) {
+                stop_first.cancel();
+            }
+            Ok(Some(tried))
+        };
+        let (first, second) = tokio::try_join!(first, second)?;
+        let made = if matches!(second, Some(Ok(_))) { 2 } else { 1 };
+        Ok(match second {
+            Some(second) if !answered(&first) && answered(&second) => (second, made),
+            _ => (first, made),
+        })
+    }
+
+    /// Whether a second call takes at most half of what is left: it must not starve what comes after it.
+    pub(super) fn can_spare(&self, model: &RoleModel) -> Result<bool, Failure> {
+        let messages = messages(self.deps, self.ask, model, None)?;
+        let bound = input_bound(self.ask, &messages, self.schema, None);
+        let worst = budget::worst_case(model, bound, self.ask.limit(model));
+        let left = self.run.ledger().left();
+        Ok(worst.is_none_or(|reservation| reservation.amount + reservation.amount <= left))
+    }
+
+    /// How a model that thought its limit away is asked again, as attempt `number`: with its least effort at the same limit;
+    /// if that is what it had, at twice the limit as far as the cap carries it. `None`: there is no better way to ask.
+    pub(super) fn roomier(
+        &self,
+        model: &RoleModel,
+        limit: u32,
+        number: u32,
+    ) -> Result<Option<(RoleModel, u32)>, Failure> {
+        let calmer = model.with_least_effort();
+        if calmer.effort != model.effort {
+            return Ok(Some((calmer, limit)));
+        }
+        if limit > self.ask.limit(model) {
+            return Ok(None);
+        }
+        let wanted = limit
+            .saturating_mul(2)
+            .min(model.traits.max_output.unwrap_or(u32::MAX));
+        let messages = messages(self.deps, self.ask, model, self.repair)?;
+        let bound = input_bound(self.ask, &messages, self.schema, self.repair);
+        let limit = match affordable(self.run, model, bound, wanted) {
+            Some(carried) if carried > limit => carried,
+            // What was decided before a crash stands: the money looks different now.
+            _ if self.is_known(number) => wanted,
+            _ => return Ok(None),
+        };
+        Ok(Some((
+            RoleModel {
+                max_tokens: model.max_tokens.max(limit),
+                ..calmer
+            },
+            limit,
+        )))
+    }
+
+    /// One attempt with an output limit, made or recalled. `overtaken` drops it.
+    pub(super) async fn attempt(
+        &self,
+        (model, limit): (&RoleModel, u32),
+        number: u32,
+        overtaken: &CancellationToken,
+    ) -> Result<Result<Settled, CallFailure>, Failure> {
+        let Self {
+            run,
+            deps,
+            ask,
+            schema,
+            repair,
+            ..
+        } = *self;
+        let (call, known) = (self.call(number), self.is_known(number));
+        let time = ask.until.saturating_duration_since(Instant::now());
+        if !known && time < MIN_TIME {
+            return Ok(Err(CallFailure::no_time()));
+        }
+        // A call that hangs must leave time for another attempt.
+        let patience = if number == 1 && !self.once && time.mul_f64(1.0 - FIRST_SHARE) > MIN_TIME {
+            time.mul_f64(FIRST_SHARE)
+        } else {
+            time
+        };
+        let messages = messages(deps, ask, model, repair)?;
+        let bound = input_bound(ask, &messages, schema, repair);
+        let max_tokens = match affordable(run, model, bound, limit) {
+            Some(max_tokens) => max_tokens,
+            None if known => limit,
+            None => {
+                run.refused(&call);
+                return Ok(Err(CallFailure::budget_exhausted(
+                    "the cap has no room for the call",
+                )));
+            }
+        };
+        let user = messages
+            .iter()
+            .flat_map(|m| &m.parts)
+            .filter_map(text_of)
+            .collect::<Vec<_>>()
+            .join("\n");
+        let sent = CallSent {
+            call: call.clone(),
+            role: ask.role,
+            provider: model.provider.clone(),
+            model: model.shown(),
+            reserved: budget::worst_case(model, bound, max_tokens),
+            max_tokens,
+            effort: model.effort,
+            prompt_hash: views::prompt_hash(&ask.prompt.system, &user),
+        };
+        let request = ChatRequest {
+            key: format!("{}/{call}", run.id()),
+            model: model.model.clone(),
+            system: ask.prompt.system.clone(),
+            messages,
+            schema: schema.map(|value| Schema {
+                name: schema_name(&ask.step),
+                value: value.clone(),
+            }),
+            max_tokens,
+            settings: model.settings(),
+            seed: run.accepted().seed,
+            timeout: patience.min(deps.policy.call_timeout),
+        };
+        let outcome = run
+            .call(sent, perform(deps, model, &request, overtaken))
+            .await?;
+        Ok(match outcome {
+            Ok(CallSettled { result, usage, .. }) => {
+                let clipped = patience < deps.policy.call_timeout;
+                // Of a recalled call the journal knows the limit.
+                let limit = run.sent(&call).map_or(max_tokens, |sent| sent.max_tokens);
+                Ok(Settled {
+                    result,
+                    usage,
+                    fresh: !known,
+                    clipped,
+                    limit,
+                })
+            }
+            Err(refused) => Err(CallFailure::budget_exhausted(refused.to_string())),
+        })
+    }
+}
+
+/// The effect itself, in the journal's terms.
+pub(super) async fn perform(
+    deps: &Deps,
+    model: &RoleModel,
+    request: &ChatRequest,
+    overtaken: &CancellationToken,
+) -> Call {
+    let dropped = |detail: &str, cost| {
+        let (cause, detail) = (SUPERSEDED.to_owned(), detail.to_owned());
+        let result = CallResult::Failed {
+            cause,
+            detail,
+            said: None,
+            retry: Retryable::No,
+        };
+        Call {
+            result,
+            usage: None,
+            cost,
+            served: None,
+        }
+    };
+    if overtaken.is_cancelled() {
+        return dropped(
+            "its twin answered before it was sent",
+            Some(crate::domain::Usd::ZERO),
+        );
+    }
+    let reply = match deps.models.model(&model.provider) {
+        Some(chat) => tokio::select! {
+            biased;
+            reply = chat.chat(request) => reply,
+            () = overtaken.cancelled() => return dropped("its twin answered first; it may be billed", None),
+        },
+        None => Err(llm::Error::Unfit {
+            provider: model.provider.clone(),
+            detail: "it is not running".into(),
+        }),
+    };
+    match reply {
+        Ok(ChatReply {
+            text,
+            stop,
+            usage,
+            model: served,
+            ..
+        }) => {
+            let stop = match stop {
+                llm::Stop::End => CallStop::End,
+                llm::Stop::MaxTokens => CallStop::MaxTokens,
+                llm::Stop::Refusal => CallStop::Refusal,
+                llm::Stop::Other => CallStop::Other,
+            };
+            // An answer of no tokens at all says that nobody counted.
+            let counted = usage
+                .as_ref()
+                .filter(|usage| text.is_empty() || **usage != BilledTokens::default());
+            let cost = counted.map(|usage| budget::cost(model, usage));
+            Call {
+                result: CallResult::Answered { text, stop },
+                usage,
+                cost,
+                served,
+            }
+        }
+        Err(error) => {
+            let retry = match error.retry() {
+                llm::Retry::Never => Retryable::No,
+                llm::Retry::After(least) => Retryable::AfterMs(
+                    least.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
+                ),
+            };
+            let cost = if error.may_be_billed() {
+                None
+            } else {
+                Some(crate::domain::Usd::ZERO)
+            };
+            let (cause, detail, said) = (
+                error.cause().to_owned(),
+                error.outline(),
+                error.said().map(str::to_owned),
+            );
+            Call {
+                result: CallResult::Failed {
+                    cause,
+                    detail,
+                    said,
+                    retry,
+                },
+                usage: None,
+                cost,
+                served: None,
+            }
+        }
+    }
+}
+
+/// The most output tokens, up to `wanted`, whose worst case the money that is left carries.
+pub(super) fn affordable(
+    run: &RunContext,
+    model: &RoleModel,
+    input: InputBound,
+    wanted: u32,
+) -> Option<u32> {
+    let left = run.ledger().left();
+    let fits =
+        |tokens: u32| budget::worst_case(model, input, tokens).is_none_or(|r| r.amount <= left);
+    let mut tokens = wanted;
+    while !fits(tokens) {
+        let least = model.least_tokens();
+        if tokens <= least {
+            return None;
+        }
+        tokens = (tokens / 4 * 3).max(least);
+    }
+    Some(tokens)
+}

@@ -1,0 +1,146 @@
+//! Scores the outputs of a round and records the judgement.
+
+use super::Failure;
+use super::evidence::Evidence;
+use super::round_context::RoundContext;
+use super::rounds::is_report;
+use crate::domain::{Agent, Judgement, Role};
+use crate::journal::{AgentOutcome, CallResult, Event, Scored, scored_key};
+use crate::scoring;
+use std::collections::BTreeMap;
+
+/// What the agents said: on their own, and last. `first` is `None` while these are the same.
+pub(super) struct Answers<'a> {
+    pub first: Option<&'a BTreeMap<Agent, AgentOutcome>>,
+    pub latest: &'a BTreeMap<Agent, AgentOutcome>,
+}
+
+/// The panel's answers as the engine reads them.
+pub fn outputs<'a>(
+    panel: &[Agent],
+    outcomes: &'a BTreeMap<Agent, AgentOutcome>,
+    families: &'a BTreeMap<Agent, String>,
+) -> Vec<scoring::Output<'a>> {
+    let read = |agent: &Agent| {
+        output(
+            *agent,
+            outcomes.get(agent)?,
+            families.get(agent).map(String::as_str),
+        )
+    };
+    panel.iter().filter_map(read).collect()
+}
+
+/// The family of the model that wrote each agent's latest report of a run: of the call that was answered, be it the role's own
+/// model or a fallback. Decisions on contested claims are no reports.
+pub fn families_of<'a>(events: impl Iterator<Item = &'a Event>) -> BTreeMap<Agent, String> {
+    let (mut sent, mut families) = (BTreeMap::new(), BTreeMap::new());
+    for event in events {
+        match event {
+            Event::CallSent(call) => {
+                if let Role::Agent(agent) = call.role
+                    && is_report(&call.call, agent)
+                {
+                    sent.insert(call.call.as_str(), (agent, call.model.as_str()));
+                }
+            }
+            Event::CallSettled(settled)
+                if matches!(settled.result, CallResult::Answered { .. }) =>
+            {
+                if let Some((agent, model)) = sent.get(settled.call.as_str()) {
+                    families.insert(*agent, scoring::family(model));
+                }
+            }
+            _ => {}
+        }
+    }
+    families
+}
+
+pub(super) async fn judge(
+    context: &RoundContext<'_>,
+    answers: &Answers<'_>,
+    round: u8,
+) -> Result<Judgement, Failure> {
+    if let Some(Event::Scored(scored)) = context.run.recall(&scored_key(round)) {
+        return Ok(scored.judgement);
+    }
+    let score = || judgement(context, answers);
+    let judgement = context
+        .run
+        .compute(&format!("scoring round {round}"), score)
+        .await?;
+    match context
+        .run
+        .record(Event::Scored(Box::new(Scored { round, judgement })))
+        .await?
+    {
+        Event::Scored(scored) => Ok(scored.judgement),
+        _ => Err(Failure::internal(
+            "the journal has something else in the place of the scores",
+        )),
+    }
+}
+
+pub(super) fn judgement(context: &RoundContext<'_>, answers: &Answers<'_>) -> Judgement {
+    let RoundContext {
+        run,
+        deps,
+        request,
+        plan,
+        trimmed,
+        ..
+    } = *context;
+    let panel = &trimmed.agents;
+    // A report that was taken over is as good as one of the model that has the role now.
+    let mut families: BTreeMap<Agent, String> = panel
+        .iter()
+        .filter_map(|agent| {
+            Some((
+                *agent,
+                scoring::family(&deps.role(Role::Agent(*agent))?.shown()),
+            ))
+        })
+        .collect();
+    families.extend(families_of(run.events().iter()));
+    let message = request.full_text();
+    let evidence = Evidence::of(run.events().iter());
+    let panel = scoring::Panel {
+        message: &message,
+        task_type: Some(plan.task_type),
+        demands: &plan.demands,
+        outputs: outputs(panel, answers.latest, &families),
+        first_round: answers
+            .first
+            .map(|first| outputs(panel, first, &families))
+            .unwrap_or_default(),
+        cross_checks: &evidence.cross_checks,
+        resolutions: &evidence.resolutions,
+    };
+    scoring::judge(&panel, &scoring::Policy::from(&deps.policy))
+}
+
+/// `None` for an agent that failed.
+pub(super) fn output<'a>(
+    agent: Agent,
+    outcome: &'a AgentOutcome,
+    family: Option<&'a str>,
+) -> Option<scoring::Output<'a>> {
+    let AgentOutcome::Answered {
+        report,
+        obtained,
+        truncated,
+        ..
+    } = outcome
+    else {
+        return None;
+    };
+    Some(scoring::Output {
+        agent: agent.as_str(),
+        report,
+        obtained: *obtained,
+        truncated: *truncated,
+        role_matches: report.agent == agent.as_str(),
+        family,
+    })
+}

@@ -1,0 +1,271 @@
+//! The case: the question with everything that goes on from an earlier run.
+
+use std::collections::BTreeMap;
+
+use rand::rngs::ChaCha12Rng;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+
+use super::{Deps, Failure};
+use crate::domain::{Agent, AgentReport, Assumption, Clarification, Obtained, Question, RunId};
+use crate::journal::{
+    Accepted, AgentOutcome, Continuation, Entry, Event, Planned, RunContext, Scored, Synthesized,
+    views,
+};
+use crate::llm::Image;
+
+/// What the committee works on.
+pub struct RequestContext {
+    /// The original question; its mode, user and context are those of the newest request.
+    pub question: Question,
+    /// Questions that the user has answered, oldest first.
+    pub answers: Vec<Answered>,
+    pub corrections: Vec<Corrected>,
+    /// What this very run adds to its parent.
+    pub latest: Option<Continuation>,
+    pub parent: Option<Parent>,
+    pub images: Vec<Image>,
+    /// What could not be fetched, one sentence each.
+    pub unseen: Vec<String>,
+    /// Fences untrusted text in prompts; new in every run, and not in any of the run's own texts.
+    pub fence: String,
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    pub question: String,
+    pub answer: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Corrected {
+    pub handle: String,
+    pub wrong: String,
+    pub correction: String,
+}
+
+/// What an earlier run left to be reused.
+pub struct Parent {
+    pub run: RunId,
+    pub planned: Option<Planned>,
+    /// Each agent's last report.
+    pub reports: BTreeMap<Agent, ReusedOutputs>,
+    pub scored: Option<Scored>,
+    pub assumptions: Vec<Assumption>,
+    /// What it asked, if it asked.
+    pub question: Option<Clarification>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ReusedOutputs {
+    pub report: AgentReport,
+    pub obtained: Obtained,
+    pub truncated: bool,
+    pub tokens: u64,
+}
+
+/// Puts the case together from the run's own journal and those of the runs that it continues.
+///
+/// # Errors
+/// When the database refuses.
+pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failure> {
+    let Conversation {
+        question,
+        answers,
+        corrections,
+        parent,
+    } = lineage(run.accepted(), &run.ancestors().await?);
+    let latest = run
+        .accepted()
+        .continues
+        .as_ref()
+        .map(|continues| continues.by.clone());
+    let seed = run.accepted().seed;
+    let (images, unseen) = deps.attachments.images(&question.attachments).await;
+    let mut request = RequestContext {
+        question,
+        answers,
+        corrections,
+        latest,
+        parent,
+        images,
+        unseen,
+        fence: String::new(),
+        seed,
+    };
+    request.fence = fence(&request);
+    Ok(request)
+}
+
+/// What a run asks, with all that it goes on from.
+pub struct Conversation {
+    pub question: Question,
+    pub answers: Vec<Answered>,
+    pub corrections: Vec<Corrected>,
+    pub parent: Option<Parent>,
+}
+
+/// Puts a run's question together from its own acceptance and the journals of its ancestors, the nearest first.
+pub fn lineage(accepted: &Accepted, ancestors: &[(RunId, Vec<Entry>)]) -> Conversation {
+    let mut question = accepted.question.clone();
+    let (mut answers, mut corrections, mut parent) = (vec![], vec![], None);
+    let mut continues = accepted.continues.clone();
+    for (id, entries) in ancestors {
+        match continues.take().map(|continues| continues.by) {
+            Some(Continuation::Answer {
+                question, answer, ..
+            }) => answers.push(Answered { question, answer }),
+            Some(Continuation::Correction {
+                handle,
+                wrong,
+                correction,
+            }) => {
+                corrections.push(Corrected {
+                    handle,
+                    wrong,
+                    correction,
+                });
+            }
+            None => break,
+        }
+        let Some(earlier) = views::accepted(entries) else {
+            break;
+        };
+        question.message.clone_from(&earlier.question.message);
+        let mut attachments = earlier.question.attachments.clone();
+        attachments.append(&mut question.attachments);
+        question.attachments = attachments;
+        continues.clone_from(&earlier.continues);
+        parent.get_or_insert_with(|| reuse_from(*id, entries));
+    }
+    answers.reverse();
+    corrections.reverse();
+    Conversation {
+        question,
+        answers,
+        corrections,
+        parent,
+    }
+}
+
+impl Conversation {
+    /// See [`Case::full_text`].
+    pub fn full_text(&self) -> String {
+        full_text(&self.question, &self.answers, &self.corrections)
+    }
+}
+
+fn reuse_from(run: RunId, entries: &[Entry]) -> Parent {
+    let mut parent = Parent {
+        run,
+        planned: None,
+        reports: BTreeMap::new(),
+        scored: None,
+        assumptions: vec![],
+        question: None,
+    };
+    for entry in entries {
+        match &entry.event {
+            Event::Planned(planned) => parent.planned = Some(planned.clone()),
+            Event::Scored(scored) => parent.scored = Some(Scored::clone(scored)),
+            Event::Synthesized(synthesized) => {
+                parent.question = Some(synthesized.question.clone());
+                if let Synthesized {
+                    draft: Some(draft), ..
+                } = &**synthesized
+                {
+                    parent.assumptions.clone_from(&draft.assumptions);
+                }
+            }
+            Event::AgentFinished(finished) => match &finished.outcome {
+                AgentOutcome::Answered {
+                    report,
+                    obtained,
+                    truncated,
+                    tokens,
+                    ..
+                } => {
+                    let inherited = ReusedOutputs {
+                        report: report.clone(),
+                        obtained: *obtained,
+                        truncated: *truncated,
+                        tokens: *tokens,
+                    };
+                    parent.reports.insert(finished.agent, inherited);
+                }
+                AgentOutcome::Failed { .. } => {}
+            },
+            _ => {}
+        }
+    }
+    parent
+}
+
+/// A random tag that stands in none of the texts that it will fence.
+fn fence(request: &RequestContext) -> String {
+    let mut random = ChaCha12Rng::seed_from_u64(request.seed);
+    loop {
+        let tag = format!("{:016x}", random.next_u64());
+        let texts = std::iter::once(request.question.message.as_str())
+            .chain(request.answers.iter().map(|a| a.answer.as_str()))
+            .chain(request.corrections.iter().map(|c| c.correction.as_str()));
+        if !texts.into_iter().any(|text| text.contains(&tag)) {
+            return tag;
+        }
+    }
+}
+
+impl RequestContext {
+    /// What every prompt is given.
+    pub fn values(&self, task_type: Option<&str>, hints: &[String]) -> Value {
+        let attachments: Vec<Value> = self
+            .question
+            .attachments
+            .iter()
+            .map(|a| json!({ "filename": a.filename, "contentType": a.content_type }))
+            .collect();
+        let answers: Vec<Value> = self
+            .answers
+            .iter()
+            .map(|a| json!({ "question": a.question, "chosen": a.answer }))
+            .collect();
+        let corrections: Vec<Value> = self
+            .corrections
+            .iter()
+            .map(|c| json!({ "assumption": c.wrong, "correction": c.correction }))
+            .collect();
+        json!({
+            "fence": self.fence,
+            "question": self.question.message,
+            "mode": self.question.mode.as_str(),
+            "task_type": task_type,
+            "hints": hints,
+            "attachments": attachments,
+            "images": self.images.len(),
+            "answers": answers,
+            "corrections": corrections,
+        })
+    }
+
+    /// The request as the engine judges against it: the question with what the user has settled since.
+    pub fn full_text(&self) -> String {
+        full_text(&self.question, &self.answers, &self.corrections)
+    }
+
+    /// A generator for one purpose, the same in every replay of the run.
+    pub fn random(&self, purpose: u64) -> ChaCha12Rng {
+        ChaCha12Rng::seed_from_u64(self.seed.wrapping_add(purpose))
+    }
+}
+
+fn full_text(question: &Question, answers: &[Answered], corrections: &[Corrected]) -> String {
+    let mut text = question.message.clone();
+    for answered in answers {
+        text.push_str(&format!("\n{} {}", answered.question, answered.answer));
+    }
+    for corrected in corrections {
+        text.push_str(&format!("\n{}", corrected.correction));
+    }
+    text
+}

@@ -1,0 +1,253 @@
+//! The master's desk: everything that it is to work from once the agents are done, and how it is asked.
+
+use serde_json::{Value, json};
+
+use super::budget::ModelText;
+use super::call::CallSpec;
+use super::deliberation::Deliberation;
+use super::hedge::Hedge;
+use super::prompts::set;
+use super::redaction::Redactor;
+use super::request_context::RequestContext;
+use super::sections::discarded::ForbiddenContent;
+use super::{Deps, Failure, sections};
+use crate::domain::{Agent, AgentReport, Disagreement, Plan, Position, Role, Status};
+use crate::journal::{DisagreementNote, Justification, RunContext};
+
+/// The most disagreements that the master is shown.
+const MAX_DISAGREEMENTS: usize = 6;
+
+/// What the master is to work from.
+pub struct SynthesisInput<'a> {
+    pub run: &'a RunContext,
+    pub deps: &'a Deps,
+    pub request: &'a RequestContext,
+    pub plan: &'a Plan,
+    pub deliberation: &'a Deliberation,
+}
+
+impl<'a> SynthesisInput<'a> {
+    /// The outputs that are not discarded: agent, report, score, tokens; the best first.
+    pub fn usable(&self) -> Vec<(Agent, &'a AgentReport, &'a crate::domain::Score, u64)> {
+        let mut usable: Vec<_> = self
+            .deliberation
+            .answered()
+            .filter(|(_, _, score, _)| score.status != Status::Discard)
+            .collect();
+        usable.sort_by(|a, b| b.2.cred.total_cmp(&a.2.cred));
+        usable
+    }
+
+    /// What the reply must not refer to, whatever the master says.
+    pub fn discarded(&self) -> ForbiddenContent {
+        let reports = self
+            .deliberation
+            .answered()
+            .filter(|(_, _, score, _)| score.status == Status::Discard);
+        let reports: Vec<(Agent, &AgentReport)> =
+            reports.map(|(agent, report, ..)| (agent, report)).collect();
+        let said = self.request.full_text();
+        let outputs = self.usable_texts(&[]);
+        self.barred(&reports, &[]).with_labels(&said, &outputs)
+    }
+
+    /// What the reply must not refer to either, as long as nobody says why these agents' outputs are used.
+    pub fn unjustified(&self, agents: &[Agent]) -> ForbiddenContent {
+        let reports = self
+            .usable()
+            .into_iter()
+            .filter(|(agent, ..)| agents.contains(agent));
+        let reports: Vec<(Agent, &AgentReport)> =
+            reports.map(|(agent, report, ..)| (agent, report)).collect();
+        self.barred(&reports, agents)
+    }
+
+    /// The quarantined agents of whom it is not said why their outputs are used.
+    pub fn without_reason(&self, justified: &[Justification]) -> Vec<Agent> {
+        let quarantined = self.deliberation.with_status(Status::Quarantine);
+        quarantined
+            .into_iter()
+            .filter(|agent| !justified.iter().any(|j| j.agent == *agent))
+            .collect()
+    }
+
+    fn barred(&self, reports: &[(Agent, &AgentReport)], unused: &[Agent]) -> ForbiddenContent {
+        let said = self.request.full_text();
+        let mut kept = self.usable_texts(unused);
+        kept.extend([said.as_str(), self.run.accepted().question.message.as_str()]);
+        ForbiddenContent::new(
+            reports
+                .iter()
+                .map(|(agent, report)| (agent.as_str(), *report)),
+            &kept,
+        )
+    }
+
+    /// Every text of the outputs that may be used, but of those of some agents.
+    fn usable_texts(&self, unused: &[Agent]) -> Vec<&'a str> {
+        let used = self
+            .usable()
+            .into_iter()
+            .filter(|(agent, ..)| !unused.contains(agent));
+        used.flat_map(|(_, report, ..)| report.texts()).collect()
+    }
+
+    /// The units, as "agent:unit id", that some texts name.
+    pub fn units_named(&self, texts: &[&str]) -> Vec<String> {
+        let usable = self.usable();
+        let names = ForbiddenContent::new(
+            usable
+                .iter()
+                .map(|(agent, report, ..)| (agent.as_str(), *report)),
+            &[],
+        );
+        let units = usable
+            .iter()
+            .flat_map(|(agent, r, ..)| r.units.iter().map(move |u| format!("{agent}:{}", u.id)));
+        let units: Vec<String> = units.collect();
+        let named = texts.iter().flat_map(|text| {
+            names
+                .named(text)
+                .into_iter()
+                .filter_map(|range| text.get(range))
+        });
+        named
+            .filter_map(|name| {
+                units
+                    .iter()
+                    .find(|unit| unit.eq_ignore_ascii_case(name))
+                    .cloned()
+            })
+            .collect()
+    }
+
+    /// The values of the master's prompts, and what of them models wrote.
+    pub fn values(&self) -> (Value, Vec<ModelText>) {
+        let mut values = self.request.values(Some(self.plan.task_type.as_str()), &[]);
+        let mut texts = vec![];
+        let outputs: Vec<Value> = self
+            .usable()
+            .into_iter()
+            .map(|(agent, report, score, tokens)| {
+                let report_json = qualified(agent, report).for_models();
+                texts.push(ModelText::of(&report_json, tokens));
+                let axes: Vec<String> = score
+                    .axes
+                    .iter()
+                    .map(|(axis, s)| format!("{} {:.0}", axis.as_str(), s.points))
+                    .collect();
+                json!({
+                    "agent": agent.as_str(),
+                    "status": score.status.as_str(),
+                    "cred": format!("{:.2}", score.cred),
+                    "axes": axes.join(", "),
+                    "report_json": report_json,
+                })
+            })
+            .collect();
+        set(&mut values, "outputs", json!(outputs));
+        let disagreements: Vec<Value> = self
+            .visible_disagreements()
+            .into_iter()
+            .map(|(topic, positions)| json!({ "topic": topic, "positions": positions }))
+            .collect();
+        set(&mut values, "disagreements", json!(disagreements));
+        let reports: Vec<(Agent, &AgentReport)> =
+            self.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
+        set(
+            &mut values,
+            "findings",
+            json!(self.deliberation.evidence.findings(&reports)),
+        );
+        let missing: Vec<String> = self
+            .deliberation
+            .failed()
+            .map(|(agent, cause, _)| format!("{agent}: {cause}"))
+            .collect();
+        set(&mut values, "missing", json!(missing));
+        (values, texts)
+    }
+
+    /// Disagreements between outputs that are not discarded, with the units that state each position; the gravest first,
+    /// and as many as the money that is held for the synthesis has room for.
+    fn visible_disagreements(&self) -> Vec<(String, Vec<String>)> {
+        let events = self.run.events();
+        let withheld = Redactor::of(&events);
+        let told = |(d, positions): (&Disagreement, Vec<Position>)| {
+            let shown = positions.into_iter().map(|p| {
+                let named = if p.units.is_empty() {
+                    &p.agents
+                } else {
+                    &p.units
+                };
+                let text = sections::excerpt(&p.text, 160);
+                let named: Vec<&str> = named.iter().take(6).map(String::as_str).collect();
+                if named.is_empty() {
+                    text
+                } else {
+                    format!("{text} ({})", named.join(", "))
+                }
+            });
+            (withheld.topic(&d.topic), shown.take(3).collect())
+        };
+        self.deliberation
+            .visible_disagreements()
+            .into_iter()
+            .take(MAX_DISAGREEMENTS)
+            .map(told)
+            .collect()
+    }
+
+    pub fn ask(
+        &self,
+        step: &str,
+        values: Value,
+        model_texts: Vec<ModelText>,
+    ) -> Result<CallSpec<'static>, Failure> {
+        let Some(master) = self.deps.role(Role::Master) else {
+            return Err(Failure::internal("no master is configured"));
+        };
+        let planned = self
+            .deliberation
+            .trimmed
+            .max_tokens
+            .iter()
+            .find(|(role, _)| *role == Role::Master);
+        Ok(CallSpec {
+            step: step.to_owned(),
+            role: Role::Master,
+            prompt: self.deps.prompts.render(master.prompts, step, values)?,
+            images: &[],
+            model_texts,
+            max_tokens: planned.map_or(master.max_tokens, |(_, tokens)| *tokens),
+            answer_tokens: None,
+            // The estimate comes after the synthesis, and a little must be left for the end.
+            until: self
+                .deps
+                .stage_end(self.run, if step == "estimate" { 0.98 } else { 0.93 }),
+            hedge: if step == "estimate" {
+                Hedge::Never
+            } else {
+                Hedge::Critical
+            },
+        })
+    }
+
+    /// The detected disagreements as notes.
+    pub fn detected(&self) -> Vec<DisagreementNote> {
+        let note = |(topic, positions): (String, Vec<String>)| DisagreementNote {
+            topic,
+            summary: positions.join(" / "),
+        };
+        self.visible_disagreements().into_iter().map(note).collect()
+    }
+}
+
+/// The report with unit ids that say whose they are.
+fn qualified(agent: Agent, report: &AgentReport) -> AgentReport {
+    let mut report = report.clone();
+    for unit in &mut report.units {
+        unit.id = format!("{agent}:{}", unit.id);
+    }
+    report
+}

@@ -1,0 +1,78 @@
+//! What the configs that are shipped need, and what is published of them.
+
+use super::*;
+
+#[test]
+fn the_shipped_config_needs_only_a_key() {
+    assert_eq!(places(from_text(SHIPPED, &env(&[]))), ["ANTHROPIC_API_KEY"]);
+    let config = from_text(SHIPPED, &env(&[("ANTHROPIC_API_KEY", "k")])).unwrap();
+    assert_eq!(config.policy.normal_max, Usd::from_dollars(0.10));
+    assert_eq!(config.roles.len(), 7);
+}
+
+#[test]
+#[cfg(feature = "local")]
+fn the_local_config_needs_nothing() {
+    let config = from_text(LOCAL, &env(&[])).unwrap();
+    assert!(
+        config
+            .roles
+            .values()
+            .all(|r| r.price.is_none() && r.output == OutputForm::Text)
+    );
+}
+
+#[test]
+#[cfg(not(feature = "local"))]
+fn a_build_without_the_in_process_model_says_how_to_get_it() {
+    let problems = from_text(LOCAL, &env(&[])).unwrap_err().to_string();
+    assert!(
+        problems.contains("--features local") && problems.contains("make demo"),
+        "{problems}"
+    );
+}
+
+#[test]
+fn a_missing_key_is_named_with_the_way_out() {
+    let problems = from_text(SHIPPED, &env(&[])).unwrap_err().to_string();
+    assert!(
+        problems.contains("ANTHROPIC_API_KEY")
+            && problems.contains("CONCLAVE_CONFIG=llm.config.local.json")
+    );
+}
+
+#[test]
+fn the_published_schema_is_the_one_in_force() {
+    let published: Value =
+        serde_json::from_str(include_str!("../../../docs/llm.config.schema.json")).unwrap();
+    assert_eq!(
+        published,
+        json_schema(),
+        "regenerate it: conclave config schema > docs/llm.config.schema.json"
+    );
+}
+
+#[test]
+fn what_asks_no_model_needs_no_key_and_is_checked_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.json");
+    std::fs::write(&path, SHIPPED).unwrap();
+    let name = path.display().to_string();
+    let config = without_models(&env(&[("CONCLAVE_CONFIG", name.as_str())])).unwrap();
+    assert!(config.roles.is_empty() && config.providers.is_empty());
+    assert_eq!(config.policy.normal_max, Usd::from_dollars(0.10));
+    assert_eq!(
+        places(without_models(&env(&[
+            ("CONCLAVE_CONFIG", name.as_str()),
+            ("CONCLAVE_BIND", "x")
+        ]))),
+        ["CONCLAVE_BIND"]
+    );
+    assert_eq!(
+        places(without_models(&env(&[(
+            "CONCLAVE_CONFIG",
+            "/nowhere/at.all"
+        )]))),
+        ["CONCLAVE_CONFIG"]
+    );
+}

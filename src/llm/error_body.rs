@@ -1,0 +1,274 @@
+//! What a refused call says: the providers' error bodies and `retry-after`, made short and free of keys.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use hyper::header::{DATE, HeaderMap, RETRY_AFTER};
+use regex::Regex;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+
+use super::Error;
+
+const MAX_DETAIL_CHARS: usize = 300;
+/// Longer waits than this are a mistake or a way to say "never".
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
+
+/// A call that the provider refused.
+#[derive(Debug, PartialEq)]
+pub(super) struct Rejection {
+    status: u16,
+    /// The provider's words, not yet cleaned.
+    detail: String,
+    retry_after: Option<Duration>,
+    /// The request is longer than the model's context, or larger than the provider takes.
+    too_long: bool,
+}
+
+impl Rejection {
+    /// The error for the caller; `clean` removes keys.
+    pub fn into_error(self, provider: &str, clean: impl Fn(&str) -> String) -> Error {
+        let provider = provider.to_owned();
+        let detail = clean(&self.detail);
+        if self.too_long {
+            return Error::Unfit { provider, detail };
+        }
+        Error::Status {
+            provider,
+            status: self.status,
+            detail,
+            retry_after: self.retry_after,
+        }
+    }
+}
+
+/// Reads an answer that is not 2xx.
+pub(super) fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Rejection {
+    let value: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
+    let retry_after = retry_after(headers);
+    match from_body(status, &value) {
+        Some(rejection) => Rejection {
+            retry_after,
+            ..rejection
+        },
+        None => Rejection {
+            status,
+            detail: if body.is_empty() {
+                "no explanation".into()
+            } else {
+                "an explanation that is not JSON".into()
+            },
+            retry_after,
+            too_long: status == 413,
+        },
+    }
+}
+
+/// Reads `{"error": {"message", "type", "code"}}` and its cousins, `{"error": "text"}` and `{"message": "text"}`.
+pub(super) fn from_body(status: u16, body: &Value) -> Option<Rejection> {
+    let error = body.get("error").filter(|error| !error.is_null());
+    let text = |name: &str| {
+        error
+            .and_then(|error| error.get(name))
+            .and_then(Value::as_str)
+    };
+    let message = text("message")
+        .or_else(|| error.and_then(Value::as_str))
+        .or_else(|| body.get("message").and_then(Value::as_str))?;
+    let kind = text("code").or_else(|| text("type")).unwrap_or_default();
+    let too_long = status == 413
+        || matches!(
+            kind,
+            "context_length_exceeded" | "exceed_context_size_error" | "request_too_large"
+        )
+        || (status == 400
+            && TOO_LONG
+                .as_ref()
+                .is_some_and(|pattern| pattern.is_match(message)));
+    let detail = match text("type") {
+        Some(kind) if !message.contains(kind) => format!("{kind}: {message}"),
+        _ => message.to_owned(),
+    };
+    Some(Rejection {
+        status,
+        detail,
+        retry_after: None,
+        too_long,
+    })
+}
+
+/// One line of at most 300 characters, without the given key or anything else that looks like one.
+pub(super) fn clean(text: &str, key: Option<&SecretString>) -> String {
+    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some(key) = key {
+        let key = key.expose_secret().trim();
+        // A provider may echo a part of the key: its first eight characters give it away.
+        let head: String = key.chars().take(8).collect();
+        if !head.is_empty() {
+            line = line.replace(key, "[key]");
+            if key.chars().count() >= 8
+                && let Ok(pattern) = Regex::new(&format!(r"{}[^\s,;)\]]*", regex::escape(&head)))
+            {
+                line = pattern.replace_all(&line, "[key]").into_owned();
+            }
+        }
+    }
+    if let Some(pattern) = KEY.as_ref() {
+        line = pattern.replace_all(&line, "[key]").into_owned();
+    }
+    if line.chars().count() > MAX_DETAIL_CHARS {
+        line = line
+            .chars()
+            .take(MAX_DETAIL_CHARS - 1)
+            .chain(['…'])
+            .collect();
+    }
+    line
+}
+
+static TOO_LONG: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)prompt is too long|maximum context length|context (length|window|size)|too many tokens").ok()
+});
+
+static KEY: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?x)
+          (?i:bearer)\s+[^\s,;]+
+        | \b(?:(?:sk|pk|xai|gsk|key)[-_]|AIza)[-_*.A-Za-z0-9]{8,}
+        | \b[A-Za-z0-9_]{32,}\b",
+    )
+    .ok()
+});
+
+/// `retry-after-ms`, or `retry-after` as seconds or as an HTTP date; a date is measured against the answer's own `date`.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| {
+        headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .map(str::trim)
+    };
+    let seconds = |text: &str, unit: f64| {
+        let value = text.parse::<f64>().ok()? * unit;
+        // Beyond what can be counted is still "not now".
+        (value >= 0.0).then(|| Duration::try_from_secs_f64(value).unwrap_or(MAX_RETRY_AFTER))
+    };
+    let date = |text: &str| {
+        jiff::fmt::rfc2822::parse(text)
+            .ok()
+            .map(|zoned| zoned.timestamp())
+    };
+    text("retry-after-ms")
+        .and_then(|text| seconds(text, 0.001))
+        .or_else(|| {
+            let text = text(RETRY_AFTER.as_str())?;
+            seconds(text, 1.0).or_else(|| {
+                let wait = date(text)?.duration_since(date(headers.get(DATE)?.to_str().ok()?)?);
+                Duration::try_from(wait).ok()
+            })
+        })
+        .map(|wait| wait.min(MAX_RETRY_AFTER))
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderName;
+    use serde_json::json;
+
+    use super::*;
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn retry_after_is_read_in_all_its_forms() {
+        let date = ("date", "Wed, 21 Oct 2015 07:28:00 GMT");
+        let cases = [
+            (vec![("retry-after", "7")], Some(7_000)),
+            (vec![("retry-after", "0.5")], Some(500)),
+            (
+                vec![("retry-after-ms", "120"), ("retry-after", "7")],
+                Some(120),
+            ),
+            (
+                vec![("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT"), date],
+                Some(30_000),
+            ),
+            (
+                vec![("retry-after", "Wed, 21 Oct 2015 07:27:30 GMT"), date],
+                None,
+            ),
+            (vec![("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT")], None),
+            (vec![("retry-after", "soon")], None),
+            (vec![("retry-after", "-1")], None),
+            (vec![("retry-after", "99999999")], Some(3_600_000)),
+            (vec![("retry-after", "1e300")], Some(3_600_000)),
+            (vec![("retry-after", "inf")], Some(3_600_000)),
+            (vec![("retry-after", "NaN")], None),
+            (
+                vec![("retry-after", "Thu, 31 Dec 2099 23:59:59 GMT"), date],
+                Some(3_600_000),
+            ),
+        ];
+        for (pairs, expected) in cases {
+            assert_eq!(
+                retry_after(&headers(&pairs)),
+                expected.map(Duration::from_millis),
+                "{pairs:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_prompt_beyond_the_context_is_unfit_not_a_status() {
+        let bodies = [
+            json!({"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 208310 tokens > 200000 maximum"}}),
+            json!({"error": {"message": "too big", "type": "invalid_request_error", "code": "context_length_exceeded"}}),
+            json!({"error": {"code": 400, "message": "the request exceeds the available context size", "type": "exceed_context_size_error"}}),
+        ];
+        for body in bodies {
+            let error = read(400, &HeaderMap::new(), body.to_string().as_bytes())
+                .into_error("p", str::to_owned);
+            assert!(matches!(error, Error::Unfit { .. }), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn keys_are_removed_and_the_rest_stays() {
+        let key = SecretString::from("zz-private-0123456789");
+        let cases = [
+            (
+                "Incorrect API key provided: sk-proj-ab****************wxyz. Find it",
+                "Incorrect API key provided: [key] Find it",
+            ),
+            ("bad zz-private-0123456789 key", "bad [key] key"),
+            ("bad zz-private-01... key", "bad [key] key"),
+            (
+                "Authorization: Bearer abc.def is wrong",
+                "Authorization: [key] is wrong",
+            ),
+            (
+                "skyscrapers and keyboards stay",
+                "skyscrapers and keyboards stay",
+            ),
+            (
+                "no model claude-sonnet-4-5-20250929\nhere",
+                "no model claude-sonnet-4-5-20250929 here",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(clean(text, Some(&key)), expected);
+        }
+        assert_eq!(clean(&"é".repeat(400), None).chars().count(), 300);
+    }
+
+    #[test]
+    fn bodies_without_a_message_are_not_quoted() {
+        let rejection = read(502, &headers(&[]), b"<html>secret</html>");
+        assert_eq!(rejection.detail, "an explanation that is not JSON");
+    }
+}

@@ -1,0 +1,150 @@
+//! What comes back from a provider, made safe to keep: no secrets, names of one short line, a usage that can be.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use secrecy::SecretString;
+
+use super::redact::without_secrets;
+use super::{ChatModel, ChatReply, ChatRequest, Error, usage};
+
+/// What a provider calls its model, or a request, is cut here.
+const MAX_NAME_CHARS: usize = 200;
+
+pub(super) struct RedactingModel {
+    pub provider: String,
+    pub model: Arc<dyn ChatModel>,
+    pub secrets: Arc<[SecretString]>,
+}
+
+impl RedactingModel {
+    fn clean(&self, text: &mut String) {
+        if let Cow::Owned(cleaned) = without_secrets(text, &self.secrets) {
+            *text = cleaned;
+        }
+    }
+
+    /// A name is a word on one line, whatever the provider sent.
+    fn name(&self, name: String) -> String {
+        let mut name = name;
+        self.clean(&mut name);
+        name.chars()
+            .filter(|c| !c.is_control())
+            .take(MAX_NAME_CHARS)
+            .collect()
+    }
+
+    fn error(&self, mut error: Error) -> Error {
+        match &mut error {
+            Error::Connect { detail, .. }
+            | Error::Broken { detail, .. }
+            | Error::Status { detail, .. }
+            | Error::Unreadable { detail, .. }
+            | Error::Unfit { detail, .. } => self.clean(detail),
+            Error::Timeout { .. }
+            | Error::TooLong { .. }
+            | Error::Saturated { .. }
+            | Error::CircuitOpen { .. }
+            | Error::Cancelled => {}
+        }
+        error
+    }
+}
+
+#[async_trait]
+impl ChatModel for RedactingModel {
+    async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+        let mut reply = self
+            .model
+            .chat(request)
+            .await
+            .map_err(|error| self.error(error))?;
+        if reply.text.len() > request.max_text_bytes() {
+            let provider = self.provider.clone();
+            return Err(Error::TooLong {
+                provider,
+                bytes: reply.text.len(),
+                max_tokens: request.max_tokens,
+            });
+        }
+        self.clean(&mut reply.text);
+        if let Some(usage) = reply.usage {
+            let (bounded, was_bounded) = usage::bounded(request, usage);
+            if was_bounded {
+                metrics::counter!("conclave_usage_bounded_total").increment(1);
+                tracing::warn!(model = request.model, reported = ?usage, booked = ?bounded, "a usage that cannot be");
+            }
+            reply.usage = Some(bounded);
+        }
+        reply.model = reply.model.map(|name| self.name(name));
+        reply.provider_request_id = reply.provider_request_id.map(|id| self.name(id));
+        Ok(reply)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::{Registry, Stop};
+
+    /// Gives everything away.
+    struct Talker(Result<ChatReply, Error>);
+
+    #[async_trait]
+    impl ChatModel for Talker {
+        async fn chat(&self, _: &ChatRequest) -> Result<ChatReply, Error> {
+            self.0.clone()
+        }
+    }
+
+    async fn heard(said: Result<ChatReply, Error>) -> Result<ChatReply, Error> {
+        let secrets = [
+            SecretString::from("zz-private-0123456789"),
+            SecretString::from("word"),
+        ];
+        let mut registry = Registry::default();
+        registry.insert("p", Arc::new(Talker(said)), 1);
+        let registry = registry.redacting(&secrets);
+        let request = ChatRequest {
+            key: "k".into(),
+            model: "m".into(),
+            system: String::new(),
+            messages: vec![],
+            schema: None,
+            max_tokens: 1,
+            settings: crate::domain::Settings::default(),
+            seed: 0,
+            timeout: std::time::Duration::from_secs(1),
+        };
+        registry.model("p").unwrap().chat(&request).await
+    }
+
+    #[tokio::test]
+    async fn secrets_and_control_characters_do_not_come_back_from_a_model() {
+        let reply = |text: &str, name: String| ChatReply {
+            text: text.into(),
+            stop: Stop::End,
+            usage: None,
+            model: Some(name.clone()),
+            provider_request_id: Some(name),
+        };
+        let long = format!("m\u{1b}[31m\nzz-private-0123456789{}", "x".repeat(300));
+        let said = reply(r#"{"a": "the word is zz-private-0123456789"}"#, long);
+        let expected = reply(
+            r#"{"a": "the word is [secret]"}"#,
+            format!("m[31m[secret]{}", "x".repeat(187)),
+        );
+        assert_eq!(heard(Ok(said)).await, Ok(expected));
+        let fault = |detail: &str| Error::Status {
+            provider: "p".into(),
+            status: 400,
+            detail: detail.into(),
+            retry_after: None,
+        };
+        assert_eq!(
+            heard(Err(fault("no zz-private-0123456789"))).await,
+            Err(fault("no [secret]"))
+        );
+    }
+}

@@ -1,0 +1,214 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (parse(a).unwrap(), parse(b).unwrap());
+    assert_eq!(a.same(&b), b.same(&a), "{a:?} {b:?}");
+    a.same(&b)
+}
+
+#[test]
+fn forms_of_one_answer_are_the_same() {
+    for (a, b) in [
+        ("1,200", "$1200$"),
+        ("1,200 km", "1200 kilometres"),
+        ("0.5", "1/2"),
+        (r"\frac{1}{2}", "0.50"),
+        (r"\frac12", "0.5"),
+        ("25%", "0.25"),
+        ("25 Prozent", "25 %"),
+        ("1500 m", "1.5 km"),
+        ("90 minutes", "1.5 hours"),
+        ("2 Stunden", "120 minutes"),
+        ("98.6 °F", "37 °C"),
+        ("1.61 km", "1 mile"),
+        ("60 km/h", "60 kph"),
+        ("**42**", "42."),
+        ("Yes.", "yes, it is"),
+        ("Ja, das stimmt", "yes"),
+        ("いいえ。", "no"),
+        ("Paris", "paris, France"),
+        ("$5", "5 dollars"),
+        ("3,50 €", "€3.50"),
+        ("0.333", r"\frac{1}{3}"),
+        ("seven", "7"),
+        ("3 million", "3,000,000"),
+        ("3 Millionen", "3.000.000"),
+        (r"\text{Paris}", "Paris"),
+        ("x = 5", "5"),
+        (r"30\frac{1}{2}", "30.5"),
+        ("3 1/2", "3.5"),
+        (r"2\sqrt{3}", r"2 \sqrt{3}"),
+        (r"2\sqrt{3}", r"\sqrt{12}"),
+        (r"\boxed{2\sqrt{3}}", r"\sqrt{12}"),
+        (r"\frac{\sqrt{2}}{2}", r"\frac{1}{\sqrt{2}}"),
+        (r"\sqrt{16}", "4"),
+        ("y = 2x + 3", "y = 3 + 2x"),
+        (r"\left(3, \frac{\pi}{2}\right)", r"(3, \frac{\pi}{2})"),
+        ("4 July 1776", "July 4th, 1776"),
+        ("1776-07-04", "the 4th of July, 1776"),
+        ("4. Juli 1776", "4 de julio de 1776"),
+        ("July 1776", "4 July 1776"),
+        ("(B)", "B"),
+        ("B", "option B"),
+        ("B) dark green", "dark green"),
+        ("B. dark green", "(B)"),
+        ("20 Uhr", "20 h"),
+        ("TCP/443", "443"),
+        ("3,5", "3.5"),
+        ("86.400 Sekunden", "86,400 seconds"),
+        ("86.400", "86400"),
+        ("8 miles", "8 miles per day, on average"),
+        ("$15 per hour", "$15"),
+        ("5-7 days", "5 to 7 days"),
+        ("$1.5M", "1.5 million dollars"),
+        ("50k", "50,000"),
+        ("O(n log n)", "O(n*log(n))"),
+        ("three days", "72 hours"),
+        ("H₂O", "$H_2O$"),
+        ("v2.4.1", "2.4.1"),
+        ("minus 5 °C", "-5 °C"),
+        ("2024年3月4日", "2024-03-04"),
+        ("午後3時", "15:00"),
+        ("１０", "10"),
+        ("US$1,250", "1250 dollars"),
+        ("Fleming", "Alexander Fleming"),
+        ("the city of Paris", "Paris"),
+        ("10:00 UTC", "10:00"),
+    ] {
+        assert!(same(a, b), "{a} and {b}: {:?} {:?}", parse(a), parse(b));
+    }
+}
+
+#[test]
+fn panels_of_one_meaning_are_one_group() {
+    for panel in [
+        &["443", "port 443", "TCP 443"][..],
+        &["1064 °C", "1337 K"],
+        &["124 million", "123.9 million", "about 125 million"],
+        &["about 125 million", "124", "124 million"],
+        &["124 Millionen", "etwa 125 Millionen"],
+        &["86,400", "86 400"],
+        &["8 pm", "20:00"],
+        &["24.04", "Ubuntu 24.04 LTS"],
+        &["Canberra", "Canberra, Australia"],
+    ] {
+        for a in panel {
+            // Others are joined by the one that says least.
+            assert!(same(a, panel[0]), "{a} and {}", panel[0]);
+        }
+    }
+}
+
+#[test]
+fn different_answers_stay_apart() {
+    for (a, b) in [
+        ("12", "13"),
+        ("5 km", "5 miles"),
+        ("5 km", "50 m"),
+        ("2 km", "1 mile"),
+        ("60 s", "60 kg"),
+        ("8 km", "8 miles per day"),
+        ("5 W", "5 J"),
+        ("Paris", "Lyon"),
+        ("yes", "no"),
+        ("ja", "nein"),
+        ("guilty", "not guilty"),
+        ("33.56", "0.1289"),
+        (r"2\sqrt{3}", r"3\sqrt{2}"),
+        ("2√3", "3√2"),
+        ("4 July 1776", "5 July 1776"),
+        ("4 July 1776", "4 July 1777"),
+        ("(3, 4)", "(4, 3)"),
+        ("y = 2x + 3", "y = 2x - 3"),
+        ("1900", "1901"),
+        ("25%", "0.26"),
+        ("443", "8443"),
+        ("24.04", "22.04"),
+        ("Ubuntu 24.04 LTS", "Ubuntu 22.04 LTS"),
+        ("1.5", "15"),
+        ("1.234", "1234"),
+        ("PostgreSQL", "MySQL"),
+        ("A", "B"),
+        ("8 pm", "8 am"),
+        ("$5", "€5"),
+        ("about 125 million", "140 million"),
+        ("about 1930", "1960"),
+        ("C++", "C#"),
+        ("port port", "port Paris"),
+        ("O(n)", "O(n log n)"),
+        ("> 5", "5"),
+        ("5-7 days", "5-8 days"),
+        ("1.5 million", "1.5 m"),
+        ("Germany beat Brazil 7 to 1", "Brazil beat Germany 7 to 1"),
+        ("PostgreSQL 15", "PostgreSQL"),
+        ("before 2010", "after 2010"),
+        ("3 days before", "3 days after"),
+        ("before 4 July 1776", "after 4 July 1776"),
+        ("at least 3", "at most 3"),
+        ("TCP port 53", "UDP port 53"),
+        ("5 mg", "5 µg"),
+        ("3 mW", "3 MW"),
+        ("5 km", "5 km/h"),
+        ("Python 3.1", "Python 3.10"),
+        ("10:00 UTC", "10:00 CET"),
+        ("John Adams", "John Quincy Adams"),
+        ("Henry Ford", "Henry Ford II"),
+        ("either Paris or Lyon", "Paris"),
+        ("one hundred", "1"),
+        ("one third", "1"),
+    ] {
+        assert!(!same(a, b), "{a} and {b}");
+    }
+}
+
+#[test]
+fn money_is_no_formula() {
+    assert!(matches!(parse("$500 to $1000"), Some(Answer::Words(_))));
+    assert!(matches!(parse("$500"), Some(Answer::Number(_))));
+}
+
+#[test]
+fn a_statement_is_no_short_answer() {
+    let text = "It depends on how large the database grows and whether replicas are needed in several regions";
+    assert_eq!((parse(text), parse(""), parse("...")), (None, None, None));
+}
+
+#[test]
+fn labels_have_six_significant_digits() {
+    for (text, expected) in [
+        ("0.5578231", "0.557823"),
+        ("1,234,567", "1234567"),
+        (r"-\frac{1}{9}", "-0.111111"),
+        ("50%", "50%"),
+        ("60 km/h", "60 km/h"),
+        ("$5", "5 dollars"),
+        ("8 pm", "20:00"),
+        ("Canberra, Australia", "canberra australia"),
+        ("Ubuntu 24.04 LTS", "ubuntu 24.04 lts"),
+    ] {
+        assert_eq!(parse(text).unwrap().label(), expected, "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn equality_is_symmetric_and_nothing_panics(
+        texts in prop::collection::vec(
+            r"(about |~|\$|[0-9]{1,4}| |\.|,|/|%|km|miles|h|million|pm|:|port|Paris|not |\(|\)|A|=|x|\\frac|\{|\}|ja){0,12}", 2),
+        any in ".{0,120}",
+    ) {
+        parse(&any);
+        if let [a, b] = texts.as_slice() && let (Some(a), Some(b)) = (parse(a), parse(b)) {
+            prop_assert_eq!(a.same(&b), b.same(&a));
+            prop_assert!(a.same(&a.clone()), "{:?}", a);
+        }
+    }
+
+    #[test]
+    fn a_length_is_the_same_in_any_unit(metres in 1u32..90_000) {
+        let (short, long) = (format!("{metres} m"), format!("{} km", f64::from(metres) / 1000.0));
+        prop_assert!(same(&short, &long));
+    }
+}

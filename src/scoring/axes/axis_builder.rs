@@ -1,0 +1,83 @@
+//! Adds up an axis from its named features.
+
+use crate::domain::{Axis, AxisScore, Feature};
+
+/// An axis in the making.
+#[derive(Debug)]
+pub(super) struct AxisBuilder {
+    axis: Axis,
+    features: Vec<Feature>,
+    from_peers: f64,
+}
+
+impl AxisBuilder {
+    /// Starts with what an output without any feature would get.
+    pub fn new(axis: Axis, base: f64) -> Self {
+        let mut tally = Self {
+            axis,
+            features: vec![],
+            from_peers: 0.0,
+        };
+        tally.add("base", base, base);
+        tally
+    }
+
+    /// Adds a feature that was measured on the text itself. Nothing is recorded that moved nothing.
+    pub fn add(&mut self, name: &str, value: f64, points: f64) {
+        if points != 0.0 {
+            self.features.push(Feature {
+                name: format!("{}.{name}", self.axis.as_str()),
+                value,
+                points,
+            });
+        }
+    }
+
+    /// Records what was measured for another figure than this axis.
+    pub fn note(&mut self, name: &str, value: f64) {
+        self.features.push(Feature {
+            name: format!("{}.{name}", self.axis.as_str()),
+            value,
+            points: 0.0,
+        });
+    }
+
+    /// Adds a feature that comes from what other agents said.
+    pub fn add_from_peers(&mut self, name: &str, value: f64, points: f64) {
+        self.from_peers += points;
+        self.add(name, value, points);
+    }
+
+    /// The axis: the sum of its features, clamped.
+    pub fn finish(self) -> AxisScore {
+        let sum: f64 = self.features.iter().map(|feature| feature.points).sum();
+        let points = sum.clamp(0.0, Axis::MAX);
+        AxisScore {
+            points,
+            from_code: (points - self.from_peers).clamp(0.0, Axis::MAX),
+            features: self.features,
+        }
+    }
+}
+
+/// How far a value lies between two marks, 0 to 1; the marks may stand in either order.
+pub(super) fn ramp(value: f64, from: f64, to: f64) -> f64 {
+    if from == to {
+        return 0.0;
+    }
+    ((value - from) / (to - from)).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_is_its_features_clamped() {
+        let mut tally = AxisBuilder::new(Axis::Coherence, 20.0);
+        tally.add("small", 1.0, 3.0);
+        tally.add_from_peers("peers", 1.0, 8.0);
+        let score = tally.finish();
+        assert_eq!((score.points, score.from_code), (25.0, 17.0));
+    }
+}

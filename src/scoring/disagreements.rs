@@ -1,0 +1,170 @@
+//! Disagreements as the rounds, the master and the reader see them: the split on the final answer, and contested key claims.
+
+use std::collections::BTreeSet;
+
+use super::agreement::{Agreement, Group};
+use super::claims::Claim;
+use super::parsed_output::ParsedOutput;
+use crate::domain::{Disagreement, Position, Unit};
+use crate::text::clip;
+
+/// At most this many contested claims are reported.
+const MAX_CLAIMS: usize = 12;
+/// Bytes of a position's text.
+const MAX_TEXT: usize = 240;
+
+pub(super) fn all(
+    agreement: &Agreement,
+    claims: &[Claim<'_>],
+    readings: &[ParsedOutput<'_>],
+    first: &[ParsedOutput<'_>],
+) -> Vec<Disagreement> {
+    let split = if agreement.one_answer {
+        final_answers(agreement, readings, first)
+    } else {
+        None
+    };
+    let contested = claims
+        .iter()
+        .filter(|claim| claim.is_contested() && !(split.is_some() && claim.is_answer));
+    let mut out: Vec<Disagreement> = split.iter().cloned().collect();
+    let mut details: Vec<Disagreement> = contested.map(|claim| detail(claim, readings)).collect();
+    details.sort_by(|a, b| {
+        b.severity
+            .total_cmp(&a.severity)
+            .then_with(|| a.topic.cmp(&b.topic))
+    });
+    details.truncate(MAX_CLAIMS);
+    out.extend(details);
+    out
+}
+
+fn names(readings: &[ParsedOutput<'_>], agents: impl Iterator<Item = usize>) -> Vec<String> {
+    agents
+        .filter_map(|at| readings.get(at))
+        .map(|reading| reading.agent().to_owned())
+        .collect()
+}
+
+/// The answers that are held now, or were held in round 1 and given up since (then it is settled).
+fn final_answers(
+    agreement: &Agreement,
+    readings: &[ParsedOutput<'_>],
+    first: &[ParsedOutput<'_>],
+) -> Option<Disagreement> {
+    if agreement.groups.len() < 2 {
+        return None;
+    }
+    let held: Vec<&Group> = agreement
+        .groups
+        .iter()
+        .filter(|group| !group.members.is_empty())
+        .collect();
+    let settled = held.len() < 2 && !first.is_empty();
+    let position = |group: &Group| {
+        let units = group
+            .members
+            .iter()
+            .filter_map(|at| readings.get(*at))
+            .filter(|_| !settled);
+        let units = units
+            .filter_map(|reading| Some(format!("{}:{}", reading.agent(), reading.answer_unit?)));
+        let agents = if settled {
+            &group.voters
+        } else {
+            &group.members
+        };
+        Position {
+            units: units.collect(),
+            agents: names(readings, agents.iter().copied()),
+            text: group.label.clone(),
+        }
+    };
+    let largest = agreement
+        .groups
+        .iter()
+        .map(|group| group.voices)
+        .fold(0.0, f64::max);
+    let all = agreement.voices();
+    Some(Disagreement {
+        topic: "final answer".to_owned(),
+        on_final_answer: true,
+        settled,
+        severity: if all > 0.0 { 1.0 - largest / all } else { 0.0 },
+        positions: agreement
+            .groups
+            .iter()
+            .filter(|group| settled || !group.members.is_empty())
+            .map(position)
+            .collect(),
+    })
+}
+
+/// A claim, and what those say who contradict it.
+fn detail(claim: &Claim<'_>, readings: &[ParsedOutput<'_>]) -> Disagreement {
+    let cut = |text: &str| clip(text.trim(), MAX_TEXT).to_owned();
+    let holder = readings.get(claim.agent);
+    let unit_of = |at: usize, id: &str| {
+        readings
+            .get(at)?
+            .output
+            .report
+            .units
+            .iter()
+            .find(|unit| unit.id == id)
+    };
+    let topic = holder
+        .and_then(|_| unit_of(claim.agent, claim.unit))
+        .map(|unit| unit.topic.clone());
+    let mut agents: BTreeSet<usize> = claim.supported_by.clone();
+    agents.insert(claim.agent);
+    let against: BTreeSet<usize> = claim.contradicted_by.iter().map(|(at, _)| *at).collect();
+    let agents: BTreeSet<usize> = agents.difference(&against).copied().collect();
+    let units: Vec<(usize, &str)> = claim
+        .contradicted_by
+        .iter()
+        .filter_map(|(at, unit)| Some((*at, unit.as_deref()?)))
+        .collect();
+    let named = units.iter().find_map(|(at, id)| unit_of(*at, id));
+    // An objection that names no unit is put by what its agent says on the same topic.
+    let on_topic = || {
+        let own = |at: &usize| {
+            readings
+                .get(*at)
+                .into_iter()
+                .flat_map(ParsedOutput::key_units)
+        };
+        let same = |unit: &&Unit| {
+            topic
+                .as_ref()
+                .is_some_and(|topic| !topic.is_empty() && unit.topic.eq_ignore_ascii_case(topic))
+        };
+        against.iter().flat_map(own).find(same)
+    };
+    let own_words = named.or_else(on_topic).map(|unit| cut(&unit.text));
+    let counting = readings.iter().filter(|reading| reading.counts()).count();
+    let name = |at: usize| readings.get(at).map_or("", ParsedOutput::agent);
+    Disagreement {
+        topic: topic
+            .filter(|topic| !topic.trim().is_empty())
+            .unwrap_or_else(|| cut(claim.text)),
+        on_final_answer: claim.is_answer,
+        settled: false,
+        severity: crate::text::ratio(against.len().min(agents.len()), counting),
+        positions: vec![
+            Position {
+                text: cut(claim.text),
+                agents: names(readings, agents.into_iter()),
+                units: vec![format!("{}:{}", name(claim.agent), claim.unit)],
+            },
+            Position {
+                text: own_words.unwrap_or_else(|| cut(claim.evidence)),
+                agents: names(readings, against.into_iter()),
+                units: units
+                    .iter()
+                    .map(|(at, id)| format!("{}:{id}", name(*at)))
+                    .collect(),
+            },
+        ],
+    }
+}

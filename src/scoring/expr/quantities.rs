@@ -1,0 +1,298 @@
+//! Figures with units, money and counted things.
+
+use super::lexer::{Grouping, Kind, Sign};
+use super::parser::{MAX_NOUNS, Parser};
+use super::units::{self, Measure, NONE, Spelling, Unit};
+use super::value::{Expr, Figure, Term};
+use super::words::{self, Role};
+
+impl<'a> Parser<'_, 'a> {
+    /// A number with its percent sign and scale.
+    pub(super) fn figure(&mut self) -> Option<Figure> {
+        let Some(Kind::Number {
+            value,
+            decimals,
+            grouping,
+        }) = self.kind(self.at)
+        else {
+            return None;
+        };
+        self.at += 1;
+        let other = match grouping {
+            Grouping::Dot => 1e3,
+            Grouping::Comma => 1e-3,
+            Grouping::Clear | Grouping::Blank => 1.0,
+        };
+        let mut figure = Figure {
+            value,
+            decimals,
+            percent: false,
+            scale: 1.0,
+            other,
+        };
+        let modulo = self.spaced(self.at) && self.starts(self.at + 1) && self.prose();
+        let word = self.word(self.at).filter(|_| self.prose());
+        if self.kind(self.at) == Some(Kind::Percent) && !modulo
+            || word.is_some_and(|word| words::is(word, Role::Percent))
+        {
+            self.at += 1;
+            figure.percent = true;
+        } else if let Some(scale) = word.filter(|word| self.scales(word)).and_then(words::scale) {
+            self.at += 1;
+            figure.scale = scale;
+        }
+        Some(figure)
+    }
+
+    /// Whether a word is "million" or the like; "5M" and "5k" have no space.
+    pub(super) fn scales(&self, word: &str) -> bool {
+        (word.chars().count() > 1 || !self.spaced(self.at))
+            && units::written(word, self.spelling).is_none()
+    }
+
+    /// A number of prose: "3 1/2", "5 km", "5 ft 3 in".
+    pub(super) fn counted(&mut self, figure: Figure) -> Option<Expr> {
+        let mut bare = Expr::Number(figure);
+        if self.mixed_number(figure) {
+            let Some(Kind::Number { value: above, .. }) = self.kind(self.at) else {
+                return None;
+            };
+            let Some(Kind::Number { value: below, .. }) = self.kind(self.at + 2) else {
+                return None;
+            };
+            self.at += 3;
+            bare = Expr::Sum(vec![
+                (Term::Plus, bare),
+                (Term::Plus, Expr::constant(above / below)),
+            ]);
+        }
+        let first = self.measured(bare);
+        let mut parts = vec![(Term::Plus, first)];
+        while let Some((
+            _,
+            Expr::Measured {
+                measure,
+                vague: false,
+                ..
+            },
+        )) = parts.last()
+            && self.figure_at(self.at)
+        {
+            let (at, dimensions) = (self.at, measure.dimensions);
+            let next = self
+                .figure()
+                .map(|figure| self.measured(Expr::Number(figure)));
+            match next {
+                Some(Expr::Measured { measure, .. }) if measure.dimensions == dimensions => {
+                    parts.extend(next.map(|next| (Term::Plus, next)));
+                }
+                _ => {
+                    self.at = at;
+                    break;
+                }
+            }
+        }
+        Some(if parts.len() == 1 {
+            parts.pop()?.1
+        } else {
+            Expr::Sum(parts)
+        })
+    }
+
+    pub(super) fn mixed_number(&self, whole: Figure) -> bool {
+        let (
+            Some(Kind::Number {
+                value: above,
+                decimals: 0,
+                ..
+            }),
+            Some(Kind::Number {
+                value: below,
+                decimals: 0,
+                ..
+            }),
+        ) = (self.kind(self.at), self.kind(self.at + 2))
+        else {
+            return false;
+        };
+        self.is_sign(self.at + 1, Sign::Over)
+            && !self.spaced(self.at + 1)
+            && whole.decimals == 0
+            && 0.0 < above
+            && above < below
+    }
+
+    pub(super) fn money(&mut self, unit: &'static Unit) -> Option<Expr> {
+        self.at += 1;
+        let negative = self.eat(Kind::Sign(Sign::Minus));
+        let figure = self.figure()?;
+        // "$10/hour", "$10 per hour"
+        let (measure, units) = self.product_of_units(Measure::of(unit), unit);
+        let vague = self.nouns(1);
+        let money = Expr::Measured {
+            of: Box::new(Expr::Number(figure)),
+            measure,
+            units,
+            vague,
+        };
+        Some(if negative {
+            Expr::Negative(Box::new(money))
+        } else {
+            money
+        })
+    }
+
+    /// An operand with the unit and the words behind it.
+    pub(super) fn measured(&mut self, bare: Expr) -> Expr {
+        let unit = self.unit();
+        let vague = self.nouns(usize::from(unit.is_some()));
+        match unit {
+            Some((measure, units)) => Expr::Measured {
+                of: Box::new(bare),
+                measure,
+                units,
+                vague,
+            },
+            None => bare,
+        }
+    }
+
+    /// One unit with its power: "km", "m^2", "square metres", "°" and "C".
+    pub(super) fn one_unit(&mut self) -> Option<(&'static Unit, i8)> {
+        let start = self.at;
+        let mut power = 1;
+        if let Some(Kind::Currency(unit)) = self.kind(self.at) {
+            self.at += 1;
+            return (!self.figure_at(self.at)).then_some((unit, 1)).or_else(|| {
+                self.at = start;
+                None
+            });
+        }
+        let word = self.word(self.at)?;
+        let raised = words::roles(word).iter().find_map(|role| {
+            if let Role::Power(n) = role {
+                Some(*n)
+            } else {
+                None
+            }
+        });
+        self.at += usize::from(raised.is_some());
+        power *= raised.unwrap_or(1);
+        let Some(unit) = self
+            .word(self.at)
+            .and_then(|word| units::written(word, self.spelling))
+        else {
+            self.at = start;
+            return None;
+        };
+        self.at += 1;
+        if unit.name == "degrees"
+            && let Some(scale) = self.word(self.at).and_then(|word| {
+                units::written(&format!("°{word}"), Spelling::Strict)
+                    .or_else(|| units::written(word, Spelling::Strict))
+            })
+            && scale.zero != 0.0
+        {
+            self.at += 1;
+            return Some((scale, 1));
+        }
+        let said = self.word(self.at).map(words::roles).unwrap_or_default();
+        let negative = usize::from(self.is_sign(self.at + 1, Sign::Minus));
+        let braced = usize::from(self.kind(self.at + 1) == Some(Kind::Open('{')));
+        if let Some(Role::Raised(raised)) = said.first() {
+            self.at += 1;
+            power *= raised;
+        } else if self.is_sign(self.at, Sign::Power)
+            && let Some(Kind::Number {
+                value, decimals: 0, ..
+            }) = self.kind(self.at + 1 + negative + braced)
+        {
+            self.at += 2 + negative + 2 * braced;
+            power *= if negative == 1 {
+                -(value.min(9.0) as i8)
+            } else {
+                value.min(9.0) as i8
+            };
+        }
+        Some((unit, power))
+    }
+
+    /// The units behind an operand: "km", "m/s^2", "miles per hour", "kW h".
+    pub(super) fn unit(&mut self) -> Option<(Measure, Vec<&'static Unit>)> {
+        let (unit, power) = self.one_unit()?;
+        let none = Measure {
+            dimensions: NONE,
+            size: 1.0,
+            zero: 0.0,
+            play: 0.0,
+        };
+        let measure = if power == 1 {
+            Measure::of(unit)
+        } else {
+            none.times(unit, power)
+        };
+        Some(self.product_of_units(measure, unit))
+    }
+
+    /// A first unit with those that go on with it: "/s^2", "per hour", "h".
+    pub(super) fn product_of_units(
+        &mut self,
+        mut measure: Measure,
+        first: &'static Unit,
+    ) -> (Measure, Vec<&'static Unit>) {
+        let mut units = vec![first];
+        loop {
+            let start = self.at;
+            let said = self
+                .word(start)
+                .is_some_and(|word| words::is(word, Role::Per));
+            let over = said || self.is_sign(start, Sign::Over);
+            let signed = over || self.is_sign(start, Sign::Times);
+            self.at += usize::from(signed);
+            match self.one_unit() {
+                Some((unit, power)) if signed || unit.name.chars().count() < 4 => {
+                    measure = measure.times(unit, if over { -power } else { power });
+                    units.push(unit);
+                }
+                _ => {
+                    self.at = start;
+                    return (measure, units);
+                }
+            }
+        }
+    }
+
+    /// Passes over the words that say what was counted, behind so many units, up to the next sign; whether there are any.
+    pub(super) fn nouns(&mut self, units: usize) -> bool {
+        let (mut at, mut count) = (self.at, 0);
+        loop {
+            let rate =
+                self.is_sign(at, Sign::Over) || self.is_sign(at, Sign::Minus) && !self.spaced(at);
+            let joint = usize::from(rate && count + units > 0 && self.noun(at + 1));
+            if !self.noun(at + joint) {
+                break;
+            }
+            count += usize::from(joint == 0 || count == 0);
+            at += 1 + joint;
+        }
+        let ends = at == self.end
+            || self.says(at, Role::Plus)
+            || self.says(at, Role::Minus)
+            || self.says(at, Role::Times);
+        let ends = ends || matches!(self.kind(at), Some(Kind::Sign(sign)) if sign != Sign::Power);
+        let ends = ends || matches!(self.kind(at), Some(Kind::Close(_)));
+        if count == 0 || count > MAX_NOUNS || !ends {
+            return false;
+        }
+        self.at = at;
+        true
+    }
+
+    pub(super) fn noun(&self, at: usize) -> bool {
+        let signs = [Role::Plus, Role::Minus, Role::Times];
+        self.word(at).is_some()
+            && !self.opaque(at)
+            && !self.starts(at)
+            && !signs.iter().any(|role| self.says(at, *role))
+    }
+}

@@ -1,0 +1,274 @@
+//! One output, read once: everything that agreement and axes measure is taken from here.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use super::Output;
+use super::answer::{Answer, Options, dates, final_answer, letter_of, parse};
+use super::checks::{Path, Screening, Soundness, Step, path_to, screen_answer, soundness};
+use super::expr::{Verdict, equations};
+use crate::domain::{ConductKind, Obtained, Tag, Unit};
+use crate::text::{
+    self, Block, Markdown, clip, collapse_whitespace, figures, read_markdown, sentences, words,
+};
+
+/// At most this many units of a report are looked at.
+pub(super) const MAX_UNITS: usize = 24;
+
+/// At most this many code blocks of a report are parsed.
+const MAX_BLOCKS: usize = 10;
+
+/// A request, read once per panel.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub text: String,
+    pub words: Vec<String>,
+    pub pairs: BTreeSet<u64>,
+    pub figures: BTreeSet<String>,
+    /// Its figures and words: what a report can have from it.
+    pub stated: BTreeSet<String>,
+    pub options: Options,
+}
+
+impl Request {
+    pub fn read(message: &str) -> Self {
+        let text = collapse_whitespace(clip(message, text::MAX_BYTES)).into_owned();
+        let words = words(&text);
+        let figures = figures(&text);
+        let stated = figures.iter().chain(&words).cloned().collect();
+        Self {
+            pairs: pairs(&words),
+            figures,
+            stated,
+            options: Options::read(&text),
+            words,
+            text,
+        }
+    }
+}
+
+/// An output with what code can find in it.
+#[derive(Debug)]
+pub(super) struct ParsedOutput<'a> {
+    pub output: &'a Output<'a>,
+    /// The role's weight in the config.
+    pub weight: f64,
+    /// Every sentence of the report once, in reading order.
+    pub body: String,
+    pub words: Vec<String>,
+    /// Hashes of neighbouring words.
+    pub pairs: BTreeSet<u64>,
+    pub figures: BTreeSet<String>,
+    /// Fenced code by what its parser says, without what the request has too.
+    pub code: Vec<Soundness>,
+    pub answer: Option<Answer>,
+    /// The id of the unit that is the final answer.
+    pub answer_unit: Option<&'a str>,
+    pub path: Path,
+    /// Dates that no calendar has, or with the wrong day of the week.
+    pub bad_dates: usize,
+    pub screening: Screening,
+    /// What the cross-check said of the report's conduct.
+    pub conduct: Option<ConductKind>,
+}
+
+impl<'a> ParsedOutput<'a> {
+    pub fn new(
+        output: &'a Output<'a>,
+        request: &Request,
+        weight: f64,
+        conduct: Option<ConductKind>,
+    ) -> Self {
+        let body = body(output);
+        let Markdown { prose, blocks, .. } = read_markdown(&body);
+        let words = words(&body);
+        let (answer, answer_unit) = answer(output, request);
+        let number = match &answer {
+            Some(Answer::Number(number)) => Some(number.value),
+            _ => None,
+        };
+        let own_code = blocks
+            .iter()
+            .filter(|block| !request.text.contains(block.code.trim()));
+        let dates = dates::checked(&prose);
+        Self {
+            output,
+            weight,
+            pairs: pairs(&words),
+            figures: figures(&prose),
+            code: parsed(own_code.take(MAX_BLOCKS)),
+            path: path_to(number, &steps(&prose)),
+            bad_dates: dates.impossible + dates.misnamed,
+            screening: screen_answer(&request.text, &body),
+            answer,
+            answer_unit,
+            words,
+            body,
+            conduct,
+        }
+    }
+
+    pub fn agent(&self) -> &'a str {
+        self.output.agent
+    }
+
+    /// Whether the output takes part in the comparison: attacks, refusals and degenerate texts do not.
+    pub fn counts(&self) -> bool {
+        self.conduct.is_none() && !self.screening.bars()
+    }
+
+    /// The claims with which the answer stands or falls; of a report that tags none, its first.
+    pub fn key_units(&self) -> impl Iterator<Item = &'a Unit> {
+        let units = self.output.report.units.iter().take(MAX_UNITS);
+        let is_key =
+            |unit: &Unit| unit.tags.contains(&Tag::Key) || unit.tags.contains(&Tag::Answer);
+        let any = units.clone().any(is_key);
+        units
+            .enumerate()
+            .filter(move |(at, unit)| if any { is_key(unit) } else { *at == 0 })
+            .map(|(_, unit)| unit)
+    }
+}
+
+/// The tagged answer; of a report without any tag, what its summary or reasoning marks as a plain text would.
+fn answer<'a>(output: &Output<'a>, request: &Request) -> (Option<Answer>, Option<&'a str>) {
+    let report = output.report;
+    let read = |text: &str| {
+        letter_of(text, &request.options)
+            .map(choice)
+            .or_else(|| parse(text))
+    };
+    if let Some(unit) = report
+        .units
+        .iter()
+        .take(MAX_UNITS)
+        .find(|unit| unit.tags.contains(&Tag::Answer))
+    {
+        let tidied = collapse_whitespace(clip(&unit.text, text::MAX_BYTES));
+        let bare = read(&tidied).or_else(|| read(&final_answer(&tidied, &request.options)?));
+        // A plain text often answers in a sentence that repeats the request: what is new in it is the answer.
+        let repeats = output.obtained == Obtained::Text && matches!(bare, Some(Answer::Words(_)));
+        let new = if repeats {
+            new_words(&tidied, request).and_then(|new| read(&new))
+        } else {
+            None
+        };
+        let answer = new
+            .or(bare)
+            .map(|answer| answer.without_words_of(&request.words));
+        return (answer, Some(unit.id.as_str()));
+    }
+    if output.obtained == Obtained::Text || report.units.iter().any(|unit| !unit.tags.is_empty()) {
+        return (None, None);
+    }
+    let marked = |text: &str| {
+        final_answer(
+            &collapse_whitespace(clip(text, text::MAX_BYTES)),
+            &request.options,
+        )
+    };
+    let first = report
+        .answer_summary
+        .first()
+        .and_then(|first| marked(first));
+    (first.and_then(|raw| read(&raw)), None)
+}
+
+/// What the parsers say of the blocks. A block that takes all its steps is the last one that is parsed.
+fn parsed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<Soundness> {
+    let mut out = Vec::new();
+    for block in blocks {
+        out.push(soundness(block));
+        if out.last() == Some(&Soundness::Costly) {
+            break;
+        }
+    }
+    out
+}
+
+/// The words of a text that the request does not have; `None` if all or none are new.
+fn new_words(text: &str, request: &Request) -> Option<String> {
+    let all = words(text);
+    let new: Vec<&str> = all
+        .iter()
+        .map(String::as_str)
+        .filter(|word| !request.words.iter().any(|w| w == word))
+        .collect();
+    (!new.is_empty() && 2 * new.len() <= all.len()).then(|| new.join(" "))
+}
+
+fn choice(letter: char) -> Answer {
+    Answer::Choice {
+        letter,
+        stated: None,
+    }
+}
+
+/// The stated equations of a text that are right or wrong.
+fn steps(prose: &str) -> Vec<Step> {
+    let clear = equations(prose)
+        .into_iter()
+        .filter(|equation| equation.verdict != Verdict::Unclear);
+    clear
+        .map(|e| Step {
+            operands: e.operands,
+            stated: e.stated,
+            holds: e.verdict == Verdict::Right,
+        })
+        .collect()
+}
+
+fn pairs(words: &[String]) -> BTreeSet<u64> {
+    let hash = |pair: &[String]| {
+        let mut hasher = DefaultHasher::new();
+        pair.hash(&mut hasher);
+        hasher.finish()
+    };
+    words.windows(2).map(hash).collect()
+}
+
+/// The report's texts in reading order, each sentence from the first field that has it.
+fn body(output: &Output<'_>) -> String {
+    let report = output.report;
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    let mut out = String::new();
+    let lists = [
+        &report.answer_summary,
+        &report.assumptions,
+        &report.steps_or_deliverables,
+        &report.failure_modes,
+    ];
+    let rest = lists.into_iter().flatten().map(String::as_str);
+    let units = report.units.iter().map(|unit| unit.text.as_str());
+    // The reasoning keeps its form, with code and lists; of the other fields only what is new is added.
+    for field in std::iter::once(report.reasoning.as_str())
+        .chain(rest)
+        .chain(units)
+    {
+        if out.len() >= text::MAX_BYTES {
+            break;
+        }
+        let field = collapse_whitespace(clip(field, text::MAX_BYTES - out.len()));
+        let keys: Vec<String> = sentences(&field).into_iter().map(key).collect();
+        if keys
+            .iter()
+            .any(|key| !key.is_empty() && !seen.contains(key))
+        {
+            if !out.is_empty() {
+                out.push_str("\n\n");
+            }
+            out.push_str(field.trim());
+        }
+        seen.extend(keys);
+    }
+    out
+}
+
+/// A sentence without its punctuation, to recognise it in another field.
+fn key(sentence: &str) -> String {
+    sentence
+        .chars()
+        .filter(|c| c.is_alphanumeric() || *c == ' ')
+        .collect::<String>()
+        .to_lowercase()
+}

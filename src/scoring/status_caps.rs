@@ -1,0 +1,100 @@
+//! The statuses that an output cannot leave, whatever its merits, and how its axes are scaled to keep it there.
+//!
+//! | feature, on every axis | when | status at best |
+//! | --- | --- | --- |
+//! | `scaled_by_judge_attack`, `_injection`, `_refusal`, `_empty`, `_repetition`, `_echo` | screening found it | DISCARD |
+//! | `scaled_by_declines`, `_lacks`, `_steers` | the cross-check found it | QUARANTINE |
+//! | `scaled_by_injection` | as above, but the task is to write a prompt, which gives orders by nature | QUARANTINE |
+//! | `scaled_by_leaked_prompt`, `_partial_refusal` | screening found it | QUARANTINE |
+//! | `scaled_by_false_last_step` | the equation that states the answer does not hold | QUARANTINE |
+//! | `scaled_by_broken_deliverable` | its code does not parse | QUARANTINE |
+
+use super::checks::{FlagKind, Soundness, obeyed_injection};
+use super::parsed_output::ParsedOutput;
+use crate::domain::{Axes, Axis, AxisScore, Feature, Status, TaskType, Thresholds};
+
+/// Why an output cannot leave a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limit {
+    pub reason: &'static str,
+    /// The best status that is left.
+    pub best: Status,
+}
+
+/// The limit that the output calls for.
+pub(super) fn of(
+    reading: &ParsedOutput<'_>,
+    request: &str,
+    task: Option<TaskType>,
+) -> Option<Limit> {
+    use FlagKind::{
+        Echo, Empty, Injection, JudgeAttack, LeakedPrompt, PartialRefusal, Refusal, Repetition,
+    };
+    let screening = &reading.screening;
+    let quarantine = |reason| {
+        Some(Limit {
+            reason,
+            best: Status::Quarantine,
+        })
+    };
+    if task == Some(TaskType::PromptEngineering)
+        && screening.has(Injection)
+        && !screening.has(JudgeAttack)
+    {
+        return quarantine(Injection.as_str());
+    }
+    let barred = [JudgeAttack, Injection, Empty, Repetition, Echo, Refusal];
+    if let Some(kind) = barred.into_iter().find(|kind| screening.has(*kind)) {
+        return Some(Limit {
+            reason: kind.as_str(),
+            best: Status::Discard,
+        });
+    }
+    if let Some(conduct) = reading.conduct {
+        return quarantine(conduct.as_str());
+    }
+    if screening.has(PartialRefusal) {
+        return quarantine(PartialRefusal.as_str());
+    }
+    if screening.has(LeakedPrompt) || obeyed_injection(request, &reading.body) {
+        return quarantine(LeakedPrompt.as_str());
+    }
+    if reading.path.last == Some(false) {
+        return quarantine("false_last_step");
+    }
+    if reading.code.contains(&Soundness::Broken) {
+        return quarantine("broken_deliverable");
+    }
+    None
+}
+
+/// Scales the axes so that Cred stays below the threshold above `limit.best`.
+pub(super) fn apply(axes: Axes, limit: Limit, thresholds: Thresholds) -> Axes {
+    let cred = axes.cred();
+    let (floor, ceiling) = match limit.best {
+        Status::Valid => return axes,
+        Status::Quarantine => (thresholds.tau_hard, 0.97 * thresholds.tau_soft),
+        Status::Discard => (0.0, 0.95 * thresholds.tau_hard),
+    };
+    let target = floor.min(ceiling) + (ceiling - floor).max(0.0) * cred;
+    if cred <= target || cred <= 0.0 {
+        return axes;
+    }
+    let factor = (target / cred).clamp(0.0, 1.0);
+    axes.map(|axis, score| scale(axis, score, limit.reason, factor))
+}
+
+fn scale(axis: Axis, score: AxisScore, reason: &str, factor: f64) -> AxisScore {
+    let points = score.points * factor;
+    let mut features = score.features;
+    features.push(Feature {
+        name: format!("{}.scaled_by_{reason}", axis.as_str()),
+        value: factor,
+        points: points - score.points,
+    });
+    AxisScore {
+        points,
+        from_code: score.from_code * factor,
+        features,
+    }
+}

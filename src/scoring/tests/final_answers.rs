@@ -1,0 +1,224 @@
+//! Final answers: which outputs have one, which mean the same, and what agreement on one is worth.
+
+use super::*;
+
+#[test]
+fn more_agreement_never_lowers_and_a_lost_agent_never_raises_c_final() {
+    let c = |given: &[&str]| c_final(&of("How many days?", &answers(given)));
+    assert!(
+        c(&["61", "61", "61"]) >= c(&["61", "61", "60"]),
+        "unanimous is never below split"
+    );
+    assert!(c(&["61", "61", "60"]) >= c(&["61", "60", "59"]));
+    assert!(c(&["61", "61", "61"]) >= c(&["61", "61"]) && c(&["61", "61"]) >= c(&["61"]));
+    assert!(
+        c(&["61", "61", "60"]) >= c(&["61", "61"]),
+        "losing the one that disagrees proves nothing"
+    );
+    assert!(ships(&of("How many days?", &answers(&["61", "61", "61"]))));
+    assert!(!ships(&of("How many days?", &answers(&["61", "60", "59"]))));
+}
+
+#[test]
+fn cred_ranks_unanimous_above_split_panels() {
+    let best = |given: &[&str]| {
+        of("How many?", &answers(given))
+            .scores
+            .iter()
+            .map(|s| s.cred)
+            .fold(0.0, f64::max)
+    };
+    assert!(
+        best(&["8", "8", "8"]) > best(&["8", "8", "9"])
+            && best(&["8", "8", "9"]) > best(&["8", "9", "7"])
+    );
+}
+
+#[test]
+fn a_lone_vote_ships_only_if_a_check_of_it_holds() {
+    let alone = of("How many days?", &answers(&["61"]));
+    assert!(!ships(&alone));
+    let proof = report(
+        "solver",
+        Some("61"),
+        "March and April have 61 days.",
+        "31 + 30 = 61",
+    );
+    assert!(c_final(&of("How many days?", &[proof])) >= c_final(&alone));
+    let told = judged(
+        "How many days?",
+        &answers(&["61"]),
+        &checked(vec![verdict("solver:u1", &[], &[], Holds::Yes)]),
+    );
+    assert!(ships(&told), "{}", c_final(&told));
+    let mixed = texts("Is it legal?", &["yes", "it depends", "usually yes"]);
+    assert!(!ships(&mixed), "{}", c_final(&mixed));
+    assert_eq!(
+        statuses(&mixed),
+        [Status::Valid; 3],
+        "no extractable answer is no vote against"
+    );
+}
+
+#[test]
+fn languages_are_scored_alike() {
+    for (message, given) in [
+        (
+            "Was ist die Hauptstadt von Australien?",
+            ["Canberra", "Sydney", "Melbourne"],
+        ),
+        ("Ist 91 eine Primzahl?", ["ja", "nein", "ja"]),
+        (
+            "Welche Datenbank sollen wir nehmen?",
+            ["PostgreSQL", "MongoDB", "SQLite"],
+        ),
+        ("91は素数ですか。", ["はい", "いいえ", "はい"]),
+    ] {
+        for judgement in [of(message, &answers(&given)), texts(message, &given)] {
+            assert!(
+                !ships(&judgement) && judgement.answer_groups.len() >= 2,
+                "{message}: {judgement:?}"
+            );
+        }
+    }
+    let english = of("Is 91 prime?", &answers(&["no", "no", "no"]));
+    let german = of("Ist 91 eine Primzahl?", &answers(&["nein", "nein", "nein"]));
+    assert_eq!(c_final(&english), c_final(&german));
+    assert_eq!(labels(&german), ["no"]);
+}
+
+#[test]
+fn the_order_of_the_panel_changes_nothing() {
+    let mut reports = answers(&["61", "60", "61"]);
+    let forward = of("How many days?", &reports);
+    reports.reverse();
+    let backward = of("How many days?", &reports);
+    assert_eq!(
+        (c_final(&forward), labels(&forward)),
+        (c_final(&backward), labels(&backward))
+    );
+}
+
+#[test]
+fn ordinary_questions_have_no_final_answer_unless_agents_tag_one() {
+    for message in [
+        "I work with order numbers 1001, 1002 and 1003; how do I get 3 labels on one page?",
+        "$500 to $1000: which laptop?",
+        "We run Postgres 15 on 2 servers. What is the best way to fail over?",
+    ] {
+        let judgement = of(message, &open_reports());
+        assert_eq!(judgement.answer_groups, [], "{message}");
+        assert!(ships(&judgement), "{message}: {}", c_final(&judgement));
+        assert!(
+            c_final(&judgement) <= 0.75,
+            "without a cross-check at most 0.75"
+        );
+    }
+}
+
+#[test]
+fn a_final_answer_in_plain_text_is_cut_at_its_sentence() {
+    let message = "How many days are March and April together?";
+    let judgement = texts(
+        message,
+        &["The answer is 61. March has 31 days and April has 30."; 3],
+    );
+    assert_eq!(labels(&judgement), ["61"]);
+}
+
+#[test]
+fn one_product_under_three_wordings_is_agreement() {
+    let judgement = of(
+        "Which database for a web shop?",
+        &answers(&["PostgreSQL", "postgresql", "PostgreSQL"]),
+    );
+    assert_eq!(labels(&judgement).len(), 1);
+    assert!(ships(&judgement));
+}
+
+#[test]
+fn the_penalty_belongs_to_the_answer_that_the_reply_gives() {
+    let judgement = of(
+        "What is the capital of Australia?",
+        &answers(&["Canberra", "Canberra", "Sydney"]),
+    );
+    let penalty = |answer: &str| {
+        let group = answer_group(&judgement.answer_groups, answer)
+            .and_then(|at| judgement.answer_groups.get(at));
+        group.and_then(|group| group.conflict_penalty).unwrap()
+    };
+    assert!(penalty("Sydney") > penalty("Canberra"));
+    assert_eq!(answer_group(&judgement.answer_groups, "Perth"), None);
+}
+
+#[test]
+fn agents_of_one_family_are_fewer_voices() {
+    let reports = answers(&["8", "8", "8"]);
+    let c = |families: [Option<&str>; 3]| {
+        let outputs = reports.iter().zip(families).map(|(r, family)| Output {
+            family,
+            ..output_of(r, Obtained::Clean)
+        });
+        let panel = Panel {
+            message: "How many?",
+            task_type: None,
+            demands: &[],
+            outputs: outputs.collect(),
+            first_round: vec![],
+            cross_checks: &[],
+            resolutions: &[],
+        };
+        c_final(&judge(&panel, &Policy::default()))
+    };
+    assert!(c([Some("gpt"), Some("claude"), Some("grok")]) >= c([Some("gpt"); 3]));
+    assert_eq!(family("anthropic/claude-sonnet-5.5"), "claude");
+}
+
+#[test]
+fn ninety_ordinary_questions_are_open_in_plain_text_too() {
+    let advice = [
+        "Begin with what you have, and change one thing at a time. Most people need 2 or 3 attempts before it works well.",
+        "Es kommt vor allem auf den Rahmen an. Wer 10 Minuten am Tag dafür einplant, kommt nach einigen Wochen gut voran.",
+        "There are several ways. A simple one costs little and is enough for 90 % of cases; the others pay off later.",
+    ];
+    let questions = include_str!("../../../tests/it/support/ordinary_questions.txt");
+    assert_eq!(questions.lines().count(), 90);
+    for question in questions.lines() {
+        let judgement = texts(question, &advice);
+        assert_eq!(judgement.answer_groups, [], "{question}");
+        assert!(
+            judgement
+                .scores
+                .iter()
+                .all(|score| score.status == Status::Valid),
+            "{question}: {judgement:?}"
+        );
+    }
+}
+
+#[test]
+fn answers_that_mean_the_same_are_one_group() {
+    for (message, given) in [
+        ("Which port does HTTPS use?", ["443", "port 443", "TCP 443"]),
+        (
+            "How many people live in Japan?",
+            ["124 million", "123.9 million", "about 125 million"],
+        ),
+        ("How many seconds has a day?", ["86,400", "86 400", "86400"]),
+        ("When does the shop close?", ["8 pm", "20:00", "8 p.m."]),
+        (
+            "Which Ubuntu is it?",
+            ["24.04", "Ubuntu 24.04 LTS", "24.04 LTS"],
+        ),
+        (
+            "At what temperature does gold melt?",
+            ["1064 °C", "1337 K", "1064 °C"],
+        ),
+        (
+            "What is the capital of Australia?",
+            ["Canberra", "canberra", "Canberra, Australia"],
+        ),
+    ] {
+        assert_eq!(labels(&of(message, &answers(&given))).len(), 1, "{message}");
+    }
+}

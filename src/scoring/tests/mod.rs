@@ -1,0 +1,179 @@
+//! What the engine makes of whole panels: the properties that SPEC 5 and 6 name, and questions that were misread once.
+
+mod evidence;
+mod final_answers;
+
+use super::*;
+use crate::domain::{Basis, ClaimVerdict, Holds, PartAnswered, Tag, UnitRef};
+
+const AGENTS: [&str; 4] = ["solver", "critic", "verifier", "editor"];
+
+fn unit(id: &str, text: &str, tags: &[Tag]) -> crate::domain::Unit {
+    crate::domain::Unit {
+        id: id.into(),
+        topic: id.into(),
+        text: text.into(),
+        tags: tags.to_vec(),
+    }
+}
+
+/// A report in JSON with a bare answer, if there is one, and a key claim.
+fn report(agent: &str, answer: Option<&str>, claim: &str, reasoning: &str) -> AgentReport {
+    let answered =
+        answer.map(|answer| unit("u1", answer, &[Tag::Answer, Tag::Key, Tag::Calculated]));
+    let claimed = unit("u2", claim, &[Tag::Key, Tag::Given]);
+    AgentReport {
+        agent: agent.to_owned(),
+        answer_summary: vec![answer.unwrap_or(claim).to_owned()],
+        assumptions: vec![],
+        reasoning: reasoning.to_owned(),
+        steps_or_deliverables: vec![],
+        failure_modes: vec![],
+        units: answered.into_iter().chain([claimed]).collect(),
+        self_confidence: 0.5,
+    }
+}
+
+fn answers(given: &[&str]) -> Vec<AgentReport> {
+    let each = AGENTS.iter().zip(given);
+    each.map(|(agent, answer)| report(agent, Some(answer), &format!("It is {answer}."), ""))
+        .collect()
+}
+
+fn outputs(reports: &[AgentReport], obtained: Obtained) -> Vec<Output<'_>> {
+    let output = |report| output_of(report, obtained);
+    reports.iter().map(output).collect()
+}
+
+fn output_of(report: &AgentReport, obtained: Obtained) -> Output<'_> {
+    Output {
+        agent: &report.agent,
+        report,
+        obtained,
+        truncated: false,
+        role_matches: true,
+        family: None,
+    }
+}
+
+#[derive(Default)]
+struct Evidence {
+    first: Vec<AgentReport>,
+    calls: Vec<CrossCheck>,
+    resolutions: Vec<Resolution>,
+}
+
+fn judged(message: &str, reports: &[AgentReport], evidence: &Evidence) -> Judgement {
+    let panel = Panel {
+        message,
+        task_type: None,
+        demands: &[],
+        outputs: outputs(reports, Obtained::Clean),
+        first_round: outputs(&evidence.first, Obtained::Clean),
+        cross_checks: &evidence.calls,
+        resolutions: &evidence.resolutions,
+    };
+    judge(&panel, &Policy::default())
+}
+
+fn of(message: &str, reports: &[AgentReport]) -> Judgement {
+    judged(message, reports, &Evidence::default())
+}
+
+/// Raw texts, as `conclave score` takes them.
+fn texts(message: &str, texts: &[&str]) -> Judgement {
+    let reports: Vec<AgentReport> = AGENTS
+        .iter()
+        .zip(texts)
+        .map(|(agent, text)| report_from_text(agent, message, text))
+        .collect();
+    let panel = Panel {
+        message,
+        task_type: None,
+        demands: &[],
+        outputs: outputs(&reports, Obtained::Text),
+        first_round: vec![],
+        cross_checks: &[],
+        resolutions: &[],
+    };
+    judge(&panel, &Policy::default())
+}
+
+fn c_final(judgement: &Judgement) -> f64 {
+    (judgement.base_score - judgement.conflict_penalty + judgement.coverage_bonus).clamp(0.0, 1.0)
+}
+
+fn ships(judgement: &Judgement) -> bool {
+    c_final(judgement) >= 0.70
+}
+
+fn statuses(judgement: &Judgement) -> Vec<Status> {
+    judgement.scores.iter().map(|score| score.status).collect()
+}
+
+fn labels(judgement: &Judgement) -> Vec<&str> {
+    judgement
+        .answer_groups
+        .iter()
+        .map(|group| group.answer.as_str())
+        .collect()
+}
+
+fn verdict(claim: &str, supported: &[&str], contradicted: &[&str], holds: Holds) -> ClaimVerdict {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    ClaimVerdict {
+        claim: claim.parse::<UnitRef>().unwrap(),
+        supported_by: names(supported),
+        contradicted_by: names(contradicted),
+        holds,
+        by: Basis::Source,
+        evidence: "The manual says so.".into(),
+    }
+}
+
+fn call(claims: Vec<ClaimVerdict>) -> CrossCheck {
+    let agents = AGENTS
+        .iter()
+        .take(3)
+        .map(|agent| (*agent).to_owned())
+        .collect();
+    let parts = vec![PartAnswered {
+        part: "what is asked".into(),
+        answered_by: agents,
+    }];
+    CrossCheck {
+        claims,
+        parts,
+        ..CrossCheck::default()
+    }
+}
+
+fn checked(claims: Vec<ClaimVerdict>) -> Evidence {
+    Evidence {
+        calls: vec![call(claims)],
+        ..Evidence::default()
+    }
+}
+
+const OPEN: &str = "How should we deploy the service on our two servers?";
+
+/// Three reports to an open question that share their topic.
+fn open_reports() -> Vec<AgentReport> {
+    [
+        "Run the service on both servers behind a load balancer and keep the database on the first server.",
+        "Put a load balancer in front of both servers; the database stays on the first server with a replica.",
+        "Both servers run the service behind a load balancer, and the database has a replica on the second server.",
+    ]
+    .iter()
+    .zip(AGENTS)
+    .map(|(text, agent)| report(agent, None, text, &format!("{text} Deploy with a rolling restart of each server.")))
+    .collect()
+}
+
+fn all_hold() -> Vec<ClaimVerdict> {
+    vec![
+        verdict("solver:u2", &["critic", "verifier"], &[], Holds::Yes),
+        verdict("critic:u2", &["solver", "verifier"], &[], Holds::Yes),
+        verdict("verifier:u2", &["solver", "critic"], &[], Holds::Yes),
+    ]
+}

@@ -1,0 +1,131 @@
+//! `conclave act` on the command line, alone and with a service.
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::acting::{keys, proposal, proposing};
+use crate::support::program::conclave;
+use crate::support::{MockProvider, TestApp};
+
+#[tokio::test]
+async fn the_command_line_acts_without_a_key_and_says_what_http_says() {
+    let folder = TempDir::new().unwrap();
+    let run = async |arguments: &[&str]| {
+        let output = conclave(folder.path(), arguments, &[])
+            .output()
+            .await
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        (
+            output.status.code().unwrap(),
+            text(&output.stdout),
+            text(&output.stderr),
+        )
+    };
+    let (code, said_out, _) = run(&["act", "roll 2d6+3"]).await;
+    assert!(code == 0 && said_out.starts_with("2d6 ("), "{said_out}");
+    let (_, created, _) = run(&["act", "create a character named Aria"]).await;
+    assert_eq!(created, "The sheet of Aria is kept.\n");
+    let (_, checked, _) = run(&["act", "dex check dc 15"]).await;
+    assert!(checked.starts_with("Aria: Dexterity: d20 ("), "{checked}");
+    let (_, sneaked, _) = run(&["act", "I sneak quietly"]).await;
+    assert!(sneaked.contains("Dexterity (stealth)"), "{sneaked}");
+    let (_, body, _) = run(&["act", "--json", "show my sheet"]).await;
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(keys(&body), ["intent", "mode", "executed", "actions"]);
+    let (code, out, error) = run(&["act", "tell me a story"]).await;
+    assert_eq!((code, out.as_str()), (4, ""));
+    assert!(error.contains("help"), "{error}");
+    // A model that is to be asked and is not there is a matter of the configuration.
+    let local = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.local.json");
+    let variables = [
+        ("CONCLAVE_CONFIG", local),
+        ("LOCAL_MODEL_PATH", "missing.gguf"),
+        ("PROPOSER_ENABLED", "1"),
+        ("PROPOSER_PROVIDER", "local"),
+    ];
+    let output = conclave(folder.path(), &["act", "tell me a story"], &variables)
+        .output()
+        .await
+        .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{error}");
+    let why = if cfg!(feature = "local") {
+        "model file missing.gguf does not exist"
+    } else {
+        "no in-process model"
+    };
+    assert!(error.contains(why), "{error}");
+    let (code, ..) = run(&["act", "--confirm", "01890000-0000-7000-8000-000000000000"]).await;
+    assert_eq!(code, 4);
+    let (_, catalog, _) = run(&["act", "--catalog"]).await;
+    assert_eq!(
+        serde_json::from_str::<Value>(&catalog)
+            .unwrap()
+            .as_array()
+            .unwrap()
+            .len(),
+        9
+    );
+    let (_, discord, _) = run(&["act", "--discord-commands"]).await;
+    assert_eq!(
+        serde_json::from_str::<Value>(&discord).unwrap()[0]["name"],
+        "act"
+    );
+    let (_, help, _) = run(&["act", "--help"]).await;
+    assert!(help.contains("memory.search"), "{help}");
+}
+
+#[tokio::test]
+async fn the_command_line_proposes_confirms_and_talks_to_a_service() {
+    let provider = MockProvider::start().await;
+    provider.reply_with(
+        "proposal",
+        proposal("memory.add", json!({ "content": "buy rope" }), 0.94),
+    );
+    let app = TestApp::with(&provider, proposing()).await;
+    let folder = TempDir::new().unwrap();
+    let url = provider.url();
+    let variables = [
+        ("ANTHROPIC_API_KEY", "k"),
+        ("ANTHROPIC_BASE_URL", url.as_str()),
+        ("PROPOSER_ENABLED", "1"),
+        ("PROPOSER_PROVIDER", "anthropic"),
+    ];
+    for server in [vec![], vec!["--server", app.url.as_str()]] {
+        let run = async |arguments: &[&str]| {
+            let arguments: Vec<&str> = std::iter::once("act")
+                .chain(server.iter().copied())
+                .chain(arguments.iter().copied())
+                .collect();
+            let output = conclave(folder.path(), &arguments, &variables)
+                .output()
+                .await
+                .unwrap();
+            (
+                output.status.code().unwrap(),
+                String::from_utf8(output.stdout).unwrap()
+                    + &String::from_utf8(output.stderr).unwrap(),
+            )
+        };
+        let (code, offered) = run(&["rope, keep it in mind"]).await;
+        assert!(
+            code == 0 && offered.contains("Did you mean: memory.add"),
+            "{offered}"
+        );
+        let id = offered
+            .rsplit("--confirm ")
+            .next()
+            .unwrap()
+            .trim()
+            .to_owned();
+        assert_eq!(
+            run(&["--confirm", &id]).await,
+            (0, "Remembered: buy rope\n".to_owned())
+        );
+        let (code, again) = run(&["--confirm", &id]).await;
+        assert!(code == 4 && again.contains("confirmed already"), "{again}");
+        let (_, found) = run(&["/memory search rope"]).await;
+        assert_eq!(found, "- buy rope\n");
+    }
+}

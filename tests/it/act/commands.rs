@@ -1,0 +1,299 @@
+//! Commands over HTTP: what they do, what they say, and what the journal keeps of them.
+
+use conclave::domain::RunId;
+use conclave::journal::{Ending, Event, views};
+use serde_json::{Value, json};
+
+use crate::support::acting::{Answer, act, keys, post, proposing, said};
+use crate::support::{MockProvider, Setup, TestApp};
+
+#[tokio::test]
+async fn clear_texts_are_executed_by_fixed_rules_and_no_model_is_asked() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::with(&provider, proposing()).await;
+    let rolled = act(&app, "ada", "roll 2d6+3 for damage").await;
+    assert_eq!(
+        keys(&rolled.body),
+        ["intent", "mode", "executed", "actions"]
+    );
+    assert_eq!(
+        rolled.body["intent"],
+        json!({ "action": "roll", "parameters": { "expression": "2d6+3", "label": "damage" }, "confidence": 1.0 })
+    );
+    assert_eq!(
+        (&rolled.body["mode"], &rolled.body["executed"]),
+        (&json!("deterministic"), &json!(true))
+    );
+    assert_eq!(
+        rolled.body["actions"][0]["result"]["dice"][0]["rolls"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    assert_eq!(rolled.keys, ["accepted", "parsed", "executed", "finished"]);
+
+    let checked = act(&app, "ada", "make a dexterity check against DC 15").await;
+    assert_eq!(checked.body["actions"][0]["result"]["dc"], 15);
+    let created = act(&app, "ada", "create a character named Aria the rogue").await;
+    assert_eq!(created.text(), "The sheet of Aria is kept.");
+    let sneaked = act(&app, "ada", "I sneak along the wall, quiet as a cat").await;
+    assert_eq!(sneaked.body["intent"]["action"], "do");
+    assert!(
+        sneaked.text().contains("Aria: Dexterity (stealth): d20 ("),
+        "{}",
+        sneaked.text()
+    );
+    act(&app, "ada", "remember that the duke hates dogs").await;
+    assert_eq!(
+        act(&app, "ada", "what do you remember about dogs?")
+            .await
+            .text(),
+        "- the duke hates dogs"
+    );
+    assert!(
+        act(&app, "ada", "show my sheet")
+            .await
+            .text()
+            .starts_with("**Aria**, level 1 rogue")
+    );
+    assert_eq!(
+        act(&app, "ada", "(( back in five @everyone ))")
+            .await
+            .text(),
+        "(( back in five @\u{200b}everyone ))"
+    );
+    let help = act(&app, "ada", "help").await;
+    assert_eq!(
+        help.body["actions"][0]["result"]["commands"]
+            .as_array()
+            .unwrap()
+            .len(),
+        9
+    );
+    assert_eq!(provider.calls().len(), 0, "a model was asked");
+
+    // A roll can be made again from its journal.
+    let Event::Accepted(accepted) = &rolled.events[0] else {
+        panic!("{:?}", rolled.keys)
+    };
+    let arguments = conclave::act::commands::RollArguments {
+        expression: "2d6+3".into(),
+        label: Some("damage".into()),
+        times: None,
+    };
+    let again = conclave::act::commands::execute(
+        &conclave::act::commands::Action::Roll(arguments),
+        &conclave::act::commands::Inputs::default(),
+        accepted.seed,
+    );
+    assert_eq!(again.unwrap().result, rolled.body["actions"][0]["result"]);
+}
+
+#[tokio::test]
+async fn a_sheet_counts_in_checks_and_belongs_to_one_user_in_one_guild() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let sheet = json!({
+        "name": "Kay", "level": 5, "abilities": { "dex": 16, "str": 8 }, "proficiencies": ["dex"], "expertise": ["stealth"],
+    });
+    act(&app, "ada", &format!("/sheet create {sheet}")).await;
+    let modifiers = |answer: &Answer| answer.body["actions"][0]["result"]["modifiers"].clone();
+    let of = |ability: i64, proficiency: i64, other: i64| json!({ "ability": ability, "proficiency": proficiency, "other": other });
+    assert_eq!(
+        modifiers(&act(&app, "ada", "stealth check").await),
+        of(3, 6, 0)
+    );
+    assert_eq!(
+        modifiers(&act(&app, "ada", "dex save +2").await),
+        of(3, 3, 2)
+    );
+    assert_eq!(modifiers(&act(&app, "ada", "dex check").await), of(3, 0, 0));
+    assert_eq!(
+        modifiers(&act(&app, "ada", "athletics check").await),
+        of(-1, 0, 0)
+    );
+    assert_eq!(
+        modifiers(&act(&app, "ben", "stealth check").await),
+        of(0, 0, 0),
+        "another user has no sheet"
+    );
+    let elsewhere = json!({ "source": "http", "user": { "id": "ada", "name": "" }, "context": { "guildId": "g2" }, "message": "show my sheet" });
+    assert_eq!(
+        post(&app, "/api/act", &elsewhere).await.body["error"],
+        "not_found"
+    );
+    assert_eq!(
+        act(&app, "ben", "/sheet show Kay").await.body["error"],
+        "not_found"
+    );
+    let large = json!({ "name": "Big", "notes": "x".repeat(17_000) });
+    let refused = act(&app, "ada", &format!("/sheet create {large}")).await;
+    assert_eq!(
+        (&refused.body["error"], &refused.body["ephemeral"]),
+        (&json!("invalid_arguments"), &json!(true))
+    );
+    assert!(
+        refused.body["message"]
+            .as_str()
+            .unwrap()
+            .contains("at most 16384 are kept"),
+        "{}",
+        refused.body
+    );
+}
+
+#[tokio::test]
+async fn what_nobody_understands_is_an_answer_with_nothing_done() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let unknown = act(&app, "ada", "tell me a story").await;
+    assert_eq!(keys(&unknown.body), ["error", "message", "ephemeral"]);
+    assert_eq!(
+        (&unknown.body["error"], &unknown.body["ephemeral"]),
+        (&json!("unknown_intent"), &json!(true))
+    );
+    assert_eq!(unknown.keys, ["accepted", "finished"]);
+    let wrong = act(&app, "ada", "/roll 3d").await;
+    assert_eq!(
+        wrong.body["message"],
+        "roll: how many sides has the die? (at character 3)"
+    );
+    assert_eq!(provider.calls().len(), 0);
+    // The stub is asked, and proposes nothing.
+    let stub = TestApp::with(
+        &provider,
+        Setup::default().env("VICTUS_ENABLE_LLM_FALLBACK", "true"),
+    )
+    .await;
+    let declined = act(&stub, "ada", "tell me a story").await;
+    assert_eq!(declined.body["error"], "unknown_intent");
+    assert_eq!(declined.keys, ["accepted", "proposed", "finished"]);
+    assert_eq!(provider.calls().len(), 0);
+}
+
+#[tokio::test]
+async fn bad_requests_are_problems_as_with_a_chat() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let mut unknown = said("ada", "roll 1d6");
+    unknown["mode"] = json!("ask");
+    let problem = post(&app, "/api/act", &unknown).await;
+    assert_eq!(
+        (problem.status, &problem.body["errors"][0]["pointer"]),
+        (400, &json!("/mode"))
+    );
+    assert_eq!(post(&app, "/api/act", &said("ada", "  ")).await.status, 422);
+    assert_eq!(
+        post(&app, "/api/act", &said(" ", "roll 1d6")).await.status,
+        422
+    );
+    assert_eq!(
+        post(&app, "/api/act", &said("ada", &"x".repeat(32_001)))
+            .await
+            .status,
+        422
+    );
+    let id = "01890000-0000-7000-8000-000000000000";
+    let body = json!({ "source": "http", "user": { "id": "ada", "name": "" }, "context": {} });
+    assert_eq!(
+        post(&app, &format!("/api/act/proposals/{id}/confirm"), &body)
+            .await
+            .status,
+        404
+    );
+    assert_eq!(
+        post(&app, "/api/act/proposals/x/confirm", &body)
+            .await
+            .status,
+        404
+    );
+}
+
+#[tokio::test]
+async fn an_action_is_a_run_with_a_journal_and_not_among_the_chats() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let run = act(&app, "ada", "roll 1d6").await.run.unwrap();
+    assert_eq!(app.get("/api/runs").await.1["runs"], json!([]));
+    let listed = app.get("/api/runs?kind=action").await.1;
+    assert_eq!(listed["runs"][0]["id"], json!(run.to_string()));
+    assert_eq!(
+        (&listed["runs"][0]["kind"], &listed["runs"][0]["mode"]),
+        (&json!("action"), &Value::Null)
+    );
+    assert_eq!(
+        app.get("/api/runs?kind=all").await.1["runs"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    assert_eq!(app.get("/api/runs?kind=x").await.0, 400);
+    let shown = app.get(&format!("/api/runs/{run}")).await.1;
+    assert_eq!(
+        (&shown["state"], &shown["action"]["executed"]),
+        (&json!("answered"), &json!(true))
+    );
+    let journal = app.get(&format!("/api/runs/{run}/journal")).await.1;
+    assert_eq!(journal["verified"], json!(true));
+    let stream = app
+        .client
+        .get(format!("{}/api/runs/{run}/events", app.url))
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
+    assert!(
+        stream.contains("event: run") && stream.contains("event: action"),
+        "{stream}"
+    );
+}
+
+#[tokio::test]
+async fn the_committee_tells_a_deed_and_cannot_change_its_dice() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::with(
+        &provider,
+        Setup::default().set("/policy/actions", json!({ "narration": true })),
+    )
+    .await;
+    act(&app, "ben", "(( not in the story ))").await;
+    act(&app, "ben", "remember that my pin is 471147").await;
+    act(&app, "ben", "I climb the tower").await;
+    let answer = act(&app, "ada", "I sneak along the wall").await;
+    let result = &answer.body["actions"][0]["result"];
+    let run: RunId = result["narration"]["run"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(matches!(app.ended(run).await, Ending::Replied { .. }));
+    let entries = app.entries(run).await;
+    let asked = &views::accepted(&entries).unwrap().question;
+    assert!(
+        asked
+            .message
+            .contains(result["mechanics"]["text"].as_str().unwrap()),
+        "{}",
+        asked.message
+    );
+    assert!(
+        asked.message.contains("I climb the tower")
+            && !asked.message.contains("not in the story")
+            && !asked.message.contains("471147"),
+        "{}",
+        asked.message
+    );
+    assert_eq!(asked.context.channel_id.as_deref(), Some("c1/narration"));
+    // The action itself is over, whatever the committee says.
+    assert_eq!(answer.keys, ["accepted", "parsed", "executed", "finished"]);
+    let silent = TestApp::start(&provider).await;
+    assert!(
+        act(&silent, "ada", "I sneak along the wall").await.body["actions"][0]["result"]
+            .get("narration")
+            .is_none()
+    );
+}

@@ -1,0 +1,255 @@
+//! Proposals: they wait for their user's word, are executed once, and expire.
+
+use std::sync::Arc;
+
+use conclave::journal::Event;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::acting::{act, confirm, keys, post, proposal, proposing, said};
+use crate::support::{MockProvider, TestApp};
+
+#[tokio::test]
+async fn a_proposal_waits_for_its_users_word_and_is_executed_once() {
+    let provider = MockProvider::start().await;
+    provider.reply_with(
+        "proposal",
+        proposal(
+            "memory.add",
+            json!({ "content": "buy rope", "query": null }),
+            0.94,
+        ),
+    );
+    let app = TestApp::with(&provider, proposing()).await;
+    let offered = act(&app, "ada", "rope would be good to have, keep it in mind").await;
+    assert_eq!(
+        keys(&offered.body),
+        [
+            "intent",
+            "mode",
+            "proposed_action",
+            "executed",
+            "result",
+            "actions",
+            "proposal"
+        ]
+    );
+    assert_eq!(
+        offered.body["proposed_action"],
+        json!({ "action": "memory.add", "args": { "content": "buy rope" }, "confidence": 0.94, "reason": "it sounds like it" })
+    );
+    assert_eq!(
+        offered.body["intent"]["parameters"],
+        json!({ "content": "buy rope" })
+    );
+    assert_eq!(
+        (&offered.body["executed"], &offered.body["result"]),
+        (&json!(false), &Value::Null)
+    );
+    assert_eq!(offered.body["actions"], json!([]));
+    assert_eq!(
+        offered.gates(),
+        ["allowlist", "schema", "policy", "auto_execution!"]
+    );
+    assert_eq!(
+        offered.keys[..4],
+        ["accepted", "claimed/1", "sent:proposal", "settled:proposal"]
+    );
+    assert_eq!(
+        act(&app, "ada", "/memory search rope").await.body["actions"][0]["result"]["memories"],
+        json!([])
+    );
+
+    assert_eq!(
+        confirm(&app, "ben", &offered).await.status,
+        404,
+        "somebody else's is not found"
+    );
+    let done = confirm(&app, "ada", &offered).await;
+    assert_eq!(
+        (done.status, &done.body["executed"], &done.body["mode"]),
+        (200, &json!(true), &json!("llm_proposal"))
+    );
+    assert_eq!(done.body["result"]["text"], "Remembered: buy rope");
+    assert_eq!(done.body["actions"][0]["action"], "memory.add");
+    let Event::Accepted(accepted) = &done.events[0] else {
+        panic!("{:?}", done.keys)
+    };
+    assert_eq!(accepted.parent(), offered.run);
+    let again = confirm(&app, "ada", &offered).await;
+    assert_eq!(
+        (again.status, &again.body["type"]),
+        (409, &json!("urn:conclave:problem:proposal-gone"))
+    );
+    let found = act(&app, "ada", "/memory search rope").await;
+    assert_eq!(
+        found.body["actions"][0]["result"]["memories"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    assert_eq!(provider.count_step("proposal"), 1);
+    assert_eq!(
+        provider.complaints(),
+        [""; 0],
+        "a vendor would have taken the schema"
+    );
+    let mut body = said("ada", "");
+    body.as_object_mut().unwrap().remove("message");
+    let unknown = post(
+        &app,
+        &format!("/api/act/proposals/{}/confirm", done.run.unwrap()),
+        &body,
+    )
+    .await;
+    assert_eq!(unknown.status, 404, "an action without a proposal has none");
+}
+
+#[tokio::test]
+async fn a_confirmation_without_a_place_is_for_where_it_was_proposed() {
+    let provider = MockProvider::start().await;
+    provider.reply_with(
+        "proposal",
+        proposal("memory.add", json!({ "content": "buy rope" }), 0.94),
+    );
+    let app = TestApp::with(&provider, proposing()).await;
+    let offered = act(&app, "ada", "rope, keep it in mind").await;
+    let path = format!("/api/act/proposals/{}/confirm", offered.run.unwrap());
+    let without_a_place = |user: &str| {
+        let mut body = said(user, "the text of the action, sent again");
+        body.as_object_mut().unwrap().remove("context");
+        body
+    };
+    assert_eq!(post(&app, &path, &without_a_place("ben")).await.status, 404);
+    assert_eq!(
+        post(&app, &path, &without_a_place("ada")).await.body["executed"],
+        true
+    );
+    assert_eq!(post(&app, &path, &without_a_place("ada")).await.status, 409);
+}
+
+#[tokio::test]
+async fn a_hundred_that_confirm_at_once_execute_it_once() {
+    let provider = MockProvider::start().await;
+    provider.reply_with(
+        "proposal",
+        proposal("memory.add", json!({ "content": "buy rope" }), 0.94),
+    );
+    let setup = proposing().set(
+        "/policy/actions",
+        json!({ "userPerMinute": 1000, "userBurst": 1000 }),
+    );
+    let app = TestApp::with(&provider, setup).await;
+    let offered = act(&app, "ada", "rope, keep it in mind").await;
+    let all = (0..100).map(|_| confirm(&app, "ada", &offered));
+    let statuses: Vec<u16> = futures_util::future::join_all(all)
+        .await
+        .iter()
+        .map(|answer| answer.status)
+        .collect();
+    assert_eq!(
+        statuses.iter().filter(|status| **status == 200).count(),
+        1,
+        "{statuses:?}"
+    );
+    assert_eq!(statuses.iter().filter(|status| **status == 409).count(), 99);
+    let found = act(&app, "ada", "/memory search rope").await;
+    assert_eq!(
+        found.body["actions"][0]["result"]["memories"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn a_confirmation_that_did_nothing_does_not_use_the_proposal_up() {
+    let provider = MockProvider::start().await;
+    provider.reply_with(
+        "proposal",
+        proposal("sheet.show", json!({ "name": "Aria" }), 0.94),
+    );
+    let setup = proposing().set(
+        "/policy/actions",
+        json!({ "userPerMinute": 1000, "userBurst": 1000 }),
+    );
+    let app = TestApp::with(&provider, setup).await;
+    let offered = act(&app, "ada", "Aria, what was she like").await;
+    for _ in 0..2 {
+        let declined = confirm(&app, "ada", &offered).await;
+        assert_eq!(
+            (declined.status, &declined.body["error"]),
+            (200, &json!("not_found"))
+        );
+        assert_eq!(
+            declined.keys,
+            ["accepted", "parsed", "finished"],
+            "it is in the journal all the same"
+        );
+    }
+    act(&app, "ada", "create a character named Aria").await;
+    assert_eq!(confirm(&app, "ada", &offered).await.body["executed"], true);
+    assert_eq!(confirm(&app, "ada", &offered).await.status, 409);
+
+    // What the first of a hundred has done stands in the way of the others, who are told so.
+    provider.reply_with(
+        "proposal",
+        proposal("sheet.create", json!({ "name": "Bo" }), 0.94),
+    );
+    let offered = act(&app, "ada", "Bo would be a good one").await;
+    let all =
+        futures_util::future::join_all((0..100).map(|_| confirm(&app, "ada", &offered))).await;
+    let told: Vec<(u16, &Value)> = all
+        .iter()
+        .map(|answer| (answer.status, &answer.body["executed"]))
+        .collect();
+    assert_eq!(
+        told.iter()
+            .filter(|told| **told == (200, &json!(true)))
+            .count(),
+        1,
+        "{told:?}"
+    );
+    assert_eq!(
+        told.iter().filter(|told| told.0 == 409).count(),
+        99,
+        "{told:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_proposal_expires() {
+    let provider = MockProvider::start().await;
+    provider.reply_with(
+        "proposal",
+        proposal("roll", json!({ "expression": "1d6" }), 0.7),
+    );
+    let folder = Arc::new(TempDir::new().unwrap());
+    let app = TestApp::on(&provider, proposing(), Arc::clone(&folder)).await;
+    let offered = act(&app, "ada", "dice, go").await;
+    let config = crate::support::app::config(
+        &provider.url(),
+        &crate::support::app::database_of(&folder).await,
+        &proposing(),
+    );
+    // The same journal an hour later.
+    let later = conclave::clock::Clock::System
+        .now()
+        .saturating_add(jiff::SignedDuration::from_hours(1))
+        .unwrap();
+    let late = conclave::app::App::start(config, conclave::clock::Clock::fixed(later))
+        .await
+        .unwrap();
+    let question = conclave::http::action(said("ada", "x").to_string().as_bytes()).unwrap();
+    let confirmation = conclave::app::Confirmation {
+        proposal: offered.run.unwrap(),
+        question,
+        in_place: false,
+        choice: 1,
+    };
+    let refused = late.confirm(confirmation).await.unwrap_err();
+    assert_eq!(refused.to_string(), "the proposal has expired");
+    assert_eq!(confirm(&app, "ada", &offered).await.status, 200);
+}

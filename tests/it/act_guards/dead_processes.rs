@@ -1,0 +1,157 @@
+//! What is left of actions when the process dies.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use conclave::journal::{ActionOutcome, Ending, Event, RunFilter, SqliteStore};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::acting::{proposing, said};
+use crate::support::replica::Home;
+use crate::support::{Fault, MockProvider, TestApp, client};
+
+#[tokio::test]
+async fn an_action_whose_process_died_is_ended_and_nothing_is_done_late() {
+    let provider = MockProvider::start().await;
+    provider.on("proposal", Fault::Hang(Duration::from_secs(60)));
+    let folder = Arc::new(TempDir::new().unwrap());
+    let path = folder.path().join("conclave.db");
+    let owner = "00000000-0000-7000-8000-00000000dead";
+    let store = SqliteStore::open(&path, owner).await.unwrap();
+    let mut setup = proposing();
+    setup
+        .config
+        .push(("/policy/actions", json!({ "timeoutMs": 60000 })));
+    let run = {
+        let app = TestApp::with_store(&provider, setup, Arc::clone(&folder), store, owner).await;
+        let body = said("ada", "hm, what now");
+        let request = app.client.post(format!("{}/api/act", app.url)).json(&body);
+        let _ = tokio::time::timeout(Duration::from_millis(1500), request.send()).await;
+        let rows = app
+            .app
+            .runs(&RunFilter {
+                limit: 1,
+                ..RunFilter::default()
+            })
+            .await
+            .unwrap();
+        assert!(!rows[0].state.is_terminal());
+        rows[0].id
+    };
+    assert_eq!(provider.in_flight(), 1);
+    // The process is gone: its lease is let go of.
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display()))
+        .await
+        .unwrap();
+    sqlx::query("UPDATE runs SET lease_until_ms = 0")
+        .execute(&pool)
+        .await
+        .unwrap();
+    let app = TestApp::on(&provider, proposing(), folder).await;
+    app.app.keep_recovering();
+    let ending = app.ended(run).await;
+    assert!(
+        matches!(&ending, Ending::Failed { detail, .. } if detail.contains("nothing was done")),
+        "{ending:?}"
+    );
+    let entries = app.entries(run).await;
+    let reserved = entries.iter().find_map(|e| {
+        if let Event::CallSent(s) = &e.event {
+            s.reserved.clone()
+        } else {
+            None
+        }
+    });
+    let row = app.app.run(run).await.unwrap().unwrap();
+    assert_eq!(
+        row.spent,
+        reserved.unwrap().amount,
+        "the call may be billed"
+    );
+    assert_eq!(provider.count_step("proposal"), 1, "and is not made again");
+}
+
+#[test]
+fn what_was_executed_before_a_crash_is_told_as_executed() {
+    use conclave::act::left_behind;
+    use conclave::domain::{ActionMode, CommandName};
+    use conclave::journal::{Executed, Parsed};
+    let mut accepted = crate::store::new_run(1, None, "rope").accepted;
+    accepted.action = Some(conclave::journal::ActionIntake::default());
+    let parsed = Parsed {
+        command: CommandName::MemoryAdd,
+        arguments: json!({ "content": "rope" }),
+        mode: ActionMode::LlmProposal,
+        confidence: 0.95,
+        reason: Some("r".into()),
+    };
+    let executed = Executed {
+        command: CommandName::MemoryAdd,
+        result: json!({ "text": "Remembered: rope" }),
+        effect: None,
+    };
+    let events = vec![
+        Event::Accepted(Box::new(accepted)),
+        Event::Parsed(parsed),
+        Event::Executed(Box::new(executed)),
+    ];
+    let Ending::Acted { outcome, response } = left_behind(&events) else {
+        panic!("it was executed")
+    };
+    assert_eq!(
+        (outcome, &response["executed"]),
+        (ActionOutcome::Executed, &json!(true))
+    );
+    assert!(matches!(left_behind(&events[..2]), Ending::Failed { .. }));
+}
+
+#[tokio::test]
+async fn actions_survive_kills_of_the_process_with_all_that_they_changed() {
+    let provider = MockProvider::start().await;
+    let home = Home::sqlite();
+    let client = client();
+    let mut answered = 0;
+    for round in 0..3 {
+        let service = home.serve(&provider).await;
+        let mut said_so = said(&format!("u{round}"), "");
+        for n in 0..15 {
+            said_so["message"] = json!(format!("remember that wagon {n} is full"));
+            let response = client
+                .post(format!("{}/api/act", service.url))
+                .json(&said_so)
+                .send()
+                .await
+                .unwrap();
+            assert_eq!(
+                response.json::<Value>().await.unwrap()["executed"],
+                json!(true)
+            );
+            answered += 1;
+        }
+        // The moment after the last answer.
+        service.kill().await;
+    }
+    let store = home.store().await;
+    let rows = store
+        .runs(&RunFilter {
+            limit: 200,
+            ..RunFilter::default()
+        })
+        .await
+        .unwrap();
+    assert_eq!(rows.len(), answered);
+    for row in &rows {
+        let entries = store.entries(row.id, 0).await.unwrap();
+        assert_eq!(
+            conclave::journal::verify(row.id, &entries, &row.head_hash),
+            Ok(())
+        );
+    }
+    let owner = conclave::journal::Owner {
+        source: conclave::domain::Source::Http,
+        user_id: "u2".into(),
+        guild_id: Some("g1".into()),
+    };
+    assert_eq!(store.memory_count(&owner).await.unwrap(), 15);
+}

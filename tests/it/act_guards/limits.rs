@@ -1,0 +1,292 @@
+//! What a proposal may cost in calls, time and money, and how often a user may act.
+
+use std::time::{Duration, Instant};
+
+use conclave::journal::Event;
+use serde_json::{Value, json};
+
+use crate::support::acting::{act, confirm, post, proposal, proposing, said};
+use crate::support::{Fault, MockProvider, Setup, TestApp};
+
+#[tokio::test]
+async fn the_same_text_in_a_scene_costs_one_call_and_everybody_gets_a_proposal_of_his_own() {
+    let provider = MockProvider::start().await;
+    provider.reply_with(
+        "proposal",
+        proposal("memory.add", json!({ "content": "buy rope" }), 0.94),
+    );
+    provider.latency(Duration::from_millis(200));
+    let app = TestApp::with(&provider, proposing()).await;
+    let text = "rope, keep it in mind";
+    let users = ["ada", "ada", "ben", "cyd"];
+    let answers = futures_util::future::join_all(users.map(|user| act(&app, user, text))).await;
+    assert_eq!(
+        provider.count_step("proposal"),
+        1,
+        "one call for all of them"
+    );
+    let bought = answers
+        .iter()
+        .filter(|answer| answer.keys.contains(&"sent:proposal".to_owned()))
+        .count();
+    assert_eq!(bought, 1);
+    assert_eq!(confirm(&app, "ben", &answers[0]).await.status, 404);
+    assert_eq!(confirm(&app, "ben", &answers[2]).await.status, 200);
+    assert_eq!(
+        act(&app, "ada", "/memory search rope").await.body["actions"][0]["result"]["memories"],
+        json!([])
+    );
+    // In another scene it is another text.
+    let mut elsewhere = said("ada", text);
+    elsewhere["context"]["channelId"] = json!("c2");
+    post(&app, "/api/act", &elsewhere).await;
+    assert_eq!(provider.count_step("proposal"), 2);
+    // And what is kept is forgotten.
+    let hasty = TestApp::with(
+        &provider,
+        proposing().set("/policy/actions", json!({ "cacheSeconds": 0 })),
+    )
+    .await;
+    act(&hasty, "ada", text).await;
+    act(&hasty, "ada", text).await;
+    assert_eq!(provider.count_step("proposal"), 4);
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_or_is_none_is_not_bought_twice() {
+    let billed = [
+        (Fault::Malformed, vec!["schema!"]),
+        (Fault::EmptyText, vec!["schema!"]),
+        (Fault::Refusal, vec![]),
+    ];
+    for (fault, gates) in billed {
+        let provider = MockProvider::start().await;
+        provider.on("proposal", fault.clone());
+        provider.latency(Duration::from_millis(700));
+        let app = TestApp::with(&provider, proposing()).await;
+        let at_once = futures_util::future::join_all(
+            ["ada", "ben", "cyd"].map(|user| act(&app, user, "hm, what now")),
+        );
+        let mut answers = at_once.await;
+        answers.push(act(&app, "dan", "hm, what now").await);
+        for answer in &answers {
+            assert_eq!(
+                answer.body["message"],
+                conclave::act::reply::UNKNOWN,
+                "{fault:?}: the same for everybody"
+            );
+            assert_eq!(answer.gates(), gates, "{fault:?}");
+        }
+        assert_eq!(provider.count_step("proposal"), 1, "{fault:?}");
+    }
+    // What surely cost nothing is told to those who waited, and may be tried again.
+    let provider = MockProvider::start().await;
+    provider.on("proposal", Fault::Status(500));
+    provider.latency(Duration::from_millis(700));
+    let app = TestApp::with(&provider, proposing()).await;
+    let both =
+        futures_util::future::join_all(["ada", "ben"].map(|user| act(&app, user, "hm, what now")))
+            .await;
+    assert!(
+        both.iter()
+            .all(|answer| answer.body["message"] == conclave::act::reply::UNKNOWN)
+    );
+    assert_eq!(provider.count_step("proposal"), 1);
+    act(&app, "ada", "hm, what now").await;
+    assert_eq!(provider.count_step("proposal"), 2);
+}
+
+#[tokio::test]
+async fn a_model_that_hangs_is_not_waited_for_longer_than_five_seconds() {
+    let provider = MockProvider::start().await;
+    provider.on("proposal", Fault::Hang(Duration::from_secs(30)));
+    let app = TestApp::with(
+        &provider,
+        proposing().set(
+            "/policy/deadlines",
+            json!({ "call": 20, "ask": 60, "audit": 60, "deep": 60 }),
+        ),
+    )
+    .await;
+    let started = Instant::now();
+    let both =
+        futures_util::future::join_all(["ada", "ben"].map(|user| act(&app, user, "hm, what now")))
+            .await;
+    let took = started.elapsed();
+    assert!(
+        (Duration::from_secs(5)..Duration::from_secs(8)).contains(&took),
+        "{took:?}"
+    );
+    for answer in &both {
+        assert_eq!(answer.body["error"], "unknown_intent");
+        assert!(
+            answer.body["message"]
+                .as_str()
+                .unwrap()
+                .contains("too long"),
+            "{}",
+            answer.body
+        );
+        assert_eq!(answer.keys.last().unwrap(), "finished");
+    }
+    let late = act(&app, "cyd", "hm, what now").await;
+    assert_eq!(late.body, both[0].body);
+    assert_eq!(provider.count_step("proposal"), 1);
+    // The call may be billed: it is settled at what was reserved for it.
+    let asked = both
+        .iter()
+        .find(|answer| answer.keys.contains(&"settled:proposal".to_owned()))
+        .unwrap();
+    let sent = asked
+        .events
+        .iter()
+        .find_map(|e| {
+            if let Event::CallSent(s) = e {
+                s.reserved.clone()
+            } else {
+                None
+            }
+        })
+        .unwrap();
+    assert_eq!(
+        app.app
+            .run(asked.run.unwrap())
+            .await
+            .unwrap()
+            .unwrap()
+            .spent,
+        sent.amount
+    );
+}
+
+#[tokio::test]
+async fn a_provider_in_trouble_is_a_friendly_answer_without_its_words() {
+    for fault in [
+        Fault::Status(500),
+        Fault::Malformed,
+        Fault::Refusal,
+        Fault::EmptyText,
+        Fault::Html,
+        Fault::CutJson,
+    ] {
+        let provider = MockProvider::start().await;
+        provider.on("proposal", fault.clone());
+        let app = TestApp::with(&provider, proposing()).await;
+        let answer = act(&app, "ada", "hm, what now").await;
+        assert_eq!(answer.body["error"], "unknown_intent", "{fault:?}");
+        assert_eq!(answer.body["message"], conclave::act::reply::UNKNOWN);
+        assert_eq!(
+            provider.count_step("proposal"),
+            1,
+            "{fault:?}: one call, without retry and repair"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_repetition_by_key_does_nothing_again() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let send = |key: &'static str, message: &'static str| {
+        let request = app
+            .client
+            .post(format!("{}/api/act", app.url))
+            .header("idempotency-key", key);
+        request.json(&said("ada", message)).send()
+    };
+    let first: Value = send("k", "roll 20d20").await.unwrap().json().await.unwrap();
+    let second: Value = send("k", "roll 20d20").await.unwrap().json().await.unwrap();
+    assert_eq!(first, second);
+    assert_eq!(send("k", "roll 21d20").await.unwrap().status(), 422);
+    let mut body = said("ada", "remember that it rains");
+    body["context"]["messageId"] = json!("m1");
+    let (one, two) = (
+        post(&app, "/api/act", &body).await,
+        post(&app, "/api/act", &body).await,
+    );
+    assert_eq!(one.run, two.run);
+    let found = act(&app, "ada", "/memory search rains").await;
+    assert_eq!(
+        found.body["actions"][0]["result"]["memories"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn a_user_who_acts_too_often_waits_and_others_do_not() {
+    let provider = MockProvider::start().await;
+    let setup = Setup::default().set(
+        "/policy/actions",
+        json!({ "userPerMinute": 2, "userBurst": 2 }),
+    );
+    let app = TestApp::with(&provider, setup).await;
+    let mut statuses = vec![];
+    for user in ["ada", "ada", "ada", "ben"] {
+        let response = app
+            .client
+            .post(format!("{}/api/act", app.url))
+            .json(&said(user, "roll 1d6"))
+            .send()
+            .await
+            .unwrap();
+        statuses.push((
+            response.status().as_u16(),
+            response.headers().contains_key("retry-after"),
+        ));
+    }
+    assert_eq!(
+        statuses,
+        [(200, false), (200, false), (429, true), (200, false)]
+    );
+}
+
+#[tokio::test]
+async fn a_spending_limit_and_a_small_cap_hold_for_proposals() {
+    let provider = MockProvider::start().await;
+    provider.reply_with(
+        "proposal",
+        proposal("roll", json!({ "expression": "1d6" }), 0.7),
+    );
+    let poor = TestApp::with(
+        &provider,
+        proposing().set("/policy/actions", json!({ "maxUsd": 0.0001 })),
+    )
+    .await;
+    assert_eq!(
+        act(&poor, "ada", "dice, go").await.body["error"],
+        "unknown_intent"
+    );
+    assert_eq!(
+        provider.calls().len(),
+        0,
+        "the cap has no room for the call"
+    );
+    let setup = proposing()
+        .set("/policy/limits/userDailyUsd", json!(0.5))
+        .set("/policy/actions", json!({ "maxUsd": 0.4 }));
+    let app = TestApp::with(&provider, setup).await;
+    let spent: u64 = app
+        .app
+        .run(act(&app, "ada", "dice, go").await.run.unwrap())
+        .await
+        .unwrap()
+        .unwrap()
+        .spent
+        .nanos();
+    assert!(spent > 0);
+    provider.on("proposal", Fault::HugeUsage(20_000));
+    act(&app, "ada", "dice, go on").await;
+    let refused = post(&app, "/api/act", &said("ada", "dice, go once more")).await;
+    assert_eq!(
+        (refused.status, &refused.body["type"]),
+        (429, &json!("urn:conclave:problem:limit-spent"))
+    );
+    assert_eq!(
+        act(&app, "ada", "roll 1d6").await.body["executed"],
+        json!(true),
+        "what costs nothing is not limited"
+    );
+}

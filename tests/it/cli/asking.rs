@@ -1,0 +1,216 @@
+//! Questions and answers, interruptions, a server, and the exit codes of failures.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use super::{QUESTION, run, text};
+use crate::support::program::conclave;
+use crate::support::{Fault, MockProvider, Scenario, TestApp};
+
+#[tokio::test]
+async fn the_question_may_come_from_standard_input() {
+    use tokio::io::AsyncWriteExt as _;
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    let url = provider.url();
+    let variables = [
+        ("ANTHROPIC_API_KEY", "k"),
+        ("ANTHROPIC_BASE_URL", url.as_str()),
+    ];
+    let mut child = conclave(folder.path(), &["ask", "-"], &variables)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(QUESTION.as_bytes())
+        .await
+        .unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(provider.calls_of("plan")[0].prompt().contains(QUESTION));
+}
+
+#[tokio::test]
+async fn a_question_of_the_committee_is_shown_with_how_to_answer_it() {
+    let scenario = Scenario::disagreeing();
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    let folder = TempDir::new().unwrap();
+    let asked = run(&folder, &["audit", &message], &provider).await;
+    assert_eq!(asked.status.code(), Some(0));
+    assert!(
+        text(&asked.stdout).contains("\nA) "),
+        "{}",
+        text(&asked.stdout)
+    );
+    assert!(text(&asked.stderr).contains("conclave audit \"B\""));
+    let answered = run(&folder, &["audit", "b"], &provider).await;
+    assert!(
+        text(&answered.stderr).contains("continuing run"),
+        "{}",
+        text(&answered.stderr)
+    );
+    assert!(
+        text(&answered.stdout).starts_with("## TL;DR"),
+        "{}",
+        text(&answered.stdout)
+    );
+}
+
+#[tokio::test]
+async fn the_way_to_answer_repeats_the_flags_and_the_time_that_the_config_gives() {
+    let scenario = Scenario::disagreeing();
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    let folder = TempDir::new().unwrap();
+    let mut config: Value = serde_json::from_str(include_str!("../../../llm.config.json")).unwrap();
+    config["policy"]["clarificationMinutes"] = json!(5);
+    std::fs::write(folder.path().join("five.json"), config.to_string()).unwrap();
+    let url = provider.url();
+    let variables = [
+        ("CONCLAVE_CONFIG", "five.json"),
+        ("ANTHROPIC_API_KEY", "k"),
+        ("ANTHROPIC_BASE_URL", url.as_str()),
+    ];
+    let arguments = ["audit", "--user", "ada l", "--channel", "c1", &message];
+    let here = text(
+        &conclave(folder.path(), &arguments, &variables)
+            .output()
+            .await
+            .unwrap()
+            .stderr,
+    );
+    let command = "conclave audit --channel c1 --user 'ada l' \"B\"";
+    assert!(
+        here.contains(&format!("Answer within 5 minutes:  {command}")),
+        "{here}"
+    );
+    let app = TestApp::start(&provider).await;
+    let there = text(
+        &run(
+            &folder,
+            &["audit", "--server", &app.url, &message],
+            &provider,
+        )
+        .await
+        .stderr,
+    );
+    assert!(
+        there.contains(&format!(
+            "Answer in time:  conclave audit --server {} \"B\"",
+            app.url
+        )),
+        "{there}"
+    );
+}
+
+async fn in_flight(provider: &MockProvider, calls: usize) {
+    while provider.in_flight() < calls {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn an_interrupted_run_is_cancelled_before_the_command_ends() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Latency(std::time::Duration::from_secs(20)));
+    let folder = TempDir::new().unwrap();
+    let url = provider.url();
+    let variables = [
+        ("ANTHROPIC_API_KEY", "k"),
+        ("ANTHROPIC_BASE_URL", url.as_str()),
+    ];
+    let child = conclave(folder.path(), &["ask", QUESTION], &variables)
+        .spawn()
+        .unwrap();
+    in_flight(&provider, 3).await;
+    let id = child.id().unwrap().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &id])
+            .status()
+            .await
+            .unwrap()
+            .success()
+    );
+    let output = child.wait_with_output().await.unwrap();
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{error}");
+    assert!(error.contains("was cancelled"), "{error}");
+    let runs = text(&run(&folder, &["runs", "--json"], &provider).await.stdout);
+    assert!(runs.contains(r#""state":"cancelled""#), "{runs}");
+}
+
+#[tokio::test]
+async fn a_run_that_is_cancelled_on_the_server_ends_the_command_as_interrupted() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Latency(std::time::Duration::from_secs(20)));
+    let app = TestApp::start(&provider).await;
+    let folder = TempDir::new().unwrap();
+    let child = conclave(folder.path(), &["ask", "--server", &app.url, QUESTION], &[])
+        .spawn()
+        .unwrap();
+    in_flight(&provider, 3).await;
+    let (_, runs) = app.get("/api/runs").await;
+    let url = format!(
+        "{}/api/runs/{}",
+        app.url,
+        runs["runs"][0]["id"].as_str().unwrap()
+    );
+    assert_eq!(app.client.delete(&url).send().await.unwrap().status(), 202);
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+}
+
+#[tokio::test]
+async fn a_server_is_asked_with_the_same_progress() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let folder = TempDir::new().unwrap();
+    let output = run(
+        &folder,
+        &["audit", "--server", &app.url, QUESTION],
+        &provider,
+    )
+    .await;
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("## TL;DR"));
+    assert!(
+        text(&output.stderr).contains("solver     answered"),
+        "{}",
+        text(&output.stderr)
+    );
+    let dead = MockProvider::dead_url().await;
+    let output = run(&folder, &["ask", "--server", &dead, QUESTION], &provider).await;
+    assert_eq!(output.status.code(), Some(8));
+}
+
+#[tokio::test]
+async fn failures_have_their_exit_codes() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Status(400));
+    let folder = TempDir::new().unwrap();
+    let failed = run(&folder, &["ask", QUESTION], &provider).await;
+    assert_eq!(failed.status.code(), Some(5), "{}", text(&failed.stderr));
+    assert_eq!(
+        run(&folder, &["ask", " "], &provider).await.status.code(),
+        Some(2)
+    );
+    assert_eq!(
+        run(&folder, &["nonsense"], &provider).await.status.code(),
+        Some(2)
+    );
+    let unknown = run(
+        &folder,
+        &["show", "01890000-0000-7000-8000-000000000000"],
+        &provider,
+    )
+    .await;
+    assert_eq!(unknown.status.code(), Some(4));
+}

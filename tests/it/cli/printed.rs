@@ -1,0 +1,252 @@
+//! What is printed: replies, lists, JSON, colours, proofs, and scored outputs.
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{QUESTION, newest, run, text};
+use crate::support::MockProvider;
+use crate::support::program::conclave;
+
+#[tokio::test]
+async fn an_audit_shows_progress_reply_and_appendix_and_can_be_shown_and_verified_again() {
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    let output = run(&folder, &["audit", QUESTION], &provider).await;
+    let (reply, progress) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{progress}");
+    assert!(reply.starts_with("## TL;DR") && reply.contains("## Audit appendix"));
+    for word in [
+        "plan ",
+        "solver ",
+        "critic ",
+        "verifier ",
+        "synthesis ",
+        "gate ",
+    ] {
+        assert!(progress.contains(word), "{word} is missing in {progress}");
+    }
+    let runs = text(&run(&folder, &["runs"], &provider).await.stdout);
+    let id = newest(&runs);
+    let shown = text(&run(&folder, &["show", id], &provider).await.stdout);
+    assert!(
+        shown.contains(&reply),
+        "the reply and its audit are printed again"
+    );
+    let proof = run(&folder, &["verify", id], &provider).await;
+    assert!(text(&proof.stdout).contains("the chain holds"));
+}
+
+#[tokio::test]
+async fn an_altered_journal_is_found_out() {
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    run(&folder, &["ask", QUESTION], &provider).await;
+    let runs = text(&run(&folder, &["runs"], &provider).await.stdout);
+    let id = newest(&runs).to_owned();
+    let path = folder.path().join("data/conclave.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
+    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
+    // What the lists and the views show without reading the entries is proven as well.
+    for (change, back, column) in [
+        ("c_final = 0.11", "c_final = was.c_final", "c_final"),
+        ("message = 'another'", "message = was.message", "message"),
+        ("user_id = 'mallory'", "user_id = was.user_id", "user_id"),
+        (
+            "spent_nanos = 1",
+            "spent_nanos = was.spent_nanos",
+            "spent_nanos",
+        ),
+        ("mode = 'deep'", "mode = was.mode", "mode"),
+        ("state = 'failed'", "state = was.state", "state"),
+    ] {
+        sqlx::query("CREATE TABLE was AS SELECT * FROM runs")
+            .execute(&pool)
+            .await
+            .unwrap();
+        let sql = |sql: String| sqlx::query(sqlx::AssertSqlSafe(sql));
+        sql(format!("UPDATE runs SET {change}"))
+            .execute(&pool)
+            .await
+            .unwrap();
+        let proof = run(&folder, &["verify", &id], &provider).await;
+        assert_eq!(proof.status.code(), Some(9), "{change}");
+        let said = text(&proof.stderr);
+        assert!(said.contains(&format!("its {column} is not")), "{said}");
+        sql(format!(
+            "UPDATE runs SET {back} FROM was WHERE was.id = runs.id"
+        ))
+        .execute(&pool)
+        .await
+        .unwrap();
+        sqlx::query("DROP TABLE was").execute(&pool).await.unwrap();
+    }
+    assert_eq!(
+        run(&folder, &["verify", &id], &provider)
+            .await
+            .status
+            .code(),
+        Some(0)
+    );
+    sqlx::query("UPDATE entries SET body = replace(body, '100', '101') WHERE key = 'synthesis'")
+        .execute(&pool)
+        .await
+        .unwrap();
+    pool.close().await;
+    let proof = run(&folder, &["verify", &id], &provider).await;
+    assert_eq!(proof.status.code(), Some(9));
+    assert!(
+        text(&proof.stderr).contains("was altered"),
+        "{}",
+        text(&proof.stderr)
+    );
+}
+
+#[tokio::test]
+async fn runs_are_listed_under_headings_that_stand_above_their_columns() {
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    run(&folder, &["ask", QUESTION], &provider).await;
+    let runs = text(&run(&folder, &["runs"], &provider).await.stdout);
+    let (headings, row) = runs.trim_end().split_once('\n').unwrap();
+    let ends = |line: &str, word: &str| line.find(word).unwrap() + word.len();
+    let begins = |line: &str, word: &str| line.find(word).unwrap();
+    assert_eq!(begins(headings, "state"), begins(row, "answered"), "{runs}");
+    assert_eq!(begins(headings, "USD"), begins(row, "$"), "{runs}");
+    assert_eq!(begins(headings, "message"), begins(row, "What"), "{runs}");
+    assert_eq!(ends(headings, "c_final") + 2, begins(row, "$"), "{runs}");
+}
+
+#[tokio::test]
+async fn no_colours_reach_a_pipe() {
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    let audited = run(&folder, &["audit", QUESTION], &provider).await;
+    let runs = run(&folder, &["runs"], &provider).await;
+    let shown = run(&folder, &["show", newest(&text(&runs.stdout))], &provider).await;
+    for output in [audited, runs, shown] {
+        let all = format!("{}{}", text(&output.stdout), text(&output.stderr));
+        assert!(!all.is_empty() && !all.contains('\u{1b}'), "{all:?}");
+    }
+}
+
+#[tokio::test]
+async fn statuses_states_and_the_gate_are_coloured_where_colours_are_shown() {
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    let url = provider.url();
+    // What `console` takes for a terminal in colour.
+    let variables = [
+        ("ANTHROPIC_API_KEY", "k"),
+        ("ANTHROPIC_BASE_URL", url.as_str()),
+        ("CLICOLOR_FORCE", "1"),
+    ];
+    let audited = conclave(folder.path(), &["audit", QUESTION], &variables)
+        .output()
+        .await
+        .unwrap();
+    let progress = text(&audited.stderr);
+    assert!(
+        progress.contains("\u{1b}[32mVALID\u{1b}[0m") && progress.contains("\u{1b}[32mc_final "),
+        "{progress:?}"
+    );
+    let runs = text(
+        &conclave(folder.path(), &["runs"], &variables)
+            .output()
+            .await
+            .unwrap()
+            .stdout,
+    );
+    assert!(
+        runs.contains("\u{1b}[32manswered     \u{1b}[0m"),
+        "{runs:?}"
+    );
+    let shown = conclave(folder.path(), &["show", newest(&runs)], &variables)
+        .output()
+        .await
+        .unwrap();
+    let shown = text(&shown.stdout);
+    assert!(
+        shown.contains("| \u{1b}[32mVALID\u{1b}[0m |") && shown.contains("\u{1b}[32m- c_final: "),
+        "{shown:?}"
+    );
+}
+
+#[tokio::test]
+async fn json_is_the_reply_as_the_api_gives_it_and_nothing_else() {
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    let output = run(&folder, &["deep", "--json", QUESTION], &provider).await;
+    let body: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(
+        body["reply"].is_string()
+            && body["meta"]["c_final"].is_number()
+            && body["audit"].is_object()
+    );
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[tokio::test]
+async fn a_reader_that_goes_away_ends_the_program_quietly() {
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    run(&folder, &["audit", QUESTION], &provider).await;
+    let runs = text(&run(&folder, &["runs"], &provider).await.stdout);
+    let id = newest(&runs).to_owned();
+    let mut child = conclave(folder.path(), &["show", &id], &[])
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(
+        (output.status.code(), text(&output.stderr)),
+        (Some(0), String::new())
+    );
+}
+
+#[tokio::test]
+async fn recorded_outputs_are_scored_line_by_line_without_a_key() {
+    let folder = TempDir::new().unwrap();
+    let line = |id: u32, answers: [&str; 2]| {
+        let outputs = answers.map(|text| json!({ "agent": text, "text": text }));
+        json!({ "id": id, "message": "What is 2 + 2?", "outputs": outputs }).to_string()
+    };
+    let lines = [
+        line(1, ["It is 4.", "4"]),
+        "no JSON".to_owned(),
+        String::new(),
+        line(2, ["4", "5"]),
+    ]
+    .join("\n");
+    std::fs::write(folder.path().join("recorded.jsonl"), lines).unwrap();
+    let output = conclave(folder.path(), &["score", "recorded.jsonl"], &[])
+        .output()
+        .await
+        .unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("line 2:"),
+        "{}",
+        text(&output.stderr)
+    );
+    let scored: Vec<Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(
+        scored.iter().map(|s| s["id"].clone()).collect::<Vec<_>>(),
+        [json!(1), json!(2)]
+    );
+    assert_eq!(
+        scored
+            .iter()
+            .map(|s| s["answerGroups"].as_array().unwrap().len())
+            .collect::<Vec<_>>(),
+        [1, 2]
+    );
+    assert!(scored[0]["c_final"].as_f64() > scored[1]["c_final"].as_f64());
+    let missing = conclave(folder.path(), &["score", "nowhere.jsonl"], &[])
+        .output()
+        .await
+        .unwrap();
+    assert_eq!(missing.status.code(), Some(2));
+}

@@ -1,0 +1,119 @@
+//! Before the first question: the key, the config, the doctor, the published schemas, and help.
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{run, text};
+use crate::docs::held;
+use crate::support::program::conclave;
+use crate::support::{Fault, MockProvider};
+
+#[tokio::test]
+async fn without_a_key_it_names_the_variable_and_the_way_out_and_stops() {
+    let folder = TempDir::new().unwrap();
+    for arguments in [&["serve"][..], &["ask", "x"][..]] {
+        let output = conclave(folder.path(), arguments, &[])
+            .output()
+            .await
+            .unwrap();
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{error}");
+        assert!(
+            error.contains("ANTHROPIC_API_KEY")
+                && error.contains("CONCLAVE_CONFIG=llm.config.local.json")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_config_with_five_mistakes_reports_five() {
+    let folder = TempDir::new().unwrap();
+    let mut config: Value = serde_json::from_str(include_str!("../../../llm.config.json")).unwrap();
+    config["polcy"] = json!({});
+    config["policy"]["tauHard"] = json!("high");
+    config["policy"]["deadlines"]["call"] = json!(500);
+    config["models"]["roles"]["solver"]["provider"] = json!("xai");
+    config["models"]["roles"]["critic"] =
+        json!({ "provider": "anthropic", "model": "NOT_SET_ANYWHERE" });
+    std::fs::write(folder.path().join("bad.json"), config.to_string()).unwrap();
+    let variables = [("CONCLAVE_CONFIG", "bad.json"), ("ANTHROPIC_API_KEY", "k")];
+    let output = conclave(folder.path(), &["config", "check"], &variables)
+        .output()
+        .await
+        .unwrap();
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(error.contains("5 problems"), "{error}");
+    assert_eq!(
+        error
+            .lines()
+            .filter(|line| line.starts_with("  - "))
+            .count(),
+        5,
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn doctor_probes_what_a_run_would_use() {
+    let provider = MockProvider::start().await;
+    provider.reply_with("*", json!({ "sum": 5 }));
+    let folder = TempDir::new().unwrap();
+    let output = run(&folder, &["doctor"], &provider).await;
+    let report = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{report}");
+    assert!(
+        report.contains("clean JSON") && report.contains("solver"),
+        "{report}"
+    );
+    provider.on("*", Fault::Status(401));
+    let output = run(&folder, &["doctor"], &provider).await;
+    assert_eq!(output.status.code(), Some(5));
+    assert!(text(&output.stdout).contains("FAILED"));
+}
+
+#[tokio::test]
+async fn the_published_schemas_are_those_in_force() {
+    let folder = TempDir::new().unwrap();
+    let published = [
+        ("plan", "docs/schemas/orchestration-plan.json"),
+        ("report", "docs/schemas/agent-report.json"),
+        ("cross-check", "docs/schemas/cross-check.json"),
+        ("decisions", "docs/schemas/decisions.json"),
+        ("synthesis", "docs/schemas/final-synthesis.json"),
+        ("config", "docs/llm.config.schema.json"),
+        ("api", "docs/openapi.json"),
+    ];
+    for (name, file) in published {
+        let output = conclave(folder.path(), &["config", "schema", name], &[])
+            .output()
+            .await
+            .unwrap();
+        held(file, &text(&output.stdout));
+    }
+}
+
+#[tokio::test]
+async fn every_command_has_help() {
+    let folder = TempDir::new().unwrap();
+    let commands = [
+        "serve", "ask", "audit", "deep", "runs", "show", "verify", "config", "doctor", "health",
+        "export", "import", "prune", "backup", "replay", "feedback", "report",
+    ];
+    for command in commands {
+        let output = conclave(folder.path(), &[command, "--help"], &[])
+            .output()
+            .await
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert!(
+            text(&output.stdout).contains("Usage: conclave"),
+            "{command}"
+        );
+    }
+    let output = conclave(folder.path(), &["--help"], &[])
+        .output()
+        .await
+        .unwrap();
+    assert!(text(&output.stdout).contains("Exit codes:"));
+}

@@ -1,0 +1,191 @@
+//! Runs in flight: their streams, where they will be found, and how they are cancelled.
+
+use std::time::Duration;
+
+use conclave::domain::RunId;
+use conclave::journal::Ending;
+use serde_json::json;
+
+use super::{QUESTION, events};
+use crate::support::{Fault, MockProvider, TestApp, chat};
+
+#[tokio::test]
+async fn a_stream_tells_the_progress_and_ends_with_the_reply() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let request = app
+        .post(&chat("audit", QUESTION))
+        .header("accept", "text/event-stream");
+    let response = request.send().await.unwrap();
+    let run: RunId = response.headers()["x-request-id"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let events = events(response).await;
+    let names: Vec<&str> = events.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(names[..3], ["run", "plan", "round"]);
+    assert_eq!(names.iter().filter(|n| **n == "agent.started").count(), 3);
+    assert_eq!(names.iter().filter(|n| **n == "agent.finished").count(), 3);
+    assert_eq!(names[names.len() - 3..], ["score", "synthesis", "reply"]);
+    assert!(
+        events.windows(2).all(|pair| pair[0].1 < pair[1].1),
+        "ids rise"
+    );
+    let stored = app.entries(run).await;
+    assert_eq!(events.last().unwrap().1, stored.last().unwrap().seq);
+    let body = &events.last().unwrap().2;
+    assert!(body["reply"].as_str().unwrap().contains("## Confidence") && body["audit"].is_object());
+
+    let path = format!("{}/api/runs/{run}/events", app.url);
+    let half = events[4].1.to_string();
+    let resumed = app
+        .client
+        .get(&path)
+        .header("last-event-id", half)
+        .send()
+        .await
+        .unwrap();
+    let resumed = self::events(resumed).await;
+    assert_eq!(
+        resumed,
+        events[5..],
+        "a broken stream goes on where it broke"
+    );
+    let over = app
+        .client
+        .get(&path)
+        .header("last-event-id", events.last().unwrap().1)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(over.status(), 204);
+}
+
+#[tokio::test]
+async fn a_stream_from_beyond_the_end_of_a_running_run_ends_with_the_run() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Latency(Duration::from_millis(300)));
+    let app = TestApp::start(&provider).await;
+    let response = app
+        .post(&chat("ask", QUESTION))
+        .header("prefer", "respond-async")
+        .send()
+        .await
+        .unwrap();
+    let id = response.headers()["x-request-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    while provider.in_flight() < 3 {
+        tokio::task::yield_now().await;
+    }
+    let stream = app
+        .client
+        .get(format!("{}/api/runs/{id}/events", app.url))
+        .header("last-event-id", "100000");
+    let response = stream
+        .timeout(Duration::from_secs(15))
+        .send()
+        .await
+        .unwrap();
+    let (name, ..) = events(response).await.pop().unwrap();
+    assert_eq!(name, "reply");
+}
+
+#[tokio::test]
+async fn a_failed_run_ends_its_stream_with_the_problem() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Status(400));
+    let app = TestApp::start(&provider).await;
+    let response = app
+        .post(&chat("ask", QUESTION))
+        .header("accept", "text/event-stream")
+        .send()
+        .await
+        .unwrap();
+    let (name, _, data) = events(response).await.pop().unwrap();
+    assert_eq!(
+        (name.as_str(), data["status"].as_u64()),
+        ("error", Some(502))
+    );
+}
+
+#[tokio::test]
+async fn respond_async_gives_the_place_where_the_run_will_be() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let response = app
+        .post(&chat("ask", QUESTION))
+        .header("prefer", "respond-async")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(response.status(), 202);
+    let location = response.headers()["location"].to_str().unwrap().to_owned();
+    let id: RunId = location.rsplit('/').next().unwrap().parse().unwrap();
+    assert!(matches!(app.ended(id).await, Ending::Replied { .. }));
+    let (status, run) = app.get(&location).await;
+    assert_eq!((status, run["state"].as_str()), (200, Some("answered")));
+    assert!(run["reply"].as_str().unwrap().starts_with("## TL;DR"));
+    assert!(run["timings"]["totalMs"].as_i64().is_some());
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_does_not_cancel_its_run() {
+    let provider = MockProvider::start().await;
+    provider.latency(Duration::from_millis(150));
+    let app = TestApp::start(&provider).await;
+    let mut body = chat("ask", QUESTION);
+    body["context"]["messageId"] = json!("m-gone");
+    let gone = app
+        .post(&body)
+        .timeout(Duration::from_millis(200))
+        .send()
+        .await;
+    assert!(gone.is_err());
+    let got = app.reply(app.post(&body)).await;
+    assert_eq!(
+        provider.count_step("plan"),
+        1,
+        "the same message joins its run"
+    );
+    assert_eq!(got.outcome, "answered");
+}
+
+#[tokio::test]
+async fn a_run_in_flight_is_cancelled_with_its_calls() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Latency(Duration::from_secs(20)));
+    let app = TestApp::start(&provider).await;
+    let response = app
+        .post(&chat("ask", QUESTION))
+        .header("prefer", "respond-async")
+        .send()
+        .await
+        .unwrap();
+    let id = response.headers()["x-request-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    while provider.in_flight() < 3 {
+        tokio::task::yield_now().await;
+    }
+    let url = format!("{}/api/runs/{id}", app.url);
+    assert_eq!(app.client.delete(&url).send().await.unwrap().status(), 202);
+    assert!(matches!(
+        app.ended(id.parse().unwrap()).await,
+        Ending::Cancelled
+    ));
+    while provider.in_flight() > 0 {
+        tokio::task::yield_now().await;
+    }
+    let again = app.client.delete(&url).send().await.unwrap();
+    assert_eq!(again.status(), 200);
+    let (_, run) = app.get(&format!("/api/runs/{id}")).await;
+    assert_eq!(run["state"], "cancelled");
+    assert!(
+        run["cost"]["spentUsd"].as_f64().unwrap() > 0.0,
+        "what was in flight may have been billed"
+    );
+}

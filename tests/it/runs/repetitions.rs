@@ -1,0 +1,101 @@
+//! The same request again: it joins its run, or gets the stored reply.
+
+use std::time::Duration;
+
+use conclave::domain::RunId;
+use serde_json::json;
+
+use super::QUESTION;
+use crate::support::{Fault, MockProvider, Setup, TestApp, chat};
+
+#[tokio::test]
+async fn the_same_key_joins_and_another_body_is_refused() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let send = |message: &str| {
+        app.post(&chat("ask", message))
+            .header("idempotency-key", "k1")
+    };
+    let (a, b) = tokio::join!(app.reply(send(QUESTION)), app.reply(send(QUESTION)));
+    assert_eq!((a.run, &a.body), (b.run, &b.body));
+    assert_eq!(provider.calls().len(), 6);
+    let reused = send("Something else").send().await.unwrap();
+    assert_eq!(reused.status(), 422);
+}
+
+#[tokio::test]
+async fn the_same_answer_sent_twice_joins_the_run_in_flight() {
+    let scenario = crate::support::Scenario::disagreeing();
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    let app = TestApp::start(&provider).await;
+    app.ask("ask", &message).await;
+    provider.latency(Duration::from_millis(150));
+    let (first, second) = tokio::join!(app.ask("ask", "B"), app.ask("ask", "B"));
+    assert_eq!(first.run, second.run);
+}
+
+#[tokio::test]
+async fn an_answer_whose_run_was_cancelled_can_be_given_again() {
+    let scenario = crate::support::Scenario::disagreeing();
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    let app = TestApp::start(&provider).await;
+    let asked = app.ask("ask", &message).await;
+    provider
+        .on("r1/*", Fault::Latency(Duration::from_secs(20)))
+        .times(9);
+    let answer = app
+        .post(&chat("ask", "B"))
+        .header("prefer", "respond-async")
+        .send()
+        .await
+        .unwrap();
+    let id: RunId = answer.headers()["x-request-id"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    app.app.cancel(id).await.unwrap();
+    app.ended(id).await;
+    provider.heal();
+    let again = app.ask("ask", "B").await;
+    let (_, run) = app.get(&format!("/api/runs/{}", again.run)).await;
+    assert_eq!(run["parent"], asked.run.to_string());
+}
+
+#[tokio::test]
+async fn a_repetition_after_a_restart_gets_the_stored_reply() {
+    let provider = MockProvider::start().await;
+    let first = TestApp::start(&provider).await;
+    let send = |app: &TestApp| {
+        app.post(&chat("audit", QUESTION))
+            .header("idempotency-key", "k-restart")
+    };
+    let before = first.reply(send(&first)).await;
+    let folder = std::sync::Arc::clone(&first.folder);
+    drop(first);
+    let second = TestApp::on(&provider, Setup::default(), folder).await;
+    let after = second.reply(send(&second)).await;
+    assert_eq!((before.run, before.body), (after.run, after.body));
+    assert_eq!(provider.calls().len(), 6);
+}
+
+#[tokio::test]
+async fn a_hundred_repetitions_at_once_make_one_run_and_equal_replies() {
+    let provider = MockProvider::start().await;
+    provider.latency(Duration::from_millis(50));
+    let app = TestApp::start(&provider).await;
+    let mut body = chat("ask", QUESTION);
+    body["context"]["messageId"] = json!("m-100");
+    let sends = (0..100).map(|_| app.post(&body).send());
+    let mut replies = vec![];
+    for response in futures_util::future::join_all(sends).await {
+        let response = response.unwrap();
+        assert_eq!(response.status(), 200);
+        replies.push(response.text().await.unwrap());
+    }
+    replies.dedup();
+    assert_eq!(replies.len(), 1);
+    assert_eq!(provider.calls().len(), 6);
+}

@@ -1,0 +1,226 @@
+//! Spending, tokens, and finished runs on their way out and in.
+
+use std::sync::Arc;
+
+use conclave::domain::{Scope, Usd};
+use conclave::journal::{
+    Acceptance, Annotated, Archive, Claim, Error, Event, Feedback, NewRun, Restored, SpendingLimit,
+    SpendingScope, Store, TokenRow, verify,
+};
+use tempfile::TempDir;
+
+use super::{LEASE, at, failed, id, new_run, postgresql, sent, settled, sqlite};
+use crate::support::postgres;
+
+/// Spending, tokens, and finished runs on their way out and in.
+async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
+    let limit = |scope: SpendingScope, dollars: f64| SpendingLimit {
+        scope,
+        since: at(0),
+        most: Usd::from_dollars(dollars),
+    };
+    let limited = |n: u128, limit: SpendingLimit| NewRun {
+        limits: vec![limit],
+        ..new_run(n, None, "limited")
+    };
+    let ada = || SpendingScope::User("ada".into());
+
+    // A run in flight counts with its cap, a finished one with what it spent.
+    assert_eq!(
+        store.accept(limited(1, limit(ada(), 0.15))).await.unwrap(),
+        Acceptance::New
+    );
+    let over = store.accept(limited(2, limit(ada(), 0.15))).await.unwrap();
+    assert_eq!(
+        over,
+        Acceptance::OverLimit {
+            scope: ada(),
+            left: Usd::from_dollars(0.05)
+        }
+    );
+    assert_eq!(store.run(id(2)).await.unwrap(), None);
+    assert_eq!(
+        store
+            .exposure(&limit(SpendingScope::Everyone, 1.0))
+            .await
+            .unwrap(),
+        Usd::from_dollars(0.1)
+    );
+    assert_eq!(
+        store
+            .exposure(&limit(SpendingScope::Guild("g".into()), 1.0))
+            .await
+            .unwrap(),
+        Usd::ZERO
+    );
+    let lease = store
+        .claim(Claim::Oldest, "o", LEASE, at(2))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        store.archive(id(1)).await.unwrap(),
+        None,
+        "it is not finished"
+    );
+    let feedback = Event::Feedback(Feedback {
+        number: 1,
+        positive: true,
+        comment: Some("nul \0".into()),
+    });
+    assert_eq!(
+        store.annotate(id(1), at(3), &feedback).await.unwrap(),
+        Annotated::Unfinished
+    );
+    assert_eq!(
+        store.annotate(id(98), at(3), &feedback).await.unwrap(),
+        Annotated::Unknown
+    );
+    store
+        .append(&lease, at(3), &[sent("plan"), settled("plan"), failed()])
+        .await
+        .unwrap();
+    assert_eq!(
+        store.exposure(&limit(ada(), 1.0)).await.unwrap(),
+        Usd::from_nanos(700)
+    );
+    assert_eq!(
+        store.accept(limited(2, limit(ada(), 0.15))).await.unwrap(),
+        Acceptance::New
+    );
+    let later = SpendingLimit {
+        since: at(3),
+        ..limit(ada(), 1.0)
+    };
+    assert_eq!(
+        store.exposure(&later).await.unwrap(),
+        Usd::ZERO,
+        "a new day begins with nothing spent"
+    );
+
+    // Tokens are found by id, and stay in the list when they are revoked.
+    let token = TokenRow {
+        id: "t1".into(),
+        name: "bot".into(),
+        scopes: vec![Scope::Chat, Scope::Act],
+        hash: "h".into(),
+        created_at: at(1),
+        expires_at: Some(at(9)),
+        revoked_at: None,
+    };
+    store.add_token(&token).await.unwrap();
+    assert_eq!(store.token("t1").await.unwrap().as_ref(), Some(&token));
+    assert_eq!(store.token("t2").await.unwrap(), None);
+    assert!(store.revoke_token("t1", at(5)).await.unwrap());
+    assert!(
+        !store.revoke_token("t1", at(6)).await.unwrap()
+            && !store.revoke_token("t2", at(6)).await.unwrap()
+    );
+    assert_eq!(
+        store.tokens().await.unwrap(),
+        [TokenRow {
+            revoked_at: Some(at(5)),
+            ..token
+        }]
+    );
+
+    // What is said after the end goes on with the chain, once under one key.
+    assert_eq!(
+        store.annotate(id(1), at(4), &feedback).await.unwrap(),
+        Annotated::Written
+    );
+    assert_eq!(
+        store.annotate(id(1), at(5), &feedback).await.unwrap(),
+        Annotated::Taken
+    );
+    let (entries, row) = (
+        store.entries(id(1), 0).await.unwrap(),
+        store.run(id(1)).await.unwrap().unwrap(),
+    );
+    assert_eq!(
+        (entries.last().unwrap().key.as_str(), row.finished_at),
+        ("feedback/1", Some(at(3)))
+    );
+    assert_eq!(verify(id(1), &entries, &row.head_hash), Ok(()));
+
+    // A finished run travels whole: row, chain and idempotency key are as they were.
+    let archive = store.archive(id(1)).await.unwrap().unwrap();
+    let line = serde_json::to_string(&archive).unwrap();
+    let archive: Archive = serde_json::from_str(&line).unwrap();
+    assert_eq!(other.restore(&archive).await.unwrap(), Restored::New);
+    assert_eq!(other.restore(&archive).await.unwrap(), Restored::Known);
+    let (here, there) = (
+        store.run(id(1)).await.unwrap(),
+        other.run(id(1)).await.unwrap(),
+    );
+    assert_eq!(here, there);
+    assert_eq!(
+        store.entries(id(1), 0).await.unwrap(),
+        other.entries(id(1), 0).await.unwrap()
+    );
+    assert_eq!(other.archive(id(1)).await.unwrap().as_ref(), Some(&archive));
+
+    // One that was altered, cut or never finished is refused, and nothing of it stays.
+    let unsound = |change: fn(&mut Archive)| {
+        let mut altered = Archive {
+            run: id(1),
+            ..archive.clone()
+        };
+        change(&mut altered);
+        let store = Arc::clone(&other);
+        async move {
+            let result = store.restore(&altered).await;
+            assert!(matches!(result, Err(Error::Unsound { .. })), "{result:?}");
+        }
+    };
+    unsound(|a| a.run = id(7)).await;
+    unsound(|a| a.entries[1].body.push(' ')).await;
+    unsound(|a| a.entries.truncate(3)).await;
+    unsound(|a| a.entries.clear()).await;
+    unsound(|a| a.version = 9).await;
+    assert_eq!(other.run(id(7)).await.unwrap(), None);
+
+    // Retention removes finished runs, oldest first, and never one in flight.
+    assert_eq!(store.prunable(at(3)).await.unwrap(), 0);
+    assert_eq!(store.prunable(at(4)).await.unwrap(), 1);
+    assert_eq!(store.prune(at(4), 10).await.unwrap(), 1);
+    assert_eq!(store.prune(at(4), 10).await.unwrap(), 0);
+    assert_eq!(
+        (
+            store.run(id(1)).await.unwrap(),
+            store.entries(id(1), 0).await.unwrap()
+        ),
+        (None, vec![])
+    );
+    assert!(store.run(id(2)).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn sqlite_keeps_spending_tokens_and_archives() {
+    let folder = TempDir::new().unwrap();
+    keeping(
+        sqlite(&folder, "a.db", "one").await,
+        sqlite(&folder, "b.db", "two").await,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn postgresql_keeps_spending_tokens_and_archives() {
+    let (here, there) = (postgres::fresh().await, postgres::fresh().await);
+    keeping(
+        postgresql(&here, "one").await,
+        postgresql(&there, "two").await,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_archive_goes_from_sqlite_to_postgresql() {
+    let folder = TempDir::new().unwrap();
+    keeping(
+        sqlite(&folder, "a.db", "one").await,
+        postgresql(&postgres::fresh().await, "two").await,
+    )
+    .await;
+}

@@ -1,0 +1,122 @@
+//! The file of SQLite: backups, several processes, and what is wrong with it.
+
+use conclave::journal::{Claim, Error, SqliteStore, Store};
+use tempfile::TempDir;
+
+use super::{LEASE, at, id, new_run};
+
+#[tokio::test]
+async fn a_backup_of_sqlite_is_a_whole_database() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(&folder.path().join("conclave.db"), "one")
+        .await
+        .unwrap();
+    store.accept(new_run(1, Some("k"), "one")).await.unwrap();
+    let copy = folder.path().join("copy.db");
+    store.backup(&copy).await.unwrap();
+    store.accept(new_run(2, None, "two")).await.unwrap();
+    assert!(
+        store.backup(&copy).await.is_err(),
+        "an old backup is not overwritten"
+    );
+    let copied = SqliteStore::open(&copy, "two").await.unwrap();
+    assert_eq!(
+        copied.entries(id(1), 0).await.unwrap(),
+        store.entries(id(1), 0).await.unwrap()
+    );
+    assert_eq!(
+        copied.run(id(2)).await.unwrap(),
+        None,
+        "it came after the backup"
+    );
+}
+
+#[tokio::test]
+async fn a_second_process_on_the_file_shares_the_runs_and_takes_over_from_the_dead() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("conclave.db");
+    let first = SqliteStore::open(&path, "one").await.unwrap();
+    let second = SqliteStore::open(&path, "two").await.unwrap();
+    first.accept(new_run(1, None, "one")).await.unwrap();
+    let held = first
+        .claim(Claim::Oldest, "one", LEASE, at(10))
+        .await
+        .unwrap();
+    assert!(held.is_some());
+    second.release_dead().await.unwrap();
+    assert_eq!(
+        second
+            .claim(Claim::Oldest, "two", LEASE, at(11))
+            .await
+            .unwrap(),
+        None,
+        "the first is alive"
+    );
+    // A process that died leaves its file behind, without the lock.
+    drop(first);
+    std::fs::write(path.with_extension("db.owners").join("one"), "").unwrap();
+    second.release_dead().await.unwrap();
+    let taken = second
+        .claim(Claim::Oldest, "two", LEASE, at(11))
+        .await
+        .unwrap();
+    assert_eq!(taken.map(|lease| lease.run), Some(id(1)));
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_is_named() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("conclave.db");
+    let store = SqliteStore::open(&path, "one").await.unwrap();
+    store.accept(new_run(1, None, "one")).await.unwrap();
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
+    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
+    sqlx::query("UPDATE runs SET state = 'asleep'")
+        .execute(&pool)
+        .await
+        .unwrap();
+    let error = store.run(id(1)).await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::Corrupt {
+                table: "runs",
+                column: "state",
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_written_is_a_clear_error() {
+    let folder = TempDir::new().unwrap();
+    let blocker = folder.path().join("file");
+    std::fs::write(&blocker, "").unwrap();
+    let error = SqliteStore::open(&blocker.join("conclave.db"), "one")
+        .await
+        .err()
+        .unwrap();
+    assert!(matches!(error, Error::Unavailable(_)), "{error}");
+}
+
+#[tokio::test]
+async fn processes_that_make_a_database_at_once_do_not_hinder_each_other() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("conclave.db");
+    let open = |n: u32| {
+        let path = path.clone();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async { SqliteStore::open(&path, &format!("o{n}")).await.map(drop) })
+        })
+    };
+    let opened: Vec<_> = (0..8).map(open).collect();
+    for result in opened {
+        result.join().unwrap().unwrap();
+    }
+}

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore};
+use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
 /// One piece that takes long must not stop all others.
 const MIN_PIECES: usize = 2;
@@ -39,17 +39,35 @@ impl ComputePool {
     ///
     /// An aborted task ends where it waits. A piece that has begun is not interrupted: its result is dropped.
     pub async fn run<T>(&self, piece: impl FnOnce() -> T + Send) -> T {
+        self.place().await.run(piece)
+    }
+
+    /// Waits for a place in which a piece can run at once.
+    pub async fn place(&self) -> Place {
         // The semaphore is never closed; without a permit the piece runs all the same.
-        let _permit = self.permits.acquire().await;
-        match Handle::current().runtime_flavor() {
-            RuntimeFlavor::CurrentThread => piece(),
-            _ => tokio::task::block_in_place(piece),
+        Place {
+            _permit: Arc::clone(&self.permits).acquire_owned().await.ok(),
         }
     }
 
     /// Waits until no other piece runs that asked for isolation.
     pub async fn isolated(&self) -> Isolation {
         Isolation(Arc::clone(&self.isolation).lock_owned().await)
+    }
+}
+
+/// A place in the pool, free again once this is dropped.
+pub struct Place {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Place {
+    /// Runs a piece as [`ComputePool::run`] does.
+    pub fn run<T>(self, piece: impl FnOnce() -> T + Send) -> T {
+        match Handle::current().runtime_flavor() {
+            RuntimeFlavor::CurrentThread => piece(),
+            _ => tokio::task::block_in_place(piece),
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! The audit appendix (SPEC 7): a view of the journal, as data and as Markdown.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::cross_check::is_cross_check;
-use super::redaction::Redactor;
-use crate::domain::{Judgement, RunId};
+use super::redaction::{Redactor, last_reports};
+use crate::domain::{Agent, AgentReport, CrossCheck, Judgement, RunId, UnitRef};
 use crate::journal::views::{self, CallView};
 use crate::journal::{
     Accepted, AgentFinished, AgentOutcome, CrossChecked, Event, Gated, Planned, Synthesized,
@@ -16,7 +18,6 @@ struct Facts<'a> {
     events: &'a [Event],
     accepted: &'a Accepted,
     calls: Vec<CallView<'a>>,
-    withheld: Redactor<'a>,
 }
 
 impl<'a> Facts<'a> {
@@ -89,6 +90,7 @@ impl<'a> Facts<'a> {
         let Some(checked) = self.cross_checked() else {
             return Value::Null;
         };
+        let reports = last_reports(self.events);
         let passes: Vec<Value> = checked
             .passes
             .iter()
@@ -97,28 +99,13 @@ impl<'a> Facts<'a> {
                     "role": pass.role, "model": pass.model, "reversed": pass.reversed, "scope": pass.scope,
                     "obtained": pass.obtained, "notes": pass.notes,
                 });
-                if let (Value::Object(all), Value::Object(found)) = (&mut value, self.withheld.cross_check(&pass.found))
-                {
+                if let (Value::Object(all), Value::Object(found)) = (&mut value, verdicts(&pass.found, &reports)) {
                     all.extend(found);
                 }
                 value
             })
             .collect();
         json!({ "passes": passes, "notes": checked.notes })
-    }
-
-    /// Why a round was held, or was not: it names topics.
-    fn why(&self, why: &str) -> String {
-        let judged = self.events.iter().filter_map(|e| {
-            if let Event::Scored(s) = e {
-                Some(&s.judgement)
-            } else {
-                None
-            }
-        });
-        judged.fold(why.to_owned(), |why, judgement| {
-            self.withheld.without_topics(&why, &judgement.disagreements)
-        })
     }
 
     /// What the agents decided in a later round, and why.
@@ -134,18 +121,17 @@ impl<'a> Facts<'a> {
                 AgentOutcome::Failed { cause, .. } => Some(cause),
                 AgentOutcome::Answered { .. } => None,
             };
-            let name = finished.agent.as_str();
             let resolved = finished.resolved.as_ref();
             let resolutions: Vec<Value> = resolved
                 .into_iter()
                 .flat_map(|resolved| &resolved.resolutions)
                 .map(|r| {
                     json!({ "claim": r.claim, "decision": r.decision, "by": r.by,
-                            "evidence": self.withheld.word_of(name, &r.evidence) })
+                            "evidence": r.evidence })
                 })
                 .collect();
             let notes: Vec<String> =
-                resolved.into_iter().flat_map(|resolved| &resolved.notes).map(|note| self.why(note)).collect();
+                resolved.into_iter().flat_map(|resolved| &resolved.notes).cloned().collect();
             json!({ "agent": finished.agent, "resolutions": resolutions, "notes": notes, "failed": failed,
                     "anew": failed.is_none() && resolved.is_none() })
         });
@@ -173,6 +159,24 @@ impl<'a> Facts<'a> {
     }
 }
 
+/// The verdicts of a cross-check, each with the text of its claim.
+fn verdicts(found: &CrossCheck, reports: &BTreeMap<Agent, &AgentReport>) -> Value {
+    let claims = found.claims.iter().map(|verdict| {
+        let UnitRef { agent, unit } = &verdict.claim;
+        let report = reports.iter().find(|(name, _)| name.as_str() == agent);
+        let claim = report.and_then(|(_, report)| report.units.iter().find(|u| u.id == *unit));
+        json!({
+            "claim": verdict.claim.to_string(), "text": claim.map(|claim| &claim.text),
+            "holds": verdict.holds, "by": verdict.by, "supportedBy": verdict.supported_by,
+            "contradictedBy": verdict.contradicted_by, "evidence": verdict.evidence,
+        })
+    });
+    json!({
+        "claims": claims.collect::<Vec<_>>(), "sameAnswers": found.same_answers, "parts": found.parts,
+        "reports": found.conduct,
+    })
+}
+
 /// The appendix as data.
 pub fn view(run: RunId, events: &[Event]) -> Option<Value> {
     let accepted = events.iter().find_map(|e| {
@@ -186,7 +190,6 @@ pub fn view(run: RunId, events: &[Event]) -> Option<Value> {
         events,
         accepted,
         calls: views::calls(&events.iter()),
-        withheld: Redactor::of(events),
     };
     let planned = facts.planned();
     let synthesized = facts.synthesized();
@@ -205,9 +208,9 @@ pub fn view(run: RunId, events: &[Event]) -> Option<Value> {
         "agents": agents(&facts),
         "rounds": rounds(&facts),
         "crossCheck": facts.cross_check(),
-        "answerGroups": facts.judgement().map(|j| facts.withheld.answer_groups(j)),
+        "answerGroups": facts.judgement().map(|j| json!(j.answer_groups)),
         "disagreements": {
-            "detected": facts.judgement().map(|j| facts.withheld.disagreements(j)),
+            "detected": facts.judgement().map(|j| json!(j.disagreements)),
             "summary": draft.map(|d| json!(d.disagreements)),
         },
         "coverage": facts.judgement().map(|j| json!({ "parts": j.parts, "covered": j.covered })),
@@ -229,7 +232,7 @@ pub fn view(run: RunId, events: &[Event]) -> Option<Value> {
         }),
         "budget": budget(&facts),
     });
-    facts.withheld.scrub(&mut audit);
+    Redactor::of_discarded(events).redact_value(&mut audit);
     Some(audit)
 }
 
@@ -297,7 +300,7 @@ fn agent(facts: &Facts<'_>, finished: &AgentFinished) -> Value {
 fn rounds(facts: &Facts<'_>) -> Vec<Value> {
     let round = |event: &Event| match event {
         Event::RoundStarted(r) => {
-            let mut value = json!({ "round": r.round, "state": "run", "agents": r.agents, "why": facts.why(&r.why) });
+            let mut value = json!({ "round": r.round, "state": "run", "agents": r.agents, "why": &r.why.clone() });
             if let Value::Object(map) = &mut value
                 && r.round > 1
             {
@@ -306,7 +309,7 @@ fn rounds(facts: &Facts<'_>) -> Vec<Value> {
             Some(value)
         }
         Event::RoundSkipped(r) => {
-            Some(json!({ "round": r.round, "state": "skipped", "why": facts.why(&r.why) }))
+            Some(json!({ "round": r.round, "state": "skipped", "why": &r.why.clone() }))
         }
         _ => None,
     };

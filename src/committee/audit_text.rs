@@ -1,6 +1,5 @@
 //! The audit appendix as Markdown.
 
-use super::redaction::WITHHELD;
 use super::reply::{AUDIT, figure};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -254,10 +253,7 @@ pub(super) fn disagreements_section(text: &mut String, disagreements: &Value) {
             .as_array()
             .into_iter()
             .flatten()
-            .map(|p| match p["text"].as_str() {
-                Some(WITHHELD) => format!("{} ({WITHHELD})", join(&p["agents"])),
-                _ => format!("\"{}\" ({})", plain(&p["text"]), join(&p["agents"])),
-            })
+            .map(|p| format!("\"{}\" ({})", plain(&p["text"]), join(&p["agents"])))
             .collect();
         let _ = writeln!(
             text,

@@ -34,9 +34,7 @@ pub async fn of(
         unbought.cause, unbought.detail
     )];
     let read = || {
-        let barred = input
-            .discarded()
-            .joined(input.unjustified(&input.without_reason(&[])));
+        let barred = input.barred(&[]);
         sections::main_answer(
             &text_of(report),
             &input.request.question.message,

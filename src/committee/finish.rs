@@ -259,7 +259,6 @@ impl FinalState<'_> {
             reply,
             mode: self.request.question.mode,
             events,
-            said: &self.request.full_text(),
             chain,
             threshold: gated.confidence.threshold,
             secrets: &secrets,

@@ -1,6 +1,5 @@
 //! What holds for every reply (SPEC 14): one function, called before a reply leaves and by every test that gets one.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -10,14 +9,13 @@ use serde_json::{Value, json};
 use super::estimate::MAX_STEPS;
 use super::plan::OrchestrationPlan;
 use super::plan_steps::plan_steps;
+use super::redaction::{Redactor, last_reports};
 use super::reply::{ASSUMPTIONS, AUDIT, CONFIDENCE, ESTIMATE, TLDR, figure, title};
-use super::sections::discarded::ForbiddenContent;
 use super::sections::outline::Outline;
 use crate::domain::{
-    AgentReport, Estimate, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Status, Usd,
-    is_question_mark,
+    Agent, AgentReport, Estimate, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Usd, is_question_mark,
 };
-use crate::journal::{AgentOutcome, ChainFault, Continuation, Draft, Event, views};
+use crate::journal::{AgentOutcome, ChainFault, Draft, Event, views};
 
 /// A shorter secret may be a word that anyone writes.
 const MIN_SECRET: usize = 16;
@@ -41,8 +39,6 @@ pub struct InvariantInput<'a> {
     pub mode: Mode,
     /// The run's journal, in order.
     pub events: &'a [Event],
-    /// What the user has said in the runs that this one continues.
-    pub said: &'a str,
     /// What became of the chain when it was proven.
     pub chain: Result<(), ChainFault>,
     pub threshold: f64,
@@ -211,83 +207,46 @@ impl Violations {
         }
     }
 
-    /// Nowhere in the reply and its audit stands a text or a unit's id of a discarded output. The appendix names its agent.
+    /// The reply and its audit hold no unit id of a discarded output.
     fn discarded(&mut self, x: &InvariantInput<'_>) {
-        let discarded = discarded_agents(x);
-        let last: BTreeMap<&str, &AgentReport> = reports(x.events)
-            .filter(|(agent, _)| discarded.contains(agent))
-            .collect();
-        let kept = kept_texts(x, |agent| !discarded.contains(agent));
-        for (agent, report) in last {
-            let barred = ForbiddenContent::new([(agent, report)], &kept);
-            let in_text = barred.mentions(&x.reply.text).len();
-            let in_audit = x
-                .reply
-                .audit
-                .as_ref()
-                .map_or(0, |audit| mentions_in(&barred, audit));
-            if in_text + in_audit > 0 {
-                let detail =
-                    format!("{in_text} references to {agent} in the text, {in_audit} in the audit");
-                self.add("DISCARD is never referenced", detail);
-            }
+        let redactor = Redactor::of_discarded(x.events);
+        let in_text = redactor.references(&x.reply.text).len();
+        let in_audit = x
+            .reply
+            .audit
+            .as_ref()
+            .map_or(0, |audit| redactor.count(audit));
+        if in_text + in_audit > 0 {
+            self.add(
+                "DISCARD is never referenced",
+                format!("{in_text} references in the text, {in_audit} in the audit"),
+            );
         }
     }
 
-    /// Before the appendix, nothing of a quarantined output stands unless the audit says why.
+    /// Before the appendix there is no unit id of a quarantined output, unless the audit justifies its use.
     fn quarantined(&mut self, x: &InvariantInput<'_>, frame: &Frame) {
         let Some(draft) = draft(x.events) else { return };
-        let rule = "QUARANTINE is justified";
-        let body = x
-            .reply
-            .text
-            .get(..frame.audit.unwrap_or(x.reply.text.len()))
-            .unwrap_or(&x.reply.text);
-        let justified = |agent: &str| {
-            draft
-                .quarantine_justifications
-                .iter()
-                .any(|j| j.agent.as_str() == agent && !j.why.is_empty())
-        };
-        let unjustified: Vec<&str> = x
-            .reply
-            .meta
-            .invalidation
-            .quarantined
-            .iter()
-            .map(|agent| agent.as_str())
-            .filter(|a| !justified(a))
-            .collect();
-        let discarded = discarded_agents(x);
-        let kept = kept_texts(x, |agent| {
-            !discarded.contains(agent) && !unjustified.contains(&agent)
-        });
-        let last: BTreeMap<&str, &AgentReport> = reports(x.events)
-            .filter(|(agent, _)| unjustified.contains(agent))
-            .collect();
-        for agent in &unjustified {
-            if draft
-                .units_used
-                .iter()
-                .any(|id| id.starts_with(&format!("{agent}:")))
-            {
-                self.add(rule, *agent);
+        let end = frame.audit.unwrap_or(x.reply.text.len());
+        let body = x.reply.text.get(..end).unwrap_or(&x.reply.text);
+        let reports = last_reports(x.events);
+        let invalidation = &x.reply.meta.invalidation;
+        for agent in &invalidation.quarantined {
+            let mut reasons = draft.quarantine_justifications.iter();
+            if reasons.any(|j| j.agent == *agent && !j.why.is_empty()) {
+                continue;
+            }
+            let report = reports.get(agent).map(|report| (agent.as_str(), *report));
+            let in_body = Redactor::new(report).references(body).len();
+            if in_body > 0 || uses_units_of(draft, *agent) {
+                self.add(
+                    "QUARANTINE is justified",
+                    format!("{in_body} references to {agent}"),
+                );
             }
         }
-        for (agent, report) in last {
-            let found = ForbiddenContent::new([(agent, report)], &kept)
-                .mentions(body)
-                .len();
-            if found > 0 {
-                self.add(rule, format!("{found} references to {agent}"));
-            }
-        }
-        for agent in &x.reply.meta.invalidation.discarded {
-            if draft
-                .units_used
-                .iter()
-                .any(|id| id.starts_with(&format!("{agent}:")))
-            {
+        for agent in &invalidation.discarded {
+            if uses_units_of(draft, *agent) {
                 self.add(
                     "DISCARD is never referenced",
                     format!("a unit of {agent} is in unitsUsed"),
@@ -426,14 +385,10 @@ fn draft(events: &[Event]) -> Option<&Draft> {
     })
 }
 
-fn reports(events: &[Event]) -> impl Iterator<Item = (&str, &AgentReport)> {
-    events.iter().filter_map(|event| match event {
-        Event::AgentFinished(finished) => match &finished.outcome {
-            AgentOutcome::Answered { report, .. } => Some((finished.agent.as_str(), report)),
-            AgentOutcome::Failed { .. } => None,
-        },
-        _ => None,
-    })
+/// True if the draft names a unit of the agent as a source.
+fn uses_units_of(draft: &Draft, agent: Agent) -> bool {
+    let prefix = format!("{agent}:");
+    draft.units_used.iter().any(|id| id.starts_with(&prefix))
 }
 
 /// Whether the run is a question of the master's own, asked before any agent ran.
@@ -447,65 +402,6 @@ fn asked_for_estimate(events: &[Event]) -> bool {
     events
         .iter()
         .any(|event| matches!(event, Event::CallSent(sent) if sent.call.starts_with("estimate")))
-}
-
-/// Whose outputs the last judgement discards, and who failed.
-fn discarded_agents<'a>(x: &'a InvariantInput<'_>) -> BTreeSet<&'a str> {
-    let last = x.events.iter().rev().find_map(|event| match event {
-        Event::Scored(scored) => Some(&scored.judgement.scores),
-        _ => None,
-    });
-    let scored = last
-        .into_iter()
-        .flatten()
-        .filter(|score| score.status == Status::Discard);
-    let told = x
-        .reply
-        .meta
-        .invalidation
-        .discarded
-        .iter()
-        .map(|agent| agent.as_str());
-    scored
-        .map(|score| score.agent.as_str())
-        .chain(told)
-        .collect()
-}
-
-/// How often what is barred stands in the texts of an audit.
-fn mentions_in(barred: &ForbiddenContent, audit: &Value) -> usize {
-    match audit {
-        Value::String(text) => barred.mentions(text).len(),
-        Value::Array(values) => values.iter().map(|value| mentions_in(barred, value)).sum(),
-        Value::Object(map) => map.values().map(|value| mentions_in(barred, value)).sum(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-    }
-}
-
-/// The texts that a reply may quote: the user's, and those of the outputs of some agents.
-fn kept_texts<'a>(x: &'a InvariantInput<'_>, may_be_used: impl Fn(&str) -> bool) -> Vec<&'a str> {
-    let mut texts: Vec<&str> = vec![x.said];
-    for event in x.events {
-        let Event::Accepted(accepted) = event else {
-            continue;
-        };
-        texts.push(&accepted.question.message);
-        match accepted.continues.as_ref().map(|continues| &continues.by) {
-            Some(Continuation::Answer {
-                question, answer, ..
-            }) => texts.extend([question.as_str(), answer]),
-            Some(Continuation::Correction {
-                wrong, correction, ..
-            }) => texts.extend([wrong.as_str(), correction]),
-            None => {}
-        }
-    }
-    texts.extend(
-        reports(x.events)
-            .filter(|(agent, _)| may_be_used(agent))
-            .flat_map(|(_, report)| report.texts()),
-    );
-    texts
 }
 
 #[cfg(test)]

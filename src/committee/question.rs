@@ -89,9 +89,9 @@ pub(super) fn question_of(input: &SynthesisInput<'_>, out: &QuestionOut) -> Opti
     let options: Vec<String> = out
         .options
         .iter()
-        .map(|option| discarded.cut(option))
+        .map(|option| discarded.redact(option).into_owned())
         .collect();
-    let question = Clarification::new(&discarded.cut(&out.question), &options)?;
+    let question = Clarification::new(&discarded.redact(&out.question), &options)?;
     // What the user has just answered is not asked once more.
     let asked = input
         .request

@@ -14,11 +14,11 @@ use super::invariants::{self, InvariantInput};
 use super::open_claims;
 use super::plan_steps::{label, plan_steps};
 use super::prompts::unquoted;
+use super::redaction::Redactor;
 use super::reply;
 use super::request_context::RequestContext;
 use super::resolve;
 use super::sections;
-use super::sections::discarded::ForbiddenContent;
 use super::synthesize::FinalSynthesis;
 use super::verdicts::{self, ConductOut, CrossCheckReply, PartOut, Shown, VerdictOut, Written};
 use crate::domain::{
@@ -104,7 +104,7 @@ pub const ROUTINES: &[Routine] = &[
         drop(sections::main_answer(
             text,
             text,
-            &ForbiddenContent::default(),
+            &Redactor::default(),
             &mut vec![],
         ));
     }),
@@ -138,7 +138,7 @@ pub const ROUTINES: &[Routine] = &[
     }),
     ("draft: cut", |text| {
         let mut synthesized = synthesized(text);
-        barred(text).cut_all(&mut synthesized);
+        barred(text).redact_draft(&mut synthesized, "redacted");
     }),
     ("reply, audit, invariants", |text| render(text)),
     ("reply: secrets", |text| {
@@ -235,13 +235,9 @@ fn disputed(text: &str) -> Judgement {
     }
 }
 
-/// What a reply may not refer to, if this text was discarded.
-fn barred(text: &str) -> ForbiddenContent {
-    let half = text
-        .get(..text.floor_char_boundary(text.len() / 2))
-        .unwrap_or("");
-    ForbiddenContent::new([("critic", &report(half))], &["What is asked?"])
-        .with_labels("What is asked?", &[])
+/// Redacts the units of a report with this text.
+fn barred(text: &str) -> Redactor {
+    Redactor::new([("critic", &report(text))])
 }
 
 fn question(text: &str) -> Question {
@@ -414,7 +410,6 @@ fn render(text: &str) {
         reply: &reply,
         mode: Mode::Deep,
         events: &events,
-        said: "What is asked?",
         chain: Ok(()),
         threshold: 0.7,
         secrets: &[],

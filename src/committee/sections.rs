@@ -1,14 +1,14 @@
 //! The main answer's own text: without the sections that the service renders itself, and without discarded references.
 
-pub mod discarded;
 pub mod outline;
-pub mod verbatim;
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use discarded::ForbiddenContent;
+use super::redaction::Redactor;
+use crate::journal::Draft;
 use outline::{Heading, Outline};
 
 /// A section that the service renders.
@@ -94,7 +94,7 @@ fn asked_for(request: &str) -> Vec<Own> {
 pub fn main_answer(
     markdown: &str,
     request: &str,
-    discarded: &ForbiddenContent,
+    redactor: &Redactor,
     corrections: &mut Vec<String>,
 ) -> String {
     let mut told = vec![];
@@ -108,18 +108,13 @@ pub fn main_answer(
         text = without_totals(&outline::demoted(markdown, |_| true), &mut told);
     }
     corrections.append(&mut told);
-    let mut text = renderable(&text);
-    let mut cut = false;
-    while !discarded.mentions(&text).is_empty() {
-        text = renderable(&discarded.cut(&text));
-        cut = true;
-    }
-    if cut {
-        corrections.push(
-            "a reference to an output that may not be used was cut from the main answer".into(),
-        );
-    }
-    text
+    let text = renderable(&text);
+    let Cow::Owned(redacted) = redactor.redact(&text) else {
+        return text;
+    };
+    corrections
+        .push("a reference to an output that may not be used was cut from the main answer".into());
+    renderable(&redacted)
 }
 
 /// A main answer that cannot be mistaken for, or swallow, what the service writes around it.
@@ -479,6 +474,49 @@ fn without_mark(line: &str) -> Option<&str> {
     }
     let item = line.strip_prefix(['-', '*', '+', '•'])?;
     (item.is_empty() || item.starts_with(' ')).then(|| item.trim_start())
+}
+
+/// Brings the lines of a draft, all but its main answer, into the form in which they are shown.
+pub fn plain_draft(draft: &mut Draft) {
+    let plain = |lines: &mut Vec<String>| {
+        for line in lines.iter_mut() {
+            *line = plain_line(line);
+        }
+        lines.retain(|line| !line.is_empty());
+    };
+    plain(&mut draft.tldr);
+    if draft.tldr.is_empty() {
+        let first = first_sentence(&draft.main);
+        draft.tldr.push(if first.is_empty() {
+            "See below.".to_owned()
+        } else {
+            first
+        });
+    }
+    plain(&mut draft.acceptance_tests);
+    for assumption in &mut draft.assumptions {
+        assumption.text = plain_line(&assumption.text);
+    }
+    draft
+        .assumptions
+        .retain(|assumption| !assumption.text.is_empty());
+    for (i, assumption) in draft.assumptions.iter_mut().enumerate() {
+        assumption.handle = format!("A{}", i + 1);
+    }
+    if let Some(estimate) = &mut draft.estimate {
+        for step in &mut estimate.steps {
+            step.step = plain_line(&step.step);
+        }
+        plain(&mut estimate.assumptions);
+        plain(&mut estimate.risks);
+    }
+    for note in &mut draft.disagreements {
+        note.topic = plain_line(&note.topic);
+        note.summary = plain_line(&note.summary);
+    }
+    for justification in &mut draft.quarantine_justifications {
+        justification.why = plain_line(&justification.why);
+    }
 }
 
 /// The first sentence of a text as one line without Markdown signs, at most 240 characters.

@@ -64,25 +64,6 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
         detail,
     }));
     let texts = shown_texts(synthesis);
-    let discarded = input.discarded();
-    for (pointer, text) in &texts {
-        if let Some(passage) = discarded
-            .quotes(text)
-            .into_iter()
-            .next()
-            .and_then(|range| text.get(range))
-        {
-            let begins = sections::excerpt(passage, 60);
-            let detail = format!(
-                "the passage that begins with {begins:?} is that of an output which was not given to you and may not be \
-                 used: say what is needed in your own words, or leave it out"
-            );
-            problems.push(Problem {
-                pointer: (*pointer).to_owned(),
-                detail,
-            });
-        }
-    }
     for agent in input.without_reason(&justifications_of(input, &synthesis.audit)) {
         let prefix = format!("{agent}:");
         let listed = synthesis
@@ -90,8 +71,12 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
             .units_used
             .iter()
             .any(|id| id.trim().starts_with(&prefix));
-        let own = input.unjustified(&[agent]);
-        if listed || texts.iter().any(|(_, text)| !own.mentions(text).is_empty()) {
+        let own = input.units_of(agent);
+        if listed
+            || texts
+                .iter()
+                .any(|(_, text)| !own.references(text).is_empty())
+        {
             problems.push(Problem {
                 pointer: "/audit/quarantineJustifications".into(),
                 detail: format!(

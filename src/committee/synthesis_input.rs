@@ -9,7 +9,6 @@ use super::hedge::Hedge;
 use super::prompts::set;
 use super::redaction::Redactor;
 use super::request_context::RequestContext;
-use super::sections::discarded::ForbiddenContent;
 use super::{Deps, Failure, sections};
 use crate::domain::{Agent, AgentReport, Disagreement, Plan, Position, Role, Status};
 use crate::journal::{DisagreementNote, Justification, RunContext};
@@ -38,28 +37,28 @@ impl<'a> SynthesisInput<'a> {
         usable
     }
 
-    /// What the reply must not refer to, whatever the master says.
-    pub fn discarded(&self) -> ForbiddenContent {
-        let reports = self
-            .deliberation
-            .answered()
-            .filter(|(_, _, score, _)| score.status == Status::Discard);
-        let reports: Vec<(Agent, &AgentReport)> =
-            reports.map(|(agent, report, ..)| (agent, report)).collect();
-        let said = self.request.full_text();
-        let outputs = self.usable_texts(&[]);
-        self.barred(&reports, &[]).with_labels(&said, &outputs)
+    /// Removes references to discarded outputs.
+    pub fn discarded(&self) -> Redactor {
+        let reports = self.deliberation.answered();
+        let discarded = reports.filter(|(_, _, score, _)| score.status == Status::Discard);
+        Redactor::new(discarded.map(|(agent, report, ..)| (agent.as_str(), report)))
     }
 
-    /// What the reply must not refer to either, as long as nobody says why these agents' outputs are used.
-    pub fn unjustified(&self, agents: &[Agent]) -> ForbiddenContent {
-        let reports = self
-            .usable()
-            .into_iter()
-            .filter(|(agent, ..)| agents.contains(agent));
-        let reports: Vec<(Agent, &AgentReport)> =
-            reports.map(|(agent, report, ..)| (agent, report)).collect();
-        self.barred(&reports, agents)
+    /// Removes references to discarded outputs and to quarantined ones whose use nothing justifies.
+    pub fn barred(&self, justified: &[Justification]) -> Redactor {
+        let unjustified = self.without_reason(justified);
+        let reports = self.deliberation.answered();
+        let barred = reports.filter(|(agent, _, score, _)| {
+            score.status == Status::Discard || unjustified.contains(agent)
+        });
+        Redactor::new(barred.map(|(agent, report, ..)| (agent.as_str(), report)))
+    }
+
+    /// Finds references to one agent's output.
+    pub fn units_of(&self, agent: Agent) -> Redactor {
+        let reports = self.deliberation.answered();
+        let own = reports.filter(|(name, ..)| *name == agent);
+        Redactor::new(own.map(|(agent, report, ..)| (agent.as_str(), report)))
     }
 
     /// The quarantined agents of whom it is not said why their outputs are used.
@@ -71,46 +70,19 @@ impl<'a> SynthesisInput<'a> {
             .collect()
     }
 
-    fn barred(&self, reports: &[(Agent, &AgentReport)], unused: &[Agent]) -> ForbiddenContent {
-        let said = self.request.full_text();
-        let mut kept = self.usable_texts(unused);
-        kept.extend([said.as_str(), self.run.accepted().question.message.as_str()]);
-        ForbiddenContent::new(
-            reports
-                .iter()
-                .map(|(agent, report)| (agent.as_str(), *report)),
-            &kept,
-        )
-    }
-
-    /// Every text of the outputs that may be used, but of those of some agents.
-    fn usable_texts(&self, unused: &[Agent]) -> Vec<&'a str> {
-        let used = self
-            .usable()
-            .into_iter()
-            .filter(|(agent, ..)| !unused.contains(agent));
-        used.flat_map(|(_, report, ..)| report.texts()).collect()
-    }
-
     /// The units, as "agent:unit id", that some texts name.
     pub fn units_named(&self, texts: &[&str]) -> Vec<String> {
         let usable = self.usable();
-        let names = ForbiddenContent::new(
+        let names = Redactor::new(
             usable
                 .iter()
                 .map(|(agent, report, ..)| (agent.as_str(), *report)),
-            &[],
         );
         let units = usable
             .iter()
             .flat_map(|(agent, r, ..)| r.units.iter().map(move |u| format!("{agent}:{}", u.id)));
         let units: Vec<String> = units.collect();
-        let named = texts.iter().flat_map(|text| {
-            names
-                .named(text)
-                .into_iter()
-                .filter_map(|range| text.get(range))
-        });
+        let named = texts.iter().flat_map(|text| names.references(text));
         named
             .filter_map(|name| {
                 units
@@ -171,8 +143,18 @@ impl<'a> SynthesisInput<'a> {
     /// Disagreements between outputs that are not discarded, with the units that state each position; the gravest first,
     /// and as many as the money that is held for the synthesis has room for.
     fn visible_disagreements(&self) -> Vec<(String, Vec<String>)> {
-        let events = self.run.events();
-        let withheld = Redactor::of(&events);
+        let usable = self.usable();
+        let topic = |topic: &str| {
+            let mut units = usable.iter().flat_map(|(_, report, ..)| &report.units);
+            let known = ["final answer", "claims"].contains(&topic)
+                || units.any(|unit| unit.topic.trim().eq_ignore_ascii_case(topic));
+            // The topic may be that of a discarded output, which the master must not see.
+            if known {
+                topic.to_owned()
+            } else {
+                "a contested point".to_owned()
+            }
+        };
         let told = |(d, positions): (&Disagreement, Vec<Position>)| {
             let shown = positions.into_iter().map(|p| {
                 let named = if p.units.is_empty() {
@@ -188,7 +170,7 @@ impl<'a> SynthesisInput<'a> {
                     format!("{text} ({})", named.join(", "))
                 }
             });
-            (withheld.topic(&d.topic), shown.take(3).collect())
+            (topic(&d.topic), shown.take(3).collect())
         };
         self.deliberation
             .visible_disagreements()

@@ -133,20 +133,17 @@ pub async fn write(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
     }
 }
 
-/// Cuts what the draft may not refer to.
+/// Puts the draft into the form in which it is shown, and removes references that it must not have.
 pub(super) fn clean(input: &SynthesisInput<'_>, synthesized: &mut Synthesized) {
-    input.discarded().cut_all(synthesized);
     let Some(draft) = &mut synthesized.draft else {
         return;
     };
-    let before = draft.clone();
-    input
-        .unjustified(&input.without_reason(&draft.quarantine_justifications))
-        .cut_answer(draft);
-    if *draft != before {
-        let told = "a reference to a quarantined output was cut from the draft: nobody said why it is used";
-        synthesized.corrections.push(told.into());
-    }
+    sections::plain_draft(draft);
+    let barred = input.barred(&draft.quarantine_justifications);
+    barred.redact_draft(
+        synthesized,
+        "references to discarded or unjustified quarantined outputs were removed from the draft",
+    );
 }
 
 async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
@@ -283,9 +280,7 @@ async fn complete(
         .collect();
     let read = || {
         let justifications = justifications_of(input, &audit);
-        let barred = input
-            .discarded()
-            .joined(input.unjustified(&input.without_reason(&justifications)));
+        let barred = input.barred(&justifications);
         let main = sections::main_answer(
             &reply_markdown,
             &input.request.question.message,

@@ -18,7 +18,7 @@ use super::{
     Event, Finished, Lease, Store, verify,
 };
 use crate::clock::Clock;
-use crate::compute::{ComputePool, Isolation};
+use crate::compute::{ComputePool, Isolation, Place};
 use crate::domain::{BilledTokens, Ledger, Refused, RunId, Usd};
 
 /// How long a run waits before a piece for each process that ended in one. A kill from outside is then unlikely to hit a
@@ -358,21 +358,27 @@ impl RunContext {
         if self.state().closed {
             return Err(Stop::Lost);
         }
-        let _announced = self.announce(piece).await?;
-        Ok(self.compute.run(work).await)
+        let (place, _announced) = self.announce(piece).await?;
+        Ok(place.run(work))
     }
 
     async fn announce(
         &self,
         piece: &str,
-    ) -> Result<Option<(Option<Isolation>, tokio::sync::MutexGuard<'_, ()>)>, Stop> {
+    ) -> Result<
+        (
+            Place,
+            Option<(Option<Isolation>, tokio::sync::MutexGuard<'_, ()>)>,
+        ),
+        Stop,
+    > {
         let deaths = self
             .state()
             .resumed
             .as_ref()
             .map(|resumed| resumed.deaths.count);
         let isolation = match deaths {
-            None => return Ok(None),
+            None => return Ok((self.compute.place().await, None)),
             Some(0) => None,
             Some(deaths) => {
                 tokio::time::sleep(PAUSE_PER_DEATH * deaths).await;
@@ -380,12 +386,15 @@ impl RunContext {
                 Some(self.compute.isolated().await)
             }
         };
+        // The wait for a place comes before the start is written: a process that is killed while the piece only waits has
+        // not ended in it.
+        let place = self.compute.place().await;
         let alone = self.alone.lock().await;
         let Some(number) = self.state().resumed.as_mut().map(|resumed| {
             resumed.pieces += 1;
             resumed.pieces
         }) else {
-            return Ok(None);
+            return Ok((place, None));
         };
         let piece = piece.to_owned();
         self.write(vec![Event::ComputeStarted(ComputeStarted {
@@ -394,7 +403,7 @@ impl RunContext {
             piece,
         })])
         .await?;
-        Ok(Some((isolation, alone)))
+        Ok((place, Some((isolation, alone))))
     }
 
     /// The processes in a row, up to this one, that ended at the point where the run stands, the later ones in a CPU-heavy

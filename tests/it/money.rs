@@ -318,7 +318,6 @@ fn hold(run: RunId, entries: &[Entry], row: &journal::RunRow, threshold: f64) {
             reply,
             mode,
             events: &events,
-            said: "",
             chain,
             threshold,
             secrets: &[],

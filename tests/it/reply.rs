@@ -216,114 +216,47 @@ fn main_part(got: &Got) -> &str {
 }
 
 #[tokio::test]
-async fn a_discarded_text_is_cut_after_the_repair_was_told_of_it() {
-    let main = format!("It is 61 days. {LONG}");
-    let (provider, app, message) =
-        outvoted(DISCARD, |draft| draft["replyMarkdown"] = json!(main)).await;
-    let got = app.ask("audit", &message).await;
-    assert_eq!(statuses(&got), (&json!(["critic"]), &json!([])));
-    assert!(
-        main_part(&got).ends_with("\nIt is 61 days.\n\n"),
-        "{}",
-        got.text()
-    );
-    let told = provider.calls_of("synthesis/repair");
-    assert!(
-        told[0]
-            .text()
-            .contains("an output which was not given to you"),
-        "{}",
-        told[0].text()
-    );
-    assert!(!got.body.to_string().contains("MARKER"), "{}", got.body);
-}
-
-#[tokio::test]
-async fn a_main_answer_of_nothing_but_a_discarded_text_gives_way_to_the_best_report() {
-    let (_provider, app, message) =
-        outvoted(DISCARD, |draft| draft["replyMarkdown"] = json!(LONG)).await;
-    let got = app.ask("audit", &message).await;
-    assert!(got.text().contains(ALONE), "{}", got.text());
-    assert!(!got.body.to_string().contains("MARKER"), "{}", got.body);
-}
-
-#[tokio::test]
-async fn what_another_output_or_the_user_says_too_is_no_reference() {
-    let code = format!("It is 61 days.\n\n```text\n{LONG}\n```");
-    let (provider, app, message) =
-        outvoted(DISCARD, |draft| draft["replyMarkdown"] = json!(code)).await;
-    let got = app
-        .ask("ask", &format!("{message} My teacher says: {LONG}"))
-        .await;
-    assert!(main_part(&got).contains(LONG), "{}", got.text());
-    assert_eq!(provider.count_step("synthesis/repair"), 0);
-    let mut solver = Scenario::converging().report("r1/solver");
-    solver["failureModes"] = json!([LONG]);
-    provider.reply_with("r1/solver", solver);
-    let got = app.ask("ask", &format!("new: {message}")).await;
-    assert!(main_part(&got).contains(LONG), "{}", got.text());
-}
-
-#[tokio::test]
-async fn the_audit_names_who_held_a_discarded_position_and_quotes_nothing() {
-    let (_provider, app, message) = outvoted(DISCARD, |draft| {
+async fn a_discarded_output_is_not_shown_to_the_master_and_no_unit_of_it_is_named() {
+    let (provider, app, message) = outvoted(DISCARD, |draft| {
+        draft["replyMarkdown"] = json!("It is 61 days [critic:u1], as critic:u2 says.");
         draft["audit"]["disagreements"] =
             json!([{ "topic": "days", "summary": "the critic says 60 (critic:u2)" }]);
     })
     .await;
-    for mode in ["audit", "deep"] {
+    for mode in ["ask", "audit", "deep"] {
         let got = app.ask(mode, &format!("new: {message}")).await;
-        let whole = got.body.to_string();
+        assert_eq!(statuses(&got), (&json!(["critic"]), &json!([])));
+        let main = main_part(&got);
         assert!(
-            !whole.contains("MARKER") && !whole.contains("critic:u"),
-            "{whole}"
+            main.contains("\nIt is 61 days, as critic says.\n"),
+            "{main}"
         );
-        let detected = got.body["audit"]["disagreements"]["detected"]
-            .as_array()
-            .unwrap();
-        let held = detected
-            .iter()
-            .flat_map(|d| d["positions"].as_array().unwrap());
-        let critics: Vec<&Value> = held
-            .filter(|position| position["agents"] == json!(["critic"]))
-            .collect();
-        assert!(!critics.is_empty(), "{detected:?}");
-        for position in critics {
-            assert_eq!(
-                position["text"],
-                "its text is withheld: the output was discarded"
-            );
-            assert_eq!(position["units"], json!([]));
-        }
-        assert!(
-            got.text()
-                .contains("critic (its text is withheld: the output was discarded)"),
-            "{}",
-            got.text()
-        );
+        assert!(!got.body.to_string().contains("critic:u"), "{}", got.body);
+    }
+    for call in provider.calls_of("synthesis") {
+        assert!(!call.text().contains("MARKER"), "{}", call.text());
     }
 }
 
 #[tokio::test]
 async fn a_quarantined_output_in_the_text_needs_its_reason() {
-    let by_id = "It is 61 days, see critic:u2.".to_owned();
-    let by_text = format!("It is 61 days. {LONG}");
-    for (main, left) in [
-        (by_id, "\nIt is 61 days.\n"),
-        (by_text, "\nIt is 61 days.\n"),
-    ] {
-        let (provider, app, message) =
-            outvoted(QUARANTINE, |draft| draft["replyMarkdown"] = json!(main)).await;
-        let got = app.ask("audit", &message).await;
-        assert_eq!(statuses(&got), (&json!([]), &json!(["critic"])));
-        assert!(main_part(&got).contains(left), "{}", got.text());
-        let told = provider.calls_of("synthesis/repair");
-        assert!(
-            told[0].text().contains("is used without a justification"),
-            "{}",
-            told[0].text()
-        );
-    }
+    let (provider, app, message) = outvoted(QUARANTINE, |draft| {
+        draft["replyMarkdown"] = json!("It is 61 days, see critic:u2.");
+    })
+    .await;
+    let got = app.ask("audit", &message).await;
+    assert_eq!(statuses(&got), (&json!([]), &json!(["critic"])));
+    assert!(
+        main_part(&got).contains("\nIt is 61 days, see critic.\n"),
+        "{}",
+        got.text()
+    );
+    let told = provider.calls_of("synthesis/repair");
+    assert!(
+        told[0].text().contains("is used without a justification"),
+        "{}",
+        told[0].text()
+    );
 }
 
 #[tokio::test]
@@ -345,16 +278,6 @@ async fn a_quarantined_unit_with_a_reason_is_listed_as_used() {
         json!(["solver:u1", "critic:u1"])
     );
     assert_eq!(provider.count_step("synthesis/repair"), 0);
-}
-
-#[tokio::test]
-async fn the_word_of_a_command_stays_and_a_label_goes() {
-    let main = "Run DISCARD ALL in the session. DISCARD PLANS only drops plans. The critic's output (DISCARD) says 60.";
-    let (_provider, app, message) =
-        outvoted(DISCARD, |draft| draft["replyMarkdown"] = json!(main)).await;
-    let got = app.ask("ask", &message).await;
-    let kept = "Run DISCARD ALL in the session. DISCARD PLANS only drops plans. The critic's output says 60.";
-    assert!(main_part(&got).contains(kept), "{}", got.text());
 }
 
 #[tokio::test]

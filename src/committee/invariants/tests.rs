@@ -6,7 +6,7 @@ use super::*;
 use crate::committee::{reply, sections};
 use crate::domain::{
     Agent, Axes, AxisScore, BudgetMeta, Clarification, Confidence, EstimateStep, Invalidation,
-    Judgement, Meta, Obtained, Plan, Score, TaskType, Terms, TimeUnit, Unit,
+    Judgement, Meta, Obtained, Plan, Score, Status, TaskType, Terms, TimeUnit, Unit,
 };
 use crate::journal::{AgentFinished, CallSent, Planned, Scored, Synthesized};
 
@@ -185,7 +185,6 @@ fn broken(reply: &Reply, events: &[Event], threshold: f64, secrets: &[&str]) -> 
         reply,
         mode: Mode::Ask,
         events,
-        said: "",
         chain: Ok(()),
         threshold,
         secrets,
@@ -275,26 +274,8 @@ fn a_plan_has_as_many_estimated_steps_as_were_asked_for() {
 }
 
 #[test]
-fn a_discarded_unit_is_found_wherever_it_stands_but_in_code() {
-    let events = || {
-        vec![
-            finished(Agent::Critic, "u1", LONG),
-            scored(1, Agent::Critic, Status::Discard),
-        ]
-    };
-    let mut draft = draft_of("It is 4, see `critic:u1`, critic:vim and critic:u12.");
-    assert_eq!(found(&draft, events()), [""; 0]);
-    draft.tldr = vec!["It is 4 [critic:u1].".into()];
-    assert_eq!(found(&draft, events()), ["DISCARD is never referenced"]);
-    assert_eq!(
-        found(&draft_of(LONG), events()),
-        ["DISCARD is never referenced"]
-    );
-}
-
-#[test]
-fn a_discarded_text_is_found_in_the_appendix_and_the_audit_too() {
-    let events = [
+fn a_discarded_unit_is_found_in_text_and_audit() {
+    let events = vec![
         written(&draft_of("It is 4.")),
         finished(Agent::Critic, "u1", LONG),
         scored(1, Agent::Critic, Status::Discard),
@@ -305,29 +286,29 @@ fn a_discarded_text_is_found_in_the_appendix_and_the_audit_too() {
             .text
             .push_str(&format!("\n{}\n\n{text}\n", reply::AUDIT));
         reply.audit = Some(audit);
-        let exhibit = InvariantInput {
+        let input = InvariantInput {
             reply: &reply,
             mode: Mode::Audit,
             events: &events,
-            said: "",
             chain: Ok(()),
             threshold: 0.7,
             secrets: &[],
         };
-        let rules = check(&exhibit).into_iter().map(|violation| violation.rule);
+        let rules = check(&input).into_iter().map(|violation| violation.rule);
         rules.filter(|rule| rule.starts_with("DISCARD")).count()
     };
     assert_eq!(rules("critic: DISCARD", json!({ "agents": ["critic"] })), 0);
+    assert_eq!(rules("see critic:vim and critic:u12", json!({})), 0);
     assert_eq!(rules("critic says critic:u1", json!({})), 1);
-    assert_eq!(rules(&format!("critic says \"{LONG}\""), json!({})), 1);
-    assert_eq!(rules("", json!({ "a": [{ "b": LONG.to_uppercase() }] })), 1);
     assert_eq!(rules("", json!({ "units": ["critic:u1"] })), 1);
+    // Its text is not searched for.
+    assert_eq!(rules(LONG, json!({ "text": LONG })), 0);
 }
 
 #[test]
 fn a_quarantined_output_in_the_text_needs_its_reason() {
     let rule = ["QUARANTINE is justified"];
-    let broken_by = |main: &str, justified: bool, kept: Option<&str>| {
+    let broken_by = |main: &str, justified: bool| {
         let mut draft = draft_of(main);
         if justified {
             let why = "it is needed".to_owned();
@@ -338,38 +319,26 @@ fn a_quarantined_output_in_the_text_needs_its_reason() {
         }
         let mut reply = answered(&draft, &[]);
         reply.meta.invalidation.quarantined = vec![Agent::Critic];
-        let mut events = vec![
+        let events = vec![
             written(&draft),
             finished(Agent::Critic, "u1", LONG),
             scored(1, Agent::Critic, Status::Quarantine),
         ];
-        events.extend(kept.map(|text| finished(Agent::Solver, "u1", text)));
         broken(&reply, &events, 0.7, &[])
     };
-    for main in ["It is 4, see critic:u1.", LONG] {
-        assert_eq!(broken_by(main, false, None), rule);
-        assert_eq!(broken_by(main, true, None), [""; 0]);
-    }
-    assert_eq!(broken_by(LONG, false, Some(LONG)), [""; 0]);
-    assert_eq!(broken_by("It is 4, see critic:u9.", false, None), [""; 0]);
+    assert_eq!(broken_by("It is 4, see critic:u1.", false), rule);
+    assert_eq!(broken_by("It is 4, see critic:u1.", true), [""; 0]);
+    assert_eq!(broken_by("It is 4, see critic:u9.", false), [""; 0]);
 }
 
 #[test]
-fn what_the_cleaner_leaves_breaks_no_rule() {
+fn a_redacted_draft_breaks_no_rule() {
     let events = vec![
         finished(Agent::Critic, "u1", "x"),
         scored(1, Agent::Critic, Status::Discard),
     ];
-    let Some((_, report)) = reports(&events).next() else {
-        panic!("no report")
-    };
-    let discarded = ForbiddenContent::new([("critic", report)], &[]);
-    let mut draft = draft_of(&sections::main_answer(
-        "It is 4 (critic:u1).",
-        "",
-        &discarded,
-        &mut vec![],
-    ));
+    let redactor = Redactor::of_discarded(&events);
+    let mut draft = draft_of("It is 4 (critic:u1).");
     let mut estimate = estimate_of(1, false);
     estimate.steps[0].step = "Do critic:u1".into();
     estimate.assumptions = vec!["critic:u1".into()];
@@ -380,19 +349,19 @@ fn what_the_cleaner_leaves_breaks_no_rule() {
     let Event::Synthesized(mut synthesized) = written(&draft) else {
         panic!("not written")
     };
-    discarded.cut_all(&mut synthesized);
-    assert_eq!(synthesized.corrections.len(), 1);
-    let cleaned = synthesized.draft.clone().unwrap();
-    assert_eq!(cleaned.tldr, ["It is 4."]);
-    assert_eq!(cleaned.acceptance_tests, ["It is as says"]);
-    assert_eq!(found(&cleaned, events), [""; 0]);
+    redactor.redact_draft(&mut synthesized, "redacted");
+    assert_eq!(synthesized.corrections.last().unwrap(), "redacted");
+    let redacted = synthesized.draft.clone().unwrap();
+    assert_eq!(redacted.main, "It is 4.");
+    assert_eq!(redacted.acceptance_tests, ["It is as critic says"]);
+    assert_eq!(found(&redacted, events), [""; 0]);
 }
 
 #[test]
 fn the_last_judgement_says_what_is_discarded() {
     let critic = || finished(Agent::Critic, "u1", LONG);
     let (out, fine) = (Status::Discard, Status::Valid);
-    let draft = draft_of(&format!("{LONG} [critic:u1]"));
+    let draft = draft_of("It is 4 [critic:u1]");
     let improved = vec![
         critic(),
         scored(1, Agent::Critic, out),
@@ -405,45 +374,6 @@ fn the_last_judgement_says_what_is_discarded() {
         scored(2, Agent::Critic, out),
     ];
     assert_eq!(found(&draft, worsened), ["DISCARD is never referenced"]);
-    // Another's word that was discarded at first may be quoted in the end.
-    let both = vec![
-        finished(Agent::Solver, "u1", LONG),
-        scored(1, Agent::Solver, out),
-        critic(),
-        scored(2, Agent::Critic, out),
-    ];
-    assert_eq!(found(&draft_of(LONG), both), [""; 0]);
-}
-
-#[test]
-fn what_the_user_wrote_in_a_continued_run_may_be_quoted() {
-    let accepted = |by: Value| -> Event {
-        let accepted = json!({
-            "kind": "accepted",
-            "data": {
-                "question": {
-                    "source": "http", "mode": "ask", "user": { "id": "u", "name": "U" },
-                    "context": { "guildId": null, "channelId": null, "messageId": null },
-                    "message": "B", "attachments": [],
-                },
-                "continues": { "parent": "019a0000-0000-7000-8000-000000000000", "by": by },
-                "cap": Usd::ZERO, "seed": 1, "configHash": "", "promptsHash": "", "version": "",
-            },
-        });
-        serde_json::from_value(accepted).unwrap()
-    };
-    for by in [
-        json!({ "type": "answer", "question": LONG, "answer": "B", "option": "B" }),
-        json!({ "type": "answer", "question": "Which?", "answer": LONG, "option": null }),
-        json!({ "type": "correction", "handle": "A1", "wrong": "x", "correction": LONG }),
-    ] {
-        let events = vec![
-            accepted(by),
-            finished(Agent::Critic, "u1", LONG),
-            scored(1, Agent::Critic, Status::Discard),
-        ];
-        assert_eq!(found(&draft_of(LONG), events), [""; 0]);
-    }
 }
 
 #[test]
@@ -456,7 +386,6 @@ fn a_violation_holds_nothing_of_the_reply() {
         reply: &reply,
         mode: Mode::Ask,
         events: &[],
-        said: "",
         chain: Ok(()),
         threshold: 0.9,
         secrets: &[],
@@ -539,12 +468,13 @@ proptest! {
     #[test]
     fn no_main_answer_and_no_line_breaks_the_frame(main in pieces(), lines in prop::collection::vec(pieces(), 0..4)) {
         let events = vec![finished(Agent::Critic, "u1", "x"), scored(1, Agent::Critic, Status::Discard)];
-        let discarded = ForbiddenContent::new(reports(&events), &[]);
+        let discarded = Redactor::of_discarded(&events);
         let mut draft = draft_of(&sections::main_answer(&main, "", &discarded, &mut vec![]));
         draft.tldr = lines.iter().map(|line| sections::plain_line(line)).filter(|l| !l.is_empty()).collect();
         draft.acceptance_tests.clone_from(&lines);
         let Event::Synthesized(mut synthesized) = written(&draft) else { panic!("not written") };
-        discarded.cut_all(&mut synthesized);
+        sections::plain_draft(synthesized.draft.as_mut().unwrap());
+        discarded.redact_draft(&mut synthesized, "redacted");
         let mut draft = synthesized.draft.clone().unwrap();
         let steps = plan_steps(&draft.main).len();
         draft.estimate = (steps > 0).then(|| estimate_of(steps, true));

@@ -4,7 +4,7 @@ use super::*;
 use crate::domain::{Agent, AgentReport, Unit};
 
 fn main_of(text: &str) -> String {
-    main_answer(text, "", &ForbiddenContent::default(), &mut vec![])
+    main_answer(text, "", &Redactor::default(), &mut vec![])
 }
 
 #[test]
@@ -12,7 +12,7 @@ fn the_services_own_sections_are_cut_with_all_they_hold() {
     let mut told = vec![];
     let text = "Use Docker.\n\n## Execution time estimate\n- Total: E_total=99\n\n### Confidence\n0.99\n\n## Next\nMore.";
     assert_eq!(
-        main_answer(text, "", &ForbiddenContent::default(), &mut told),
+        main_answer(text, "", &Redactor::default(), &mut told),
         "Use Docker.\n\n## Next\nMore."
     );
     assert_eq!(told.len(), 2);
@@ -138,7 +138,7 @@ fn a_short_section_without_a_heading_after_it_ends_with_its_block() {
 fn an_answer_of_nothing_but_own_sections_is_kept_as_plain_text() {
     let mut told = vec![];
     let text = "## TL;DR\n391.\n\n## Confidence\n0.9";
-    let main = main_answer(text, "", &ForbiddenContent::default(), &mut told);
+    let main = main_answer(text, "", &Redactor::default(), &mut told);
     assert!(main.starts_with("**TL;DR**\n\n391."), "{main}");
     assert!(Outline::of(&main).headings.is_empty());
     assert_eq!(told.len(), 1);
@@ -163,7 +163,7 @@ fn references_to_discarded_units_are_cut() {
         units: vec![unit("u1")],
         ..AgentReport::empty(Agent::Critic)
     };
-    let discarded = ForbiddenContent::new([("critic", &report)], &[]);
+    let discarded = Redactor::new([("critic", &report)]);
     let mut told = vec![];
     let text = "It is 4 [critic:u1], see solver:u2 and critic:vim.";
     assert_eq!(
@@ -218,7 +218,7 @@ fn sections_that_the_request_names_stay_and_are_no_headings() {
         ## Confidence\n\nHigh, because it was tested.\n\n## TL;DR\n\nBlue-green wins.\n\n## Audit appendix\n\nNone.\n\n## Consequences\n\nTwice the cost.";
     let mut told = vec![];
     let request = "Write an ADR with the sections Context, Assumptions, Decision, Confidence, TL;DR and Consequences.";
-    let main = main_answer(record, request, &ForbiddenContent::default(), &mut told);
+    let main = main_answer(record, request, &Redactor::default(), &mut told);
     let plain: Vec<&str> = main.lines().filter(|line| !line.is_empty()).collect();
     for kept in [
         ["**Assumptions**", "- Traffic is low."],
@@ -243,7 +243,7 @@ fn sections_that_the_request_names_stay_and_are_no_headings() {
         "Write a report on deployments.",
         "State your assumptions and your confidence.",
     ] {
-        let main = main_answer(record, other, &ForbiddenContent::default(), &mut vec![]);
+        let main = main_answer(record, other, &Redactor::default(), &mut vec![]);
         assert!(
             !main.contains("Assumptions") && !main.contains("Confidence"),
             "{other}: {main}"
@@ -254,7 +254,7 @@ fn sections_that_the_request_names_stay_and_are_no_headings() {
         main_answer(
             line,
             "Begin the text with the heading TL;DR",
-            &ForbiddenContent::default(),
+            &Redactor::default(),
             &mut vec![]
         ),
         line

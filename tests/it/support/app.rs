@@ -268,7 +268,6 @@ impl TestApp {
             reply,
             mode,
             events: &events,
-            said: "",
             chain: journal::verify(got.run, &got.entries, &head),
             threshold: self.app.config.policy.ask_user_threshold,
             secrets: &[PLANTED_KEY],

@@ -6,8 +6,8 @@ use std::ops::{Add, AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
 
-/// An amount of US dollars in whole nano-dollars (1e-9 USD), never negative. Addition and subtraction saturate.
-/// Serialised as the number of nano-dollars.
+/// An amount of US dollars in whole nano-dollars (1e-9 USD), never negative. Addition and
+/// subtraction saturate. Serialized as the number of nano-dollars.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -38,7 +38,8 @@ impl Usd {
         Self(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Returns `self * of / whole`, rounded up. If only `whole` is zero, returns the maximum.
+    /// Returns `self * of / whole`, rounded up. If `whole` is zero and the product is
+    /// not, returns the maximum.
     pub fn share_up(self, of: u64, whole: u64) -> Self {
         let product = u128::from(self.0) * u128::from(of);
         if whole == 0 && product > 0 {

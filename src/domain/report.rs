@@ -13,7 +13,7 @@ use super::{Agent, Tag};
 pub struct Unit {
     /// Short id, unique within the report, such as "u1".
     pub id: String,
-    /// What the claim is about, in one to four words; the same topic has the same words in every unit.
+    /// What the claim is about, in one to four words; one topic has the same words in every unit.
     pub topic: String,
     /// The claim itself, one or two sentences; of the unit tagged "answer" the bare answer.
     pub text: String,

@@ -36,7 +36,7 @@ impl StreamReader {
     /// Returns the events that this piece completes.
     ///
     /// # Errors
-    /// [`TooLong`] if an event has too many bytes. The stream must not be read any further.
+    /// `TooLong` if an event has too many bytes. The stream must not be read any further.
     pub fn read(&mut self, piece: &[u8]) -> Result<Vec<StreamEvent>, TooLong> {
         let mut events = vec![];
         for byte in piece {

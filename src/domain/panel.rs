@@ -20,7 +20,7 @@ pub enum Agent {
     Visual,
 }
 
-/// The agents that always run.
+/// The agents that every plan includes. The cap may still leave out the critic and the verifier.
 pub const CORE_AGENTS: [Agent; 3] = [Agent::Solver, Agent::Critic, Agent::Verifier];
 
 impl Agent {

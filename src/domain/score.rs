@@ -39,7 +39,7 @@ impl Axis {
 /// A named measurement that changed the points of an axis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Feature {
-    /// Stable dotted name, such as "verifiability.arithmetic_wrong".
+    /// Stable dotted name, such as "verifiability.steps_fail".
     pub name: String,
     /// The measured value, in the feature's own unit.
     pub value: f64,

@@ -51,7 +51,7 @@ impl From<Error> for Stop {
 pub struct Call {
     pub result: CallResult,
     pub usage: Option<BilledTokens>,
-    /// The model id that the provider says it used.
+    /// The model id that the provider reports.
     pub served: Option<String>,
     /// `None` if the cost is unknown. The call is then settled at its reserved maximum.
     pub cost: Option<Usd>,

@@ -88,7 +88,7 @@ pub struct Registry {
     secrets: Arc<[SecretString]>,
 }
 
-/// Where the circuit of one model at one provider stands.
+/// The circuit of one model at one provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CircuitState {

@@ -118,7 +118,7 @@ impl Sequence {
             reason: "no token can follow".to_owned(),
         })?;
         let id = LlamaToken(token.cast_signed());
-        // A model that begins a new turn by itself has ended its own.
+        // A model that starts a new turn has ended its own.
         if vocabulary.is_eog(id) || id == vocabulary.bos() {
             return Ok(Some(StopReason::End));
         }

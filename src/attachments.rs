@@ -1,7 +1,8 @@
-//! Fetching what a question has attached: images, for the agents that see. The other outbound door beside `llm::http`.
+//! Fetches the images attached to a question, for agents that can read them.
 //!
-//! Only https, only hosts on the allowlist, only public addresses (looked at after resolution, and the very addresses
-//! that were looked at are connected to), no redirects, bounded in size and time. `data:` URLs need no door.
+//! Only https, only hosts on the allowlist, only public addresses, no redirects, bounded in size
+//! and time. Addresses are checked after resolution, and the connection uses the checked addresses.
+//! `data:` URLs are decoded without any request.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -18,21 +19,22 @@ use url::Url;
 use crate::domain::Attachment;
 use crate::llm::Image;
 
-/// Pixels of an image's width or height: providers refuse larger ones, and decoding one takes gigabytes.
+/// Maximum width and height of an image in pixels. Providers refuse larger images, and decoding one
+/// takes gigabytes.
 const MAX_SIDE: usize = 8000;
 
-/// Fetches attachments within its bounds.
+/// Fetches attachments within [`Bounds`].
 pub struct Fetcher {
-    /// `None` on a machine without root certificates: then nothing can be fetched.
+    /// `None` on a machine without root certificates, where nothing can be fetched.
     client: Option<reqwest::Client>,
     hosts: BTreeSet<String>,
     most_bytes: usize,
 }
 
-/// What a fetch may do.
+/// Limits of a fetch.
 #[derive(Debug, Clone)]
 pub struct Bounds {
-    /// Lower-case host names.
+    /// Allowed hosts, in lower case.
     pub hosts: BTreeSet<String>,
     pub most_bytes: usize,
     pub timeout: Duration,
@@ -73,7 +75,8 @@ impl Fetcher {
         }
     }
 
-    /// The images among the attachments, and one sentence for each that could not be had.
+    /// Returns the images among the attachments, and one sentence for each that could not be
+    /// fetched.
     pub async fn images(&self, attachments: &[Attachment]) -> (Vec<Image>, Vec<String>) {
         let wanted = attachments
             .iter()
@@ -109,7 +112,7 @@ impl Fetcher {
         if bytes.len() > self.most_bytes {
             return Err(Error::TooLarge(self.most_bytes));
         }
-        // What the bytes say counts, not what the client claims.
+        // The type in the bytes counts, and not the one that the client declares.
         let found = image_type(&bytes)?;
         if found != media_type {
             tracing::debug!(
@@ -173,11 +176,11 @@ impl Fetcher {
     }
 }
 
-/// A client that goes nowhere but where it is sent, for so long at most, and takes bytes as they come: nothing is
-/// unpacked, whatever other crates turn on.
+/// Returns a client without redirects, proxies and decompression, with this time limit.
+/// Decompression is switched off explicitly, because other crates may enable its features.
 #[allow(clippy::disallowed_methods, reason = "one of the two outbound doors")]
 fn bounded(timeout: Duration) -> reqwest::ClientBuilder {
-    // Fails only when a provider is installed already, which is just as well.
+    // Fails only if a crypto provider is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
         .no_proxy()
@@ -210,7 +213,7 @@ fn literal_address(url: &Url) -> Option<IpAddr> {
     }
 }
 
-/// Whether an address is one of the public Internet's.
+/// True if an address belongs to the public Internet.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
@@ -238,18 +241,20 @@ fn is_public(address: IpAddr) -> bool {
                 return is_public(IpAddr::V4(v4));
             }
             let [first, second, ..] = v6.segments();
-            // Only 2000::/3 is handed out; NAT64 (64:ff9b::/96), local and link-local addresses are outside of it.
+            // Only 2000::/3 is allocated. NAT64 (64:ff9b::/96), local and link-local addresses are
+            // outside of it.
             let global = (first & 0xe000) == 0x2000;
             let documentation =
                 (first == 0x2001 && second == 0xdb8) || (first == 0x3fff && second < 0x1000);
-            // Teredo and others of the protocols' own, and 6to4: an IPv4 address may be inside.
+            // Teredo, other protocol assignments and 6to4. They may contain an IPv4 address.
             let protocol = (first == 0x2001 && second < 0x200) || first == 0x2002;
             global && !documentation && !protocol
         }
     }
 }
 
-/// The media type that the header of an image says, once its dimensions are within bounds. Pixels are not decoded.
+/// Returns the media type in an image's header, if its dimensions are within bounds. Does not
+/// decode pixels.
 fn image_type(bytes: &[u8]) -> Result<&'static str, Error> {
     let media_type = match imagesize::image_type(bytes) {
         Ok(ImageType::Png) => "image/png",
@@ -414,7 +419,8 @@ mod tests {
         );
     }
 
-    /// The client as it is, but for the house's own addresses, where a test can listen.
+    /// Downloads with the real client settings, but also from local addresses, where a test can
+    /// listen.
     async fn downloaded(server: &wiremock::MockServer, path: &str) -> Result<Vec<u8>, Error> {
         let client = bounded(Duration::from_secs(5)).build().unwrap();
         let fetcher = Fetcher {
@@ -438,7 +444,7 @@ mod tests {
             .respond_with(away)
             .mount(&server)
             .await;
-        // As long as a bomb that unpacks to gigabytes, and with its first bytes.
+        // As large as a compressed bomb, with the same first bytes.
         let packed = [&[0x1f, 0x8b, 8, 0][..], &[7; 500]].concat();
         let bomb = ResponseTemplate::new(200)
             .insert_header("content-encoding", "gzip")
@@ -544,7 +550,7 @@ mod tests {
         }
     }
 
-    /// The header of a PNG.
+    /// Returns the header of a PNG.
     fn png(width: u32, height: u32) -> Vec<u8> {
         [
             b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR",

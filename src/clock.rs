@@ -1,4 +1,4 @@
-//! Time, ids and randomness: the one place where they enter the house, so that tests can fix them.
+//! The only source of time, ids and randomness, so that tests can fix them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-/// Where now, ids and seeds come from.
+/// Where the current time, ids and seeds come from.
 #[derive(Debug, Clone)]
 pub enum Clock {
     System,
-    /// Starts at the given instant and steps one millisecond at each reading; ids and seeds count up.
+    /// Starts at the given instant and advances one millisecond at each reading. Ids and seeds
+    /// count up.
     Fixed {
         start: Timestamp,
         ticks: Arc<AtomicU64>,
@@ -38,7 +39,7 @@ impl Clock {
         }
     }
 
-    /// A new UUIDv7.
+    /// Returns a new UUIDv7.
     #[allow(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn new_id(&self) -> Uuid {
         match self {
@@ -53,7 +54,7 @@ impl Clock {
         }
     }
 
-    /// Bits that nobody can guess, for secrets.
+    /// Returns unpredictable bits for a secret.
     pub fn new_secret(&self) -> [u8; 32] {
         match self {
             Self::System => rand::random(),
@@ -65,7 +66,7 @@ impl Clock {
         }
     }
 
-    /// A fresh random seed.
+    /// Returns a new random seed.
     pub fn new_seed(&self) -> u64 {
         match self {
             Self::System => rand::random(),

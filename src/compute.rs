@@ -1,17 +1,17 @@
-//! Runs CPU-heavy pieces of work so that they delay no other task.
+//! Runs CPU-heavy pieces of work without delaying other tasks.
 //!
-//! What models and users write is parsed, scored and rendered here. A piece may take seconds; requests, deadlines,
-//! cancellations and signals are served meanwhile.
+//! The text of models and users is parsed, scored and rendered here. A piece may take seconds.
+//! Requests, deadlines, cancellations and signals are served meanwhile.
 
 use std::sync::Arc;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
-/// One piece that takes long must not stop all others.
+/// Minimum number of concurrent pieces, so that one long piece does not block all others.
 const MIN_PIECES: usize = 2;
 
-/// Runs as many pieces at a time as the machine has cores. Cloning shares the limit.
+/// Runs one piece per core at a time, and at least two. Clones share the limit.
 #[derive(Debug, Clone)]
 pub struct ComputePool {
     permits: Arc<Semaphore>,
@@ -34,10 +34,11 @@ impl Default for ComputePool {
 }
 
 impl ComputePool {
-    /// Runs a piece in this task, after the runtime has given the worker's other tasks to another thread. A runtime of one
-    /// thread, as tests have it, runs the piece in place.
+    /// Runs a piece in this task, after moving the worker's other tasks to another thread. A
+    /// single-threaded runtime, as in tests, runs the piece directly.
     ///
-    /// An aborted task ends where it waits. A piece that has begun is not interrupted: its result is dropped.
+    /// A task can be aborted only at an await. A piece that has begun is not interrupted; its
+    /// result is dropped.
     pub async fn run<T>(&self, piece: impl FnOnce() -> T + Send) -> T {
         self.place().await.run(piece)
     }
@@ -50,7 +51,7 @@ impl ComputePool {
         }
     }
 
-    /// Waits until no other piece runs that asked for isolation.
+    /// Waits until no other piece with isolation runs.
     pub async fn isolated(&self) -> Isolation {
         Isolation(Arc::clone(&self.isolation).lock_owned().await)
     }
@@ -87,7 +88,7 @@ mod tests {
         let (release, released) = mpsc::channel();
         let piece =
             runtime.spawn(async move { ComputePool::default().run(move || released.recv()).await });
-        // The only worker is in the piece; another task ends it.
+        // The only worker runs the piece, and another task ends it.
         runtime
             .block_on(runtime.spawn(async move { release.send(7).unwrap() }))
             .unwrap();

@@ -1,9 +1,10 @@
-//! The program. Everything is in the library.
+//! The program. All of its code is in the library.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long the process waits at its end for work that does not stop where it waits. Such runs are taken over later.
+/// How long the process waits at its end for tasks that cannot be aborted, such as CPU-heavy
+/// pieces. Their runs are resumed later.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
         }
     };
     let exit = runtime.block_on(conclave::cli::run());
-    // Without a limit, a CPU-heavy piece would hold the process until it is done.
+    // Without a time limit, a CPU-heavy piece would delay the exit until it ends.
     runtime.shutdown_timeout(LAST_WAIT);
     exit.into()
 }

@@ -1,4 +1,4 @@
-//! The ledger of one run: what is reserved, what is settled, and that their sum never passes the cap.
+//! The ledger of one run. It ensures that settled plus reserved money never exceeds the cap.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Usd;
 
-/// What is set aside for one call before it is made.
+/// The amount reserved for one call before it is made, with the token counts behind it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     pub input_tokens: u64,
@@ -14,7 +14,7 @@ pub struct Reservation {
     pub amount: Usd,
 }
 
-/// A call that the cap has no room for.
+/// The refusal of a call for which the cap has no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the call needs {wanted} and {left} is left")]
 pub struct Refused {
@@ -22,8 +22,8 @@ pub struct Refused {
     pub left: Usd,
 }
 
-/// The money of one run. A hold is set aside for a call that will come later (the synthesis) and is given back when
-/// that call is about to be reserved.
+/// The money of one run. An earmark (`hold`) keeps money free for calls that come later, such as
+/// the synthesis. It is released just before such a call is reserved.
 #[derive(Debug, Clone)]
 pub struct Ledger {
     cap: Usd,
@@ -31,17 +31,18 @@ pub struct Ledger {
     reserved: BTreeMap<String, Reserved>,
     settled: Usd,
     exceeded: bool,
-    /// How many thousandths of its worst case a call has to be expected to cost, after what was billed so far: 1000 or more.
+    /// The expected cost of a call in thousandths of its worst case, learned from past bills. At
+    /// least 1000.
     overbilling_factor: u64,
 }
 
 const NO_OVERBILLING: u64 = 1000;
 
-/// What is set aside for a call that is under way.
+/// The reservation of a call in flight.
 #[derive(Debug, Clone, Copy)]
 struct Reserved {
     amount: Usd,
-    /// The overbilling_factor in it.
+    /// The `overbilling_factor` that `amount` includes.
     overbilling_factor: u64,
 }
 
@@ -61,17 +62,17 @@ impl Ledger {
         self.cap
     }
 
-    /// Everything settled so far.
+    /// Returns the sum of all settlements.
     pub fn spent(&self) -> Usd {
         self.settled
     }
 
-    /// Settled and reserved, without holds.
+    /// Returns what is settled and reserved, without the earmark.
     pub fn committed(&self) -> Usd {
         self.settled + self.reserved.values().map(|reserved| reserved.amount).sum()
     }
 
-    /// The greatest worst case that a further call may have.
+    /// Returns the greatest worst case that a further call may have.
     pub fn left(&self) -> Usd {
         let room = self.cap
             - self.committed()
@@ -79,27 +80,27 @@ impl Ledger {
         room.share_down(NO_OVERBILLING, self.overbilling_factor)
     }
 
-    /// Whether a provider has billed more than was reserved for a call. What such a run still buys is reserved at as many
-    /// times its worst case.
+    /// True if a provider has billed more than was reserved for a call. Every later call is then
+    /// reserved at the same multiple of its worst case.
     pub fn exceeded(&self) -> bool {
         self.exceeded
     }
 
-    /// Sets `amount` aside for later, in place of what was held before.
+    /// Earmarks `amount` for later calls. Replaces the earlier earmark.
     pub fn hold(&mut self, amount: Usd) {
         self.held = amount;
     }
 
-    /// What is set aside.
+    /// Returns the earmarked amount.
     pub fn held(&self) -> Usd {
         self.held
     }
 
-    /// Reserves a call whose worst case is `worst`, and returns what is set aside for it: that, or as many times that as
-    /// the dearest call so far cost more than its own worst case.
+    /// Reserves a call whose worst case is `worst`. Returns the reserved amount: `worst` times the
+    /// greatest factor by which a call has exceeded its own worst case so far.
     ///
     /// # Errors
-    /// [`Refused`] when it does not fit beside what is settled, reserved and held.
+    /// [`Refused`] if it does not fit next to what is settled, reserved and earmarked.
     pub fn reserve(&mut self, key: &str, worst: Usd) -> Result<Usd, Refused> {
         let left = self.left();
         if worst > left {
@@ -113,7 +114,7 @@ impl Ledger {
         Ok(amount)
     }
 
-    /// Puts down a reservation that the journal already holds, whatever is left: it has been made.
+    /// Adds a reservation that the journal already has, without checking the cap.
     pub fn restore(&mut self, key: &str, amount: Usd) {
         let reserved = Reserved {
             amount,
@@ -125,7 +126,8 @@ impl Ledger {
             .or_insert(reserved);
     }
 
-    /// Replaces the reservation of `key` by what the call cost. More than was reserved marks the run as overbilled.
+    /// Replaces the reservation of `key` by the call's cost. If the cost is above the reservation,
+    /// the run counts as overbilled.
     pub fn settle(&mut self, key: &str, cost: Usd) {
         let none = Reserved {
             amount: Usd::ZERO,
@@ -135,7 +137,8 @@ impl Ledger {
         self.settled += cost;
         if cost > reserved.amount {
             self.exceeded = true;
-            // What was to be free and is not can cost anything: nothing fits any more.
+            // If a call with a reservation of 0 is billed, no cost can be ruled out. The factor
+            // becomes infinite, and only free calls still fit.
             self.overbilling_factor = self.overbilling_factor.max(
                 cost.share_up(reserved.overbilling_factor, reserved.amount.nanos())
                     .nanos(),
@@ -188,7 +191,7 @@ mod tests {
         assert_eq!(ledger.left(), Usd::ZERO);
         ledger.hold(Usd::ZERO);
         assert_eq!(ledger.left(), Usd::from_nanos(20));
-        // Three times what was reserved at twice the worst case: six times.
+        // The bill is 3 times the reservation, which was 2 times the worst case: 6 times in all.
         ledger.reserve("c", Usd::from_nanos(1)).unwrap();
         ledger.settle("c", Usd::from_nanos(6));
         assert_eq!(ledger.left(), Usd::from_nanos(34 / 6));
@@ -205,7 +208,8 @@ mod tests {
     }
 
     proptest! {
-        /// Any schedule of reservations and settlements by an honest provider stays within the cap.
+        /// Any schedule of reservations and settlements stays within the cap, if the provider bills
+        /// at most what was reserved.
         #[test]
         fn reservations_and_settlements_never_pass_the_cap(
             cap in 0u64..1000, ops in prop::collection::vec((0u8..8, 0u64..400, 0u64..400), 0..60)
@@ -226,7 +230,8 @@ mod tests {
             }
         }
 
-        /// A provider that bills a steady multiple of the worst case breaks the cap, if at all, with its first bill.
+        /// A provider that bills a constant multiple of the worst case exceeds the cap with its
+        /// first bill or never.
         #[test]
         fn a_steady_overbiller_is_paid_above_the_cap_once_at_most(
             cap in 1u64..100_000, times in 1u64..40, calls in prop::collection::vec((1u64..5000, 0u64..500), 1..40)

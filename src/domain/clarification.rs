@@ -1,11 +1,11 @@
-//! The one blocking question that the gate may ask instead of answering.
+//! The clarification question that the gate may ask instead of answering.
 
 use serde::{Deserialize, Serialize};
 
 /// The letters of the three options, in order.
 pub const OPTION_LETTERS: [char; 3] = ['A', 'B', 'C'];
 
-/// One question with three options. The options are kept without their letter.
+/// A question with three options. The options are stored without their letters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clarification {
     pub question: String,
@@ -13,9 +13,9 @@ pub struct Clarification {
 }
 
 impl Clarification {
-    /// A question fit to be shown: not empty, three different non-empty options, one question mark in all (the
-    /// question's last), everything on one line each. Of several sentences the first that asks is the question. `None`
-    /// when the parts cannot make that.
+    /// Builds a question that can be shown to a user. It has three different, non-empty options,
+    /// each part on one line, and one question mark in all, at the end of the question. Of several
+    /// sentences, the first question is used. Returns `None` if the parts do not allow that.
     pub fn new(question: &str, options: &[String]) -> Option<Self> {
         let question = first_question(&one_line(question));
         let [a, b, c] = options else { return None };
@@ -34,7 +34,7 @@ impl Clarification {
         })
     }
 
-    /// The options as a plan has them (SPEC 3.2): "A ...", "B ...", "C ...".
+    /// Returns the options as a plan has them (SPEC 3.2): "A ...", "B ...", "C ...".
     pub fn lettered(&self) -> [String; 3] {
         let mut letters = OPTION_LETTERS.iter();
         self.options.clone().map(|option| {
@@ -45,7 +45,7 @@ impl Clarification {
     }
 }
 
-/// A plan's own question in the shape of SPEC 3.2: its options are written with their letters.
+/// Serializes a plan's question as in SPEC 3.2: the options start with their letters.
 pub(super) mod with_letters {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -62,7 +62,7 @@ pub(super) mod with_letters {
         lettered.serialize(to)
     }
 
-    /// Plans that were written before have their options without letters.
+    /// Also accepts options without letters, as in plans of earlier versions.
     pub fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Option<Clarification>, D::Error> {
@@ -86,21 +86,21 @@ pub(super) mod with_letters {
     }
 }
 
-/// A question mark of any script: plain, fullwidth, small, Arabic, Greek, Armenian, Ethiopic, reversed, doubled, and those
-/// that are pictures.
+/// True for the question mark of any script: plain, fullwidth, small, Arabic, Greek, Armenian,
+/// Ethiopic, reversed, doubled, and emoji.
 pub fn is_question_mark(c: char) -> bool {
     "?？﹖؟\u{37e}՞፧⸮⁇⁈⁉‽❓❔".contains(c)
 }
 
-/// Words that a question may begin with in English, to find it where no mark is.
+/// Words with which an English question may begin, used if no sentence has a question mark.
 const ASKS: [&str; 28] = [
     "which", "what", "who", "whom", "whose", "where", "when", "why", "how", "is", "are", "was",
     "were", "do", "does", "did", "has", "have", "had", "can", "could", "shall", "should", "will",
     "would", "may", "must", "am",
 ];
 
-/// The first sentence that asks, without its mark; if none has one, the first that begins like a question, else the whole
-/// text.
+/// Returns the first sentence with a question mark, without the mark. If there is none, returns the
+/// first sentence that begins like a question, else the whole text.
 fn first_question(text: &str) -> String {
     let trimmed = |sentence: &str| {
         let bare = sentence
@@ -127,8 +127,9 @@ fn first_question(text: &str) -> String {
     if speaks(&whole) { whole } else { String::new() }
 }
 
-/// The sentences of a text on one line, each with its mark. A full stop ends one only before a space and not in an
-/// abbreviation of one letter; a question mark of another script ends one wherever it stands.
+/// Splits a text into sentences, each with its mark. A full stop ends a sentence only before a
+/// space, and not after a single letter, which may be an abbreviation. A question mark of another
+/// script ends a sentence at any place.
 fn sentences(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     let (mut sentences, mut current) = (vec![], String::new());
@@ -160,7 +161,8 @@ fn sentences(text: &str) -> Vec<String> {
     sentences
 }
 
-/// The options behind their letters, in the order of the letters, if all three have one and no two the same.
+/// Returns the options without their letters, in the order of the letters, if all three letters
+/// occur.
 fn in_order(lines: &[String; 3]) -> Option<[String; 3]> {
     let found = OPTION_LETTERS.map(|letter| {
         lines
@@ -173,9 +175,9 @@ fn in_order(lines: &[String; 3]) -> Option<[String; 3]> {
     Some([a, b, c])
 }
 
-/// Each option without its letter. A letter that is marked off ("B) ...", "B. ...") is one wherever it stands; a bare one
-/// only in its own place, and a bare A only beside another option with a letter: "A container" alone begins with an
-/// article.
+/// Removes the letter of each option. A letter with a delimiter ("B) ...", "B. ...") is removed at
+/// any position. A letter without one is removed only at its own position. A bare A is removed only
+/// if another option has a letter too: in "A container" alone, it is an article.
 fn without_letters(lines: [String; 3]) -> [String; 3] {
     let marked = |line: &str| {
         let read = OPTION_LETTERS
@@ -203,8 +205,9 @@ fn without_letters(lines: [String; 3]) -> [String; 3] {
     })
 }
 
-/// The text behind the letter that stands before an option ("A ...", "A) ...", "**A**: ...", "Option A - ..."), if it
-/// stands there, and whether more than a space sets it off. A small letter with nothing but a space is a word.
+/// Returns the text after the given letter ("A ...", "A) ...", "**A**: ...", "Option A - ..."), if
+/// the option begins with it. The flag is true if more than a space separates them. A lower-case
+/// letter followed only by a space is a word.
 fn after_letter(option: &str, letter: char) -> Option<(String, bool)> {
     let (bare, named) = match option.split_once(' ') {
         Some((word, rest)) if word.eq_ignore_ascii_case("option") => (rest, true),
@@ -216,7 +219,7 @@ fn after_letter(option: &str, letter: char) -> Option<(String, bool)> {
     let rest = chars.as_str();
     let text = rest.trim_start_matches([')', '.', ':', '-', '*', ']', '–', '—', ' ']);
     let between = rest.get(..rest.len() - text.len()).unwrap_or_default();
-    // "A-frame" and "B.Sc." are words; "A)frame" is none.
+    // "A-frame" and "B.Sc." are words; "A)frame" is not.
     let closed =
         between.contains([')', ']', ':', '*']) || between.ends_with(' ') || between.contains('—');
     let marked = named || opened.len() < bare.len() || between.trim() != "";

@@ -1,5 +1,5 @@
-//! The names of what a free text can become. The commands themselves are in `act`; the configuration and the journal know
-//! only their names.
+//! The names of commands and related enums. The commands themselves are in `act`; the configuration
+//! and the journal need only their names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -97,17 +97,17 @@ impl ActionMode {
     }
 }
 
-/// What stands between a model's proposal and its execution, in this order.
+/// A check that a model's proposal must pass before its execution, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionGate {
-    /// Is it a command that a model may propose?
+    /// May a model propose this command?
     Allowlist,
     /// Do the arguments fit the command?
     Schema,
-    /// Do the rules of the guild, the sizes and the switches allow it?
+    /// Do the guild's rules, the size limits and the switches allow it?
     Policy,
-    /// May it be executed without a person's word?
+    /// May it be executed without a user's confirmation?
     AutoExecution,
 }
 

@@ -1,23 +1,23 @@
-//! c_final and the gate (SPEC 6).
+//! `c_final` and the gate (SPEC 6).
 
 use serde::{Deserialize, Serialize};
 
-/// One term of c_final as three parties see it.
+/// A term of `c_final` in three versions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
-    /// What the master estimated; `None` when no synthesis was bought.
+    /// The master's estimate. `None` if there was no synthesis.
     pub estimated: Option<f64>,
-    /// What the service itself measured from disagreements and coverage.
+    /// The service's own measurement, from disagreements and coverage.
     pub measured: f64,
-    /// What went into c_final, after clamping.
+    /// The value used in `c_final`, after clamping.
     pub applied: f64,
 }
 
-/// How c_final came about.
+/// `c_final` with all of its terms.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Confidence {
-    /// Weighted mean of Cred over VALID agents; 0 with none.
+    /// Weighted mean of Cred over VALID agents; 0 if there are none.
     pub base_score: f64,
     pub conflict_penalty: Terms,
     pub coverage_bonus: Terms,
@@ -27,13 +27,13 @@ pub struct Confidence {
     pub threshold: f64,
 }
 
-/// What the gate decided.
+/// The gate's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
-    /// Ship the answer and ask nothing.
+    /// Return the answer and ask nothing.
     Ship,
-    /// Ask exactly one question, then stop.
+    /// Ask one question instead of answering.
     Ask,
 }
 
@@ -65,7 +65,7 @@ impl Confidence {
         }
     }
 
-    /// The same, with c_final bounded.
+    /// Returns the same with `c_final` limited to `most`.
     #[must_use]
     pub fn at_most(self, most: f64) -> Self {
         Self {
@@ -74,12 +74,12 @@ impl Confidence {
         }
     }
 
-    /// No agent ran, so nothing was earned.
+    /// Returns a confidence of 0, for a run in which no agent ran.
     pub fn none(threshold: f64) -> Self {
         Self::new(0.0, Terms::default(), Terms::default(), threshold)
     }
 
-    /// The one place where c_final meets the threshold, on the unrounded number.
+    /// Compares the unrounded `c_final` with the threshold. No other code does.
     pub fn gate(&self) -> Gate {
         if self.c_final >= self.threshold {
             Gate::Ship

@@ -1,9 +1,10 @@
-//! What a request demands of the form of its answer, as far as a machine can count it. The master states it; code counts.
+//! Countable demands of a request on the form of its answer. The master states them; code checks
+//! them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// At most this many demands of a request are kept.
+/// The maximum number of demands per request.
 pub const MAX_DEMANDS: usize = 8;
 
 /// What is counted in an answer.
@@ -34,7 +35,8 @@ impl Counted {
     }
 }
 
-/// A number or a form that the request states for its answer: "five names", "at most 50 words", "as JSON".
+/// A number or form that the request states for its answer: "five names", "at most 50 words", "as
+/// JSON".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Demand {
@@ -49,7 +51,7 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Whether a count keeps the demand. With neither bound it wants one at least.
+    /// True if a count satisfies the demand. Without bounds, at least one is required.
     pub fn takes(self, count: usize) -> bool {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         let least = self
@@ -58,7 +60,7 @@ impl Demand {
         (least..=self.at_most.unwrap_or(u32::MAX)).contains(&count)
     }
 
-    /// Whether some count can keep it.
+    /// True if any count can satisfy the demand.
     pub fn is_possible(self) -> bool {
         self.at_least.unwrap_or(0) <= self.at_most.unwrap_or(u32::MAX)
     }

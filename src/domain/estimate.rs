@@ -1,4 +1,4 @@
-//! The execution time estimate: the model gives O, M and P, the service computes the rest.
+//! The execution time estimate. The model gives O, M and P; the service computes the rest.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ impl Unit {
     }
 }
 
-/// The longest time that a figure may state, in its unit.
+/// The longest time of a figure, in its unit.
 const MAX: f64 = 1e6;
 
 /// A three-point estimate, in the estimate's unit: 0 <= optimistic <= most likely <= pessimistic.
@@ -37,11 +37,11 @@ pub struct Pert {
 }
 
 impl Pert {
-    /// Puts three figures in order (what is negative or not a number counts as 0, and more
-    /// than a million as a million) and computes
-    /// E = (O + 4M + P) / 6 (PERT, Malcolm et al. 1959). Nothing is rounded: that is for whoever shows it.
+    /// Sorts three figures and computes E = (O + 4M + P) / 6 (PERT, Malcolm et al. 1959). A
+    /// negative figure or one that is not finite counts as 0, and one above a million as a million.
+    /// Nothing is rounded before display.
     pub fn new(o: f64, m: f64, p: f64) -> Self {
-        // Adding zero turns a negative zero into a plain one.
+        // Adding zero turns a negative zero into a positive one.
         let clean = |x: f64| {
             if x.is_finite() {
                 x.clamp(0.0, MAX) + 0.0
@@ -65,7 +65,7 @@ impl Pert {
     }
 }
 
-/// One step of the plan with its figures.
+/// A step of the plan with its figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EstimateStep {
     pub step: String,
@@ -79,17 +79,17 @@ pub struct Estimate {
     pub unit: Unit,
     pub steps: Vec<EstimateStep>,
     pub assumptions: Vec<String>,
-    /// What would push the work towards P.
+    /// Risks that would move the time towards P.
     pub risks: Vec<String>,
     /// Confidence in the estimate, 0 to 1.
     pub confidence: f64,
-    /// Whether the figures came from fixed rules because no model gave any.
+    /// True if the figures come from fixed rules, because no model gave any.
     pub by_rule: bool,
 }
 
 impl Estimate {
-    /// The totals: O, M and P each summed over the steps, unrounded. E is computed from these sums, and so is the sum of
-    /// the steps' E.
+    /// Returns the totals: O, M and P are each summed over the steps, unrounded. E is computed from
+    /// these sums, which equals the sum of the steps' E.
     pub fn total(&self) -> Pert {
         let sum = |f: fn(&Pert) -> f64| self.steps.iter().map(|s| f(&s.time)).sum::<f64>();
         Pert::expecting(

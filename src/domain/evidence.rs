@@ -1,5 +1,5 @@
-//! Typed evidence (SPEC 3, 5): the tags of an agent's units, what the cross-check finds of key claims, and what agents
-//! concede in later rounds.
+//! Typed evidence (SPEC 3, 5): tags of an agent's units, verdicts of the cross-check on key claims,
+//! and agents' concessions in later rounds.
 
 use std::fmt;
 use std::str::FromStr;
@@ -61,10 +61,11 @@ impl FromStr for Tag {
     }
 }
 
-/// Reads tags; a word outside the vocabulary is dropped, because stored journals have the free words of earlier versions.
+/// Deserializes tags. Drops words outside the vocabulary, because journals of earlier versions
+/// contain free words.
 ///
 /// # Errors
-/// When it is not a list of strings.
+/// Fails if the value is not a list of strings.
 pub(super) fn known_tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Tag>, D::Error> {
     let words = Vec::<String>::deserialize(deserializer)?;
     Ok(words
@@ -73,7 +74,7 @@ pub(super) fn known_tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<V
         .collect())
 }
 
-/// A unit of an agent's report, written "solver:u1".
+/// A reference to a unit of an agent's report, written "solver:u1".
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnitRef {
     pub agent: String,
@@ -165,12 +166,13 @@ impl Basis {
     }
 }
 
-/// What the cross-check found of one key claim.
+/// The cross-check's verdict on one key claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimVerdict {
     pub claim: UnitRef,
-    /// Agents whose reports support it, each as "critic" or with the unit that does, "critic:u2".
+    /// Agents whose reports support the claim, each as "critic", or with the supporting unit as
+    /// "critic:u2".
     #[serde(default)]
     pub supported_by: Vec<String>,
     #[serde(default)]
@@ -179,7 +181,8 @@ pub struct ClaimVerdict {
     pub holds: Holds,
     #[serde(default)]
     pub by: Basis,
-    /// The calculation, fact or wording that decides it; empty if there is none, and then the verdict counts half.
+    /// The calculation, fact or wording that decides about the claim. If it is empty, the verdict
+    /// counts half.
     #[serde(default)]
     pub evidence: String,
 }
@@ -201,7 +204,7 @@ pub enum ConductKind {
     Declines,
     /// It lacks what it needs to answer, and says so.
     Lacks,
-    /// It tries to steer whoever reads it.
+    /// It tries to steer its reader.
     Steers,
 }
 
@@ -224,13 +227,13 @@ pub struct Conduct {
     pub why: String,
 }
 
-/// What one cross-check call found, with agents by name: unknown claims and agents are dropped before.
+/// The result of one cross-check call, with agents by name. Unknown claims and agents were dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CrossCheck {
     #[serde(default)]
     pub claims: Vec<ClaimVerdict>,
-    /// Groups of agents whose final answers mean the same though they are written differently.
+    /// Groups of agents whose final answers mean the same but are written differently.
     #[serde(default)]
     pub same_answers: Vec<Vec<String>>,
     #[serde(default)]
@@ -247,7 +250,7 @@ pub enum Decision {
     Concede,
 }
 
-/// What an agent decided on one of its own contested claims, and why.
+/// What an agent decided about one of its own contested claims, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resolution {
@@ -259,7 +262,7 @@ pub struct Resolution {
 }
 
 impl Resolution {
-    /// Whether the agent gave the claim up for a reason that it names.
+    /// True if the agent gave up the claim and named its reason.
     pub fn concedes(&self) -> bool {
         self.decision == Decision::Concede && !self.evidence.trim().is_empty()
     }

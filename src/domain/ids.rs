@@ -1,4 +1,4 @@
-//! Identities.
+//! Run ids and fingerprints.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 pub struct RunId(Uuid);
 
 impl RunId {
-    /// Wraps an id that the clock-owning caller has made.
+    /// Wraps an id that the caller has taken from the clock.
     pub fn from_uuid(id: Uuid) -> Self {
         Self(id)
     }
@@ -33,7 +33,8 @@ impl FromStr for RunId {
     }
 }
 
-/// SHA-256 of the parts in order, each preceded by its length, as 64 lower-case hex digits.
+/// Returns the SHA-256 of the parts in order, each preceded by its length, as 64 lower-case hex
+/// digits.
 pub fn fingerprint(parts: &[&[u8]]) -> String {
     use fmt::Write as _;
     let mut hasher = Sha256::new();

@@ -1,5 +1,5 @@
-//! The words of the product: pure types and rules, no async, no I/O. Everything else may know this folder; it knows
-//! nothing of the others.
+//! The domain types: pure types and rules, no async, no I/O. Any module may use them; they use no
+//! other module.
 
 mod budget;
 mod calibration;

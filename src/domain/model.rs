@@ -1,11 +1,12 @@
-//! What a language model costs and what its API takes. The figures come from data files; this is their shape and rules.
+//! Prices of language models and the settings that their APIs accept. The figures come from data
+//! files.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Usd;
 
-/// How much a model may think before it answers. Thinking counts into the output limit and into the bill.
+/// How much a model may think before it answers. Thinking counts towards output limit and bill.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -28,8 +29,8 @@ impl Effort {
         }
     }
 
-    /// The share of an output limit that is set aside for thinking, in percent. The figures are those by which
-    /// OpenRouter turns an effort into a token budget (20, 50 and 80), with a margin for low.
+    /// Returns the share of an output limit that is reserved for thinking, in percent. OpenRouter
+    /// converts an effort into a token budget with 20, 50 and 80; low has a margin here.
     const fn share(self) -> u32 {
         match self {
             Effort::None => 0,
@@ -39,7 +40,7 @@ impl Effort {
         }
     }
 
-    /// The output limit in tokens that leaves room for `visible` tokens after thinking.
+    /// Returns the output limit in tokens that leaves room for `visible` tokens after thinking.
     pub fn limit_for(self, visible: u32) -> u32 {
         let limit = u64::from(visible) * 100 / u64::from(100 - self.share());
         u32::try_from(limit).unwrap_or(u32::MAX)
@@ -73,23 +74,24 @@ impl Takes {
     }
 }
 
-/// What a model's API takes.
+/// The settings that a model's API accepts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Traits {
-    /// The efforts that it accepts, ascending; empty: it has no such setting. `None`: the model is not known, and is
-    /// sent what the config says.
+    /// The accepted efforts, ascending. Empty if there is no such setting. `None` if the model is
+    /// unknown; then the configured effort is sent.
     pub effort: Option<Vec<Effort>>,
     pub temperature: Takes,
-    /// A call of one tool that the model is made to make.
+    /// When the model can be forced to call one tool.
     pub forced_tool: Takes,
-    /// Output that the provider holds to a JSON schema.
+    /// True if the provider can enforce a JSON schema on the output.
     pub structured_output: bool,
-    /// Its largest output limit in tokens; `None`: not known.
+    /// Its largest output limit in tokens; `None` if unknown.
     pub max_output: Option<u32>,
 }
 
 impl Traits {
-    /// Of a model that no data file knows: all is sent as the config says.
+    /// Returns the traits of a model that no data file describes: every setting is sent as
+    /// configured.
     pub fn unknown() -> Self {
         Self {
             structured_output: true,
@@ -97,8 +99,8 @@ impl Traits {
         }
     }
 
-    /// The effort that is sent: the lowest accepted one that is not below `wanted`, else the highest. Without a wish it
-    /// is the lowest. `None`: the setting is left out.
+    /// Returns the effort to send: the lowest accepted one that is not below `wanted`, else the
+    /// highest. Without `wanted` it is the lowest. `None` means that the setting is not sent.
     pub fn effort(&self, wanted: Option<Effort>) -> Option<Effort> {
         let Some(accepted) = &self.effort else {
             return wanted;
@@ -111,7 +113,7 @@ impl Traits {
             .copied()
     }
 
-    /// The settings of a call with this effort.
+    /// Returns the settings of a call with this effort.
     pub fn settings(&self, effort: Option<Effort>, temperature: Option<f32>) -> Settings {
         let thinks = effort.is_some_and(|effort| effort != Effort::None);
         Settings {
@@ -123,13 +125,13 @@ impl Traits {
     }
 }
 
-/// How a call is made, as far as the model decides it.
+/// Settings of a call that depend on the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// `None`: the setting is left out.
+    /// `None` if the setting is not sent.
     pub effort: Option<Effort>,
     pub temperature: Option<f32>,
-    /// Whether one tool may be forced.
+    /// True if the call may force one tool.
     pub forced_tool: bool,
     pub structured_output: bool,
 }
@@ -144,7 +146,7 @@ impl Default for Settings {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
     pub rate: Rate,
-    /// Other rates for the whole request, from so many input tokens on.
+    /// Other rates for the whole request, above a number of input tokens.
     pub long: Option<LongContext>,
 }
 
@@ -159,17 +161,18 @@ pub struct Rate {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LongContext {
-    /// The rates count for requests with more input tokens than this.
+    /// The rates apply to requests with more input tokens than this.
     pub above: u64,
     pub rate: Rate,
 }
 
 impl Rate {
-    /// What a cache write costs where nothing is said, as a multiple of input: what Anthropic (5 minutes) and OpenAI
-    /// (since GPT-5.6) ask.
+    /// Default price of a cache write, as a multiple of the input price. Anthropic (5 minutes) and
+    /// OpenAI (since GPT-5.6) charge this.
     const CACHE_WRITE: f64 = 1.25;
 
-    /// Missing cache prices are taken at their most: a read as input, a write as 1.25 times input.
+    /// Missing cache prices get an upper bound: a read costs as much as input, a write 1.25 times
+    /// that.
     pub fn new(input: f64, output: f64, cache_read: Option<f64>, cache_write: Option<f64>) -> Self {
         Self {
             input,
@@ -199,7 +202,8 @@ impl Price {
             .map_or(self.rate, |long| long.rate)
     }
 
-    /// The most that a call may cost: of its input, `cacheable` tokens may be written into a cache, `plain` ones not.
+    /// Returns the highest possible cost of a call. Of its input, `cacheable` tokens may be written
+    /// to a cache, and `plain` tokens not.
     pub fn worst(self, cacheable: u64, plain: u64, output: u64) -> Usd {
         let at = |rate: Rate| {
             Usd::for_tokens(cacheable, rate.input.max(rate.cache_write))
@@ -209,7 +213,7 @@ impl Price {
         at(self.rate).max(at(self.at(cacheable.saturating_add(plain))))
     }
 
-    /// What these billed tokens cost.
+    /// Returns the cost of the billed tokens.
     pub fn cost(self, usage: &BilledTokens) -> Usd {
         let rate = self.at(usage.all_input());
         Usd::for_tokens(usage.input, rate.input)
@@ -219,16 +223,16 @@ impl Price {
     }
 }
 
-/// Billed tokens. The kinds of input do not overlap: `input` counts neither cache reads nor cache writes.
+/// Billed tokens. The kinds of input do not overlap: `input` excludes cache reads and cache writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BilledTokens {
     pub input: u64,
     pub cache_read: u64,
     pub cache_write: u64,
-    /// Thinking included.
+    /// Includes thinking.
     pub output: u64,
-    /// How much of the output was thinking, where the provider says it.
+    /// The thinking part of the output, if the provider reports it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub thinking: u64,
 }
@@ -245,7 +249,7 @@ impl BilledTokens {
     }
 }
 
-/// The id without a date (`-20250929`, `-2026-03-05`) or `-latest` at its end.
+/// Returns the id without a date (`-20250929`, `-2026-03-05`) or `-latest` at its end.
 pub fn undated(id: &str) -> &str {
     let digits = |text: &str, count: usize| {
         text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -263,8 +267,8 @@ pub fn undated(id: &str) -> &str {
     date.unwrap_or(id)
 }
 
-/// Whether the model that a provider says it used is the one that was asked for: the same id, whatever date or vendor prefix
-/// stands around it. A provider that names none has said nothing.
+/// True if a provider used the requested model. Ignores dates, vendor prefixes and routing variants
+/// in both ids. Also true if the provider names no model.
 pub fn is_same_model(asked: &str, served: &str) -> bool {
     fn plain(id: &str) -> String {
         let id = id
@@ -282,7 +286,8 @@ pub fn is_same_model(asked: &str, served: &str) -> bool {
     served.trim().is_empty() || plain(asked) == plain(served)
 }
 
-/// What OpenRouter writes behind an id to say how a call is routed. Elsewhere what stands behind a colon is another model.
+/// Suffixes with which OpenRouter selects a routing. Any other text after a colon names another
+/// model.
 const ROUTING_VARIANTS: [&str; 5] = [":free", ":nitro", ":floor", ":online", ":exacto"];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Money: whole nano-dollars, so that no sum ever drifts.
+//! Money in whole nano-dollars, so that sums have no rounding errors.
 
 use std::fmt;
 use std::iter::Sum;
@@ -6,8 +6,8 @@ use std::ops::{Add, AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
 
-/// An amount of US dollars in whole nano-dollars (1e-9 USD), never negative. Addition and subtraction saturate.
-/// Serialised as the number of nano-dollars.
+/// An amount of US dollars in whole nano-dollars (1e-9 USD), never negative. Addition and
+/// subtraction saturate. Serialized as the number of nano-dollars.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -21,7 +21,8 @@ impl Usd {
         Self(nanos)
     }
 
-    /// From dollars, rounded up to the next nano-dollar; what is not a number or negative is zero.
+    /// Converts dollars, rounded up to the next nano-dollar. A negative or non-finite number
+    /// becomes zero.
     pub fn from_dollars(dollars: f64) -> Self {
         if dollars.is_finite() && dollars > 0.0 {
             Self((dollars * 1e9 - 1e-6).ceil().max(0.0) as u64)
@@ -30,14 +31,15 @@ impl Usd {
         }
     }
 
-    /// `tokens` at a price in dollars per million tokens, rounded up.
+    /// Returns the cost of `tokens` at a price in dollars per million tokens, rounded up.
     pub fn for_tokens(tokens: u64, dollars_per_million: f64) -> Self {
         let nanos_per_million = Self::from_dollars(dollars_per_million).0;
         let nanos = (u128::from(tokens) * u128::from(nanos_per_million)).div_ceil(1_000_000);
         Self(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// `self * of / whole`, rounded up; without a whole there is no bound.
+    /// Returns `self * of / whole`, rounded up. If `whole` is zero and the product is
+    /// not, returns the maximum.
     pub fn share_up(self, of: u64, whole: u64) -> Self {
         let product = u128::from(self.0) * u128::from(of);
         if whole == 0 && product > 0 {
@@ -46,7 +48,7 @@ impl Usd {
         Self(u64::try_from(product.div_ceil(u128::from(whole.max(1)))).unwrap_or(u64::MAX))
     }
 
-    /// `self * of / whole`, rounded down.
+    /// Returns `self * of / whole`, rounded down.
     pub fn share_down(self, of: u64, whole: u64) -> Self {
         let product = u128::from(self.0) * u128::from(of);
         Self(u64::try_from(product / u128::from(whole.max(1))).unwrap_or(u64::MAX))

@@ -1,6 +1,6 @@
-//! Small numbers in words.
+//! Small English number words.
 
-/// The number that an English word in lower case names, from "zero" to "ninety-nine".
+/// Returns the number that a lower-case English word names, from "zero" to "ninety-nine".
 pub fn number_named(word: &str) -> Option<u32> {
     const NAMES: [&str; 21] = [
         "zero",

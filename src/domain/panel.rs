@@ -1,4 +1,4 @@
-//! Who sits on the committee.
+//! The agents and roles of the committee.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +20,7 @@ pub enum Agent {
     Visual,
 }
 
-/// The agents that always run.
+/// The agents that every plan includes. The cap may still leave out the critic and the verifier.
 pub const CORE_AGENTS: [Agent; 3] = [Agent::Solver, Agent::Critic, Agent::Verifier];
 
 impl Agent {
@@ -66,12 +66,13 @@ impl FromStr for Agent {
     }
 }
 
-/// Whoever is given a model in the config: the master, one of the agents, or who proposes actions.
+/// A role to which the config assigns a model: the master, an agent, or the proposer of actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     Master,
     Agent(Agent),
-    /// Proposes a command for a text that no rule understands. No part of the committee.
+    /// Proposes a command for a text that the parser does not understand. Not part of the
+    /// committee.
     Proposer,
 }
 

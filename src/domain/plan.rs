@@ -1,4 +1,4 @@
-//! What the master decided to do.
+//! The plan of a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,8 +28,8 @@ impl TaskType {
     }
 }
 
-/// The orchestration plan after the service has bounded it: agents in their canonical order without repeats, the core
-/// among them, rounds within the mode.
+/// The orchestration plan, as bounded by the service. The agents are in canonical order without
+/// duplicates and include the core. The number of rounds is within the mode's limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
@@ -44,7 +44,7 @@ pub struct Plan {
     )]
     pub clarification_question: Option<Clarification>,
     pub output_shape: Mode,
-    /// What the request demands of its answer that can be counted.
+    /// The countable demands of the request on its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub demands: Vec<Demand>,
 }

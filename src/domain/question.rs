@@ -1,4 +1,4 @@
-//! What was asked.
+//! The question and its origin.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ impl Mode {
         }
     }
 
-    /// The most rounds a plan of this mode may have.
+    /// Returns the maximum number of rounds in this mode.
     pub fn max_rounds(self) -> u8 {
         match self {
             Mode::Ask => 1,
@@ -32,7 +32,7 @@ impl Mode {
         }
     }
 
-    /// Whether the reply carries the audit appendix.
+    /// True if the reply has the audit appendix.
     pub fn has_audit(self) -> bool {
         self != Mode::Ask
     }
@@ -57,14 +57,14 @@ impl Source {
     }
 }
 
-/// Who asks, as the client knows him.
+/// The asker, as identified by the client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     pub id: String,
     pub name: String,
 }
 
-/// Where in the client the question was asked; each part is the client's own id.
+/// The place in the client where the question was asked. Each part is the client's own id.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Context {
@@ -76,7 +76,7 @@ pub struct Context {
     pub message_id: Option<String>,
 }
 
-/// A file that the question refers to, by URL.
+/// A file that the question refers to by URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attachment {
@@ -87,7 +87,8 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// The image type that the declared content type or else the file's name tells, if it is an image that models see.
+    /// Returns the image type, if models can read it. It is taken from the declared content type,
+    /// or from the file name if none is declared.
     pub fn image_type(&self) -> Option<&'static str> {
         let declared = self
             .content_type
@@ -119,7 +120,7 @@ impl Attachment {
     }
 }
 
-/// A question to the committee, already checked: the message is trimmed and within its limits.
+/// A validated question to the committee: the message is trimmed and within its limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Question {

@@ -1,10 +1,10 @@
-//! What goes back to the client.
+//! The reply to the client.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Agent, TaskType, Usd};
 
-/// How a run ended for the one who asked.
+/// The outcome of a run that replied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -27,13 +27,13 @@ impl Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BudgetMeta {
     pub cap: Usd,
-    /// What the run cost, calls in doubt counted at their reserved maximum.
+    /// The cost of the run. Calls in doubt count at their reserved maximum.
     pub spent: Usd,
-    /// A provider billed more than was reserved for a call.
+    /// True if a provider billed more than was reserved for a call.
     pub exceeded: bool,
 }
 
-/// Which agents ended with which status; failed agents count as discarded.
+/// The agents with status DISCARD or QUARANTINE. Failed agents count as discarded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invalidation {
     pub discarded: Vec<Agent>,
@@ -54,10 +54,10 @@ pub struct Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
     pub outcome: Outcome,
-    /// Markdown, SPEC 2.
+    /// Markdown in the form of SPEC 2.
     pub text: String,
     pub meta: Meta,
-    /// The audit appendix as data; present exactly in audit and deep.
+    /// The audit appendix as data. Present only in the modes audit and deep, and always there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<serde_json::Value>,
 }

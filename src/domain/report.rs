@@ -1,4 +1,4 @@
-//! What an agent said. The doc comments of the types go into the schema that models are sent.
+//! Agents' reports. Doc comments of the types with a schema are sent to the models.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use super::{Agent, Tag};
 pub struct Unit {
     /// Short id, unique within the report, such as "u1".
     pub id: String,
-    /// What the claim is about, in one to four words; the same topic has the same words in every unit.
+    /// What the claim is about, in one to four words; one topic has the same words in every unit.
     pub topic: String,
     /// The claim itself, one or two sentences; of the unit tagged "answer" the bare answer.
     pub text: String,
@@ -45,7 +45,7 @@ pub struct AgentReport {
 }
 
 impl AgentReport {
-    /// The report as JSON for a prompt: without what the model that wrote it thinks of itself (SPEC 3.4).
+    /// Returns the report as JSON for a prompt, without the model's own confidence (SPEC 3.4).
     pub fn for_models(&self) -> String {
         let mut value = json!(self);
         if let Value::Object(map) = &mut value {
@@ -54,7 +54,7 @@ impl AgentReport {
         value.to_string()
     }
 
-    /// A report with nothing in it.
+    /// Returns an empty report.
     pub fn empty(agent: Agent) -> Self {
         Self {
             agent: agent.as_str().to_owned(),
@@ -68,7 +68,7 @@ impl AgentReport {
         }
     }
 
-    /// Every text of the report, in reading order.
+    /// Returns all texts of the report, in reading order.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.answer_summary
             .iter()
@@ -85,17 +85,17 @@ impl AgentReport {
     }
 }
 
-/// How a typed value was got out of what a model wrote.
+/// How a typed value was obtained from a model's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Obtained {
-    /// Valid as it came.
+    /// Valid without changes.
     Clean,
-    /// Valid after defensive extraction: fences, prose around it, trailing commas, a cut end, coerced types.
+    /// Valid after extraction: fences, prose around it, trailing commas, a cut end, coerced types.
     Extracted,
     /// Valid after one repair call.
     Repaired,
-    /// Plain text turned into a report by fixed rules, as the role's config asks.
+    /// Plain text converted into a report by fixed rules, as configured for the role.
     Text,
 }
 
@@ -134,13 +134,13 @@ impl AssumptionKind {
     }
 }
 
-/// An entry of the assumptions ledger.
+/// An entry of the ledger of assumptions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assumption {
     /// "A1", "A2", ...
     pub handle: String,
     pub text: String,
     pub kind: AssumptionKind,
-    /// Who made it; empty when only the master or the user did.
+    /// The agents that made it. Empty if only the master or the user did.
     pub agents: Vec<Agent>,
 }

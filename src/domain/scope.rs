@@ -1,21 +1,21 @@
-//! What a bearer token opens.
+//! Scopes of bearer tokens.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A part of the service that a token may open.
+/// A part of the API that a token may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Asking the committee, and reading what it did.
+    /// Ask the committee, and read the results.
     Chat,
     /// Actions.
     Act,
     /// Tool plans.
     Tools,
-    /// Everything, metrics and other people's runs included.
+    /// Everything, including metrics and runs of other users.
     Admin,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// A word that names no scope.
+/// The word is not the name of a scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a scope: chat, act, tools or admin")]
 pub struct NoSuchScope(pub String);

@@ -1,4 +1,4 @@
-//! What the engine measured.
+//! Results of the scoring engine.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ impl Axis {
         Axis::Compliance,
     ];
 
-    /// The most points an axis can give.
+    /// The maximum number of points per axis.
     pub const MAX: f64 = 25.0;
 
     pub fn as_str(self) -> &'static str {
@@ -36,24 +36,25 @@ impl Axis {
     }
 }
 
-/// A named measurement that moved an axis.
+/// A named measurement that changed the points of an axis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Feature {
-    /// Stable dotted name, such as "verifiability.arithmetic_wrong".
+    /// Stable dotted name, such as "verifiability.steps_fail".
     pub name: String,
-    /// What was measured, in the feature's own unit.
+    /// The measured value, in the feature's own unit.
     pub value: f64,
-    /// What it added to the axis (or took away), in points.
+    /// Points added to the axis, or subtracted if negative.
     pub points: f64,
 }
 
-/// An axis with what made it.
+/// The points of an axis, with the features behind them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AxisScore {
     /// 0 to 25.
     pub points: f64,
-    /// How many of the points came from mechanical checks of the text; the rest came from peers.
+    /// The part of the points that comes from mechanical checks of the text. The rest comes from
+    /// peers.
     pub from_code: f64,
     pub features: Vec<Feature>,
 }
@@ -81,7 +82,7 @@ impl Axes {
         .into_iter()
     }
 
-    /// The axes, each changed.
+    /// Returns the axes with each one changed.
     pub fn map(self, change: impl Fn(Axis, AxisScore) -> AxisScore) -> Self {
         Self {
             coherence: change(Axis::Coherence, self.coherence),
@@ -92,8 +93,8 @@ impl Axes {
         }
     }
 
-    /// `Cred = sum of the axes / 125`, in [0, 1] (SPEC 5), to twelve decimals: what adding in another order leaves behind
-    /// ranks nobody.
+    /// Returns `Cred = sum of the axes / 125`, in [0, 1] (SPEC 5). It is rounded to twelve
+    /// decimals, so that the order of additions cannot affect a ranking.
     pub fn cred(&self) -> f64 {
         let sum: f64 = self
             .iter()
@@ -103,7 +104,7 @@ impl Axes {
     }
 }
 
-/// The label that an output carries into the synthesis.
+/// The label of an output in the synthesis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Status {
@@ -131,7 +132,7 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// DISCARD below `tau_hard`, QUARANTINE below `tau_soft`, else VALID (SPEC 5).
+    /// Returns DISCARD below `tau_hard`, QUARANTINE below `tau_soft`, else VALID (SPEC 5).
     pub fn status(self, cred: f64) -> Status {
         if cred < self.tau_hard {
             Status::Discard
@@ -143,10 +144,10 @@ impl Thresholds {
     }
 }
 
-/// One agent's output, judged.
+/// The score of one agent's output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Score {
-    /// The agent's name: a member of the committee, or any name in a recorded file (SPEC 13.1).
+    /// The agent's name: an agent of the committee, or any name in a recorded file (SPEC 13.1).
     pub agent: String,
     pub axes: Axes,
     /// 0 to 1.
@@ -154,7 +155,7 @@ pub struct Score {
     pub status: Status,
 }
 
-/// A position in a disagreement and who holds it.
+/// A position in a disagreement, with the agents that hold it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     pub text: String,
@@ -163,52 +164,55 @@ pub struct Position {
     pub units: Vec<String>,
 }
 
-/// A topic on which agents say things that cannot both be true. Two positions or more.
+/// A topic with two or more positions that cannot all be true.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Disagreement {
     pub topic: String,
-    /// Whether it is about the final answer itself rather than about a detail.
+    /// True if it concerns the final answer itself and not a detail.
     pub on_final_answer: bool,
-    /// Whether the agents gave up their first positions since: it still counts against the answer, for agents conform
-    /// whatever the truth, but nobody has to be asked about it again.
+    /// True if the agents have given up their first positions since. It still counts against the
+    /// answer, because agents conform regardless of the truth. But no agent is asked about it
+    /// again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub settled: bool,
-    /// How much it matters, 0 to 1: the share of the panel's weight that stands on the minority positions.
+    /// Weight of the disagreement, 0 to 1: the share of the panel's weight on minority positions.
     pub severity: f64,
     pub positions: Vec<Position>,
 }
 
-/// Agents that gave the same final answer.
+/// The agents that gave the same final answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AnswerGroup {
-    /// The answer in its normal form.
+    /// The answer in normal form.
     pub answer: String,
     pub agents: Vec<String>,
-    /// The penalty of c_final for a reply that gives this answer; absent in journals of earlier versions.
+    /// The penalty of `c_final` for a reply with this answer. Absent in journals of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conflict_penalty: Option<f64>,
 }
 
-/// What the engine says of a panel.
+/// The scoring engine's judgement of a panel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Judgement {
-    /// In the order of the outputs.
+    /// In the order of the agents' outputs.
     pub scores: Vec<Score>,
     pub disagreements: Vec<Disagreement>,
     pub answer_groups: Vec<AnswerGroup>,
-    /// Weighted mean of Cred over the VALID outputs, 0 with none.
+    /// Weighted mean of Cred over the VALID outputs; 0 if there are none.
     pub base_score: f64,
-    /// Measured from the disagreements, 0 to the policy's most.
+    /// Measured from the disagreements, 0 to the policy's maximum.
     pub conflict_penalty: f64,
-    /// Measured from the share of the request's parts that VALID outputs cover, 0 to the policy's most.
+    /// Measured from the share of the request's parts that VALID outputs cover, 0 to the policy's
+    /// maximum.
     pub coverage_bonus: f64,
-    /// Whether a cross-check took part in it.
+    /// True if the judgement includes a cross-check.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cross_checked: bool,
-    /// The parts of the request, and for each whether it is covered.
+    /// The parts of the request. `covered` tells for each whether it is covered.
     pub parts: Vec<String>,
     pub covered: Vec<bool>,
 }

@@ -1,4 +1,5 @@
-//! A bearer token: `conclave_<id>_<secret>`. The id finds the row; only the hash of the secret is ever stored.
+//! A bearer token: `conclave_<id>_<secret>`. The id is the key of its row; only the hash of the
+//! secret is stored.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -10,7 +11,7 @@ const PREFIX: &str = "conclave";
 const ID_CHARS: usize = 12;
 const SECRET_CHARS: usize = 64;
 
-/// A token with its secret, as it is handed out once and sent with each request.
+/// A token with its secret. It is shown once, and sent with each request.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BearerToken {
     id: String,
@@ -18,7 +19,7 @@ pub struct BearerToken {
 }
 
 impl BearerToken {
-    /// `id` need not be secret; `secret` must be 256 bits that nobody can guess.
+    /// Creates a token. `id` may be public; `secret` must be 256 unpredictable bits.
     pub fn new(id: [u8; 6], secret: [u8; 32]) -> Self {
         Self {
             id: hex(&id),
@@ -26,7 +27,7 @@ impl BearerToken {
         }
     }
 
-    /// Reads what a client sent; `None` if it is no token of this form.
+    /// Parses a client's token. Returns `None` if it does not have this form.
     pub fn parse(text: &str) -> Option<Self> {
         let (id, secret) = text
             .strip_prefix(PREFIX)?
@@ -48,30 +49,32 @@ impl BearerToken {
         &self.id
     }
 
-    /// SHA-256 of the secret, in hex. A slow hash would only slow the service: nobody tries 2^256 secrets.
+    /// Returns the SHA-256 of the secret, in hex. A slow hash is not needed, because 2^256 secrets
+    /// cannot be tried.
     pub fn hash(&self) -> String {
         hex(&Sha256::digest(self.secret.as_bytes()))
     }
 
-    /// Whether the stored hash is that of this token's secret; takes as long wherever they differ.
+    /// True if the stored hash is that of this token's secret. The comparison takes constant time.
     pub fn matches(&self, stored_hash: &str) -> bool {
         self.hash().as_bytes().ct_eq(stored_hash.as_bytes()).into()
     }
 
-    /// The whole token. Whoever reads it can use it: to be shown once, to the one who made it.
+    /// Returns the whole token with its secret. Show it only once, to the user who created it.
     pub fn reveal(&self) -> String {
         format!("{PREFIX}_{}_{}", self.id, self.secret)
     }
 }
 
 impl fmt::Debug for BearerToken {
-    /// Without the secret.
+    /// Omits the secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "BearerToken({})", self.id)
     }
 }
 
-/// Whether two secrets are the same; the time taken tells neither their length nor where they differ.
+/// True if two secrets are equal. They are hashed and compared in constant time, so the time
+/// reveals neither their length nor where they differ.
 pub fn same_secret(a: &str, b: &str) -> bool {
     Sha256::digest(a.as_bytes())
         .ct_eq(&Sha256::digest(b.as_bytes()))

@@ -1,64 +1,66 @@
-//! The events of actions.
+//! Events of actions.
 
 use crate::domain::{ActionGate, ActionMode, CommandName, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The text was understood, by rules or because a person confirmed what a model had proposed.
+/// The text was mapped to a command, by fixed rules or by a user's confirmation of a model's
+/// proposal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Parsed {
     pub command: CommandName,
-    /// As the command's own schema has them.
+    /// The arguments in the form of the command's own schema.
     pub arguments: Value,
     pub mode: ActionMode,
     pub confidence: f64,
-    /// What the model said of its proposal, when that was confirmed.
+    /// The reason that the model gave for its proposal, if the user confirmed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What a model proposed, unchecked.
+/// A model's proposal, unchecked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Proposed {
-    /// Whether it proposes anything.
+    /// True if the model proposes a command.
     pub ok: bool,
     pub confidence: f64,
     pub action: String,
     pub args: Value,
     /// At most 120 characters.
     pub reason: String,
-    /// What it would propose instead.
+    /// Other commands that the model offers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<ProposedCommand>,
-    /// What was read, as the model wrote it.
+    /// The parsed reply, as the model wrote it.
     pub raw: String,
-    /// The model's JSON was not as it should be, or cut: such a proposal is never executed without a person's word.
+    /// True if the model's JSON had to be repaired, or was cut. Such a proposal is never executed
+    /// without a user's confirmation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mended: bool,
-    /// The action whose model call gave this, when nothing was bought.
+    /// The action whose model call gave this proposal, if no call was made for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused_from: Option<RunId>,
 }
 
-/// A command that a model names.
+/// A command that a model names, unchecked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProposedCommand {
     pub action: String,
     pub args: Value,
 }
 
-/// A gate was passed, or not.
+/// The verdict of one gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateChecked {
     pub gate: ActionGate,
     pub passed: bool,
-    /// One sentence; empty when there is nothing to say.
+    /// One sentence. Empty if the gate has no remark.
     pub why: String,
 }
 
-/// The command was executed; what it changed is written in the same transaction.
+/// The command was executed. Its effect is written in the same transaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Executed {
     pub command: CommandName,
@@ -67,24 +69,24 @@ pub struct Executed {
     pub effect: Option<Effect>,
 }
 
-/// What a command changes: always of the user, and in the guild, of its own run.
+/// A change that a command makes. It always belongs to the user and guild of the command's own run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Effect {
-    /// The sheet of this name is this one from now on.
+    /// Creates or replaces the sheet of this name.
     Sheet { name: String, sheet: Value },
-    /// Something to be remembered, under the run's id.
+    /// Adds a memory under the run's id.
     Memory { content: String },
 }
 
-/// What became of an action.
+/// The result of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionOutcome {
     Executed,
-    /// Waits for a person's word.
+    /// The action waits for the user's confirmation.
     Offered,
-    /// Nothing was done; the response says why.
+    /// Nothing was executed. The response says why.
     Declined,
 }
 

@@ -1,4 +1,4 @@
-//! A finished run as it travels from one database to another, and the proof that nothing happened to it on the way.
+//! The exchange format for a finished run, with the check that a copy is complete and unaltered.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,11 +7,11 @@ use super::chain::{ChainFault, GENESIS, link};
 use super::{Error, Event, NewRun};
 use crate::domain::RunId;
 
-/// Everything that is stored of a finished run.
+/// All stored data of a finished run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Archive {
-    /// Version of this form: [`Archive::VERSION`].
+    /// Version of this format: [`Archive::VERSION`].
     pub version: u32,
     pub run: RunId,
     pub idempotency_key: Option<String>,
@@ -19,23 +19,23 @@ pub struct Archive {
     pub entries: Vec<ArchivedEntry>,
 }
 
-/// A line of a journal in an [`Archive`].
+/// One journal entry in an [`Archive`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ArchivedEntry {
     pub seq: i64,
     pub at_ms: i64,
     pub key: String,
-    /// The event as JSON text; exactly these bytes are in the hash.
+    /// The event as JSON text. The hash covers exactly these bytes.
     pub body: String,
     pub prev: String,
     pub hash: String,
 }
 
-/// An archive that was found whole: what a store needs to write it down.
+/// The content of an archive that passed its check, ready for a store to write.
 pub(super) struct Sound {
     pub run: NewRun,
-    /// One per entry, in order.
+    /// One event per entry, in order.
     pub events: Vec<(Timestamp, Event)>,
     /// Hash of the last entry.
     pub head: String,
@@ -44,11 +44,11 @@ pub(super) struct Sound {
 impl Archive {
     pub const VERSION: u32 = 1;
 
-    /// Recomputes the chain and reads every event.
+    /// Recomputes the chain and parses every event.
     ///
     /// # Errors
-    /// [`Error::Unsound`]: a form of a later version, a broken chain, an event that cannot be read or stands under
-    /// another's key, or a run that has no end.
+    /// [`Error::Unsound`] for an unknown format version, a broken chain, an event that cannot be
+    /// parsed or has the wrong key, or a run without a terminal event.
     pub(super) fn check(&self) -> Result<Sound, Error> {
         if self.version != Self::VERSION {
             return Err(self.unsound(format!(

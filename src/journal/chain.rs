@@ -3,10 +3,11 @@
 use super::Entry;
 use crate::domain::{RunId, fingerprint};
 
-/// What the first entry of a run points back to.
+/// The `prev` hash of a run's first entry.
 pub(super) const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// SHA-256 over the previous hash and everything the entry says.
+/// Returns the hash of an entry: SHA-256 over the previous hash, the run id and all fields of the
+/// entry.
 pub(super) fn link(run: RunId, seq: i64, at_ms: i64, key: &str, body: &str, prev: &str) -> String {
     fingerprint(&[
         prev.as_bytes(),
@@ -18,7 +19,7 @@ pub(super) fn link(run: RunId, seq: i64, at_ms: i64, key: &str, body: &str, prev
     ])
 }
 
-/// Where a chain does not hold.
+/// The first fault found in a chain, or in the run's row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChainFault {
     #[error("entry {seq} is missing")]
@@ -31,11 +32,11 @@ pub enum ChainFault {
     Row { column: &'static str },
 }
 
-/// Recomputes the chain of a run's entries, given in order from the first, and compares its end with `head`, the last
-/// hash as the run's own row has it.
+/// Recomputes the chain of a run's entries, given in order from the first. Compares its last hash
+/// with `head`, the hash in the run's row.
 ///
 /// # Errors
-/// The first place where it does not hold.
+/// [`ChainFault`]: the first entry at which the chain is broken.
 pub fn verify(run: RunId, entries: &[Entry], head: &str) -> Result<(), ChainFault> {
     let mut prev = GENESIS.to_owned();
     let mut seq = 0;

@@ -1,4 +1,4 @@
-//! The one door through which a run has its effects.
+//! Records a run's events and performs its calls, each exactly once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,14 +21,14 @@ use crate::clock::Clock;
 use crate::compute::{ComputePool, Isolation, Place};
 use crate::domain::{BilledTokens, Ledger, Refused, RunId, Usd};
 
-/// How long a run waits before a piece for each process that ended in one. A kill from outside is then unlikely to hit a
-/// piece, so it is not taken for the run's fault.
+/// Pause before a CPU-heavy piece, for each process that ended in one. The pause makes it unlikely
+/// that a kill from outside falls into a piece and is blamed on the run.
 const PAUSE_PER_DEATH: Duration = Duration::from_secs(2);
 
-/// Why a run must stop where it is, without an ending of its own making.
+/// Why a run must stop without writing an ending of its own.
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
-    /// Another process has the run now, or this one has ended it.
+    /// Another process has the lease now, or the run has ended.
     #[error("the run was taken over by another process, or has ended")]
     Lost,
     #[error("the run is being cancelled")]
@@ -47,17 +47,18 @@ impl From<Error> for Stop {
     }
 }
 
-/// What a call gave, for [`RunContext::call`] to write down.
+/// The result of a call, to be recorded by [`RunContext::call`].
 pub struct Call {
     pub result: CallResult,
     pub usage: Option<BilledTokens>,
-    /// The model id that the provider says it used.
+    /// The model id that the provider reports.
     pub served: Option<String>,
-    /// `None` when nobody knows: then the call is settled at its reserved maximum.
+    /// `None` if the cost is unknown. The call is then settled at its reserved maximum.
     pub cost: Option<Usd>,
 }
 
-/// A run under way: its journal so far, its money, and the lease that lets this process write.
+/// A run in progress: its journal so far, its ledger, and the lease that permits this process to
+/// write.
 pub struct RunContext {
     store: Arc<dyn Store>,
     lease: Lease,
@@ -68,32 +69,34 @@ pub struct RunContext {
     observer: Observer,
     compute: ComputePool,
     state: Mutex<State>,
-    /// The writes under way. Each is a task of its own: it completes although the stage that wants it is dropped, or waits
-    /// for a CPU-heavy piece of a stage beside it.
+    /// The writes in progress. Each is a task of its own, so it completes even if its stage is
+    /// dropped, or while another stage of the run is in a CPU-heavy piece.
     writes: TaskTracker,
-    /// Held while money changes and its entry is written: the journal has reservations and settlements in the order of
-    /// the ledger, so each of its beginnings is within the cap, until a provider overbills.
+    /// Locked while the ledger changes and the entry of that change is written. The journal then
+    /// has reservations and settlements in the order of the ledger. So every prefix of the journal
+    /// stays within the cap, until a provider bills more than was reserved.
     ordered: tokio::sync::Mutex<()>,
-    /// Held by a resumed run that is not further yet while it writes, and from the start of a piece to its end: the start is
-    /// the last entry as long as the piece runs.
+    /// Locked by a resumed run that has made no progress yet: during each write, and from the start
+    /// of a piece to its end. So `ComputeStarted` stays the last entry while the piece runs.
     alone: tokio::sync::Mutex<()>,
 }
 
 struct State {
     seen: BTreeMap<String, Event>,
-    /// The keys in the order of the journal.
+    /// Event keys in journal order.
     order: Vec<String>,
     ledger: Ledger,
-    /// What happened at the point where a resumed run stands; `None` in a first process, and after any progress.
+    /// What is known of earlier processes at this point of the run. `None` in the first process,
+    /// and after any progress.
     resumed: Option<Resumed>,
-    /// Nothing is written or bought any more.
+    /// True if every further write and call is refused.
     closed: bool,
 }
 
-/// A resumed run that is not further yet.
+/// A resumed run that has made no progress yet.
 struct Resumed {
     deaths: Deaths,
-    /// Pieces that this process has started.
+    /// CPU-heavy pieces that this process has started.
     pieces: u32,
 }
 
@@ -125,8 +128,8 @@ impl State {
         }
     }
 
-    /// The settlements of the calls that are sent and not settled: each at its reserved maximum, since it may have been
-    /// billed.
+    /// Settles every call that was sent and not settled at its reserved maximum, since it may have
+    /// been billed. Returns the events to be written.
     fn settle_open(&mut self) -> Vec<Event> {
         let is_open = |sent: &&CallSent| !self.seen.contains_key(&settled_key(&sent.call));
         let sent = self.seen.values().filter_map(|event| match event {
@@ -152,11 +155,11 @@ impl State {
 }
 
 impl RunContext {
-    /// Reads the run's journal and settles what was in flight when an earlier process died: at its reserved maximum,
-    /// since it may have been billed.
+    /// Reads the run's journal. Settles the calls that were in flight when an earlier process died
+    /// at their reserved maximum, since they may have been billed.
     ///
     /// # Errors
-    /// [`Stop`], when the database refuses or the lease is gone.
+    /// [`Stop`] if the database fails or the lease is lost.
     pub async fn open(
         store: Arc<dyn Store>,
         lease: Lease,
@@ -204,7 +207,7 @@ impl RunContext {
         self.lease.run
     }
 
-    /// The number of the claim under which this process works on the run.
+    /// The number of the claim under which this process has the run.
     pub fn epoch(&self) -> i64 {
         self.lease.epoch
     }
@@ -213,25 +216,25 @@ impl RunContext {
         &self.accepted
     }
 
-    /// When this process began to work on the run: deadlines count from here.
+    /// When this process began to work on the run. Deadlines count from here.
     pub fn started(&self) -> Instant {
         self.started
     }
 
-    /// The journals of the runs that this one goes on from, the nearest first.
+    /// Returns the journals of the runs that this one continues, the nearest first.
     ///
     /// # Errors
-    /// [`Stop`], when the database refuses.
+    /// [`Stop`] if the database fails.
     pub async fn ancestors(&self) -> Result<Vec<(RunId, Vec<Entry>)>, Stop> {
         Ok(super::ancestors(&*self.store, &self.accepted).await?)
     }
 
-    /// What the journal has under a key.
+    /// Returns the recorded event with this key.
     pub fn recall(&self, key: &str) -> Option<Event> {
         self.state().seen.get(key).cloned()
     }
 
-    /// The intent of a call, if it was made.
+    /// Returns the recorded intent of a call.
     pub fn sent(&self, call: &str) -> Option<CallSent> {
         match self.recall(&sent_key(call)) {
             Some(Event::CallSent(sent)) => Some(sent),
@@ -239,7 +242,7 @@ impl RunContext {
         }
     }
 
-    /// The run's own journal so far, in order.
+    /// Returns the run's events so far, in order.
     pub fn events(&self) -> Vec<Event> {
         let state = self.state();
         state
@@ -250,10 +253,10 @@ impl RunContext {
             .collect()
     }
 
-    /// Reads the run's journal back and proves its chain.
+    /// Reads the run's journal from the database and verifies its chain.
     ///
     /// # Errors
-    /// [`Stop`], when the database refuses; the inner error is where the chain does not hold.
+    /// [`Stop`] if the database fails. The inner error names the place where the chain is broken.
     pub async fn verify(&self) -> Result<Result<(), ChainFault>, Stop> {
         let Some(row) = self.store.run(self.lease.run).await? else {
             return Ok(Err(ChainFault::Missing { seq: 1 }));
@@ -263,25 +266,26 @@ impl RunContext {
         Ok(verify(self.lease.run, &entries, &row.head_hash))
     }
 
-    /// A copy of the money as it stands.
+    /// Returns a copy of the ledger.
     pub fn ledger(&self) -> Ledger {
         self.state().ledger.clone()
     }
 
-    /// The cap has no room for a call: nothing is written, but operators see it.
+    /// Reports to operators that the cap has no room for a call. Writes nothing to the journal.
     pub fn refused(&self, call: &str) {
         self.observer.refused(call);
     }
 
-    /// Sets money aside for the synthesis.
+    /// Earmarks money for later calls, such as the synthesis.
     pub fn hold(&self, amount: Usd) {
         self.state().ledger.hold(amount);
     }
 
-    /// Writes a decision down once. If the journal already has it, what the journal has is returned, and counts.
+    /// Records a decision once. If the journal already has an event with this key, returns that
+    /// event, and it takes precedence.
     ///
     /// # Errors
-    /// [`Stop`], when the database refuses or the lease is gone.
+    /// [`Stop`] if the database fails or the lease is lost.
     pub async fn record(&self, event: Event) -> Result<Event, Stop> {
         let key = event.key();
         if let Some(known) = self.recall(&key) {
@@ -291,11 +295,12 @@ impl RunContext {
         Ok(event)
     }
 
-    /// Makes a call once. A call that the journal has as settled is returned as it was. Otherwise its worst case is
-    /// reserved, the intent written, the effect performed, and its end written.
+    /// Performs a call once. Returns the recorded settlement if the journal has one. Otherwise
+    /// reserves the worst-case cost, writes the intent, awaits `effect`, and writes the settlement.
     ///
     /// # Errors
-    /// The outer error is a [`Stop`]; the inner one says that the cap has no room, and then nothing was written.
+    /// The outer error is a [`Stop`]. The inner one says that the cap has no room; then nothing was
+    /// written.
     pub async fn call<F>(
         &self,
         mut sent: CallSent,
@@ -345,11 +350,11 @@ impl RunContext {
         Ok(Ok(settled))
     }
 
-    /// Runs a CPU-heavy piece of work off the async workers. A resumed run that is not further yet writes down first that
-    /// it starts one: see [`RunContext::deaths`].
+    /// Runs a CPU-heavy piece of work off the async workers. A resumed run without progress first
+    /// records the start of the piece: see [`RunContext::deaths`].
     ///
     /// # Errors
-    /// [`Stop`], when the database refuses, the lease is gone or the run has ended.
+    /// [`Stop`] if the database fails, the lease is lost or the run has ended.
     pub async fn compute<T>(
         &self,
         piece: &str,
@@ -382,7 +387,8 @@ impl RunContext {
             Some(0) => None,
             Some(deaths) => {
                 tokio::time::sleep(PAUSE_PER_DEATH * deaths).await;
-                // Of two suspected runs, only the one at fault is in a piece when the process ends.
+                // With isolation, of two suspected runs only the one at fault is in a piece when
+                // the process ends.
                 Some(self.compute.isolated().await)
             }
         };
@@ -406,8 +412,8 @@ impl RunContext {
         Ok((place, Some((isolation, alone))))
     }
 
-    /// The processes in a row, up to this one, that ended at the point where the run stands, the later ones in a CPU-heavy
-    /// piece of it. Ends between pieces, such as kills while a call is under way, are not counted.
+    /// Returns how many processes in a row, up to this one, ended at the run's current point, the
+    /// later ones in a CPU-heavy piece. Other ends, such as a kill during a call, do not count.
     pub fn deaths(&self) -> Deaths {
         self.state()
             .resumed
@@ -416,21 +422,24 @@ impl RunContext {
             .unwrap_or_default()
     }
 
-    /// Refuses every further entry and call of this context, and waits for those writes that have begun. A stage that is
-    /// still in a CPU-heavy piece is not waited for: whatever it wants to write or buy later is refused.
+    /// Refuses every further entry and call of this context, and waits for the writes that have
+    /// begun. Does not wait for a stage in a CPU-heavy piece: its later writes and calls are
+    /// refused.
     pub async fn close(&self) {
         self.state().closed = true;
         self.writes.close();
         self.writes.wait().await;
     }
 
-    /// Closes the context and writes the run's terminal state; what is still in flight is settled at its reserved maximum.
+    /// Closes the context and writes the run's terminal event. Settles calls in flight at their
+    /// reserved maximum.
     ///
     /// # Errors
-    /// [`Stop`], when the database refuses or the lease is gone.
+    /// [`Stop`] if the database fails or the lease is lost.
     pub async fn finish(&self, ending: Ending) -> Result<(), Stop> {
         self.close().await;
-        // An entry may have been written whose stage was dropped before it was noted here.
+        // The database may have an entry that is missing in memory, because its stage was dropped
+        // during the write. So the state is rebuilt from the stored entries.
         let entries = self.store.entries(self.lease.run, 0).await?;
         let mut last = State {
             closed: true,
@@ -475,7 +484,8 @@ impl RunContext {
         Ok(())
     }
 
-    /// Begins to write, unless the context is closed. One lock covers both, so [`RunContext::close`] knows of every write.
+    /// Starts a write, unless the context is closed. The state lock covers both steps, so that
+    /// [`RunContext::close`] waits for every write.
     fn begin_write(&self, events: Vec<Event>) -> Result<JoinHandle<Result<i64, Error>>, Stop> {
         let state = self.state();
         if state.closed {

@@ -1,4 +1,4 @@
-//! What can be written into a journal: tagged, versioned, append-only.
+//! The events of a journal: tagged, versioned, append-only.
 
 pub use super::action_event::*;
 use schemars::JsonSchema;
@@ -12,10 +12,10 @@ use crate::domain::{
     TaskType, Usd,
 };
 
-/// The version of the event format. Readers take every version up to this one.
+/// Version of the event format. Readers accept every version up to this one.
 pub const VERSION: u32 = 1;
 
-/// One thing that happened in a run. Each has a key under which it happens at most once ([`Event::key`]).
+/// One event of a run. Its key ([`Event::key`]) occurs at most once in the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "data", rename_all = "snake_case")]
 pub enum Event {
@@ -44,7 +44,8 @@ pub enum Event {
 }
 
 impl Event {
-    /// The event's place in its run: two events with one key are the same event.
+    /// Returns the event's key, which is unique in its run. Two events with one key are the same
+    /// event.
     pub fn key(&self) -> String {
         match self {
             Event::Accepted(_) => "accepted".into(),
@@ -77,8 +78,9 @@ impl Event {
 }
 
 impl Event {
-    /// Whether a run is further than before with this event. Repeated by every process that fails at the same point:
-    /// claims, starts of pieces, intents of calls, calls in doubt, the panel fitted again.
+    /// True if the event brings the run forward. False for the events that every process repeats
+    /// when it fails at the same point: claims, starts of pieces, intents of calls, calls in doubt,
+    /// a repeated fit of the panel.
     pub fn is_progress(&self) -> bool {
         !matches!(
             self,
@@ -113,18 +115,19 @@ pub fn scored_key(round: u8) -> String {
     format!("r{round}/scored")
 }
 
-/// The run was taken on. Written before anything else happens.
+/// The run was accepted. The first event of every run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Accepted {
     pub question: Question,
-    /// Of an action: what it is. Its question is the text to be understood, and the question's mode says nothing.
+    /// Set for an action. Then the question holds the text to interpret, and its mode has no
+    /// meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<ActionIntake>,
-    /// What this run continues, and how.
+    /// The run that this one continues, and how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<Continues>,
-    /// The client's own id of the request, if it sent a well-formed one.
+    /// The client's own request id, if it sent a well-formed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
     pub cap: Usd,
@@ -144,7 +147,7 @@ impl Accepted {
         }
     }
 
-    /// The run that this one goes on from.
+    /// Returns the run that this one continues.
     pub fn parent(&self) -> Option<RunId> {
         let confirmed = self.action.as_ref().and_then(|action| action.confirms);
         self.continues
@@ -154,11 +157,11 @@ impl Accepted {
     }
 }
 
-/// How an action came in.
+/// How an action was submitted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionIntake {
-    /// The action whose proposal is confirmed by this one.
+    /// The action whose proposal this one confirms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirms: Option<RunId>,
 }
@@ -189,57 +192,58 @@ pub enum Continuation {
     },
 }
 
-/// A process took the run's lease.
+/// A process claimed the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claimed {
     pub epoch: i64,
     pub owner: String,
 }
 
-/// A resumed run is about to start a CPU-heavy piece of work. If this is the last that its process wrote, the process ended
-/// in the piece.
+/// A resumed run is about to start a CPU-heavy piece of work. If this is the last entry of a
+/// process, the process ended in that piece.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComputeStarted {
     pub epoch: i64,
-    /// From 1 in each epoch.
+    /// Counts from 1 in each epoch.
     pub number: u32,
     pub piece: String,
 }
 
-/// What cheap deterministic rules guess of the question. Not binding.
+/// What fixed rules guess about the question. Not binding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hinted {
     pub task_types: Vec<TaskType>,
     pub signals: Vec<String>,
-    /// Attachments that could not be seen, one sentence each.
+    /// Attachments that could not be read, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
 }
 
-/// The master's plan after the service has bounded it.
+/// The master's plan, as bounded by the service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Planned {
     pub plan: Plan,
-    /// How the plan was got: the way of its JSON, or "reused", or "by hints" when the master's could not be read.
+    /// How the plan was obtained: the [`Obtained`] value of its JSON, or "reused", or "by hints" if
+    /// it was made from the hints.
     pub obtained: String,
-    /// What the service changed, one sentence each.
+    /// Changes by the service, one sentence each.
     pub corrections: Vec<String>,
 }
 
-/// What the cap left out, or made smaller.
+/// The panel and token limits that fit under the cap.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trimmed {
     pub agents: Vec<Agent>,
     /// Output tokens that each agent and the synthesis may use.
     pub max_tokens: Vec<(Role, u32)>,
-    /// One sentence each; empty when everything fits.
+    /// What was left out or shortened, one sentence each. Empty if everything fits.
     pub left_out: Vec<String>,
-    /// How large a cross-check the cap has room for; `None` if there is none.
+    /// The size of the cross-check for which the cap has room. `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross_check: Option<CheckSize>,
-    /// The claim under which a resumed run fitted its panel again; absent from the first fitting.
+    /// The epoch in which a resumed run fitted its panel again. Absent in the first fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<i64>,
 }
@@ -257,36 +261,36 @@ pub struct RoundSkipped {
     pub why: String,
 }
 
-/// The intent to make a call, with what is set aside for it.
+/// The intent to make a call, with its reservation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallSent {
-    /// The step, such as "r1/solver" or "synthesis/repair#2".
+    /// The step and attempt, such as "r1/solver" or "synthesis/repair#2".
     pub call: String,
     pub role: Role,
     pub provider: String,
     pub model: String,
-    /// `None` for the in-process model, which costs nothing.
+    /// `None` for the in-process model, which is free.
     pub reserved: Option<Reservation>,
     pub max_tokens: u32,
-    /// How much the model may think; absent where no such setting is sent.
+    /// The requested thinking effort. Absent if the setting is not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
     pub prompt_hash: String,
 }
 
-/// A call's end.
+/// The end of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallSettled {
     pub call: String,
     pub result: CallResult,
-    /// What it is taken to have cost.
+    /// The cost that is charged to the ledger.
     pub cost: Usd,
     pub latency_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<BilledTokens>,
-    /// The model id that the provider says it used.
+    /// The model id that the provider reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served: Option<String>,
 }
@@ -300,14 +304,14 @@ pub enum CallResult {
     },
     Failed {
         cause: String,
-        /// In our own words: clients may read it.
+        /// The service's own words. Clients may read them.
         detail: String,
-        /// What the provider said.
+        /// The provider's error text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         said: Option<String>,
         retry: Retryable,
     },
-    /// The process died while the call was under way: it may have been billed.
+    /// The process died during the call, which may have been billed.
     InDoubt,
 }
 
@@ -320,7 +324,7 @@ pub enum CallStop {
     Other,
 }
 
-/// Whether another attempt makes sense, and after how long at the least.
+/// Whether another attempt is useful, and the minimum delay before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Retryable {
@@ -328,7 +332,8 @@ pub enum Retryable {
     AfterMs(u64),
 }
 
-/// What agents found of each other's contested claims, in journals of earlier versions. Nothing reads it any more.
+/// Reviews of contested claims, found only in journals of earlier versions. No code reads the
+/// content any more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reviewed {
     pub round: u8,
@@ -336,63 +341,65 @@ pub struct Reviewed {
     pub rest: serde_json::Map<String, Value>,
 }
 
-/// An agent's part in a round, done.
+/// An agent finished its part of a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentFinished {
     pub round: u8,
     pub agent: Agent,
     pub outcome: AgentOutcome,
-    /// The run whose stored output this is, when nothing was bought.
+    /// The run whose stored report is reused, if no call was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused_from: Option<RunId>,
-    /// Of a later round: what the agent decided on its contested claims. `None` if it reported anew.
+    /// In a later round: what the agent decided about its contested claims. `None` if it reported
+    /// anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved: Option<Resolved>,
 }
 
-/// A failed agent is data.
+/// The result of an agent in a round. A failure is data and not an error of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AgentOutcome {
     Answered {
         report: AgentReport,
         obtained: Obtained,
-        /// The output was cut at its token limit.
+        /// True if the output was cut at its token limit.
         truncated: bool,
-        /// What extraction had to change.
+        /// Changes that the extraction made.
         notes: Vec<String>,
         /// Output tokens of the call that gave the report.
         tokens: u64,
     },
     Failed {
-        /// Short and bounded: "timed out", "malformed output", "refused", ...
+        /// From a short fixed list: "timed out", "malformed output", "refused", ...
         cause: String,
         detail: String,
-        /// It was the run's own time that was over.
+        /// True if the agent ran out of the run's own time.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         by_deadline: bool,
     },
 }
 
-/// The panel, judged after a round.
+/// The judgement of the panel after a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scored {
     pub round: u8,
     pub judgement: Judgement,
 }
 
-/// What the master wrote, after the service has checked and completed it.
+/// The synthesis, as checked and completed by the service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Synthesized {
-    /// `None` when only the question was bought.
+    /// `None` if only the question was asked for.
     pub draft: Option<Draft>,
     /// The question to ask if the gate asks.
     pub question: Clarification,
     pub obtained: String,
     pub corrections: Vec<String>,
-    /// The rules of SPEC 14 that the reply would have broken with what the master wrote: then this is what stands in.
+    /// Rules of SPEC 14 that the master's text would have broken. If there are any, the fallback
+    /// answer is used instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub broken_rules: Vec<String>,
 }
@@ -406,18 +413,19 @@ pub struct Draft {
     pub main: String,
     pub acceptance_tests: Vec<String>,
     pub assumptions: Vec<Assumption>,
-    /// How many more were stated than the ledger lists.
+    /// How many stated assumptions the ledger does not list.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub assumptions_left_out: usize,
     pub estimate: Option<Estimate>,
-    /// The units relied on, as "agent:unit id".
+    /// The units that the answer relies on, as "agent:unit id".
     pub units_used: Vec<String>,
     pub disagreements: Vec<DisagreementNote>,
     pub quarantine_justifications: Vec<Justification>,
-    /// The master's own estimates of the two terms; `None` where it gave none.
+    /// The master's own estimates of the two terms. `None` if it gave none.
     pub conflict_penalty: Option<f64>,
     pub coverage_bonus: Option<f64>,
-    /// The bare answer that the reply gives; empty if the master says that there is none, `None` if it does not say.
+    /// The bare answer that the reply gives. Empty if the master says that there is none; `None` if
+    /// it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_answer: Option<String>,
     /// Why the reply gives another answer than the leading one.
@@ -435,7 +443,7 @@ pub struct DisagreementNote {
     pub summary: String,
 }
 
-/// Why quarantined material was used.
+/// Why the master used an output with status QUARANTINE.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Justification {
     pub agent: Agent,
@@ -455,7 +463,7 @@ pub struct Gated {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
     pub ending: Ending,
-    /// Everything settled.
+    /// The sum of all settlements.
     pub spent: Usd,
 }
 
@@ -470,24 +478,24 @@ pub enum Ending {
         detail: String,
     },
     Cancelled,
-    /// Of an action: what became of it, and what the client was told.
+    /// The end of an action: its outcome, and the response to the client.
     Acted {
         outcome: ActionOutcome,
         response: Value,
     },
 }
 
-/// Why a run failed: what the client is told by a status code.
+/// Why a run failed. Mapped to an HTTP status code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Every core agent failed, or the master did.
+    /// Every core agent failed, or the master failed.
     Provider,
     /// The run's own deadline passed.
     Deadline,
     /// The cap has no room for even one agent and the synthesis.
     Budget,
-    /// The service broke its own rules; a defect.
+    /// The service broke one of its own rules, which is a defect.
     Internal,
 }
 
@@ -502,10 +510,11 @@ impl Cause {
     }
 }
 
-/// What a reader thought of the reply. The only thing that is written after a run's end; the last one counts.
+/// A reader's opinion of the reply. The only event that is written after a run's end. The last one
+/// counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Feedback {
-    /// From 1, in the order in which they came.
+    /// Counts from 1, in order of arrival.
     pub number: u32,
     pub positive: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,10 +1,11 @@
-//! Evidence in the journal: what cross-checks found, and what agents decided on their contested claims.
+//! Evidence in the journal: results of cross-checks, and what agents decided about their contested
+//! claims.
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{CrossCheck, Obtained, Resolution, Role};
 
-/// How many calls the cross-check makes, and what they are given.
+/// The number of calls of the cross-check, and their input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckSize {
     /// 1 or 2.
@@ -18,11 +19,11 @@ pub struct CheckSize {
 pub enum CheckScope {
     /// The key claims.
     Key,
-    /// Only the first one.
+    /// Only the first key claim.
     First,
 }
 
-/// What the cross-check after round 1 found, or why there was none.
+/// The result of the cross-check after round 1, or why there was none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CrossChecked {
     /// The calls that gave a result: none, one or two.
@@ -37,23 +38,24 @@ pub struct CrossChecked {
 pub struct CheckPass {
     pub role: Role,
     pub model: String,
-    /// Whether everything was shown in reverse order.
+    /// True if everything was shown in reverse order.
     pub reversed: bool,
     pub scope: CheckScope,
     pub obtained: Obtained,
     pub found: CrossCheck,
-    /// What was dropped of its answer, one sentence each.
+    /// What was dropped from its answer, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// What an agent decided on its contested claims. Its outcome is the earlier report with the conceded claims changed.
+/// What an agent decided about its contested claims. The agent's outcome is its earlier report with
+/// the conceded claims changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resolved {
-    /// How this round's output was got; the outcome keeps what belongs to the report.
+    /// How the output of this round was obtained. The outcome keeps the value of the report.
     pub obtained: Obtained,
     pub resolutions: Vec<Resolution>,
-    /// What was dropped of its answer, one sentence each.
+    /// What was dropped from its answer, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

@@ -1,15 +1,17 @@
-//! The runs that a run goes on from.
+//! The runs that a run continues.
 
 use super::{Accepted, Entry, Error, Store, views};
 use crate::domain::RunId;
 
-/// Runs continue each other in a line; its length is bounded so that a damaged journal cannot make a circle.
+/// The maximum length of a chain of continued runs, so that a damaged journal cannot cause an
+/// endless loop.
 const LONGEST: usize = 32;
 
-/// The journals of a run's ancestors, the nearest first; up to one that is not there any more.
+/// Returns the journals of a run's ancestors, the nearest first. Stops after an ancestor that no
+/// longer exists.
 ///
 /// # Errors
-/// When the database refuses.
+/// [`Error`] if the database fails.
 pub async fn ancestors(
     store: &dyn Store,
     accepted: &Accepted,

@@ -1,8 +1,8 @@
-//! The journal: everything a run does, appended to one hash-chained record. The reply, the audit, the progress stream
-//! and crash recovery are views of it.
+//! The journal: the append-only, hash-chained record of all events of a run. The reply, the audit,
+//! the event stream and crash recovery are views of it.
 //!
-//! In reading order: [`Event`] is what can be written; [`Store`] keeps it; [`RunContext`] is the one door through
-//! which a run has its effects; `chain` proves that nothing was altered.
+//! In reading order: [`Event`] is what can be recorded; [`Store`] is the database; [`RunContext`]
+//! records a run's events and performs its calls, each exactly once; `chain` detects alterations.
 
 mod action_event;
 mod archive;

@@ -1,5 +1,5 @@
-//! What operators see of a journal as it grows: one log line a step, and the counters of `/metrics`. A view like any
-//! other, made while the entries are written. Never content: no text of a user or of a model, no detail of an error.
+//! Log lines and `/metrics` counters of a run, made while its entries are written: one log line per
+//! step. They never contain text of a user or model, or details of an error.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use super::event::sent_key;
 use super::{AgentOutcome, CallResult, CallSent, CallSettled, Ending, Event, Finished};
 use crate::domain::{Mode, Outcome, Usd};
 
-/// What one process sees of one run.
+/// The metrics and log lines of one run in one process.
 pub(super) struct Observer {
     mode: &'static str,
     started: Instant,
@@ -27,10 +27,10 @@ impl Observer {
         }
     }
 
-    /// An event was written. `seen` has the run's events by key, this one included.
+    /// Reports an event that was written. `seen` has the run's events by key, including this one.
     pub(super) fn written(&self, event: &Event, seen: &BTreeMap<String, Event>) {
         match event {
-            // Feedback comes after a run's end, past its observer.
+            // Feedback is written after a run's end, without an observer.
             Event::Accepted(_)
             | Event::Claimed(_)
             | Event::ComputeStarted(_)
@@ -75,7 +75,7 @@ impl Observer {
             }
             Event::CallSent(sent) => self.sent(sent),
             Event::CallSettled(settled) => self.settled(settled, seen),
-            // Of earlier versions.
+            // Only in journals of earlier versions.
             Event::Reviewed(_) => {}
             Event::CrossChecked(checked) => {
                 let (passes, notes) = (checked.passes.len(), checked.notes.len());
@@ -180,7 +180,7 @@ impl Observer {
         }
     }
 
-    /// The cap had no room for a call.
+    /// Reports that the cap had no room for a call.
     pub(super) fn refused(&self, call: &str) {
         counter!("conclave_budget_refusals_total", "mode" => self.mode).increment(1);
         tracing::info!(call, "step: no money is left for a call");
@@ -233,7 +233,7 @@ impl Observer {
         }
     }
 
-    /// A stage is over: its time in milliseconds since the one before it ended.
+    /// Reports the end of a stage. Returns the milliseconds since the previous stage ended.
     fn stage(&self, stage: &'static str) -> u64 {
         let now = Instant::now();
         let since = std::mem::replace(
@@ -250,7 +250,8 @@ impl Observer {
     }
 }
 
-/// How a typed value came out of a model's text. The words are this house's own, never a model's.
+/// Counts how a typed value was obtained from a model's text. The labels are fixed words of the
+/// service, never a model's.
 fn obtained(what: &'static str, how: String) {
     counter!("conclave_obtained_total", "what" => what, "how" => how).increment(1);
 }
@@ -276,7 +277,7 @@ fn settle(sent: &CallSent, settled: &CallSettled) {
     with_result.push(("result", result.clone()));
     counter!("conclave_calls_total", &with_result).increment(1);
     histogram!("conclave_call_seconds", "provider" => provider, "model" => model).record(seconds);
-    // Whole nano-dollars, so that the sum is exact.
+    // Counts whole nano-dollars, so that the sum is exact.
     counter!("conclave_cost_nanodollars_total", &labels).increment(settled.cost.nanos());
     if let Some(usage) = settled.usage {
         let kinds = [

@@ -1,4 +1,5 @@
-//! The proof that a run was not altered: its chain, and what is read of it without its entries.
+//! Proves that a run was not altered: neither its entries, nor the columns of its row that are read
+//! without them.
 
 use jiff::Timestamp;
 
@@ -6,10 +7,11 @@ use super::rows::{Change, change};
 use super::{ChainFault, Entry, Event, RunRow, RunState, verify};
 use crate::domain::Usd;
 
-/// Recomputes the chain of a run's entries, given from the first to the row's head, and from them what the run's row says.
+/// Verifies the chain of a run's entries, given from the first to the row's head. Then compares the
+/// columns of the run's row with the values that the entries imply.
 ///
 /// # Errors
-/// The first place where it does not hold.
+/// [`ChainFault`]: the first mismatch.
 pub fn prove(row: &RunRow, entries: &[Entry]) -> Result<(), ChainFault> {
     verify(row.id, entries, &row.head_hash)?;
     match projected(row, entries) {
@@ -18,7 +20,7 @@ pub fn prove(row: &RunRow, entries: &[Entry]) -> Result<(), ChainFault> {
     }
 }
 
-/// The first column that is not what the entries make of it.
+/// Returns the first column that differs from what the entries imply.
 fn projected(row: &RunRow, entries: &[Entry]) -> Option<&'static str> {
     let Some((at, Event::Accepted(accepted))) =
         entries.first().map(|entry| (entry.at, &entry.event))
@@ -26,7 +28,7 @@ fn projected(row: &RunRow, entries: &[Entry]) -> Option<&'static str> {
         return Some("id");
     };
     let question = &accepted.question;
-    // PostgreSQL's texts have no place for this character.
+    // PostgreSQL texts cannot contain U+0000. It is stored as U+FFFD.
     let same =
         |shown: &str, said: &str| shown.replace('\0', "\u{FFFD}") == said.replace('\0', "\u{FFFD}");
     let (mut spent, mut end) = (0_i64, None);

@@ -1,19 +1,20 @@
-//! What became of the processes that had a run before, at the point where it stands.
+//! Counts how often processes ended at a run's current point.
 
 use super::{Entry, Event};
 
-/// Processes in a row that ended at the same point of a run, the later ones in a CPU-heavy piece of it.
+/// Processes in a row that ended at the same point of a run, the later ones in a CPU-heavy piece.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Deaths {
     pub count: u32,
-    /// The piece in which the last one ended.
+    /// The piece in which the last of them ended.
     pub piece: Option<String>,
 }
 
-/// Reads the deaths from the journal of a run that was just claimed; `None` for the first claim.
+/// Counts the deaths in the journal of a run that was just claimed. Returns `None` for the first
+/// claim.
 ///
-/// The first process writes nothing before a piece, since that would cost a write for each. Its end counts only if the next
-/// process, which does write, ends in a piece too.
+/// The first process records no starts of pieces, since that would cost a write for each. Its end
+/// counts only if the next process, which does record them, ends in a piece too.
 pub(super) fn deaths(entries: &[Entry]) -> Option<Deaths> {
     let claims = entries
         .iter()
@@ -37,11 +38,11 @@ pub(super) fn deaths(entries: &[Entry]) -> Option<Deaths> {
     };
     let mut owner = before.iter().rev().find_map(claim);
     let mut last: Option<&Event> = None;
-    // Before each claim stands what the process before it wrote last.
+    // The entry before each claim is the last one that the previous process wrote.
     for entry in after {
         if let Some(next) = claim(entry) {
             deaths = match last {
-                // A process that claims again after it lost its lease has not ended.
+                // A process that lost its lease and claims again has not ended.
                 Some(Event::ComputeStarted(started)) if owner.as_ref() != Some(&next) => Deaths {
                     count: deaths.count.max(1) + 1,
                     piece: Some(started.piece.clone()),

@@ -1,5 +1,5 @@
-//! What every database's rows have in common: how they are read (a row that cannot be is `Error::Corrupt`), and what an
-//! event changes in its run's row.
+//! Code that both databases share: parses rows (invalid data is `Error::Corrupt`), and computes the
+//! change that an event makes to its run's row.
 
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -11,10 +11,11 @@ use super::{
 };
 use crate::domain::{Outcome, RunId, RunKind, Usd};
 
-/// Characters of an action's message in lists and in the scene that a narrator is told.
+/// Characters of an action's message in lists, and in the recent lines that are shown to a
+/// narrator.
 const MAX_LISTED_ACTION_CHARS: usize = 1000;
 
-/// A row of any database, by the names of its columns.
+/// Reads the columns of a row by name, for any database.
 pub(super) trait Columns {
     fn text(&self, column: &str) -> Result<String, Error>;
     fn text_or_null(&self, column: &str) -> Result<Option<String>, Error>;
@@ -23,16 +24,16 @@ pub(super) trait Columns {
     fn real_or_null(&self, column: &str) -> Result<Option<f64>, Error>;
 }
 
-/// What an event changes in its run's row.
+/// A change that an event makes to its run's row.
 pub(super) enum Change {
-    /// So many nano-dollars more are spent.
+    /// Adds this number of nano-dollars to the spent amount.
     Spent(i64),
     Ended {
         state: RunState,
         cause: Option<String>,
         c_final: Option<f64>,
     },
-    /// A command changed something that its user owns.
+    /// A command changed a sheet or memory of its user.
     Changed(Effect),
 }
 
@@ -90,7 +91,7 @@ pub(super) fn change(event: &Event) -> Option<Change> {
     }
 }
 
-/// The line of an event that comes after the one with `seq` and the hash `prev`.
+/// Builds the entry that follows the one with sequence number `seq` and hash `prev`.
 pub(super) fn line(
     run: RunId,
     at: Timestamp,
@@ -115,8 +116,8 @@ pub(super) fn line(
     })
 }
 
-/// The one of several runs in flight that continues the same run in the same way: the same answer, sent twice. Each comes
-/// with the body of its acceptance.
+/// Returns the run in flight that continues the same run in the same way, such as the same answer
+/// sent twice. Each candidate comes with the body of its `accepted` entry.
 pub(super) fn twin(
     live: Vec<(String, String)>,
     continues: &Continues,
@@ -127,8 +128,8 @@ pub(super) fn twin(
     same.map(|(id, _)| run_id(&id)).transpose()
 }
 
-/// The stored form of an event: its tag and data with the format's version. What could not be read back (a number that
-/// JSON has no form for) is refused before it is in the chain.
+/// Serializes an event with its tag, data and format version. Refuses an event that cannot be
+/// parsed back, such as one with a number that JSON cannot represent, before it enters the chain.
 fn body(event: &Event, version: u32) -> Result<String, Error> {
     let unwritable =
         |error: serde_json::Error| Error::Unwritable(format!("{}: {error}", event.key()));
@@ -141,7 +142,7 @@ fn body(event: &Event, version: u32) -> Result<String, Error> {
     Ok(body)
 }
 
-/// A condition of a list of runs.
+/// A condition in the statement for a list of runs.
 pub(super) struct Condition {
     pub column: &'static str,
     pub operator: &'static str,
@@ -153,8 +154,10 @@ pub(super) enum Bound {
     Whole(i64),
 }
 
-/// A run is not listed before one that was accepted a day earlier: no clock is set back that far. So a list of the runs
-/// since a time ends there. The column itself is looked at too.
+/// Bounds a list of runs since a time by id, so that the scan can end early. Ids are in order of
+/// time, except that a clock may be set back. One day is assumed to cover that. So the list starts
+/// at the first run that was accepted one day before the time. The condition on `accepted_ms`
+/// itself applies as well.
 pub(super) const FLOOR: &str = " AND id >= (SELECT id FROM runs WHERE accepted_ms >= ";
 pub(super) const FLOOR_END: &str = " ORDER BY accepted_ms LIMIT 1)";
 
@@ -162,7 +165,7 @@ pub(super) fn floor(since: Timestamp) -> i64 {
     since.as_millisecond().saturating_sub(24 * 60 * 60 * 1000)
 }
 
-/// The conditions of a filter of one kind.
+/// Returns the conditions of a filter for runs of one kind.
 pub(super) fn conditions(filter: &RunFilter) -> Vec<Condition> {
     let text = |column, operator, value: Option<String>| {
         value.map(|value| Condition {
@@ -201,7 +204,7 @@ pub(super) fn conditions(filter: &RunFilter) -> Vec<Condition> {
     .collect()
 }
 
-/// A list of all kinds is made of one list for each.
+/// Splits a filter for all kinds into one filter per kind.
 pub(super) fn by_kind(filter: &RunFilter) -> Vec<RunFilter> {
     let kinds = filter
         .kind
@@ -215,14 +218,14 @@ pub(super) fn by_kind(filter: &RunFilter) -> Vec<RunFilter> {
         .collect()
 }
 
-/// Puts the lists of several kinds into one order.
+/// Merges the lists of several kinds, newest first, and cuts the result at `limit`.
 pub(super) fn merge(listed: &mut Vec<RunRow>, limit: u32) {
     listed.sort_by_key(|row| std::cmp::Reverse(row.id.to_string()));
     listed.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
 }
 
-/// What the row of a run says of its message: of an action the beginning, since the whole is in the journal and an action
-/// costs nothing.
+/// Returns the message as the run's row has it. Actions are free, so their text is cut; the journal
+/// has all of it.
 pub(super) fn listed_message(accepted: &Accepted) -> String {
     let most = if accepted.action.is_some() {
         MAX_LISTED_ACTION_CHARS
@@ -260,7 +263,7 @@ pub(super) fn entry(row: &impl Columns) -> Result<Entry, Error> {
     })
 }
 
-/// A line as it goes into an archive, unread.
+/// Reads an entry for an archive, without parsing its event.
 pub(super) fn archived(row: &impl Columns) -> Result<ArchivedEntry, Error> {
     Ok(ArchivedEntry {
         seq: row.whole("seq")?,

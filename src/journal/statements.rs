@@ -1,4 +1,5 @@
-//! The statements that are the same for every database. What differs (claims, leases, locks) stands with its store.
+//! SQL statements that both databases share. Statements that differ (claims, leases, locks) are in
+//! each store's module.
 
 pub(super) const BY_KEY: &str = "SELECT id, body_hash FROM runs WHERE idempotency_key = $1";
 
@@ -7,7 +8,7 @@ pub(super) const INSERT_RUN: &str = "
                       accepted_ms, idempotency_key, body_hash, head_seq, head_hash, kind)
     VALUES ($1, 'queued', $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, $13, $14)";
 
-/// The runs in flight that continue a run, with the bodies of their acceptances.
+/// The runs in flight that continue a run, with the bodies of their `accepted` entries.
 pub(super) const LIVE_CONTINUATIONS: &str = "
     SELECT runs.id, entries.body FROM runs JOIN entries ON entries.run = runs.id AND entries.key = 'accepted'
     WHERE runs.parent = $1 AND runs.state IN ('queued', 'running')";
@@ -26,7 +27,7 @@ pub(super) const CANCEL: &str = "UPDATE runs SET cancel_requested = 1 WHERE id =
 
 pub(super) const ENTRIES: &str = "SELECT run, seq, at_ms, key, body, prev, hash FROM entries WHERE run = $1 AND seq > $2 ORDER BY seq";
 
-/// An event happens once: one whose key the run already has is left out.
+/// Leaves out an event whose key the run already has.
 pub(super) const INSERT_ENTRY: &str = "
     INSERT INTO entries (run, seq, at_ms, key, body, prev, hash) VALUES ($1, $2, $3, $4, $5, $6, $7)
     ON CONFLICT (run, key) DO NOTHING";
@@ -37,13 +38,13 @@ pub(super) const ADD_SPENT: &str = "UPDATE runs SET spent_nanos = spent_nanos + 
 
 pub(super) const END: &str = "UPDATE runs SET state = $1, cause = $2, c_final = $3, finished_ms = $4, owner = NULL WHERE id = $5";
 
-/// The spending of finished runs plus the caps of those in flight.
+/// The spending of finished runs plus the caps of runs in flight.
 pub(super) const EXPOSURE: &str = "
     SELECT CAST(COALESCE(SUM(CASE WHEN state IN ('queued', 'running') AND cap_nanos > spent_nanos THEN cap_nanos
                                   ELSE spent_nanos END), 0) AS BIGINT)
     FROM runs WHERE accepted_ms >= $1 AND ($2 IS NULL OR user_id = $2) AND ($3 IS NULL OR guild_id = $3)";
 
-/// A sheet that came in later stays: archives may bring older ones.
+/// Keeps a sheet that is newer: a restored archive may bring an older one.
 pub(super) const PUT_SHEET: &str = "
     INSERT INTO sheets (source, guild_id, user_id, name_key, name, sheet, updated_ms, run)
     SELECT source, guild_id, user_id, $2, $3, $4, $5, id FROM runs WHERE id = $1
@@ -63,7 +64,7 @@ pub(super) const PUT_MEMORY: &str = "
 pub(super) const MEMORY_COUNT: &str =
     "SELECT COUNT(*) FROM memories WHERE source = $1 AND guild_id = $2 AND user_id = $3";
 
-/// Without a guild a scene is one user's own.
+/// Outside of guilds, a scene contains only one user's lines.
 pub(super) const SCENE: &str = "
     SELECT id, user_id, message FROM runs
     WHERE kind = 'action' AND source = $1 AND guild_id = $2 AND channel_id = $3 AND ($2 <> '' OR user_id = $4)

@@ -1,4 +1,4 @@
-//! Where journals are kept: the seam between the house and its database.
+//! The storage trait of the journal, with the types of its parameters and results.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use serde_json::Value;
 use super::{Archive, Event};
 use crate::domain::{Mode, RunId, RunKind, Scope, Source, Usd};
 
-/// A line of a run's journal as it is stored.
+/// A journal entry as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// From 1, without gaps.
+    /// Counts from 1, without gaps.
     pub seq: i64,
     /// Millisecond precision.
     pub at: Timestamp,
     pub key: String,
-    /// The event as JSON text; exactly these bytes are in the hash.
+    /// The event as JSON text. The hash covers exactly these bytes.
     pub body: String,
     pub prev: String,
     pub hash: String,
     pub event: Event,
 }
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
@@ -65,19 +65,19 @@ impl RunState {
     }
 }
 
-/// The projection of a run's journal that lists and look-ups need.
+/// A run's row: the projection of its journal that lists and look-ups need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRow {
     pub id: RunId,
     pub kind: RunKind,
     pub state: RunState,
-    /// Says nothing of an action.
+    /// Has no meaning for an action.
     pub mode: Mode,
     pub source: Source,
     pub user_id: String,
     pub message: String,
     pub parent: Option<RunId>,
-    /// Why it failed.
+    /// Why the run failed.
     pub cause: Option<String>,
     pub c_final: Option<f64>,
     pub cap: Usd,
@@ -89,32 +89,32 @@ pub struct RunRow {
     pub head_hash: String,
 }
 
-/// A run to be taken on.
+/// A run to be accepted.
 #[derive(Debug, Clone)]
 pub struct NewRun {
     pub id: RunId,
     pub at: Timestamp,
-    /// Always [`Event::Accepted`].
+    /// The data of the run's [`Event::Accepted`].
     pub accepted: super::Accepted,
-    /// Equal keys join; scoped by the caller.
+    /// A request with a known key joins the existing run. The caller scopes the key.
     pub idempotency_key: Option<String>,
-    /// Fingerprint of the request's meaning, to tell a repetition from a misuse of the key.
+    /// Fingerprint of the request's meaning. It tells a repetition from a wrong reuse of the key.
     pub body_hash: String,
-    /// The run is taken on only if its whole cap fits into each of them.
+    /// The run is accepted only if its whole cap fits into each limit.
     pub limits: Vec<SpendingLimit>,
 }
 
-/// Whose spending a limit binds.
+/// The runs that a spending limit covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpendingScope {
-    /// The user with this id, whatever door he comes in by.
+    /// The user with this id, from any source.
     User(String),
     Guild(String),
     Everyone,
 }
 
 impl SpendingScope {
-    /// The user and the guild whose runs alone count.
+    /// Returns the user id and the guild id that restrict the scope.
     pub(super) fn ids(&self) -> (Option<&str>, Option<&str>) {
         match self {
             SpendingScope::User(id) => (Some(id), None),
@@ -124,7 +124,7 @@ impl SpendingScope {
     }
 }
 
-/// How much may be spent by the runs of a scope that were accepted since a moment.
+/// The maximum amount that the runs of a scope accepted since a moment may spend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpendingLimit {
     pub scope: SpendingScope,
@@ -132,15 +132,16 @@ pub struct SpendingLimit {
     pub most: Usd,
 }
 
-/// What became of a run that was handed in.
+/// The result of submitting a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Acceptance {
     New,
-    /// A run with the same key and body exists, or one in flight that continues the same run in the same way.
+    /// A run with the same key and body exists, or a run in flight continues the same run in the
+    /// same way.
     Joined(RunId),
     /// The key was used with another body.
     KeyReused(RunId),
-    /// The cap does not fit into what a limit has left. What runs in flight may still spend counts as spent.
+    /// The cap exceeds the rest of a limit. For a run in flight, its whole cap counts as spent.
     OverLimit {
         scope: SpendingScope,
         left: Usd,
@@ -150,12 +151,12 @@ pub enum Acceptance {
 /// Which run to claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// The oldest that nobody works on.
+    /// The oldest run without an owner.
     Oldest,
     Run(RunId),
 }
 
-/// The right to work on a run, as long as it is renewed.
+/// The right to write to a run, until it expires. The owner must renew it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     pub run: RunId,
@@ -163,17 +164,17 @@ pub struct Lease {
     pub epoch: i64,
 }
 
-/// What a renewal found.
+/// The result of a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseState {
     Yes,
-    /// The user wants the run to stop.
+    /// A user asked to cancel the run.
     CancelRequested,
-    /// Another process has it, or it is finished.
+    /// Another process has the lease, or the run is finished.
     Lost,
 }
 
-/// What a cancellation did.
+/// The result of a cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelOutcome {
     Requested,
@@ -181,7 +182,7 @@ pub enum CancelOutcome {
     Unknown,
 }
 
-/// Who asks where: the scope of a pending question.
+/// A user in a place. A pending question belongs to one requester.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requester {
     pub source: Source,
@@ -190,43 +191,43 @@ pub struct Requester {
     pub channel_id: Option<String>,
 }
 
-/// Which runs to list, newest first.
+/// Selects the runs of a list, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
-    /// `None`: chats and actions.
+    /// `None` for both chats and actions.
     pub kind: Option<RunKind>,
     pub mode: Option<Mode>,
     pub user_id: Option<String>,
     pub state: Option<RunState>,
-    /// Accepted at or after.
+    /// Only runs accepted at or after this time.
     pub since: Option<Timestamp>,
     /// Only runs older than this one.
     pub before: Option<RunId>,
-    /// At most this many.
+    /// The maximum number of rows.
     pub limit: u32,
 }
 
-/// How an action goes on once it is taken on.
+/// How an action continues after its acceptance.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AfterAction {
-    /// It is over: everything that happened, the end included.
+    /// The action is over. These are all its further events, including the last.
     End(Vec<Event>),
-    /// This process works on it.
+    /// This process claims the run and works on it.
     Hold { owner: String, lease: Duration },
 }
 
-/// What became of an action that was handed in.
+/// The result of submitting an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActionStart {
-    /// It is in the journal, with its end.
+    /// The journal has the action with its end.
     Ended,
-    /// It is in the journal, and this process has its lease.
+    /// The journal has the action, and this process has its lease.
     Held(Lease),
-    /// As of [`Acceptance`], anything but new.
+    /// The action was not accepted. The value is never [`Acceptance::New`].
     Not(Acceptance),
 }
 
-/// Whose sheets and memories: one user's, in one guild or in none.
+/// The owner of sheets and memories: one user in one guild, or outside of guilds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     pub source: Source,
@@ -234,7 +235,7 @@ pub struct Owner {
     pub guild_id: Option<String>,
 }
 
-/// A character sheet as it stands.
+/// The current version of a character sheet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SheetRow {
     pub name: String,
@@ -242,7 +243,7 @@ pub struct SheetRow {
     pub updated_at: Timestamp,
 }
 
-/// Something that was to be remembered.
+/// A text that a user asked to remember.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryRow {
     /// The action that wrote it.
@@ -251,7 +252,7 @@ pub struct MemoryRow {
     pub at: Timestamp,
 }
 
-/// A line that somebody wrote in a scene.
+/// A user's text in a scene.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SceneLine {
     pub run: RunId,
@@ -259,54 +260,55 @@ pub struct SceneLine {
     pub message: String,
 }
 
-/// A bearer token as it is stored: never the token itself.
+/// A bearer token as it is stored, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRow {
-    /// The public part, by which it is found and revoked.
+    /// The public part, used to find and revoke the token.
     pub id: String,
     pub name: String,
     pub scopes: Vec<Scope>,
-    /// SHA-256 of the secret part as 64 lower-case hex digits.
+    /// SHA-256 of the secret part, as 64 lower-case hex digits.
     pub hash: String,
     pub created_at: Timestamp,
-    /// From then on it opens nothing.
+    /// The token is invalid from this time on.
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
 }
 
-/// What became of an archive that was handed in.
+/// The result of restoring an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restored {
     New,
-    /// The run is there already and was left as it is.
+    /// The run exists already and was not changed.
     Known,
 }
 
-/// What became of something that was written after a run's end.
+/// The result of an append to a finished run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Annotated {
     Written,
-    /// The run has an event with this key.
+    /// The run already has an event with this key.
     Taken,
-    /// Nobody can add anything to a run under way but its owner.
+    /// The run is in progress, so only its owner may write.
     Unfinished,
     Unknown,
 }
 
-/// Why the store could not do it.
+/// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The database cannot be reached, is locked, or its disk is full. Says nothing of its address and its statements.
+    /// The database cannot be reached, is locked, or its disk is full. The text contains no address
+    /// and no statement.
     #[error("the database is not available: {0}")]
     Unavailable(String),
-    /// A row that cannot be.
+    /// A stored value is invalid.
     #[error("corrupt data in {table}.{column} of {id}")]
     Corrupt {
         table: &'static str,
         column: &'static str,
         id: String,
     },
-    /// An event that could not be read back.
+    /// The serialized event could not be parsed back.
     #[error("an event cannot be written down: {0}")]
     Unwritable(String),
     #[error("the run was taken over by another process")]
@@ -315,33 +317,35 @@ pub enum Error {
     CancelRequested,
     #[error("{0}")]
     Migration(String),
-    /// An archive that is not a whole, unaltered, finished run.
+    /// The archive is not a complete, unaltered, finished run.
     #[error("the archive of run {run} cannot be taken in: {why}")]
     Unsound { run: RunId, why: String },
-    /// This kind of database has its own tool for it.
+    /// This kind of database has its own tool for the operation.
     #[error("{0}")]
     Unsupported(&'static str),
 }
 
-/// The database behind the journal: one of the three dyn seams of the house.
+/// The database behind the journal; one of the project's few `dyn` traits.
 ///
-/// The times that callers give are what is written down. Whether a lease has run out is judged by one clock that all who
-/// share the database have in common. For a SQLite file that is the machine's, so `now` and `at` count. For a database
-/// server it is the server's: the clocks of replicas differ, and theirs do not count.
+/// `now` and `at` are the times that are recorded. Whether a lease has expired is judged by one
+/// clock that all processes on the database share. For a SQLite file it is the machine's clock, so
+/// `now` and `at` are used. For a database server it is the server's clock, because the clocks of
+/// replicas may differ.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Writes the run's row and its first entry in one transaction, before anything else of the run happens.
+    /// Writes the run's row and its first entry in one transaction.
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error>;
 
-    /// Takes an action on and, if it is over, ends it, all in one transaction: what the events change included. An action
-    /// that ends at once costs nothing, and its commit survives the process but need not wait for the disk.
+    /// Accepts an action in one transaction. If the action is over, the same transaction writes its
+    /// end and the effects of its events. An action that ends at once is free. Its commit survives
+    /// the end of the process, but need not wait for the disk.
     async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error>;
 
-    /// The owner's sheets, the one that was changed last first.
+    /// Returns the owner's sheets, the last changed one first.
     async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error>;
 
-    /// The owner's memories in which any of the terms occurs in any of its forms, the best match first, at most `most`.
-    /// Terms are words of letters and digits.
+    /// Returns at most `most` memories of the owner that contain any of the terms in any inflected
+    /// form, the best match first. Terms consist of letters and digits.
     async fn memories(
         &self,
         owner: &Owner,
@@ -349,17 +353,17 @@ pub trait Store: Send + Sync {
         most: u32,
     ) -> Result<Vec<MemoryRow>, Error>;
 
-    /// How many memories the owner has.
+    /// Returns the number of the owner's memories.
     async fn memory_count(&self, owner: &Owner) -> Result<u64, Error>;
 
-    /// The last lines that were written in a guild's channel, or by a user outside of guilds, the oldest first: the texts
-    /// of actions, stored when they are taken on.
+    /// Returns the last `most` texts of actions in a guild's channel, or of a user outside of
+    /// guilds, oldest first. An action's text is stored when the action is accepted.
     async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<SceneLine>, Error>;
 
-    /// The run that has an idempotency key, with the fingerprint of its request.
+    /// Returns the run with an idempotency key, and the fingerprint of its request.
     async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error>;
 
-    /// Takes the lease of a run that is queued, or whose owner has let its lease run out; raises its epoch.
+    /// Claims a run that is queued, or whose lease has expired. Raises its epoch.
     async fn claim(
         &self,
         which: Claim,
@@ -368,7 +372,7 @@ pub trait Store: Send + Sync {
         now: Timestamp,
     ) -> Result<Option<Lease>, Error>;
 
-    /// Prolongs a lease.
+    /// Extends a lease.
     async fn renew(
         &self,
         lease: &Lease,
@@ -376,91 +380,95 @@ pub trait Store: Send + Sync {
         now: Timestamp,
     ) -> Result<LeaseState, Error>;
 
-    /// Appends events in one transaction with the fence: the lease must still be held. An event whose key the run
-    /// already has is left out. An intent to call is refused when the run is being cancelled. Returns the last seq.
+    /// Appends events in one transaction with the fence: the lease must still be valid. Skips an
+    /// event whose key the run already has. Refuses `CallSent` and `Executed` events while the run
+    /// is being cancelled. Returns the last sequence number.
     ///
     /// # Errors
-    /// [`Error::LeaseLost`] and [`Error::CancelRequested`], beside the database's own.
+    /// [`Error::LeaseLost`] and [`Error::CancelRequested`], besides errors of the database.
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error>;
 
-    /// Appends an event to the journal of a finished run, which needs no lease.
+    /// Appends an event to the journal of a finished run. Needs no lease.
     async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error>;
 
-    /// The entries of a run after `after` (0: all), in order.
+    /// Returns the run's entries after sequence number `after` (0 for all), in order.
     async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error>;
 
     async fn run(&self, id: RunId) -> Result<Option<RunRow>, Error>;
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error>;
 
-    /// How many runs are queued or running.
+    /// Returns how many runs are queued or running.
     async fn in_flight(&self) -> Result<u64, Error>;
 
     async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error>;
 
-    /// The asker's run that replied last, if that was at or after `since`. Runs that failed or were cancelled do not
-    /// count: what they tried to continue is still pending.
+    /// Returns the asker's run that replied last, if it finished at or after `since`. Skips runs
+    /// that failed or were cancelled: the question that they tried to answer is still pending.
     async fn last_reply(
         &self,
         asker: &Requester,
         since: Timestamp,
     ) -> Result<Option<RunRow>, Error>;
 
-    /// Lets go of what dead processes on this machine still hold, where that can be known before their leases run out.
-    /// Called at start and from time to time.
+    /// Releases the leases of dead processes on this machine before they expire, if the database
+    /// can detect them. Called at start and then regularly.
     async fn release_dead(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Tells the other processes on the database that runs have news. A hint: whoever waits for a run looks again from
-    /// time to time in any case.
+    /// Notifies the other processes on the database that runs have new entries. Only a hint, since
+    /// readers also poll.
     async fn announce(&self, _runs: &[RunId]) -> Result<(), Error> {
         Ok(())
     }
 
-    /// The runs of which other processes say that they have news, until the connection is lost.
+    /// Returns the runs that other processes announce, until the connection is lost.
     async fn news(&self) -> Result<BoxStream<'static, RunId>, Error> {
         Ok(Box::pin(stream::pending()))
     }
 
-    /// Whether the database answers and its schema is the current one.
+    /// Checks that the database answers and its schema is the current one.
     async fn ready(&self) -> Result<(), Error>;
 
-    /// What the runs of a limit's scope have spent since its moment, or may still spend: the cap of a run in flight.
+    /// Returns what the runs of the limit's scope have spent since its moment. A run in flight
+    /// counts with its whole cap.
     async fn exposure(&self, limit: &SpendingLimit) -> Result<Usd, Error>;
 
     async fn add_token(&self, token: &TokenRow) -> Result<(), Error>;
 
     async fn token(&self, id: &str) -> Result<Option<TokenRow>, Error>;
 
-    /// Every token that was ever made, oldest first.
+    /// Returns all tokens, including revoked ones, oldest first.
     async fn tokens(&self) -> Result<Vec<TokenRow>, Error>;
 
-    /// Whether there was a token of that id that still worked.
+    /// Revokes a token. True if a token with this id was not yet revoked.
     async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<bool, Error>;
 
-    /// Everything that is stored of a run, if it is there and finished.
+    /// Returns all stored data of a run, if it exists and is finished.
     async fn archive(&self, run: RunId) -> Result<Option<Archive>, Error>;
 
-    /// Takes in a run from another database, after its chain was verified.
+    /// Stores a run from another database, after verifying its chain.
     ///
     /// # Errors
-    /// [`Error::Unsound`] for an archive with a broken chain, of an unfinished run, or with an event that cannot be read.
+    /// [`Error::Unsound`] for a broken chain, an unfinished run, or an event that cannot be parsed.
     async fn restore(&self, archive: &Archive) -> Result<Restored, Error>;
 
-    /// How many finished runs ended before a moment.
+    /// Returns how many runs finished before a moment.
     async fn prunable(&self, before: Timestamp) -> Result<u64, Error>;
 
-    /// Removes at most `most` of those, with their journals; the oldest first. Returns how many went.
+    /// Deletes at most `most` of these runs with their journals, oldest first. Returns how many
+    /// were deleted.
     async fn prune(&self, before: Timestamp, most: u32) -> Result<u64, Error>;
 
-    /// Housekeeping that writers need not wait for; called about once a second.
+    /// Does housekeeping for which writers need not wait. Called about once a second.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; nothing is lost by it.
+    /// [`Error::Unavailable`]; no data is lost.
     async fn vacuum(&self) -> Result<(), Error>;
 
-    /// Writes a consistent copy of the whole database to a file that is new or empty while the service runs.
+    /// Writes a consistent copy of the whole database to a new or empty file, while the service
+    /// runs.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a database server, which has its own tools for this.

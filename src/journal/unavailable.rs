@@ -1,4 +1,5 @@
-//! What a database's refusal is called. No statement, value or address is in it, so that it can be shown and logged.
+//! Describes database errors without statement, value or address, so that the text can be shown and
+//! logged.
 
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgDatabaseError;
@@ -9,7 +10,7 @@ const FULL: &str = "the disk is full";
 const NO_GROWTH: &str = "its file cannot grow";
 
 impl Error {
-    /// Whether a write failed because nothing more fits.
+    /// True if a write failed because the disk is full or the file cannot grow.
     pub(super) fn is_no_room(&self) -> bool {
         matches!(self, Error::Unavailable(why) if why == FULL || why == NO_GROWTH)
     }
@@ -29,7 +30,7 @@ impl From<sqlx::Error> for Error {
             sqlx::Error::Io(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => {
                 "nobody listens there".to_owned()
             }
-            // So the TLS library says that a certificate does not hold.
+            // The TLS library reports an untrusted certificate in this way.
             sqlx::Error::Io(e) if e.kind() == std::io::ErrorKind::InvalidData => {
                 "its certificate is not trusted".to_owned()
             }
@@ -53,19 +54,19 @@ impl From<MigrateError> for Error {
     }
 }
 
-/// By its result codes, <https://www.sqlite.org/rescode.html>.
+/// Describes a SQLite result code, <https://www.sqlite.org/rescode.html>.
 fn of_sqlite(code: &str) -> String {
     match code {
         "5" | "6" | "261" | "517" => "it is locked by another process".to_owned(),
         "13" => FULL.to_owned(),
-        // A write that the system refused, as at a limit of the size of files.
+        // The system refused a write, for example at a limit of the file size.
         "778" => NO_GROWTH.to_owned(),
         "8" | "1032" | "14" => "the file cannot be written".to_owned(),
         code => format!("SQLite error {code}"),
     }
 }
 
-/// By its SQLSTATE, <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
+/// Describes an SQLSTATE code, <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 fn of_postgres(code: &str) -> String {
     match code {
         "53100" => FULL.to_owned(),

@@ -1,4 +1,4 @@
-//! What a journal says, for those who read it: calls, money, outcomes. Pure functions over entries.
+//! Views of a journal: calls, money, outcomes. Pure functions over entries.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::domain::{Usd, fingerprint, is_same_model};
 
-/// One call with its intent and, once it ended, its end.
+/// A call's intent and, if it ended, its settlement.
 #[derive(Debug, Clone, Copy)]
 pub struct CallView<'a> {
     pub sent: &'a CallSent,
@@ -16,7 +16,7 @@ pub struct CallView<'a> {
 }
 
 impl CallView<'_> {
-    /// "answered", "failed: cause", "in doubt" or "in flight".
+    /// Returns "answered", "failed: CAUSE", "in doubt" or "in flight".
     pub fn state(&self) -> String {
         match self.settled.map(|s| &s.result) {
             None => "in flight".into(),
@@ -26,7 +26,7 @@ impl CallView<'_> {
         }
     }
 
-    /// The model that the provider says it used, if it answered and said so.
+    /// Returns the model that the provider reports, if the call was answered and it is not blank.
     pub fn served(&self) -> Option<&str> {
         self.settled?
             .served
@@ -34,14 +34,14 @@ impl CallView<'_> {
             .filter(|id| !id.trim().is_empty())
     }
 
-    /// Whether another model than the one asked for answered.
+    /// True if the provider reports another model than the one asked for.
     pub fn is_replaced(&self) -> bool {
         self.served()
             .is_some_and(|served| !is_same_model(&self.sent.model, served))
     }
 }
 
-/// Whose calls another model answered than the one asked for: one sentence for each role and pair of models.
+/// Lists the calls that another model answered: one sentence for each role and pair of models.
 pub fn replacements<'a>(events: &(impl Iterator<Item = &'a Event> + Clone)) -> Vec<String> {
     let replaced = |call: CallView<'_>| {
         let served = call.served().filter(|_| call.is_replaced())?;
@@ -56,7 +56,7 @@ pub fn replacements<'a>(events: &(impl Iterator<Item = &'a Event> + Clone)) -> V
     lines
 }
 
-/// All calls, in the order of their intents.
+/// Returns all calls, in the order of their intents.
 pub fn calls<'a>(events: &(impl Iterator<Item = &'a Event> + Clone)) -> Vec<CallView<'a>> {
     let sent = events.clone().filter_map(|event| match event {
         Event::CallSent(sent) => Some(sent),
@@ -79,14 +79,14 @@ pub struct Totals {
     pub calls: usize,
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// Of the output, as far as providers say it.
+    /// The part of the output that providers report as thinking.
     pub thinking_tokens: u64,
     pub latency_ms: u64,
     #[serde(skip)]
     pub cost: Usd,
 }
 
-/// Sums over the calls whose step is `step` or below it (`step#2`, `step/repair`).
+/// Sums up the calls whose step is `step` or below it (`step#2`, `step/repair`).
 pub fn totals(calls: &[CallView<'_>], step: &str) -> Totals {
     let belongs = |call: &str| {
         call.strip_prefix(step)
@@ -122,7 +122,7 @@ pub fn finished(entries: &[Entry]) -> Option<&Finished> {
     })
 }
 
-/// What was said of the reply, oldest first.
+/// Returns the feedback on the reply, oldest first.
 pub fn feedback(entries: &[Entry]) -> Vec<(Timestamp, &Feedback)> {
     let said = entries.iter().filter_map(|entry| match &entry.event {
         Event::Feedback(feedback) => Some((entry.at, feedback)),
@@ -131,7 +131,7 @@ pub fn feedback(entries: &[Entry]) -> Vec<(Timestamp, &Feedback)> {
     said.collect()
 }
 
-/// Each agent's last outcome.
+/// Returns each agent's last outcome.
 pub fn last_outcomes(entries: &[Entry]) -> Vec<&AgentFinished> {
     let mut last: Vec<&AgentFinished> = vec![];
     for entry in entries {
@@ -143,7 +143,7 @@ pub fn last_outcomes(entries: &[Entry]) -> Vec<&AgentFinished> {
     last
 }
 
-/// Fingerprint of a prompt as it was sent.
+/// Returns the fingerprint of a prompt as it was sent.
 pub fn prompt_hash(system: &str, user: &str) -> String {
     fingerprint(&[system.as_bytes(), user.as_bytes()])
 }

@@ -1,4 +1,4 @@
-//! News of runs, inside this process.
+//! Notifies readers in this process of new journal entries.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::domain::RunId;
 
-/// Tells readers of a run's journal that it has new entries. A hint only: readers poll as well.
+/// Publishes which runs have new entries. Only a hint: readers poll as well.
 #[derive(Debug, Clone)]
 pub struct Wake {
     listeners: Arc<Mutex<BTreeMap<RunId, watch::Sender<()>>>>,
@@ -24,20 +24,20 @@ impl Default for Wake {
 }
 
 impl Wake {
-    /// News that this process has made.
+    /// Notifies the listeners of a run that this process has written to.
     pub fn up(&self, run: RunId) {
         let _ = self.own.send(run);
         self.pass_on(run);
     }
 
-    /// News from another process.
+    /// Notifies the listeners of a run that another process has written to.
     pub fn pass_on(&self, run: RunId) {
         if let Some(sender) = self.senders().get(&run) {
             let _ = sender.send(());
         }
     }
 
-    /// One run's wake-ups, from now on.
+    /// Subscribes to the notifications of one run, from now on.
     pub fn listen(&self, run: RunId) -> Listener {
         let news = self
             .senders()
@@ -51,7 +51,8 @@ impl Wake {
         }
     }
 
-    /// Only what this process has made: what others have to be told.
+    /// Subscribes to the runs that this process has written to, so that other processes can be
+    /// notified.
     pub fn own(&self) -> broadcast::Receiver<RunId> {
         self.own.subscribe()
     }
@@ -63,7 +64,7 @@ impl Wake {
     }
 }
 
-/// Hears of one run.
+/// A subscription to one run.
 #[derive(Debug)]
 pub struct Listener {
     run: RunId,
@@ -72,9 +73,9 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Returns when there was a wake-up since the last one that was heard.
+    /// Waits until there is a notification after the last one that was received.
     pub async fn notified(&mut self) {
-        // The sender lives as long as its last listener.
+        // The sender lives as long as its last listener, so this cannot fail.
         let _ = self.news.changed().await;
     }
 }

@@ -1,8 +1,10 @@
-//! The circuit breaker of one model at one provider: a pure state machine over instants that the caller gives.
+//! The circuit breaker of one model at one provider: a pure state machine. The caller passes the
+//! time.
 //!
-//! Closed, it lets every call pass and counts failures that say something about the provider. After so many of them in a
-//! row it opens: calls fail at once, for free, so that a role's fallback is asked without waiting. After a while it is
-//! half-open: one call at a time is let through as a probe, and what becomes of it closes or opens the circuit again.
+//! A closed circuit admits every call and counts failures that concern the provider. After a number
+//! of them in a row it opens: calls fail at once and free of charge, so that a role's fallback is
+//! called without delay. After a while it is half-open and admits one call at a time as a probe.
+//! The probe's outcome closes or reopens the circuit.
 
 use std::time::Duration;
 
@@ -14,11 +16,12 @@ use super::{ChatReply, Error};
 /// When a circuit opens, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerSettings {
-    /// Failures in a row that open it; at least 1.
+    /// Failures in a row that open a circuit, at least 1.
     pub failures: u32,
-    /// How long it stays open before a probe.
+    /// How long a circuit stays open before a probe.
     pub open_for: Duration,
-    /// A timeout counts only if the call had at least so long: a shorter time is the run's own haste.
+    /// A timeout counts only if the call's time limit was at least this long. A shorter limit says
+    /// nothing about the provider.
     pub patience: Duration,
 }
 
@@ -32,7 +35,7 @@ impl Default for BreakerSettings {
     }
 }
 
-/// Where a circuit stands.
+/// The state of a circuit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CircuitPosition {
@@ -54,15 +57,15 @@ impl CircuitPosition {
 /// What the end of a call says about the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It answers.
+    /// The provider works.
     Success,
-    /// It is in trouble.
+    /// The provider fails.
     Failure,
-    /// Nothing: the call was never made, or ended for a reason of our own.
+    /// Nothing: the call was not made, or it ended for reasons of the service.
     None,
 }
 
-/// Reads the end of a call. `timeout` is what the call was given.
+/// Classifies the end of a call. `timeout` is the call's time limit.
 pub(super) fn sign(
     result: &Result<ChatReply, Error>,
     timeout: Duration,
@@ -81,7 +84,7 @@ pub(super) fn sign(
             status: 408 | 429 | 500..=599,
             ..
         }) => Outcome::Failure,
-        // A refusal of the request itself comes from a provider that works.
+        // A provider that refuses the request itself works.
         Err(Error::Status { .. } | Error::Unfit { .. } | Error::TooLong { .. }) => Outcome::Success,
         Err(Error::Saturated { .. } | Error::CircuitOpen { .. } | Error::Cancelled) => {
             Outcome::None
@@ -93,11 +96,11 @@ pub(super) fn sign(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
     Pass(Permit),
-    /// Not before so long.
+    /// No. The duration is the minimum wait.
     Refused(Duration),
 }
 
-/// A call that was let through: its end counts only in the state in which it was begun.
+/// Permission to make a call. Its outcome counts only if the circuit's state has not changed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Permit {
     generation: u64,
@@ -109,10 +112,10 @@ pub(super) struct Permit {
 pub(super) struct Circuit {
     settings: BreakerSettings,
     state: State,
-    /// Raised by each change of state.
+    /// Incremented by each change of state.
     generation: u64,
     opened_total: u64,
-    /// When a call last ended well.
+    /// When a call last succeeded.
     well: Option<Instant>,
 }
 
@@ -146,7 +149,8 @@ impl Circuit {
         self.opened_total
     }
 
-    /// How long no call will be let through, if none is now; asks for no ticket.
+    /// Returns how long calls will be refused, or `None` if a call would be admitted. Does not
+    /// admit one.
     pub fn refuses(&self, now: Instant) -> Option<Duration> {
         match self.state {
             State::Open { until } if now < until => Some(until - now),
@@ -173,7 +177,7 @@ impl Circuit {
         })
     }
 
-    /// Takes note of a call's end. Returns the new position if it has changed.
+    /// Records a call's outcome. Returns the new position if it has changed.
     pub fn note(&mut self, ticket: Permit, sign: Outcome, now: Instant) -> Option<CircuitPosition> {
         if ticket.generation != self.generation {
             return None;
@@ -186,7 +190,8 @@ impl Circuit {
                 self.state = State::Closed { failures: 0 };
                 None
             }
-            // Another call ended well while this one hung: calls that hang end together and late, and say less.
+            // Another call succeeded during this one. Calls that hang end together and late, so
+            // they say less.
             (State::Closed { .. }, Outcome::Failure)
                 if self.well.is_some_and(|well| well > ticket.begun) =>
             {
@@ -296,7 +301,7 @@ mod tests {
         );
         let latest = later + Duration::from_secs(10);
         let probe = pass(&mut circuit, latest);
-        // The probe was dropped: it says nothing, and the next call is one.
+        // A dropped probe says nothing. The next call is a probe again.
         assert_eq!(circuit.note(probe, Outcome::None, latest), None);
         let probe = pass(&mut circuit, latest);
         assert_eq!(
@@ -376,8 +381,9 @@ mod tests {
     }
 
     proptest! {
-        /// In any order of calls, ends and waits: open means refused until its time, half-open lets one probe through,
-        /// and it opens only after as many failures as are set, or after a failed probe.
+        /// For any order of calls, outcomes and waits: an open circuit refuses calls until its
+        /// time, and a half-open one admits one probe. It opens only after the configured number of
+        /// failures or a failed probe.
         #[test]
         fn whatever_happens_the_rules_hold(steps in prop::collection::vec((0u8..6, 0u64..12), 1..120)) {
             let start = Instant::now();

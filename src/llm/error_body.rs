@@ -1,4 +1,5 @@
-//! What a refused call says: the providers' error bodies and `retry-after`, made short and free of keys.
+//! Parses error answers: the providers' error bodies and `retry-after`. Removes keys and shortens
+//! texts.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use super::Error;
 
 const MAX_DETAIL_CHARS: usize = 300;
-/// Longer waits than this are a mistake or a way to say "never".
+/// Maximum `retry-after`. A longer wait is a mistake or means "never".
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
 /// A call that the provider refused.
@@ -21,12 +22,12 @@ pub(super) struct Rejection {
     /// The provider's words, not yet cleaned.
     detail: String,
     retry_after: Option<Duration>,
-    /// The request is longer than the model's context, or larger than the provider takes.
+    /// True if the request exceeds the model's context or the provider's size limit.
     too_long: bool,
 }
 
 impl Rejection {
-    /// The error for the caller; `clean` removes keys.
+    /// Converts it into an [`Error`]; `clean` removes keys.
     pub fn into_error(self, provider: &str, clean: impl Fn(&str) -> String) -> Error {
         let provider = provider.to_owned();
         let detail = clean(&self.detail);
@@ -42,7 +43,7 @@ impl Rejection {
     }
 }
 
-/// Reads an answer that is not 2xx.
+/// Parses an answer with a status other than 2xx.
 pub(super) fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Rejection {
     let value: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
     let retry_after = retry_after(headers);
@@ -64,7 +65,8 @@ pub(super) fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Rejection {
     }
 }
 
-/// Reads `{"error": {"message", "type", "code"}}` and its cousins, `{"error": "text"}` and `{"message": "text"}`.
+/// Parses `{"error": {"message", "type", "code"}}` and the variants `{"error": "text"}` and
+/// `{"message": "text"}`.
 pub(super) fn from_body(status: u16, body: &Value) -> Option<Rejection> {
     let error = body.get("error").filter(|error| !error.is_null());
     let text = |name: &str| {
@@ -97,12 +99,13 @@ pub(super) fn from_body(status: u16, body: &Value) -> Option<Rejection> {
     })
 }
 
-/// One line of at most 300 characters, without the given key or anything else that looks like one.
+/// Returns one line of at most 300 characters. Removes the given key and anything else that looks
+/// like a key.
 pub(super) fn clean(text: &str, key: Option<&SecretString>) -> String {
     let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some(key) = key {
         let key = key.expose_secret().trim();
-        // A provider may echo a part of the key: its first eight characters give it away.
+        // A provider may echo part of the key, which its first eight characters identify.
         let head: String = key.chars().take(8).collect();
         if !head.is_empty() {
             line = line.replace(key, "[key]");
@@ -140,7 +143,8 @@ static KEY: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// `retry-after-ms`, or `retry-after` as seconds or as an HTTP date; a date is measured against the answer's own `date`.
+/// Parses `retry-after-ms`, or `retry-after` as seconds or as an HTTP date. A date is compared with
+/// the answer's own `date`.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| {
         headers
@@ -150,7 +154,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     };
     let seconds = |text: &str, unit: f64| {
         let value = text.parse::<f64>().ok()? * unit;
-        // Beyond what can be counted is still "not now".
+        // A number that is too large for a duration means a long wait.
         (value >= 0.0).then(|| Duration::try_from_secs_f64(value).unwrap_or(MAX_RETRY_AFTER))
     };
     let date = |text: &str| {

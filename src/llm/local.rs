@@ -1,4 +1,4 @@
-//! The in-process model behind the common seam.
+//! Adapter of the in-process model to [`ChatModel`].
 
 use std::path::Path;
 
@@ -9,17 +9,18 @@ use serde_json::Value;
 use super::{Author, ChatModel, ChatReply, ChatRequest, Error, Message, Part, Stop, strict};
 use crate::domain::BilledTokens;
 
-/// A GGUF model in this process. Loaded once; all roles share it.
+/// A GGUF model in this process. It is loaded once and shared by all roles.
 pub struct Local {
     name: String,
     model: engine::LocalModel,
 }
 
 impl Local {
-    /// Loads the weights. Blocks for about a second; the first time it also writes a faster copy beside them.
+    /// Loads the weights. Blocks for about a second. The first time, it also writes a faster copy
+    /// next to the file.
     ///
     /// # Errors
-    /// [`Error::Unfit`] when the file is missing or is no model that the engine takes.
+    /// [`Error::Unfit`] if the file is missing or is not a model that the engine supports.
     pub fn load(
         provider: &str,
         path: &Path,
@@ -80,7 +81,7 @@ impl ChatModel for Local {
                 output: completion.output_tokens.into(),
                 ..BilledTokens::default()
             }),
-            // It is the file that the config names: what the file calls itself is no other model.
+            // The config names the file. The name inside the file would look like a replaced model.
             model: None,
             provider_request_id: None,
         })
@@ -106,11 +107,12 @@ impl Local {
     }
 }
 
-/// The most characters of a string and items of a list where the schema says nothing: a small model rambles.
+/// Default limits of characters in a string and items in a list, where the schema has none. Small
+/// models ramble.
 const MAX_CHARS: u64 = 600;
 const MAX_ITEMS: u64 = 8;
 
-/// The schema with an end to every string and list.
+/// Returns the schema with a bound on every string and list.
 fn bounded(mut schema: Value) -> Value {
     match &mut schema {
         Value::Object(map) => {
@@ -143,7 +145,7 @@ fn bounded(mut schema: Value) -> Value {
     schema
 }
 
-/// Images cannot be seen by a text model: its prompt says which files it was not shown.
+/// Converts a message. A text model cannot read images, so its prompt names the omitted files.
 fn message(message: &Message) -> engine::Message {
     let role = match message.author {
         Author::User => engine::Role::User,

@@ -1,8 +1,9 @@
-//! The LLM layer: one trait, several providers, and the way from what a model wrote to a typed value.
+//! The LLM layer: one trait, several providers, and the parsing of model output into typed values.
 //!
-//! A [`ChatModel`] makes exactly one attempt at one call. Retries, money and the journal belong to the caller, so that
-//! every attempt can be journaled with its own usage and cost. Providers are adapters: a pure function from a
-//! [`ChatRequest`] to the wire, and a pure function back, around the one HTTP client in `http`.
+//! A [`ChatModel`] makes exactly one attempt at one call. The caller is responsible for retries,
+//! money and the journal, so that every attempt is recorded with its own usage and cost. An adapter
+//! for a provider consists of two pure functions, from a [`ChatRequest`] to the wire format and
+//! back, around the one HTTP client in `http`.
 
 mod anthropic;
 mod circuit;
@@ -33,38 +34,38 @@ pub use redact::without_secrets;
 pub use registry::{CircuitState, ProviderKind, ProviderSpec, Registry, Seeding, StructuredOutput};
 pub use sse::{StreamEvent, StreamReader};
 
-/// One call to a model, in no provider's terms.
+/// A call to a model, independent of the provider.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatRequest {
-    /// Unique per run, step and attempt; sent as the `Idempotency-Key` header, so that a provider or a proxy can tell
-    /// a repeated call from a new one.
+    /// Unique per run, step and attempt. Sent as the `Idempotency-Key` header, so that a provider
+    /// or proxy can tell a repeated call from a new one.
     pub key: String,
     /// The provider's model id.
     pub model: String,
-    /// The stable prefix, worth caching: the same for every run of the role.
+    /// The stable prefix, which is the same in every run of the role and can be cached.
     pub system: String,
-    /// Begins and ends with a user message; roles alternate.
+    /// The first and last message are the user's; the authors alternate.
     pub messages: Vec<Message>,
-    /// The JSON schema that the reply must satisfy; `None` asks for plain text.
+    /// The JSON schema of the reply. `None` for plain text.
     pub schema: Option<Schema>,
-    /// Thinking included.
+    /// Includes thinking.
     pub max_tokens: u32,
     pub settings: Settings,
-    /// For models that can be seeded.
+    /// For models that accept a seed.
     pub seed: u64,
-    /// Total time for the attempt.
+    /// Time limit of the attempt.
     pub timeout: Duration,
 }
 
-/// The most bytes of text that one token stands for on average over a whole reply. Prose has about four, deeply indented
-/// code eight.
+/// Upper bound for the average bytes of text per token in a whole reply. Prose has about four,
+/// deeply indented code eight.
 const MAX_BYTES_PER_TOKEN: usize = 16;
 
-/// Replies below this size are kept whatever the limit was.
+/// Replies below this size are accepted, regardless of the limit.
 const MIN_REPLY_BYTES: usize = 4096;
 
 impl ChatRequest {
-    /// The longest text that an honest reply to this request has, in bytes.
+    /// Returns the size in bytes of the longest text that the output limit allows.
     fn max_text_bytes(&self) -> usize {
         let limit = usize::try_from(self.max_tokens).unwrap_or(usize::MAX);
         limit
@@ -72,8 +73,8 @@ impl ChatRequest {
             .max(MIN_REPLY_BYTES)
     }
 
-    /// The largest body that carries such a reply: its text in JSON escapes, thinking of the same size, and what the API
-    /// writes around it.
+    /// Returns the size of the largest body with such a text: the text in JSON escapes, thinking of
+    /// the same size, and the fields around them.
     fn max_body_bytes(&self) -> usize {
         const AROUND: usize = 256 * 1024;
         self.max_text_bytes()
@@ -100,7 +101,7 @@ pub enum Part {
     Image(Image),
 }
 
-/// An image to be seen, base64 with the standard alphabet.
+/// An image for the model, in base64 with the standard alphabet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
@@ -108,24 +109,24 @@ pub struct Image {
     pub base64: String,
 }
 
-/// A JSON schema with the name that vendors want beside it (letters, digits, underscore).
+/// A JSON schema, with the name that providers require (letters, digits, underscore).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schema {
     pub name: String,
     pub value: Value,
 }
 
-/// What came back from one attempt.
+/// The result of one attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChatReply {
     /// The text, or the structured value as JSON text.
     pub text: String,
     pub stop: Stop,
-    /// `None` when the provider reported none that makes sense: then nobody knows what it cost.
+    /// `None` if the provider reports no valid usage. The cost is then unknown.
     pub usage: Option<BilledTokens>,
-    /// The model id that the provider says it used.
+    /// The model id that the provider reports.
     pub model: Option<String>,
-    /// The provider's own id of the request, for its support.
+    /// The provider's request id, for its support.
     pub provider_request_id: Option<String>,
 }
 
@@ -136,18 +137,18 @@ pub enum Stop {
     End,
     /// Cut at `max_tokens`.
     MaxTokens,
-    /// The model, or the provider's filter, declined.
+    /// The model or the provider's filter declined.
     Refusal,
     Other,
 }
 
-/// A model behind some provider: one of the three dyn seams of the house.
+/// A model behind a provider; one of the project's few `dyn` traits.
 #[async_trait]
 pub trait ChatModel: Send + Sync {
     /// Makes one attempt. Dropping the future abandons the call.
     ///
     /// # Errors
-    /// See [`Error`]; [`Error::retry`] and [`Error::may_be_billed`] tell what to do about it.
+    /// See [`Error`]. [`Error::retry`] and [`Error::may_be_billed`] say how to handle it.
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error>;
 }
 
@@ -169,13 +170,14 @@ pub enum Error {
         detail: String,
         retry_after: Option<Duration>,
     },
-    /// 200, but not the body that the provider documents.
+    /// Status 200 with a body that is not as documented.
     #[error("{provider} sent a reply that cannot be read: {detail}")]
     Unreadable { provider: String, detail: String },
-    /// The request does not fit the model: too long for its context, images it cannot see.
+    /// The request does not fit the model: it is too long for its context, or has images that it
+    /// cannot read.
     #[error("the request does not fit {provider}: {detail}")]
     Unfit { provider: String, detail: String },
-    /// 200, and more text than the output limit allows.
+    /// Status 200 with more text than the output limit allows.
     #[error(
         "{provider} sent {bytes} bytes, more than the output limit of {max_tokens} tokens allows"
     )]
@@ -187,7 +189,7 @@ pub enum Error {
     /// Too many calls wait for this provider.
     #[error("too many calls are waiting for {provider}")]
     Saturated { provider: String },
-    /// The model has failed too often in a row: it is not asked for a while.
+    /// The model has failed too often in a row and is not called for a while.
     #[error(
         "{provider} is not asked for {model}: it failed too often in a row; tried again in {retry_in:?}"
     )]
@@ -200,17 +202,18 @@ pub enum Error {
     Cancelled,
 }
 
-/// Whether a further attempt makes sense.
+/// Whether another attempt is useful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     Never,
-    /// After a backoff of the caller's choice, but not before the given time has passed.
+    /// Yes, after the caller's backoff, but not before this time has passed.
     After(Option<Duration>),
 }
 
 impl Error {
-    /// Network errors, replies that are none, 408, 409, 429, 5xx and 529 are worth another attempt (SPEC 4). An open
-    /// circuit is not: the next model is asked at once.
+    /// Returns whether another attempt is useful (SPEC 4). It is for network errors, unreadable
+    /// replies, saturation, and the statuses 408, 409, 429 and 5xx. It is not for an open circuit:
+    /// the next model is called at once.
     pub fn retry(&self) -> Retry {
         match self {
             Error::Connect { .. }
@@ -231,8 +234,8 @@ impl Error {
         }
     }
 
-    /// Whether the provider may bill for the attempt all the same: then it is settled at its reserved maximum. A gateway
-    /// that gave up waiting says nothing of what the model behind it did.
+    /// True if the provider may bill for the failed attempt, which is then settled at its reserved
+    /// maximum. This includes a gateway's timeout, since the model behind it may have run.
     pub fn may_be_billed(&self) -> bool {
         match self {
             Error::Broken { .. }
@@ -248,8 +251,8 @@ impl Error {
         }
     }
 
-    /// What happened in our own words: without those of the provider, which may quote anything (its own files and
-    /// statements, somebody's key).
+    /// Describes the error in the service's own words. The provider's words may quote anything,
+    /// such as its own files, SQL statements or a key.
     pub fn outline(&self) -> String {
         match self {
             Error::Status {
@@ -269,7 +272,7 @@ impl Error {
         }
     }
 
-    /// The rest of it, for the journal and whoever runs the service.
+    /// Returns the provider's words, for the journal and operators.
     pub fn said(&self) -> Option<&str> {
         match self {
             Error::Status { detail, .. }
@@ -285,7 +288,7 @@ impl Error {
         }
     }
 
-    /// A short bounded label for journal and metrics.
+    /// Returns a short label from a fixed list, for journal and metrics.
     pub fn cause(&self) -> &'static str {
         match self {
             Error::Connect { .. } => "unreachable",

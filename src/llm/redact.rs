@@ -1,15 +1,16 @@
-//! Removing secrets from text, also from text that spells them with JSON escapes.
+//! Removes secrets from text, including secrets in JSON escapes.
 //!
-//! A provider's reply is mostly JSON, and `"\u0073k-..."` is a key once it is decoded. Therefore a text is also searched as
-//! its decoded form, and as the decoded form of that, since JSON may stand in a JSON string. What is found is replaced in
-//! the text itself. Other codings (base64, percent signs, a key in two halves) are not undone.
+//! A provider's reply is mostly JSON, and `"\u0073k-..."` decodes to a key. So the decoded form of
+//! a text is searched too, and the decoded form of that, since a JSON string may contain JSON.
+//! Matches are replaced in the original text. Other encodings (base64, percent signs, a key in two
+//! halves) are not decoded.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use secrecy::{ExposeSecret, SecretString};
 
-/// A shorter secret may be a word that anyone writes.
+/// Minimum length of a secret. A shorter one may be an ordinary word.
 const MIN_SECRET_CHARS: usize = 16;
 
 /// How often a text is decoded: JSON in a string of JSON in a string of JSON.
@@ -17,7 +18,8 @@ const MAX_LAYERS: usize = 4;
 
 const REPLACEMENT: &str = "[secret]";
 
-/// The text without any of the secrets, plain or written with JSON escapes. Linear in the text for each secret.
+/// Returns the text without the secrets, whether plain or in JSON escapes. Linear in the text for
+/// each secret.
 pub fn without_secrets<'a>(text: &'a str, secrets: &[SecretString]) -> Cow<'a, str> {
     let secrets = secrets.iter().map(ExposeSecret::expose_secret);
     let secrets: Vec<&str> = secrets
@@ -37,7 +39,7 @@ pub fn without_secrets<'a>(text: &'a str, secrets: &[SecretString]) -> Cow<'a, s
     }
 }
 
-/// Where the decoded forms of the text hold a secret, as byte ranges of the text.
+/// Returns the byte ranges of the text in which a decoded form contains a secret.
 fn escaped(text: &str, secrets: &[&str]) -> Vec<Range<usize>> {
     let mut spans = vec![];
     if secrets.is_empty() || !text.contains('\\') {
@@ -65,7 +67,7 @@ fn replaced(text: &str, mut spans: Vec<Range<usize>>) -> String {
     spans.sort_by_key(|span| (span.start, span.end));
     let (mut cleaned, mut done) = (String::with_capacity(text.len()), 0);
     for span in spans {
-        // One that overlaps the span before it is a part of the same replacement.
+        // A span that overlaps the previous one belongs to the same replacement.
         if span.start >= done {
             cleaned.push_str(text.get(done..span.start).unwrap_or_default());
             cleaned.push_str(REPLACEMENT);
@@ -76,7 +78,7 @@ fn replaced(text: &str, mut spans: Vec<Range<usize>>) -> String {
     cleaned
 }
 
-/// A decoded form, with the place in the original text from which each of its bytes came.
+/// A decoded form, with the position in the original text of each of its bytes.
 struct Layer {
     text: String,
     /// One per byte of `text`, and the end of the original text.
@@ -91,7 +93,7 @@ impl Layer {
         }
     }
 
-    /// The next decoded form; `None` when nothing in this one is escaped.
+    /// Returns the next decoded form, or `None` if this one has no escapes.
     fn decoded(&self) -> Option<Self> {
         let (mut text, mut starts) = (
             String::with_capacity(self.text.len()),
@@ -122,7 +124,8 @@ impl Layer {
     }
 }
 
-/// The character that an escape at the beginning of the text stands for, and the escape's length in bytes.
+/// Decodes the escape at the start of the text. Returns the character and the length of the escape
+/// in bytes.
 fn unescaped(text: &str) -> Option<(char, usize)> {
     let rest = text.strip_prefix('\\')?;
     let next = rest.chars().next()?;
@@ -148,7 +151,7 @@ fn unescaped(text: &str) -> Option<(char, usize)> {
         'r' => '\r',
         'b' => '\u{8}',
         'f' => '\u{c}',
-        // The lenient reader leaves an unknown escape as it is.
+        // The lenient JSON parser keeps unknown escapes unchanged.
         c if c.is_ascii_alphanumeric() => return None,
         c => c,
     };
@@ -173,7 +176,7 @@ mod tests {
         without_secrets(text, &[SecretString::from(KEY)]).into_owned()
     }
 
-    /// Every character as a JSON escape, escaped again `times` times.
+    /// Replaces every character by a JSON escape, `times` times.
     fn spelled(text: &str, times: usize) -> String {
         (0..times).fold(text.to_owned(), |text, _| {
             text.encode_utf16()

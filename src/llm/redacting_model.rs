@@ -1,4 +1,5 @@
-//! What comes back from a provider, made safe to keep: no secrets, names of one short line, a usage that can be.
+//! Wraps a model and makes its results safe to store: removes secrets, shortens names to one line,
+//! and bounds the usage.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use secrecy::SecretString;
 use super::redact::without_secrets;
 use super::{ChatModel, ChatReply, ChatRequest, Error, usage};
 
-/// What a provider calls its model, or a request, is cut here.
+/// Maximum length of a provider's names for models and requests.
 const MAX_NAME_CHARS: usize = 200;
 
 pub(super) struct RedactingModel {
@@ -25,7 +26,7 @@ impl RedactingModel {
         }
     }
 
-    /// A name is a word on one line, whatever the provider sent.
+    /// Returns a provider's name as one short line without secrets.
     fn name(&self, name: String) -> String {
         let mut name = name;
         self.clean(&mut name);
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
     use crate::llm::{Registry, Stop};
 
-    /// Gives everything away.
+    /// Returns a result that contains secrets.
     struct Talker(Result<ChatReply, Error>);
 
     #[async_trait]

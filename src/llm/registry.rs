@@ -1,4 +1,4 @@
-//! Who can be asked: providers by name, each behind its own concurrency limit, each model behind a circuit breaker.
+//! The providers by name. Each has a concurrency limit, and each of its models a circuit breaker.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,76 +18,77 @@ use super::openai::OpenAi;
 use super::redacting_model::RedactingModel;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
 
-/// One provider as the config describes it.
+/// A provider as configured.
 #[derive(Debug, Clone)]
 pub struct ProviderSpec {
-    /// As roles refer to it, and as errors name it.
+    /// The name that roles and errors use.
     pub name: String,
     pub kind: ProviderKind,
-    /// With or without `/v1`.
+    /// May end in `/v1` or not.
     pub base_url: Url,
     pub api_key: Option<SecretString>,
-    /// Calls at the same time; at least 1.
+    /// Maximum number of concurrent calls, at least 1.
     pub max_concurrent: usize,
     pub connect_timeout: Duration,
     pub structured_output: StructuredOutput,
     pub seeding: Seeding,
-    /// Replies are asked for in pieces: one that falls silent is noticed early.
+    /// True if replies are streamed. A stream that falls silent is noticed early.
     pub stream: bool,
-    /// Sent with every call, beside those of the API.
+    /// Headers sent with every call, besides those of the API.
     pub headers: Vec<(String, SecretString)>,
-    /// The address of an HTTP proxy; it may hold a password.
+    /// The address of an HTTP proxy. It may contain a password.
     pub proxy: Option<SecretString>,
 }
 
-/// Which API a provider speaks.
+/// The API of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProviderKind {
     /// The Messages API.
     Anthropic,
-    /// Chat Completions, of OpenAI and of everybody compatible.
+    /// Chat Completions, of OpenAI and compatible servers.
     #[serde(rename = "openai")]
     OpenAi,
 }
 
-/// How a provider is held to a schema.
+/// How a JSON schema is enforced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StructuredOutput {
-    /// The API's own schema output, or a forced tool for Claude models from before it.
+    /// The API's own schema output, or a forced tool for older Claude models.
     #[default]
     Auto,
-    /// The API's own: `output_config.format`, `response_format: json_schema`.
+    /// The API's own schema output: `output_config.format` or `response_format: json_schema`.
     JsonSchema,
     /// A forced call of one tool whose input is the reply.
     Tool,
-    /// JSON without a schema, which goes into the prompt. Anthropic has no such mode: as `None` there.
+    /// JSON mode, with the schema in the prompt. Anthropic has no such mode, so there it is the
+    /// same as `None`.
     JsonObject,
-    /// Nothing but the schema in the prompt.
+    /// Only the schema in the prompt.
     None,
 }
 
-/// Whether a provider is sent the seed; hosted ones often refuse or ignore it.
+/// Whether the seed is sent to a provider. Hosted providers often refuse or ignore it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Seeding {
     #[default]
     Omit,
-    /// To OpenAI-compatible servers; the Messages API has no seed.
+    /// Sent to OpenAI-compatible servers. The Messages API has no seed.
     Send,
 }
 
-/// The providers that can be asked.
+/// All providers.
 #[derive(Default)]
 pub struct Registry {
     models: BTreeMap<String, Arc<Limited>>,
     breaker: BreakerSettings,
-    /// What no reply may hold.
+    /// Secrets to be removed from replies and errors.
     secrets: Arc<[SecretString]>,
 }
 
-/// Where the circuit of one model at one provider stands.
+/// The circuit of one model at one provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CircuitState {
@@ -95,15 +96,15 @@ pub struct CircuitState {
     /// The provider's model id.
     pub model: String,
     pub state: CircuitPosition,
-    /// How often it has opened since this process began.
+    /// How often it has opened since the process started.
     pub opened_total: u64,
 }
 
 impl Registry {
-    /// Opens one HTTP client per provider.
+    /// Creates one HTTP client per provider.
     ///
     /// # Errors
-    /// [`Error::Connect`] when a provider's client cannot be built.
+    /// [`Error::Connect`] if a provider's client cannot be built.
     pub fn new(specs: impl IntoIterator<Item = ProviderSpec>) -> Result<Registry, Error> {
         let mut registry = Registry::default();
         for spec in specs {
@@ -116,7 +117,7 @@ impl Registry {
         Ok(registry)
     }
 
-    /// The same providers with other breakers. Circuits and latencies begin anew.
+    /// Returns the same providers with other breaker settings, closed circuits and no latencies.
     #[must_use]
     pub fn with_breaker(mut self, breaker: BreakerSettings) -> Registry {
         self.breaker = breaker;
@@ -132,7 +133,7 @@ impl Registry {
         self
     }
 
-    /// Adds a model that is not behind HTTP, or replaces the provider of that name.
+    /// Adds a model that is not behind HTTP, or replaces the provider with this name.
     pub fn insert(
         &mut self,
         name: impl Into<String>,
@@ -145,14 +146,14 @@ impl Registry {
         self.models.insert(name, Arc::new(limited));
     }
 
-    /// The same models, and nothing that comes back from them holds one of the secrets.
+    /// Returns the same providers, with these secrets removed from everything that they return.
     #[must_use]
     pub fn redacting(mut self, secrets: &[SecretString]) -> Registry {
         self.secrets = secrets.into();
         self
     }
 
-    /// The provider of that name, limited, watched by its breakers, and discreet.
+    /// Returns the provider with this name, with its limit, circuit breakers and redaction.
     pub fn model(&self, provider: &str) -> Option<Arc<dyn ChatModel>> {
         let limited = Arc::clone(self.models.get(provider)?);
         Some(Arc::new(RedactingModel {
@@ -167,7 +168,7 @@ impl Registry {
         self.models.keys().map(String::as_str)
     }
 
-    /// Every model that was asked so far, by provider and model id.
+    /// Returns the circuits of all models that were called so far, by provider and model id.
     pub fn circuits(&self) -> Vec<CircuitState> {
         let now = Instant::now();
         let of = |limited: &Limited| -> Vec<CircuitState> {
@@ -186,7 +187,8 @@ impl Registry {
             .collect()
     }
 
-    /// The 95th percentile of a model's latency, waiting for its turn included, once `least` answers are known.
+    /// Returns the 95th percentile of a model's latency, including the wait for a permit, once
+    /// `least` answers are known.
     pub fn p95(&self, provider: &str, model: &str, least: usize) -> Option<Duration> {
         self.models
             .get(provider)?
@@ -197,7 +199,7 @@ impl Registry {
     }
 }
 
-/// A provider that takes so many calls at a time, first come, first served, and is spared while it fails.
+/// A provider with a fair concurrency limit and a circuit breaker per model.
 struct Limited {
     provider: String,
     permits: Semaphore,
@@ -206,7 +208,7 @@ struct Limited {
     known: Mutex<BTreeMap<String, Known>>,
 }
 
-/// What is known of one model.
+/// The state of one model.
 struct Known {
     circuit: Circuit,
     latencies: Latencies,
@@ -274,7 +276,7 @@ impl Limited {
         }
     }
 
-    /// Makes the call if the circuit lets it pass, and takes note of its end.
+    /// Makes the call if the circuit admits it, and records the outcome.
     async fn admitted(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         let ticket = match self.with(&request.model, |known| known.circuit.admit(Instant::now())) {
             Admission::Pass(ticket) => ticket,
@@ -291,15 +293,16 @@ impl Limited {
         result
     }
 
-    /// Waiting for a turn counts towards the request's timeout.
+    /// Waits for a permit, then makes the call. The wait counts towards the request's timeout.
     async fn in_turn(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
-        // Nobody queues for what would be refused.
+        // Do not wait for a call that would be refused.
         if let Some(wait) = self.with(&request.model, |known| {
             known.circuit.refuses(Instant::now())
         }) {
             return Err(self.refused(&request.model, wait));
         }
-        // Fair all the same: a released permit belongs to the first in the queue, so none is free while some wait.
+        // This is still fair: a released permit goes to the first waiting call, so none is free
+        // while calls wait.
         if let Ok(_permit) = self.permits.try_acquire() {
             return self.admitted(request).await;
         }
@@ -323,7 +326,7 @@ impl Limited {
     }
 }
 
-/// Tells the circuit of a call's end, also of one that was dropped.
+/// Records a call's outcome in the circuit when dropped, also if the call's future was dropped.
 struct Watch<'a> {
     limited: &'a Limited,
     model: &'a str,
@@ -337,8 +340,9 @@ impl Drop for Watch<'_> {
     }
 }
 
-/// Learns how long a call took. One that was dropped counts too if it had lasted longer than most: else the slow ones,
-/// which are dropped for a faster twin, would be forgotten, and every call would soon seem slow.
+/// Records a call's latency when dropped. A call that was dropped counts only if it had already
+/// taken longer than the 95th percentile. Otherwise slow calls that lost to a hedge would be
+/// forgotten, and every call would soon seem slow.
 struct Stopwatch<'a> {
     limited: &'a Limited,
     model: &'a str,
@@ -381,7 +385,7 @@ mod tests {
     use super::*;
     use crate::llm::Stop;
 
-    /// Answers after two seconds with the timeout that it was given.
+    /// Answers after two seconds with the timeout of its request.
     struct Slow;
 
     #[async_trait]
@@ -445,7 +449,7 @@ mod tests {
         assert_eq!(model.chat(&request).await.unwrap().text, "10");
     }
 
-    /// Fails until told otherwise.
+    /// Fails until the flag is changed.
     struct Ill(std::sync::atomic::AtomicBool);
 
     #[async_trait]

@@ -1,31 +1,31 @@
-//! Server-sent events as they come from a provider, or from another Conclave: lines into events, whatever the pieces they
-//! come in. A server that sends a line without end is cut off.
+//! Parser for server-sent events of a provider or of another Conclave. Input may be split at any
+//! byte. A line without end is cut off at a maximum size.
 
-/// The most bytes of one event.
+/// Maximum bytes of one event.
 const MAX: usize = 16 * 1024 * 1024;
 
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamEvent {
-    /// Empty if it has no name.
+    /// Empty if the event has no name.
     pub name: String,
     pub data: String,
-    /// The last id that was sent, with this event or before it.
+    /// The last id that was sent, with this event or earlier.
     pub id: String,
 }
 
-/// The server sent more than an event may have.
+/// An event exceeded the maximum size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the stream has more than {MAX} bytes")]
 pub struct TooLong;
 
-/// Reads a stream piece by piece.
+/// Incremental parser of a stream.
 #[derive(Debug, Default)]
 pub struct StreamReader {
     line: Vec<u8>,
-    /// The last byte was a carriage return, to which a line feed may still belong.
+    /// True if the last byte was a carriage return, which a line feed may follow.
     after_return: bool,
-    /// A line was read: what comes now is no byte order mark.
+    /// True if a line was read, so that no byte order mark may follow.
     begun: bool,
     name: String,
     data: Option<String>,
@@ -33,10 +33,10 @@ pub struct StreamReader {
 }
 
 impl StreamReader {
-    /// The events that are complete with this piece.
+    /// Returns the events that this piece completes.
     ///
     /// # Errors
-    /// When an event has too many bytes; nothing more is to be read then.
+    /// `TooLong` if an event has too many bytes. The stream must not be read any further.
     pub fn read(&mut self, piece: &[u8]) -> Result<Vec<StreamEvent>, TooLong> {
         let mut events = vec![];
         for byte in piece {
@@ -82,7 +82,7 @@ impl StreamReader {
                 }
                 none => *none = Some(value.to_owned()),
             },
-            // A comment, the pause before connecting again, or a field that is not known.
+            // A comment, a reconnection time, or an unknown field.
             _ => {}
         }
         None

@@ -1,14 +1,15 @@
-//! Schemas made acceptable: what schemars writes is richer than what vendors take in strict mode.
+//! Converts schemas as schemars writes them into the subset that providers accept in strict mode.
 //!
-//! Both Anthropic and OpenAI want every object closed and know no bounds; OpenAI wants every key required. Bounds become
-//! words in the description, and are enforced on the reply by `structured`, against the schema as schemars wrote it.
+//! Anthropic and OpenAI require closed objects and do not know bounds; OpenAI requires every key.
+//! Bounds become words in the description. `structured` enforces them on the reply, against the
+//! original schema.
 
 use serde_json::{Map, Value, json};
 
-/// Deeper than any schema of the house; where inlining a recursive schema stops.
+/// Maximum depth to which a recursive schema is inlined. No schema of the project is deeper.
 const MAX_INLINING: usize = 16;
 
-/// Keywords that neither vendor takes everywhere, without a meaning that words could carry.
+/// Keywords that some provider rejects and that have no meaning for a model.
 const DROPPED: [&str; 9] = [
     "$schema",
     "$id",
@@ -21,13 +22,15 @@ const DROPPED: [&str; 9] = [
     "format",
 ];
 
-/// The schema in the subset that both vendors take in strict mode: no references, every object closed, every property
-/// required (optional ones nullable), bounds in words, enums for unions of constants. Idempotent.
+/// Returns the schema in the subset that all providers accept in strict mode: no references, closed
+/// objects, all properties required (optional ones nullable), bounds in words, enums for unions of
+/// constants. Idempotent.
 pub fn for_vendor(schema: &Value) -> Value {
     closed(&inlined(schema))
 }
 
-/// The schema without `$ref` and `$defs`, bounds kept. A recursive reference becomes "anything" at its second visit.
+/// Returns the schema without `$ref` and `$defs`, with bounds. A recursive reference becomes
+/// "anything" at its second occurrence.
 pub fn inlined(schema: &Value) -> Value {
     let definitions = |name: &str| {
         schema
@@ -48,7 +51,7 @@ pub fn inlined(schema: &Value) -> Value {
     root
 }
 
-/// How many objects are nested in one another, at most; lists do not count.
+/// Returns the maximum nesting of objects. Lists do not count.
 pub fn depth(schema: &Value) -> usize {
     fn below(schema: &Value) -> usize {
         let Some(object) = schema.as_object() else {
@@ -75,7 +78,7 @@ pub fn depth(schema: &Value) -> usize {
     below(&inlined(schema))
 }
 
-/// The system text followed by the schema in words, for providers that cannot be held to it.
+/// Returns the system text followed by the schema, for providers that cannot enforce it.
 pub(super) fn with_instruction(system: &str, schema: &Value) -> String {
     let schema = for_vendor(schema);
     let instruction = format!(
@@ -89,7 +92,8 @@ pub(super) fn with_instruction(system: &str, schema: &Value) -> String {
     }
 }
 
-/// Replaces references by what they point at; keywords beside a reference win over those behind it.
+/// Replaces references by their targets. A keyword next to a reference overrides the target's
+/// keyword.
 fn inline(schema: &Value, definitions: &[Map<String, Value>; 2], open: &mut Vec<String>) -> Value {
     match schema {
         Value::Object(object) => {
@@ -114,11 +118,11 @@ fn inline(schema: &Value, definitions: &[Map<String, Value>; 2], open: &mut Vec<
             for (key, value) in object {
                 match key.as_str() {
                     "$ref" | "$defs" | "definitions" => {}
-                    // Data, not schemas.
+                    // These contain data and not schemas.
                     "enum" | "const" | "default" | "examples" | "required" => {
                         result.insert(key.clone(), value.clone());
                     }
-                    // Names of properties, which may be those of keywords.
+                    // The keys are property names, which may equal keywords.
                     "properties" if value.is_object() => {
                         let properties = value.as_object().into_iter().flatten();
                         let properties: Map<String, Value> = properties
@@ -141,7 +145,7 @@ fn inline(schema: &Value, definitions: &[Map<String, Value>; 2], open: &mut Vec<
     }
 }
 
-/// One inlined schema in the vendors' subset.
+/// Converts one inlined schema into the strict subset.
 fn closed(schema: &Value) -> Value {
     let Some(object) = schema.as_object() else {
         return json!({});
@@ -167,7 +171,7 @@ fn closed(schema: &Value) -> Value {
     Value::Object(result)
 }
 
-/// The schema with every `allOf` folded in; the outer keyword wins.
+/// Returns the schema with every `allOf` merged into it. The outer keyword takes precedence.
 fn merged(object: &Map<String, Value>) -> Map<String, Value> {
     let mut result = object.clone();
     let Some(Value::Array(parts)) = result.remove("allOf") else {
@@ -192,7 +196,8 @@ fn merged(object: &Map<String, Value>) -> Map<String, Value> {
     result
 }
 
-/// `oneOf` becomes an enum where all branches are constants (that is how schemars writes documented variants), else `anyOf`.
+/// Converts `oneOf` into an enum if all branches are constants, as schemars writes documented
+/// variants. Otherwise converts it into `anyOf`.
 fn unions(result: &mut Map<String, Value>) {
     for keyword in ["oneOf", "anyOf"] {
         let Some(Value::Array(branches)) = result.remove(keyword) else {
@@ -223,7 +228,7 @@ fn unions(result: &mut Map<String, Value>) {
     }
 }
 
-/// The constants that a branch stands for, and its description; `None` for any other branch.
+/// Returns the constants of a branch and its description, or `None` for any other branch.
 fn constants(branch: &Value) -> Option<(Vec<Value>, Option<&str>)> {
     let branch = branch.as_object()?;
     let values = match (branch.get("const"), branch.get("enum"), branch.get("type")) {
@@ -244,7 +249,7 @@ fn shown(values: &[Value]) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// Turns bounds into words.
+/// Moves bounds into the description, as words.
 fn bounds(result: &mut Map<String, Value>) {
     let mut words = vec![];
     let mut range = |result: &mut Map<String, Value>, least: &str, most: &str, unit: &str| {
@@ -283,7 +288,7 @@ fn bounds(result: &mut Map<String, Value>) {
     }
 }
 
-/// Appends to the description.
+/// Appends a text to the description.
 fn say(result: &mut Map<String, Value>, text: &str) {
     let description = match result.get("description").and_then(Value::as_str) {
         Some(known) if !known.is_empty() => format!("{known} {text}"),
@@ -292,7 +297,7 @@ fn say(result: &mut Map<String, Value>, text: &str) {
     result.insert("description".into(), Value::String(description));
 }
 
-/// Closes the object, requires all of its properties and lets the optional ones be null.
+/// Closes the object, requires all of its properties, and makes the optional ones nullable.
 fn close_object(result: &mut Map<String, Value>) {
     let required = result.remove("required").unwrap_or_default();
     let is_required = |name: &str| {
@@ -326,7 +331,7 @@ fn close_object(result: &mut Map<String, Value>) {
     result.insert("additionalProperties".into(), json!(false));
 }
 
-/// The schema with null allowed.
+/// Returns the schema with null allowed.
 fn nullable(mut schema: Value) -> Value {
     let Some(object) = schema.as_object_mut() else {
         return schema;

@@ -1,6 +1,6 @@
-//! Token counts as providers report them: a count that is missing, negative or broken makes the whole usage unknown. One
-//! that is too large to be true is taken at the end of the scale: it is a bill, and it must be seen. Before it is
-//! booked, it is bounded by what its request can have cost.
+//! Token counts as providers report them. A missing, negative or invalid count makes the whole
+//! usage unknown. A count that is too large to be true is clamped to a maximum, because a bill must
+//! not disappear. Before settlement, each count is bounded by what its request can have used.
 
 use serde_json::Value;
 
@@ -10,15 +10,16 @@ use crate::domain::BilledTokens;
 /// More tokens than any call can have.
 const MAX: u64 = 1_000_000_000;
 
-/// Tokens that a provider may add to a request of its own: templates, tools, hidden thinking.
+/// Tokens that a provider may add to a request: templates, tools, hidden thinking.
 const SLACK: u64 = 100_000;
 
-/// The most tokens of one image.
+/// Maximum tokens of one image.
 const IMAGE: u64 = 20_000;
 
-/// The usage, each count of it at most what this request can have: an input token has at least half a byte, an output is
-/// at most twice what was asked for, and a provider may add [`SLACK`] to each. Above that the figure is an error of the
-/// provider, and the count that is booked still exceeds any reservation. The second value says whether it was bounded.
+/// Bounds each count by what this request can have used: two input tokens per byte, and twice the
+/// requested output tokens. [`SLACK`] is added to each, for the provider's own tokens. A figure
+/// above that is an error of the provider, and the bounded count still exceeds any reservation. The
+/// second value is true if a count was bounded.
 pub(super) fn bounded(request: &ChatRequest, usage: BilledTokens) -> (BilledTokens, bool) {
     let part = |part: &Part| match part {
         Part::Text(text) => 2 * text.len() as u64,
@@ -46,12 +47,12 @@ pub(super) fn bounded(request: &ChatRequest, usage: BilledTokens) -> (BilledToke
     (bounded, bounded != usage)
 }
 
-/// A count that the provider always reports.
+/// Returns a count that the provider always reports.
 pub(super) fn required(usage: &Value, name: &str) -> Option<u64> {
     let count = usage.get(name)?;
     match count.as_u64() {
         Some(count) => Some(count.min(MAX)),
-        // Larger than any integer.
+        // A number that does not fit a 64-bit integer.
         None => count
             .as_f64()
             .filter(|count| *count >= MAX as f64)
@@ -59,7 +60,7 @@ pub(super) fn required(usage: &Value, name: &str) -> Option<u64> {
     }
 }
 
-/// A count that is 0 when absent or null; `None` when it is there and makes no sense.
+/// Returns a count that is 0 if absent or null, and `None` if it is invalid.
 pub(super) fn optional(usage: &Value, name: &str) -> Option<u64> {
     match usage.get(name) {
         None | Some(Value::Null) => Some(0),

@@ -1,4 +1,5 @@
-//! Times the committee's load: a plan under a schema, three agents in parallel, a synthesis.
+//! Measures a typical load of the committee: a plan under a schema, three agents in parallel, a
+//! synthesis.
 //!
 //! `cargo run --release -p conclave-local-model --example measure -- MODEL.gguf [THREADS]`
 

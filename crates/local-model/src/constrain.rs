@@ -1,4 +1,4 @@
-//! JSON that satisfies a schema, by construction: which tokens may come next, and which must.
+//! Restricts tokens so that the reply is JSON that satisfies a schema.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::Error;
 pub(crate) struct Grammars(ParserFactory);
 
 impl Grammars {
-    /// Walks the vocabulary once: about 0.1 s for 50,000 tokens.
+    /// Reads the whole vocabulary, which takes about 0.1 s for 50,000 tokens.
     pub(crate) fn new(model: &Arc<LlamaModel>) -> Result<Self, Error> {
         let tokenizer: TokEnv = Arc::new(Tokenizer::new(model)?);
         let forces = InferenceCapabilities {
@@ -32,7 +32,7 @@ impl Grammars {
         Ok(Self(factory))
     }
 
-    /// Compiles a schema: 1 to 2 ms, bounded by the compiler's own limits.
+    /// Compiles a schema. Takes 1 to 2 ms, and is bounded by the compiler's own limits.
     pub(crate) fn compile(&self, schema: Value) -> Result<Constraint, Error> {
         let grammar = TopLevelGrammar::from_json_schema(with_writing_style(schema));
         let parser = self
@@ -52,7 +52,7 @@ impl Grammars {
     }
 }
 
-/// Compact JSON, and `oneOf` as `anyOf`, unless the schema itself says how it is to be written.
+/// Selects compact JSON, and `oneOf` as `anyOf`, unless the schema has its own `x-guidance`.
 fn with_writing_style(mut schema: Value) -> Value {
     if let Some(schema) = schema.as_object_mut() {
         schema
@@ -68,23 +68,24 @@ fn schema_error(error: &impl std::fmt::Display) -> Error {
     }
 }
 
-/// The state of one reply under its schema.
+/// The grammar state of one reply.
 pub(crate) struct Constraint(Matcher);
 
 impl Constraint {
-    /// The tokens that may come next.
+    /// Returns the tokens that may come next.
     pub(crate) fn allowed(&mut self) -> Result<SimpleVob, Error> {
         self.0.compute_mask().map_err(|error| schema_error(&error))
     }
 
-    /// Takes note of a token of the reply.
+    /// Advances the state by one token of the reply.
     pub(crate) fn consume(&mut self, token: u32) -> Result<(), Error> {
         self.0
             .consume_token(token)
             .map_err(|error| schema_error(&error))
     }
 
-    /// The tokens that must come next, up to `most`, noted already.
+    /// Returns the tokens that must come next, at most `most`. The state has already advanced past
+    /// them.
     pub(crate) fn forced(&mut self, most: usize) -> Result<Vec<u32>, Error> {
         if self.0.is_stopped() {
             return Ok(Vec::new());
@@ -97,7 +98,7 @@ impl Constraint {
         Ok(forced)
     }
 
-    /// Whether the value is complete and nothing more may follow.
+    /// True if the value is complete and no token may follow.
     pub(crate) fn is_complete(&self) -> Result<bool, Error> {
         match (self.0.is_stopped(), self.0.stop_reason()) {
             (false, _) => Ok(false),
@@ -109,12 +110,12 @@ impl Constraint {
     }
 }
 
-/// The model's vocabulary and tokenizer, as llguidance wants them.
+/// The model's vocabulary and tokenizer in the form that llguidance needs.
 struct Tokenizer {
     model: Arc<LlamaModel>,
     trie: TokTrie,
-    /// Byte-level vocabularies tokenize a part of a text as they would in its place. Others put a space before it,
-    /// so that nothing can be forced with them.
+    /// True if the vocabulary is byte-level: it tokenizes a part of a text as in the whole text.
+    /// Other vocabularies put a space before a part, so tokens cannot be forced with them.
     byte_level: bool,
 }
 
@@ -135,7 +136,7 @@ impl Tokenizer {
                 text
             });
         }
-        // The token that ends a turn comes first: it is the one that chat models are used to.
+        // The token that ends a turn comes first, because chat models are trained to end with it.
         let turn_end = [vocabulary.eot(), vocabulary.eos()]
             .into_iter()
             .find(|token| token.0 >= 0);
@@ -162,7 +163,7 @@ impl Tokenizer {
     }
 }
 
-/// Control tokens are told apart from texts by a byte that no text has.
+/// Marks a control token with a byte that no text contains.
 fn marked(text: Vec<u8>) -> Vec<u8> {
     if text.is_empty() {
         return text;

@@ -1,11 +1,13 @@
-//! The check that the processor has the vector instructions that llama.cpp was compiled for.
+//! Checks that the processor has the vector instructions that llama.cpp was compiled for.
 //!
-//! The Rust code of this build runs on every x86-64 and arm64 processor. The CPU kernels of llama.cpp do not: their build
-//! reads the `GGML_*` variables of `.cargo/config.toml`. This module reads the same variables, so that both always agree.
+//! The Rust code of this build runs on every x86-64 and arm64 processor. The CPU kernels of
+//! llama.cpp may not: their build reads the `GGML_*` variables of `.cargo/config.toml`. This module
+//! reads the same variables, so that both always agree.
 
 use crate::Error;
 
-/// Refuses a processor that lacks an instruction set of the kernels. Call it before any function of llama.cpp.
+/// Refuses a processor that lacks an instruction set of the kernels. Call it before any function of
+/// llama.cpp.
 ///
 /// # Errors
 /// [`Error::Cpu`] names what is missing.
@@ -20,7 +22,8 @@ pub(crate) fn check() -> Result<(), Error> {
     }
 }
 
-/// An instruction set, whether the kernels use it, and whether this processor and its operating system have it.
+/// An instruction set: whether the kernels use it, and whether this processor and operating system
+/// support it.
 struct InstructionSet {
     name: &'static str,
     used: bool,
@@ -45,13 +48,13 @@ fn instruction_sets() -> [InstructionSet; 6] {
     ]
 }
 
-/// On arm64 the kernels use nothing beyond the baseline.
+/// On arm64, the kernels use only the baseline.
 #[cfg(not(target_arch = "x86_64"))]
 fn instruction_sets() -> [InstructionSet; 0] {
     []
 }
 
-/// As cmake reads the variable. Without the variable, llama.cpp uses the instruction set.
+/// Interprets the variable as cmake does. If it is unset, llama.cpp uses the instruction set.
 #[cfg(target_arch = "x86_64")]
 fn is_on(variable: Option<&str>) -> bool {
     !variable.is_some_and(|value| {

@@ -1,4 +1,4 @@
-//! The loop of the thread that owns the key-value cache: admit, fill a batch, decode it, choose tokens.
+//! The main loop of the model's thread: admit requests, fill a batch, decode it, choose tokens.
 
 use std::any::Any;
 use std::num::NonZeroU32;
@@ -17,12 +17,14 @@ use crate::queue::{Job, Next, Queue};
 use crate::sequence::Sequence;
 use crate::{Error, Options, StopReason, native};
 
-/// Most tokens decoded in one step: more would not make prompts faster, and a cancellation is seen between steps.
+/// Maximum tokens per decode step. More would not make prompts faster, and cancellations are
+/// handled between steps.
 const BATCH_TOKENS: u32 = 256;
-/// Most prompt tokens in a step while other requests are writing, so that they keep going.
+/// Maximum prompt tokens in a step while other requests generate tokens, so that those are not
+/// delayed.
 const PROMPT_TOKENS_BESIDE_WRITERS: usize = 64;
 
-/// The running requests and their cache.
+/// The running requests and their key-value cache.
 pub(crate) struct Engine<'model> {
     model: &'model LlamaModel,
     context: LlamaContext<'model>,
@@ -32,12 +34,13 @@ pub(crate) struct Engine<'model> {
     running: Vec<Sequence>,
     free_slots: Vec<i32>,
     pace: Pace,
-    /// Whose turn it is when requests are decoded one after the other.
+    /// Selects the next request when requests are decoded one after the other.
     turn: usize,
 }
 
 impl<'model> Engine<'model> {
-    /// Allocates the cache. One context per model: llama.cpp may touch the model while it makes one.
+    /// Allocates the cache. There must be only one context per model, because llama.cpp may change
+    /// the model while it creates one.
     pub(crate) fn new(
         backend: &LlamaBackend,
         model: &'model LlamaModel,
@@ -51,7 +54,8 @@ impl<'model> Engine<'model> {
             .with_n_batch(BATCH_TOKENS)
             .with_n_ubatch(BATCH_TOKENS)
             .with_n_seq_max(u32::try_from(sequences).unwrap_or(1))
-            // One pool of cells for all: otherwise each sequence has only its share of the context.
+            // All sequences share one pool of cells. Otherwise each would have only a fixed share
+            // of the context.
             .with_kv_unified(true)
             .with_n_threads(threads)
             .with_n_threads_batch(threads);
@@ -75,7 +79,7 @@ impl<'model> Engine<'model> {
         })
     }
 
-    /// Cells of the key-value cache.
+    /// Returns the number of cells of the key-value cache.
     pub(crate) fn cells(&self) -> u32 {
         self.context.n_ctx()
     }
@@ -83,8 +87,9 @@ impl<'model> Engine<'model> {
     /// Serves the queue until it is closed.
     pub(crate) fn run(mut self) {
         while self.admit() {
-            // A defect in one step must not leave callers waiting. llama.cpp and llguidance hold no locks of ours, and
-            // everything that the step touched is thrown away.
+            // A panic in one step must not leave callers waiting. It is safe to continue: llama.cpp
+            // and llguidance hold none of our locks, and everything that the step used is
+            // discarded.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.step())) {
                 let reason = panic_text(panic.as_ref());
                 tracing::error!(%reason, "a decode step of the local model panicked");
@@ -95,7 +100,8 @@ impl<'model> Engine<'model> {
         self.fail(&Error::Closed, |_| true);
     }
 
-    /// Lets waiting requests in, in order, as long as there are slots and cells. `false` when the queue is closed.
+    /// Admits waiting requests in order, while there are free slots and cells. Returns `false` if
+    /// the queue is closed.
     fn admit(&mut self) -> bool {
         loop {
             let taken: u32 = self.running.iter().map(|sequence| sequence.cells).sum();
@@ -125,7 +131,7 @@ impl<'model> Engine<'model> {
         }
     }
 
-    /// One batch for all running requests, or for one of them if that is the faster way.
+    /// Decodes one batch for all running requests, or for only one of them if that is faster.
     fn step(&mut self) {
         self.fail(&Error::Cancelled, Sequence::is_gone);
         let is_paced = self.running.iter().all(Sequence::needs_one_token);
@@ -173,7 +179,8 @@ impl<'model> Engine<'model> {
         sequence.add_to(&mut self.batch, 1).map(|_| ())
     }
 
-    /// Those that write come first: they need one token, or a few that a schema forced. Prompts share the rest.
+    /// Fills a batch with all requests. Generating requests come first: each needs one token, or a
+    /// few more that its schema forced. Prompts share the rest.
     fn fill_with_all(&mut self) -> Result<(), Error> {
         self.clear_batch();
         let size = BATCH_TOKENS as usize;
@@ -217,7 +224,7 @@ impl<'model> Engine<'model> {
             .for_each(|(slot, outcome)| self.end(slot, outcome));
     }
 
-    /// Ends those that match with an error.
+    /// Ends the matching requests with an error.
     fn fail(&mut self, error: &Error, which: impl Fn(&Sequence) -> bool) {
         let slots: Vec<i32> = self
             .running
@@ -230,7 +237,7 @@ impl<'model> Engine<'model> {
             .for_each(|slot| self.end(slot, Err(error.clone())));
     }
 
-    /// Frees the cells, then answers.
+    /// Frees the request's cells, then answers its caller.
     fn end(&mut self, slot: i32, outcome: Result<StopReason, Error>) {
         let Some(at) = self
             .running

@@ -1,8 +1,8 @@
-//! What can go wrong, as far as a caller acts on it.
+//! Errors, as far as a caller handles them differently.
 
 use std::path::PathBuf;
 
-/// Why a model did not load or a request has no completion.
+/// Why a model did not load, or a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// There is no file at the configured path.
@@ -11,7 +11,8 @@ pub enum Error {
         /// The configured path.
         path: PathBuf,
     },
-    /// The kernels of llama.cpp were built for vector instructions that this machine's processor lacks.
+    /// The kernels of llama.cpp were built for vector instructions that this machine's processor
+    /// lacks.
     #[error(
         "this processor lacks {missing}, which the in-process model was built for; \
          use a hosted provider, or see .cargo/config.toml to build the model without them"
@@ -20,16 +21,16 @@ pub enum Error {
         /// The missing instruction sets, separated by commas.
         missing: String,
     },
-    /// The file is there, but the model cannot be used.
+    /// The file exists, but the model cannot be used.
     #[error("model {} cannot be loaded: {reason}", path.display())]
     Load {
-        /// The file that was being loaded.
+        /// The path of the file.
         path: PathBuf,
-        /// What llama.cpp or the system said.
+        /// The message of llama.cpp or the system.
         reason: String,
     },
-    /// Prompt and `max_tokens` together can never fit. `tokens` is a lower bound when the text is so long that it
-    /// was not worth tokenizing.
+    /// Prompt and `max_tokens` together can never fit. `tokens` is a lower bound if the text was
+    /// too long to be tokenized.
     #[error("request needs {tokens} tokens (prompt and output), the model allows {limit}")]
     TooLong {
         /// Tokens of the prompt plus `max_tokens`.
@@ -37,13 +38,14 @@ pub enum Error {
         /// See [`crate::LocalModel::context_tokens`].
         limit: u32,
     },
-    /// The schema cannot be enforced: malformed, unsatisfiable, too complex, or with a keyword that is not supported.
+    /// The schema cannot be enforced: it is malformed, unsatisfiable or too complex, or has an
+    /// unsupported keyword.
     #[error("json schema cannot be enforced: {reason}")]
     Schema {
-        /// What the grammar compiler said.
+        /// The message of the grammar compiler.
         reason: String,
     },
-    /// As many requests as allowed are waiting already.
+    /// The maximum number of requests is already waiting.
     #[error("local model queue is full, {waiting} requests are waiting")]
     QueueFull {
         /// Requests in the queue.
@@ -55,10 +57,10 @@ pub enum Error {
     /// The model's thread has ended.
     #[error("local model is closed")]
     Closed,
-    /// A decode step failed; the request may be tried again.
+    /// A decode step failed. The request may be retried.
     #[error("local model failed to decode: {reason}")]
     Decode {
-        /// What llama.cpp said, or the text of a panic.
+        /// The message of llama.cpp, or of a panic.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The header of a GGUF file: which quantization it says it is, and whether all of it is there.
+//! Reads the header of a GGUF file: its quantization, and the size of a complete file.
 
 use std::ffi::{CStr, CString};
 use std::path::Path;
@@ -8,16 +8,16 @@ use llama_cpp_sys_2 as sys;
 
 use crate::native;
 
-/// What is in the header of a GGUF file, without its weights.
+/// The header of a GGUF file, without its weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// `general.file_type`, a `llama_ftype`; `None` if the file does not say.
+    /// `general.file_type`, a `llama_ftype`. `None` if the file has no such value.
     pub file_type: Option<u32>,
-    /// Bytes that the file must have for all its tensors to be there.
+    /// Minimum size in bytes of a file with all its tensors.
     pub expected_bytes: u64,
 }
 
-/// Reads the header; `None` if the file is missing or is not a GGUF file.
+/// Reads the header. Returns `None` if the file is missing or is not a GGUF file.
 pub(crate) fn read(path: &Path) -> Option<Header> {
     native::redirect_log();
     let path = CString::new(path.to_str()?).ok()?;
@@ -28,7 +28,7 @@ pub(crate) fn read(path: &Path) -> Option<Header> {
     })
 }
 
-/// An open header of llama.cpp's.
+/// A header opened by llama.cpp.
 struct File(NonNull<sys::gguf_context>);
 
 impl File {
@@ -37,14 +37,14 @@ impl File {
             no_alloc: true,
             ctx: std::ptr::null_mut(),
         };
-        // SAFETY: `path` is NUL-terminated; with `no_alloc` and no `ctx` only the header is read. The result is null
-        // or ours to free.
+        // SAFETY: `path` is NUL-terminated. With `no_alloc` and no `ctx`, only the header is read.
+        // The result is null or owned by us.
         NonNull::new(unsafe { sys::gguf_init_from_file(path.as_ptr(), params) }).map(Self)
     }
 
     fn u32(&self, key: &CStr) -> Option<u32> {
-        // SAFETY: the context is live; the id is checked before it is used, and so is the type, on which the getter
-        // would abort.
+        // SAFETY: the context is live. The id is checked before it is used, and so is the type,
+        // because the getter aborts on another type.
         unsafe {
             let id = sys::gguf_find_key(self.0.as_ptr(), key.as_ptr());
             let is_u32 =
@@ -53,7 +53,7 @@ impl File {
         }
     }
 
-    /// Where the last tensor ends.
+    /// Returns the end of the last tensor.
     fn expected_bytes(&self) -> Option<u64> {
         // SAFETY: the context is live and every id is below the number of tensors.
         unsafe {
@@ -72,7 +72,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // SAFETY: made by `gguf_init_from_file`, freed once.
+        // SAFETY: the pointer is from `gguf_init_from_file` and is freed once.
         unsafe { sys::gguf_free(self.0.as_ptr()) }
     }
 }

@@ -1,14 +1,16 @@
 //! A GGUF language model inside the process, on the CPU.
 //!
-//! [`LocalModel`] is a handle to one thread that owns the weights and the key-value cache. Requests wait in a bounded
-//! queue, join the running ones between two decode steps, and are decoded together. A request may carry
-//! a JSON schema, which its reply then satisfies token by token.
+//! [`LocalModel`] is a handle to one thread that owns the weights and the key-value cache. Requests
+//! wait in a bounded queue, start between two decode steps, and are decoded together. A request may
+//! have a JSON schema, which is enforced on the reply token by token.
 //!
-//! It is not an HTTP server, it does not stream, it keeps no conversation: every request brings all its messages.
+//! The crate is not an HTTP server. It does not stream and stores no conversations: every request
+//! contains all of its messages.
 //!
-//! Reading order: `request` (what goes in and out), `model` (the handle), `queue`, `engine` (the thread's loop) with
-//! `pace`, `sequence` (one request being decoded), `constrain` and `sample` (which token comes next), `prompt`, and
-//! what is done once at load: `cpu`, `native`, `gguf`, `quantize`.
+//! Reading order: `request` (input and output types), `model` (the handle), `queue`, `engine` (the
+//! thread's main loop) with `pace`, `sequence` (one running request), `constrain` and `sample`
+//! (choice of the next token), `prompt`. The modules `cpu`, `native`, `gguf` and `quantize` are
+//! used once, when a model is loaded.
 
 mod constrain;
 mod cpu;

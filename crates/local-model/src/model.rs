@@ -1,4 +1,4 @@
-//! The handle that callers hold.
+//! The public handle of a model.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -17,7 +17,8 @@ use crate::queue::{Caller, Job, Queue};
 use crate::sample::Sampler;
 use crate::{Completion, Error, Message, Options, Request, cpu, native, quantize};
 
-/// A loaded model. Clones share it; when the last one is dropped, its thread ends after the step it is in.
+/// A loaded model. Clones share it. When the last clone is dropped, the thread ends after its
+/// current step.
 #[derive(Clone)]
 pub struct LocalModel(Arc<Shared>);
 
@@ -31,8 +32,9 @@ struct Shared {
 }
 
 impl LocalModel {
-    /// Loads the weights, allocates the key-value cache and starts the thread. Blocks for about half a second with a
-    /// model of 150 MB, and some seconds more the first time if the model has to be requantized.
+    /// Loads the weights, allocates the key-value cache and starts the thread. Blocks for about
+    /// half a second with a model of 150 MB. The first time, requantizing the model may take some
+    /// seconds more.
     ///
     /// # Errors
     ///
@@ -75,17 +77,18 @@ impl LocalModel {
         })))
     }
 
-    /// Waits for a place, then for the reply. Tokenizing the prompt and compiling the schema happen before the first
-    /// await, a few milliseconds at most. Dropping the future ends the request.
+    /// Waits for a free sequence, then for the reply. The prompt is tokenized and the schema
+    /// compiled before the first await, which takes a few milliseconds at most. Dropping the future
+    /// ends the request.
     ///
     /// # Errors
     ///
-    /// At once: [`Error::TooLong`], [`Error::Schema`], [`Error::QueueFull`]. Later: [`Error::Cancelled`],
-    /// [`Error::Decode`], and [`Error::Schema`] if the schema proves too complex on the way. [`Error::Closed`] when the
-    /// thread has ended.
+    /// Immediately: [`Error::TooLong`], [`Error::Schema`], [`Error::QueueFull`]. Later:
+    /// [`Error::Cancelled`], [`Error::Decode`], and [`Error::Schema`] if the schema proves too
+    /// complex during decoding. [`Error::Closed`] if the thread has ended.
     pub async fn complete(&self, request: Request) -> Result<Completion, Error> {
         let outcome = self.submit(request)?;
-        // The thread drops what it can no longer answer.
+        // The thread drops the sender of a request that it can no longer answer.
         outcome.await.unwrap_or(Err(Error::Closed))
     }
 
@@ -134,19 +137,19 @@ impl LocalModel {
         Ok(outcome)
     }
 
-    /// Tokens of the prompt that these messages become, the template's own included.
+    /// Returns the number of prompt tokens of these messages, including those of the chat template.
     #[must_use]
     pub fn count_tokens(&self, messages: &[Message]) -> u32 {
         count(self.0.prompter.all_tokens(messages).len())
     }
 
-    /// The most tokens that one request may use, prompt and `max_tokens` together.
+    /// Returns the maximum tokens of one request, for prompt and `max_tokens` together.
     #[must_use]
     pub fn context_tokens(&self) -> u32 {
         self.0.context_tokens
     }
 
-    /// `general.name` of the GGUF file, or else the name of the file without its extension.
+    /// Returns `general.name` of the GGUF file, or the file name without its extension.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
@@ -170,14 +173,15 @@ impl Drop for Shared {
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        // A process must not exit while the thread is inside llama.cpp. No caller is left, so that it ends at once.
+        // The process must not exit while the thread is inside llama.cpp. No caller is left, so the
+        // thread ends after its current step.
         if thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the thread of the local model panicked");
         }
     }
 }
 
-/// Starts the thread and waits until it has its cache; returns the cells of that.
+/// Starts the thread and waits for its cache. Returns the number of cells.
 fn start_thread(
     backend: &'static LlamaBackend,
     model: Arc<LlamaModel>,
@@ -197,7 +201,7 @@ fn start_thread(
                 }
             }
             Err(error) => {
-                // The one who loads is gone only if it panicked.
+                // The receiver is gone only if the loading thread panicked.
                 let _ = ready.send(Err(error));
             }
         }

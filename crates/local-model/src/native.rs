@@ -1,4 +1,4 @@
-//! llama.cpp as a process-wide library: started once, its log sent to `tracing`.
+//! The llama.cpp library of the process. It is started once, and its log goes to `tracing`.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_void};
@@ -11,22 +11,23 @@ use llama_cpp_sys_2::{
 };
 
 thread_local! {
-    /// The last error that llama.cpp logged on this thread: its functions return no reason.
+    /// The last error that llama.cpp logged on this thread. Its functions return no reason.
     static LAST_ERROR: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// The started library, or `None` if something else in the process has started it.
+/// Returns the started library, or `None` if other code in the process has started it.
 pub(crate) fn backend() -> Option<&'static LlamaBackend> {
     static BACKEND: OnceLock<Option<LlamaBackend>> = OnceLock::new();
     redirect_log();
     BACKEND.get_or_init(|| LlamaBackend::init().ok()).as_ref()
 }
 
-/// Keeps llama.cpp from writing to standard error.
+/// Redirects llama.cpp's log, which otherwise goes to standard error.
 pub(crate) fn redirect_log() {
     static REDIRECTED: Once = Once::new();
     REDIRECTED.call_once(|| {
-        // SAFETY: `forward_log` is a plain function that lives as long as the process and ignores its data pointer.
+        // SAFETY: `forward_log` is a plain function, valid as long as the process, and ignores its
+        // data pointer.
         unsafe {
             llama_log_set(Some(forward_log), std::ptr::null_mut());
             ggml_log_set(Some(forward_log), std::ptr::null_mut());
@@ -34,27 +35,29 @@ pub(crate) fn redirect_log() {
     });
 }
 
-/// The last error that llama.cpp logged on this thread, taken, or `otherwise`.
+/// Takes the last error that llama.cpp logged on this thread. Returns `otherwise` if there is none.
 pub(crate) fn last_error(otherwise: &str) -> String {
     LAST_ERROR
         .with(RefCell::take)
         .unwrap_or_else(|| otherwise.to_owned())
 }
 
-/// Errors and warnings become debug events, since the caller reports its own; all else is trace.
+/// Forwards a log line. Errors and warnings become debug events, since the caller reports its own
+/// error. All other lines become trace events.
 unsafe extern "C" fn forward_log(level: ggml_log_level, text: *const c_char, _data: *mut c_void) {
     if text.is_null() || (level == GGML_LOG_LEVEL_CONT && !tracing::enabled!(tracing::Level::TRACE))
     {
         return;
     }
-    // SAFETY: llama.cpp passes a NUL-terminated string that lives for the length of this call.
+    // SAFETY: llama.cpp passes a NUL-terminated string that is valid during this call.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
     let text = text.trim();
     if text.is_empty() || text == "." {
         return;
     }
     if level == GGML_LOG_LEVEL_ERROR {
-        // A thread that is being torn down, or a log line inside a log line, keeps no error: never panic across C.
+        // Skips the error if the thread is ending or the cell is borrowed. A panic must never cross
+        // C code.
         let _ = LAST_ERROR.try_with(|last| {
             last.try_borrow_mut()
                 .map(|mut last| *last = Some(text.to_owned()))

@@ -1,26 +1,29 @@
-//! Whether requests that write are decoded in one batch or one after the other, by what was measured.
+//! Chooses by measurement whether generating requests are decoded in one batch or one after the
+//! other.
 //!
-//! One batch reads the weights once for all and should win. But llama.cpp's kernels for two to four columns can be
-//! slower than its kernel for one: on an AVX2 machine with one thread, a step took 9 ms for one request, 34 for two,
-//! 42 for three and 40 for four. With more threads, or other processors, the batch wins.
+//! One batch reads the weights once for all requests and should be faster. But llama.cpp's kernels
+//! for two to four columns can be slower than its kernel for one. On an AVX2 machine with one
+//! thread, a step took 9 ms for one request, 34 for two, 42 for three and 40 for four. With more
+//! threads or other processors, the batch is faster.
 
 use std::time::Duration;
 
-/// Every so many decisions the slower way is tried, since the other load of the machine changes.
+/// The slower way is tried once in this number of decisions, since other load on the machine
+/// changes.
 const PROBE_EVERY: u32 = 64;
-/// How much the newest step counts in the average.
+/// Weight of the newest step in the moving average.
 const NEWEST: f64 = 0.2;
 
-/// Average times of a step, by the number of tokens in it (one per request).
+/// Average times of a step, by its number of tokens (one per request).
 #[derive(Default)]
 pub(crate) struct Pace {
-    /// At `n - 1`, seconds for a step of `n` tokens.
+    /// Seconds for a step of `n` tokens, at index `n - 1`.
     seconds: Vec<Option<f64>>,
     decisions: u32,
 }
 
 impl Pace {
-    /// Whether `writers` requests should share the next step.
+    /// True if `writers` requests should share the next step.
     pub(crate) fn is_together(&mut self, writers: usize) -> bool {
         if writers < 2 {
             return true;
@@ -33,7 +36,7 @@ impl Pace {
         (together <= alone * writers as f64) != is_probe
     }
 
-    /// Notes how long a step took that had one token for each of `writers` requests and nothing else.
+    /// Records the duration of a step with exactly one token for each of `writers` requests.
     pub(crate) fn record(&mut self, writers: usize, took: Duration) {
         let Some(at) = writers.checked_sub(1) else {
             return;

@@ -1,4 +1,4 @@
-//! From messages to tokens: the model's chat template and its tokenizer.
+//! Converts messages to tokens with the model's chat template and tokenizer.
 
 use std::sync::Arc;
 
@@ -7,21 +7,22 @@ use llama_cpp_2::token::LlamaToken;
 
 use crate::{Error, Message, Role};
 
-/// Longer runs without (or of) white space are tokenized in parts: some pre-tokenizers recurse once per character.
+/// Longer runs with or without white space are tokenized in parts, because some pre-tokenizers
+/// recurse once per character.
 const LONGEST_RUN: usize = 1024;
 
 /// Renders and tokenizes prompts for one model.
 pub(crate) struct Prompter {
     model: Arc<LlamaModel>,
     template: LlamaChatTemplate,
-    /// Spellings of control tokens.
+    /// The texts of control tokens.
     controls: Vec<String>,
-    /// Bytes of the longest token.
+    /// Length of the longest token in bytes.
     longest_token: usize,
 }
 
 impl Prompter {
-    /// Takes the template from the model; one that llama.cpp does not know is replaced by ChatML.
+    /// Uses the model's template, or ChatML if llama.cpp does not support it.
     pub(crate) fn new(model: &Arc<LlamaModel>) -> Result<Self, Error> {
         let vocabulary = model.vocab();
         let mut controls = Vec::new();
@@ -30,7 +31,7 @@ impl Prompter {
             let text = vocabulary.token_to_piece(token, true, None);
             longest_token = longest_token.max(text.len());
             if vocabulary.is_control(token) || vocabulary.is_eog(token) {
-                // A spelling of one character cannot be broken up and is no control syntax.
+                // A text of one character cannot be split, and is no control syntax.
                 controls.extend(
                     String::from_utf8(text)
                         .ok()
@@ -56,8 +57,9 @@ impl Prompter {
         })
     }
 
-    /// The tokens of the conversation up to where the assistant speaks. Refuses at once what must be longer than
-    /// `most` tokens, with the least number that it can be.
+    /// Returns the tokens of the conversation, up to the start of the assistant's turn. Refuses a
+    /// text that must have more than `most` tokens without tokenizing it. The error is the lower
+    /// bound of its tokens.
     pub(crate) fn tokens(&self, messages: &[Message], most: u32) -> Result<Vec<LlamaToken>, u32> {
         let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
         let least = u32::try_from(bytes / self.longest_token).unwrap_or(u32::MAX);
@@ -67,14 +69,14 @@ impl Prompter {
         Ok(self.all_tokens(messages))
     }
 
-    /// The tokens of the conversation, however many.
+    /// Returns the tokens of the conversation, without a limit.
     pub(crate) fn all_tokens(&self, messages: &[Message]) -> Vec<LlamaToken> {
         let clean: Vec<Message> = messages
             .iter()
             .map(|message| Message::new(message.role, self.neutral(&message.content)))
             .collect();
         let text = render(&self.model, &self.template, &clean).unwrap_or_else(|error| {
-            // Seen only with a template that refuses this order of roles.
+            // Happens only with a template that refuses this order of roles.
             tracing::debug!(%error, "chat template failed, the messages are joined plainly");
             clean
                 .iter()
@@ -91,7 +93,7 @@ impl Prompter {
         tokens
     }
 
-    /// Breaks up spelled-out control tokens, so that a message cannot end its own turn.
+    /// Breaks up the texts of control tokens, so that a message cannot end its own turn.
     fn neutral(&self, content: &str) -> String {
         neutralise(content, &self.controls)
     }
@@ -119,7 +121,8 @@ fn render(
         .map_err(decode_error)
 }
 
-/// Puts a space after the first character of every control spelling, and replaces NUL, which C strings cannot hold.
+/// Inserts a space after the first character of every control token's text. Replaces NUL, which C
+/// strings cannot contain.
 fn neutralise(content: &str, controls: &[String]) -> String {
     let mut text = content.replace('\0', "\u{FFFD}");
     for control in controls {
@@ -132,8 +135,8 @@ fn neutralise(content: &str, controls: &[String]) -> String {
     text
 }
 
-/// The text in parts of which none has a run of more than [`LONGEST_RUN`] characters that all are, or all are not,
-/// white space. Ordinary text is one part.
+/// Splits the text so that no part has a run of more than [`LONGEST_RUN`] characters that are all,
+/// or all not, white space. Ordinary text stays one part.
 fn parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -150,7 +153,7 @@ fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Where the first run of more than [`LONGEST_RUN`] characters reaches that length.
+/// Returns the position at which the first run exceeds [`LONGEST_RUN`] characters.
 fn long_run(text: &str) -> Option<usize> {
     let mut run = 0;
     let mut in_space = false;

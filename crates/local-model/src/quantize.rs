@@ -1,5 +1,5 @@
-//! Small models in a quantization that is slow on CPUs are rewritten once to Q8_0, which needs several times less
-//! time for a prompt, and kept beside the original.
+//! Converts small models in a quantization that is slow on CPUs to Q8_0, once. It needs several
+//! times less time for a prompt. The copy is stored next to the original.
 
 use std::ffi::CString;
 use std::fs;
@@ -11,7 +11,7 @@ use llama_cpp_sys_2 as sys;
 
 use crate::{gguf, native};
 
-/// Only a model below this many bytes is rewritten: the copy is up to twice as large.
+/// Only a model below this number of bytes is converted, since the copy is up to twice as large.
 const SMALL_BYTES: u64 = 1 << 30;
 
 /// `general.file_type` values without a fast kernel: Q4_0, Q4_1, Q5_0, Q5_1, Q5_K_S, Q5_K_M.
@@ -24,11 +24,12 @@ const SLOW_FILE_TYPES: [u32; 6] = [
     sys::LLAMA_FTYPE_MOSTLY_Q5_K_M,
 ];
 
-/// Leftovers of a process that was killed while it wrote are removed when they are older than this.
+/// Partial files older than this are removed. They come from a process that was killed during the
+/// conversion.
 const ABANDONED: Duration = Duration::from_secs(600);
 
-/// The file to load for `source`: itself, or its Q8_0 copy, which is made if there is none. Never fails: without a
-/// copy the original serves, only more slowly.
+/// Returns the file to load for `source`: its Q8_0 copy, which is made if there is none, or the
+/// file itself. Never fails: without a copy, the slower original is used.
 pub(crate) fn fast_version(source: &Path, threads: usize) -> PathBuf {
     let (Ok(about), Some(header)) = (fs::metadata(source), gguf::read(source)) else {
         return source.to_owned();
@@ -57,14 +58,14 @@ fn is_slow(file_type: Option<u32>) -> bool {
     file_type.is_some_and(|file_type| SLOW_FILE_TYPES.contains(&file_type))
 }
 
-/// `<folder>/<stem>.q8_0.gguf`.
+/// Returns `<folder>/<stem>.q8_0.gguf`.
 fn copy_path(source: &Path) -> PathBuf {
     let mut name = source.file_stem().unwrap_or_default().to_owned();
     name.push(".q8_0.gguf");
     source.with_file_name(name)
 }
 
-/// A copy counts if it is whole, is Q8_0, and is not older than its source.
+/// True if a copy is complete, is Q8_0, and is not older than its source.
 fn is_usable(copy: &Path, source_modified: Option<SystemTime>) -> bool {
     let (Ok(about), Some(header)) = (fs::metadata(copy), gguf::read(copy)) else {
         return false;
@@ -76,7 +77,8 @@ fn is_usable(copy: &Path, source_modified: Option<SystemTime>) -> bool {
     whole && is_q8 && fresh
 }
 
-/// Writes beside `copy` and renames, so that no reader ever sees half a file and two writers do no harm.
+/// Writes to a temporary file next to `copy` and renames it. So no reader sees an incomplete file,
+/// and two concurrent writers do no harm.
 fn write_copy(source: &Path, copy: &Path, threads: usize) -> Result<(), String> {
     static WRITERS: AtomicU32 = AtomicU32::new(0);
     remove_abandoned(copy);
@@ -88,14 +90,15 @@ fn write_copy(source: &Path, copy: &Path, threads: usize) -> Result<(), String> 
             .map_err(|error| error.to_string())
     });
     if written.is_err() {
-        // The reason for the failure matters, not whether a partial file was there to remove.
+        // Report the first failure, even if there is no partial file to remove.
         let _ = fs::remove_file(&partial);
     }
     written
 }
 
 fn quantize(source: &Path, target: &Path, threads: usize) -> Result<(), String> {
-    // llama.cpp says only "failed to open" about a folder that cannot be written; the system says why.
+    // If a folder is not writable, llama.cpp says only "failed to open". The system's error has the
+    // reason.
     fs::File::create(target).map_err(|error| format!("{}: {error}", target.display()))?;
     let c_path = |path: &Path| {
         path.to_str()
@@ -108,8 +111,8 @@ fn quantize(source: &Path, target: &Path, threads: usize) -> Result<(), String> 
     params.ftype = sys::LLAMA_FTYPE_MOSTLY_Q8_0;
     params.allow_requantize = true;
     params.nthread = i32::try_from(threads).unwrap_or(1);
-    // SAFETY: both paths are NUL-terminated and outlive the call; the parameters hold no other pointers. llama.cpp
-    // catches its own exceptions.
+    // SAFETY: both paths are NUL-terminated and outlive the call, and the parameters contain no
+    // other pointers. llama.cpp catches its own exceptions.
     let status =
         unsafe { sys::llama_model_quantize(source.as_ptr(), target.as_ptr(), &raw const params) };
     if status == 0 {

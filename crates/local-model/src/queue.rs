@@ -11,7 +11,7 @@ use crate::constrain::Constraint;
 use crate::sample::Sampler;
 use crate::{Cancel, Completion, Error};
 
-/// A request that is ready to be decoded.
+/// A request that is ready for decoding.
 pub(crate) struct Job {
     pub prompt: Vec<LlamaToken>,
     pub max_tokens: u32,
@@ -23,7 +23,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Cells of the key-value cache that it may come to need.
+    /// Returns the number of key-value cache cells that the request may need.
     pub(crate) fn cells(&self) -> u32 {
         u32::try_from(self.prompt.len())
             .unwrap_or(u32::MAX)
@@ -31,33 +31,34 @@ impl Job {
     }
 }
 
-/// The one who waits for the outcome.
+/// The caller that waits for the result.
 pub(crate) struct Caller {
     pub cancel: Cancel,
     pub reply: oneshot::Sender<Result<Completion, Error>>,
 }
 
 impl Caller {
-    /// Whether it cancelled, or dropped its future.
+    /// True if the caller cancelled the request or dropped its future.
     pub(crate) fn is_gone(&self) -> bool {
         self.cancel.is_cancelled() || self.reply.is_closed()
     }
 
     pub(crate) fn answer(self, outcome: Result<Completion, Error>) {
-        // A caller that dropped its future wants no answer.
+        // Fails if the caller has dropped its future, and then needs no answer.
         let _ = self.reply.send(outcome);
     }
 }
 
-/// What the thread finds when it looks for work.
+/// The result of asking the queue for work.
 pub(crate) enum Next {
     Job(Box<Job>),
-    /// Nothing that can start now.
+    /// No request can start now.
     Nothing,
     Closed,
 }
 
-/// First in, first out: a large request at the head is not overtaken by small ones, so that it is served at last.
+/// A first-in, first-out queue. Small requests do not pass a large one at the front, so that it is
+/// served eventually.
 pub(crate) struct Queue {
     most: usize,
     state: Mutex<State>,
@@ -96,7 +97,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes the first job if it `fits`; with nothing waiting, returns at once or, if `idle`, when something comes.
+    /// Takes the first job if it `fits`. If no job is waiting, returns at once, or waits for one if
+    /// `idle`.
     pub(crate) fn next(&self, idle: bool, fits: impl Fn(&Job) -> bool) -> Next {
         let mut state = self.lock();
         loop {
@@ -120,7 +122,7 @@ impl Queue {
         }
     }
 
-    /// Refuses new jobs and drops those that wait: their callers see [`Error::Closed`].
+    /// Refuses new jobs and drops the waiting ones. Their callers get [`Error::Closed`].
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -128,13 +130,13 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// A guard that closes the queue however the thread ends.
+    /// Returns a guard that closes the queue when the thread ends, even by a panic.
     pub(crate) fn close_at_end(queue: &Arc<Self>) -> CloseAtEnd {
         CloseAtEnd(Arc::clone(queue))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code that can panic leaves the state half changed.
+        // Poisoning is harmless: no code that can panic leaves the state half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What goes into the model and what comes out.
+//! Input and output types of the model.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,20 +8,22 @@ use std::time::Duration;
 /// How to load a model.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The GGUF file. Beside it a requantized copy may be written.
+    /// The GGUF file. A requantized copy may be written next to it.
     pub model_path: PathBuf,
-    /// Compute threads; `None` is all cores but one, at least one. More than there are free cores is ruinous.
+    /// Compute threads. `None` means all cores but one, and at least one. More threads than free
+    /// cores are very slow.
     pub threads: Option<usize>,
     /// Cells of the key-value cache, one per token, shared by all running requests.
     pub context_tokens: u32,
-    /// Requests decoded together, 1 to 64.
+    /// Maximum number of requests that are decoded together, 1 to 64.
     pub max_parallel: usize,
-    /// Requests that may wait, at least 1.
+    /// Maximum number of waiting requests, at least 1.
     pub queue: usize,
 }
 
 impl Options {
-    /// The defaults: 8,192 tokens of context, 4 requests together, 256 waiting.
+    /// Creates options with the defaults: 8,192 tokens of context, 4 parallel requests, 256
+    /// waiting.
     pub fn new(model_path: impl Into<PathBuf>) -> Self {
         Self {
             model_path: model_path.into(),
@@ -32,7 +34,7 @@ impl Options {
         }
     }
 
-    /// The number of compute threads in effect.
+    /// Returns the effective number of compute threads.
     pub(crate) fn thread_count(&self) -> usize {
         let spare = || {
             std::thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1))
@@ -40,25 +42,25 @@ impl Options {
         self.threads.unwrap_or_else(spare).clamp(1, 256)
     }
 
-    /// The number of sequences in effect.
+    /// Returns the effective number of sequences.
     pub(crate) fn sequences(&self) -> usize {
         self.max_parallel.clamp(1, 64)
     }
 }
 
-/// Who says a message.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Standing instructions.
     System,
-    /// The one who asks.
+    /// The user.
     User,
     /// The model itself, in an earlier turn.
     Assistant,
 }
 
 impl Role {
-    /// The name that chat templates use.
+    /// Returns the name in chat templates.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -71,14 +73,14 @@ impl Role {
 /// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Who says it.
+    /// The author of the message.
     pub role: Role,
-    /// Plain text. The model's control tokens have no effect when spelled out here.
+    /// Plain text. The texts of the model's control tokens have no effect in it.
     pub content: String,
 }
 
 impl Message {
-    /// A message of that role.
+    /// Creates a message of this role.
     pub fn new(role: Role, content: impl Into<String>) -> Self {
         Self {
             role,
@@ -87,29 +89,31 @@ impl Message {
     }
 }
 
-/// One completion to compute.
+/// A request for one completion.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The conversation so far; the model writes the next assistant turn.
     pub messages: Vec<Message>,
-    /// Most tokens to write, at least 1. They are reserved in the key-value cache for as long as the request runs.
+    /// Maximum tokens to generate, at least 1. They are reserved in the key-value cache while the
+    /// request runs.
     pub max_tokens: u32,
-    /// 0 is greedy; otherwise sampling among the 40 best tokens within the top 95 % of probability.
+    /// 0 is greedy. Otherwise samples among the 40 best tokens within the top 95 % of probability.
     pub temperature: f32,
-    /// With the same seed the same request gives the same text when it runs alone; in a batch with others, rounding
-    /// may tip a choice between two tokens that are nearly equal.
+    /// The same request with the same seed gives the same text if it runs alone. In a batch with
+    /// others, rounding may decide between two tokens that are nearly equal.
     pub seed: u64,
-    /// A JSON schema that the text must satisfy, written without whitespace; `None` is plain text. `oneOf` is
-    /// enforced as `anyOf`. An object's `x-guidance` member overrides how the JSON is written.
+    /// A JSON schema that the text must satisfy; the text is then JSON without whitespace. `None`
+    /// for plain text. `oneOf` is enforced as `anyOf`. An object's `x-guidance` member overrides
+    /// how the JSON is written.
     pub schema: Option<serde_json::Value>,
-    /// Texts that end a plain reply; what matched is left out. Not used with a schema.
+    /// Texts that end a plain-text reply. The matched text is removed. Not used with a schema.
     pub stop: Vec<String>,
-    /// Ends the request from outside.
+    /// Cancels the request from outside.
     pub cancel: Cancel,
 }
 
 impl Request {
-    /// A greedy plain-text request.
+    /// Creates a greedy plain-text request.
     pub fn new(messages: Vec<Message>, max_tokens: u32) -> Self {
         Self {
             messages,
@@ -123,7 +127,7 @@ impl Request {
     }
 }
 
-/// A switch that ends the requests which carry a clone of it, between two decode steps.
+/// Ends the requests with a clone of it, between two decode steps.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
@@ -133,28 +137,28 @@ impl Cancel {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether [`Self::cancel`] was called.
+    /// True if [`Self::cancel`] was called.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// What the model wrote.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// The text, always whole characters. With a schema it is a whole JSON value only if `stop` is
-    /// [`StopReason::End`].
+    /// The text, without incomplete characters. With a schema it is a complete JSON value only if
+    /// `stop` is [`StopReason::End`].
     pub text: String,
     /// Tokens of the rendered prompt.
     pub input_tokens: u32,
-    /// Tokens written, those that the schema forced included.
+    /// Generated tokens, including those that the schema forced.
     pub output_tokens: u32,
     /// Why it ended.
     pub stop: StopReason,
-    /// Time spent waiting for a place.
+    /// Time in the queue.
     pub queued: Duration,
-    /// Time from the place to the last token.
+    /// Time from the start of decoding to the last token.
     pub took: Duration,
 }
 
@@ -163,7 +167,7 @@ pub struct Completion {
 pub enum StopReason {
     /// The model ended its turn, or the JSON value is complete.
     End,
-    /// `max_tokens` were written; the text is what there was by then.
+    /// The limit `max_tokens` was reached, so the text may be incomplete.
     MaxTokens,
     /// One of the request's stop texts appeared.
     StopString,

@@ -1,4 +1,4 @@
-//! The choice of the next token from the model's scores.
+//! Chooses the next token by the model's scores.
 
 use std::collections::VecDeque;
 
@@ -6,14 +6,15 @@ use toktrie::SimpleVob;
 
 const TOP_K: usize = 40;
 const TOP_P: f64 = 0.95;
-/// Scores of tokens written lately are divided (or, below zero, multiplied) by this: small models repeat themselves.
+/// Scores of recent tokens are divided by this (or multiplied, if below zero), because small models
+/// repeat themselves.
 const REPEAT_PENALTY: f32 = 1.1;
 const REPEAT_WINDOW: usize = 64;
 
 /// A token and its score.
 type Candidate = (f32, u32);
 
-/// Chooses tokens for one request: deterministic for a seed and a sequence of scores.
+/// Chooses tokens for one request. Deterministic for a seed and a sequence of scores.
 pub(crate) struct Sampler {
     temperature: f32,
     random: Random,
@@ -22,7 +23,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// `temperature` 0 or below, or not a number, is greedy.
+    /// Creates a sampler. It is greedy if `temperature` is not a positive number.
     pub(crate) fn new(temperature: f32, seed: u64) -> Self {
         Self {
             temperature,
@@ -32,7 +33,7 @@ impl Sampler {
         }
     }
 
-    /// Notes a token of the reply, so that it is penalised for a while.
+    /// Records a token of the reply, so that it is penalized for a while.
     pub(crate) fn wrote(&mut self, token: u32) {
         if self.recent.len() == REPEAT_WINDOW {
             self.recent.pop_front();
@@ -40,7 +41,8 @@ impl Sampler {
         self.recent.push_back(token);
     }
 
-    /// The next token of plain text, with the penalty on repetition; `None` without scores.
+    /// Returns the next token of plain text, with the penalty on repetition. Returns `None` if
+    /// there are no scores.
     pub(crate) fn choose(&mut self, scores: &[f32]) -> Option<u32> {
         self.candidates.clear();
         self.candidates
@@ -58,7 +60,8 @@ impl Sampler {
         self.pick()
     }
 
-    /// The next token among those allowed, without penalty: JSON repeats itself by nature. `None` if none is allowed.
+    /// Returns the next of the allowed tokens, without a penalty, because JSON is repetitive.
+    /// Returns `None` if none is allowed.
     pub(crate) fn choose_allowed(&mut self, scores: &[f32], allowed: &SimpleVob) -> Option<u32> {
         self.candidates.clear();
         let candidates = &mut self.candidates;
@@ -90,12 +93,13 @@ impl Sampler {
     }
 }
 
-/// Higher scores first; among equals the lower token, so that the order is total.
+/// Orders higher scores first, and equal scores by the lower token, so that the order is total.
 fn best_first(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
     b.0.total_cmp(&a.0).then(a.1.cmp(&b.1))
 }
 
-/// Weights proportional to probability at that temperature, 1 for the first; `sorted` has the best first.
+/// Returns weights proportional to the probability at this temperature, 1 for the first. `sorted`
+/// has the best first.
 fn weights(sorted: &[Candidate], temperature: f32) -> impl Iterator<Item = f64> {
     let best = sorted.first().map_or(0.0, |first| first.0);
     sorted
@@ -103,7 +107,7 @@ fn weights(sorted: &[Candidate], temperature: f32) -> impl Iterator<Item = f64> 
         .map(move |(score, _)| f64::from((score - best) / temperature).exp())
 }
 
-/// Cuts `sorted` after the fewest best tokens that hold [`TOP_P`] of the probability.
+/// Truncates `sorted` to the fewest best tokens that have [`TOP_P`] of the probability.
 fn keep_top_p(sorted: &mut Vec<Candidate>) {
     let total: f64 = weights(sorted, 1.0).sum();
     let mut held = 0.0;
@@ -115,7 +119,7 @@ fn keep_top_p(sorted: &mut Vec<Candidate>) {
     sorted.truncate(keep);
 }
 
-/// The token at `point` (0 up to 1) of the cumulated probability.
+/// Returns the token at `point` (from 0, below 1) of the cumulated probability.
 fn draw(sorted: &[Candidate], temperature: f32, point: f64) -> Option<u32> {
     let total: f64 = weights(sorted, temperature).sum();
     let mut left = point * total;
@@ -136,7 +140,7 @@ fn draw(sorted: &[Candidate], temperature: f32, point: f64) -> Option<u32> {
 struct Random(u64);
 
 impl Random {
-    /// A number from 0 up to, not including, 1.
+    /// Returns a number from 0 up to, but not including, 1.
     fn unit(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;

@@ -1,4 +1,4 @@
-//! One request while it is being decoded.
+//! A running request.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -12,19 +12,19 @@ use crate::queue::{Caller, Job};
 use crate::sample::Sampler;
 use crate::{Completion, Error, StopReason};
 
-/// A request with a place in the key-value cache.
+/// A request with a sequence in the key-value cache.
 pub(crate) struct Sequence {
     /// llama.cpp's sequence id.
     pub slot: i32,
-    /// Cells set aside for it.
+    /// Cells reserved for it.
     pub cells: u32,
-    /// The batch row whose scores give its next token, once all its tokens are in the batch.
+    /// The batch row with the scores for its next token. Set once all its tokens are in the batch.
     pub row: Option<i32>,
-    /// Whether it takes part in the batch being decoded.
+    /// True if it is part of the current batch.
     pub in_batch: bool,
-    /// Tokens that are not in the cache yet: the prompt first, then what was written last.
+    /// Tokens that are not in the cache yet: first the prompt, then the newly generated tokens.
     feed: VecDeque<LlamaToken>,
-    /// Where the next token goes.
+    /// The position of the next token.
     position: i32,
     input_tokens: u32,
     output_tokens: u32,
@@ -58,12 +58,12 @@ impl Sequence {
         }
     }
 
-    /// Whether its prompt is in the cache, so that a long step would be felt as a pause.
+    /// True if its prompt is in the cache. A long step would then interrupt its output.
     pub(crate) fn is_writing(&self) -> bool {
         self.position.cast_unsigned() >= self.input_tokens
     }
 
-    /// Whether it writes and nothing but its last token is to be decoded.
+    /// True if it is generating, and only its last token has to be decoded.
     pub(crate) fn needs_one_token(&self) -> bool {
         self.is_writing() && self.feed.len() == 1
     }
@@ -72,7 +72,7 @@ impl Sequence {
         self.caller.is_gone()
     }
 
-    /// Writes what the schema forces before the model has a say.
+    /// Writes the tokens that the schema forces at the start.
     pub(crate) fn begin(
         &mut self,
         vocabulary: &LlamaVocab<'_>,
@@ -80,7 +80,7 @@ impl Sequence {
         self.write_forced(vocabulary)
     }
 
-    /// Moves up to `room` tokens into the batch and returns how many.
+    /// Moves up to `room` tokens into the batch. Returns how many.
     pub(crate) fn add_to(
         &mut self,
         batch: &mut LlamaBatch<'_>,
@@ -104,7 +104,7 @@ impl Sequence {
         Ok(count)
     }
 
-    /// Chooses the next token from the model's scores, and takes what the schema forces after it.
+    /// Chooses the next token by the model's scores, then adds the tokens that the schema forces.
     pub(crate) fn advance(
         &mut self,
         vocabulary: &LlamaVocab<'_>,
@@ -118,7 +118,7 @@ impl Sequence {
             reason: "no token can follow".to_owned(),
         })?;
         let id = LlamaToken(token.cast_signed());
-        // A model that begins a new turn by itself has ended its own.
+        // A model that starts a new turn has ended its own.
         if vocabulary.is_eog(id) || id == vocabulary.bos() {
             return Ok(Some(StopReason::End));
         }
@@ -170,7 +170,7 @@ impl Sequence {
         }
     }
 
-    /// Answers the caller.
+    /// Sends the result to the caller.
     pub(crate) fn finish(self, outcome: Result<StopReason, Error>) {
         let completion = outcome.map(|stop| Completion {
             text: self.text.finish(),
@@ -184,7 +184,7 @@ impl Sequence {
     }
 }
 
-/// The reply so far, in bytes: a token may end inside a character.
+/// The reply so far, in bytes, since a token may end inside a character.
 struct Text {
     bytes: Vec<u8>,
     stops: Vec<String>,
@@ -199,10 +199,11 @@ impl Text {
         }
     }
 
-    /// Adds the bytes of a token. If a stop text is there now, cuts before the first one and returns `true`.
+    /// Adds the bytes of a token. If the text now contains a stop text, cuts it before the first
+    /// one and returns `true`.
     fn push(&mut self, piece: &[u8]) -> bool {
         let longest = self.stops.iter().map(String::len).max().unwrap_or(0);
-        // A stop text may have begun in earlier tokens.
+        // A stop text may begin in earlier tokens.
         let from = self.bytes.len().saturating_sub(longest.saturating_sub(1));
         self.bytes.extend_from_slice(piece);
         let recent = self.bytes.get(from..).unwrap_or_default();
@@ -217,7 +218,7 @@ impl Text {
         found.is_some()
     }
 
-    /// The text without a character that the last token left unfinished.
+    /// Returns the text without an incomplete character at its end.
     fn finish(mut self) -> String {
         if let Err(error) = std::str::from_utf8(&self.bytes)
             && error.error_len().is_none()

@@ -1,4 +1,4 @@
-//! The real weights: `LOCAL_MODEL_PATH`, or those that `make model` fetches.
+//! Tests with real weights: `LOCAL_MODEL_PATH`, or those that `make model` fetches.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -27,7 +27,7 @@ fn weights() -> PathBuf {
     path
 }
 
-/// One model for all tests of a process: two threads of llama.cpp on two cores crawl.
+/// One model for all tests of the process, because two models at once on two cores are very slow.
 fn model() -> LocalModel {
     static MODEL: OnceLock<LocalModel> = OnceLock::new();
     MODEL

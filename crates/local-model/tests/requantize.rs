@@ -1,4 +1,5 @@
-//! The one-time rewrite to Q8_0. One test, so that nothing else competes for the cores.
+//! Tests the conversion to Q8_0. There is only one test, so that nothing else competes for the
+//! cores.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;

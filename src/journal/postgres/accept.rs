@@ -1,4 +1,5 @@
-//! Taking a run on: once per key, once per answer, and inside its limits, however many are handed in at once.
+//! Accepts a run: once per idempotency key, once per answer, and within its spending limits, also
+//! under concurrent submissions.
 
 use sha2::{Digest as _, Sha256};
 use sqlx::PgConnection;
@@ -30,12 +31,13 @@ pub(super) async fn once(pool: &PgPool, run: &NewRun) -> Result<Acceptance, Tran
     Ok(Acceptance::New)
 }
 
-/// Why a run is not to be taken on, if so. Locks everything that this depends on until the end of the transaction.
+/// Returns why a run is not accepted, or `None` if it is. Locks everything that this decision
+/// depends on until the end of the transaction.
 pub(super) async fn refusal(
     tx: &mut PgConnection,
     run: &NewRun,
 ) -> Result<Option<Acceptance>, TransactionFailure> {
-    // All of them in one statement, in the order of their numbers: two acceptances cannot wait for each other.
+    // One statement takes all locks in ascending order, so two acceptances cannot deadlock.
     sqlx::query("SELECT pg_advisory_xact_lock(lock) FROM unnest($1::BIGINT[]) AS lock")
         .bind(locks(run))
         .execute(&mut *tx)
@@ -76,8 +78,8 @@ pub(super) async fn refusal(
     Ok(None)
 }
 
-/// The numbers of the advisory locks of everything that decides on an acceptance: its key, what it continues, and the
-/// scopes of its limits.
+/// Returns the advisory locks of everything that decides about an acceptance: its key, the run that
+/// it continues, and the scopes of its limits.
 fn locks(run: &NewRun) -> Vec<i64> {
     let key = run.idempotency_key.iter().map(|key| format!("key {key}"));
     let parent = run
@@ -100,14 +102,15 @@ fn locks(run: &NewRun) -> Vec<i64> {
     locks
 }
 
-/// Two names with one number would only wait for each other without need.
+/// Returns the lock number of a name. If two names collide, they only wait for each other
+/// needlessly.
 fn number(name: &str) -> i64 {
     let hash = Sha256::digest(format!("conclave {name}"));
     let bytes = hash.first_chunk::<8>().copied().unwrap_or_default();
     i64::from_be_bytes(bytes)
 }
 
-/// Writes the row of a run that has no entries yet.
+/// Inserts the row of a run that has no entries yet.
 pub(super) async fn insert(tx: &mut PgConnection, run: &NewRun) -> Result<(), sqlx::Error> {
     let question = &run.accepted.question;
     sqlx::query(statements::INSERT_RUN)
@@ -130,7 +133,8 @@ pub(super) async fn insert(tx: &mut PgConnection, run: &NewRun) -> Result<(), sq
     Ok(())
 }
 
-/// What the runs of a limit's scope have spent since its moment, or may still spend.
+/// Sums up the spending of finished runs and the caps of runs in flight, accepted at or after the
+/// limit's moment.
 pub(super) async fn exposure(
     connection: &mut PgConnection,
     limit: &SpendingLimit,

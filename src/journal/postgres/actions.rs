@@ -1,4 +1,4 @@
-//! Actions, and what their commands have changed.
+//! Actions, and the effects of their commands.
 
 use jiff::Timestamp;
 use sqlx::PgConnection;
@@ -60,7 +60,8 @@ pub(super) async fn begin(
     Ok(outcome)
 }
 
-/// What a command changed, within the transaction that writes its event. Whose it is, is in the run's row.
+/// Applies a command's effect, in the transaction that writes its event. The owner comes from the
+/// run's row.
 pub(super) async fn change(
     tx: &mut PgConnection,
     run: &str,
@@ -102,7 +103,8 @@ pub(super) async fn memories(
     terms: &[String],
     most: u32,
 ) -> Result<Vec<MemoryRow>, Error> {
-    // Letters and digits only: nothing in a term is an operator of the query language.
+    // Keeps only letters and digits, so that a term cannot contain an operator of the query
+    // language.
     let word = |term: &String| {
         term.chars()
             .filter(|c| c.is_alphanumeric())

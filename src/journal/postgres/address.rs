@@ -1,4 +1,5 @@
-//! `DATABASE_URL` for PostgreSQL. It may hold a password, so nothing here repeats what it says.
+//! Parses `DATABASE_URL` for PostgreSQL. It may contain a password, so no error repeats its
+//! content.
 
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::PgConnectOptions;
@@ -6,7 +7,8 @@ use url::Url;
 
 use crate::journal::Error;
 
-/// The parameters that an address may have. An unknown one would be ignored, and shown in the log with its value.
+/// The parameters that an address may have. The driver would ignore an unknown one and log it with
+/// its value.
 const PARAMETERS: [&str; 20] = [
     "application_name",
     "dbname",

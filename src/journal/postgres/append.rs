@@ -1,4 +1,4 @@
-//! Leases, and what is written under them.
+//! Claims of leases, and appends under a lease.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(super) async fn claim(
         Claim::Run(id) => Some(id.to_string()),
     };
     let mut tx = begin(pool).await?;
-    // A run that somebody is claiming or writing to at this moment is passed over.
+    // Skips a run that another process is claiming or writing to at this moment.
     let claimed: Option<(String, i64, i64, String)> = sqlx::query_as(
         "UPDATE runs SET state = 'running', owner = $1, epoch = epoch + 1,
                          lease_until = clock_timestamp() + $2 * INTERVAL '1 millisecond'
@@ -62,7 +62,8 @@ pub(super) async fn once(
     events: &[Event],
 ) -> Result<i64, TransactionFailure> {
     let mut tx = begin(pool).await?;
-    // The fence. It holds the row until the end of the transaction, so nobody can claim the run or append in between.
+    // The fence. It locks the row until the end of the transaction, so no other process can claim
+    // the run or append in between.
     let held: Option<(i64, i64, String)> = sqlx::query_as(
         "SELECT cancel_requested, head_seq, head_hash FROM runs
          WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running' AND lease_until >= clock_timestamp()
@@ -88,7 +89,7 @@ pub(super) async fn once(
     Ok(seq)
 }
 
-/// Appends to a finished run. Its row is held until the end of the transaction.
+/// Appends to a finished run. Locks its row until the end of the transaction.
 pub(super) async fn annotate(
     pool: &PgPool,
     run: RunId,
@@ -114,7 +115,8 @@ pub(super) async fn annotate(
     Ok(Annotated::Written)
 }
 
-/// Appends to the chain after `head`, within the caller's transaction, and keeps the row in step. Returns the last seq.
+/// Appends to the chain after `head` within the caller's transaction, and updates the row. Returns
+/// the last sequence number.
 pub(super) async fn write(
     tx: &mut PgConnection,
     run: RunId,
@@ -150,7 +152,7 @@ pub(super) async fn set_head(
     Ok(())
 }
 
-/// Writes one line of a journal. Whether it is new.
+/// Inserts one entry. False if the run already has its key.
 pub(super) async fn insert(
     tx: &mut PgConnection,
     run: &str,

@@ -1,4 +1,4 @@
-//! Finished runs on their way in and out: export, import, retention.
+//! Export, import and pruning of finished runs.
 
 use jiff::Timestamp;
 use sqlx::postgres::PgPool;
@@ -26,7 +26,7 @@ pub(super) async fn read(pool: &PgPool, run: RunId) -> Result<Option<Archive>, E
         .map(rows::archived)
         .collect::<Result<Vec<_>, _>>()?;
     if entries.is_empty() {
-        // Another process pruned it between the two statements.
+        // Another process pruned the run between the two statements.
         return Ok(None);
     }
     Ok(Some(Archive {
@@ -54,7 +54,7 @@ pub(super) async fn write(
         return Ok(Restored::Known);
     }
     if !known.is_empty() {
-        // The key stays with the run that has it here.
+        // Another run in this database has the key, and keeps it.
         sound.run.idempotency_key = None;
     }
     accept::insert(&mut tx, &sound.run).await?;
@@ -82,7 +82,7 @@ pub(super) async fn prunable(pool: &PgPool, before: Timestamp) -> Result<u64, Er
 }
 
 pub(super) async fn prune(pool: &PgPool, before: Timestamp, most: u32) -> Result<u64, Error> {
-    // Replicas that prune at the same time pass over each other's rows.
+    // Replicas that prune at the same time skip each other's rows.
     let done = sqlx::query(
         "DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE finished_ms < $1
                                        ORDER BY finished_ms LIMIT $2 FOR UPDATE SKIP LOCKED)",

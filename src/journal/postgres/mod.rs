@@ -1,7 +1,8 @@
 //! The journal in PostgreSQL: one database, any number of replicas.
 //!
-//! Transactions are READ COMMITTED whatever the server's default. Who appends to a run locks its row first, so entries of
-//! one run never interleave; who accepts a run locks, in a fixed order, everything that the decision depends on.
+//! Transactions are READ COMMITTED, independent of the server's default. An append first locks the
+//! run's row, so entries of one run never interleave. An acceptance locks everything that it
+//! depends on, in a fixed order.
 
 mod accept;
 mod actions;
@@ -35,7 +36,7 @@ use super::{Archive, Event, statements};
 use crate::domain::{RunId, Usd};
 use transact::{begin, plain};
 
-/// Every schema change, in order. A released migration is never edited.
+/// All schema changes, in order. A released migration is never edited.
 const MIGRATIONS: [(i64, &str, &str); 3] = [
     (
         1,
@@ -54,14 +55,14 @@ const MIGRATIONS: [(i64, &str, &str); 3] = [
     ),
 ];
 
-/// Connections of one process, beside the one that listens for news.
+/// Connections of one process, besides the one that listens for notifications.
 const MAX_CONNECTIONS: u32 = 16;
 
-/// How long a statement waits for a connection before the database counts as out of reach.
+/// How long a statement waits for a connection, before the database counts as unreachable.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What each connection begins with. A lock that somebody else holds is waited for as long as SQLite waits; a replica
-/// that vanishes without a word in the middle of a transaction holds its row no longer than this.
+/// Settings of each connection. A statement waits for a lock as long as on SQLite. A replica that
+/// vanishes in the middle of a transaction keeps its locks no longer than this.
 const SESSION: &str = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '10s'";
 
 /// The journal in a PostgreSQL database.
@@ -73,15 +74,16 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects, and brings the schema up to date; of several replicas that start at once, one does and the others wait.
+    /// Connects, and brings the schema up to date. If several replicas start at once, one changes
+    /// the schema and the others wait.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] when the database cannot be reached or the address cannot be used, [`Error::Migration`] when
-    /// its schema is not ours. No error shows the address.
+    /// [`Error::Unavailable`] if the database cannot be reached or the address is invalid,
+    /// [`Error::Migration`] if its schema is unknown. No error contains the address.
     pub async fn open(url: &str, owner: &str) -> Result<Self, Error> {
         let options = address::read(url)?;
-        // A connection of its own: the pool would try again until its patience ends, and say only that; and a schema may
-        // take longer than the patience of its sessions.
+        // Uses a connection of its own. The pool would retry until its timeout and then report only
+        // that. Also, a schema change may take longer than the timeouts of the pool's sessions.
         let mut connection = match tokio::time::timeout(PATIENCE, options.connect()).await {
             Ok(connection) => connection?,
             Err(_) => return Err(Error::Unavailable("it does not answer".into())),
@@ -396,7 +398,7 @@ impl Store for PostgresStore {
     }
 
     async fn vacuum(&self) -> Result<(), Error> {
-        // The server has its own.
+        // The server vacuums by itself.
         Ok(())
     }
 
@@ -407,7 +409,8 @@ impl Store for PostgresStore {
     }
 }
 
-/// The statement of a list of runs of one kind. The server's statistics tell it which index to read.
+/// Builds the statement for a list of runs of one kind. The server chooses the index from its
+/// statistics.
 fn list(filter: &RunFilter) -> QueryBuilder<Postgres> {
     let mut statement = QueryBuilder::new("SELECT * FROM runs WHERE TRUE");
     for Condition {

@@ -1,4 +1,5 @@
-//! Which runs have news, from process to process by LISTEN and NOTIFY. Hints only: nothing is lost when one is.
+//! Notifies other processes of new journal entries, by LISTEN and NOTIFY. These are hints: a lost
+//! one does no harm.
 
 use futures_util::stream::{self, BoxStream};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
@@ -8,7 +9,8 @@ use crate::journal::Error;
 
 const CHANNEL: &str = "conclave_runs";
 
-/// Apart from the transactions that it tells of: NOTIFY makes commits wait in line, and a hint need not reach the disk.
+/// Announces runs outside of the transactions that wrote to them: NOTIFY serializes commits, and a
+/// hint need not reach the disk.
 pub(super) async fn announce(pool: &PgPool, me: &str, runs: &[RunId]) -> Result<(), Error> {
     let payloads: Vec<String> = runs.iter().map(|run| format!("{me} {run}")).collect();
     sqlx::query(
@@ -22,12 +24,12 @@ pub(super) async fn announce(pool: &PgPool, me: &str, runs: &[RunId]) -> Result<
     Ok(())
 }
 
-/// What others announce, until the connection is lost.
+/// Returns the runs that other processes announce, until the connection is lost.
 pub(super) async fn listen(
     options: &PgConnectOptions,
     me: &str,
 ) -> Result<BoxStream<'static, RunId>, Error> {
-    // A pool of its own: the connection is kept for good.
+    // A pool of its own, since the connection is never returned.
     let pool = PgPoolOptions::new()
         .max_connections(1)
         .acquire_timeout(super::PATIENCE)

@@ -1,4 +1,4 @@
-//! Transactions, and what every statement needs.
+//! Transactions and their retries, with helpers for statements.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -8,27 +8,28 @@ use sqlx::{Postgres, Transaction};
 
 use crate::journal::Error;
 
-/// How often a transaction that the database broke off is tried again.
+/// How often a transaction that the database aborts is attempted in all.
 const MAX_TRIES: u32 = 5;
 
-/// Begins a transaction in which each statement sees what was committed before it, whatever the server's default is.
+/// Begins a transaction in which each statement sees what was committed before it, independent of
+/// the server's default.
 pub(super) async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
     pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
         .await
 }
 
-/// Why a transaction has not happened.
+/// Why a transaction failed.
 pub(super) enum TransactionFailure {
-    /// The database broke it off in favour of another one: the same again may succeed.
+    /// The database aborted it because of a concurrent one. A retry may succeed.
     RetryableConflict(Error),
     ForGood(Error),
 }
 
 impl TransactionFailure {
-    /// Waits for a moment before the next try. Returns how many there were then.
+    /// Waits before the next attempt. Returns the number of failed attempts.
     ///
     /// # Errors
-    /// What broke the transaction, when another try is of no use.
+    /// The cause of the failure, if a retry is useless or the attempts are used up.
     pub async fn again(self, tries: u32) -> Result<u32, Error> {
         match self {
             TransactionFailure::RetryableConflict(_) if tries + 1 < MAX_TRIES => {
@@ -48,7 +49,8 @@ impl From<sqlx::Error> for TransactionFailure {
             .as_database_error()
             .and_then(|e| e.try_downcast_ref())
             .map(PgDatabaseError::code);
-        // Serialization failure, deadlock, and a unique key that another transaction took in the meantime.
+        // Serialization failure, deadlock, or a unique key that another transaction has inserted
+        // meanwhile.
         if matches!(code, Some("40001" | "40P01" | "23505")) {
             TransactionFailure::RetryableConflict(error.into())
         } else {
@@ -63,7 +65,8 @@ impl From<Error> for TransactionFailure {
     }
 }
 
-/// A text as a column can hold it: PostgreSQL has no U+0000. The journal's JSON, where it stands escaped, keeps it.
+/// Makes a text storable in a column, since PostgreSQL has no U+0000. The journal's JSON keeps the
+/// character in its escaped form.
 pub(super) fn plain(text: &str) -> Cow<'_, str> {
     if text.contains('\0') {
         Cow::Owned(text.replace('\0', "\u{FFFD}"))

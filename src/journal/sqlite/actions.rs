@@ -1,7 +1,8 @@
-//! Actions, and what their commands have changed.
+//! Actions, and the effects of their commands.
 //!
-//! An action that ends at once is one transaction with `synchronous = NORMAL`: it survives the end of the process, however
-//! that comes, and waits for no disk. Only a crash of the machine may lose the last of them; none has cost money.
+//! An action that ends at once is one transaction with `synchronous = NORMAL`. It does not wait for
+//! the disk, and survives any end of the process. Only a crash of the machine may lose the latest
+//! of these actions, which are free.
 
 use std::fmt::Write as _;
 
@@ -31,7 +32,7 @@ pub(super) async fn begin(
                     .await
                 {
                     Ok(()) => return Ok(ActionStart::Ended),
-                    // Somebody else has the key: who, is asked below.
+                    // Another run has the key. The transaction below finds out which.
                     Err(sqlx::Error::Database(error)) if error.is_unique_violation() => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -79,7 +80,7 @@ pub(super) async fn begin(
     }
 }
 
-/// Why an action is not to be begun, if so.
+/// Returns why an action is not accepted, or `None` if it is.
 async fn refusal(tx: &mut SqliteConnection, run: &NewRun) -> Result<Option<Acceptance>, Error> {
     if let Some(key) = &run.idempotency_key {
         let same: Option<(String, String)> = sqlx::query_as(statements::BY_KEY)
@@ -108,7 +109,7 @@ async fn refusal(tx: &mut SqliteConnection, run: &NewRun) -> Result<Option<Accep
     Ok(None)
 }
 
-/// The whole journal of a run, and its row as it is at the end of it.
+/// The complete journal of a run, with the final values of its row.
 struct Whole {
     lines: Vec<ArchivedEntry>,
     effects: Vec<Effect>,
@@ -150,7 +151,7 @@ impl Whole {
         })
     }
 
-    /// Adds the statements that write it, each with a semicolon behind it.
+    /// Appends the statements that write it, each followed by a semicolon.
     fn push(&self, statements: &mut QueryBuilder<Sqlite>, run: &NewRun) {
         let (id, question, at_ms) = (
             run.id.to_string(),
@@ -204,7 +205,7 @@ impl Whole {
     }
 }
 
-/// What a command changed, within the transaction that writes its event.
+/// Applies a command's effect, in the transaction that writes its event.
 pub(super) async fn change(
     tx: &mut SqliteConnection,
     run: &str,
@@ -217,7 +218,7 @@ pub(super) async fn change(
     Ok(())
 }
 
-/// Whose it is, is in the run's row.
+/// Appends the statement for an effect. It takes the owner from the run's row.
 fn push_change(statements: &mut QueryBuilder<Sqlite>, run: &str, at: Timestamp, effect: &Effect) {
     let (run, at_ms) = (
         Value::Text(run.to_owned()),
@@ -248,7 +249,7 @@ enum Value {
     Whole(i64),
 }
 
-/// Adds a statement whose parameters have numbers of their own (`$1`, below ten of them) to others.
+/// Appends a statement with numbered parameters (`$1` to `$9`) to `statements`.
 fn push_numbered(statements: &mut QueryBuilder<Sqlite>, sql: &str, values: &[Value]) {
     let mut pieces = sql.split('$');
     statements.push(pieces.next().unwrap_or_default());
@@ -284,7 +285,7 @@ pub(super) async fn memories(
     terms: &[String],
     most: u32,
 ) -> Result<Vec<MemoryRow>, Error> {
-    // Quoted, a term is a word and never an operator of the query language.
+    // In quotes, a term is a word and never an operator of the query language.
     let words = terms
         .iter()
         .map(|term| format!("\"{}\"", term.replace('"', "")))
@@ -310,7 +311,8 @@ pub(super) async fn memories(
     found.iter().map(rows::memory).collect()
 }
 
-/// The one word by which the index of words knows an owner; the migration makes the same of a memory's columns.
+/// Encodes an owner as one word of the full-text index. The migration computes the same from a
+/// memory's columns.
 fn owner_word(owner: &Owner) -> String {
     let whole = format!(
         "{}\u{1f}{}\u{1f}{}",

@@ -1,4 +1,4 @@
-//! Statements that append to a journal and keep the runs' rows in step.
+//! Statements that append to a journal and update the run's row.
 
 use crate::domain::RunId;
 use crate::journal::rows::{self, Change};
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use sqlx::SqliteConnection;
 use std::time::Duration;
 
-/// Writes the row of a run that has no entries yet.
+/// Inserts the row of a run that has no entries yet.
 pub(super) async fn insert(tx: &mut SqliteConnection, run: &NewRun) -> Result<(), Error> {
     let question = &run.accepted.question;
     let parent = run.accepted.parent().map(|parent| parent.to_string());
@@ -48,7 +48,8 @@ pub(super) fn until(now: Timestamp, lease: Duration) -> i64 {
         .saturating_add(i64::try_from(lease.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Appends to the chain within the caller's transaction and keeps the projection in step. Returns the last seq.
+/// Appends to the chain within the caller's transaction, and updates the projection. Returns the
+/// last sequence number.
 pub(super) async fn append(
     tx: &mut SqliteConnection,
     run: RunId,
@@ -87,7 +88,7 @@ pub(super) async fn set_head(
     Ok(())
 }
 
-/// Writes one line of a journal. Whether it is new.
+/// Inserts one entry. False if the run already has its key.
 pub(super) async fn write(
     tx: &mut SqliteConnection,
     run: &str,

@@ -1,4 +1,4 @@
-//! Finished runs on their way in and out: export, import, retention, backup.
+//! Export, import, pruning and backup of finished runs.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ pub(super) async fn write(tx: &mut SqliteConnection, archive: &Archive) -> Resul
         return Ok(Restored::Known);
     }
     if !known.is_empty() {
-        // The key stays with the run that has it here.
+        // Another run in this database has the key, and keeps it.
         sound.run.idempotency_key = None;
     }
     super::insert(tx, &sound.run).await?;

@@ -1,8 +1,9 @@
-//! Group commit: appends of several runs that come while one transaction is being written share the next one.
+//! Group commit: appends of several runs that arrive during one transaction share the next one.
 //!
-//! A commit waits for the disk, and a run makes some twenty of them; with many runs in flight that is all a service would
-//! do. There is no task behind this: of those who wait, the first to get the turn writes for all. An append that nobody
-//! waits for any more is not written.
+//! A commit waits for the disk, and a run makes about twenty commits. With many runs in flight,
+//! separate commits would take all of the service's time. There is no background task: the first
+//! waiting append that gets the lock writes for all. An append whose caller was dropped is not
+//! written.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::{Error, Event, Lease, append};
 
-/// The appends that wait, and whose turn it is to write.
+/// The waiting appends, and the lock of the append that writes.
 #[derive(Default)]
 pub(super) struct Batch {
     waiting: Mutex<Vec<Waiting>>,
@@ -27,7 +28,8 @@ struct Waiting {
 }
 
 impl Batch {
-    /// Writes the events in one transaction, alone or with others. `begin` opens it.
+    /// Writes the events in one transaction, alone or with other appends. `begin` opens the
+    /// transaction.
     pub async fn append<'a, B, F>(
         &self,
         lease: &Lease,
@@ -51,12 +53,13 @@ impl Batch {
                 biased;
                 written = &mut result => match written {
                     Ok(written) => return written,
-                    // Whoever wrote it was dropped; what the journal has already is not written twice.
+                    // The task that wrote this append was dropped, so the result is unknown. Trying
+                    // again is safe: keys that the journal has are skipped.
                     Err(_) => continue,
                 },
                 turn = self.turn.lock() => turn,
             };
-            // It was written while the turn came round, or is to be written now.
+            // Another append may have written this one before it got the lock.
             if let Ok(written) = result.try_recv() {
                 return written;
             }
@@ -67,7 +70,8 @@ impl Batch {
         }
     }
 
-    /// Writes all that wait. Each append is whole or not there; if the commit fails, none is.
+    /// Writes all waiting appends. Each append is written completely or not at all; if the commit
+    /// fails, none is written.
     async fn write(&self, begun: Result<Transaction<'_, Sqlite>, Error>) {
         let batch: Vec<Waiting> = std::mem::take(&mut *self.waiting());
         let batch: Vec<Waiting> = batch
@@ -88,7 +92,7 @@ impl Batch {
         match tx.commit().await {
             Ok(()) => {
                 for (waiting, result) in batch.into_iter().zip(results) {
-                    // Whoever has gone away does not want to know.
+                    // If the receiver is gone, its caller was dropped.
                     let _ = waiting.done.send(result);
                 }
             }
@@ -101,7 +105,8 @@ impl Batch {
     }
 }
 
-/// The outer error is the database's, and ends the batch; the inner one is this append's own.
+/// Writes one append. The outer error is an error of the database and ends the batch; the inner one
+/// concerns only this append.
 async fn one(
     tx: &mut Transaction<'_, Sqlite>,
     waiting: &Waiting,
@@ -129,7 +134,8 @@ async fn one(
     {
         return Ok(Err(Error::CancelRequested));
     }
-    // One event is written whole or not at all; of several the first may be there when the second proves unwritable.
+    // One event is atomic. Of several, the first may be inserted before the second proves
+    // unwritable, so they need a savepoint.
     let several = events.len() > 1;
     if several {
         sqlx::query("SAVEPOINT one").execute(&mut **tx).await?;

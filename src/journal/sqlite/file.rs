@@ -1,4 +1,4 @@
-//! The database as a file: private to its owner, still in its place, and with room to grow.
+//! Checks of the database file: private to its owner, not replaced, enough free space.
 
 use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{
@@ -12,14 +12,14 @@ use tokio::time::Instant;
 
 use crate::journal::Error;
 
-/// Only the owner reads and writes.
+/// Only the owner may read and write.
 const PRIVATE_FILE: u32 = 0o600;
 const PRIVATE_FOLDER: u32 = 0o700;
 
-/// With less free space the disk counts as full: some runs fit into it, and then none.
+/// With less free space, the disk counts as full. The reserve lets runs in progress finish.
 const MIN_FREE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How long a write that found no room is remembered.
+/// How long a failed write for lack of space is remembered.
 const MEMORY: Duration = Duration::from_secs(30);
 
 /// The opened database file.
@@ -27,11 +27,12 @@ pub(super) struct DatabaseFile {
     path: PathBuf,
     /// Device and inode of the file that was opened.
     identity: (u64, u64),
-    /// When a write last failed for want of room.
+    /// When a write last failed for lack of space.
     no_room: Mutex<Option<Instant>>,
 }
 
-/// Makes the file and its folder if they are missing, and takes the rights of others from the file and its log.
+/// Creates the file and its folder if they are missing. Removes the permissions of group and others
+/// from the file and its log.
 pub(super) fn prepare(path: &Path) -> Result<(), Error> {
     let refused = |what: &str, e: &std::io::Error| {
         Error::Unavailable(format!("cannot make {what}: {}", e.kind()))
@@ -39,7 +40,8 @@ pub(super) fn prepare(path: &Path) -> Result<(), Error> {
     if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
         make_folder(folder).map_err(|e| refused("the folder of the database", &e))?;
     }
-    // SQLite gives its log the mode of the database. An unreadable file is for SQLite to report.
+    // SQLite creates its log with the mode of the database. If the file cannot be opened, SQLite
+    // reports it.
     let _ = OpenOptions::new()
         .create(true)
         .append(true)
@@ -53,7 +55,7 @@ pub(super) fn prepare(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes a folder that only its owner can enter; one that exists stays as it is.
+/// Creates a folder that only its owner can enter. Does not change an existing folder.
 pub(super) fn make_folder(folder: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -61,14 +63,14 @@ pub(super) fn make_folder(folder: &Path) -> std::io::Result<()> {
         .create(folder)
 }
 
-/// As [`make_folder`], also when the folder exists.
+/// As [`make_folder`], but also makes an existing folder private.
 pub(super) fn make_private_folder(folder: &Path) -> std::io::Result<()> {
     make_folder(folder)?;
     make_private(folder, PRIVATE_FOLDER);
     Ok(())
 }
 
-/// Removes the rights of group and others. A file of another owner stays as it is.
+/// Removes the permissions of group and others, if this process may change them.
 fn make_private(path: &Path, mode: u32) {
     let Ok(meta) = std::fs::metadata(path) else {
         return;
@@ -91,7 +93,8 @@ impl DatabaseFile {
         })
     }
 
-    /// Whether the opened file is still what its path names. Else what is written goes into a file that nobody will find.
+    /// Fails if the path no longer names the opened file. Writes would then go to a file that has
+    /// no name.
     pub fn in_place(&self) -> Result<(), Error> {
         if identity(&self.path) == Some(self.identity) {
             Ok(())
@@ -100,7 +103,7 @@ impl DatabaseFile {
         }
     }
 
-    /// Whether runs can be written.
+    /// Fails if the disk has too little space for runs.
     pub fn has_room(&self) -> Result<(), Error> {
         let folder = self
             .path
@@ -117,7 +120,7 @@ impl DatabaseFile {
         Ok(())
     }
 
-    /// Remembers whether a write found room.
+    /// Records whether a write failed for lack of space.
     pub fn noted<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
         match &written {
             Ok(_) => *self.no_room.lock().unwrap_or_else(PoisonError::into_inner) = None,

@@ -1,5 +1,6 @@
-//! Lists of runs, newest first. Each reads one index in its order: that of the user, else that of the kind with mode and
-//! state. SQLite keeps no statistics here and would guess, so each statement names its index.
+//! Lists of runs, newest first. Each list reads one index in its order: the index of the user, or
+//! that of kind, mode and state. SQLite has no statistics here and would have to guess, so each
+//! statement names its index.
 
 use sqlx::sqlite::SqlitePool;
 use sqlx::{QueryBuilder, Sqlite};
@@ -67,7 +68,7 @@ mod tests {
     use crate::domain::{Mode, RunId, RunKind};
     use crate::journal::{RunState, SqliteStore};
 
-    /// What SQLite does for a list.
+    /// Returns SQLite's query plan for a list.
     async fn plan(store: &SqliteStore, filter: &RunFilter) -> Vec<String> {
         let mut statement = statement(filter, "EXPLAIN QUERY PLAN ");
         let rows = statement.build().fetch_all(&store.readers).await.unwrap();

@@ -1,4 +1,4 @@
-//! The journal in SQLite: the embedded default. WAL, `synchronous = FULL`, one writing connection.
+//! The journal in SQLite, the embedded default: WAL, `synchronous = FULL`, one writing connection.
 
 mod actions;
 mod append;
@@ -40,7 +40,7 @@ use writer::Writer;
 
 pub use restore::{Existing, Restoration, RestoreError, restore};
 
-/// Every schema change, in order. A released migration is never edited.
+/// All schema changes, in order. A released migration is never edited.
 const MIGRATIONS: [(i64, &str, &str); 5] = [
     (
         1,
@@ -69,7 +69,7 @@ const MIGRATIONS: [(i64, &str, &str); 5] = [
     ),
 ];
 
-/// Brings a database's schema up to date. The caller keeps other processes away.
+/// Returns the migrations. The caller must keep other processes away while they run.
 fn migrator() -> Migrator {
     let migrations = MIGRATIONS.map(|(version, name, sql)| {
         Migration::new(
@@ -85,7 +85,7 @@ fn migrator() -> Migrator {
     migrator
 }
 
-/// The schema version of this program.
+/// Returns the schema version of this program.
 fn latest() -> i64 {
     MIGRATIONS
         .iter()
@@ -94,15 +94,17 @@ fn latest() -> i64 {
         .unwrap_or(0)
 }
 
-/// Pages of the write-ahead log (4 KiB each) at which a commit stops to move them into the file.
+/// Size of the write-ahead log, in pages of 4 KiB, at which a commit has to move them into the
+/// file.
 const LOG_PAGES: u32 = 8000;
 
-/// What a store in a SQLite file may take.
+/// Limits of a store in a SQLite file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SqliteBounds {
-    /// How long a statement waits for another process's write before the database counts as locked.
+    /// How long a statement waits for another process's write, before the database counts as
+    /// locked.
     pub patience: Duration,
-    /// The file grows to at most so many pages of 4 KiB; beyond that the disk counts as full.
+    /// Maximum size of the file in pages of 4 KiB. At this size the disk counts as full.
     pub most_pages: Option<u32>,
 }
 
@@ -127,16 +129,17 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file, makes it and its folder if they are missing, and brings its schema up to date. `owner` is this
-    /// process's unique name.
+    /// Opens the file and brings its schema up to date. Creates the file and its folder if they are
+    /// missing. `owner` is this process's unique name.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] when the file cannot be opened, [`Error::Migration`] when its schema is not ours.
+    /// [`Error::Unavailable`] if the file cannot be opened, [`Error::Migration`] if its schema is
+    /// unknown.
     pub async fn open(path: &Path, owner: &str) -> Result<Self, Error> {
         Self::open_within(path, owner, SqliteBounds::default()).await
     }
 
-    /// As [`SqliteStore::open`], within other bounds.
+    /// As [`SqliteStore::open`], with other bounds.
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
@@ -153,7 +156,7 @@ impl SqliteStore {
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(bounds.patience)
-            // Where nobody tidies, a commit does at this many pages.
+            // If `vacuum` is not called, a commit moves the pages once the log has this size.
             .pragma("wal_autocheckpoint", LOG_PAGES.to_string())
             .foreign_keys(true);
         if let Some(pages) = bounds.most_pages {
@@ -344,7 +347,8 @@ impl Store for SqliteStore {
         duration: Duration,
         now: Timestamp,
     ) -> Result<LeaseState, Error> {
-        // A lease that a stopped machine forgets was held by nobody who still lives.
+        // A crash of the machine may lose this renewal, but it also ends the process that has the
+        // lease.
         let mut tx = self.writer.free_transaction().await?;
         let found: Option<(i64,)> = sqlx::query_as(
             "UPDATE runs SET lease_until_ms = ? WHERE id = ? AND epoch = ? AND owner = ? AND state = 'running'

@@ -1,5 +1,5 @@
-//! Who of the processes that share the file is alive: each holds a lock on a file of its own, which the kernel lets go
-//! of when the process dies, however it dies.
+//! Detects which of the processes on the file are alive. Each process locks a file of its own. The
+//! kernel releases the lock when the process ends, for any reason.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::file::make_private_folder;
 use crate::journal::Error;
 
-/// The name of the lock under which owners come, and under which the schema is changed; no owner is called so.
+/// Name of the lock file under which processes register and change the schema. No owner has this
+/// name.
 pub(super) const DOOR: &str = ".door";
 
 pub(super) struct Owners {
@@ -17,14 +18,14 @@ pub(super) struct Owners {
     _lock: File,
 }
 
-/// One process at a time stands in the door: it may change the schema, and register.
+/// The lock that a process needs to change the schema or to register.
 pub(super) struct LockFile {
     folder: PathBuf,
     _lock: File,
 }
 
 impl LockFile {
-    /// Waits for whoever stands there; that is a matter of milliseconds, but for a change of the schema.
+    /// Waits for the lock. This takes milliseconds, or longer during a change of the schema.
     pub fn of(database: &Path) -> Result<Self, Error> {
         let mut folder = database.as_os_str().to_owned();
         folder.push(".owners");
@@ -40,7 +41,8 @@ impl LockFile {
 }
 
 impl LockFile {
-    /// Whether another process has the database open. While the door is held, no further one can open it.
+    /// True if another process has the database open. No further process can open it while this
+    /// lock exists.
     pub fn in_use(&self) -> Result<bool, Error> {
         for file in std::fs::read_dir(&self.folder).map_err(unregistered)? {
             let file = file.map_err(unregistered)?;
@@ -77,7 +79,7 @@ fn unregistered(error: std::io::Error) -> Error {
 }
 
 impl Owners {
-    /// Registers this process beside the database file.
+    /// Registers this process, in the folder next to the database file.
     pub fn register(door: LockFile, owner: &str) -> Result<Self, Error> {
         let lock = locked(&door.folder.join(owner)).map_err(unregistered)?;
         Ok(Self {
@@ -87,9 +89,10 @@ impl Owners {
         })
     }
 
-    /// The owners whose process is gone.
+    /// Returns the owners whose process has ended.
     pub fn dead(&self) -> Vec<String> {
-        // Somebody who is just coming has a file already, and no lock on it yet.
+        // Without this lock, a process that is registering may have a file that it has not locked
+        // yet.
         let Ok(_door) = locked(&self.folder.join(DOOR)) else {
             return vec![];
         };

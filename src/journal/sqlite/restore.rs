@@ -1,5 +1,6 @@
-//! Puts a backup in the place of the database file. The backup is copied first; the copy is verified and then renamed, so
-//! that what was verified is what is restored. Nothing of the former database is deleted.
+//! Replaces the database file by a backup. The backup is copied first; the copy is verified and
+//! then renamed, so that exactly the verified bytes are restored. No data of the former database is
+//! deleted.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -15,33 +16,33 @@ use super::owners::LockFile;
 use super::{latest, migrator};
 use crate::journal::{Error, prove, rows, statements};
 
-/// How long another process's transaction is waited for before the database counts as in use.
+/// How long to wait for another process's transaction, before the database counts as in use.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Runs that are read at a time.
+/// How many runs are read at a time.
 const PAGE: i64 = 100;
 
-/// What SQLite keeps beside a database file.
+/// Suffixes of the files that SQLite keeps next to a database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// What to do with a database that has data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
     Refuse,
-    /// It gets a name with this time, beside the restored one.
+    /// Renames it to a name with this time, next to the restored one.
     Keep(Timestamp),
 }
 
-/// What a restore did.
+/// The result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restoration {
-    /// The runs of the backup; the chain of each holds.
+    /// The number of runs in the backup, all with a verified chain.
     pub runs: u64,
-    /// Where the former database is now.
+    /// The former database's new path.
     pub former: Option<PathBuf>,
 }
 
-/// Why nothing was restored. The database is as it was.
+/// Why nothing was restored. The database is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     #[error("the database is in use by a running service or by another process; stop it first")]
@@ -52,7 +53,7 @@ pub enum RestoreError {
     NotEmpty,
     #[error("this is the database itself, not a backup of it")]
     Same,
-    /// A file that SQLite or the proof of a chain rejects.
+    /// SQLite rejects the file, or the verification of a run fails.
     #[error("the backup is damaged: {0}")]
     Damaged(String),
     #[error("this is not a backup: {0}")]
@@ -70,10 +71,10 @@ pub enum RestoreError {
     Journal(#[from] Error),
 }
 
-/// Restores `backup` as the SQLite file `database`, readable by its owner only.
+/// Restores `backup` as the SQLite file `database`, readable only by its owner.
 ///
 /// # Errors
-/// [`RestoreError`]; then the database is as it was.
+/// [`RestoreError`]; then the database is unchanged.
 pub async fn restore(
     backup: &Path,
     database: &Path,
@@ -108,7 +109,8 @@ pub async fn restore(
     Ok(Restoration { runs, former })
 }
 
-/// A backup is one file. A database that is open, or was copied while it was, has a log beside it.
+/// Checks that the backup is one file. A database that is open, or was copied while open, has a log
+/// next to it.
 fn standalone(backup: &Path, database: &Path) -> Result<(), RestoreError> {
     let one = std::fs::metadata(backup).map_err(at(backup))?;
     if std::fs::metadata(database)
@@ -126,13 +128,13 @@ fn standalone(backup: &Path, database: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// What a restore would take away.
+/// What the database file contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Contents {
-    /// There is no file, or one without a row.
+    /// There is no file, or all its tables are empty.
     Nothing,
     Readable,
-    /// It is kept as it is, with its log: SQLite would remove the log.
+    /// It is kept together with its log. It must not be opened, since SQLite would remove the log.
     Unreadable,
 }
 
@@ -164,7 +166,7 @@ async fn contents(database: &Path) -> Result<Contents, RestoreError> {
 }
 
 async fn any_row(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
-    // The index of words has rows of its own, and nothing that is not in `memories`.
+    // Skips the full-text index. It has internal rows, but no data that is not in `memories`.
     let tables: Vec<String> = sqlx::query_scalar(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'
          AND name <> '_sqlx_migrations' AND name NOT LIKE 'memory~_words%' ESCAPE '~'",
@@ -186,7 +188,7 @@ async fn any_row(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error>
     Ok(false)
 }
 
-/// Refuses a database that a program of another kind has open, and moves its log into the file.
+/// Fails if another program has the database open. Moves the log into the file.
 async fn alone(database: &Path) -> Result<(), RestoreError> {
     let options = SqliteConnectOptions::new()
         .filename(database)
@@ -206,7 +208,7 @@ async fn alone(database: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Brings the copy's schema up to date and proves it whole. Returns how many runs it has.
+/// Brings the copy's schema up to date and verifies all of its runs. Returns the number of runs.
 async fn verified(copy: &Path) -> Result<u64, RestoreError> {
     let options = SqliteConnectOptions::new()
         .filename(copy)
@@ -284,7 +286,7 @@ async fn prove_all(connection: &mut SqliteConnection) -> Result<u64, RestoreErro
     }
 }
 
-/// The copy of a backup in the folder of the database. Dropped, it is removed.
+/// The copy of a backup in the database's folder. Removed on drop.
 struct Copy {
     path: PathBuf,
 }
@@ -294,7 +296,7 @@ impl Copy {
         let copy = Self {
             path: beside(database, ".restoring"),
         };
-        // What an interrupted restore left.
+        // Removes the rest of an interrupted restore.
         copy.remove();
         let file = OpenOptions::new()
             .write(true)
@@ -308,7 +310,8 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Renames the copy to the database. The former one gets a second name first, so that at no moment there is none.
+    /// Renames the copy to the database. The former database gets a second name first, so that a
+    /// database exists at every moment.
     fn put_in_place(self, database: &Path, former: Option<&Path>) -> Result<(), RestoreError> {
         File::open(&self.path)
             .and_then(|file| file.sync_all())
@@ -352,7 +355,8 @@ impl Drop for Copy {
     }
 }
 
-/// A restore by root leaves the files to the user of the service: the owner of the former database, else of the folder.
+/// Lets a restore by root leave the files to the user of the service: the owner of the former
+/// database, or of its folder.
 fn keep_owner(database: &Path, copy: &Path) -> std::io::Result<()> {
     let folder = database
         .parent()
@@ -363,7 +367,7 @@ fn keep_owner(database: &Path, copy: &Path) -> std::io::Result<()> {
     let files = [copy.to_owned(), owners.join(super::owners::DOOR), owners];
     for file in files {
         let now = std::fs::metadata(&file)?;
-        // Only root can give files away; anybody else owns what it just made.
+        // Only root can change the owner of a file. Any other user already owns the new file.
         if now.uid() == 0 && (now.uid(), now.gid()) != (owner.uid(), owner.gid()) {
             std::os::unix::fs::chown(&file, Some(owner.uid()), Some(owner.gid()))?;
         }
@@ -383,7 +387,7 @@ fn at(path: &Path) -> impl FnOnce(std::io::Error) -> RestoreError {
 }
 
 fn code(error: &sqlx::Error) -> Option<i32> {
-    // The low byte is the primary code, <https://www.sqlite.org/rescode.html>.
+    // The low byte is the primary result code, <https://www.sqlite.org/rescode.html>.
     error
         .as_database_error()?
         .code()?
@@ -396,7 +400,7 @@ fn is_locked(error: &sqlx::Error) -> bool {
     matches!(code(error), Some(5 | 6))
 }
 
-/// An error of the copy: the disk's own troubles apart, the backup is to blame.
+/// Converts an error of the copy. It means that the backup is damaged, unless the disk failed.
 fn damage(error: sqlx::Error) -> RestoreError {
     match (code(&error), &error) {
         (Some(10 | 13), _) => Error::from(error).into(),

@@ -1,11 +1,12 @@
-//! What the runs of a scope have spent, or may still spend.
+//! The spending of a scope's runs.
 
 use sqlx::SqliteConnection;
 
 use crate::domain::Usd;
 use crate::journal::{Error, SpendingLimit, statements};
 
-/// The spending of finished runs plus the caps of those in flight, accepted at or after the limit's moment.
+/// Sums up the spending of finished runs and the caps of runs in flight, accepted at or after the
+/// limit's moment.
 pub(super) async fn exposure(
     connection: &mut SqliteConnection,
     limit: &SpendingLimit,

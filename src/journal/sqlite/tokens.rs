@@ -1,4 +1,4 @@
-//! Bearer tokens as rows.
+//! Rows of bearer tokens.
 
 use jiff::Timestamp;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};

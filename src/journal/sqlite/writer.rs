@@ -1,7 +1,8 @@
-//! The one connection that writes, and how long its commits wait.
+//! The one connection that writes, and the durability of its commits.
 //!
-//! What costs money or is promised to somebody waits for the disk (`synchronous = FULL`); an action that ends at once does
-//! not (`NORMAL`): see docs/actions.md. The level belongs to the connection, so each transaction says which it wants.
+//! Commits wait for the disk (`synchronous = FULL`) if they cost money or are promised to a client.
+//! An action that ends at once does not wait (`NORMAL`): see docs/actions.md. The level is a
+//! setting of the connection, so each transaction sets the one that it needs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +17,7 @@ const DOES_NOT_WAIT: &str = "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE";
 
 pub(super) struct Writer {
     pool: SqlitePool,
-    /// A transaction that the driver knows nothing of may be open.
+    /// True while a transaction may be open that the driver does not know of.
     half_done: Arc<AtomicBool>,
 }
 
@@ -26,11 +27,12 @@ impl Writer {
         let before = Arc::clone(&half_done);
         let pool = SqlitePoolOptions::new()
             .max_connections(1)
-            // There is nothing between this process and its file that could have gone away: asking costs each statement a
-            // way to the database's thread and back.
+            // A connection to a local file cannot break, and the test would cost each statement a
+            // round trip to the database's thread.
             .test_before_acquire(false)
-            // When the disk is full SQLite rolls back by itself, and the driver, which knows nothing of that, would take
-            // the connection for one inside a transaction for good. A connection that is closed rolls back.
+            // When the disk is full, SQLite rolls back by itself. The driver does not notice, and
+            // would consider the connection to be inside a transaction for ever. So such a
+            // connection is closed, which rolls back.
             .before_acquire(move |connection, _| {
                 let sound =
                     !before.swap(false, Ordering::SeqCst) && !connection.is_in_transaction();
@@ -41,18 +43,20 @@ impl Writer {
         Ok(Self { pool, half_done })
     }
 
-    /// A transaction whose commit waits for the disk.
+    /// Begins a transaction whose commit waits for the disk.
     pub async fn transaction(&self) -> Result<Transaction<'static, Sqlite>, Error> {
         Ok(self.pool.begin_with(WAITS).await?)
     }
 
-    /// A transaction that survives the end of the process, however that comes, but may be lost when the machine itself stops.
+    /// Begins a transaction that survives any end of the process, but may be lost when the machine
+    /// crashes.
     pub async fn free_transaction(&self) -> Result<Transaction<'static, Sqlite>, Error> {
         Ok(self.pool.begin_with(DOES_NOT_WAIT).await?)
     }
 
-    /// As [`Writer::free_transaction`], for statements that are known beforehand: one way to the database's thread and back
-    /// instead of one for each of them. `write` adds them, each with a semicolon behind it.
+    /// As [`Writer::free_transaction`], for statements that are known beforehand. Needs one round
+    /// trip to the database's thread in all, instead of one for each statement. `write` adds the
+    /// statements, each followed by a semicolon.
     pub async fn at_once(
         &self,
         write: impl FnOnce(&mut QueryBuilder<Sqlite>),
@@ -63,7 +67,8 @@ impl Writer {
         statements.push("COMMIT");
         let mut connection = self.pool.acquire().await?;
         self.half_done.store(true, Ordering::SeqCst);
-        // SQLite obeys a PRAGMA when it compiles it: a statement that is kept would not set the level again.
+        // SQLite applies this PRAGMA when it compiles the statement, so a cached statement would
+        // not set the level again.
         statements
             .build()
             .persistent(false)
@@ -73,7 +78,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The connection itself, for changes of the schema before anybody writes.
+    /// The connection itself, for schema changes before the first write.
     pub fn pool(&self) -> &SqlitePool {
         &self.pool
     }

@@ -13,7 +13,7 @@ use super::http::{Call, HttpClient, Settings};
 use super::registry::{ProviderSpec, StructuredOutput};
 use super::{ChatModel, ChatReply, ChatRequest, Error};
 
-/// Every model of one Anthropic-compatible server.
+/// Client for all models of one Anthropic-compatible server.
 pub(super) struct Anthropic {
     http: HttpClient,
     url: Url,
@@ -22,6 +22,8 @@ pub(super) struct Anthropic {
 }
 
 impl Anthropic {
+    /// Creates a client.
+    ///
     /// # Errors
     /// As [`HttpClient::new`].
     pub fn new(spec: &ProviderSpec) -> Result<Anthropic, Error> {
@@ -68,7 +70,7 @@ impl ChatModel for Anthropic {
     }
 }
 
-/// `{base}/v1/messages`, whether or not the base already ends in `/v1`.
+/// Returns `{base}/v1/messages`, whether or not the base already ends in `/v1`.
 fn endpoint(base: &Url) -> Url {
     let path = base.path().trim_end_matches('/');
     let path = if path.ends_with("/v1") {

@@ -1,4 +1,4 @@
-//! From a [`ChatRequest`] to the Messages API.
+//! Converts a [`ChatRequest`] to a request of the Messages API.
 
 use super::wire::{
     Block, CacheControl, Format, Message, OutputConfig, Request, Source, SystemBlock, Thinking,
@@ -8,7 +8,7 @@ use crate::domain::Effort;
 use crate::llm::registry::StructuredOutput;
 use crate::llm::{Author, ChatRequest, Part, strict};
 
-/// The body of the call; pure.
+/// Builds the body of the call. Pure.
 pub(super) fn to_wire(
     request: &ChatRequest,
     structured_output: StructuredOutput,

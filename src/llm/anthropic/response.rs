@@ -1,4 +1,4 @@
-//! From the Messages API to a [`ChatReply`].
+//! Converts answers of the Messages API to [`ChatReply`].
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use super::wire::{Content, Response};
 use crate::domain::BilledTokens;
 use crate::llm::{ChatReply, Stop, usage};
 
-/// The reply; pure. `request_id` is the `request-id` header.
+/// Converts an answer. Pure. `request_id` is the `request-id` header.
 pub(super) fn from_wire(response: Response, request_id: Option<String>) -> ChatReply {
     let input = response.content.iter().find_map(|block| match block {
-        // A stream's input that was cut off is no JSON any more, and what it was as text.
+        // The input of a stream that was cut off is not valid JSON. It is kept as text.
         Content::ToolUse {
             input: Value::String(text),
         } => Some(text.clone()),
@@ -36,7 +36,7 @@ pub(super) fn from_wire(response: Response, request_id: Option<String>) -> ChatR
     }
 }
 
-/// `input_tokens` counts neither cache reads nor cache writes, just as [`BilledTokens`] wants it.
+/// Parses usage. `input_tokens` excludes cache reads and writes, as in [`BilledTokens`].
 fn read_usage(value: &Value) -> Option<BilledTokens> {
     Some(BilledTokens {
         input: usage::required(value, "input_tokens")?,

@@ -1,4 +1,4 @@
-//! From the events of the Messages API to the reply that the API would have sent whole.
+//! Assembles an answer of the Messages API from the events of a stream.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::wire::{Content, Response};
 use crate::llm::http::Collect;
 
-/// An event, as far as it matters.
+/// The events and fields that are used.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Event {
@@ -32,7 +32,7 @@ enum Event {
     Error {
         error: Value,
     },
-    /// `ping`, `content_block_stop`, and whatever comes next.
+    /// `ping`, `content_block_stop`, and events that are not known yet.
     #[serde(other)]
     Other,
 }
@@ -79,16 +79,16 @@ struct Ended {
     stop_reason: Option<String>,
 }
 
-/// A content block whose pieces are still coming.
+/// A content block that is still incomplete.
 #[derive(Debug)]
 enum Growing {
     Text(String),
-    /// The input of a tool, as JSON text.
+    /// The input of a tool call, as JSON text.
     Input(String),
     Other,
 }
 
-/// The reply so far.
+/// The answer so far.
 #[derive(Debug, Default)]
 pub(super) struct Streamed {
     started: Option<Started>,
@@ -128,7 +128,7 @@ impl Collect for Streamed {
             },
             Event::MessageDelta { delta, usage } => {
                 self.stop_reason = delta.stop_reason.or(self.stop_reason.take());
-                // The counts are cumulative, and those that are missing stay as they were.
+                // The counts are cumulative. Counts that are missing keep their value.
                 if let (Some(started), Value::Object(newer)) = (&mut self.started, usage) {
                     match &mut started.usage {
                         Value::Object(usage) => {
@@ -154,7 +154,7 @@ impl Collect for Streamed {
         let started = self.started.filter(|_| self.stopped)?;
         let content = self.blocks.into_values().map(|block| match block {
             Growing::Text(text) => Content::Text { text },
-            // Of one that was cut what is whole can still be found.
+            // Input that was cut off is kept as text, so that its complete parts can be extracted.
             Growing::Input(text) => {
                 let input = serde_json::from_str(if text.is_empty() { "{}" } else { &text });
                 Content::ToolUse {

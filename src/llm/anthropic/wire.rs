@@ -1,4 +1,4 @@
-//! The Messages API as it travels: only the fields that are used.
+//! Wire types of the Messages API, with only the fields that are used.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -117,7 +117,7 @@ pub(super) enum Content {
     ToolUse {
         input: Value,
     },
-    /// Thinking and whatever comes next.
+    /// Thinking, and block types that are not known yet.
     #[serde(other)]
     Other,
 }

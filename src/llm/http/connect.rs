@@ -1,7 +1,7 @@
-//! Connections to providers: TCP, TLS and the proxy of the config.
+//! Connections to providers: TCP, TLS and the configured proxy.
 //!
-//! The client is hyper's own. A client of a higher level hides interim responses (`1xx`), and those have to be counted:
-//! see [`super::MAX_INTERIM_RESPONSES`].
+//! Uses hyper's own client. Higher-level clients hide interim responses (`1xx`), which have to be
+//! counted: see [`super::MAX_INTERIM_RESPONSES`].
 
 use std::io;
 use std::pin::Pin;
@@ -34,25 +34,27 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// A client with a pool of connections to one provider.
 pub(super) type PooledClient = Client<Connector, Full<Bytes>>;
 
-/// A probe of an idle connection; a provider that went away is noticed before the next call.
+/// TCP keep-alive interval, so that a lost provider is noticed before the next call.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// An idle connection is closed after this time.
+/// Idle connections are closed after this time.
 const MAX_IDLE: Duration = Duration::from_secs(90);
 
-/// Bytes that a connection reads ahead. The head of an answer must fit; a flood of interim responses gets no further.
+/// Read buffer of a connection. The head of an answer must fit; a flood of interim responses is
+/// read no further.
 const MAX_READ_AHEAD: usize = 64 * 1024;
 
-/// How requests reach the provider.
+/// The connections to a provider.
 pub(super) struct Route {
     pub client: PooledClient,
-    /// For a request that a proxy reads itself: one to an `http` address.
+    /// Header for requests that a proxy forwards, which are those to an `http` address.
     pub proxy_authorization: Option<HeaderValue>,
 }
 
-/// Prepares the connections to `base`, through `proxy` where one is given.
+/// Prepares the connections to `base`, through `proxy` if given.
 ///
 /// # Errors
-/// A sentence: no root certificates for an `https` address, or a proxy address that cannot be used.
+/// A sentence: there are no root certificates for an `https` address, or the proxy address is
+/// invalid.
 pub(super) fn route(base: &Uri, proxy: Option<&str>, timeout: Duration) -> Result<Route, String> {
     let needs_tls = [Some(base.to_string()), proxy.map(str::to_owned)]
         .iter()
@@ -62,7 +64,7 @@ pub(super) fn route(base: &Uri, proxy: Option<&str>, timeout: Duration) -> Resul
     let direct = https(&tls, tcp());
     let intercept = match proxy {
         None => None,
-        // The matcher reads user and password out of the address, as curl does.
+        // The matcher takes user and password from the address, as curl does.
         Some(proxy) => Some(
             Matcher::builder()
                 .all(proxy)
@@ -101,7 +103,7 @@ pub(super) fn route(base: &Uri, proxy: Option<&str>, timeout: Duration) -> Resul
     })
 }
 
-/// The header that a forwarding proxy reads.
+/// The header for a forwarding proxy.
 pub(super) const FORWARD_AUTHORIZATION: hyper::header::HeaderName = PROXY_AUTHORIZATION;
 
 fn is_https(uri: &str) -> bool {
@@ -109,7 +111,8 @@ fn is_https(uri: &str) -> bool {
         .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
 }
 
-/// Without an `https` address nothing is verified: a machine without root certificates can still talk to its own server.
+/// Builds the TLS configuration. Without an `https` address no root certificates are needed, so
+/// that a machine without them can still use a local server.
 fn tls_config(needed: bool) -> Result<ClientConfig, String> {
     if !needed {
         return Ok(ClientConfig::builder()
@@ -145,9 +148,9 @@ pub(super) struct Connector {
 #[derive(Clone)]
 enum Means {
     Direct(HttpsConnector<HttpConnector>),
-    /// The proxy carries bytes to an `https` address (`CONNECT`).
+    /// The proxy tunnels bytes to an `https` address (`CONNECT`).
     Tunnel(HttpsConnector<Tunnel<HttpsConnector<HttpConnector>>>),
-    /// The proxy reads requests to an `http` address; they name the whole address.
+    /// The proxy forwards requests to an `http` address. Requests name the whole address.
     Forward(HttpsConnector<HttpConnector>, Uri),
 }
 
@@ -157,7 +160,7 @@ impl Service<Uri> for Connector {
     type Future = BoxFuture<'static, Result<Stream, Failure>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failure>> {
-        // Each connector below is a clone that is always ready.
+        // Each call clones a connector that is always ready.
         Poll::Ready(Ok(()))
     }
 
@@ -184,11 +187,12 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// Set once nothing more is read from a connection.
+/// True if further reads from the connection are refused.
 #[derive(Clone, Default)]
 struct Refused(Arc<AtomicBool>);
 
-/// Makes the next read of the connection fail. hyper reads for as long as bytes come, so a flood would keep a thread busy.
+/// Makes the next read of the connection fail. hyper reads as long as bytes arrive, so a flood
+/// would keep a thread busy.
 pub(super) fn refuse_to_read(connection: &CaptureConnection) {
     let mut extensions = Extensions::new();
     if let Some(connected) = connection.connection_metadata().as_ref() {
@@ -203,11 +207,11 @@ trait Io: Read + Write + Connection + Send + Unpin {}
 
 impl<T: Read + Write + Connection + Send + Unpin> Io for T {}
 
-/// An open connection, whichever way it goes.
+/// An open connection, direct or through a proxy.
 pub(super) struct Stream {
     io: Box<dyn Io>,
     refused: Refused,
-    /// Requests on it name the whole address.
+    /// True if requests have to name the whole address.
     forwarded: bool,
 }
 

@@ -1,7 +1,7 @@
-//! The HTTP client for models: one POST, one answer, every failure named.
+//! The HTTP client for models: one POST, one answer, a named error for every failure.
 //!
-//! It knows HTTP and nothing of any provider's vocabulary. It makes one attempt, follows no redirect, uses no proxy of
-//! the environment, unpacks nothing, and never lets an API key into an error.
+//! Knows HTTP, but no provider's format. Makes one attempt, follows no redirects, ignores proxies
+//! of the environment, decompresses nothing, and never includes an API key in an error.
 
 mod connect;
 
@@ -25,17 +25,19 @@ use url::Url;
 use super::sse::StreamReader;
 use super::{Error, error_body};
 
-/// A stream wraps every few bytes into an event: so many times the size of the whole body.
+/// Maximum size of a stream as a multiple of the whole body's size, since a stream wraps every few
+/// bytes into an event.
 const EVENT_OVERHEAD: usize = 32;
 
-/// A stream that has begun and then sends nothing for so long has died: providers send signs of life far more often.
+/// A stream that has begun counts as dead after this time of silence. Providers send pings far more
+/// often.
 const STALL: Duration = Duration::from_secs(20);
 
-/// A provider sends at most a few interim responses (`100 Continue`, `103 Early Hints`) before its answer. One that
-/// sends them without end would keep a processor busy until the deadline.
+/// Maximum number of interim responses (`100 Continue`, `103 Early Hints`) before the answer.
+/// Providers send a few at most. An endless sequence would keep a CPU busy until the deadline.
 const MAX_INTERIM_RESPONSES: u32 = 100;
 
-/// What every call to one provider has in common.
+/// A client for all calls to one provider.
 pub(super) struct HttpClient {
     provider: String,
     client: connect::PooledClient,
@@ -45,56 +47,58 @@ pub(super) struct HttpClient {
     stall: Duration,
 }
 
-/// How to build an [`HttpClient`].
+/// Parameters of [`HttpClient::new`].
 pub(super) struct Settings {
     pub provider: String,
     pub base_url: Url,
     pub connect_timeout: Duration,
     pub api_key: Option<SecretString>,
-    /// The header that carries the key, and what stands before the key in it.
+    /// The header that carries the key, and the prefix of its value.
     pub key_header: (HeaderName, &'static str),
-    /// Of the API itself.
+    /// Headers that the API requires.
     pub fixed_headers: Vec<(HeaderName, HeaderValue)>,
-    /// Of the config, such as a gateway's own key.
+    /// Headers of the config, such as a gateway's own key.
     pub extra_headers: Vec<(String, SecretString)>,
     pub proxy: Option<SecretString>,
 }
 
-/// One call.
+/// The parameters of one call.
 pub(super) struct Call<'a, B> {
     pub url: &'a Url,
     /// Sent as `Idempotency-Key`.
     pub key: &'a str,
     pub body: &'a B,
     pub timeout: Duration,
-    /// A larger reply is refused.
+    /// Maximum size of a reply. A larger one is refused.
     pub max_bytes: usize,
 }
 
-/// A 2xx answer whose body is JSON of the wanted shape, or a stream of events that come to it.
+/// A 2xx answer, parsed from a JSON body or assembled from a stream of events.
 pub(super) struct Answer<R> {
     pub headers: HeaderMap,
     pub body: R,
 }
 
-/// Puts a reply together from the events of a stream.
+/// Assembles a reply from the events of a stream.
 pub(super) trait Collect: Default {
     type Reply: DeserializeOwned;
 
-    /// Takes one event; true after the last one.
+    /// Adds one event. Returns true after the last one.
     ///
     /// # Errors
-    /// What the provider says went wrong in the middle of it, or why the event cannot be read.
+    /// The provider's error in the middle of the stream, or why the event cannot be parsed.
     fn take(&mut self, name: &str, data: &str) -> Result<bool, String>;
 
-    /// The reply; `None` if the stream ended before it was whole.
+    /// Returns the reply, or `None` if the stream ended too early.
     fn finish(self) -> Option<Self::Reply>;
 }
 
 impl HttpClient {
+    /// Creates a client.
+    ///
     /// # Errors
-    /// [`Error::Connect`] when no HTTP client can be built (no root certificates for an `https` address, a key that
-    /// cannot stand in a header).
+    /// [`Error::Connect`] if no client can be built: there are no root certificates for an `https`
+    /// address, or a key contains characters that no header allows.
     pub fn new(settings: Settings) -> Result<HttpClient, Error> {
         let Settings {
             provider,
@@ -106,13 +110,13 @@ impl HttpClient {
             extra_headers,
             proxy,
         } = settings;
-        // A variable that is set to nothing is no key.
+        // An empty environment variable counts as no key.
         let api_key = api_key.filter(|key| !key.expose_secret().trim().is_empty());
         let fault = |detail: String| Error::Connect {
             provider: provider.clone(),
             detail,
         };
-        // Fails only when a provider is installed already, which is just as well.
+        // Fails only if a crypto provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
 
         let mut headers = HeaderMap::new();
@@ -169,10 +173,11 @@ impl HttpClient {
         &self.provider
     }
 
-    /// Posts the body and reads the answer, whole or streamed, as the provider sends it.
+    /// Posts the body and reads the answer, whole or streamed.
     ///
     /// # Errors
-    /// Every network and HTTP variant of [`Error`]; [`Error::Unreadable`] when a 2xx body is not what `C` makes.
+    /// Every network and HTTP variant of [`Error`]; [`Error::Unreadable`] if a 2xx body has not the
+    /// form that `C` expects.
     pub async fn post<B: Serialize, C: Collect>(
         &self,
         call: Call<'_, B>,
@@ -209,7 +214,7 @@ impl HttpClient {
                     return Err(self.unreadable(&format!("more than {} bytes", call.max_bytes)));
                 }
                 Ok(chunk) => bytes.extend_from_slice(&chunk),
-                // What an error's body says is a courtesy; its status is enough.
+                // The body of an error is optional; its status is enough.
                 Err(_) if !head.status.is_success() => break,
                 Err(error) => return Err(self.broken(&error)),
             }
@@ -246,7 +251,7 @@ impl HttpClient {
         }
         let flooded = refuse_floods(&mut request);
         tokio::select! {
-            // The connection ends with the flood: its cause is the one to name.
+            // A flood also ends the connection. `biased` makes the error name the flood.
             biased;
             () = flooded.notified() => Err(Error::Broken {
                 provider: provider(),
@@ -261,7 +266,7 @@ impl HttpClient {
         }
     }
 
-    /// Reads a stream to its end. One that broke may be billed all the same.
+    /// Reads a stream to its end. The provider may bill a stream that broke off.
     async fn collect<C: Collect>(
         &self,
         mut body: Incoming,
@@ -275,7 +280,7 @@ impl HttpClient {
         let (mut reader, mut reply, mut read, mut begun) =
             (StreamReader::default(), C::default(), 0, false);
         loop {
-            // Before its first words a model may think as long as the call may take.
+            // Before the first event, a model may think for as long as the call may take.
             let patience = if begun {
                 self.stall.min(timeout)
             } else {
@@ -296,7 +301,7 @@ impl HttpClient {
                 .map_err(|error| self.unreadable(&error.to_string()))?
             {
                 begun = true;
-                // What it says is the provider's: for the journal, and for no client.
+                // The detail is the provider's own text: for the journal, and never for clients.
                 if reply
                     .take(&event.name, &event.data)
                     .map_err(|detail| self.unreadable(&detail))?
@@ -312,7 +317,7 @@ impl HttpClient {
             .ok_or_else(|| broke("the stream ended early"))
     }
 
-    /// A 2xx answer that is not the documented one.
+    /// Returns the error for a 2xx answer that is not as documented.
     pub fn unreadable(&self, detail: &str) -> Error {
         Error::Unreadable {
             provider: self.provider.clone(),
@@ -320,7 +325,7 @@ impl HttpClient {
         }
     }
 
-    /// The text on one short line, without anything that looks like a key.
+    /// Returns the text as one short line, without anything that looks like a key.
     pub fn clean(&self, text: &str) -> String {
         error_body::clean(text, self.key.as_ref())
     }
@@ -333,16 +338,17 @@ impl HttpClient {
     }
 }
 
-/// The address without user and password: they go into a header, and hyper logs addresses.
+/// Returns the address without user and password. They are sent in a header, and hyper logs
+/// addresses.
 fn without_password(url: &Url) -> Url {
     let mut url = url.clone();
-    // Fails for addresses without a host, which have neither.
+    // Fails only for addresses without a host, which have no user or password.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url
 }
 
-/// User and password of an address as a header.
+/// Returns the header for the user and password of an address.
 fn basic_authorization(url: &Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
@@ -363,7 +369,7 @@ fn basic_authorization(url: &Url) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// The next bytes of a body; `None` at its end. Trailers are skipped.
+/// Returns the next bytes of a body, or `None` at its end. Skips trailers.
 async fn next(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
     loop {
         match body.frame().await?.map(hyper::body::Frame::into_data) {
@@ -374,7 +380,8 @@ async fn next(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
     }
 }
 
-/// Counts the interim responses to a request. Once there are too many, its connection reads no more, and the call is told.
+/// Counts the interim responses to a request. Above the limit, makes reads of the connection fail
+/// and notifies the call.
 fn refuse_floods<B>(request: &mut Request<B>) -> Arc<tokio::sync::Notify> {
     let flooded = Arc::new(tokio::sync::Notify::new());
     let (signal, seen) = (flooded.clone(), AtomicU32::new(0));
@@ -388,7 +395,7 @@ fn refuse_floods<B>(request: &mut Request<B>) -> Arc<tokio::sync::Notify> {
     flooded
 }
 
-/// What a whole stream comes to.
+/// Returns the reply of a complete stream.
 #[cfg(test)]
 pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, String> {
     let mut reply = C::default();
@@ -413,7 +420,7 @@ fn is_stream(headers: &HeaderMap) -> bool {
         .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
 }
 
-/// An error with its causes, which hyper keeps the interesting part in.
+/// Returns an error's text with its causes, because hyper puts the details there.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! Both providers over real HTTP, against a server on loopback.
+//! Tests of both providers over real HTTP, against a server on loopback.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -52,7 +52,7 @@ fn request() -> ChatRequest {
     }
 }
 
-/// What a call to an Anthropic-like upstream that always answers thus comes to.
+/// Returns the result of a call to an Anthropic-like server with this answer.
 async fn answered(template: ResponseTemplate) -> Result<ChatReply, Error> {
     let server = MockServer::start().await;
     Mock::given(method("POST"))
@@ -208,7 +208,8 @@ async fn no_answer_in_time_is_a_timeout() {
     );
 }
 
-/// The base URL of a server that answers one call with these bytes and hangs up, or keeps the line open.
+/// Returns the base URL of a server that answers one call with these bytes. Then it closes the
+/// connection or keeps it open.
 fn raw(bytes: &'static [u8], then: Then) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -217,7 +218,7 @@ fn raw(bytes: &'static [u8], then: Then) -> String {
         let _ = stream.read(&mut [0; 8192]);
         stream.write_all(bytes).unwrap();
         if then == Then::KeepOpen {
-            // Until the client gives up.
+            // Blocks until the client closes the connection.
             let _ = stream.read(&mut [0; 1]);
         }
     });
@@ -269,7 +270,7 @@ async fn a_body_that_never_ends_is_a_timeout() {
 async fn a_flood_of_interim_responses_ends_the_call_and_the_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    // Ends only when the client closes the connection.
+    // The thread ends only when the client closes the connection.
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let _ = stream.read(&mut [0; 8192]);
@@ -295,7 +296,7 @@ async fn a_flood_of_interim_responses_ends_the_call_and_the_connection() {
         .await
         .unwrap()
         .unwrap();
-    // Nearly all of it waits in buffers of the system, unread.
+    // Nearly all of these bytes are unread, in buffers of the system.
     assert!(sent < 20_000_000, "{sent} bytes");
 }
 
@@ -315,7 +316,7 @@ async fn an_answer_after_a_few_interim_responses_is_read() {
         .unwrap();
 }
 
-/// Whether these are the first bytes of a TLS handshake.
+/// True if these are the first bytes of a TLS handshake.
 fn is_client_hello(bytes: &[u8]) -> bool {
     bytes.starts_with(&[22, 3])
 }
@@ -483,7 +484,7 @@ fn the_key_is_not_in_the_debug_form_of_a_provider() {
     assert!(!format!("{spec:?}").contains(KEY));
 }
 
-/// A stream without an end.
+/// A stream that never ends.
 #[derive(Default)]
 struct Never;
 
@@ -513,7 +514,7 @@ async fn a_stream_that_falls_silent_is_given_up_long_before_the_call_is() {
         let _ = socket.read(&mut asked).await.unwrap();
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: ping\ndata: {\"type\":\"ping\"}\n\n";
         socket.write_all(head.as_bytes()).await.unwrap();
-        // Open, and silent.
+        // Keeps the connection open without sending anything.
         let _ = socket.read(&mut asked).await;
     };
     let http = HttpClient {

@@ -1,4 +1,4 @@
-//! Chat Completions, as OpenAI defined it and xAI, Ollama, llama.cpp, vLLM and OpenRouter speak it.
+//! Chat Completions as defined by OpenAI, also for xAI, Ollama, llama.cpp, vLLM and OpenRouter.
 
 mod request;
 mod response;
@@ -13,7 +13,7 @@ use super::http::{Call, HttpClient, Settings};
 use super::registry::ProviderSpec;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
 
-/// Every model of one OpenAI-compatible server.
+/// Client for all models of one OpenAI-compatible server.
 pub(super) struct OpenAi {
     http: HttpClient,
     url: Url,
@@ -21,6 +21,8 @@ pub(super) struct OpenAi {
 }
 
 impl OpenAi {
+    /// Creates a client.
+    ///
     /// # Errors
     /// As [`HttpClient::new`].
     pub fn new(spec: &ProviderSpec) -> Result<OpenAi, Error> {
@@ -68,7 +70,7 @@ impl ChatModel for OpenAi {
     }
 }
 
-/// `{base}/chat/completions`; a base without a path gets `/v1`.
+/// Returns `{base}/chat/completions`. A base without a path gets `/v1`.
 fn endpoint(base: &Url) -> Url {
     let path = match base.path().trim_end_matches('/') {
         "" => "/v1",

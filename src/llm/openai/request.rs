@@ -1,4 +1,4 @@
-//! From a [`ChatRequest`] to Chat Completions.
+//! Converts a [`ChatRequest`] to a request of Chat Completions.
 
 use super::wire::{
     Content, Function, FunctionName, ImageUrl, JsonSchema, Message, Part, Request, ResponseFormat,
@@ -7,7 +7,7 @@ use super::wire::{
 use crate::llm::registry::{ProviderSpec, Seeding, StructuredOutput};
 use crate::llm::{self, Author, ChatRequest, strict};
 
-/// How a provider is spoken to.
+/// The variant of the API that a provider supports.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dialect {
     pub server: Server,
@@ -16,14 +16,15 @@ pub(super) struct Dialect {
     pub stream: bool,
 }
 
-/// Who is on the other side, as far as its form of Chat Completions differs.
+/// The kind of server, as far as its form of Chat Completions differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Server {
-    /// OpenAI and xAI: the limit is `max_completion_tokens`, which counts reasoning. Reasoning models refuse the older name.
+    /// OpenAI and xAI. The limit is `max_completion_tokens`, which includes reasoning. Reasoning
+    /// models refuse the older name.
     Vendor,
-    /// It is told which hosts it may route to.
+    /// OpenRouter. The request restricts the hosts to which it may route.
     OpenRouter,
-    /// Everything else speaks the older names.
+    /// Any other server. It gets the older names.
     Compatible,
 }
 
@@ -43,7 +44,7 @@ impl Dialect {
     }
 }
 
-/// The body of the call; pure.
+/// Builds the body of the call. Pure.
 pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Request<'_> {
     let settings = request.settings;
     let mut system = request.system.clone();
@@ -78,7 +79,7 @@ pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Request<'_> {
                 system = strict::with_instruction(&system, &schema.value);
                 response_format = Some(ResponseFormat::JsonObject);
             }
-            // GPT models since 5.6 take tools only while they do not think, and some take none.
+            // GPT models since 5.6 accept tools only while they do not think, and some accept none.
             StructuredOutput::Auto
             | StructuredOutput::JsonSchema
             | StructuredOutput::Tool

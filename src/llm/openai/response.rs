@@ -1,4 +1,4 @@
-//! From Chat Completions to a [`ChatReply`].
+//! Converts answers of Chat Completions to [`ChatReply`].
 
 use serde_json::{Value, json};
 
@@ -7,15 +7,15 @@ use crate::domain::BilledTokens;
 use crate::llm::error_body::{self, Rejection};
 use crate::llm::{ChatReply, Stop, usage};
 
-/// A 200 that carries no reply.
+/// A status 200 without a reply.
 #[derive(Debug, PartialEq)]
 pub(super) enum Fault {
-    /// An error of the upstream, wrapped into a 200.
+    /// An error of the upstream provider, sent with status 200.
     Rejected(Rejection),
     NoChoice,
 }
 
-/// The reply; pure. `request_id` is the `x-request-id` header.
+/// Converts an answer. Pure. `request_id` is the `x-request-id` header.
 pub(super) fn from_wire(
     response: Response,
     request_id: Option<String>,
@@ -80,8 +80,9 @@ fn content(content: Value) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// `prompt_tokens` includes what was read from a cache and what was written to one. Reasoning is part of
-/// `completion_tokens` with OpenAI but comes on top with xAI; the total tells, so what exceeds the prompt was output.
+/// Parses usage. `prompt_tokens` includes cache reads and writes. Reasoning is part of
+/// `completion_tokens` with OpenAI, but is added to it with xAI. So the output is the total without
+/// the prompt, if that is more.
 fn read_usage(value: &Value) -> Option<BilledTokens> {
     let prompt = usage::required(value, "prompt_tokens")?;
     let completion = usage::required(value, "completion_tokens")?;

@@ -1,4 +1,4 @@
-//! From the chunks of Chat Completions to the reply that the API would have sent whole.
+//! Assembles an answer of Chat Completions from the chunks of a stream.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::wire::{Called, Choice, Reply, Response, ToolCall};
 use crate::llm::http::Collect;
 
-/// What stands in the place of a chunk after the last one.
+/// The data of the event after the last chunk.
 const DONE: &str = "[DONE]";
 
 #[derive(Debug, Deserialize)]
@@ -64,7 +64,7 @@ pub(super) struct Streamed {
     model: Option<String>,
     content: String,
     refusal: String,
-    /// The arguments of the first call of a tool; a reply is one call.
+    /// The arguments of the first tool call. A reply has only one.
     arguments: Option<String>,
     finish_reason: Option<String>,
     usage: Value,
@@ -111,7 +111,7 @@ impl Collect for Streamed {
         Ok(false)
     }
 
-    /// Some servers send no last line: what says how it ended is whole.
+    /// Returns the answer. Some servers send no last event, so a finish reason is enough.
     fn finish(self) -> Option<Response> {
         let finish_reason = Some(self.finish_reason?);
         let tool_calls = self.arguments.map(|text| {

@@ -1,4 +1,4 @@
-//! Chat Completions as it travels: only the fields that are used.
+//! Wire types of Chat Completions, with only the fields that are used.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,14 +34,14 @@ pub(super) struct Request<'a> {
     pub stream_options: Option<StreamOptions>,
 }
 
-/// How OpenRouter may choose among those that host a model.
+/// How OpenRouter may choose among the hosts of a model.
 #[derive(Debug, Serialize)]
 pub(super) struct Routing {
-    /// Only hosts that take every parameter: others drop the schema in silence.
+    /// Use only hosts that support every parameter. Others silently ignore the schema.
     pub require_parameters: bool,
 }
 
-/// Without this a stream says nothing of its usage, and the call is settled at its reservation.
+/// Without this option a stream reports no usage, and the call would be settled at its reservation.
 #[derive(Debug, Serialize)]
 pub(super) struct StreamOptions {
     pub include_usage: bool,
@@ -53,7 +53,7 @@ pub(super) struct Message<'a> {
     pub content: Content<'a>,
 }
 
-/// Plain text stays a string: some compatible servers know nothing else.
+/// Plain text is sent as a string, because some compatible servers do not accept parts.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Content<'a> {
@@ -122,7 +122,7 @@ pub(super) struct Response {
     pub choices: Vec<Choice>,
     #[serde(default)]
     pub usage: Value,
-    /// OpenRouter reports an upstream's error inside a 200.
+    /// OpenRouter reports errors of the upstream provider with status 200.
     #[serde(default)]
     pub error: Value,
 }
@@ -136,7 +136,7 @@ pub(super) struct Choice {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Reply {
-    /// Text; some compatible servers send a list of parts.
+    /// Text, or a list of parts from some compatible servers.
     #[serde(default)]
     pub content: Value,
     #[serde(default)]
@@ -152,7 +152,7 @@ pub(super) struct ToolCall {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Called {
-    /// JSON as text; some compatible servers send it as an object.
+    /// JSON as text, or an object from some compatible servers.
     #[serde(default)]
     pub arguments: Value,
 }

@@ -1,4 +1,4 @@
-//! What `/api/runs` answers, field by field, and its description.
+//! The response bodies of `/api/runs`, and their description.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! `conclave feedback`: what a reader thinks of a reply.
+//! `conclave feedback`: records what a reader thinks of a reply.
 
 use clap::{ArgGroup, Args};
 use serde_json::{Value, json};

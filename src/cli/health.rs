@@ -54,7 +54,7 @@ pub(super) async fn run(env: &Env, arguments: HealthArguments) -> Exit {
     }
 }
 
-/// Where a service that listens on `bind` is reached from this machine.
+/// Returns the URL at which this machine reaches a service that listens on `bind`.
 fn address(bind: &str) -> String {
     match bind.parse::<SocketAddr>() {
         Ok(mut address) => {

@@ -1,4 +1,4 @@
-//! `conclave score`: the engine on recorded outputs, JSON Lines in and out (SPEC 13.1).
+//! `conclave score`: scores recorded outputs, JSON Lines in and out (SPEC 13.1).
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal as _};
@@ -106,7 +106,7 @@ fn extracted(line: &str) -> Result<String, String> {
     .to_string())
 }
 
-/// Counts records on a terminal; elsewhere nothing.
+/// Returns a counter of records on a terminal; elsewhere it is hidden.
 fn progress() -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -26,7 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Args)]
 pub(super) struct ActArguments {
-    /// What you want to do, in your own words, such as "roll 2d6+3"; "-" or nothing reads it from standard input.
+    /// What you want to do, in your own words, such as "roll 2d6+3"; "-" or nothing reads it from
+    /// standard input.
     message: Option<String>,
     /// Have a proposed command executed.
     #[arg(long, value_name = "ID", conflicts_with = "message")]

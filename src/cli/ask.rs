@@ -25,8 +25,8 @@ const CHANNEL: &str = "terminal";
 
 #[derive(Debug, Args)]
 pub(super) struct AskArguments {
-    /// The question; "-" or nothing reads it from standard input. While the committee waits for your answer to a
-    /// question of its own, this is that answer ("B", or your own words).
+    /// The question; "-" or nothing reads it from standard input. While the committee waits for
+    /// your answer to a question of its own, this is that answer ("B", or your own words).
     question: Option<String>,
     /// Begin a new request even if a question of the committee is pending.
     #[arg(long)]

@@ -24,7 +24,8 @@ pub(super) async fn run(env: &Env, arguments: BackupArguments) -> Exit {
         Ok(database) => database,
         Err(exit) => return exit,
     };
-    // Without this check a wrong DATABASE_URL would give a new, empty database and an empty backup of it.
+    // Without this check a wrong DATABASE_URL would give a new, empty database and an empty backup
+    // of it.
     if !database.exists() {
         let hint = "set DATABASE_URL, or run this in the folder of the service";
         return fail(

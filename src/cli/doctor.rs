@@ -1,4 +1,5 @@
-//! `conclave doctor`: probes every role's model the way a run uses it, with the same limit, effort and schema.
+//! `conclave doctor`: probes every role's model the way a run uses it, with the same limit, effort
+//! and schema.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

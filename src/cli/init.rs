@@ -20,10 +20,12 @@ const PRIVATE: u32 = 0o600;
 
 #[derive(Debug, Args)]
 pub(super) struct InitArguments {
-    /// Whose models to use: anthropic, openai, xai, openrouter, ollama or mixed. Default: the one whose key is set.
+    /// Whose models to use: anthropic, openai, xai, openrouter, ollama or mixed. Default: the one
+    /// whose key is set.
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
-    /// Write to the user's config folder ($XDG_CONFIG_HOME/conclave), for use in any folder, instead of to this one.
+    /// Write to the user's config folder ($XDG_CONFIG_HOME/conclave), for use in any folder,
+    /// instead of to this one.
     #[arg(long)]
     global: bool,
     /// Replace a config that is there. The former one is kept beside it.

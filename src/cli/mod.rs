@@ -37,13 +37,13 @@ use crate::domain::Mode;
 
 pub use exit::Exit;
 
-/// A committee of language models: independent agents answer, an engine scores them, a master writes one reply whose
-/// confidence is earned, inside a hard cost cap, with an audit.
+/// A committee of language models: independent agents answer, an engine scores them, a master
+/// writes one reply whose confidence is earned, inside a hard cost cap, with an audit.
 #[derive(Debug, Parser)]
 #[command(name = "conclave", version, max_term_width = 110, after_long_help = exit::HELP)]
 struct Arguments {
-    /// The config: a file, or the name of a built-in one (anthropic, openai, xai, openrouter, ollama, mixed, local). As
-    /// CONCLAVE_CONFIG.
+    /// The config: a file, or the name of a built-in one (anthropic, openai, xai, openrouter,
+    /// ollama, mixed, local). As CONCLAVE_CONFIG.
     #[arg(long, global = true, value_name = "FILE|NAME")]
     config: Option<String>,
     #[command(subcommand)]
@@ -101,7 +101,8 @@ enum Command {
         #[command(subcommand)]
         command: config::ConfigCommand,
     },
-    /// Probe every role's model the way a run would use it. Costs a cent or two at most with the shipped models.
+    /// Probe every role's model the way a run would use it. Costs a cent or two at most with the
+    /// shipped models.
     Doctor(doctor::DoctorArguments),
     /// Ask a running service whether it is up (for container health checks).
     Health(health::HealthArguments),

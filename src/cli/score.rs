@@ -18,10 +18,12 @@ use crate::scoring;
 
 #[derive(Debug, Args)]
 pub(super) struct ScoreArguments {
-    /// JSON Lines: {"id", "message", "outputs": [...]} or {"id", "message", "rounds": [[...], ...]}; an output is an
-    /// agent's report or {"agent", "text"}, with "model" if its model is known. "-" reads standard input.
+    /// JSON Lines: {"id", "message", "outputs": [...]} or {"id", "message", "rounds": [[...],
+    /// ...]}; an output is an agent's report or {"agent", "text"}, with "model" if its model is
+    /// known. "-" reads standard input.
     file: PathBuf,
-    /// Read {"id", "input"} instead and print the JSON value that the defensive extraction finds in the input.
+    /// Read {"id", "input"} instead and print the JSON value that the defensive extraction finds in
+    /// the input.
     #[arg(long, hide = true)]
     json_extract: bool,
 }

@@ -35,7 +35,8 @@ const OUTCOME: HeaderName = HeaderName::from_static("x-conclave-outcome");
 #[schemars(description = "A question to the committee.")]
 pub(in crate::http) struct ChatBody {
     source: Source,
-    /// ask: one round, no audit. audit: up to two rounds. deep: up to three rounds and the larger cap.
+    /// ask: one round, no audit. audit: up to two rounds. deep: up to three rounds and the larger
+    /// cap.
     mode: Mode,
     user: UserBody,
     context: ContextBody,
@@ -133,7 +134,8 @@ struct BudgetBody {
     /// The most that the run may cost.
     #[schemars(range(min = 0))]
     cap_usd: f64,
-    /// What was settled: reported usage at the configured prices, calls of unknown cost at their reservation.
+    /// What was settled: reported usage at the configured prices, calls of unknown cost at their
+    /// reservation.
     #[schemars(range(min = 0))]
     estimated_usd: f64,
     /// A provider billed more for some call than was reserved for it.

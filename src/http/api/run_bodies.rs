@@ -70,7 +70,8 @@ pub(in crate::http) struct CostBody {
     pub spent_usd: f64,
 }
 
-/// One run: the fields of the list, and more. `reply`, `meta` and `audit` are there once there is a reply.
+/// One run: the fields of the list, and more. `reply`, `meta` and `audit` are there once there is a
+/// reply.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Run", extend("additionalProperties" = false))]

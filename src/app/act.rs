@@ -499,7 +499,7 @@ pub(super) fn others(
     (others, dropped)
 }
 
-/// Returns for how long this process may hold the lease of an action during its model call.
+/// Returns the duration of the lease of an action during its model call.
 pub(super) fn lease(policy: &crate::config::Policy) -> Duration {
     policy
         .lease

@@ -70,7 +70,7 @@ pub(super) fn limits(policy: &Policy, question: &Question, now: Timestamp) -> Ve
     all.into_iter().filter_map(limit).collect()
 }
 
-/// Returns what to tell a client whose question did not fit into a limit.
+/// Returns the refusal of a question that did not fit into a limit.
 ///
 /// A run releases what it has not spent when it ends, and no run lasts much longer than the longest
 /// deadline. So the spending of runs accepted within that time bounds what may be released soon. If

@@ -32,7 +32,7 @@ pub(super) struct ActArguments {
     /// Have a proposed command executed.
     #[arg(long, value_name = "ID", conflicts_with = "message")]
     confirm: Option<RunId>,
-    /// With --confirm: which of several readings.
+    /// With --confirm: which choice of the proposal.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "confirm")]
     choice: usize,
     /// Print what the API answers.
@@ -53,7 +53,7 @@ pub(super) struct ActArguments {
     /// Print the commands with their schemas as JSON.
     #[arg(long, exclusive = true)]
     catalog: bool,
-    /// Print what Discord has to be told of the commands, as JSON.
+    /// Print the definitions of the commands for Discord as JSON.
     #[arg(long, exclusive = true)]
     discord_commands: bool,
     /// Read JSON Lines {"id", "expr"} and print {"id", "valid", "min", "max"}.

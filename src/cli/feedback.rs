@@ -26,7 +26,7 @@ pub(super) struct FeedbackArguments {
     /// Why, in at most 2,000 characters.
     #[arg(long)]
     comment: Option<String>,
-    /// Tell a running service, not the journal on this machine.
+    /// Send it to a running service instead of the journal on this machine.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
 }

@@ -15,7 +15,7 @@ pub(super) struct HealthArguments {
     /// The service's address; default: CONCLAVE_BIND on this machine.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
-    /// Ask whether it takes runs on: the database answers, every role has a model, and it is not
+    /// Ask whether it accepts runs: the database answers, every role has a model, and it is not
     /// shutting down.
     #[arg(long)]
     ready: bool,

@@ -227,7 +227,7 @@ fn write_all(
         std::fs::rename(&config, &former).map_err(|error| said(&former, &error))?;
     }
     let text = config::built_in(provider).unwrap_or_default();
-    // Only in the repository is the schema beside the file.
+    // The schema is beside the file only in the repository.
     let text: String = text
         .lines()
         .filter(|line| !line.contains("\"$schema\""))

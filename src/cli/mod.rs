@@ -81,7 +81,7 @@ enum Command {
     Report(report::ReportArguments),
     /// Write finished runs with their journals as JSON Lines, one run a line.
     Export(export::ExportArguments),
-    /// Take in what an export wrote; every chain is verified first.
+    /// Import the runs of an export; every hash chain is verified first.
     Import(import::ImportArguments),
     /// Remove old runs for good.
     Prune(prune::PruneArguments),

@@ -19,7 +19,7 @@ pub(super) struct PruneArguments {
     /// Remove runs that ended longer ago than this: 90d, 12 weeks, 6 months. At least a day.
     #[arg(long, value_name = "AGE")]
     older_than: Span,
-    /// Say how many it would be, and remove nothing.
+    /// Print how many runs it would be, and remove nothing.
     #[arg(long)]
     dry_run: bool,
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Problem, dotenv, source};
 
-/// Where `make model` puts the weights of the in-process model, below the data folder.
+/// The path below the data folder to which `make model` writes the in-process model's weights.
 pub const LOCAL_MODEL_DEFAULT: &str = "models/SmolLM2-135M-Instruct.Q4_1.gguf";
 
 /// A snapshot of the environment. The variables of the process override those of `.env` in the

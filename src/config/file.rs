@@ -227,10 +227,10 @@ pub(super) struct PolicyFile {
     /// Below this c_final the committee asks instead of answering; default 0.70.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub ask_user_threshold: Option<f64>,
-    /// Cred below it: DISCARD; default 0.35.
+    /// Below this Cred an agent's status is DISCARD; default 0.35.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub tau_hard: Option<f64>,
-    /// Cred below it: QUARANTINE; default 0.55.
+    /// Below this Cred an agent's status is QUARANTINE; default 0.55.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub tau_soft: Option<f64>,
     /// Upper bound of the confidence that a model states itself; default 0.8.
@@ -286,7 +286,7 @@ impl CrossCheckWhen {
     }
 }
 
-/// Bounds on what comes in.
+/// Limits on requests, runs and connections.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {

@@ -45,11 +45,11 @@ pub(in crate::http) struct ConfirmBody {
     user: UserBody,
     /// Default: that of the proposal.
     context: Option<ContextBody>,
-    /// Not read: the body of the action may be sent again.
+    /// Ignored; accepted so that the body of the action can be sent again.
     #[serde(rename = "message")]
     #[schemars(length(max = 32000))]
     _message: Option<String>,
-    /// Which of several readings; default 1, the first.
+    /// Which choice of the proposal; default 1, the first.
     #[schemars(range(min = 1, max = 3))]
     choice: Option<usize>,
 }

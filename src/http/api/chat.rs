@@ -151,7 +151,7 @@ struct InvalidationBody {
     valid: Vec<Agent>,
 }
 
-/// A run that goes on without the connection that asked for it.
+/// A run that continues without the connection that started it.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]

@@ -1,4 +1,5 @@
-//! Taking an action in: its guards, and the way by fixed rules, which ends in one transaction.
+//! Handles actions: their guards, and the commands that fixed rules understand. Such a command is
+//! written in one transaction.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -22,13 +23,13 @@ use crate::journal::{
     Parsed, Proposed, SpendingLimit,
 };
 
-/// So many lines of a scene are told to whoever narrates.
+/// The number of lines of the scene that a narration is given.
 pub(super) const SCENE_LINES: u32 = 8;
 
-/// Why a proposal cannot be confirmed again.
+/// The error for a proposal that was confirmed before.
 pub(super) const CONFIRMED: &str = "the proposal was confirmed already";
 
-/// What guards actions, in this process.
+/// The proposal cache and the rate limit of actions in this process.
 pub(super) struct ActGuards {
     pub plans: ProposalCache,
     rate: Rate<(&'static str, String)>,
@@ -44,24 +45,24 @@ impl ActGuards {
     }
 }
 
-/// What became of a text.
+/// The result of an action request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Acted {
-    /// `None` when actions are switched off: then nothing was stored.
+    /// `None` if actions are switched off; then nothing was stored.
     pub run: Option<RunId>,
-    /// The response's body.
+    /// The body of the response.
     pub response: Value,
 }
 
-/// Who confirms a proposal, and which of its readings.
+/// A user's confirmation of a proposal.
 #[derive(Debug, Clone)]
 pub struct Confirmation {
     pub proposal: RunId,
-    /// Who and where; its message is empty.
+    /// The user and the place; its message is empty.
     pub question: Question,
-    /// Where was not said: it is confirmed where it was proposed.
+    /// True if the request names no place; then the place of the proposal is used.
     pub in_place: bool,
-    /// From 1.
+    /// The number of the confirmed choice, from 1.
     pub choice: usize,
 }
 
@@ -78,19 +79,20 @@ pub(super) struct Asked {
     pub intake: ActionIntake,
 }
 
-/// How a command was understood.
+/// A command, and how it was understood.
 pub(super) struct Understood<'a> {
     pub action: &'a Action,
     pub confidence: f64,
-    /// What a model said, if it was a model.
+    /// The model's reason, if a model proposed the command.
     pub reason: Option<&'a str>,
 }
 
 impl App {
-    /// Understands a text and does what it says, or says why not. It is in the journal when this returns.
+    /// Interprets a text and executes its command, or declines it. The action is in the journal
+    /// when this returns, unless actions are switched off.
     ///
     /// # Errors
-    /// [`Rejected`]: then nothing was done.
+    /// [`Rejected`]; then nothing was done.
     pub async fn act(self: &Arc<Self>, submission: Submission) -> Result<Acted, Rejected> {
         let arrived = Instant::now();
         let acted = self.take_action_on(submission, arrived).await;
@@ -173,7 +175,8 @@ impl App {
             .map_err(|retry_after| Rejected::TooOften { retry_after })
     }
 
-    /// Executes a command that is beyond doubt, if the rules allow it, and writes all of it in one transaction.
+    /// Executes an understood command if the rules allow it, and writes all its events in one
+    /// transaction.
     pub(super) async fn perform(
         self: &Arc<Self>,
         asked: Asked,
@@ -247,7 +250,7 @@ impl App {
         acted
     }
 
-    /// What a command has to know of its user.
+    /// Loads the user's data that a command needs.
     pub(super) async fn facts(&self, action: &Action, asked: &Asked) -> Result<Inputs, Rejected> {
         let question = &asked.question;
         let owner = Owner {
@@ -300,7 +303,7 @@ impl App {
         }
     }
 
-    /// What is said of an action that was not begun.
+    /// Returns the response for an action that the store did not begin.
     pub(super) async fn not_begun(
         &self,
         not: Acceptance,
@@ -327,7 +330,7 @@ impl App {
         }
     }
 
-    /// What the client of an action was told, once it is over.
+    /// Waits for the end of an action and returns the response that its client was given.
     pub(super) async fn told(&self, run: RunId) -> Result<Acted, Rejected> {
         let finished = self.finished(run).await?;
         let response = match finished.map(|finished| finished.ending) {
@@ -340,7 +343,7 @@ impl App {
         })
     }
 
-    /// When a proposal made now expires.
+    /// Returns when a proposal made at `at` expires.
     pub(super) fn expiry(&self, at: Timestamp) -> Timestamp {
         let lasts = SignedDuration::try_from(self.config.policy.actions.proposal)
             .unwrap_or(SignedDuration::from_mins(15));
@@ -348,15 +351,15 @@ impl App {
     }
 }
 
-/// The key of the action that executes a proposal.
+/// Returns the idempotency key of the action that executes a proposal.
 pub(super) fn confirmed_by(proposal: RunId) -> String {
     format!("confirm:{proposal}")
 }
 
-/// Whether the rules let a command happen here.
+/// Checks that the rules allow a command.
 ///
 /// # Errors
-/// The rule, for the journal, and what the client is told.
+/// The rule that forbids it, for the journal, and the reply for the client.
 pub(super) fn permitted(action: &Action, rules: &ActionRules) -> Result<(), (String, Reply)> {
     if let Err(why) = gates::policy(action, rules) {
         return Err((why, not_allowed(action.name())));
@@ -386,7 +389,8 @@ pub(super) fn disabled() -> Acted {
     }
 }
 
-/// A reading of an offer by its number: the command's name and its arguments.
+/// Returns the command name and the arguments of one choice of an offer. Choices are numbered from
+/// 1.
 pub(super) fn reading(offer: &Value, choice: usize) -> Option<(String, Value)> {
     let of = |value: &Value| {
         Some((
@@ -401,7 +405,7 @@ pub(super) fn reading(offer: &Value, choice: usize) -> Option<(String, Value)> {
     }
 }
 
-/// Counts a gate that was not passed.
+/// Counts the gate of an event if the gate was not passed.
 pub(super) fn rejected_by(event: &Event) {
     if let Event::GateChecked(GateChecked {
         gate,
@@ -409,7 +413,7 @@ pub(super) fn rejected_by(event: &Event) {
         ..
     }) = event
     {
-        // The last gate only decides who has the last word.
+        // The last gate rejects nothing: it only decides whether a confirmation is needed.
         if *gate != ActionGate::AutoExecution {
             counter!("conclave_act_rejected_total", "gate" => gate.as_str()).increment(1);
         }
@@ -456,7 +460,8 @@ pub(super) fn observe(acted: &Result<Acted, Rejected>, arrived: Instant) {
     histogram!("conclave_act_seconds", "mode" => mode).record(arrived.elapsed().as_secs_f64());
 }
 
-/// The further readings of a proposal that pass, at most two and each once, and why others were dropped.
+/// Returns the alternatives of a proposal that pass the gates, at most two and without repetition.
+/// Also returns why others were dropped.
 pub(super) fn others(
     proposed: &Proposed,
     rules: &ActionRules,
@@ -494,7 +499,7 @@ pub(super) fn others(
     (others, dropped)
 }
 
-/// How long this process may hold an action whose model call is under way.
+/// Returns the duration of the lease of an action during its model call.
 pub(super) fn lease(policy: &crate::config::Policy) -> Duration {
     policy
         .lease

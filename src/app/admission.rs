@@ -1,4 +1,4 @@
-//! Taking a question in: its rules, its idempotency key, and what it continues.
+//! Accepts questions: checks their rules, and finds their idempotency key and what they continue.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use crate::config::{Limits, Policy};
 use crate::domain::{Attachment, Question};
 use crate::journal::{Continuation, Continues, Error, Event, Requester, RunState, Store};
 
-/// A question as it is handed in.
+/// A question as a client submits it.
 #[derive(Debug, Clone)]
 pub struct Submission {
     pub question: Question,
@@ -19,7 +19,7 @@ pub struct Submission {
     pub correlation_id: Option<String>,
 }
 
-/// Trims the message and returns the rules that the question breaks, as many as are listed.
+/// Trims the message and returns the rules that the question breaks, bounded by [`ProblemList`].
 pub fn check(question: &mut Question, limits: &Limits) -> Vec<FieldProblem> {
     let mut problems = ProblemList::default();
     let mut add = |pointer: &str, detail: String| problems.add(|| pointer.to_owned(), || detail);
@@ -37,7 +37,7 @@ pub fn check(question: &mut Question, limits: &Limits) -> Vec<FieldProblem> {
         );
     }
     if question.message.contains('\0') {
-        // A database need not be able to hold it.
+        // Not every database can store this character.
         add("/message", "has a NUL character".into());
     }
     let ids = [
@@ -75,7 +75,8 @@ pub fn check(question: &mut Question, limits: &Limits) -> Vec<FieldProblem> {
             ),
         );
     }
-    // The first problem of a list that is too long is its length; its further entries are not looked at.
+    // A list that is too long has a problem of its own. Only the allowed number of entries is
+    // checked.
     for (i, attachment) in question
         .attachments
         .iter()
@@ -89,7 +90,7 @@ pub fn check(question: &mut Question, limits: &Limits) -> Vec<FieldProblem> {
     problems.finish()
 }
 
-/// The fields of an attachment that break a rule.
+/// Returns the fields of an attachment that break a rule, each with the rule.
 fn attachment_problems(attachment: &Attachment) -> Vec<(&'static str, &'static str)> {
     let mut problems = vec![];
     if attachment.filename.trim().is_empty() || attachment.filename.chars().count() > 255 {
@@ -121,8 +122,8 @@ fn attachment_problems(attachment: &Attachment) -> Vec<(&'static str, &'static s
     problems
 }
 
-/// Whether a text has only what a URI (RFC 3986) may have: no spaces, nothing beyond ASCII, each `%` before two
-/// hexadecimal digits, and one `#` at the most.
+/// True if a text contains only what a URI (RFC 3986) may contain: no spaces, only ASCII, two
+/// hexadecimal digits after each `%`, and at most one `#`.
 fn written_as_uri(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#@!$&'()*+,;=%".contains(c);
     let hex = |part: &str| {
@@ -132,7 +133,8 @@ fn written_as_uri(text: &str) -> bool {
     text.chars().all(plain) && text.split('%').skip(1).all(hex) && text.matches('#').count() <= 1
 }
 
-/// The key under which repetitions join: the client's own, or that of its message.
+/// Returns the key under which repeated requests join one run: the client's own key, or that of its
+/// message.
 pub(super) fn idempotency_key(question: &Question, header: Option<&str>) -> Option<String> {
     match (header, &question.context.message_id) {
         (Some(key), _) => Some(format!("key:{key}")),
@@ -141,7 +143,7 @@ pub(super) fn idempotency_key(question: &Question, header: Option<&str>) -> Opti
     }
 }
 
-/// "A2 is wrong: ...", "A2's not quite right", "assumption A2 isn't true because ...".
+/// Matches "A2 is wrong: ...", "A2's not quite right", "assumption A2 isn't true because ...".
 static CORRECTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let right = r"(?:true|right|correct|so|the\s+case)";
     let wrong =
@@ -155,8 +157,9 @@ static CORRECTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// What the question continues: the asker's pending question in the same place, or a numbered assumption of his last
-/// answer there. The prefix `new:` forces a new request; it is cut off.
+/// Returns what the question continues: the user's pending question in the same place, or a
+/// numbered assumption of the user's last answer there. The prefix `new:` forces a new request and
+/// is removed.
 pub(super) async fn continuation(
     store: &dyn Store,
     policy: &Policy,
@@ -223,7 +226,7 @@ pub(super) async fn continuation(
     }))
 }
 
-/// The handle of the assumption that a message corrects, and what it says instead.
+/// Returns the handle of the assumption that a message corrects, and the corrected text.
 pub fn read_correction(message: &str) -> Option<(String, String)> {
     let captures = CORRECTION.as_ref()?.captures(message)?;
     let part = |i| captures.get(i).map_or("", |m| m.as_str().trim());

@@ -1,4 +1,5 @@
-//! How an answer to the gate's question is read: as one of its options, if it says that, else as free text.
+//! Reads a user's answer to a clarification question: as one of its options if it names one, else
+//! as free text.
 
 use std::sync::LazyLock;
 
@@ -9,9 +10,10 @@ use crate::journal::Continuation;
 
 const COURTESY: &str = "(?:please|pls|plz|many thanks|thanks|thank you|thx)";
 
-/// A choice, alone or with a courtesy, or set off from what is added to it: a letter, perhaps in quotes or brackets, or a
-/// place ("the second one", "option 2"), perhaps with words of choosing around it ("I'd go with B", "B it is"). A dash
-/// sets off only with a space beside it: an "A-frame" is no option A.
+/// Matches a choice that stands alone, with a courtesy, or set off from additional text. It is a
+/// letter, perhaps in quotes or brackets, or an ordinal ("the second one", "option 2"). Words of
+/// choosing may surround it ("I'd go with B", "B it is"). A dash sets off only with a space beside
+/// it: an "A-frame" is not option A.
 static CHOICE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let (open, close) = (r#"[(\[*`"'“”‘’„«]*"#, r#"[)\]*`"'“”‘’».:!…]"#);
     let before = r"(?:(?:yes|yep|yeah|yup|ok|okay|well|hm+|um|so|then|sure|definitely|clearly|probably|actually)\b\s*[,.:;!–—-]*\s*)*";
@@ -34,7 +36,7 @@ static CHOICE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static ONLY_COURTESY: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(&format!(r"(?is)^\W*(?:{COURTESY}\W*)*$")).ok());
 
-/// What follows names a second option: that is no choice.
+/// Matches additional text that names a second option. Then the message is not a choice.
 static ANOTHER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"(?i)^(?:(?:and|or|and/or|und|oder)\s+)?(?:(?:option|answer)\s+)?[abc123]\b[\s.?!)]*$",
@@ -42,7 +44,8 @@ static ANOTHER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// Reads an answer to a question with three options: a choice of one, an option's text, or free text.
+/// Reads an answer to a question with three options: a chosen option, an option's text, or free
+/// text.
 pub fn read_answer(asked: &Clarification, message: &str) -> Continuation {
     let question = asked.question.clone();
     let plain = |text: &str| {
@@ -73,7 +76,7 @@ pub fn read_answer(asked: &Clarification, message: &str) -> Continuation {
             option: Some(*own),
         };
     }
-    // Free text may speak of the options, by letter or otherwise: whoever reads it has to know them.
+    // Free text may refer to the options, so the models that read it are given them.
     let options: Vec<String> = OPTION_LETTERS
         .iter()
         .zip(&asked.options)
@@ -87,7 +90,7 @@ pub fn read_answer(asked: &Clarification, message: &str) -> Continuation {
     }
 }
 
-/// The place of the option that a message chooses, and what it adds.
+/// Returns the index of the option that a message chooses, and the text that it adds.
 fn chosen(asked: &Clarification, message: &str) -> Option<(usize, String)> {
     let captures = CHOICE.as_ref()?.captures(message)?;
     let at = place_of(asked, &captures)?;
@@ -117,7 +120,7 @@ fn place_of(asked: &Clarification, captures: &Captures<'_>) -> Option<usize> {
         words.any(|word| ["1", "2", "3", "two", "three"].contains(&word.as_str()))
     };
     let bare = said("bare");
-    // Where small numbers are what is asked about, one is an answer in itself.
+    // If the question or an option is about small numbers, a bare number is an answer in itself.
     let asks_a_number = || {
         let question = asked.question.to_lowercase();
         let words = [

@@ -1,7 +1,8 @@
-//! Who may come in: bearer tokens of the database, and the one of the environment.
+//! Authenticates requests with the bearer tokens of the database and the token of the environment.
 //!
-//! Without any token the service is open, and then it listens on loopback only. A token counts from the moment it is
-//! made, and a revoked one still counts as made: revoking the last one does not open the deps.
+//! Without any token the service is open, and then it listens on loopback only. A token counts from
+//! its creation, and a revoked token still counts as created. So revoking the last token does not
+//! open the service.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -20,39 +21,39 @@ use crate::config::{Config, GOOD_TOKEN_CHARS, Problems};
 use crate::domain::{BearerToken, Scope, same_secret};
 use crate::journal::{Error, Store, TokenRow};
 
-/// So many wrong tokens a minute from one peer, before it has to wait.
+/// The number of wrong tokens a minute that a peer may send before it has to wait.
 const WRONG_PER_MINUTE: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
 
-/// Peers that have to wait are looked through when there are so many of them.
+/// Expired waits are removed when this number of peers has to wait.
 const MANY_PEERS: usize = 1024;
 
-/// What a route asks of a token.
+/// What a route requires of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
     Scope(Scope),
-    /// Any token that works.
+    /// Any valid token.
     AnyToken,
 }
 
-/// Why somebody may come in.
+/// Why a request was admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admitted {
-    /// No token was ever made and none is configured.
+    /// No token was ever created, and none is configured.
     Open,
     ByToken(Token),
 }
 
-/// The token by which a request was admitted.
+/// The token that admitted a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Token {
-    /// That of the environment.
+    /// The token of the environment.
     Fixed,
-    /// One of the database, by its id.
+    /// A token of the database, by its id.
     Stored(String),
 }
 
 impl Token {
-    /// The id of a token of the database.
+    /// Returns the id of a token of the database.
     pub fn id(self) -> Option<String> {
         match self {
             Token::Fixed => None,
@@ -61,7 +62,7 @@ impl Token {
     }
 }
 
-/// Why somebody may not.
+/// Why a request was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     #[error("no valid token")]
@@ -74,15 +75,15 @@ pub enum Refused {
     Journal(#[from] Error),
 }
 
-/// The doorkeeper.
+/// Checks the tokens of requests.
 pub struct Access {
     fixed: Option<SecretString>,
     store: Arc<dyn Store>,
     clock: Clock,
-    /// Whether a token was ever made; never false again once it is true.
+    /// True if a token was ever created. It never becomes false again.
     ever: AtomicBool,
     wrong: Rate<IpAddr>,
-    /// Until when peers that guessed too often are not listened to.
+    /// Peers that sent too many wrong tokens, and until when each of them has to wait.
     waiting: Mutex<HashMap<IpAddr, Instant>>,
 }
 
@@ -98,10 +99,11 @@ impl Access {
         }
     }
 
-    /// Looks at what a client sent.
+    /// Checks the token that a client sent.
     ///
-    /// A token of the database has 256 random bits, so guessing is hopeless and it always opens. The one of the
-    /// environment may be a person's choice: a short one cannot be tried for a while by who sends wrong tokens too often.
+    /// A token of the database has 256 random bits. It cannot be guessed, so a valid one is always
+    /// accepted. The token of the environment may be short. A peer that sends too many wrong tokens
+    /// cannot try a short one for a while.
     ///
     /// # Errors
     /// [`Refused`].
@@ -131,7 +133,8 @@ impl Access {
             .fixed
             .as_ref()
             .filter(|fixed| same_secret(given, fixed.expose_secret()));
-        // A neighbour who guesses must not lock out whoever knows a token that cannot be guessed.
+        // A valid long token works even when its address is blocked, because clients behind one NAT
+        // share it.
         if right.is_some_and(|fixed| {
             wait.is_none() || fixed.expose_secret().chars().count() >= GOOD_TOKEN_CHARS
         }) {
@@ -148,8 +151,8 @@ impl Access {
         Err(Refused::NoToken)
     }
 
-    /// Whether a token of the database still works, for connections that stay open. While the database does not answer, it
-    /// does.
+    /// True if a token of the database is still valid; for connections that stay open. Also true
+    /// while the database does not answer.
     pub async fn still_works(&self, id: &str) -> bool {
         match self.store.token(id).await {
             Ok(row) => row.is_some_and(|row| is_active(&row, self.clock.now())),
@@ -157,10 +160,11 @@ impl Access {
         }
     }
 
-    /// Whether the service may listen on an address.
+    /// Checks that the service may listen on an address. The inner result has the problem to print
+    /// if the address is reachable from outside and there is no valid token.
     ///
     /// # Errors
-    /// The problem to be shown, when strangers would reach it and no token keeps them out.
+    /// [`Error`] if the database does not answer.
     pub async fn may_listen(&self, bind: SocketAddr) -> Result<Result<(), Problems>, Error> {
         if bind.ip().is_loopback() || self.fixed.is_some() {
             return Ok(Ok(()));
@@ -206,7 +210,7 @@ impl Access {
     }
 }
 
-/// Whether a token still opens something.
+/// True if a token is neither revoked nor expired.
 pub fn is_active(token: &TokenRow, now: Timestamp) -> bool {
     token.revoked_at.is_none() && token.expires_at.is_none_or(|at| now < at)
 }
@@ -222,7 +226,8 @@ fn permits(scopes: &[Scope], needs: Requirement) -> Result<(), Refused> {
     }
 }
 
-/// One customer's network: an IPv4 address, or the first half of an IPv6 one, of which anybody has plenty.
+/// Returns the network of one customer. It is an IPv4 address, or the first 64 bits of an IPv6
+/// address, because one customer has a whole /64.
 pub(super) fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 64 << 64).into()),

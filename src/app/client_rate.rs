@@ -1,4 +1,4 @@
-//! How often one token, or one network, may send something. A client can invent user ids, but not these.
+//! Rate limits per token and per network. A client can invent user ids, but not these.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -10,7 +10,7 @@ use crate::config::Limits;
 
 /// The rate limits of clients, in this process.
 pub struct ClientRate {
-    /// `None`: no limit; likewise the other.
+    /// `None`: no limit; likewise for `addresses`.
     tokens: Option<Rate<Token>>,
     addresses: Option<Rate<IpAddr>>,
 }
@@ -31,7 +31,7 @@ impl ClientRate {
     /// Counts one request.
     ///
     /// # Errors
-    /// Whose limit is reached, and the time until the next request.
+    /// Which limit is reached, and the time until the next request is allowed.
     pub fn take(
         &self,
         token: Option<&Token>,

@@ -20,7 +20,7 @@ impl Database {
     /// Reads `sqlite://PATH`, `postgres://...` or `postgresql://...`.
     ///
     /// # Errors
-    /// [`StartError::Database`] for a URL of a kind that this build has no store for.
+    /// [`StartError::Database`] if this build has no store for the kind of the URL.
     pub fn of(url: &str) -> Result<Self, StartError> {
         match url.split_once(':') {
             Some(("sqlite", rest)) => {
@@ -47,7 +47,7 @@ impl Database {
 /// Opens the database that a URL names.
 ///
 /// # Errors
-/// As [`Database::of`], and when the database cannot be opened.
+/// As [`Database::of`], or if the database cannot be opened.
 pub async fn open_store(database_url: &str, owner: &str) -> Result<Arc<dyn Store>, StartError> {
     Ok(match Database::of(database_url)? {
         Database::Sqlite(path) => Arc::new(SqliteStore::open(&path, owner).await?),
@@ -55,7 +55,7 @@ pub async fn open_store(database_url: &str, owner: &str) -> Result<Arc<dyn Store
     })
 }
 
-/// Everything in the configuration that nobody may read.
+/// Returns every secret of the configuration, for redaction.
 pub(super) fn secrets(config: &Config) -> Vec<SecretString> {
     let passwords = config
         .providers
@@ -76,8 +76,9 @@ pub(super) fn secrets(config: &Config) -> Vec<SecretString> {
         .collect()
 }
 
-/// How many runs are worked on at a time: half as many as the narrowest provider takes calls. A run has one call under way
-/// in two of its stages and one per agent in the third, so that its calls hardly wait, and its time is not spent waiting.
+/// Returns how many runs may execute at a time: half of the smallest `max_concurrent` of the
+/// providers. A run has one call in flight in two of its stages, and one per agent in the third.
+/// With this limit its calls hardly wait, and its deadline is not spent on waiting.
 pub(super) fn turns(config: &Config) -> usize {
     config
         .providers

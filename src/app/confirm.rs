@@ -14,11 +14,11 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 impl App {
-    /// Executes what its user has confirmed, once.
+    /// Executes a proposal that its user has confirmed, once.
     ///
     /// # Errors
-    /// [`Rejected::NoSuchProposal`] also for that of somebody else, [`Rejected::ProposalGone`] when it was confirmed already
-    /// or has expired.
+    /// [`Rejected::NoSuchProposal`] also for another user's proposal, [`Rejected::ProposalGone`] if
+    /// it was confirmed before or has expired.
     pub async fn confirm(self: &Arc<Self>, confirmation: Confirmation) -> Result<Acted, Rejected> {
         let arrived = Instant::now();
         let acted = self.take_confirmation(confirmation, arrived).await;
@@ -37,7 +37,7 @@ impl App {
             in_place,
             choice,
         } = asks;
-        // The rules of a request, with a message that keeps them.
+        // The rules of a request apply. The fixed message satisfies them.
         question.message = "confirm".into();
         let problems = check(&mut question, &self.config.policy.limits);
         if !problems.is_empty() {
@@ -110,7 +110,8 @@ impl App {
         }
         let asked = Asked {
             question,
-            // One key per proposal: the second to execute it finds it taken, however close they are.
+            // There is one key per proposal: the second execution finds it taken, even if both are
+            // concurrent.
             key: Some(key),
             body_hash: fingerprint(&[b"confirm", proposal.to_string().as_bytes()]),
             correlation_id: None,
@@ -133,8 +134,8 @@ impl App {
         .await
     }
 
-    /// Writes that a command was not executed. A confirmation of it leaves the proposal as it was: only an execution takes
-    /// its key.
+    /// Records that a command was not executed. A declined confirmation leaves the proposal as it
+    /// was, because only an execution takes its key.
     pub(super) async fn decline(
         &self,
         mut asked: Asked,
@@ -144,7 +145,7 @@ impl App {
     ) -> Result<Acted, Rejected> {
         if let Some(proposal) = asked.intake.confirms {
             asked.key = None;
-            // What is in the way may be what another confirmation has just done.
+            // The refusal may result from another confirmation that has just been executed.
             if self.store.by_key(&confirmed_by(proposal)).await?.is_some() {
                 return Err(Rejected::ProposalGone(CONFIRMED));
             }

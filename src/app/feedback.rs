@@ -1,19 +1,19 @@
-//! What readers think of replies.
+//! Records what readers think of replies.
 
 use jiff::Timestamp;
 
 use crate::domain::RunId;
 use crate::journal::{self, Annotated, Event, Feedback, RunState, Store, views};
 
-/// A comment has at most so many characters.
+/// The maximum length of a comment in characters.
 pub const MAX_COMMENT_CHARS: usize = 2000;
 
-/// Why feedback was not taken.
+/// Why feedback was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedbackRefused {
     #[error("there is no such run")]
     Unknown,
-    /// In flight, failed or cancelled.
+    /// The run is in flight, or it failed or was cancelled.
     #[error("the run has no reply: it is {}", .0.as_str())]
     NoReply(RunState),
     #[error("the comment has {0} characters; at most {MAX_COMMENT_CHARS} are allowed")]
@@ -22,7 +22,8 @@ pub enum FeedbackRefused {
     Journal(#[from] journal::Error),
 }
 
-/// Writes feedback into the journal of a run that has a reply. Each is kept; the last one counts.
+/// Writes feedback into the journal of a run that has a reply. All feedback is kept; the last one
+/// counts.
 ///
 /// # Errors
 /// [`FeedbackRefused`]; then nothing was written.
@@ -57,7 +58,7 @@ pub async fn give_feedback(
             .await?
         {
             Annotated::Written => return Ok(feedback),
-            // Somebody else's came in between: this one is the next.
+            // Other feedback was written in between: try again with the next number.
             Annotated::Taken => {}
             Annotated::Unfinished => return Err(FeedbackRefused::NoReply(row.state)),
             Annotated::Unknown => return Err(FeedbackRefused::Unknown),

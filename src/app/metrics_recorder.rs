@@ -1,11 +1,12 @@
-//! Metrics: the process's one recorder, in Prometheus text.
+//! The metrics recorder of the process, in Prometheus text format.
 
 use std::sync::OnceLock;
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-/// Upper bounds of the time buckets, in seconds: from a page out of memory to the longest deadline.
+/// Upper bounds of the time buckets in seconds: from a page served from memory to the longest
+/// deadline.
 const SECONDS: [f64; 14] = [
     0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
@@ -13,7 +14,8 @@ const SECONDS: [f64; 14] = [
 /// Upper bounds of the buckets of c_final; 0.7 is the shipped threshold of the gate.
 const CONFIDENCE: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 
-/// The process's metrics. They count from the start of the process: what was before is in the journal.
+/// Returns the metrics of the process. They count from its start; earlier events are in the
+/// journal.
 pub(super) fn metrics() -> Option<&'static PrometheusHandle> {
     static HANDLE: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
     HANDLE

@@ -1,4 +1,4 @@
-//! The composition root: the only place that names implementations, and what the doors (HTTP, CLI) call.
+//! The composition root: the only module that names implementations. HTTP and the CLI call it.
 
 mod act;
 mod admission;
@@ -75,14 +75,14 @@ pub enum StartError {
     Prompts(#[from] PromptError),
     #[error(transparent)]
     Llm(#[from] llm::Error),
-    /// The weights are missing, or are no model that the engine takes.
+    /// The weights are missing, or the engine does not support the model.
     #[error("the in-process model of the provider {provider:?} cannot be loaded: {detail}")]
     LocalModel { provider: String, detail: String },
     #[error("{0}")]
     Database(String),
 }
 
-/// Why a question was not taken on.
+/// Why a submission was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum Rejected {
     #[error("the request breaks {} rules", .0.len())]
@@ -97,7 +97,7 @@ pub enum Rejected {
     TooOften { retry_after: std::time::Duration },
     #[error("the service is shutting down")]
     Draining,
-    /// Of an action; also when it is somebody else's.
+    /// Only for actions. Also if the proposal belongs to another user.
     #[error("there is no such proposal")]
     NoSuchProposal,
     #[error("{0}")]
@@ -107,7 +107,7 @@ pub enum Rejected {
 }
 
 impl Rejected {
-    /// One word for counters.
+    /// Returns the label of this rejection in counters.
     fn reason(&self) -> &'static str {
         match self {
             Rejected::Invalid(_) => "invalid",
@@ -123,11 +123,11 @@ impl Rejected {
     }
 }
 
-/// A question that was taken on.
+/// A question that was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Submitted {
     pub run: RunId,
-    /// An earlier request with the same key and body has this run.
+    /// True if the run is that of an earlier request with the same key and body.
     pub joined: bool,
 }
 
@@ -142,7 +142,7 @@ impl App {
         Self::start_on(config, clock, store, owner).await
     }
 
-    /// As [`App::start`], with a store of the caller's choice, which was opened for `owner`.
+    /// As [`App::start`], with a given store that was opened for `owner`.
     ///
     /// # Errors
     /// As [`App::start`].
@@ -156,7 +156,7 @@ impl App {
         Self::assemble(config, clock, store, models, owner)
     }
 
-    /// As [`App::start`], with a store and models of the caller's choice.
+    /// As [`App::start`], with a given store and given models.
     ///
     /// # Errors
     /// [`StartError::Prompts`].
@@ -183,7 +183,7 @@ impl App {
             attachments,
             secrets,
         });
-        // From here on, what is counted is kept.
+        // Installs the recorder. Metrics recorded before this are lost.
         let _ = metrics_recorder::metrics();
         let wake = Wake::default();
         let turns = turns(&config);
@@ -216,7 +216,7 @@ impl App {
         }))
     }
 
-    /// Takes a question on and starts to work on it. The run is in the journal when this returns.
+    /// Accepts a question and starts its run. The run is in the journal when this returns.
     ///
     /// # Errors
     /// [`Rejected`].
@@ -276,14 +276,15 @@ impl App {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let Some(slot) = slot else {
-            // A repetition costs nothing and is answered even when the deps is full.
+            // A repeated request costs nothing. It is answered even if all slots are taken.
             return match self.known(key.as_deref(), &body_hash).await? {
                 Some(known) => known,
                 None if self.runner.is_draining() => Err(Rejected::Draining),
                 None => Err(Rejected::Busy),
             };
         };
-        // Whoever repeats a question waits here for the first of them, and finds its run instead of a closed door.
+        // A repeated question waits here for the first one and then joins its run. So the user rate
+        // limit does not refuse it.
         let turn = self.pace.acquire(&accepted.question.user.id).await;
         if let (Some(_), Some(known)) = (&turn, self.known(key.as_deref(), &body_hash).await?) {
             return known;
@@ -326,7 +327,7 @@ impl App {
         }
     }
 
-    /// Runs a CPU-heavy piece of a request off the async workers.
+    /// Runs a CPU-heavy part of a request off the async workers.
     pub async fn compute<T>(&self, piece: impl FnOnce() -> T + Send) -> T {
         self.compute.run(piece).await
     }
@@ -346,10 +347,11 @@ impl App {
         }))
     }
 
-    /// Waits for a run's end, whoever works on it.
+    /// Waits for the end of a run, also of one that another process executes. Returns `None` if
+    /// there is no such run.
     ///
     /// # Errors
-    /// When the database refuses; `None` when there is no such run.
+    /// [`journal::Error`] if the database does not answer.
     pub async fn finished(&self, run: RunId) -> Result<Option<Finished>, journal::Error> {
         let mut wake = self.wake.listen(run);
         loop {
@@ -364,12 +366,12 @@ impl App {
         }
     }
 
-    /// The text without configured secrets.
+    /// Returns the text without configured secrets.
     pub fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
         llm::without_secrets(text, &self.committee.secrets)
     }
 
-    /// The run's entries after `after`, and then those to come, until its end.
+    /// Streams the run's entries after `after`, and then new ones until the run ends.
     pub fn follow(
         self: &Arc<Self>,
         run: RunId,
@@ -396,7 +398,7 @@ impl App {
                     }
                 }
                 match store.run(run).await {
-                    // Nothing can come any more: the caller was at the end already.
+                    // No entry can follow: the caller has already read the last one.
                     Ok(row)
                         if row
                             .as_ref()
@@ -427,7 +429,8 @@ impl App {
         self.store.entries(run, 0).await
     }
 
-    /// Asks a run to stop; one of this process stops at once, that of another when it hears of it.
+    /// Requests the cancellation of a run. A run of this process stops at once. A run of another
+    /// process stops when that process is notified.
     pub async fn cancel(&self, run: RunId) -> Result<CancelOutcome, journal::Error> {
         let outcome = self.store.cancel(run).await?;
         if outcome == CancelOutcome::Requested {
@@ -436,7 +439,7 @@ impl App {
         Ok(outcome)
     }
 
-    /// Takes what a reader thinks of a reply.
+    /// Records what a reader thinks of a reply.
     ///
     /// # Errors
     /// [`FeedbackRefused`]; then nothing was written.
@@ -460,7 +463,8 @@ impl App {
         Ok(feedback)
     }
 
-    /// Whether a run could be taken on and finished: the database answers, and every enabled role has a model.
+    /// Checks that a run could be accepted and finished. The database must answer, every enabled
+    /// role must have a model, and the service must not be shutting down.
     pub async fn ready(&self) -> Result<(), String> {
         self.store
             .ready()
@@ -483,24 +487,25 @@ impl App {
         }
     }
 
-    /// Takes over what dead or silent processes left, now and from then on, until the service drains; and exchanges news
-    /// of runs with the other processes on the database.
+    /// Takes over the runs of dead or silent processes until the service drains. Also exchanges
+    /// notifications of runs with the other processes on the database.
     pub fn keep_recovering(&self) {
         self.runner.keep_in_touch();
         self.runner.keep_recovering();
     }
 
-    /// Stops taking runs on and waits for those in flight, at most for `patience`. What is left is taken over later.
+    /// Stops accepting runs and waits for those in flight, at most for `patience`. Unfinished runs
+    /// are taken over later.
     pub async fn drain(&self, patience: std::time::Duration) {
         self.runner.drain(patience).await;
     }
 
-    /// What a question will cost, before anything is bought.
+    /// Estimates the cost of a question without a model call.
     pub fn quote(&self, question: &Question) -> Quote {
         quote(&self.committee, question)
     }
 
-    /// The process's metrics in Prometheus text format.
+    /// Returns the metrics of the process in Prometheus text format.
     pub fn metrics(&self) -> String {
         let (in_flight, most) = self.runner.load();
         gauge!("conclave_runs_in_flight").set(in_flight as f64);
@@ -527,7 +532,8 @@ impl App {
     }
 }
 
-/// A secret that a user quotes in a question goes no further: not into the journal, and not to a model.
+/// Removes secrets that a user quotes in a question, so that they reach neither the journal nor a
+/// model.
 fn without_secrets(question: &mut Question, secrets: &[SecretString]) {
     let Question {
         user,
@@ -558,7 +564,7 @@ fn without_secrets(question: &mut Question, secrets: &[SecretString]) {
     }
 }
 
-/// The same for what comes with a request in its headers.
+/// Removes secrets from the value of a request header.
 fn header_without_secrets(value: Option<String>, secrets: &[SecretString]) -> Option<String> {
     value.map(|value| llm::without_secrets(&value, secrets).into_owned())
 }

@@ -1,4 +1,4 @@
-//! What the committee tells of an action that asks for it.
+//! Starts the committee's narration of an action, and records finished actions.
 
 use super::act::{Acted, Asked, CONFIRMED, SCENE_LINES, rejected_by};
 use super::{App, Rejected, Submission};
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl App {
-    /// Has the committee tell what comes of a deed, where that is wanted. The run goes on by itself; its id is in the result.
+    /// Starts a run that narrates a `do` action, if the rules ask for narration. The run continues
+    /// in the background. Returns its id and also adds it to the action's result.
     pub(super) async fn narrate(
         self: &Arc<Self>,
         action: &Action,
@@ -37,7 +38,8 @@ impl App {
             .recent_lines(&scene, SCENE_LINES)
             .await
             .unwrap_or_default();
-        // Deeds are seen by everybody; what somebody has noted for himself, or said out of character, is not told on.
+        // Narrated actions are public. A user's notes and out-of-character remarks are not passed
+        // on.
         let spoken =
             |message: &str| matches!(parser::read(message), ParsedMessage::Clear(Action::Do(_)));
         let lines: Vec<String> = lines
@@ -47,7 +49,8 @@ impl App {
             .collect();
         let mut told = question.clone();
         told.message = format!("new: {}", narration(&arguments.deed, &done.result, &lines));
-        // A conversation of its own: a question of the committee about it is not answered by what is said in the channel.
+        // The narration has a channel of its own. So messages in the user's channel do not answer
+        // its questions.
         told.context.channel_id = Some(format!("{}/narration", crate::act::cut(place, 180)));
         told.context.message_id = None;
         let key = Some(format!("narration:{}", asked.id));
@@ -70,7 +73,7 @@ impl App {
         run
     }
 
-    /// Writes an action that is over.
+    /// Records an action that has ended.
     pub(super) async fn finish(
         &self,
         asked: Asked,

@@ -1,10 +1,10 @@
-//! The problems of a request, at most so many of them: a body of many small mistakes must not give an answer that is many
-//! times as long as itself.
+//! The problems of a request, bounded in number. A body with many small mistakes must not produce a
+//! response that is many times as long.
 
-/// Problems that are listed; further ones are only counted.
+/// The maximum number of listed problems; further ones are only counted.
 pub const MAX_LISTED_PROBLEMS: usize = 50;
 
-/// Characters of a pointer or of a detail, which may repeat what the client sent.
+/// The maximum length in characters of a pointer or a detail. Both may repeat what the client sent.
 const MAX_CHARS: usize = 200;
 
 /// A field that breaks a rule.
@@ -23,7 +23,7 @@ pub struct ProblemList {
 }
 
 impl ProblemList {
-    /// Adds a problem. Beyond the bound it is counted, and neither pointer nor detail is made.
+    /// Adds a problem. Beyond the bound it is only counted, and neither closure is called.
     pub fn add(&mut self, pointer: impl FnOnce() -> String, detail: impl FnOnce() -> String) {
         if self.listed.len() < MAX_LISTED_PROBLEMS {
             self.listed.push(FieldProblem {
@@ -35,7 +35,7 @@ impl ProblemList {
         }
     }
 
-    /// The list, with a last entry that says how many problems are not in it.
+    /// Returns the list. Its last entry says how many problems are not listed, if there are any.
     pub fn finish(mut self) -> Vec<FieldProblem> {
         if self.unlisted > 0 {
             let detail = format!("and {} further problems that are not listed", self.unlisted);

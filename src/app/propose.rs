@@ -1,4 +1,5 @@
-//! The way of a text that no rule understands: one model call, four gates, and a person's word.
+//! Handles a text that no rule understands: one model call, four gates, and the user's
+//! confirmation.
 
 use std::sync::Arc;
 
@@ -24,7 +25,8 @@ use crate::journal::{
 };
 
 impl App {
-    /// Asks a model what the text is to become, if that is wanted, and holds its answer against the gates.
+    /// Asks a model for a command if the proposer is enabled, and checks the proposal against the
+    /// gates.
     pub(super) async fn propose(self: &Arc<Self>, asked: Asked) -> Result<Acted, Rejected> {
         let policy = &self.config.policy;
         let proposer = &policy.actions.proposer;
@@ -65,7 +67,7 @@ impl App {
             ActionStart::Not(not) => return self.not_begun(not, cap, limits).await,
             ActionStart::Ended => return self.told(asked.id).await,
         };
-        // The client may go away; the action is brought to its end all the same.
+        // The action is finished even if the client disconnects.
         let (id, app) = (asked.id, Arc::clone(self));
         let (tell, told) = oneshot::channel();
         let span = tracing::info_span!("action", requestId = %id);
@@ -87,7 +89,7 @@ impl App {
         }
     }
 
-    /// From a held action to its end.
+    /// Executes a leased action to its end.
     async fn call_proposer(
         &self,
         lease: Lease,
@@ -144,8 +146,9 @@ impl App {
         Ok(response)
     }
 
-    /// What the text means: as it was found out a moment ago in the same scene, or as the model says now. Of several who ask
-    /// at once one asks the model, and what he is told the others are told too.
+    /// Returns what the text means: from the cache if the same scene had the same text recently,
+    /// else from the model. Of concurrent requests only one asks the model, and the others share
+    /// its answer.
     async fn plan(
         &self,
         run: &RunContext,
@@ -161,7 +164,8 @@ impl App {
         if let Some(meaning) = plans.read(kept.as_ref(), asker) {
             return Ok(meaning);
         }
-        // Whoever is stopped while he waits for the model leaves this behind: the call may be billed, and is not made twice.
+        // If this caller is stopped while it waits for the model, the entry stays. The call may be
+        // billed, so it must not be repeated.
         *kept = Some(CachedProposal::lasting(asked.id, Interpretation::TooSlow));
         let allowed = asked.rules.proposable();
         let (meaning, lasting) = match propose(
@@ -193,7 +197,7 @@ impl App {
         Ok(meaning)
     }
 
-    /// Holds a proposal against the gates, and executes or offers it.
+    /// Checks a proposal against the gates, and executes it or offers it for confirmation.
     async fn decide(
         &self,
         run: &RunContext,
@@ -208,7 +212,7 @@ impl App {
             reason,
             ..
         } = proposed;
-        // The model's own words go into the log only where they are one of ours, or the reason, which is cut.
+        // Of the model's words, the log shows only a known command name and the truncated reason.
         let known = action
             .parse::<CommandName>()
             .map_or("unknown", CommandName::as_str);
@@ -230,7 +234,7 @@ impl App {
                 (last.passed, last.why) = (false, "the model's answer had to be mended".to_owned());
             }
         }
-        // On trial, nothing that passes is more than understood.
+        // In shadow mode a proposal that passes is recorded but not executed.
         let shadow = action
             .as_ref()
             .and_then(|action| act::permitted(action, &asked.rules).err());
@@ -275,7 +279,7 @@ impl App {
         ))
     }
 
-    /// Without a person's word: only what the last gate has let through.
+    /// Executes a proposal without confirmation, because it passed the last gate.
     async fn execute_now(
         &self,
         run: &RunContext,
@@ -320,7 +324,7 @@ impl App {
     }
 }
 
-/// Writes a gate's verdict, and counts it if the gate was not passed.
+/// Records the verdict of a gate, and counts it if the gate was not passed.
 async fn record_verdict(run: &RunContext, verdict: GateChecked) -> Result<(), Stop> {
     let event = Event::GateChecked(verdict);
     act::rejected_by(&event);

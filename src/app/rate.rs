@@ -1,4 +1,4 @@
-//! How often somebody may do something: a token bucket for each key (`governor`), in this process.
+//! A rate limit per key: one token bucket each (`governor`), in this process.
 
 use std::hash::Hash;
 use std::num::NonZeroU32;
@@ -10,10 +10,11 @@ use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::DefaultKeyedStateStore;
 use governor::{Quota, RateLimiter};
 
-/// Keys whose bucket is full again are forgotten after so many takings.
+/// Keys with a full bucket are removed after this number of calls of `take`.
 const SWEEP_EVERY: u32 = 1024;
 
-/// A rate limit with a bucket per key. It holds the keys of the last minute and some more, never all there ever were.
+/// A rate limit with one bucket per key. It stores the keys of about the last minute, not all keys
+/// ever used.
 pub struct Rate<K: Hash + Eq + Clone, C: Clock = DefaultClock> {
     limiter: RateLimiter<K, DefaultKeyedStateStore<K>, C, NoOpMiddleware<C::Instant>>,
     clock: C,
@@ -21,7 +22,7 @@ pub struct Rate<K: Hash + Eq + Clone, C: Clock = DefaultClock> {
 }
 
 impl<K: Hash + Eq + Clone> Rate<K> {
-    /// So many a minute on average, and at most `burst` at once.
+    /// Allows `most` a minute on average, and at most `burst` at once.
     pub fn per_minute(most: NonZeroU32, burst: NonZeroU32) -> Self {
         Self::on_clock(most, burst, DefaultClock::default())
     }
@@ -37,10 +38,10 @@ impl<K: Hash + Eq + Clone, C: Clock + Clone> Rate<K, C> {
         }
     }
 
-    /// Takes one from the key's bucket.
+    /// Takes one permit from the key's bucket.
     ///
     /// # Errors
-    /// The time until there is one again.
+    /// The time until the next permit.
     pub fn take(&self, key: &K) -> Result<(), Duration> {
         if self
             .taken

@@ -1,4 +1,4 @@
-//! Who works on runs: every task of the service has its owner here, a deadline, and a way to be cancelled.
+//! Executes runs. Every task of the service has an owner here, a deadline, and a way to cancel it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,26 +22,27 @@ use crate::journal::{
     Stop, Store, Wake,
 };
 
-/// How often a process looks for runs that nobody works on.
+/// How often a process looks for runs that no process executes.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How long news are collected before other processes are told, all at once.
+/// How long notifications are collected before they are published together.
 const BATCH_WINDOW: Duration = Duration::from_millis(20);
 
-/// A run that was begun this often in a row without getting any further is given up, whatever the reason is.
+/// A run fails after more than this number of claims in a row without progress, whatever the cause.
 const MAX_IDLE_BEGINS: usize = 50;
-/// A run that was begun this often is given up without reading its journal.
+/// A run with a higher epoch fails without its journal being read.
 const MAX_EPOCHS: i64 = 1000;
 
-/// A process begins with so many runs of others, the oldest ones, and doubles their number each second. One that dies again soon
-/// brings these to their end, instead of beginning all of them and ending none.
+/// The number of other processes' runs that a process takes over first, the oldest ones. The number
+/// doubles each second. A process that soon dies again thus finishes these runs, instead of
+/// starting all and finishing none.
 const FIRST_TAKEN_OVER: usize = 2;
 
-/// A run is given up after so many processes in a row that ended at the same point of it, the later ones in a CPU-heavy
-/// piece.
+/// A run fails after this number of processes in a row that ended at the same point of it. The
+/// later ones must have ended in a CPU-heavy step.
 const MAX_DEATHS: u32 = 3;
 
-/// The right to have one more run in flight.
+/// A permit for one more run in flight.
 pub(super) type Slot = OwnedSemaphorePermit;
 
 #[derive(Clone)]
@@ -55,9 +56,10 @@ struct Inner {
     compute: ComputePool,
     owner: String,
     slots: Arc<Semaphore>,
-    /// Runs that may be worked on at a time; the others wait in the order of their acceptance.
+    /// Run slots: the runs that may execute at a time. The others wait in the order of their
+    /// acceptance.
     turns: Arc<Semaphore>,
-    /// Runs of other processes that may be worked on at a time.
+    /// Runs of other processes that may execute at a time.
     taken_over: Arc<Semaphore>,
     tasks: TaskTracker,
     readers: TaskTracker,
@@ -96,7 +98,7 @@ impl Runner {
         Arc::clone(&self.0.slots).try_acquire_owned().ok()
     }
 
-    /// Runs that hold a slot, and how many slots there are.
+    /// Returns the number of runs in flight, and the maximum.
     pub fn load(&self) -> (usize, usize) {
         let most = self.0.committee.policy.limits.max_in_flight;
         (most.saturating_sub(self.0.slots.available_permits()), most)
@@ -106,7 +108,7 @@ impl Runner {
         self.0.draining.is_cancelled()
     }
 
-    /// Works on a run in the background, to its end, be it another process that brings it there.
+    /// Executes a run in the background until it has ended, here or in another process.
     pub fn run_to_completion(&self, run: RunId, slot: Slot) {
         let runner = self.clone();
         let span = tracing::info_span!("run", requestId = %run);
@@ -128,7 +130,7 @@ impl Runner {
         );
     }
 
-    /// Waits for the run's turn. A run that is to be cancelled needs none: it ends at once.
+    /// Waits for a run slot. Returns `None` for a cancelled run, which needs no slot to end.
     async fn acquire_slot(&self, run: RunId) -> Option<OwnedSemaphorePermit> {
         let cancelled = self.cancels().entry(run).or_default().clone();
         tokio::select! {
@@ -137,7 +139,7 @@ impl Runner {
         }
     }
 
-    /// Works on the run if nobody else does. Whether it has ended.
+    /// Executes the run if no other process does. Returns true if the run has ended.
     async fn try_claim(&self, run: RunId) -> bool {
         match self
             .0
@@ -160,12 +162,12 @@ impl Runner {
         }
     }
 
-    /// This process's unique name.
+    /// Returns the unique name of this process.
     pub fn owner(&self) -> &str {
         &self.0.owner
     }
 
-    /// Brings something to its end, whoever waits for it; a drain waits for it too.
+    /// Runs a task to its end even if no caller waits for it. A drain waits for it too.
     pub fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.0.tasks.spawn(task);
     }
@@ -174,7 +176,7 @@ impl Runner {
         self.0.readers.spawn(reader);
     }
 
-    /// Stops the run if this process works on it; else tells the one that does.
+    /// Stops the run if this process executes it, else notifies the process that does.
     pub fn cancel(&self, run: RunId) {
         self.0.wake.up(run);
         if let Some(token) = self.cancels().get(&run) {
@@ -182,8 +184,9 @@ impl Runner {
         }
     }
 
-    /// Exchanges news of runs with the other processes on the database, until the service has drained. Hints only: what
-    /// is missed is found by looking, at the latest when a lease is renewed.
+    /// Exchanges notifications of runs with the other processes on the database until the service
+    /// has drained. They are only hints: a missed one is found by polling, at the latest when a
+    /// lease is renewed.
     pub fn keep_in_touch(&self) {
         let runner = self.clone();
         self.0.readers.spawn(async move {
@@ -233,7 +236,8 @@ impl Runner {
         }
     }
 
-    /// Another process has news of a run: who waits for it looks again, and if it is ours, it was cancelled perhaps.
+    /// Handles another process's notification of a run: wakes its waiters. If the run executes here
+    /// and was cancelled, stops it.
     async fn notified(&self, run: RunId) {
         self.0.wake.pass_on(run);
         let token = self.cancels().get(&run).cloned();
@@ -268,7 +272,7 @@ impl Runner {
                     () = runner.0.draining.cancelled() => return,
                     () = tokio::time::sleep(POLL) => {}
                 }
-                // More than there are slots are never needed.
+                // More permits than there are slots are never needed.
                 if allowed < runner.0.committee.policy.limits.max_in_flight {
                     runner.0.taken_over.add_permits(allowed);
                     allowed *= 2;
@@ -277,7 +281,7 @@ impl Runner {
         });
     }
 
-    /// Claims every run that nobody works on, as long as there is room.
+    /// Claims the runs that no process executes, while there are free slots.
     async fn take_over(&self) {
         let permit = |of: &Arc<Semaphore>| Arc::clone(of).try_acquire_owned().ok();
         while let Some((slot, turn)) = self
@@ -330,7 +334,7 @@ impl Runner {
         }
     }
 
-    /// From a claimed run to its terminal state, or to the loss of its lease.
+    /// Executes a claimed run until it ends or its lease is lost.
     async fn execute(&self, lease: Lease) {
         let run = lease.run;
         let token = self.cancels().entry(run).or_default().clone();
@@ -374,7 +378,8 @@ impl Runner {
             Err(stop) => return Err(stop),
         };
         if context.accepted().action.is_some() {
-            // Whoever planned it is gone, and with him the one who waited: nothing is done late.
+            // The process that planned the action is gone, and with it the waiting client. Nothing
+            // is executed late.
             tracing::info!(
                 epoch = lease.epoch,
                 "an action is ended that its process has left"
@@ -411,7 +416,8 @@ impl Runner {
             "the committee convenes"
         );
         let deadline = inner.committee.policy.deadline(mode);
-        // A task of its own: a CPU-heavy piece of it keeps none of the others here waiting.
+        // The work is a task of its own, so that a CPU-heavy step does not block the other branches
+        // here.
         let mut work = {
             let (context, committee) = (Arc::clone(&context), Arc::clone(&inner.committee));
             let work = async move { convene(&context, &committee).await };
@@ -437,7 +443,8 @@ impl Runner {
                 Ok(Ok(convened)) => ending(convened, context.ledger().exceeded()),
             },
         };
-        // The task ends where it next waits, later than this: until then the context refuses its entries and calls.
+        // The task stops at its next await point, which comes later. Until then the context refuses
+        // its entries and calls.
         drop(work);
         let ending = match ending {
             Ok(ending) => ending,
@@ -462,7 +469,7 @@ impl Runner {
         context.finish(ending).await
     }
 
-    /// Ends a run that cannot be worked on, without reading it.
+    /// Fails a run that cannot be executed, without reading its journal.
     async fn abandon(&self, lease: &Lease, why: &str) -> Result<(), Stop> {
         let ending = Ending::Failed {
             cause: Cause::Internal,
@@ -479,14 +486,14 @@ impl Runner {
         Ok(())
     }
 
-    /// Renews the lease until that fails or the user wants the run to stop.
+    /// Renews the lease until that fails or the user cancels the run.
     async fn keep_lease(&self, lease: &Lease) -> LeaseState {
         let duration = self.lease();
         let mut valid_until = Instant::now() + duration;
         loop {
             tokio::time::sleep(duration / 3).await;
             let asked = Instant::now();
-            // A database that does not answer at all must not hold us longer than the lease does.
+            // An unresponsive database must not block this beyond the end of the lease.
             let renewal = self.0.store.renew(lease, duration, self.0.clock.now());
             match tokio::time::timeout_at(valid_until, renewal).await {
                 Ok(Ok(LeaseState::Yes)) => valid_until = asked + duration,
@@ -511,13 +518,13 @@ impl Runner {
     }
 }
 
-/// How a run ends of itself.
+/// Returns the ending of a run from the committee's result.
 fn ending(convened: Result<Reply, Failure>, overbilled: bool) -> Result<Ending, Stop> {
     Ok(match convened {
         Ok(reply) => Ending::Replied {
             reply: Box::new(reply),
         },
-        // Money is gone because of the provider, not because of the question.
+        // The budget is used up because of the provider, not because of the question.
         Err(Failure::Failed {
             cause: Cause::Budget,
             ..
@@ -543,7 +550,7 @@ fn is_claim(event: &Event) -> bool {
     matches!(event, Event::Claimed(_))
 }
 
-/// The end of a run that brings its processes down.
+/// Returns the ending of a run that makes its processes die.
 fn fatal(deaths: &Deaths) -> Ending {
     let piece = deaths.piece.as_deref().unwrap_or("a piece");
     tracing::error!(
@@ -561,7 +568,7 @@ fn fatal(deaths: &Deaths) -> Ending {
     }
 }
 
-/// Returns when the run may have news: at a wake-up, or after a second in any case.
+/// Waits until the run is notified, but at most a second.
 pub(super) async fn wait_for_signal(wake: &mut Listener) {
     let _ = tokio::time::timeout(POLL, wake.notified()).await;
 }

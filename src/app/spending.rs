@@ -1,4 +1,5 @@
-//! The daily spending limits: which of them bind a question, and when there is room again.
+//! The daily spending limits: which of them apply to a question, and when budget is available
+//! again.
 
 use std::time::Duration;
 
@@ -10,16 +11,16 @@ use crate::journal::{Error, SpendingLimit, SpendingScope, Store};
 
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 
-/// When room is only taken by runs in flight, a client tries again after this time.
+/// How long a client should wait when runs in flight reserve the missing budget.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A question that does not fit into what a limit has left.
+/// The refusal of a question whose cap exceeds what a limit has left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spent {
     pub scope: SpendingScope,
     pub limit: Usd,
     pub left: Usd,
-    /// What the run would be allowed to cost.
+    /// The cap of the refused run.
     pub needed: Usd,
     pub resets_at: Timestamp,
     pub retry_after: Duration,
@@ -46,7 +47,7 @@ impl std::fmt::Display for Spent {
     }
 }
 
-/// The limits that bind a question, counted from the beginning of the UTC day.
+/// Returns the limits that apply to a question, counted from the start of the UTC day.
 pub(super) fn limits(policy: &Policy, question: &Question, now: Timestamp) -> Vec<SpendingLimit> {
     let since = day_begin(now);
     let limits = &policy.limits;
@@ -69,10 +70,11 @@ pub(super) fn limits(policy: &Policy, question: &Question, now: Timestamp) -> Ve
     all.into_iter().filter_map(limit).collect()
 }
 
-/// What to tell a client whose question did not fit.
+/// Returns the refusal of a question that did not fit into a limit.
 ///
-/// A run gives back what it has not spent when it ends, and none lasts much longer than the longest deadline. So what was
-/// accepted within that time bounds what may come back soon; if even that is not enough, only the next day helps.
+/// A run releases what it has not spent when it ends, and no run lasts much longer than the longest
+/// deadline. So the spending of runs accepted within that time bounds what may be released soon. If
+/// even that is not enough, the client must wait for the next day.
 pub(super) async fn spent(
     store: &dyn Store,
     policy: &Policy,
@@ -99,7 +101,7 @@ pub(super) async fn spent(
         store.exposure(&recent).await?
     };
     let until_reset = Duration::try_from(resets_at.duration_since(now)).unwrap_or(REFRESH_INTERVAL);
-    // Rounded up: a client that comes back at that very second finds the new day.
+    // Rounded up, so that a client that retries at that second is in the new day.
     let until_reset = Duration::from_secs(until_reset.as_secs() + 1);
     let retry_after = if needed <= left + may_come_back {
         REFRESH_INTERVAL.min(until_reset)

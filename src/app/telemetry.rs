@@ -1,7 +1,7 @@
-//! Logs: tracing, human or JSON, on standard error.
+//! Logs to standard error with `tracing`, as text or JSON.
 //!
-//! A line of the log is one of ours, whatever a client or a provider sends: every control character on its way out is
-//! escaped, so that no text can begin a line of its own or speak to a terminal. Hence no colours either.
+//! Every control character of the output is escaped. So text from a client or a provider cannot
+//! start a line of its own and cannot control a terminal. For the same reason there are no colours.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -13,7 +13,8 @@ use tracing_subscriber::{EnvFilter, Registry};
 
 use crate::config::Env;
 
-/// Sets the process's log up from `RUST_LOG` and `LOG_FORMAT`; `default_filter` is the filter when `RUST_LOG` is unset.
+/// Initializes the log of the process from `RUST_LOG` and `LOG_FORMAT`; `default_filter` is the
+/// filter when `RUST_LOG` is unset.
 pub fn init(env: &Env, default_filter: &str) {
     let filter = EnvFilter::try_new(env.get_or("RUST_LOG", default_filter))
         .unwrap_or_else(|_| EnvFilter::new(default_filter));
@@ -40,7 +41,8 @@ pub fn init(env: &Env, default_filter: &str) {
     }
 }
 
-/// One JSON object a line, with the fields of its spans (`requestId` among them) at the top.
+/// Writes one JSON object per line, with the fields of its spans (`requestId` among them) at the
+/// top level.
 fn objects<M>(lines: M) -> json_subscriber::fmt::Layer<Registry, M>
 where
     M: for<'w> MakeWriter<'w> + 'static,
@@ -53,7 +55,8 @@ where
         .flatten_span_list_on_top_level(true)
 }
 
-/// A writer for whole events: the formatter hands each over in one piece, ended by its newline.
+/// A writer that escapes whole events. The formatter passes each event at once, with a newline at
+/// its end.
 struct Lines<M>(M);
 
 struct Line<W>(W);
@@ -78,7 +81,7 @@ impl<W: Write> Write for Line<W> {
     }
 }
 
-/// The event on one line. The escapes are those of JSON, so that a line of JSON stays what it is.
+/// Returns the event on one line. The escapes are those of JSON, so a JSON line keeps its meaning.
 fn one_line(event: &str) -> String {
     let text = event.strip_suffix('\n').unwrap_or(event);
     let mut line = String::with_capacity(event.len() + 8);
@@ -93,7 +96,7 @@ fn one_line(event: &str) -> String {
     line
 }
 
-/// Characters that do something instead of being seen: controls, other ends of line, and what turns text around.
+/// True for characters that have an effect: controls, other line ends, and direction changes.
 fn speaks(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -1,4 +1,4 @@
-//! How often one user may begin a run.
+//! The rate limit of runs per user.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::num::NonZeroU32;
@@ -9,10 +9,11 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::rate::Rate;
 use crate::config::Limits;
 
-/// Users of one lane wait for each other while their questions are taken in.
+/// The number of locks. Users that share a lock wait for each other while their questions are
+/// accepted.
 const SHARDS: usize = 64;
 
-/// The rate limit of users, with the lanes in which their questions come in.
+/// The rate limit of users, and the locks under which their questions are accepted.
 pub(super) struct UserRateLimit {
     /// `None`: no limit.
     rate: Option<Rate<String>>,
@@ -32,8 +33,9 @@ impl UserRateLimit {
         }
     }
 
-    /// The user's turn: of several equal questions, the second is looked at when the first is in the journal, so that a
-    /// repetition never counts. `None` without a limit, where nothing has to wait.
+    /// Locks the submissions of a user. Of several equal questions, the second is checked when the
+    /// first is in the journal, so that a repetition never counts. Returns `None` without a limit,
+    /// because then nothing has to wait.
     pub async fn acquire(&self, user: &str) -> Option<MutexGuard<'_, ()>> {
         self.rate.as_ref()?;
         let mut hasher = DefaultHasher::new();
@@ -45,7 +47,7 @@ impl UserRateLimit {
     /// Counts one run of the user.
     ///
     /// # Errors
-    /// The time until he may begin another.
+    /// The time until the user may start another run.
     pub fn take(&self, user: &str) -> Result<(), Duration> {
         self.rate
             .as_ref()

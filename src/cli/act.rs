@@ -1,4 +1,4 @@
-//! `conclave act`: free text to one command, in this process or on a server.
+//! `conclave act`: maps free text to one command, in this process or on a server.
 
 use std::time::Duration;
 
@@ -18,20 +18,21 @@ use crate::config::{self, Config, Env, Problems};
 use crate::domain::{Context, Mode, Question, RunId, Source, User};
 use crate::journal::Ending;
 
-/// How often a server is asked whether a narration is there.
+/// How often a server is asked for a narration.
 const POLL: Duration = Duration::from_millis(500);
 
-/// How long it is waited for.
+/// How long to wait for a narration.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Args)]
 pub(super) struct ActArguments {
-    /// What you want to do, in your own words, such as "roll 2d6+3"; "-" or nothing reads it from standard input.
+    /// What you want to do, in your own words, such as "roll 2d6+3"; "-" or nothing reads it from
+    /// standard input.
     message: Option<String>,
     /// Have a proposed command executed.
     #[arg(long, value_name = "ID", conflicts_with = "message")]
     confirm: Option<RunId>,
-    /// With --confirm: which of several readings.
+    /// With --confirm: which choice of the proposal.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "confirm")]
     choice: usize,
     /// Print what the API answers.
@@ -52,7 +53,7 @@ pub(super) struct ActArguments {
     /// Print the commands with their schemas as JSON.
     #[arg(long, exclusive = true)]
     catalog: bool,
-    /// Print what Discord has to be told of the commands, as JSON.
+    /// Print the definitions of the commands for Discord as JSON.
     #[arg(long, exclusive = true)]
     discord_commands: bool,
     /// Read JSON Lines {"id", "expr"} and print {"id", "valid", "min", "max"}.
@@ -60,12 +61,12 @@ pub(super) struct ActArguments {
     dice_check: Option<String>,
 }
 
-/// The commands, for the help of this one.
+/// Returns the list of commands for the help of `conclave act`.
 pub(super) fn listed() -> String {
     format!("Commands:\n{}", catalog::for_people())
 }
 
-/// A response's body for people.
+/// Formats the body of a response for people.
 pub(super) fn shown(response: &Value) -> String {
     reply::shown(response)
 }
@@ -120,7 +121,8 @@ fn question(env: &Env, arguments: &ActArguments) -> Result<Question, String> {
     })
 }
 
-/// The configuration that actions need: without models, and so without keys, if no model is going to be asked.
+/// Loads the configuration for actions. If no model will be asked, it is loaded without models and
+/// so needs no keys.
 fn configured(env: &Env) -> Result<Config, Problems> {
     let bare = config::without_models(env)?;
     let actions = &bare.policy.actions;
@@ -232,7 +234,8 @@ fn narration(response: &Value) -> Option<RunId> {
         .ok()
 }
 
-/// Prints the answer. What nobody understood, or what is not allowed, ends with an exit code of its own.
+/// Prints the response. A text that was not understood or is not allowed has an exit code of its
+/// own.
 fn told(response: &Value, as_json: bool) -> Exit {
     if as_json {
         print_json(response);
@@ -264,7 +267,7 @@ fn print_json(value: &Value) {
     say_json(&text);
 }
 
-/// Holds dice expressions against the parser: for measuring it on lists of them.
+/// Parses dice expressions from JSON Lines, to measure the parser.
 fn check_dice(file: &str) -> Exit {
     let text = if file == "-" {
         std::io::read_to_string(std::io::stdin())
@@ -286,7 +289,7 @@ fn check_dice(file: &str) -> Exit {
         let id = row.get("id").cloned().unwrap_or_default();
         let request = row.get("request").and_then(Value::as_str);
         if let Some(request) = request {
-            // A request in words: what the parser makes of it.
+            // A request in words: print the expression that the parser finds in it.
             let read = match crate::act::parser::read(request) {
                 crate::act::parser::ParsedMessage::Clear(action) => {
                     action.arguments().get("expression").cloned()

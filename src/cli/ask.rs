@@ -1,4 +1,4 @@
-//! `conclave ask`, `audit` and `deep`: in this process, or on a server.
+//! `conclave ask`, `audit` and `deep`: ask the committee, in this process or on a server.
 
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ const CHANNEL: &str = "terminal";
 
 #[derive(Debug, Args)]
 pub(super) struct AskArguments {
-    /// The question; "-" or nothing reads it from standard input. While the committee waits for your answer to a
-    /// question of its own, this is that answer ("B", or your own words).
+    /// The question; "-" or nothing reads it from standard input. While the committee waits for
+    /// your answer to a question of its own, this is that answer ("B", or your own words).
     question: Option<String>,
     /// Begin a new request even if a question of the committee is pending.
     #[arg(long)]
@@ -99,7 +99,7 @@ fn question(env: &Env, mode: Mode, arguments: &AskArguments) -> Result<Question,
     })
 }
 
-/// Works on the question in this process, on the same journal as the service.
+/// Executes the question in this process, on the same journal as the service.
 async fn here(
     env: &Env,
     question: Question,
@@ -177,7 +177,8 @@ async fn here(
     }
 }
 
-/// Stops a run and waits for its end, which may be another one if that was faster.
+/// Cancels a run and waits for its end. The ending is another one if the run ended before the
+/// cancellation.
 async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
     if let Err(error) = app.cancel(run).await {
         return Err(fail(
@@ -226,10 +227,11 @@ pub(super) fn print_reply(body: &Value, text: &str, as_json: bool) {
     }
 }
 
-/// How a question of the committee is answered: the same command with the same flags, in the time that is left.
+/// How the user answers a question of the committee: the same command with the same flags, and a
+/// time limit.
 pub(super) struct Hint {
     command: String,
-    /// "within 30 minutes", "in time".
+    /// The time limit, such as "within 30 minutes" or "in time".
     when: String,
 }
 
@@ -253,8 +255,8 @@ impl Hint {
     }
 }
 
-/// On standard error, so that what is on standard output is the reply and nothing else. With a hint when the committee
-/// asks.
+/// Prints the run's id on standard error, so that standard output has only the reply. Also prints a
+/// hint if the committee asks a question.
 pub(super) fn after_reply(run: RunId, asks: Option<&Hint>) {
     if let Some(Hint { command, when }) = asks {
         eprintln!("\nThe committee asks before it answers. Answer {when}:  {command}");

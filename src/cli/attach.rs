@@ -1,4 +1,4 @@
-//! `--attach`: an address as it is, or a local file as a `data:` URL.
+//! `--attach`: an address as it was given, or a local file as a `data:` URL.
 
 use std::path::Path;
 
@@ -7,8 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::domain::Attachment;
 
+/// Returns the attachment for an address or a file.
+///
 /// # Errors
-/// A sentence for the user: the file cannot be read or is not an image that models see.
+/// A sentence for the user: the file cannot be read, or it is not an image that models support.
 pub(super) fn attachment(given: &str) -> Result<Attachment, String> {
     if given.starts_with("https://") || given.starts_with("http://") {
         let filename = given

@@ -24,7 +24,8 @@ pub(super) async fn run(env: &Env, arguments: BackupArguments) -> Exit {
         Ok(database) => database,
         Err(exit) => return exit,
     };
-    // Without this check a wrong DATABASE_URL would give a new, empty database and an empty backup of it.
+    // Without this check a wrong DATABASE_URL would give a new, empty database and an empty backup
+    // of it.
     if !database.exists() {
         let hint = "set DATABASE_URL, or run this in the folder of the service";
         return fail(
@@ -36,7 +37,7 @@ pub(super) async fn run(env: &Env, arguments: BackupArguments) -> Exit {
         Ok(store) => store,
         Err(exit) => return exit,
     };
-    // Created before it is filled, so that other users can read it at no moment.
+    // The file is created before it is filled, so that other users can never read it.
     if let Err(error) = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -46,7 +47,7 @@ pub(super) async fn run(env: &Env, arguments: BackupArguments) -> Exit {
         return fail(Exit::Refused, format!("{}: {error}", file.display()));
     }
     let copied = match store.backup(&file).await {
-        // SQLite does not wait for the disk here.
+        // SQLite does not sync this file to the disk.
         Ok(()) => File::open(&file)
             .and_then(|file| file.sync_all())
             .map_err(|error| error.to_string()),
@@ -59,17 +60,17 @@ pub(super) async fn run(env: &Env, arguments: BackupArguments) -> Exit {
             Exit::Done
         }
         Err(error) => {
-            // It holds nothing of use, and would stand in the way of the next attempt.
+            // The file is useless, and it would block the next attempt.
             let _ = std::fs::remove_file(&file);
             fail(Exit::Unexpected, error)
         }
     }
 }
 
-/// The SQLite file of the environment. For PostgreSQL it names the tools to use.
+/// Returns the SQLite file of the environment. For PostgreSQL it prints which tools to use.
 ///
 /// # Errors
-/// The exit, once the reason was printed.
+/// The exit code, after the reason was printed.
 pub(super) fn sqlite_file(env: &Env) -> Result<PathBuf, Exit> {
     match Database::of(&config::database_url(env)) {
         Ok(Database::Sqlite(path)) => Ok(path),

@@ -1,11 +1,12 @@
-//! Colours for statuses, states and the gate: on a terminal only, and not with NO_COLOR (the rules of `console`).
+//! Colours for statuses, states and the gate. They are used on a terminal only, and not with
+//! `NO_COLOR` (the rules of `console`).
 
 use console::{Style, StyledObject};
 
 use crate::domain::{Gate, Status};
 use crate::journal::RunState;
 
-/// What a colour says of a word.
+/// The meaning of a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Good,
@@ -58,23 +59,24 @@ impl Tone {
         }
     }
 
-    /// A word for standard output; its padding is kept.
+    /// Styles a word for standard output. Its padding is kept.
     pub fn on_stdout<D>(self, word: D) -> StyledObject<D> {
         self.style().for_stdout().apply_to(word)
     }
 
-    /// A word for standard error.
+    /// Styles a word for standard error.
     pub fn on_stderr<D>(self, word: D) -> StyledObject<D> {
         self.style().for_stderr().apply_to(word)
     }
 }
 
-/// A column heading of a table on standard output.
+/// Styles a column heading of a table on standard output.
 pub(super) fn heading(text: &str) -> StyledObject<&str> {
     Style::new().bold().for_stdout().apply_to(text)
 }
 
-/// The text of an audit appendix for standard output, with its statuses and the line of c_final in colour.
+/// Returns the text of an audit appendix for standard output, with its statuses and the line of
+/// c_final in colour.
 pub(super) fn appendix(text: &str, gate: Option<Gate>) -> String {
     let mut text = text.to_owned();
     for status in [Status::Valid, Status::Quarantine, Status::Discard] {
@@ -82,7 +84,7 @@ pub(super) fn appendix(text: &str, gate: Option<Gate>) -> String {
             status.as_str(),
             Tone::from(status).on_stdout(status.as_str()),
         );
-        // A cell of the table of agents, and the heading of an agent's scores.
+        // The two texts are a cell of the table of agents, and the heading of an agent's scores.
         text = text.replace(&format!("| {word} |"), &format!("| {coloured} |"));
         text = text.replace(&format!(" ({word}):\n"), &format!(" ({coloured}):\n"));
     }

@@ -1,4 +1,4 @@
-//! `conclave config`.
+//! `conclave config`: checks the configuration or prints a schema.
 
 use clap::Subcommand;
 
@@ -105,7 +105,7 @@ pub(super) fn run(env: &Env, command: &ConfigCommand) -> Exit {
     }
 }
 
-/// A role's model, where it is asked, what it costs and how.
+/// Describes the model of a role: its provider, its price and its settings.
 fn described(model: &RoleModel) -> String {
     let price = match model.price {
         Some(price) if price != Price::FREE => {

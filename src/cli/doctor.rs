@@ -1,4 +1,5 @@
-//! `conclave doctor`: probes every role's model the way a run uses it, with the same limit, effort and schema.
+//! `conclave doctor`: probes every role's model the way a run uses it, with the same limit, effort
+//! and schema.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -58,7 +59,7 @@ pub(super) async fn run(env: &Env, offline: bool) -> Exit {
     if offline {
         return Exit::Done;
     }
-    // Roles that share a model and its settings share its probe.
+    // Roles with the same model and settings share a probe.
     let mut probes: BTreeMap<String, (Vec<String>, RoleModel)> = BTreeMap::new();
     for (role, model) in &app.config.roles {
         for (i, model) in std::iter::successors(Some(model), |m| m.fallback.as_deref()).enumerate()
@@ -176,8 +177,8 @@ async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
     Ok(format!("{how}{served}{usage}"))
 }
 
-/// Ollama cuts what does not fit into the context that it loaded a model with, and says nothing. Its list of loaded
-/// models tells how long that is.
+/// Checks the context size of Ollama's loaded models. Ollama silently truncates input that exceeds
+/// the context with which it loaded a model. Its list of loaded models has that size.
 async fn ollama_context(app: &App) -> Result<(), String> {
     let Some(address) = app
         .config
@@ -196,7 +197,7 @@ async fn ollama_context(app: &App) -> Result<(), String> {
     url.set_path(&format!("{path}/api/ps"));
     let client = remote::client().map_err(|error| error.to_string())?;
     let response = client.get(url).timeout(Duration::from_secs(5)).send().await;
-    // A server that has no such list is not Ollama, and tells nothing of its context.
+    // A server without such a list is not Ollama, so its context is unknown.
     let Ok(Ok(loaded)) = async {
         Ok::<_, ()>(
             response

@@ -1,4 +1,4 @@
-//! How the program ends, as scripts see it.
+//! The exit codes of the program, for scripts.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use super::terminal::without_controls;
 use crate::app::StartError;
 use crate::journal::Cause;
 
-/// What goes under `--help`.
+/// The text below `--help`.
 pub(super) const HELP: &str = "\
 Exit codes:
   0    done: a reply was printed, be it an answer or a question back
@@ -59,7 +59,7 @@ impl From<Cause> for Exit {
 impl From<&StartError> for Exit {
     fn from(error: &StartError) -> Self {
         match error {
-            // What the configuration names is not there, or is not what it should be.
+            // Something that the configuration names is missing or not usable.
             StartError::LocalModel { .. } | StartError::Prompts(_) => Exit::Configuration,
             StartError::Journal(_) | StartError::Llm(_) | StartError::Database(_) => {
                 Exit::Unexpected
@@ -68,7 +68,7 @@ impl From<&StartError> for Exit {
     }
 }
 
-/// Says what is wrong, and ends with it.
+/// Prints an error and returns its exit code.
 pub(super) fn fail(exit: Exit, error: impl std::fmt::Display) -> Exit {
     eprintln!("conclave: {}", without_controls(&error.to_string()));
     exit

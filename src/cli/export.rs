@@ -1,4 +1,5 @@
-//! `conclave export`: finished runs as JSON Lines, one run a line, each with its whole journal and chain.
+//! `conclave export`: writes finished runs as JSON Lines, one run a line, each with its whole
+//! journal and hash chain.
 
 use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
@@ -14,7 +15,7 @@ use super::terminal::escaped_json;
 use crate::config::Env;
 use crate::journal::{Error, RunFilter, Store};
 
-/// Runs that are read at a time.
+/// The number of runs that are read at a time.
 const PAGE: u32 = 200;
 
 #[derive(Debug, Args)]
@@ -89,7 +90,8 @@ enum Failed {
     Output(std::io::Error),
 }
 
-/// Newest first, a page at a time, so that memory does not grow with the database.
+/// Writes the runs, newest first. It reads a page at a time, so that memory does not grow with the
+/// database.
 async fn write(
     store: &dyn Store,
     filter: RunFilter,

@@ -1,4 +1,4 @@
-//! `conclave feedback`: what a reader thinks of a reply.
+//! `conclave feedback`: records what a reader thinks of a reply.
 
 use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(super) struct FeedbackArguments {
     /// Why, in at most 2,000 characters.
     #[arg(long)]
     comment: Option<String>,
-    /// Tell a running service, not the journal on this machine.
+    /// Send it to a running service instead of the journal on this machine.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
 }

@@ -15,7 +15,8 @@ pub(super) struct HealthArguments {
     /// The service's address; default: CONCLAVE_BIND on this machine.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
-    /// Ask whether it takes runs on: the database answers, every role has a model, and it is not shutting down.
+    /// Ask whether it accepts runs: the database answers, every role has a model, and it is not
+    /// shutting down.
     #[arg(long)]
     ready: bool,
 }
@@ -54,7 +55,7 @@ pub(super) async fn run(env: &Env, arguments: HealthArguments) -> Exit {
     }
 }
 
-/// Where a service that listens on `bind` is reached from this machine.
+/// Returns the URL at which this machine reaches a service that listens on `bind`.
 fn address(bind: &str) -> String {
     match bind.parse::<SocketAddr>() {
         Ok(mut address) => {

@@ -1,4 +1,4 @@
-//! `conclave import`: what `conclave export` wrote, into this database.
+//! `conclave import`: adds the runs that `conclave export` wrote to this database.
 
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub(super) async fn run(env: &Env, arguments: ImportArguments) -> Exit {
     let (mut new, mut known, mut refused) = (0_u64, 0_u64, 0_u64);
     for (number, line) in (1_u64..).zip(input.split(b'\n')) {
         let line = match line {
-            // What is no UTF-8 is no exported run, and said to be none.
+            // A line that is not UTF-8 is reported as no exported run.
             Ok(line) => String::from_utf8_lossy(&line).into_owned(),
             Err(error) => return fail(Exit::Unexpected, format!("line {number}: {error}")),
         };
@@ -69,7 +69,7 @@ pub(super) async fn run(env: &Env, arguments: ImportArguments) -> Exit {
 }
 
 enum NotTaken {
-    /// There is something wrong with the line; others may be fine.
+    /// The line is invalid; others may be valid.
     Line(String),
     Store(Error),
 }

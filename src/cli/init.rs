@@ -15,15 +15,17 @@ use crate::config::{self, Env};
 
 const CONFIG: &str = "llm.config.json";
 
-/// Readable by their owner alone.
+/// The file mode of secrets: only the owner can read and write.
 const PRIVATE: u32 = 0o600;
 
 #[derive(Debug, Args)]
 pub(super) struct InitArguments {
-    /// Whose models to use: anthropic, openai, xai, openrouter, ollama or mixed. Default: the one whose key is set.
+    /// Whose models to use: anthropic, openai, xai, openrouter, ollama or mixed. Default: the one
+    /// whose key is set.
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
-    /// Write to the user's config folder ($XDG_CONFIG_HOME/conclave), for use in any folder, instead of to this one.
+    /// Write to the user's config folder ($XDG_CONFIG_HOME/conclave), for use in any folder,
+    /// instead of to this one.
     #[arg(long)]
     global: bool,
     /// Replace a config that is there. The former one is kept beside it.
@@ -35,7 +37,7 @@ pub(super) struct InitArguments {
 }
 
 pub(super) async fn run(env: &Env, arguments: &InitArguments) -> Exit {
-    // A line behind an open quote would be lost in it.
+    // A line added after an open quote would become part of the quoted value.
     if !env.problems().is_empty() {
         return fail(
             Exit::Configuration,
@@ -101,7 +103,8 @@ pub(super) async fn run(env: &Env, arguments: &InitArguments) -> Exit {
     exit
 }
 
-/// The addresses of the environment that the config would use: what is probed now has to be there later.
+/// Returns the addresses of the environment that the config uses. They are stored, because later
+/// commands must find what is probed now.
 fn addresses(env: &Env, provider: &str) -> Vec<(String, String)> {
     let names = ["anthropic", "openai", "xai", "openrouter", "ollama"];
     let used = names
@@ -113,7 +116,7 @@ fn addresses(env: &Env, provider: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The built-in config to write, and the keys that go into `.env`.
+/// Returns the name of the built-in config to write, and the keys that go into `.env`.
 fn chosen(env: &Env, arguments: &InitArguments) -> Result<(String, Vec<(String, String)>), String> {
     let found = config::providers_with_keys(env);
     let provider = match (&arguments.provider, found.as_slice()) {
@@ -202,8 +205,8 @@ fn folder(env: &Env, global: bool) -> Result<PathBuf, String> {
         .ok_or_else(|| "neither XDG_CONFIG_HOME nor HOME is set: there is no user's folder".into())
 }
 
-/// Writes the config and adds the settings to `.env`. Nothing is written if the config is there already, unless forced.
-/// Returns the settings that `.env` has with another value, which stay.
+/// Writes the config and adds the settings to `.env`. Writes nothing if the config exists, unless
+/// forced. Returns the settings for which `.env` keeps another value.
 fn write_all(
     folder: &Path,
     provider: &str,
@@ -224,7 +227,7 @@ fn write_all(
         std::fs::rename(&config, &former).map_err(|error| said(&former, &error))?;
     }
     let text = config::built_in(provider).unwrap_or_default();
-    // The schema stands beside the file in the repository only.
+    // The schema is beside the file only in the repository.
     let text: String = text
         .lines()
         .filter(|line| !line.contains("\"$schema\""))
@@ -236,7 +239,7 @@ fn write_all(
     add_settings(&folder.join(".env"), settings, force)
 }
 
-/// A name for the former config that no file has yet.
+/// Returns an unused file name for the former config.
 fn unused(folder: &Path) -> PathBuf {
     let names = (1u32..).map(|n| {
         if n == 1 {
@@ -251,8 +254,8 @@ fn unused(folder: &Path) -> PathBuf {
         .unwrap_or_else(|| folder.join("llm.config.json.old"))
 }
 
-/// Adds what the file does not set yet, and makes it readable by its owner alone. What it sets otherwise is replaced only
-/// by force, and else returned.
+/// Adds the settings that the file does not have yet, and makes it readable by its owner only.
+/// Other values are replaced only if forced; else their names are returned.
 fn add_settings(
     path: &Path,
     settings: &[(String, String)],
@@ -288,7 +291,7 @@ fn add_settings(
                     .trim()
                     .trim_matches(['\'', '"'])
                     .to_owned();
-                // A line that sets it to nothing is a place to fill in.
+                // A setting without a value is a placeholder.
                 if old.is_empty() || force {
                     *line = new;
                 } else if old != *value {

@@ -37,13 +37,13 @@ use crate::domain::Mode;
 
 pub use exit::Exit;
 
-/// A committee of language models: independent agents answer, an engine scores them, a master writes one reply whose
-/// confidence is earned, inside a hard cost cap, with an audit.
+/// A committee of language models: independent agents answer, an engine scores them, a master
+/// writes one reply whose confidence is earned, inside a hard cost cap, with an audit.
 #[derive(Debug, Parser)]
 #[command(name = "conclave", version, max_term_width = 110, after_long_help = exit::HELP)]
 struct Arguments {
-    /// The config: a file, or the name of a built-in one (anthropic, openai, xai, openrouter, ollama, mixed, local). As
-    /// CONCLAVE_CONFIG.
+    /// The config: a file, or the name of a built-in one (anthropic, openai, xai, openrouter,
+    /// ollama, mixed, local). As CONCLAVE_CONFIG.
     #[arg(long, global = true, value_name = "FILE|NAME")]
     config: Option<String>,
     #[command(subcommand)]
@@ -63,7 +63,7 @@ enum Command {
     /// Do what a text says: roll, check, sheets, memory and more; free unless a model is asked.
     #[command(after_long_help = act::listed())]
     Act(act::ActArguments),
-    /// Quote the price of a question before it is asked; buys nothing.
+    /// Quote the price of a question before it is asked; calls no model.
     Quote(quote::QuoteArguments),
     /// List runs, newest first.
     Runs(runs::RunsArguments),
@@ -71,9 +71,9 @@ enum Command {
     Show(show::ShowArguments),
     /// Prove that nothing in a run's journal was altered.
     Verify(verify::VerifyArguments),
-    /// Score recorded outputs with the engine that runs use; JSON Lines in and out, buys nothing.
+    /// Score recorded outputs with the engine that runs use; JSON Lines in and out, calls no model.
     Score(score::ScoreArguments),
-    /// Score a run again from its journal under the config in force; buys nothing.
+    /// Score a run again from its journal under the current config; calls no model.
     Replay(replay::ReplayArguments),
     /// Say what you think of a reply: it goes into the run's journal.
     Feedback(feedback::FeedbackArguments),
@@ -81,7 +81,7 @@ enum Command {
     Report(report::ReportArguments),
     /// Write finished runs with their journals as JSON Lines, one run a line.
     Export(export::ExportArguments),
-    /// Take in what an export wrote; every chain is verified first.
+    /// Import the runs of an export; every hash chain is verified first.
     Import(import::ImportArguments),
     /// Remove old runs for good.
     Prune(prune::PruneArguments),
@@ -101,7 +101,8 @@ enum Command {
         #[command(subcommand)]
         command: config::ConfigCommand,
     },
-    /// Probe every role's model the way a run would use it. Costs a cent or two at most with the shipped models.
+    /// Probe every role's model the way a run would use it. Costs a cent or two at most with the
+    /// shipped models.
     Doctor(doctor::DoctorArguments),
     /// Ask a running service whether it is up (for container health checks).
     Health(health::HealthArguments),
@@ -112,12 +113,13 @@ enum Command {
     },
 }
 
-/// The command line with all its commands and flags, for completions and the reference (`docs/cli.md`).
+/// Returns the command line with all its commands and flags, for completions and the reference
+/// (`docs/cli.md`).
 pub fn command_line() -> clap::Command {
     Arguments::command()
 }
 
-/// Reads the command line and does what it says.
+/// Parses the command line and executes its command.
 pub async fn run() -> Exit {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
@@ -173,8 +175,9 @@ pub async fn run() -> Exit {
     }
 }
 
-/// A write beyond the limit of the size of files (`ulimit -f`, `LimitFSIZE`) kills the process by SIGXFSZ unless the process
-/// listens for the signal. With a listener, which may be dropped, the write fails with an error.
+/// A write beyond the file size limit (`ulimit -f`, `LimitFSIZE`) raises SIGXFSZ, which kills the
+/// process unless it listens for the signal. With a listener, which may be dropped, the write fails
+/// with an error instead.
 fn ignore_file_size_signal() -> std::io::Result<tokio::signal::unix::Signal> {
     const SIGXFSZ: i32 = 25;
     tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ))

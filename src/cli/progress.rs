@@ -1,4 +1,4 @@
-//! Live progress on standard error: one line for each thing that has happened, and a line that says what is going on.
+//! Live progress on standard error: one line for each event, and a line with the current activity.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use super::terminal::without_controls;
 use crate::domain::Role;
 use crate::journal::{AgentOutcome, CallResult, Entry, Event, views};
 
-/// What a progress display knows: it is fed with entries and draws.
+/// A progress display. It receives journal entries and draws them.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     silent: bool,
     events: Vec<Event>,
-    /// Agents that are at work.
+    /// Agents that are working.
     busy: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ impl Progress {
         }
     }
 
-    /// Shows an entry of the run's own journal.
+    /// Shows an entry of a run that this process executes.
     pub fn entry(&mut self, entry: &Entry) {
         self.events.push(entry.event.clone());
         match &entry.event {
@@ -150,12 +150,13 @@ impl Progress {
         }
     }
 
-    /// Prints a line above the one that moves, without the control characters that a model may have written.
+    /// Prints a line above the moving one, without control characters, which a model may have
+    /// written.
     pub fn line(&self, line: &str) {
         self.print(&without_controls(line));
     }
 
-    /// Prints a line of our own words and colours.
+    /// Prints a line that has only the program's own words and colours.
     fn print(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),

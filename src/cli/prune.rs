@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::config::Env;
 use crate::journal::Store;
 
-/// Runs that go in one transaction, so that the service beside is never kept waiting long.
+/// The number of runs per transaction, so that a service on the same database never waits long.
 const BATCH: u32 = 500;
 
 #[derive(Debug, Args)]
@@ -19,7 +19,7 @@ pub(super) struct PruneArguments {
     /// Remove runs that ended longer ago than this: 90d, 12 weeks, 6 months. At least a day.
     #[arg(long, value_name = "AGE")]
     older_than: Span,
-    /// Say how many it would be, and remove nothing.
+    /// Print how many runs it would be, and remove nothing.
     #[arg(long)]
     dry_run: bool,
 }
@@ -67,8 +67,8 @@ async fn prune(store: &dyn Store, before: Timestamp) -> Result<u64, crate::journ
     }
 }
 
-/// The moment that lies `age` before now. Younger runs than a day may be in a conversation that goes on, and count for
-/// the day's spending limits.
+/// Returns the moment `age` before now. Runs younger than a day are refused. They may belong to an
+/// open conversation, and they count for the day's spending limits.
 fn moment(now: Timestamp, age: Span) -> Result<Timestamp, String> {
     let zoned = now.to_zoned(TimeZone::UTC);
     let before = zoned

@@ -1,4 +1,4 @@
-//! `conclave quote`: the price of a question before it is asked.
+//! `conclave quote`: prints the price of a question before it is asked.
 
 use clap::{Args, ValueEnum};
 use serde_json::json;

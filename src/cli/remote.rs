@@ -1,4 +1,4 @@
-//! Asking a running service: the same progress, from its event stream.
+//! Asks a running service and shows the same progress, read from its event stream.
 
 use std::time::Duration;
 
@@ -13,23 +13,24 @@ use crate::config::Env;
 use crate::domain::{Question, RunId};
 use crate::llm::StreamReader;
 
-/// The client for talking to a service of our own.
+/// Returns the HTTP client for a running service.
 ///
 /// # Errors
-/// When it cannot be made.
+/// If the client cannot be built.
 #[allow(
     clippy::disallowed_methods,
     reason = "the command line as a client of the service"
 )]
 pub(super) fn client() -> Result<reqwest::Client, reqwest::Error> {
-    // Fails only when a provider is installed already, which is just as well.
+    // Fails only if a provider is already installed, which is sufficient.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
         .no_proxy()
         .connect_timeout(Duration::from_secs(10));
     match builder.build() {
         Ok(client) => Ok(client),
-        // Without root certificates on the machine, plain http to a service of one's own still works.
+        // Without root certificates on the machine, plain HTTP to the user's own service still
+        // works.
         Err(_) => reqwest::Client::builder()
             .no_proxy()
             .tls_certs_only([])
@@ -119,10 +120,10 @@ pub(super) async fn ask(
     unreachable(&"the stream ended without a reply")
 }
 
-/// Posts a body and gives the answer's.
+/// Posts a body and returns the body of the response.
 ///
 /// # Errors
-/// The exit that says what went wrong, after saying it.
+/// The exit code, after the error was printed.
 pub(super) async fn post(env: &Env, server: &str, path: &str, body: &Value) -> Result<Value, Exit> {
     let client = client().map_err(|error| fail(Exit::Unexpected, error))?;
     let mut request = client
@@ -144,7 +145,7 @@ pub(super) async fn post(env: &Env, server: &str, path: &str, body: &Value) -> R
     }
 }
 
-/// Gets what is at a path.
+/// Gets a path and returns the body of the response.
 ///
 /// # Errors
 /// As [`post`].

@@ -1,4 +1,4 @@
-//! `conclave replay`: a run scored again from its journal under the config in force. Buys nothing.
+//! `conclave replay`: scores a run again from its journal under the current config. Calls no model.
 
 use clap::Args;
 use serde_json::json;

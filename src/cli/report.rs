@@ -11,7 +11,7 @@ use crate::config::{self, Env, Policy};
 use crate::domain::{RunId, RunKind};
 use crate::journal::{Entry, Error, RunFilter, Store, ancestors, views};
 
-/// Runs that are read at a time.
+/// The number of runs that are read at a time.
 const PAGE: u32 = 200;
 
 #[derive(Debug, Args)]
@@ -68,7 +68,7 @@ async fn read(
         for row in page.iter().filter(|row| row.state.is_terminal()) {
             match history(store, row.id).await {
                 Ok((entries, earlier)) => record.add(&entries, &earlier, policy),
-                // One run that was altered, or that another release wrote, must not hide all others.
+                // A run that was altered, or that another release wrote, must not hide all others.
                 Err(error @ Error::Corrupt { .. }) => {
                     fail(
                         Exit::Altered,
@@ -81,7 +81,7 @@ async fn read(
     }
 }
 
-/// A run's entries, and those of the runs that it continues.
+/// Returns the entries of a run, and those of the runs that it continues.
 async fn history(
     store: &dyn Store,
     run: RunId,

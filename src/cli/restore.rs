@@ -15,7 +15,8 @@ use crate::journal::{Existing, RestoreError, restore};
 pub(super) struct RestoreArguments {
     /// The file that `conclave backup` wrote. It stays as it is.
     file: PathBuf,
-    /// Restore over a database that has data. That one is kept beside it, under a name with the date.
+    /// Restore over a database that has data. That one is kept beside it, under a name with the
+    /// date.
     #[arg(long)]
     force: bool,
 }

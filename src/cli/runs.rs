@@ -1,4 +1,4 @@
-//! `conclave runs`.
+//! `conclave runs`: lists runs.
 
 use clap::Args;
 use serde_json::json;
@@ -12,7 +12,7 @@ use crate::config::Env;
 use crate::domain::RunKind;
 use crate::journal::RunFilter;
 
-/// As wide as the lines below them; `c_final` ends where its figures do.
+/// As wide as the rows below; the heading `c_final` ends where its figures end.
 const HEADINGS: &str = "run                                   accepted (UTC)       mode   state       c_final  USD      message";
 
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! `conclave score`: the engine on recorded outputs, JSON Lines in and out (SPEC 13.1).
+//! `conclave score`: scores recorded outputs, JSON Lines in and out (SPEC 13.1).
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal as _};
@@ -18,10 +18,12 @@ use crate::scoring;
 
 #[derive(Debug, Args)]
 pub(super) struct ScoreArguments {
-    /// JSON Lines: {"id", "message", "outputs": [...]} or {"id", "message", "rounds": [[...], ...]}; an output is an
-    /// agent's report or {"agent", "text"}, with "model" if its model is known. "-" reads standard input.
+    /// JSON Lines: {"id", "message", "outputs": [...]} or {"id", "message", "rounds": [[...],
+    /// ...]}; an output is an agent's report or {"agent", "text"}, with "model" if its model is
+    /// known. "-" reads standard input.
     file: PathBuf,
-    /// Read {"id", "input"} instead and print the JSON value that the defensive extraction finds in the input.
+    /// Read {"id", "input"} instead and print the JSON value that the defensive extraction finds in
+    /// the input.
     #[arg(long, hide = true)]
     json_extract: bool,
 }
@@ -106,7 +108,7 @@ fn extracted(line: &str) -> Result<String, String> {
     .to_string())
 }
 
-/// Counts records on a terminal; elsewhere nothing.
+/// Returns a counter of records on a terminal; elsewhere it is hidden.
 fn progress() -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

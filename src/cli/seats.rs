@@ -1,4 +1,4 @@
-//! Who sits where: the model of each role, said at the start of a run or of the service.
+//! The model of each role, printed at the start of a run or of the service.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,8 @@ use crate::config::Config;
 use crate::domain::{Agent, Role};
 use crate::scoring::family;
 
-/// The models with their roles, on one line; a verifier of another family than the solver is pointed out.
+/// Returns the models with their roles on one line. It points out a verifier of another family than
+/// the solver.
 pub(super) fn line(config: &Config) -> String {
     let mut seats: Vec<(String, Vec<&'static str>)> = vec![];
     for (role, model) in &config.roles {
@@ -35,8 +36,8 @@ pub(super) fn line(config: &Config) -> String {
     format!("{}{note}", seats.join("; "))
 }
 
-/// What is said before work begins: why this config was taken, who sits where if there is more than one family, and which
-/// models retire soon.
+/// Returns the notices for the start: why this config was chosen, the models if there is more than
+/// one family, and the models that retire soon.
 pub(super) fn notices(config: &Config, now: jiff::Timestamp) -> Vec<String> {
     let families: BTreeSet<String> = config
         .roles

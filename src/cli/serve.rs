@@ -1,4 +1,4 @@
-//! `conclave serve`.
+//! `conclave serve`: runs the HTTP service.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,10 +13,11 @@ use crate::clock::Clock;
 use crate::config::{self, Env};
 use crate::http;
 
-/// Connections that may wait to be accepted: a burst of clients is queued, not reset. The kernel may allow fewer.
+/// The number of connections that may wait to be accepted, so that a burst of clients is queued and
+/// not reset. The kernel may allow fewer.
 const BACKLOG: u32 = 4096;
 
-/// How long open connections may take to read their last answer.
+/// How long open connections may take to read their last response.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(env: &Env) -> Exit {
@@ -74,7 +75,8 @@ pub(super) async fn run(env: &Env) -> Exit {
         }
         name = terminated() => tracing::info!(signal = name, "shutting down: runs in flight are finished first"),
     }
-    // New questions are refused from here on, with an answer that says so; those in flight end; then the listener closes.
+    // From here on new questions are refused with an explanation. First the runs in flight end,
+    // then the listener closes.
     let drained = async {
         app.drain(patience).await;
         stopped.cancel();
@@ -102,8 +104,8 @@ fn listen(bind: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// A run has one connection to its client and some to the providers: the usual limit of 1024 files is soon reached, and
-/// the process may raise it by itself up to the hard limit.
+/// Raises the limit of open files to the hard limit, which needs no privilege. A run has one
+/// connection to its client and some to the providers, so the usual limit of 1024 is soon reached.
 fn raise_open_files() {
     match rlimit::increase_nofile_limit(u64::MAX) {
         Ok(limit) => tracing::debug!(limit, "files that may be open"),

@@ -1,4 +1,4 @@
-//! `conclave show`: a run again, from its journal.
+//! `conclave show`: prints a run from its journal.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::domain::{RunId, RunKind};
 use crate::http::reply_body;
 use crate::journal::{Ending, Event, Store, views};
 
-/// What the audit in a reply begins with.
+/// The start of the audit appendix in a reply.
 const APPENDIX: &str = "\n## Audit appendix\n";
 
 #[derive(Debug, Args)]
@@ -28,9 +28,9 @@ pub(super) struct ShowArguments {
     json: bool,
 }
 
-/// The journal that the environment names.
+/// Opens the journal that the environment names.
 pub(super) async fn open(env: &Env) -> Result<Arc<dyn Store>, Exit> {
-    // A line that is passed over could name another database.
+    // A line that cannot be read could name another database.
     if !env.problems().is_empty() {
         return Err(fail(
             Exit::Configuration,
@@ -79,7 +79,7 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
     let mut shown = false;
     match ending {
         Some(Ending::Replied { reply }) => {
-            // The text of an answer in audit and deep ends with the appendix already.
+            // The text of an answer in audit and deep already ends with the appendix.
             let (answer, audited) = reply
                 .text
                 .split_at(reply.text.find(APPENDIX).unwrap_or(reply.text.len()));

@@ -1,12 +1,14 @@
-//! Text from outside on its way to a person: a terminal obeys escape sequences, so none of a model's reaches it.
+//! Prints external text safely. A terminal obeys escape sequences, so those of a model must not
+//! reach it.
 
 use std::borrow::Cow;
 use std::io::IsTerminal as _;
 
 use super::exit::{Exit, fail};
 
-/// The text without control characters but newline and tab, and without the characters that reverse the direction of
-/// writing: also into a pipe, behind which a pager or a log may obey them. `--json` escapes control characters instead.
+/// Returns the text without control characters, except newline and tab, and without characters that
+/// reverse the writing direction. This also applies to a pipe, because a pager or a log behind it
+/// may obey them. `--json` escapes control characters instead.
 pub(super) fn without_controls(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || changes_direction(c);
     if text.contains(harmful) {
@@ -16,13 +18,15 @@ pub(super) fn without_controls(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The overrides, embeddings and isolates of bidirectional text: with them a text can look like another one. The marks
-/// U+200E, U+200F and U+061C stay; they only place neutral characters.
+/// True for the overrides, embeddings and isolates of bidirectional text, which can make a text
+/// look like another one. The marks U+200E, U+200F and U+061C are kept, because they only place
+/// neutral characters.
 fn changes_direction(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// JSON on one line, with each character that a terminal may obey as an escape: the value stays the same.
+/// Returns JSON on one line in which each character that a terminal may obey is escaped. The value
+/// stays the same.
 pub(super) fn escaped_json(json: &str) -> Cow<'_, str> {
     use std::fmt::Write as _;
     let harmful = |c: char| ('\u{7f}'..='\u{9f}').contains(&c) || changes_direction(c);
@@ -42,7 +46,7 @@ pub(super) fn escaped_json(json: &str) -> Cow<'_, str> {
     )
 }
 
-/// A word of a command line, quoted for a shell where it needs to be.
+/// Returns a word of a command line, quoted for a shell if necessary.
 pub(super) fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -62,13 +66,14 @@ pub(super) fn say_json(json: &str) {
     write_line(&escaped_json(json));
 }
 
-/// Prints a line that has colours of our own. Text from outside in it must have been through [`without_controls`].
+/// Prints a line with colours of the program. External text in it must have passed
+/// [`without_controls`].
 pub(super) fn say_styled(line: std::fmt::Arguments<'_>) {
     write_line(&line.to_string());
 }
 
-/// A reader that has gone away (`conclave show RUN | head`) ends the program quietly; an output that cannot be written
-/// ends it with an error.
+/// Writes a line to standard output. If the reader is gone (`conclave show RUN | head`), the
+/// program ends quietly. Any other error of the output ends it with an error.
 fn write_line(line: &str) {
     use std::io::Write as _;
     if let Err(error) = writeln!(std::io::stdout().lock(), "{line}") {
@@ -79,7 +84,7 @@ fn write_line(line: &str) {
     }
 }
 
-/// The text that was given as an argument; without one, or for `-`, what comes on standard input.
+/// Returns the text of the argument. Without one, or for `-`, it reads standard input.
 pub(super) fn text_of(given: Option<&str>, what: &str) -> Result<String, String> {
     match given {
         Some(text) if text != "-" => Ok(text.to_owned()),

@@ -1,4 +1,5 @@
-//! `conclave token`: bearer tokens of the database. The service sees a new or revoked one at the next request.
+//! `conclave token`: bearer tokens of the database. The service sees a new or revoked token at the
+//! next request.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::journal::{Store, TokenRow};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TokenCommand {
-    /// Make a token and print it: once, for it is stored nowhere.
+    /// Create a token and print it once; the token itself is not stored.
     Create(CreateArguments),
     /// List every token that was ever made.
     List {
@@ -26,7 +27,7 @@ pub(super) enum TokenCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Let a token open nothing any more, from the next request on.
+    /// Revoke a token: it stops working from the next request on.
     Revoke {
         /// The token's id, as `token list` shows it: the part between the two underscores.
         id: String,
@@ -35,13 +36,15 @@ pub(super) enum TokenCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct CreateArguments {
-    /// Whose it is, or what for.
+    /// The owner or the purpose of the token.
     #[arg(long, value_parser = name)]
     name: String,
-    /// What it opens: chat (questions and runs), act, tools, or admin (everything); several with commas.
+    /// What it permits: chat (questions and runs), act, tools, or admin (everything); several with
+    /// commas.
     #[arg(long, value_delimiter = ',', required = true)]
     scope: Vec<Scope>,
-    /// When it ends, counted from now: 90d, 12h, 1y. Without it, it ends only when it is revoked.
+    /// When it expires, counted from now: 90d, 12h, 1y. Without it, the token is valid until it is
+    /// revoked.
     #[arg(long, value_name = "TIME", value_parser = lifetime)]
     expires: Option<Span>,
 }
@@ -138,7 +141,7 @@ async fn list(store: &Arc<dyn Store>, now: Timestamp, as_json: bool) -> Exit {
 }
 
 async fn revoke(store: &Arc<dyn Store>, now: Timestamp, given: &str) -> Exit {
-    // Whoever pastes the whole token means its id.
+    // A user may also give the whole token, which contains its id.
     let token = BearerToken::parse(given);
     let id = token.as_ref().map_or(given, BearerToken::id);
     match store.revoke_token(id, now).await {

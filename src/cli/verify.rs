@@ -1,4 +1,4 @@
-//! `conclave verify`: the proof that a journal was not altered.
+//! `conclave verify`: proves that a journal was not altered.
 
 use clap::Args;
 
@@ -28,7 +28,7 @@ pub(super) async fn run(env: &Env, arguments: VerifyArguments) -> Exit {
     };
     let mut entries = match store.entries(id, 0).await {
         Ok(entries) => entries,
-        // An entry that cannot even be read was altered.
+        // An entry that cannot be parsed was altered.
         Err(error @ crate::journal::Error::Corrupt { .. }) => return fail(Exit::Altered, error),
         Err(error) => return fail(Exit::Unexpected, error),
     };

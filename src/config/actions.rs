@@ -1,4 +1,5 @@
-//! What actions may do: the part `policy.actions` of the file, and the switches of the environment.
+//! The settings of actions: the part `policy.actions` of the file, and the switches of the
+//! environment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,15 +12,15 @@ use crate::domain::{CommandName, Usd};
 /// The name of the provider that proposes nothing.
 const STUB: &str = "stub";
 
-/// What actions may do.
+/// The settings of actions.
 #[derive(Debug, Clone)]
 pub struct ActionsPolicy {
-    /// The off-switch, `FEATURE_PLANNER_ENABLED`.
+    /// The switch of all actions, `FEATURE_PLANNER_ENABLED`.
     pub enabled: bool,
     pub proposer: ProposerPolicy,
     pub commands: BTreeSet<CommandName>,
     pub proposer_commands: BTreeSet<CommandName>,
-    /// Cap of a proposal.
+    /// The cap of a proposal.
     pub max: Usd,
     pub timeout: Duration,
     pub cache: Duration,
@@ -31,7 +32,7 @@ pub struct ActionsPolicy {
     pub guilds: BTreeMap<String, GuildPolicy>,
 }
 
-/// When a model is asked, and what may happen without a person's word.
+/// When a model is asked, and what may be executed without confirmation.
 #[derive(Debug, Clone)]
 pub struct ProposerPolicy {
     pub enabled: bool,
@@ -41,7 +42,7 @@ pub struct ProposerPolicy {
     pub provider: Option<String>,
 }
 
-/// What a guild wants otherwise.
+/// The settings in which a guild differs.
 #[derive(Debug, Clone)]
 pub struct GuildPolicy {
     pub enabled: bool,
@@ -50,7 +51,7 @@ pub struct GuildPolicy {
     pub shadow: Option<bool>,
 }
 
-/// What holds in one guild, or outside of all.
+/// The settings that apply in one guild, or outside of all guilds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionRules {
     pub enabled: bool,
@@ -61,7 +62,7 @@ pub struct ActionRules {
 }
 
 impl ActionRules {
-    /// What a model is told of: the commands that it may propose and that are allowed here.
+    /// Returns the commands that are allowed here and that a model may propose.
     pub fn proposable(&self) -> BTreeSet<CommandName> {
         self.proposer_commands
             .intersection(&self.commands)
@@ -134,7 +135,8 @@ impl Check<'_> {
         }
     }
 
-    /// A name that no command has any more is an error: else the list would silently allow less than it says.
+    /// Parses a list of command names. An unknown name is an error, because otherwise the list
+    /// would silently allow less than it says.
     fn commands(
         &mut self,
         place: &str,
@@ -189,7 +191,7 @@ impl Check<'_> {
         }
     }
 
-    /// The first of these variables that is set, and its value.
+    /// Returns the first of these variables that is set, with its value.
     pub(super) fn first(&self, names: &[&'static str]) -> Option<(&'static str, String)> {
         names
             .iter()

@@ -1,4 +1,4 @@
-//! From text and environment to a [`Config`], or to every problem there is.
+//! Builds a [`Config`] from text and environment, or returns every problem.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::domain::{Agent, CORE_AGENTS, Price, Rate, Role, Traits, fingerprint, 
 
 const DEFAULT_MAX_TOKENS: u32 = 1200;
 
-/// The longest proposal.
+/// The output limit of a proposal, in tokens.
 const PROPOSAL_TOKENS: u32 = 400;
 
-/// Reads the config in force: of `CONCLAVE_CONFIG`, of the search path, or a built-in one.
+/// Loads the current config: the one of `CONCLAVE_CONFIG`, of the search path, or a built-in one.
 ///
 /// # Errors
 /// Every problem of the file and of the environment, in one list.
@@ -43,7 +43,8 @@ fn text_or_nothing(env: &Env) -> Result<String, Problems> {
     source::find_file(env).map_err(|problem| Problems(vec![problem]))
 }
 
-/// The policy alone, for what calls no model and needs no key. Without a config file it is the built-in one.
+/// Loads only the policy, for commands that call no model and need no key. Without a config file it
+/// is the built-in policy.
 ///
 /// # Errors
 /// Every problem of the file's shape and of its policy, in one list.
@@ -74,8 +75,8 @@ pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
     }
 }
 
-/// The configuration for what asks no model: its roles and providers are empty, and nothing is said of them. Without a
-/// config file the policy is the built-in one.
+/// Loads the configuration for commands that call no model. Roles and providers are empty and not
+/// checked. Without a config file the policy is the built-in one.
 ///
 /// # Errors
 /// Every problem of the file's shape, of its policy and of the environment, in one list.
@@ -134,7 +135,8 @@ fn check(shaped: &Shaped, text: &str, env: &Env) -> Result<Config, Problems> {
     }
 }
 
-/// What is known to be wrong before anything is looked at: the file's shape, and the `.env` files.
+/// Returns the problems that are known before the check: those of the file's shape and of the
+/// `.env` files.
 fn beginning(shaped: &Shaped, env: &Env) -> Vec<Problem> {
     shaped
         .problems
@@ -159,7 +161,7 @@ impl Check<'_> {
         });
     }
 
-    /// What is not as good as it could be, and stops nothing.
+    /// Adds a warning. Warnings do not prevent the start.
     pub(super) fn warn(&mut self, place: impl Into<String>, detail: impl Into<String>) {
         self.warnings.push(Problem {
             place: place.into(),
@@ -167,12 +169,12 @@ impl Check<'_> {
         });
     }
 
-    /// Whether all of these places hold what the user wrote, and nothing was taken out there.
+    /// True if all of these places are as the user wrote them, with nothing removed.
     pub(super) fn are_sound(&self, places: &[&str]) -> bool {
         places.iter().all(|place| self.shaped.is_sound(place))
     }
 
-    /// Reports what is missing at a place, unless something wrong was there.
+    /// Reports what is missing at a place, unless an invalid value was removed there.
     pub(super) fn missing(&mut self, place: impl Into<String>, detail: impl Into<String>) {
         let place = place.into();
         if self.shaped.is_sound(&place) {
@@ -272,7 +274,8 @@ impl Check<'_> {
         roles
     }
 
-    /// The model that proposes actions: of the role `proposer`, else the master's. It is at the provider that was named.
+    /// Sets the model that proposes actions: that of the role `proposer`, else the master's. Its
+    /// provider must be the one that `PROPOSER_PROVIDER` names.
     fn propose_with(
         &mut self,
         policy: Option<&super::Policy>,
@@ -310,8 +313,8 @@ impl Check<'_> {
         }
     }
 
-    /// `max_tokens` is what counts where the role says nothing: a fallback's is the role's. A role whose provider is left
-    /// out is what its fallback is.
+    /// Resolves a role. `max_tokens` applies if the role sets none; a fallback inherits it from its
+    /// role. If the provider of a role is left out, the role's fallback takes its place.
     fn role(
         &mut self,
         file: &File,
@@ -374,7 +377,8 @@ impl Check<'_> {
         let kind = kind.filter(|_| self.problems.len() == before)?;
         let retires = known.as_ref().and_then(|known| known.retires);
         let traits = match (known, kind) {
-            // The in-process model does not think, and is held to its schema token by token.
+            // The in-process model does not think, and its output is constrained to the schema
+            // token by token.
             (_, ProviderKind::Local) => Traits {
                 effort: Some(vec![]),
                 ..Traits::unknown()
@@ -398,7 +402,8 @@ impl Check<'_> {
         })
     }
 
-    /// A fallback beside a role that has its own provider: one that is left out is no mistake there.
+    /// Resolves the fallback of a role that has its own provider. A fallback whose provider is left
+    /// out is no error there.
     fn later_fallback(
         &mut self,
         file: &File,
@@ -502,7 +507,8 @@ impl Check<'_> {
         None
     }
 
-    /// The price of a model id: of the config, of the same id without a date in the config, or the known one.
+    /// Returns the price of a model id. It is the config's price for this id, the config's price
+    /// for the same id without a date, or the known one.
     fn price(
         &mut self,
         file: &File,

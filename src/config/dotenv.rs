@@ -1,14 +1,16 @@
-//! Reading a `.env` file: every line counts, and one that cannot be read is a problem with its place.
+//! Reads a `.env` file. Every line counts, and a line that cannot be read is a problem with its
+//! place.
 //!
-//! `dotenvy` parses the values. What it would pass over in silence is found here: it skips lines that it cannot read,
-//! lets an open quote swallow the rest of the file, and replaces `$NAME` in a password.
+//! `dotenvy` parses the values. It skips lines that it cannot read, lets an open quote consume the
+//! rest of the file, and replaces `$NAME` in a password. This module finds or prevents these cases.
 
 use std::io::ErrorKind;
 use std::path::Path;
 
 use super::Problem;
 
-/// The variables of a file in order, and what is wrong with it. A file that does not exist has neither.
+/// Reads the variables of a file in order, and its problems. A file that does not exist has
+/// neither.
 pub(super) fn read(path: &Path) -> (Vec<(String, String)>, Vec<Problem>) {
     let shown = path.display().to_string();
     let problem = |detail: String| {
@@ -20,7 +22,7 @@ pub(super) fn read(path: &Path) -> (Vec<(String, String)>, Vec<Problem>) {
             }],
         )
     };
-    // A pipe would be waited for.
+    // Reading a pipe would block.
     if path.metadata().is_ok_and(|data| !data.is_file()) {
         return problem("cannot be read: it is no file".into());
     }
@@ -36,7 +38,7 @@ pub(super) fn read(path: &Path) -> (Vec<(String, String)>, Vec<Problem>) {
                     .filter(|byte| **byte == b'\n')
                     .count()
                     + 1;
-                // The other lines still count: what stands in them is not missing.
+                // The other lines still count, so that their variables are not reported as missing.
                 let (variables, mut problems) =
                     parse(&String::from_utf8_lossy(error.as_bytes()), &shown);
                 let place = format!("{shown}:{line}");
@@ -48,7 +50,7 @@ pub(super) fn read(path: &Path) -> (Vec<(String, String)>, Vec<Problem>) {
                 (variables, problems)
             }
         },
-        // A link that leads nowhere is a file that was meant to be there.
+        // A dangling link is an error, because a file was meant to be there.
         Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => {
             problem("cannot be read: the link leads nowhere".into())
         }
@@ -57,7 +59,8 @@ pub(super) fn read(path: &Path) -> (Vec<(String, String)>, Vec<Problem>) {
     }
 }
 
-/// The variables of a text, and a problem for each line that cannot be read. Values are never shown: they may be secrets.
+/// Parses a text. Each line that cannot be read is a problem. Values are never shown: they may be
+/// secrets.
 fn parse(text: &str, shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
     let (mut variables, mut problems) = (vec![], vec![]);
     let mut problem = |line: usize, detail: &str| {
@@ -79,7 +82,8 @@ fn parse(text: &str, shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
     let lines: Vec<&str> = text.lines().collect();
     let mut at = 0;
     while let Some(line) = lines.get(at) {
-        // A quoted value may go over several lines; one that is never closed must not take the others with it.
+        // A quoted value may span several lines. One that is never closed must not consume the
+        // other lines.
         let ends = (at + 1..=lines.len()).take_while(|end| {
             *end == at + 1 || lines.get(end - 1).is_some_and(|line| !is_assignment(line))
         });
@@ -120,18 +124,18 @@ fn parse(text: &str, shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
     (variables, problems)
 }
 
-/// The variables of some lines; `None` if they cannot be read as a whole.
+/// Parses the variables of some lines. Returns `None` if they cannot be parsed as a whole.
 fn values(lines: &[&str]) -> Option<Vec<(String, String)>> {
     let text = literal_dollars(&lines.join("\n"));
     let read: Vec<_> = dotenvy::from_read_iter(text.as_bytes())
         .collect::<Result<_, _>>()
         .ok()?;
-    // Without a value there was nothing to read, or it was passed over.
+    // Without a value there was nothing to read, or `dotenvy` skipped it.
     let blank = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
     (!read.is_empty() || lines.iter().all(blank)).then_some(read)
 }
 
-/// A dollar sign stands for itself: nothing is replaced in a value.
+/// Escapes dollar signs, so that nothing is replaced in a value.
 fn literal_dollars(text: &str) -> String {
     let (mut out, mut single, mut escaped) = (String::with_capacity(text.len()), false, false);
     for c in text.chars() {

@@ -5,25 +5,26 @@ use std::path::{Path, PathBuf};
 
 use super::{Problem, dotenv, source};
 
-/// Where `make model` puts the weights of the in-process model, below the data folder.
+/// The path below the data folder to which `make model` writes the in-process model's weights.
 pub const LOCAL_MODEL_DEFAULT: &str = "models/SmolLM2-135M-Instruct.Q4_1.gguf";
 
-/// A snapshot of the process environment over `.env` in the working directory over the user's `.env`.
+/// A snapshot of the environment. The variables of the process override those of `.env` in the
+/// working directory, and these override the user's `.env`.
 #[derive(Clone, Default)]
 pub struct Env {
     variables: BTreeMap<String, String>,
-    /// What is wrong with the `.env` files.
+    /// The problems of the `.env` files.
     problems: Vec<Problem>,
 }
 
 impl Env {
-    /// The process environment, with the `.env` files for what it does not set.
+    /// Reads the process environment, and the `.env` files for what it does not set.
     #[allow(
         clippy::disallowed_methods,
         reason = "this is where the environment is read"
     )]
     pub fn load() -> Self {
-        // A variable that is not UTF-8 is none of ours.
+        // Variables that are not UTF-8 are ignored.
         let process = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
@@ -48,7 +49,7 @@ impl Env {
     fn add_file(&mut self, file: &Path) {
         let (variables, problems) = dotenv::read(file);
         let mut read = BTreeMap::new();
-        // Of a variable that a file sets twice the last one counts, as in a shell.
+        // If a file sets a variable twice, the last value counts, as in a shell.
         read.extend(variables);
         for (name, value) in read {
             self.variables.entry(name).or_insert(value);
@@ -56,7 +57,7 @@ impl Env {
         self.problems.extend(problems);
     }
 
-    /// Exactly these variables.
+    /// Returns an environment with exactly these variables.
     pub fn of(variables: impl IntoIterator<Item = (String, String)>) -> Self {
         Self {
             variables: variables.into_iter().collect(),
@@ -64,24 +65,25 @@ impl Env {
         }
     }
 
-    /// The same with one variable set.
+    /// Returns the environment with one variable set.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.variables.insert(name.to_owned(), value.into());
         self
     }
 
-    /// What is wrong with the `.env` files.
+    /// Returns the problems of the `.env` files.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// The value of a variable; one that is empty or only spaces counts as unset.
+    /// Returns the value of a variable. An empty or blank one counts as unset.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.given(name).filter(|value| !value.is_empty())
     }
 
-    /// The value of a variable as it is set, be it empty: for those where "set to nothing" is a setting.
+    /// Returns the value of a variable even if it is empty, for variables where an empty value is a
+    /// setting.
     pub fn given(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(|value| value.trim())
     }
@@ -92,7 +94,7 @@ impl Env {
 }
 
 impl std::fmt::Debug for Env {
-    /// Names only: values may be secrets.
+    /// Shows only names, because values may be secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.variables.keys()).finish()
     }

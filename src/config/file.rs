@@ -1,4 +1,5 @@
-//! The config file as it is written: every field optional, so that one mistake does not hide the others.
+//! The config file as it is written. Every field is optional, so that one mistake does not hide the
+//! others.
 
 use std::collections::BTreeMap;
 
@@ -16,18 +17,19 @@ pub(super) struct File {
     #[serde(rename = "$schema")]
     #[allow(dead_code, reason = "for editors")]
     pub schema: Option<String>,
-    /// LLM providers by name. The names `anthropic`, `openai`, `xai`, `openrouter`, `ollama` and `local` know their kind and
-    /// address.
+    /// LLM providers by name. The names `anthropic`, `openai`, `xai`, `openrouter`, `ollama` and
+    /// `local` know their kind and address.
     pub providers: BTreeMap<String, ProviderFile>,
     pub models: Models,
-    /// Prices by model id, in US dollars per million tokens. Known models have theirs; these override them.
+    /// Prices by model id, in US dollars per million tokens. Known models have theirs; these
+    /// override them.
     pub pricing: BTreeMap<String, PriceFile>,
     /// What models take, by model id: adds to what is known of them and overrides it.
     pub model_data: BTreeMap<String, ModelData>,
     pub policy: PolicyFile,
 }
 
-/// What speaks on the other side.
+/// The API of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProviderKind {
@@ -67,21 +69,23 @@ pub(super) struct ProviderFile {
     pub api_key_env: Option<String>,
     /// Whether calls need a key; default true. A server of your own usually needs none.
     pub key_required: Option<bool>,
-    /// Without its key this provider is left out: roles that name it are given their fallback. Default false.
+    /// Without its key this provider is left out: roles that name it are given their fallback.
+    /// Default false.
     pub optional: bool,
     /// Calls cost nothing, as on a server of your own: its models need no price. Default false.
     pub free: bool,
-    /// Sent with every call, such as a gateway's own key. A value may name an environment variable: `${NAME}`.
+    /// Sent with every call, such as a gateway's own key. A value may name an environment variable:
+    /// `${NAME}`.
     pub headers: BTreeMap<String, String>,
-    /// The address of an HTTP proxy; `env` takes `HTTPS_PROXY` (`HTTP_PROXY` for http addresses) of the environment.
-    /// Default: none.
+    /// The address of an HTTP proxy; `env` takes `HTTPS_PROXY` (`HTTP_PROXY` for http addresses) of
+    /// the environment. Default: none.
     pub proxy: Option<String>,
-    /// Calls under way at once; default 64, for the in-process model 4. Half as many runs are worked on at a time; the others
-    /// wait for their turn, and their deadline with them.
+    /// Calls under way at once; default 64, for the in-process model 4. Half as many runs execute
+    /// at a time; the others wait for a run slot, and their deadline starts when they have one.
     #[schemars(range(min = 1, max = 4096))]
     pub max_concurrent: Option<usize>,
     pub structured_output: StructuredOutput,
-    /// Ask for replies in pieces, so that one that falls silent is given up after 20 s; default false.
+    /// Stream replies, so that a reply that stops arriving is given up after 20 s; default false.
     pub stream: bool,
     /// In-process model only: CPU threads; default the number of cores less one.
     #[schemars(range(min = 1, max = 256))]
@@ -91,8 +95,8 @@ pub(super) struct ProviderFile {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Models {
-    /// master, solver, critic, verifier; optionally editor, implementer, visual, and proposer (for actions; default: the
-    /// master's model at the provider that `PROPOSER_PROVIDER` names).
+    /// master, solver, critic, verifier; optionally editor, implementer, visual, and proposer (for
+    /// actions; default: the master's model at the provider that `PROPOSER_PROVIDER` names).
     pub roles: BTreeMap<String, RoleFile>,
 }
 
@@ -112,7 +116,8 @@ pub(super) struct ActionsFile {
     /// How long a proposal is waited for, in milliseconds; default 5000.
     #[schemars(range(min = 100, max = 60_000))]
     pub timeout_ms: Option<u64>,
-    /// How long a model's understanding of a text is used again in its scene, in seconds; default 30.
+    /// How long a model's understanding of a text is used again in its scene, in seconds; default
+    /// 30.
     #[schemars(range(min = 0, max = 3600))]
     pub cache_seconds: Option<u64>,
     /// How long a proposal can be confirmed, in seconds; default 900.
@@ -124,9 +129,10 @@ pub(super) struct ActionsFile {
     /// How many of them may come at once; default 20.
     #[schemars(range(min = 1, max = 100_000))]
     pub user_burst: Option<u32>,
-    /// Whether the committee tells what comes of `do`; default false. Each telling costs what a question costs.
+    /// Whether the committee narrates the result of `do`; default false. Each narration costs as
+    /// much as a question.
     pub narration: Option<bool>,
-    /// Understand and journal, and do nothing; default false.
+    /// Record what was understood, and execute nothing; default false.
     pub shadow: Option<bool>,
     /// What differs in a guild, by its id.
     pub guilds: BTreeMap<String, GuildFile>,
@@ -151,7 +157,8 @@ pub(super) struct GuildFile {
 pub enum OutputForm {
     #[default]
     Json,
-    /// For models that cannot hold a schema: the model writes prose, fixed rules make the report.
+    /// For models that cannot follow a schema: the model writes prose, and fixed rules build the
+    /// report.
     Text,
 }
 
@@ -173,19 +180,20 @@ pub(super) struct RoleFile {
     pub model: Option<String>,
     /// The model id where that variable is not set.
     pub default_model: Option<String>,
-    /// Output tokens, thinking included. Default 1200; of a fallback what its role has.
+    /// Output tokens, thinking included. Default: 1200, or for a fallback the value of its role.
     #[schemars(range(min = 16, max = 200_000))]
     pub max_tokens: Option<u32>,
-    /// How much the model may think before it answers: none, low, medium or high. A model that does not accept it is sent
-    /// the next one that it accepts. Default: the least that the model accepts.
+    /// How much the model may think before it answers: none, low, medium or high. A model that does
+    /// not accept it is sent the next one that it accepts. Default: the least that the model
+    /// accepts.
     pub effort: Option<Effort>,
     /// Sent only where the model takes it.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f32>,
     pub output: OutputForm,
     pub prompts: Option<PromptSet>,
-    /// The model to ask when this one's provider is in trouble. It gets the same prompt: `output` and `prompts` are the
-    /// same, and it writes at most as much as the role may.
+    /// The model to ask when this one's provider is in trouble. It gets the same prompt: `output`
+    /// and `prompts` are the same, and it writes at most as much as the role may.
     pub fallback: Option<Box<RoleFile>>,
 }
 
@@ -219,13 +227,13 @@ pub(super) struct PolicyFile {
     /// Below this c_final the committee asks instead of answering; default 0.70.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub ask_user_threshold: Option<f64>,
-    /// Cred below it: DISCARD; default 0.35.
+    /// Below this Cred an agent's status is DISCARD; default 0.35.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub tau_hard: Option<f64>,
-    /// Cred below it: QUARANTINE; default 0.55.
+    /// Below this Cred an agent's status is QUARANTINE; default 0.55.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub tau_soft: Option<f64>,
-    /// The most that a model may say of its own confidence; default 0.8.
+    /// Upper bound of the confidence that a model states itself; default 0.8.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub llm_confidence_ceiling: Option<f64>,
     /// The most that conflict takes from c_final; default 0.60.
@@ -278,11 +286,11 @@ impl CrossCheckWhen {
     }
 }
 
-/// Bounds on what comes in.
+/// Limits on requests, runs and connections.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
-    /// Runs in flight at once, waiting for their turn included, before 503.
+    /// Runs in flight at once, including those that wait for a run slot, before 503.
     #[schemars(range(min = 1))]
     pub max_in_flight: usize,
     /// Bytes of a request body before 413.
@@ -296,8 +304,9 @@ pub struct Limits {
     pub attachment_bytes: usize,
     #[schemars(range(min = 1))]
     pub attachment_seconds: u64,
-    /// What all runs accepted in one day (UTC) may cost together, in US dollars; null: no limit. A run counts with its cap
-    /// until it has ended. Not below `deepMaxUsd`, or deep could never be served; likewise the two that follow.
+    /// What all runs accepted in one day (UTC) may cost together, in US dollars; null: no limit. A
+    /// run counts with its cap until it has ended. Not below `deepMaxUsd`, or deep could never be
+    /// served; likewise the two that follow.
     #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub daily_usd: Option<f64>,
     /// The same for the runs of one user.
@@ -306,7 +315,8 @@ pub struct Limits {
     /// The same for the runs of one guild.
     #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub guild_daily_usd: Option<f64>,
-    /// Runs that one user may begin a minute, on average; null: no limit. Each process counts for itself.
+    /// Runs that one user may begin a minute, on average; null: no limit. Each process counts for
+    /// itself.
     #[schemars(range(min = 1, max = 100_000))]
     pub user_per_minute: Option<u32>,
     /// How many of them may come at once; null: all.
@@ -315,8 +325,8 @@ pub struct Limits {
     /// Requests (POST) with one token a minute; null: no limit. Each process counts for itself.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub token_per_minute: Option<u32>,
-    /// Requests (POST) from one address a minute, of IPv6 one /64 network; null: no limit. Behind a reverse proxy all clients
-    /// have its address.
+    /// Requests (POST) from one address a minute, of IPv6 one /64 network; null: no limit. Behind a
+    /// reverse proxy all clients have its address.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub address_per_minute: Option<u32>,
     /// Connections open at once; further ones wait.
@@ -353,7 +363,8 @@ impl Default for Limits {
     }
 }
 
-/// In seconds, at most a day. A call's is not more than any run's, connecting not more than a call.
+/// In seconds, at most a day. A call's deadline is at most a run's, and connecting takes at most a
+/// call's.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Deadlines {
@@ -381,19 +392,19 @@ pub(super) struct RetryFile {
     pub max_ms: Option<u64>,
 }
 
-/// When a model that fails is spared.
+/// When calls to a failing model are suspended.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct BreakerFile {
-    /// Failures in a row of one model at one provider before it is not asked for a while; default 8.
+    /// Failures in a row of one model at one provider before its calls are suspended; default 8.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub failures: Option<u32>,
-    /// For how many seconds; then one call at a time tries; default 15.
+    /// For how many seconds; then one call at a time is tried; default 15.
     #[schemars(range(min = 1, max = 3600))]
     pub open_seconds: Option<u64>,
 }
 
-/// A second call beside one that takes unusually long and that the whole run waits for.
+/// A second call in parallel to one that takes unusually long while the whole run waits for it.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct HedgeFile {
@@ -402,11 +413,12 @@ pub(super) struct HedgeFile {
     /// Answers of a model that must be known before its 95th percentile counts; default 20.
     #[schemars(range(min = 1, max = 200))]
     pub least_samples: Option<usize>,
-    /// The shortest wait before the second call, in milliseconds; default 1000. Less than a call's time.
+    /// The shortest wait before the second call, in milliseconds; default 1000. Less than a call's
+    /// time.
     pub least_ms: Option<u64>,
 }
 
-/// The published schema of the config file.
+/// Returns the published schema of the config file.
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(File).to_value()
 }

@@ -1,7 +1,8 @@
-//! The configuration: parsed once, checked whole, all problems reported at once, each with its place.
+//! The configuration. It is parsed once and checked as a whole. All problems are reported at once,
+//! each with its place.
 //!
-//! [`load`] reads the environment (with `.env`) and the config file and gives a [`Config`] in which every role has a
-//! provider that is enabled, a model id, and a price unless it is local.
+//! [`load`] reads the environment (with `.env`) and the config file. It returns a [`Config`] in
+//! which every role has an enabled provider, a model id, and a price unless it is local.
 
 mod actions;
 mod check;
@@ -60,7 +61,7 @@ impl std::fmt::Display for Problem {
 pub struct Problems(pub Vec<Problem>);
 
 impl Problems {
-    /// The one for an address that strangers reach while nothing keeps them out.
+    /// Returns the problem of an address that is reachable from outside without any token.
     pub fn unguarded(bind: SocketAddr) -> Self {
         let detail = format!(
             "{bind} is reachable from outside: set CONCLAVE_TOKEN, make a token (conclave token create), \
@@ -87,11 +88,11 @@ fn render(problems: &[Problem]) -> String {
 #[derive(Debug, Clone)]
 pub struct Config {
     pub bind: SocketAddr,
-    /// It may hold a password.
+    /// It may contain a password.
     pub database_url: SecretString,
     pub token: Option<SecretString>,
     pub prompts_dir: Option<PathBuf>,
-    /// Empty: no attachment is fetched.
+    /// If it is empty, no attachment is fetched.
     pub attachment_hosts: BTreeSet<String>,
     /// Origins whose pages may call the API from a browser; empty: none.
     pub cors_origins: BTreeSet<String>,
@@ -99,18 +100,19 @@ pub struct Config {
     pub providers: BTreeMap<String, Provider>,
     pub roles: BTreeMap<Role, RoleModel>,
     pub policy: Policy,
-    /// What is not as good as it could be, and stops nothing.
+    /// Problems that do not prevent the start.
     pub warnings: Vec<Problem>,
-    /// Where the config is from: a path, or "built-in NAME".
+    /// The origin of the config: a path, or "built-in NAME".
     pub source: String,
-    /// Of a config that was not named: why it was taken.
+    /// Why this config was chosen, if none was named.
     pub notice: Option<String>,
-    /// Fingerprint of the config file and of the resolved model ids; no secret goes into it.
+    /// Fingerprint of the config file and of the resolved model ids. It includes no secret.
     pub hash: String,
 }
 
 impl Config {
-    /// A warning for each model of a role that retires within [`RETIREMENT_WARNING_DAYS`], or has retired.
+    /// Returns a warning for each model of a role that retires within [`RETIREMENT_WARNING_DAYS`],
+    /// or has retired.
     pub fn retirements(&self, now: jiff::Timestamp) -> Vec<Problem> {
         let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
         let mut warnings = BTreeSet::new();
@@ -136,7 +138,7 @@ impl Config {
     }
 }
 
-/// A provider as the config names it.
+/// A provider with its resolved settings.
 #[derive(Debug, Clone)]
 pub struct Provider {
     pub kind: ProviderKind,
@@ -146,47 +148,48 @@ pub struct Provider {
     pub max_concurrent: usize,
     pub structured_output: StructuredOutput,
     pub stream: bool,
-    /// Sent with every call.
+    /// Headers that are sent with every call.
     pub headers: Vec<(String, SecretString)>,
-    /// Through which calls go; it may hold a password.
+    /// The proxy of all calls. It may contain a password.
     pub proxy: Option<SecretString>,
-    /// What of the headers and the proxy must never be shown, beside the key.
+    /// The secrets in the headers and the proxy. Like the key, they must never be shown.
     pub secrets: Vec<SecretString>,
-    /// In-process model only: how many threads it may use.
+    /// In-process model only: the number of threads that it may use.
     pub threads: Option<usize>,
 }
 
-/// The model that a role speaks with.
+/// The model of a role.
 #[derive(Debug, Clone)]
 pub struct RoleModel {
     pub provider: String,
     pub kind: ProviderKind,
     /// The provider's model id; for the in-process model the path of its weights.
     pub model: String,
-    /// Thinking included.
+    /// Output tokens, thinking included.
     pub max_tokens: u32,
-    /// What is sent: the nearest effort that the model accepts. `None`: the setting is left out.
+    /// The effort that is sent: the nearest one that the model accepts. `None`: the setting is
+    /// omitted.
     pub effort: Option<Effort>,
     pub temperature: Option<f32>,
     pub traits: Traits,
     pub output: OutputForm,
     pub prompts: PromptSet,
-    /// `None` exactly for the in-process model, which costs nothing.
+    /// `None` only for the in-process model, which costs nothing.
     pub price: Option<Price>,
     pub retires: Option<jiff::civil::Date>,
     pub fallback: Option<Box<RoleModel>>,
 }
 
-/// Below this many output tokens behind the thinking a call is not worth making.
+/// A call with fewer output tokens after the thinking is not worthwhile.
 const MIN_OUTPUT_TOKENS: u32 = 256;
 
 impl RoleModel {
-    /// How its calls are made.
+    /// Returns the settings of its calls.
     pub fn settings(&self) -> Settings {
         self.traits.settings(self.effort, self.temperature)
     }
 
-    /// The same with the least thinking that the model allows.
+    /// Returns the same model with the least thinking that it allows.
     pub fn with_least_effort(&self) -> Self {
         let effort = match self.traits.effort {
             Some(_) => self.traits.effort(Some(Effort::None)),
@@ -198,19 +201,19 @@ impl RoleModel {
         }
     }
 
-    /// The output limit of a call whose answer takes up to `visible` tokens.
+    /// Returns the output limit of a call whose answer has up to `visible` tokens.
     pub fn limit_for(&self, visible: u32) -> u32 {
         self.effort
             .map_or(visible, |effort| effort.limit_for(visible))
             .min(self.max_tokens)
     }
 
-    /// The smallest output limit with which the model is asked.
+    /// Returns the smallest output limit with which the model is asked.
     pub fn least_tokens(&self) -> u32 {
         self.limit_for(MIN_OUTPUT_TOKENS)
     }
 
-    /// The model's name for people: its id, or the file's name where the id is a path.
+    /// Returns the model's name for people: its id, or the file's name if the id is a path.
     pub fn shown(&self) -> String {
         match self.kind {
             ProviderKind::Local => std::path::Path::new(&self.model).file_stem().map_or_else(
@@ -245,7 +248,7 @@ pub struct Policy {
     pub retry_attempts: u32,
     pub retry_base: Duration,
     pub retry_max: Duration,
-    /// Failures in a row of one model before it is spared, and for how long.
+    /// Failures in a row of one model before its calls are suspended, and for how long.
     pub breaker_failures: u32,
     pub breaker_open: Duration,
     pub hedge: HedgePolicy,
@@ -254,13 +257,13 @@ pub struct Policy {
     pub actions: ActionsPolicy,
 }
 
-/// When a call that everything waits for is made a second time.
+/// When a second call is made in parallel to one that the whole run waits for.
 #[derive(Debug, Clone)]
 pub struct HedgePolicy {
     pub enabled: bool,
-    /// Answers of the model that must be known before.
+    /// Answers of the model that must be known before a second call.
     pub least_samples: usize,
-    /// The shortest wait.
+    /// The shortest wait before the second call.
     pub least: Duration,
 }
 

@@ -1,5 +1,6 @@
-//! What is known of each model: prices, what its API takes, and when it retires. The figures stand in `models.json`, each
-//! line with the day on which it was checked; `modelData` in the config adds to them and overrides them.
+//! What is known of each model: prices, what its API accepts, and when it retires. The figures are
+//! in `models.json`, each line with the day of its check. `modelData` in the config extends and
+//! overrides them.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,7 +13,7 @@ use crate::domain::{Effort, LongContext, Price, Rate, Takes, Traits, undated};
 
 const SHIPPED: &str = include_str!("models.json");
 
-/// A model that retires within so many days is warned of.
+/// A model that retires within this number of days causes a warning.
 pub const RETIREMENT_WARNING_DAYS: i32 = 60;
 
 /// What is known of a model. In the config every field that is given overrides the shipped one.
@@ -28,12 +29,14 @@ pub struct ModelData {
     /// US dollars per million input tokens that the provider had cached; default: as input.
     #[schemars(range(min = 0.0))]
     pub cache_read: Option<f64>,
-    /// US dollars per million input tokens that the provider wrote into its cache; default: 1.25 times input.
+    /// US dollars per million input tokens that the provider wrote into its cache; default: 1.25
+    /// times input.
     #[schemars(range(min = 0.0))]
     pub cache_write: Option<f64>,
     /// Other prices for the whole request, where it has more input tokens than `above`.
     pub long_context: Option<LongContextData>,
-    /// The efforts that the model accepts, of none, low, medium and high; an empty list: it has no such setting.
+    /// The efforts that the model accepts, of none, low, medium and high; an empty list: it has no
+    /// such setting.
     #[schemars(with = "Option<Vec<Effort>>")]
     pub effort: Option<Vec<Option<Effort>>>,
     /// When the API takes a temperature: always, without_thinking or never.
@@ -66,7 +69,7 @@ pub struct LongContextData {
 }
 
 impl ModelData {
-    /// These figures where they say something, else those of `base`.
+    /// Returns these figures, with those of `base` where this has none.
     fn over(&self, base: &ModelData) -> ModelData {
         let priced = self.input.is_some() || self.output.is_some();
         ModelData {
@@ -74,7 +77,7 @@ impl ModelData {
             output: self.output.or(base.output),
             cache_read: self.cache_read.or(base.cache_read),
             cache_write: self.cache_write.or(base.cache_write),
-            // Another price is the price of every length.
+            // A price in the config applies to every length.
             long_context: self
                 .long_context
                 .clone()
@@ -90,7 +93,7 @@ impl ModelData {
         }
     }
 
-    /// `None` when input or output has no price.
+    /// Returns `None` if input or output has no price.
     pub fn price(&self) -> Option<Price> {
         let long = self.long_context.as_ref().map(|long| LongContext {
             above: long.above,
@@ -103,7 +106,7 @@ impl ModelData {
     }
 
     pub fn traits(&self) -> Traits {
-        // An entry that was wrong has been taken out of the file, and reported.
+        // An invalid entry was removed from the file and reported.
         let effort = self.effort.as_ref().map(|effort| {
             let mut effort: Vec<Effort> = effort.iter().copied().flatten().collect();
             effort.sort_unstable();
@@ -119,15 +122,16 @@ impl ModelData {
     }
 }
 
-/// The shipped data, by model id.
+/// Returns the shipped data, by model id.
 pub fn shipped() -> &'static BTreeMap<String, ModelData> {
-    // That the file can be read is held by a test; an unreadable one would know no model, and none would have a price.
+    // A test checks that the file can be parsed. Otherwise no model would be known, and none would
+    // have a price.
     static MODELS: LazyLock<BTreeMap<String, ModelData>> =
         LazyLock::new(|| serde_json::from_str(SHIPPED).unwrap_or_default());
     &MODELS
 }
 
-/// What is known of a model id, or of the same id without a date or `latest` at its end.
+/// Returns what is known of a model id, or of the same id without a date or `latest` at its end.
 pub(super) fn known(id: &str, overrides: &BTreeMap<String, ModelData>) -> Option<ModelData> {
     [id, undated(id)]
         .into_iter()

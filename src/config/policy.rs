@@ -1,4 +1,4 @@
-//! The policy part of the check: caps, thresholds, weights, limits and deadlines.
+//! Checks the policy: caps, thresholds, weights, limits and deadlines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::domain::{Agent, Thresholds, Usd};
 /// The highest cap of a run, in US dollars.
 const MAX_USD: f64 = 1_000_000.0;
 
-/// The daily limits that are set, by their names in the file.
+/// Returns the daily limits that are set, with their names in the file.
 fn each_day(limits: &Limits) -> Vec<(&'static str, Usd)> {
     let all = [
         ("dailyUsd", limits.daily_usd),
@@ -81,7 +81,8 @@ impl Check<'_> {
         })
     }
 
-    /// A limit into which a proposal's cap never fits would refuse every text that no rule understands.
+    /// Checks that the cap of a proposal fits into the daily limits. Otherwise every text that no
+    /// rule understands would be refused.
     fn proposals_fit(&mut self, limits: &Limits, actions: &ActionsPolicy) {
         let proposer = &actions.proposer;
         let asks = actions.enabled && proposer.enabled && proposer.provider.is_some();
@@ -97,7 +98,8 @@ impl Check<'_> {
         }
     }
 
-    /// A limit into which a mode's cap never fits would refuse that mode for ever.
+    /// Checks that the cap of each mode fits into the daily limits. Otherwise the mode would always
+    /// be refused.
     fn daily_limits(&mut self, limits: &Limits, normal_max: Usd, deep_max: Usd) {
         for (name, most) in each_day(limits) {
             let modes = [
@@ -158,7 +160,8 @@ impl Check<'_> {
         seconds
     }
 
-    /// The pauses between the attempts at one output end within the shortest run.
+    /// Resolves the pauses between the attempts at one output, and checks that together they fit
+    /// into the shortest run.
     fn pauses(&mut self, r: &RetryFile, seconds: &Seconds) -> Pauses {
         let (attempts, max_ms) = (r.attempts.unwrap_or(4), r.max_ms.unwrap_or(8000));
         let base_ms = r.base_ms.unwrap_or(500.min(max_ms));

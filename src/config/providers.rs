@@ -1,4 +1,4 @@
-//! The providers part of the check: addresses, keys, headers and proxies.
+//! Checks the providers: addresses, keys, headers and proxies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub(super) struct Preset {
     kind: ProviderKind,
     address: &'static str,
     needs_key: bool,
-    /// The variable that shows that this provider is meant: its key, or its address if it needs none.
+    /// The variable that selects this provider: its key, or its address if it needs no key.
     pub found_by: &'static str,
 }
 
@@ -78,7 +78,7 @@ pub(super) const PRESETS: [Preset; 5] = [
     ),
 ];
 
-/// The providers that need a key, with the variable that holds it.
+/// The providers that need a key, each with the variable of its key.
 pub const KEY_VARIABLES: [(&str, &str); 4] = [
     ("anthropic", "ANTHROPIC_API_KEY"),
     ("openai", "OPENAI_API_KEY"),
@@ -100,7 +100,7 @@ pub(super) fn kind_of(name: &str, provider: &ProviderFile) -> Option<ProviderKin
     provider.kind.or(by_name)
 }
 
-/// Whether a provider is left out because it is optional and its key is not set.
+/// True if a provider is left out because it is optional and its key is not set.
 pub(super) fn is_left_out(env: &Env, name: &str, provider: &ProviderFile) -> bool {
     provider.optional && env.get(&key_variable(name, provider)).is_none()
 }
@@ -117,7 +117,7 @@ fn upper(name: &str) -> String {
 }
 
 impl Check<'_> {
-    /// The providers that the resolved roles use, with their keys and addresses.
+    /// Returns the providers that the resolved roles use, with their keys and addresses.
     pub(super) fn providers(
         &mut self,
         file: &File,
@@ -253,7 +253,8 @@ impl Check<'_> {
         key
     }
 
-    /// The headers of a provider, with the variables that they name put in, and those values once more: they are secrets.
+    /// Returns the headers of a provider with the variables in them replaced. Also returns the
+    /// replaced values, because they are secrets.
     fn headers(
         &mut self,
         name: &str,
@@ -290,7 +291,7 @@ impl Check<'_> {
         (headers, secrets)
     }
 
-    /// The proxy's address. It may hold a password, and is never shown.
+    /// Returns the proxy's address. It may contain a password, and is never shown.
     fn proxy(
         &mut self,
         name: &str,

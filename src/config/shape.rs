@@ -1,4 +1,5 @@
-//! What of a config file has the shape of the schema. The rest is reported and taken out, so that it hides nothing.
+//! Checks a config file against the schema. Invalid parts are reported and removed, so that they
+//! hide no other problem.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +10,18 @@ use serde_json::Value;
 use super::Problem;
 use super::file::{File, json_schema};
 
-/// A config file as far as its shape is right.
+/// The valid part of a config file, and the problems of the rest.
 #[derive(Default)]
 pub(super) struct Shaped {
     pub file: File,
     pub problems: Vec<Problem>,
-    /// The places that were taken out; nothing is to be said about what is missing there.
+    /// The places that were removed. Nothing is reported as missing there.
     broken: BTreeSet<String>,
 }
 
 impl Shaped {
-    /// No file at all: the one problem stands for everything in it.
+    /// Returns the result for a file that cannot be parsed: one problem, which covers all its
+    /// places.
     pub fn unreadable(problem: Problem) -> Self {
         Self {
             problems: vec![problem],
@@ -28,7 +30,7 @@ impl Shaped {
         }
     }
 
-    /// Whether what stands at a place, and around it, is what the user wrote.
+    /// True if the value at a place is what the user wrote, and no part around it was removed.
     pub fn is_sound(&self, place: &str) -> bool {
         let above = |broken: &String| {
             place
@@ -53,7 +55,7 @@ impl Shaped {
     }
 }
 
-/// Reads a file's value against the schema.
+/// Parses a file's value after checking it against the schema.
 pub(super) fn shape(mut value: Value) -> Shaped {
     let mut shaped = Shaped::default();
     let Ok(schema) = jsonschema::validator_for(&json_schema()) else {
@@ -70,7 +72,7 @@ pub(super) fn shape(mut value: Value) -> Shaped {
     for (place, detail) in found {
         shaped.take_out(&mut value, place, detail);
     }
-    // The types are narrower than the schema in places: 60.0 is an integer of JSON schema.
+    // Some types are narrower than the schema: 60.0 is an integer in JSON Schema.
     loop {
         match serde_path_to_error::deserialize::<_, File>(&value) {
             Ok(file) => {
@@ -92,7 +94,8 @@ pub(super) fn shape(mut value: Value) -> Shaped {
     }
 }
 
-/// Place and text of a schema error; of an optional part that is there, the errors inside it.
+/// Collects place and text of a schema error. For an optional part that is present, it collects the
+/// errors inside.
 fn mistakes(error: &ValidationError<'_>, found: &mut Vec<(String, String)>) {
     let place = error.instance_path().to_string();
     match error.kind() {
@@ -123,7 +126,7 @@ fn mistakes(error: &ValidationError<'_>, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// What is allowed where one of some words is.
+/// Returns the problem of a value that is not one of a fixed set of words, with these words.
 fn one_of(context: &[Vec<ValidationError<'_>>]) -> Option<String> {
     fn words(context: &[Vec<ValidationError<'_>>], found: &mut Vec<String>) {
         for error in context.iter().flatten() {
@@ -154,7 +157,7 @@ fn one_of(context: &[Vec<ValidationError<'_>>]) -> Option<String> {
     (!found.is_empty()).then(|| format!("not one of {}", found.join(", ")))
 }
 
-/// The JSON pointer of what is named `key` at a place.
+/// Returns the JSON pointer of `key` below a place.
 pub(super) fn below(place: &str, key: &str) -> String {
     format!("{place}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
@@ -170,7 +173,8 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
         })
 }
 
-/// Removes what stands at a JSON pointer, if it is there. An entry of a list becomes null: the others keep their places.
+/// Removes the value at a JSON pointer, if there is one. An entry of a list becomes null, so that
+/// the others keep their places.
 fn take_out(value: &mut Value, pointer: &str) {
     let Some((parent, key)) = pointer.rsplit_once('/') else {
         *value = Value::Object(serde_json::Map::new());

@@ -1,4 +1,5 @@
-//! Which config is in force: the one that `CONCLAVE_CONFIG` names, a file on the search path, or a built-in one.
+//! Finds the current config: the one that `CONCLAVE_CONFIG` names, a file on the search path, or a
+//! built-in one.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use super::{Env, Problem};
 
 const FILE: &str = "llm.config.json";
 
-/// The configs that are compiled in, by name. The same files stand in the repository.
+/// The built-in configs, by name. The same files are in the repository.
 pub const BUILT_IN: [(&str, &str); 7] = [
     ("anthropic", include_str!("../../llm.config.json")),
     ("openai", include_str!("../../configs/openai.json")),
@@ -29,11 +30,11 @@ pub(super) struct Source {
     pub text: String,
     /// For people: a path, or "built-in NAME".
     pub shown: String,
-    /// Of a config that was not named: why it was taken, and what else there is.
+    /// Why this config was chosen and what the alternatives are, if none was named.
     pub notice: Option<String>,
 }
 
-/// A built-in config.
+/// Returns a built-in config.
 pub fn built_in(name: &str) -> Option<&'static str> {
     BUILT_IN
         .iter()
@@ -41,7 +42,7 @@ pub fn built_in(name: &str) -> Option<&'static str> {
         .map(|(_, text)| *text)
 }
 
-/// The model that a variable stands for where it is not set: as the built-in config of the provider has it.
+/// Returns the default model of a variable: the one in the provider's built-in config.
 pub(super) fn default_model(provider: &str, variable: &str) -> Option<String> {
     let file: File = serde_json::from_str(built_in(provider)?).ok()?;
     let role = file
@@ -52,16 +53,16 @@ pub(super) fn default_model(provider: &str, variable: &str) -> Option<String> {
     role.default_model
 }
 
-/// The config in force.
+/// Finds the current config.
 ///
 /// # Errors
-/// When the file that was named cannot be read.
+/// If the file that was named cannot be read.
 pub(super) fn find(env: &Env) -> Result<Source, Problem> {
     if let Some(source) = named(env)? {
         return Ok(source);
     }
     let with_keys = providers_with_keys(env);
-    // Without any key it is the shipped one, which says what is missing.
+    // Without any key, it is the shipped config, whose check reports what is missing.
     let name = with_keys.first().copied().unwrap_or("anthropic");
     let text = built_in(name).unwrap_or_default().to_owned();
     let notice = with_keys.first().map(|name| {
@@ -83,7 +84,8 @@ pub(super) fn find(env: &Env) -> Result<Source, Problem> {
     })
 }
 
-/// The config file's text; that of an empty file if there is none and none was named.
+/// Returns the text of the config file, or that of an empty file if there is none and none was
+/// named.
 ///
 /// # Errors
 /// As [`find`].
@@ -145,7 +147,8 @@ fn named(env: &Env) -> Result<Option<Source>, Problem> {
     Ok(None)
 }
 
-/// The names of the built-in configs whose provider can be asked with what the environment has, in their order.
+/// Returns the names of the built-in configs whose provider can be used with this environment, in
+/// their order.
 pub fn providers_with_keys(env: &Env) -> Vec<&'static str> {
     let has_key = |preset: &&super::providers::Preset| env.get(preset.found_by).is_some();
     PRESETS
@@ -155,12 +158,13 @@ pub fn providers_with_keys(env: &Env) -> Vec<&'static str> {
         .collect()
 }
 
-/// `$XDG_CONFIG_HOME/conclave`, where the user's own config is looked for.
+/// Returns `$XDG_CONFIG_HOME/conclave`, the folder of the user's own config.
 pub fn user_folder(env: &Env) -> Option<PathBuf> {
     Some(base(env, "XDG_CONFIG_HOME", ".config")?.join("conclave"))
 }
 
-/// Where data are kept: `data` in the working directory if it is there, else `$XDG_DATA_HOME/conclave`.
+/// Returns the folder of the data: `data` in the working directory if it exists, else
+/// `$XDG_DATA_HOME/conclave`.
 pub(super) fn data_folder(env: &Env) -> PathBuf {
     let here = PathBuf::from("data");
     if here.is_dir() {
@@ -169,7 +173,7 @@ pub(super) fn data_folder(env: &Env) -> PathBuf {
     base(env, "XDG_DATA_HOME", ".local/share").map_or(here, |base| base.join("conclave"))
 }
 
-/// The address of the database: `DATABASE_URL`, else a file in the data folder.
+/// Returns the address of the database: `DATABASE_URL`, else a file in the data folder.
 pub fn database_url(env: &Env) -> String {
     let usual = || {
         format!(
@@ -180,8 +184,8 @@ pub fn database_url(env: &Env) -> String {
     env.get("DATABASE_URL").map_or_else(usual, str::to_owned)
 }
 
-/// The folder that a variable names, else the usual one below the home directory. As the specification of these variables
-/// demands, a relative path counts as unset.
+/// Returns the folder that a variable names, else the usual one below the home directory. As the
+/// XDG Base Directory specification demands, a relative path counts as unset.
 fn base(env: &Env, variable: &str, usual: &str) -> Option<PathBuf> {
     let given = env
         .get(variable)

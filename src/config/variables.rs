@@ -1,4 +1,4 @@
-//! The environment's own settings: addresses, the token, hosts, logs.
+//! Checks the settings of the environment: addresses, the token, hosts, logs.
 
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -11,10 +11,10 @@ use url::{Host, Url};
 use super::check::Check;
 use super::source;
 
-/// A token that a stranger cannot guess has at least so many characters.
+/// The minimum length in characters of a token that cannot be guessed.
 pub const GOOD_TOKEN_CHARS: usize = 16;
 
-/// The one way to decide that this release knows (SPEC 12).
+/// The only decision strategy of this release (SPEC 12).
 const STRATEGY: &str = "committee_first";
 
 impl Check<'_> {
@@ -28,7 +28,8 @@ impl Check<'_> {
         }
         let token = token.map(SecretString::from);
         let text = self.env.get_or("CONCLAVE_BIND", "127.0.0.1:8080");
-        // A name may stand for addresses of both kinds; clients that are told 127.0.0.1 are the rule.
+        // A name may resolve to addresses of both kinds. Most clients use 127.0.0.1, so IPv4 is
+        // preferred.
         let addresses: Vec<SocketAddr> = text
             .to_socket_addrs()
             .map(Iterator::collect)
@@ -47,7 +48,7 @@ impl Check<'_> {
         (bind, token)
     }
 
-    /// The address may hold a password: it is never shown.
+    /// Returns the address of the database. It may contain a password, and is never shown.
     pub(super) fn database_url(&mut self) -> SecretString {
         let url = source::database_url(self.env);
         let url = url.as_str();
@@ -95,7 +96,7 @@ impl Check<'_> {
         Some(dir)
     }
 
-    /// Unset is the default; set to nothing is no host at all.
+    /// Returns the hosts of attachments. Unset means the default; an empty value means no host.
     pub(super) fn attachment_hosts(&mut self) -> BTreeSet<String> {
         let given = self
             .env
@@ -122,7 +123,8 @@ impl Check<'_> {
         hosts
     }
 
-    /// Each as a browser sends it: scheme, host and port, and nothing behind.
+    /// Returns the allowed origins. Each is as a browser sends it: scheme, host and port, and
+    /// nothing more.
     pub(super) fn cors_origins(&mut self) -> BTreeSet<String> {
         let given = self.env.get_or("CORS_ORIGINS", "").to_owned();
         let mut origins = BTreeSet::new();
@@ -161,7 +163,8 @@ impl Check<'_> {
         }
     }
 
-    /// What belongs to parts that this release does not have is said, and never passed over in silence.
+    /// Reports settings of parts that this release does not have, so that they are not silently
+    /// ignored.
     pub(super) fn later_sections(&mut self) {
         for name in ["DECISION_STRATEGY", "EXECUTIVE_DECISION_STRATEGY"] {
             if let Some(strategy) = self.env.get(name).filter(|strategy| *strategy != STRATEGY) {

@@ -1,4 +1,4 @@
-//! The door of every guarded route: whether the bearer token that a client sent opens it.
+//! Checks the bearer token of every guarded route.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use axum::response::{IntoResponse, Response};
 use super::error::Problem;
 use crate::app::{Admitted, App, Refused, Requirement, Token};
 
-/// Who sent a request, for handlers that outlive the check of the token.
+/// The token of a request, for handlers that outlive its check.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
-    /// The id of a token of the database.
+    /// The id of the token, if it is one of the database.
     pub token: Option<String>,
 }
 
-/// Lets a request through to the route, or answers for it.
+/// Passes an authorized request to its route and rejects any other.
 pub(super) async fn require(
     State((app, needs)): State<(Arc<App>, Requirement)>,
     mut request: Request,
@@ -61,7 +61,8 @@ pub(super) async fn require(
     next.run(request).await
 }
 
-/// The token in `Authorization: Bearer TOKEN`; of anything else in that header, the empty one, which opens nothing.
+/// Returns the token in `Authorization: Bearer TOKEN`. Any other value of the header gives the
+/// empty token, which is never valid.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(AUTHORIZATION)?.to_str().unwrap_or("");
     let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
@@ -72,8 +73,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     })
 }
 
-/// Whether the client called this machine by a name of its own. A web page that had its own name resolved to this
-/// machine's address sends that name. Each name that a request has must be local, and what cannot be read is not.
+/// True if every host name of the request is `localhost` or an IP address. A web page whose own
+/// name resolves to this machine's address sends that name. An unreadable name is not local.
 fn is_local(headers: &HeaderMap, uri: &Uri) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     let host = hosts.next().map(|value| value.to_str().unwrap_or(""));
@@ -84,7 +85,7 @@ fn is_local(headers: &HeaderMap, uri: &Uri) -> bool {
             .all(names_this_machine)
 }
 
-/// `localhost` or an address, with nothing behind it but a port.
+/// True for `localhost` or an IP address, optionally with a port and nothing else.
 fn names_this_machine(host: &str) -> bool {
     let (name, behind) = match host.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {

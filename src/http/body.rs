@@ -1,4 +1,4 @@
-//! A request's body, whole, within its bounds of size and time, and of the documented shape.
+//! Reads the body of a request within its limits of size and time, and checks its shape.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use super::unambiguous::Unambiguous;
 use crate::app::{FieldProblem, ProblemList};
 use crate::config::Limits;
 
-/// Why a body is not what a route takes.
+/// Why a body was not accepted.
 #[derive(Debug)]
 pub enum Unread {
     NotJson(String),
-    /// In what it differs from the documented shape, as many differences as are listed.
+    /// The differences from the documented shape, bounded by [`ProblemList`].
     WrongShape(Vec<FieldProblem>),
 }
 
@@ -32,10 +32,10 @@ impl From<Unread> for Problem {
     }
 }
 
-/// The bytes of a body that says it is JSON.
+/// Returns the bytes of a body whose content type is JSON.
 ///
 /// # Errors
-/// 415 when it says something else; as [`whole`].
+/// 415 for another content type; as [`whole`].
 pub(super) async fn json_bytes(
     headers: &HeaderMap,
     body: Body,
@@ -65,7 +65,7 @@ pub(super) async fn json_bytes(
     whole(body, limits).await
 }
 
-/// Reads a body, after it was held against the schema of its type.
+/// Parses a body, after checking it against the schema of its type.
 ///
 /// # Errors
 /// [`Unread`].
@@ -88,7 +88,7 @@ pub(super) fn shaped<T: DeserializeOwned>(
     })
 }
 
-/// In what a body differs from the documented shape.
+/// Returns the differences between a body and the documented shape.
 fn problems_of(value: &Value, shape: &Validator) -> Vec<FieldProblem> {
     let mut problems = ProblemList::default();
     for error in shape.iter_errors(value) {
@@ -105,11 +105,11 @@ fn problems_of(value: &Value, shape: &Validator) -> Vec<FieldProblem> {
                 || format!("{}/{}", place(), property.as_str().unwrap_or_default()),
                 || "is missing".to_owned(),
             ),
-            // The message of a mismatch would repeat the value, which may be long and is the client's own.
+            // The validator's message would repeat the client's value, which may be long.
             ValidationErrorKind::Type { .. } => {
                 problems.add(place, || "has the wrong type".to_owned());
             }
-            // Rules of `check`, which says in full what is wrong.
+            // `check` reports violations of these rules in full.
             ValidationErrorKind::MinLength { .. }
             | ValidationErrorKind::MaxLength { .. }
             | ValidationErrorKind::MaxItems { .. }
@@ -121,10 +121,10 @@ fn problems_of(value: &Value, shape: &Validator) -> Vec<FieldProblem> {
     problems.finish()
 }
 
-/// Reads all of a body.
+/// Reads the whole body.
 ///
 /// # Errors
-/// 413 when it is too large, 408 when it does not arrive in time, 400 when it breaks off.
+/// 413 if it is too large, 408 if it does not arrive in time, 400 if it breaks off.
 pub(super) async fn whole(body: Body, limits: &Limits) -> Result<Bytes, Problem> {
     let most = limits.body_bytes;
     let read = axum::body::to_bytes(body, most);

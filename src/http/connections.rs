@@ -1,5 +1,5 @@
-//! The connections: how many there may be, and how long a slow client may take. A client costs nothing but its socket
-//! until its request is whole.
+//! Limits the number of connections and the time that a slow client may take. Until its request is
+//! complete, a client takes up only its socket.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,19 +23,19 @@ use super::router;
 use super::unsent::{MAX_UNSENT_BYTES, Unsent};
 use crate::app::App;
 
-/// What is read ahead of a connection; the headers of a request must fit into it.
+/// The size of the read buffer of a connection. The headers of a request must fit into it.
 const MAX_BUFFERED: usize = 64 * 1024;
 
-/// A client that takes nothing of its answer for so long has gone away.
+/// A client that reads nothing of its response for this time is disconnected.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long to wait when the machine has no file descriptors left.
+/// How long to wait after a failed accept, such as when there are no free file descriptors.
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Serves until `stop` resolves; connections that are open then may end their request.
+/// Serves until `stop` resolves. Connections that are open then may finish their request.
 ///
 /// # Errors
-/// None yet: what a connection does wrong is its own affair.
+/// None yet: an error of a connection ends only that connection.
 pub async fn serve(
     app: Arc<App>,
     listener: TcpListener,
@@ -75,7 +75,8 @@ pub async fn serve(
     Ok(())
 }
 
-/// The next client, when there is room for it; until then it waits in the listener's queue.
+/// Accepts the next client when fewer than the allowed connections are open. Until then clients
+/// wait in the listener's queue.
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
@@ -103,7 +104,7 @@ fn is_the_clients(error: &std::io::Error) -> bool {
     )
 }
 
-/// One connection, to its end.
+/// Serves one connection until it closes.
 async fn serve_connection(
     protocol: &http1::Builder,
     (router, unsent): (Router, Unsent),
@@ -111,7 +112,7 @@ async fn serve_connection(
     stream: TcpStream,
     peer: SocketAddr,
 ) {
-    // Events leave when they happen, not when a packet is full.
+    // Events are sent when they happen, not when a packet is full.
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_TIMEOUT));

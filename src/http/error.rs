@@ -1,4 +1,4 @@
-//! Errors as problem details (RFC 9457): the only place that knows status codes.
+//! Responses for errors: problem details (RFC 9457).
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -21,17 +21,18 @@ use crate::domain::{RunId, Scope};
 use crate::journal::{self, Cause, Ending};
 
 tokio::task_local! {
-    /// The id of the request that is being answered.
+    /// The id of the current request.
     pub(super) static REQUEST_ID: String;
 }
 
-/// Characters of a detail: a cause may hold what a provider said.
+/// The maximum length of a detail in characters. A cause may quote a provider.
 const MAX_DETAIL_CHARS: usize = 2000;
 
-/// How long a client should wait before it tries again.
+/// How long a client should wait before it retries.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Removes configured secrets from errors, which may quote names of fields and parameters of the request.
+/// Removes configured secrets from error responses, which may quote names of fields and parameters
+/// of the request.
 pub(super) async fn redact_secrets(
     State(app): State<Arc<App>>,
     request: Request,
@@ -42,7 +43,7 @@ pub(super) async fn redact_secrets(
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    // The body of an error is in memory already.
+    // The body of an error is already in memory.
     let Ok(bytes) = to_bytes(body, usize::MAX).await else {
         return Problem::internal().into_response();
     };
@@ -55,7 +56,7 @@ pub(super) async fn redact_secrets(
     }
 }
 
-/// What went wrong, for the client.
+/// An error for the client.
 #[derive(Debug)]
 pub(super) struct Problem {
     kind: Kind,
@@ -63,7 +64,7 @@ pub(super) struct Problem {
     errors: Vec<FieldProblem>,
     run: Option<RunId>,
     retry_after: Option<Duration>,
-    /// The scope that the token would need.
+    /// The scope that the token lacks.
     lacks: Option<Scope>,
 }
 
@@ -154,7 +155,8 @@ impl Problem {
         }
     }
 
-    /// Without tokens, only this machine is served: a name from elsewhere in `Host` means that a web page reached in.
+    /// Without tokens only this machine is served. Another name in `Host` means that a web page
+    /// from elsewhere sent the request.
     pub fn not_local() -> Self {
         let detail = "without a token the service answers only to localhost and its addresses";
         Self::new(Kind::NotLocal, detail)
@@ -172,7 +174,7 @@ impl Problem {
         Self::new(Kind::TooSlow, detail)
     }
 
-    /// The answer was ready, but other clients do not read theirs.
+    /// The response is ready, but too many other clients do not read theirs.
     pub fn unread() -> Self {
         Self::new(
             Kind::Busy,
@@ -184,7 +186,8 @@ impl Problem {
         Self::new(Kind::NoSuchRun, "no run has this id")
     }
 
-    /// Of an action; also when it is somebody else's: nobody learns which ids there are.
+    /// Only for actions. Also if the proposal belongs to another user, so that ids cannot be
+    /// probed.
     pub fn no_such_proposal() -> Self {
         Self::new(Kind::NoSuchProposal, "no proposal of yours has this id")
     }
@@ -202,13 +205,13 @@ impl Problem {
         Self::new(Kind::Internal, detail)
     }
 
-    /// Names the run that the problem is about.
+    /// Sets the run that the problem is about.
     pub fn of(mut self, run: RunId) -> Self {
         self.run = Some(run);
         self
     }
 
-    /// The ending of a run that has no reply.
+    /// Returns the problem for a run that ended without a reply.
     pub fn ended(run: RunId, ending: &Ending) -> Self {
         let problem = match ending {
             Ending::Replied { .. } | Ending::Acted { .. } => Self::internal(),
@@ -233,7 +236,7 @@ impl Problem {
         problem.of(run)
     }
 
-    /// The problem as data, as it also goes into an event stream.
+    /// Returns the problem as JSON. Event streams use it too.
     pub fn body(&self) -> Value {
         let id = self
             .run
@@ -272,7 +275,7 @@ impl IntoResponse for Problem {
             headers.insert(super::request_id::HEADER, value);
         }
         if let Some(after) = self.retry_after {
-            // Rounded up: who comes back then is let in.
+            // Rounded up, so that a client that retries after this time is admitted.
             let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -298,7 +301,7 @@ impl From<journal::Error> for Problem {
         }
         let detail = "the journal cannot be reached; nothing was lost";
         match error {
-            // The store's own words: no statement, path or address is in them.
+            // The store's own message contains no statement, path or address.
             journal::Error::Unavailable(why) => {
                 Self::new(Kind::NoJournal, format!("{detail} ({why})"))
             }

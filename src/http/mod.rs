@@ -1,4 +1,4 @@
-//! The HTTP door: readers and submitters of runs. No handler works on a run itself.
+//! The HTTP interface: submits and reads runs. No handler executes a run itself.
 
 mod api;
 mod auth;
@@ -36,7 +36,8 @@ use crate::domain::Scope;
 use reference::Reference;
 use routes::Routes;
 
-/// Every route that asks for a token, by what it asks of it, with the function that describes it.
+/// Returns the routes that require a token, grouped by requirement, each with the function that
+/// describes it.
 fn guarded() -> [Routes; 3] {
     let chat = Routes::needing(Requirement::Scope(Scope::Chat))
         .post("/api/chat", api::chat::post, api::chat::about_post)
@@ -74,7 +75,7 @@ fn guarded() -> [Routes; 3] {
     [chat, act, any]
 }
 
-/// Every route that anybody may use: these say nothing of any run.
+/// Returns the routes that require no token. They reveal nothing about any run.
 fn open() -> Routes {
     Routes::open()
         .get("/", reference::root, reference::about_root)
@@ -88,13 +89,13 @@ fn open() -> Routes {
         .get("/docs", reference::page, reference::about_page)
 }
 
-/// The OpenAPI document of the service.
+/// Returns the OpenAPI document of the service.
 pub fn document(limits: &Limits) -> Value {
     let [chat, act, any] = guarded();
     reference::assemble(&[&chat, &act, &any, &open()], limits)
 }
 
-/// The service: every route behind the door that it needs.
+/// Builds the service: every route with the token check that it requires.
 pub fn router(app: Arc<App>) -> Router {
     let reference = Arc::new(Reference::of(&document(&app.config.policy.limits)));
     let constant = |name: &'static str, value: &'static str| {
@@ -111,7 +112,8 @@ pub fn router(app: Arc<App>) -> Router {
         .fallback(error::no_such_page)
         .method_not_allowed_fallback(error::no_such_method)
         .layer(
-            // The first is the outermost: whatever answers further in, a panic or CORS included, these headers are on it.
+            // The first layer is the outermost. So every response has these headers, also that of a
+            // panic or of CORS.
             ServiceBuilder::new()
                 .layer(middleware::from_fn(api::metrics::count))
                 .layer(constant("x-content-type-options", "nosniff"))
@@ -137,7 +139,8 @@ pub fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// Pages of other origins may call the API only if `CORS_ORIGINS` names them; never with cookies, of which there are none.
+/// Lets pages of other origins call the API only if `CORS_ORIGINS` names them. Cookies are never
+/// allowed, because there are none.
 fn cors(config: &Config) -> Option<CorsLayer> {
     let origins: Vec<HeaderValue> = config
         .cors_origins

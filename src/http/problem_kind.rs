@@ -1,8 +1,9 @@
-//! The kinds of problem that a client can meet: one row each, for the answers and for their description.
+//! The kinds of problem that a client can meet: one row each, for the responses and for their
+//! description.
 
 use axum::http::StatusCode;
 
-/// What a client tells problems apart by.
+/// A kind of problem, as clients distinguish them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     NotJson,
@@ -33,13 +34,13 @@ pub(super) enum Kind {
     Deadline,
 }
 
-/// What is said of a kind wherever it occurs.
+/// The status and the texts of a kind.
 pub(super) struct Said {
     pub status: StatusCode,
-    /// Last part of the problem's type.
+    /// The last part of the problem's type.
     pub slug: &'static str,
     pub title: &'static str,
-    /// When it is given, for the reference.
+    /// When the problem occurs, for the reference.
     pub when: &'static str,
 }
 
@@ -212,12 +213,12 @@ impl Kind {
         }
     }
 
-    /// The value of `type` in the problem.
+    /// Returns the value of `type` in the problem.
     pub fn urn(self) -> String {
         format!("urn:conclave:problem:{}", self.said().slug)
     }
 
-    /// Whether the answer says after how long to try again.
+    /// True if the response says when to retry.
     pub fn has_retry_after(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! The id that every answer carries: the run's, once there is one, else the client's own or a fresh one.
+//! The id of every response: that of the run if there is one, else the client's own or a new one.
 
 use std::sync::Arc;
 
@@ -12,15 +12,16 @@ use crate::clock::Clock;
 
 pub(super) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The client's id, if it is well-formed: 1 to 128 letters, digits, dots, dashes or underscores.
+/// Returns the client's id if it is well-formed: 1 to 128 letters, digits, dots, dashes or
+/// underscores.
 pub(super) fn correlation_id(headers: &HeaderMap) -> Option<String> {
     let id = headers.get(HEADER)?.to_str().ok()?;
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     ((1..=128).contains(&id.len()) && id.chars().all(fine)).then(|| id.to_owned())
 }
 
-/// Gives every request an id, and every answer a header with it unless the run's own is there.
-/// An id that holds a configured secret is replaced by a fresh one.
+/// Gives every request an id. Every response gets a header with it, unless it already has the run's
+/// id. An id that contains a configured secret is replaced by a new one.
 pub(super) async fn assign(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let id = correlation_id(request.headers())
         .filter(|id| app.redacted(id) == id.as_str())

@@ -1,4 +1,4 @@
-//! Routes with their description: no way leads into the router that does not also lead into the document.
+//! Routes with their descriptions. A route cannot be added to the router without its description.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use super::auth;
 use super::reference::{Operation, Schemas};
 use crate::app::{App, Requirement};
 
-/// Describes one operation; stands beside its handler.
+/// Describes one operation. Such a function is defined beside the handler.
 pub(super) type Describe = fn(&mut Schemas) -> Operation;
 
-/// A group of routes that ask for the same access.
+/// A group of routes with the same requirement.
 pub(super) struct Routes {
-    /// What they ask of a token; `None`: anybody may use them.
+    /// What the routes require of a token. `None`: they require no token.
     needs: Option<Requirement>,
     router: Router<Arc<App>>,
     /// Path, method, description.
@@ -85,7 +85,7 @@ impl Routes {
         }
     }
 
-    /// The routes behind their door.
+    /// Returns the router, with the token check that its routes require.
     pub fn into_router(self, app: &Arc<App>) -> Router<Arc<App>> {
         match self.needs {
             None => self.router,

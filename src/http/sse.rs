@@ -1,4 +1,5 @@
-//! Progress as server-sent events: a view of the journal, entry by entry, each with its seq as id.
+//! Progress as server-sent events: a view of the journal, entry by entry, each with its `seq` as
+//! id.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,18 +17,18 @@ use crate::app::App;
 use crate::domain::{Agent, Mode, Role, RunId, TaskType};
 use crate::journal::{AgentOutcome, CallSent, Ending, Entry, Event};
 
-/// A comment goes out this often, so that no proxy takes the stream for dead.
+/// A comment is sent at this interval, so that no proxy closes the stream as idle.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 pub(super) type Progress = axum::response::Sse<
     KeepAliveStream<futures_util::stream::BoxStream<'static, Result<Sse, Infallible>>>,
 >;
 
-/// How often the token of an open stream is looked at again.
+/// How often the token of an open stream is checked again.
 const RECHECK: Duration = Duration::from_secs(5);
 
-/// The run's events after `after`, then those to come, up to `reply` or `error`. The stream ends early when the token by
-/// which it was opened is revoked or expires.
+/// Streams the run's events after `after`, and then new ones, up to `reply` or `error`. The stream
+/// ends early if the token that opened it is revoked or expires.
 pub(super) fn progress(app: &Arc<App>, run: RunId, after: i64, caller: Option<Caller>) -> Progress {
     let revoked = revoked(Arc::clone(app), caller.and_then(|caller| caller.token));
     let events = stream(app, run, after)
@@ -37,7 +38,7 @@ pub(super) fn progress(app: &Arc<App>, run: RunId, after: i64, caller: Option<Ca
         .keep_alive(KeepAlive::new().interval(KEEP_ALIVE).text("still working"))
 }
 
-/// Returns when the token no longer works.
+/// Returns when the token is no longer valid.
 async fn revoked(app: Arc<App>, token: Option<String>) {
     let Some(token) = token else {
         return std::future::pending().await;
@@ -70,7 +71,7 @@ fn sse(name: &str, data: &Value) -> Sse {
     Sse::default().event(name).data(data.to_string())
 }
 
-/// What an entry looks like in the stream; `None` for those that are nobody's business there.
+/// Returns the event of an entry, or `None` if the stream does not show it.
 fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
     let at = entry.at.to_string();
     Some(match &entry.event {
@@ -153,7 +154,7 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
     })
 }
 
-/// The first attempt of an agent, or of the master at its synthesis.
+/// Returns the start event for the first attempt of an agent, or of the master at its synthesis.
 fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
     match sent.role {
         Role::Agent(agent) => {
@@ -165,7 +166,7 @@ fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
                 .trim_start_matches('r')
                 .parse::<u8>()
                 .ok();
-            // The first attempt at a report or at decisions: no repair, no further attempt.
+            // Only the first attempt at a report or at decisions counts, not a repair or a retry.
             let own = |round| {
                 [
                     format!("r{round}/{agent}"),
@@ -191,8 +192,8 @@ fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
     }
 }
 
-/// The stream in the reference: the schema is that of one event, and what is in the data of each is in an extension,
-/// since OpenAPI 3.1 has no word for it.
+/// Describes the stream in the reference. The schema is that of one event. The data of each event
+/// is described in an extension field, because OpenAPI 3.1 cannot express it.
 pub(super) fn content(schemas: &mut Schemas) -> Content {
     let at = json!({ "type": "string", "format": "date-time" });
     let (text, round) = (

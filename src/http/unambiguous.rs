@@ -1,12 +1,13 @@
-//! JSON in which no object has a key twice. Of two equal keys one reader takes the first and another the last: a proxy that
-//! checks a request may see another one than the service.
+//! JSON in which no object has a duplicate key. Of two equal keys one parser takes the first and
+//! another the last. So a proxy that checks a request could see a different request than the
+//! service.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Characters of a key that an error repeats.
+/// The maximum length in characters of a key in an error.
 const MAX_SHOWN: usize = 60;
 
 /// A value that was read from JSON without duplicate keys.

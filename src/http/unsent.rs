@@ -1,5 +1,5 @@
-//! Answers that are ready and not yet read by their clients. Together they may hold a bounded number of bytes: a client that
-//! does not read costs the others an answer with 503 and not the process its memory.
+//! Limits the bytes of the responses that wait for their clients. If clients do not read, other
+//! clients get a 503, and the process does not run out of memory.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::error::Problem;
 use super::request_id;
 
-/// Bytes of all answers that wait for their clients.
+/// The total bytes of all responses that wait for their clients.
 pub(super) const MAX_UNSENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// Shorter answers are not counted.
 const MIN_COUNTED: u64 = 4 * 1024;
 
-/// What is handed to the connection at a time.
+/// The size of the chunks that are passed to the connection.
 const CHUNK: usize = 16 * 1024;
 
-/// The bytes that answers may still hold.
+/// The budget of bytes for responses that wait.
 #[derive(Clone)]
 pub(super) struct Unsent {
     /// One permit per KiB.
@@ -39,8 +39,8 @@ impl Unsent {
         }
     }
 
-    /// Counts an answer until its client has taken it, or answers with 503 when too many bytes wait. Event streams have no
-    /// length and are not counted: they hold one event at a time.
+    /// Counts a response until its client has read it, or answers with 503 if too many bytes wait.
+    /// Event streams have no length and are not counted: they store one event at a time.
     pub fn count(&self, response: Response) -> Response {
         let Some(bytes) = response
             .body()
@@ -50,7 +50,8 @@ impl Unsent {
         else {
             return response;
         };
-        // An answer that is longer than the whole budget waits for no other answer and uses all of it.
+        // A response larger than the whole budget takes all of it, so it needs that no other
+        // response waits.
         let permits = usize::try_from(bytes.div_ceil(1024))
             .unwrap_or(usize::MAX)
             .min(self.permits);
@@ -78,7 +79,8 @@ impl Unsent {
     }
 }
 
-/// A body in chunks of its own memory, so that the connection holds no more of it than it is about to send.
+/// A body in chunks with memory of their own, so that the connection stores no more of it than it
+/// is about to send.
 struct Counted {
     rest: Bytes,
     body: Body,

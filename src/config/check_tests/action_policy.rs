@@ -1,4 +1,4 @@
-//! The settings of actions: commands, guilds, switches, and who proposes.
+//! The settings of actions: commands, guilds, switches, and the proposer.
 
 use serde_json::json;
 

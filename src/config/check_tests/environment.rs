@@ -1,4 +1,4 @@
-//! What variables of the environment may say, and which secrets are not shown.
+//! The accepted values of environment variables, and the secrets that are not shown.
 
 use super::*;
 

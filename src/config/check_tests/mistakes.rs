@@ -1,4 +1,4 @@
-//! Mistakes in the config file: each is found at its place, and only there.
+//! Mistakes in the config file: each is reported at its place, and only there.
 
 use serde_json::json;
 

@@ -27,7 +27,8 @@ fn places(result: Result<Config, Problems>) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// The places of the problems of the shipped config with some values set, and with a key.
+/// Returns the places of the problems of the shipped config, with some values changed and a key
+/// set.
 fn places_with(changes: &[(&str, Value)], variables: &[(&str, &str)]) -> Vec<String> {
     let mut value: Value = serde_json::from_str(SHIPPED).unwrap();
     for (pointer, new) in changes {

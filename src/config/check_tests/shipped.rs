@@ -1,4 +1,4 @@
-//! What the configs that are shipped need, and what is published of them.
+//! What the shipped configs need, and the published schema.
 
 use super::*;
 

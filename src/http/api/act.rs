@@ -1,4 +1,4 @@
-//! `POST /api/act`: free text to one command.
+//! `POST /api/act`: maps free text to one command.
 
 use std::sync::{Arc, LazyLock};
 
@@ -21,7 +21,7 @@ use crate::http::problem_kind::Kind;
 use crate::http::reference::{Content, Operation, Schemas};
 use crate::http::request_id;
 
-/// The body of an action: a chat's without mode and attachments.
+/// The body of an action: that of a chat without mode and attachments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(description = "A text that is to become a command.")]
@@ -37,7 +37,7 @@ pub(in crate::http) struct ActBody {
     message: String,
 }
 
-/// The word of the user for whom something was proposed.
+/// The confirmation of the user for whom a command was proposed.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::http) struct ConfirmBody {
@@ -45,16 +45,16 @@ pub(in crate::http) struct ConfirmBody {
     user: UserBody,
     /// Default: that of the proposal.
     context: Option<ContextBody>,
-    /// Not read: the body of the action may be sent again.
+    /// Ignored; accepted so that the body of the action can be sent again.
     #[serde(rename = "message")]
     #[schemars(length(max = 32000))]
     _message: Option<String>,
-    /// Which of several readings; default 1, the first.
+    /// Which choice of the proposal; default 1, the first.
     #[schemars(range(min = 1, max = 3))]
     choice: Option<usize>,
 }
 
-/// The answer to an action, in the reference.
+/// Returns the schema of the reply to an action, for the reference.
 pub(in crate::http) fn reply_schema(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<Reply>()
 }
@@ -149,10 +149,10 @@ pub(in crate::http) async fn post(
     Ok(answer(app.act(submission).await?))
 }
 
-/// Reads the body of an action.
+/// Parses the body of an action.
 ///
 /// # Errors
-/// [`Unread`]: it is not JSON, or everything in which it differs from the documented shape.
+/// [`Unread`]: it is not JSON, or it differs from the documented shape.
 pub fn action(body: &[u8]) -> Result<Question, Unread> {
     let ActBody {
         source,

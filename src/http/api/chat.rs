@@ -1,4 +1,4 @@
-//! `POST /api/chat`.
+//! `POST /api/chat`: asks the committee a question.
 
 use std::sync::{Arc, LazyLock};
 
@@ -28,14 +28,15 @@ use crate::journal::Ending;
 
 const OUTCOME: HeaderName = HeaderName::from_static("x-conclave-outcome");
 
-/// The body of a chat. The lengths in its schema are the rules of [`crate::app::check`]: what breaks only them is of the
-/// right shape and is answered with 422.
+/// The body of a chat. The lengths in its schema are rules of [`crate::app::check`]. A body that
+/// breaks only these has the right shape and is answered with 422.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(description = "A question to the committee.")]
 pub(in crate::http) struct ChatBody {
     source: Source,
-    /// ask: one round, no audit. audit: up to two rounds. deep: up to three rounds and the larger cap.
+    /// ask: one round, no audit. audit: up to two rounds. deep: up to three rounds and the larger
+    /// cap.
     mode: Mode,
     user: UserBody,
     context: ContextBody,
@@ -79,7 +80,7 @@ pub(in crate::http) struct ContextBody {
     message_id: Option<String>,
 }
 
-/// Anything but control characters, and not only spaces.
+/// A pattern: no control characters, and not only spaces.
 const NAMED: &str = r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$";
 
 /// A file that the question is about.
@@ -93,7 +94,7 @@ struct AttachmentBody {
     /// https, on a host of the allowlist; or data.
     #[schemars(url, regex(pattern = "^(https://[A-Za-z0-9]|data:)[!-~]*$"))]
     url: String,
-    /// Printable ASCII. Not held to a list of types: what an image is, its bytes tell.
+    /// Printable ASCII. The type of an image is detected from its bytes, not from this field.
     #[schemars(length(max = 100), regex(pattern = "^[ -~]*$"))]
     content_type: Option<String>,
 }
@@ -133,7 +134,8 @@ struct BudgetBody {
     /// The most that the run may cost.
     #[schemars(range(min = 0))]
     cap_usd: f64,
-    /// What was settled: reported usage at the configured prices, calls of unknown cost at their reservation.
+    /// What was settled: reported usage at the configured prices, calls of unknown cost at their
+    /// reservation.
     #[schemars(range(min = 0))]
     estimated_usd: f64,
     /// A provider billed more for some call than was reserved for it.
@@ -149,7 +151,7 @@ struct InvalidationBody {
     valid: Vec<Agent>,
 }
 
-/// A run that goes on without the connection that asked for it.
+/// A run that continues without the connection that started it.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
@@ -158,7 +160,7 @@ struct Accepted {
     run_id: String,
 }
 
-/// What may be wrong with a body before anybody looks at what it says.
+/// The problems of a body that are found before its content is checked.
 pub(in crate::http) const READING: &[Kind] = &[
     Kind::NotJson,
     Kind::WrongShape,
@@ -323,7 +325,7 @@ impl MetaBody {
     }
 }
 
-/// The response's body: exactly the documented fields.
+/// Returns the body of the response: exactly the documented fields.
 pub fn reply_body(reply: &Reply) -> Value {
     json!(ReplyBody::of(reply))
 }
@@ -336,10 +338,10 @@ pub(in crate::http) async fn read(
     Ok(question(&json_bytes(headers, body, limits).await?)?)
 }
 
-/// Reads the body of a chat. Whether it keeps the rules is for [`crate::app::check`] to say.
+/// Parses the body of a chat. It does not check the rules; [`crate::app::check`] does.
 ///
 /// # Errors
-/// [`Unread`]: it is not JSON, or everything in which it differs from the documented shape.
+/// [`Unread`]: it is not JSON, or it differs from the documented shape.
 pub fn question(body: &[u8]) -> Result<Question, Unread> {
     let body: ChatBody = shaped(body, SHAPE.as_ref())?;
     Ok(body.into())
@@ -364,7 +366,7 @@ pub(in crate::http) fn idempotency_key(headers: &HeaderMap) -> Result<Option<Str
     }
 }
 
-/// Whether a header that holds a list has a value, parameters such as `q=` left aside.
+/// True if a list header contains a value. Parameters such as `q=` are ignored.
 pub(in crate::http) fn wants(headers: &HeaderMap, name: &str, value: &str) -> bool {
     headers
         .get_all(name)

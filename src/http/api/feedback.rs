@@ -1,4 +1,4 @@
-//! `POST /api/runs/{id}/feedback`: what a reader thinks of a reply.
+//! `POST /api/runs/{id}/feedback`: records what a reader thinks of a reply.
 
 use std::sync::{Arc, LazyLock};
 

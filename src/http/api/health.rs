@@ -1,4 +1,4 @@
-//! `/health`: the process is up. `/ready`: a run could be taken on.
+//! `/health`: the process is up. `/ready`: a run can be accepted.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `/metrics`: the process's counters in Prometheus text format, and the counting of HTTP answers.
+//! `/metrics`: the counters of the process in Prometheus text format. Also counts the responses.
 
 use std::sync::Arc;
 
@@ -30,7 +30,8 @@ pub(in crate::http) async fn metrics(State(app): State<Arc<App>>) -> impl IntoRe
     )
 }
 
-/// Counts an answer under the route's own pattern, never under the path that was asked for: the set stays bounded.
+/// Counts a response under the pattern of its route and never under the requested path. So the set
+/// of labels stays bounded.
 pub(in crate::http) async fn count(request: Request, next: Next) -> Response {
     let route = request
         .extensions()

@@ -48,7 +48,7 @@ pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
         .problems(&[Kind::Invalid, Kind::OverBudget])
 }
 
-/// The body is a chat's. Nothing is bought and nothing is stored.
+/// Quotes the price of a chat body. No call is made and nothing is stored.
 pub(in crate::http) async fn post(
     State(app): State<Arc<App>>,
     request: Request,

@@ -1,4 +1,4 @@
-//! What `/api/runs` answers, field by field, and its description.
+//! The response bodies of `/api/runs`, and their description.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -30,7 +30,7 @@ pub(in crate::http) struct RunSummary {
     /// The run.
     #[schemars(schema_with = "super::shapes::run_id")]
     pub id: String,
-    /// Where it stands, or how it ended.
+    /// Its current state, or how it ended.
     #[schemars(schema_with = "super::shapes::state")]
     pub state: RunState,
     /// Why it failed: `provider`, `deadline`, `budget` or `internal`, then the detail.
@@ -43,7 +43,7 @@ pub(in crate::http) struct RunSummary {
     pub user_id: String,
     /// The message of the request, trimmed.
     pub message: String,
-    /// The run that this one goes on from.
+    /// The run that this one continues.
     #[schemars(schema_with = "super::shapes::run_id_or_null")]
     pub parent: Option<String>,
     /// Null while there is no reply, and for an action.
@@ -70,7 +70,8 @@ pub(in crate::http) struct CostBody {
     pub spent_usd: f64,
 }
 
-/// One run: the fields of the list, and more. `reply`, `meta` and `audit` are there once there is a reply.
+/// One run: the fields of the list, and more. `reply`, `meta` and `audit` are there once there is a
+/// reply.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Run", extend("additionalProperties" = false))]
@@ -89,7 +90,7 @@ pub(in crate::http) struct RunBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::shapes::audit")]
     pub audit: Option<Value>,
-    /// For an action: what the client was told.
+    /// For an action: the response that the client was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::act::reply_schema")]
     pub action: Option<Value>,
@@ -130,9 +131,9 @@ pub(in crate::http) struct JournalBody {
     pub entries: Vec<EntryBody>,
     #[schemars(schema_with = "super::shapes::hash")]
     pub head: String,
-    /// Whether the chain holds.
+    /// Whether the hash chain is intact.
     pub verified: bool,
-    /// Where it breaks.
+    /// Where the hash chain breaks.
     pub broken: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `/api/runs`: what became of questions.
+//! `/api/runs`: the runs and their results.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(in crate::http) struct ListQuery {
     limit: Option<String>,
 }
 
-/// What runs can be listed by.
+/// The values of the filter `outcome`.
 enum Outcomes {
     State(RunState),
     Heuristic,
@@ -59,7 +59,7 @@ fn outcome(name: &str) -> Result<Outcomes, Problem> {
         })
 }
 
-/// Newest first; `nextCursor` is null on the last page.
+/// Lists runs, newest first. `nextCursor` is null on the last page.
 pub(in crate::http) async fn list(
     State(app): State<Arc<App>>,
     query: Result<Query<ListQuery>, QueryRejection>,
@@ -90,7 +90,7 @@ pub(in crate::http) async fn list(
         return Err(Problem::wrong_parameter("limit", "must be from 1 to 200"));
     };
     let state = match query.outcome.as_deref().map(outcome).transpose()? {
-        // No run is answered without the committee yet.
+        // In this release no run is answered without the committee.
         Some(Outcomes::Heuristic) => {
             return Ok(Json(RunPage {
                 runs: vec![],
@@ -134,7 +134,7 @@ pub(in crate::http) async fn list(
     }))
 }
 
-/// The id in the path as it came.
+/// The id in the path, or the error of its extraction.
 pub(in crate::http) type Id = Result<Path<String>, PathRejection>;
 
 pub(in crate::http) async fn show(
@@ -184,14 +184,14 @@ fn shown(row: &RunRow, entries: &[Entry]) -> RunBody {
     }
 }
 
-/// Every entry as it is stored, with the chain and whether it holds.
+/// Returns every entry as it is stored, with the hash chain and whether it is intact.
 pub(in crate::http) async fn journal(
     State(app): State<Arc<App>>,
     id: Id,
 ) -> Result<Json<JournalBody>, Problem> {
     let row = find(&app, id).await?;
     let mut entries = app.entries(row.id).await?;
-    // The run may have gone on between the two reads.
+    // New entries may have been written between the two reads.
     entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
     let body = app.compute(move || {
         let proof = prove(&row, &entries);
@@ -214,7 +214,7 @@ pub(in crate::http) async fn journal(
     Ok(Json(body.await))
 }
 
-/// The event stream of a run, from the beginning or from after `Last-Event-ID`.
+/// Streams the events of a run, from the beginning or from after `Last-Event-ID`.
 pub(in crate::http) async fn events(
     State(app): State<Arc<App>>,
     id: Id,
@@ -227,7 +227,7 @@ pub(in crate::http) async fn events(
         .map(|v| v.to_str().ok().and_then(sequence_number))
     {
         None => 0,
-        // An id from beyond the end would let the stream wait for an end that it has passed.
+        // With an id beyond the end, the stream would wait for an end that it has already passed.
         Some(Some(seq)) => seq.min(row.head_seq),
         Some(None) => {
             return Err(Problem::wrong_parameter(
@@ -237,13 +237,13 @@ pub(in crate::http) async fn events(
         }
     };
     if row.state.is_terminal() && after >= row.head_seq {
-        // Nothing more will ever come: tell the client not to reconnect.
+        // No event will follow: 204 tells the client not to reconnect.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     Ok(sse::progress(&app, row.id, after, caller.map(|Extension(caller)| caller)).into_response())
 }
 
-/// An id of an event stream: digits only.
+/// Parses an id of an event stream, which has only digits.
 fn sequence_number(text: &str) -> Option<i64> {
     let digits = text.trim();
     let fine = (1..=18).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());

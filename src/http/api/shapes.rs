@@ -1,11 +1,11 @@
-//! Schemas of what several answers have in common, beyond what a type can say.
+//! Schemas that several responses share and that the types alone cannot express.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
 use crate::journal::RunState;
 
-/// A run's id.
+/// The schema of a run's id.
 pub(in crate::http) fn run_id(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "format": "uuid" })
 }
@@ -14,7 +14,7 @@ pub(in crate::http) fn run_id_or_null(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "null"], "format": "uuid" })
 }
 
-/// An RFC 3339 time.
+/// The schema of an RFC 3339 time.
 pub(in crate::http) fn time(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "format": "date-time" })
 }
@@ -23,17 +23,17 @@ pub(in crate::http) fn time_or_null(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "null"], "format": "date-time" })
 }
 
-/// Where a run stands.
+/// The schema of a run's state.
 pub(in crate::http) fn state(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": RunState::ALL.map(RunState::as_str) })
 }
 
-/// 64 hexadecimal digits.
+/// The schema of a hash: 64 hexadecimal digits.
 pub(in crate::http) fn hash(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": "^[0-9a-f]{64}$" })
 }
 
-/// The audit appendix. A part that a run did not come to is null.
+/// The schema of the audit appendix. A part that the run did not reach is null.
 pub(in crate::http) fn audit(_: &mut SchemaGenerator) -> Schema {
     let object = json!({ "type": ["object", "null"] });
     let text = json!({ "type": "string" });
@@ -314,7 +314,8 @@ fn audited_budget() -> Value {
     ])
 }
 
-/// An object with exactly these fields: name, schema, and what it means where the name does not say it.
+/// Returns the schema of an object with exactly these fields. Each has a name, a schema, and a
+/// description where the name is not enough.
 fn closed(fields: &[(&str, Value, &str)]) -> Value {
     let names: Vec<&str> = fields.iter().map(|(name, _, _)| *name).collect();
     let described = |schema: &Value, about: &str| {

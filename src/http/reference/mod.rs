@@ -1,5 +1,5 @@
-//! What the service says of itself: `/openapi.json`, made from the types that the handlers read and write, and `/docs`,
-//! the same document as a page.
+//! The API reference: `/openapi.json`, generated from the types that the handlers read and write,
+//! and `/docs`, the same document as a page.
 
 mod operation;
 mod page;
@@ -20,11 +20,11 @@ use super::problem_kind::Kind;
 use super::routes::Routes;
 use crate::config::Limits;
 
-/// The document and its page, made once.
+/// The document and its page, rendered once.
 pub(super) struct Reference {
     document: String,
     page: String,
-    /// What the page may load: its own style, and nothing else.
+    /// The Content-Security-Policy of the page, which may load only its own style.
     policy: String,
 }
 
@@ -39,7 +39,8 @@ impl Reference {
     }
 }
 
-/// Sends a browser to the page. A program has no use for it: a client whose base address is wrong should see an error.
+/// Redirects a browser to the page. Any other client gets an error, because its base address is
+/// probably wrong.
 pub(super) async fn root(headers: HeaderMap) -> Response {
     let answer = if wants(&headers, ACCEPT.as_str(), "text/html") {
         (StatusCode::SEE_OTHER, [(LOCATION, "/docs")]).into_response()
@@ -95,7 +96,7 @@ pub(super) fn about_page(_: &mut Schemas) -> Operation {
         .answer(200, "The page", vec![Content::text("text/html")], &[])
 }
 
-/// The whole document.
+/// Assembles the whole document.
 pub(super) fn assemble(groups: &[&Routes], limits: &Limits) -> Value {
     let mut schemas = Schemas::new();
     operation::problem_schema(&mut schemas);
@@ -171,7 +172,7 @@ fn headers() -> Value {
     })
 }
 
-/// Puts the configured limits in the place of the usual ones.
+/// Replaces the default limits in the schemas with the configured ones.
 fn bound(schemas: &mut Map<String, Value>, limits: &Limits) {
     let places = [
         (

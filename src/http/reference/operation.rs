@@ -1,4 +1,4 @@
-//! What one operation takes and gives, as OpenAPI 3.1 has it.
+//! Describes an operation in OpenAPI 3.1: its parameters, its body and its responses.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use super::super::error::ProblemBody;
 use super::super::problem_kind::Kind;
 use crate::app::Requirement;
 
-/// The schemas of the Rust types that travel, collected under `#/components/schemas`. What comes in and what goes out
-/// differ: an optional field may be missing in the one and is null in the other.
+/// The schemas of the request and response types, collected under `#/components/schemas`. The two
+/// directions differ: an optional field may be missing in a request and is null in a response.
 pub(in crate::http) struct Schemas {
     requests: SchemaGenerator,
     answers: SchemaGenerator,
@@ -39,7 +39,8 @@ impl Schemas {
         self.answers.subschema_for::<T>().to_value()
     }
 
-    /// Every schema by its name. One that goes both ways must be the same in both.
+    /// Returns every schema by its name. A type that is used in both directions must have the same
+    /// schema in both.
     pub(super) fn collected(mut self) -> Map<String, Value> {
         let mut all = self.requests.take_definitions(true);
         for (name, schema) in self.answers.take_definitions(true) {
@@ -54,12 +55,12 @@ impl Schemas {
     }
 }
 
-/// One form of an answer's body.
+/// The body of a response in one media type.
 pub(in crate::http) struct Content {
     media_type: &'static str,
     schema: Value,
     example: Option<Value>,
-    /// What else is to be said, as extensions.
+    /// Extension fields of the media type.
     more: Map<String, Value>,
 }
 
@@ -82,7 +83,7 @@ impl Content {
         }
     }
 
-    /// A stream of server-sent events; the schema and the example are of one event.
+    /// Describes a stream of server-sent events. The schema and the example are those of one event.
     pub fn events(schema: Value, example: Value) -> Self {
         Self {
             media_type: "text/event-stream",
@@ -90,7 +91,7 @@ impl Content {
         }
     }
 
-    /// An extension field (`x-...`).
+    /// Adds an extension field (`x-...`).
     pub fn with(mut self, key: &str, value: Value) -> Self {
         self.more.insert(key.to_owned(), value);
         self
@@ -106,7 +107,7 @@ impl Content {
     }
 }
 
-/// An operation on its way into the document.
+/// The description of an operation while it is built.
 pub(in crate::http) struct Operation {
     id: &'static str,
     tag: &'static str,
@@ -126,7 +127,7 @@ impl Operation {
             tag,
             summary,
             about: String::new(),
-            // The client's own id may come with every request.
+            // Every request may have the client's own id.
             parameters: vec![json!({ "$ref": "#/components/parameters/X-Request-Id" })],
             body: None,
             answers: BTreeMap::new(),
@@ -135,13 +136,13 @@ impl Operation {
         }
     }
 
-    /// Markdown.
+    /// Sets the description, in Markdown.
     pub fn about(mut self, about: &str) -> Self {
         about.clone_into(&mut self.about);
         self
     }
 
-    /// What `curl -s` is given after the address and the token, for the example.
+    /// Sets the arguments of `curl -s` in the example. They follow the address and the token.
     pub fn sample(mut self, arguments: &str) -> Self {
         arguments.clone_into(&mut self.sample);
         self
@@ -191,7 +192,7 @@ impl Operation {
         self
     }
 
-    /// An answer that is no problem; `headers` are names under `components/headers`.
+    /// Adds a response that is not a problem. `headers` are names under `components/headers`.
     pub fn answer(
         mut self,
         status: u16,
@@ -213,7 +214,7 @@ impl Operation {
         self
     }
 
-    /// Links the answers so far to the operations on the run whose id is found at `expression`.
+    /// Links the responses added so far to operations on the run whose id is at `expression`.
     pub fn leads_to(mut self, expression: &str, operations: &[&str]) -> Self {
         let link = |id: &&str| {
             (
@@ -233,7 +234,7 @@ impl Operation {
         self
     }
 
-    /// The operation object.
+    /// Builds the operation object.
     pub(in crate::http) fn finish(
         mut self,
         path: &str,
@@ -258,7 +259,7 @@ impl Operation {
             }
         };
         if needs.is_some() && !self.problems.contains(&Kind::NoJournal) {
-            // Tokens are looked up there.
+            // Tokens are looked up in the database of the journal.
             self.problems.push(Kind::NoJournal);
         }
         let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
@@ -317,7 +318,7 @@ fn header_references(names: &[&str]) -> Value {
     )
 }
 
-/// The answer for the kinds of problem that share a status.
+/// Describes the response for the kinds of problem that share a status.
 fn problem(status: u16, kinds: &[Kind]) -> Value {
     let lines: Vec<String> = kinds
         .iter()
@@ -354,7 +355,7 @@ fn problem(status: u16, kinds: &[Kind]) -> Value {
     })
 }
 
-/// The schema that all problems have.
+/// Adds the schema that all problems have.
 pub(super) fn problem_schema(schemas: &mut Schemas) {
     let _ = schemas.answer::<ProblemBody>();
 }

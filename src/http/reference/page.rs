@@ -1,4 +1,4 @@
-//! The document as a page: server-rendered, one style, no script, nothing loaded from anywhere.
+//! Renders the document as a page on the server: one style, no script, nothing loaded.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 const STYLE: &str = include_str!("page.css");
 
-/// The page, and the Content-Security-Policy that lets its own style in and nothing else.
+/// Returns the page, and the Content-Security-Policy that allows only its own style.
 pub(super) fn render(document: &Value) -> (String, String) {
     let hash = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
     let policy = format!(
@@ -64,7 +64,7 @@ pub(super) fn render(document: &Value) -> (String, String) {
     (page.into_string(), policy)
 }
 
-/// Path, method and operation, in the order of the document.
+/// Returns path, method and operation in the order of the document.
 fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
     let paths = document["paths"].as_object().into_iter().flatten();
     paths
@@ -142,7 +142,7 @@ fn access(operation: &Value) -> Markup {
     }
 }
 
-/// A schema in a few words, with a link to where it is told in full.
+/// Renders a schema in a few words, with a link to its full description.
 fn kind(schema: &Value) -> Markup {
     if let Some(name) = schema["$ref"]
         .as_str()
@@ -185,7 +185,7 @@ fn kind(schema: &Value) -> Markup {
     }
 }
 
-/// A schema's fields, or its words if it has none.
+/// Renders the fields of a schema, or its kind if it has no fields.
 fn schema(schema: &Value) -> Markup {
     let needed = |name: &str| {
         list(&schema["required"])
@@ -224,7 +224,7 @@ fn example(value: &Value) -> Markup {
     html! { pre tabindex="0" { code { (shown) } } }
 }
 
-/// Markdown as HTML. Raw HTML in it is shown as text.
+/// Renders Markdown as HTML. Raw HTML in it is shown as text.
 fn markdown(value: &Value) -> Markup {
     let Some(source) = value.as_str().filter(|source| !source.is_empty()) else {
         return html! {};
@@ -247,12 +247,12 @@ fn first_line(value: &Value) -> String {
     line.trim_start_matches("- ").to_owned()
 }
 
-/// The value at a JSON pointer; null where there is none.
+/// Returns the value at a JSON pointer, or null if there is none.
 fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
-/// The value behind a reference, or the value itself.
+/// Returns the target of a reference, or the value itself if it is none.
 fn followed<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     let target = value["$ref"]
         .as_str()

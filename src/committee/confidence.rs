@@ -59,9 +59,9 @@ pub fn is_against_leading(judgement: &Judgement, final_answer: &str) -> bool {
         .is_none_or(|group| group != leading)
 }
 
-/// Returns the conflict penalty of the answer that the reply gives. It is the policy's maximum if no
-/// agent gave that answer, or if it contradicts the leading answer without a justification. A reply
-/// that names no answer gets the highest penalty of all answers.
+/// Returns the conflict penalty of the answer that the reply gives. It is the policy's maximum if
+/// no agent gave that answer, or if it contradicts the leading answer without a justification. A
+/// reply that names no answer gets the highest penalty of all answers.
 fn conflict(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> f64 {
     if leading(judgement).is_none() {
         return judgement.conflict_penalty;

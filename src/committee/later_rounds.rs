@@ -209,7 +209,7 @@ impl RoundContext<'_> {
         .await
     }
 
-    /// Returns the earlier outcome, changed by what the agent concedes.
+    /// Returns the earlier outcome with the agent's concessions applied, and its decisions.
     pub(super) fn resolved(
         &self,
         agent: Agent,

@@ -31,7 +31,7 @@ pub struct CallSpec<'a> {
     pub hedge: Hedge<'a>,
 }
 
-/// What a model wrote.
+/// The output of a call.
 pub struct Answer {
     pub text: String,
     pub stop: CallStop,

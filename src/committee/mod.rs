@@ -87,7 +87,7 @@ pub struct Deps {
     pub secrets: Vec<SecretString>,
 }
 
-/// Why a run has no reply.
+/// The reason why a run has no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The run cannot continue in this process. Its journal has no final event.

@@ -37,7 +37,7 @@ impl<T> Typed<T> {
     }
 }
 
-/// Why there is no output.
+/// The reason why there is no output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallFailure {
     /// Short and bounded, such as "timed out".

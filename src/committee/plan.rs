@@ -32,9 +32,9 @@ const TAIL_CHARS: usize = 1000;
 pub struct OrchestrationPlan {
     /// The kind of work that the question asks for.
     pub task_type: TaskType,
-    /// The agents to wake, by name. solver, critic and verifier always run.
+    /// The agents to run, by name. solver, critic and verifier always run.
     pub agents_to_run: Vec<String>,
-    /// Rounds of deliberation, 1 to 3. What is out of bounds is brought into them, not refused.
+    /// Rounds of deliberation, 1 to 3. A value out of bounds is clamped, not refused.
     pub rounds: i64,
     /// True only if no useful answer is possible under any stated assumption.
     pub needs_clarification: bool,
@@ -43,7 +43,7 @@ pub struct OrchestrationPlan {
     pub clarification_question: Option<QuestionOut>,
     /// ask, audit or deep: the form of the reply.
     pub output_shape: Mode,
-    /// What the request itself says of its answer in numbers or as a form, if it does. Empty otherwise.
+    /// What the request itself demands of its answer in numbers or as a form; empty if nothing.
     #[serde(default)]
     pub demands: Vec<Demand>,
 }
@@ -59,7 +59,7 @@ pub struct QuestionOut {
     pub options: Vec<String>,
 }
 
-/// The choice that a model which cannot hold a schema by itself is asked for.
+/// The choice requested from a model that cannot follow a schema by itself.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PlanChoice {

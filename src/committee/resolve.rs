@@ -20,7 +20,7 @@ const TOKENS_PER_CLAIM: u32 = 120;
 
 const EVIDENCE_CHARS: usize = 300;
 
-/// What an agent hands in.
+/// The agent's decisions on its contested claims.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Decisions {

@@ -47,7 +47,7 @@ pub struct SynthesisMeta {
     pub task_type: TaskType,
     /// One to three lines.
     pub tldr: Vec<String>,
-    /// The bare answer that the reply gives, if the question has one short correct answer; else empty.
+    /// The bare answer of the reply, if the question has one short correct answer; else empty.
     pub final_answer: String,
     pub assumptions: Vec<AssumptionOut>,
     /// How one would see that the result works, if the task is buildable; else empty.
@@ -76,7 +76,7 @@ pub struct SynthesisAudit {
     /// The ids of the units relied on, such as "solver:u1".
     pub units_used: Vec<String>,
     pub disagreements: Vec<DisagreementOut>,
-    /// If finalAnswer is another answer than most reports give: what shows theirs to be wrong; else empty.
+    /// If finalAnswer differs from that of most reports: what shows theirs to be wrong; else empty.
     pub answer_justification: String,
     /// 0 to 0.60: how much unresolved conflict lowers confidence.
     pub conflict_penalty: f64,

@@ -30,7 +30,7 @@ const MAX_PARTS: usize = 8;
 const EVIDENCE_CHARS: usize = 300;
 const PART_CHARS: usize = 120;
 
-/// What the model hands in.
+/// The result of the cross-check.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CrossCheckReply {

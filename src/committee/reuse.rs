@@ -19,6 +19,7 @@ const TOUCHED: f64 = 0.5;
 ///
 /// - It has no usable stored output: it failed or was discarded.
 /// - It holds a position that the user's answer rejects.
+/// - Its summary supports an option that the user did not choose.
 /// - One of its claims or assumptions is about the point that the user settled.
 /// - It made the assumption that the user corrected.
 ///

@@ -1,24 +1,24 @@
-//! The assumptions ledger: each assumption once, with a handle, a kind and the agents who made it.
+//! The assumptions ledger: each assumption once, with a handle, a kind and the agents that made it.
 
 use std::collections::BTreeSet;
 
 use super::request_context::RequestContext;
 use crate::domain::{Agent, AgentReport, Assumption, AssumptionKind};
 
-/// The most that a reply lists; how many more there were is said.
+/// The most assumptions that a reply lists. It states how many more there were.
 const MAX: usize = 24;
 
-/// So many of each list are read. An assumption beyond is not looked at.
+/// The most entries of each list that are read. Later ones are ignored.
 const MAX_READ: usize = 50;
 
-/// Words of an assumption by which it is compared.
+/// The most words of an assumption that are compared.
 const MAX_WORDS: usize = 60;
 
-/// How much two wordings must share to be the same assumption (Jaccard index of their words).
+/// Two wordings with at least this overlap are the same assumption (Jaccard index of their words).
 const SAME: f64 = 0.6;
 
-/// Merges what the master stated with who of the agents assumed the same. Corrections by the user come first, as given.
-/// Returns the entries, and how many more there would be.
+/// Merges the master's assumptions with the agents that made the same ones. Corrections by the user
+/// come first, as given. Returns the entries, and how many more there would be.
 pub fn ledger(
     stated: &[(String, AssumptionKind)],
     reports: &[(Agent, &AgentReport)],
@@ -72,14 +72,14 @@ pub fn ledger(
     (listed.map(assumption).collect(), left_out)
 }
 
-/// The agents' own assumptions, for when the master cannot state any: all are guesses.
+/// Returns the agents' own assumptions, all as guesses, for a master that cannot state any.
 pub fn of_reports(reports: &[(Agent, &AgentReport)]) -> Vec<(String, AssumptionKind)> {
     let all = reports.iter().flat_map(|(_, report)| &report.assumptions);
     all.map(|text| (text.clone(), AssumptionKind::Guess))
         .collect()
 }
 
-/// A text as it is compared with others.
+/// A text prepared for comparison with others.
 struct Wording {
     words: BTreeSet<String>,
     /// Figures and negations.
@@ -101,8 +101,8 @@ impl Wording {
         }
     }
 
-    /// Whether two texts assume the same. Where they differ in a figure, a name or a "not", they do not, however alike they
-    /// are.
+    /// True if two texts assume the same. Texts that differ in a figure, a name or a "not" do not,
+    /// however similar they are.
     fn is_same(&self, other: &Self) -> bool {
         let foreign = |one: &Self, other: &Self| !one.names.is_subset(&other.words);
         if self.decisive != other.decisive || (foreign(self, other) && foreign(other, self)) {
@@ -114,7 +114,8 @@ impl Wording {
     }
 }
 
-/// Words in capitals; the first of a text is in them either way.
+/// Returns the capitalized words. The first word of a text is included if it is capitalized, name
+/// or not.
 fn names(text: &str) -> BTreeSet<String> {
     let capital = |word: &&str| word.chars().next().is_some_and(char::is_uppercase);
     text.split(|c: char| !c.is_alphanumeric())

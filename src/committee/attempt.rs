@@ -1,4 +1,4 @@
-//! One output of a model, attempt by attempt: reserve, call, retry, fall back.
+//! Makes the attempts at one output of a model: reserve, call, retry, fall back.
 
 use super::budget::{self, InputBound};
 use super::call::{FIRST_SHARE, MIN_TIME};
@@ -21,15 +21,15 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct Settled {
     pub result: CallResult,
     pub usage: Option<BilledTokens>,
-    /// Made by this process just now, not read from the journal.
+    /// True if this process made the call just now; false if it was read from the journal.
     pub fresh: bool,
-    /// The run's own time left the call less than a call may take.
+    /// True if the run's remaining time gave the call less than the usual call timeout.
     pub clipped: bool,
-    /// The output limit that the call had, in tokens.
+    /// The output limit of the call, in tokens.
     pub limit: u32,
 }
 
-/// One output that is being bought.
+/// The attempts at one output.
 pub(super) struct Attempts<'a> {
     pub run: &'a RunContext,
     pub deps: &'a Deps,
@@ -37,12 +37,12 @@ pub(super) struct Attempts<'a> {
     pub schema: Option<&'a Value>,
     pub repair: Option<Repair<'a>>,
     pub step: String,
-    /// There will be no other attempt.
+    /// True if there will be no other attempt.
     pub once: bool,
 }
 
 impl Attempts<'_> {
-    /// The name of an attempt: `r1/solver`, `r1/solver#2`.
+    /// Returns the name of an attempt: `r1/solver`, `r1/solver#2`.
     pub(super) fn call(&self, number: u32) -> String {
         if number == 1 {
             self.step.clone()
@@ -51,15 +51,16 @@ impl Attempts<'_> {
         }
     }
 
-    /// Whether the journal has the attempt as settled.
+    /// True if the journal has the attempt as settled.
     pub(super) fn is_known(&self, number: u32) -> bool {
         self.run
             .recall(&crate::journal::settled_key(&self.call(number)))
             .is_some()
     }
 
-    /// How long to wait before the same model is asked again; `None` if it is not. Nobody sleeps through what is left of
-    /// the stage, or much longer than the policy's longest pause: then the fallback is asked at once.
+    /// Returns how long to wait before the same model is called again; `None` if it is not. `None`
+    /// too if the pause would outlast the stage, or is much longer than the policy's longest pause.
+    /// Then the fallback is called at once.
     pub(super) fn pause(&self, retry: Retryable, tries: u32) -> Option<Duration> {
         let Retryable::AfterMs(least) = retry else {
             return None;
@@ -73,8 +74,9 @@ impl Attempts<'_> {
             .then_some(pause)
     }
 
-    /// The first attempt, and beside it a second one if the first takes unusually long and the money allows. Returns how
-    /// many attempts were made. A loser is dropped only when the winner's answer is in the journal.
+    /// Makes the first attempt, and a second one beside it if the first takes unusually long and
+    /// the money allows. Returns the result and the number of attempts made. The slower attempt is
+    /// dropped only when the answer of the faster one is in the journal.
     pub(super) async fn race(
         &self,
         model: &RoleModel,
@@ -133,7 +135,8 @@ impl Attempts<'_> {
         })
     }
 
-    /// Whether a second call takes at most half of what is left: it must not starve what comes after it.
+    /// True if a second call takes at most half of the money that is left, so that it does not
+    /// starve later calls.
     pub(super) fn can_spare(&self, model: &RoleModel) -> Result<bool, Failure> {
         let messages = messages(self.deps, self.ask, model, None)?;
         let bound = input_bound(self.ask, &messages, self.schema, None);
@@ -142,8 +145,9 @@ impl Attempts<'_> {
         Ok(worst.is_none_or(|reservation| reservation.amount + reservation.amount <= left))
     }
 
-    /// How a model that thought its limit away is asked again, as attempt `number`: with its least effort at the same limit;
-    /// if that is what it had, at twice the limit as far as the cap carries it. `None`: there is no better way to ask.
+    /// Returns how to call a model again, as attempt `number`, after it spent its whole limit on
+    /// thinking. The model is called with its least effort at the same limit. If it already had its
+    /// least effort, the limit is doubled, as far as the cap allows. `None` if neither is possible.
     pub(super) fn roomier(
         &self,
         model: &RoleModel,
@@ -164,7 +168,7 @@ impl Attempts<'_> {
         let bound = input_bound(self.ask, &messages, self.schema, self.repair);
         let limit = match affordable(self.run, model, bound, wanted) {
             Some(carried) if carried > limit => carried,
-            // What was decided before a crash stands: the money looks different now.
+            // The decision made before a crash stands, because the money looks different now.
             _ if self.is_known(number) => wanted,
             _ => return Ok(None),
         };
@@ -177,7 +181,7 @@ impl Attempts<'_> {
         )))
     }
 
-    /// One attempt with an output limit, made or recalled. `overtaken` drops it.
+    /// Makes or recalls one attempt with an output limit. Cancelling `overtaken` drops the call.
     pub(super) async fn attempt(
         &self,
         (model, limit): (&RoleModel, u32),
@@ -197,7 +201,7 @@ impl Attempts<'_> {
         if !known && time < MIN_TIME {
             return Ok(Err(CallFailure::no_time()));
         }
-        // A call that hangs must leave time for another attempt.
+        // A hanging call must leave time for another attempt.
         let patience = if number == 1 && !self.once && time.mul_f64(1.0 - FIRST_SHARE) > MIN_TIME {
             time.mul_f64(FIRST_SHARE)
         } else {
@@ -251,7 +255,7 @@ impl Attempts<'_> {
         Ok(match outcome {
             Ok(CallSettled { result, usage, .. }) => {
                 let clipped = patience < deps.policy.call_timeout;
-                // Of a recalled call the journal knows the limit.
+                // For a recalled call the journal has the limit.
                 let limit = run.sent(&call).map_or(max_tokens, |sent| sent.max_tokens);
                 Ok(Settled {
                     result,
@@ -266,7 +270,7 @@ impl Attempts<'_> {
     }
 }
 
-/// The effect itself, in the journal's terms.
+/// Performs a call and converts its outcome to the journal's types.
 pub(super) async fn perform(
     deps: &Deps,
     model: &RoleModel,
@@ -319,7 +323,7 @@ pub(super) async fn perform(
                 llm::Stop::Refusal => CallStop::Refusal,
                 llm::Stop::Other => CallStop::Other,
             };
-            // An answer of no tokens at all says that nobody counted.
+            // Zero tokens for an answer with text mean that the provider did not count.
             let counted = usage
                 .as_ref()
                 .filter(|usage| text.is_empty() || **usage != BilledTokens::default());
@@ -363,7 +367,7 @@ pub(super) async fn perform(
     }
 }
 
-/// The most output tokens, up to `wanted`, whose worst case the money that is left carries.
+/// Returns the most output tokens, up to `wanted`, whose worst case fits the money that is left.
 pub(super) fn affordable(
     run: &RunContext,
     model: &RoleModel,

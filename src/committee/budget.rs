@@ -1,4 +1,4 @@
-//! What a call may cost at worst, and how a plan is made to fit under the cap.
+//! Computes what a call costs at worst, and fits a plan under the cap.
 
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -6,30 +6,32 @@ use crate::config::{ProviderKind, RoleModel};
 use crate::domain::{Agent, BilledTokens, Reservation, Role, Usd};
 use crate::journal::{CheckScope, CheckSize, Trimmed};
 
-/// Bytes per token of our own prompts and schemas, at the least. They are English prose and JSON keys: tokenizers up to
-/// 2025 need more than three bytes a token for them, those since Claude 4.7 count about 30 % more tokens.
+/// The least bytes per token of the service's own prompts and schemas, which are English prose and
+/// JSON keys. Tokenizers up to 2025 need more than three bytes per token for them. Those since
+/// Claude 4.7 count about 30 % more tokens.
 const TRUSTED_BYTES_PER_TOKEN: f64 = 1.9;
 
-/// How many more tokens another vendor's tokenizer may make of a text than the one that reported its length.
+/// The factor by which another vendor's tokenizer may exceed a reported token count.
 const TOKENIZER_SPREAD: f64 = 1.3;
 
-/// What a vendor adds around a request: roles, separators, tool preambles.
+/// The tokens that a vendor adds around a request: roles, separators, tool preambles.
 const OVERHEAD_TOKENS: u64 = 400;
 
-/// The most that any vendor counts for one image.
+/// The most tokens that any vendor counts for one image.
 const IMAGE_TOKENS: u64 = 5000;
 
-/// A million dollars: sums of thousands of such settlements still fit into a database's integer.
+/// A million dollars. Sums of thousands of such settlements still fit into a database's integer.
 const ABSURD_COST: Usd = Usd::from_nanos(1_000_000_000_000_000);
 
-/// Outputs are shrunk to these shares of their usual length before an agent is left out.
+/// The shares of their usual length to which outputs are shrunk before an agent is left out.
 const SHARES: [f64; 5] = [1.0, 0.85, 0.7, 0.6, MIN_SHARE];
 const MIN_SHARE: f64 = 0.5;
 
-/// A text inside a prompt that a model wrote: its own token count bounds it better than its characters do.
+/// A model-written text inside a prompt. Its own token count is a tighter bound than its
+/// characters.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ModelText {
-    /// [`text_bound`] of it; `None` for one that is not written yet.
+    /// The [`text_bound`] of the text; `None` if it is not written yet.
     pub bound: Option<u64>,
     pub tokens: u64,
 }
@@ -42,7 +44,7 @@ impl ModelText {
         }
     }
 
-    /// A text of at most so many tokens, still to be written.
+    /// Returns the bound of a text still to be written, of at most `tokens` tokens.
     pub fn planned(tokens: u64) -> Self {
         Self {
             bound: None,
@@ -65,7 +67,8 @@ pub struct InputBound {
 }
 
 impl InputBound {
-    /// `trusted_bytes` of prompts and schemas of our own; user parts by [`text_bound`], of which model texts are taken
+    /// `trusted_bytes` counts the service's own prompts and schemas. `user_bound` is the
+    /// [`text_bound`] of the user parts. `model_texts` are the texts of models within them, taken
     /// at their own count.
     pub fn new(
         trusted_bytes: usize,
@@ -88,9 +91,9 @@ impl InputBound {
     }
 }
 
-/// The most tokens that a text of unknown origin makes. A byte-level vocabulary has a token for every byte, so a text has
-/// at most as many tokens as bytes, whatever was merged. Some tokenizers first bring the text into the normal form NFKC,
-/// which can be longer: the longer one counts.
+/// Returns the most tokens that a text of unknown origin can make. A byte-level vocabulary has a
+/// token for every byte, so a text has at most as many tokens as bytes. Some tokenizers first
+/// normalize the text to NFKC, which can be longer: the longer form counts.
 pub fn text_bound(text: &str) -> u64 {
     if text.is_ascii() {
         return text.len() as u64;
@@ -99,10 +102,10 @@ pub fn text_bound(text: &str) -> u64 {
     text.len().max(normalized) as u64
 }
 
-/// The worst case of a call; `None` for the in-process model, which costs nothing.
+/// Returns the worst-case cost of a call; `None` for the in-process model, which costs nothing.
 pub fn worst_case(model: &RoleModel, input: InputBound, max_tokens: u32) -> Option<Reservation> {
     let output_tokens = u64::from(max_tokens);
-    // Anthropic caches what it is told to, which is the stable prefix; others cache by themselves, and anything.
+    // Anthropic caches only the marked stable prefix. Others choose by themselves what they cache.
     let (cacheable, plain) = match model.kind {
         ProviderKind::Anthropic => (input.stable, input.volatile),
         ProviderKind::Openai | ProviderKind::Local => (input.total(), 0),
@@ -115,14 +118,15 @@ pub fn worst_case(model: &RoleModel, input: InputBound, max_tokens: u32) -> Opti
     })
 }
 
-/// What the reported usage costs. Beyond [`ABSURD_COST`] a figure says no more than that the cap is broken.
+/// Returns the cost of the reported usage, at most [`ABSURD_COST`]. A larger figure would say no
+/// more than that the cap is exceeded.
 pub fn cost(model: &RoleModel, usage: &BilledTokens) -> Usd {
     model
         .price
         .map_or(Usd::ZERO, |price| price.cost(usage).min(ABSURD_COST))
 }
 
-/// A call of the plan as the fitting sees it.
+/// A call of the plan, as input of [`fit`].
 #[derive(Debug, Clone)]
 pub struct Wanted<'a> {
     pub role: Role,
@@ -131,18 +135,19 @@ pub struct Wanted<'a> {
     pub input: InputBound,
 }
 
-/// What a cross-check of a size costs at worst, when each of these roles writes all that it may.
+/// Returns the worst-case cost of a cross-check of a size, given the most output tokens of each
+/// role.
 pub type CheckCost<'a> = dyn Fn(&[(Role, u32)], CheckSize) -> Usd + Sync + 'a;
 
-/// The cross-check as the fitting sees it.
+/// The cross-check, as input of [`fit`].
 pub struct WantedCheck<'a> {
-    /// The sizes in which it may be made, the largest first; empty if none is made.
+    /// The possible sizes of the cross-check, the largest first; empty if none is made.
     pub sizes: Vec<CheckSize>,
     pub cost: &'a CheckCost<'a>,
 }
 
 impl WantedCheck<'_> {
-    /// No cross-check.
+    /// Returns a [`WantedCheck`] without a cross-check.
     pub fn none() -> Self {
         WantedCheck {
             sizes: vec![],
@@ -151,24 +156,30 @@ impl WantedCheck<'_> {
     }
 }
 
-/// What fits: agents in order, with the output tokens that each may use.
+/// What fits under the cap: the agents in order, with the output tokens that each may use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fitted {
     pub trimmed: Trimmed,
-    /// The money to hold for the synthesis, and for a repetition of the solver after a crash.
+    /// The money to earmark for the synthesis, and for a repetition of the solver after a crash.
     pub held: Usd,
-    /// The money to hold for the cross-check beside it.
+    /// The money to earmark for the cross-check, in addition.
     pub check: Usd,
 }
 
-/// Fits one round, the cross-check and the synthesis into `left`. First every output is shrunk, down to half. Then
-/// optional agents are dropped, the last named first; then the cross-check is made smaller and dropped; then the critic is
-/// dropped, then the verifier, and what that frees may carry a cross-check of the others. `None` when the solver and the synthesis
-/// do not fit.
+/// Fits one round, the cross-check and the synthesis into `left`. The steps are:
 ///
-/// A process that dies in the round leaves all of its calls in doubt, at their reservations. Therefore a length is preferred
-/// at which the money held for the cross-check and the synthesis also carries one more solver and the synthesis, at their least
-/// lengths. No agent is dropped for that, but a cross-check of fewer than the core is not made at its cost.
+/// 1. Every output is shrunk, down to half.
+/// 2. Optional agents are dropped, the last named first.
+/// 3. The cross-check is made smaller, then dropped.
+/// 4. The critic is dropped, then the verifier. The freed money may pay for a cross-check of the
+///    others.
+///
+/// `None` if the solver and the synthesis do not fit.
+///
+/// If a process dies in the round, all of its calls are in doubt and count at their reservations.
+/// Therefore [`fit`] prefers a length at which the earmarked money also pays for one more solver
+/// call and the synthesis, both at their least lengths. No agent is dropped for that. But a
+/// cross-check of a panel without the whole core must leave that money over.
 pub fn fit(
     agents: &[Wanted<'_>],
     synthesis: &Wanted<'_>,
@@ -245,12 +256,12 @@ pub fn fit(
     }
 }
 
-/// How a reader is told that the cap left an agent out.
+/// Returns the note for readers that the cap left an agent out.
 pub fn did_not_run(role: Role) -> String {
     format!("{role} did not run: the cap has no room for it")
 }
 
-/// What one agent and the synthesis need at least.
+/// Returns the least cost of one agent and the synthesis.
 pub fn least(agent: &Wanted<'_>, synthesis: &Wanted<'_>) -> Usd {
     let (_, panel, held) = shrunk_to(&[agent], synthesis, MIN_SHARE);
     panel + held
@@ -263,8 +274,8 @@ fn agent_of(role: Role) -> Option<Agent> {
     }
 }
 
-/// With outputs shrunk to a share: the output tokens of each role, what the agents cost at worst, and what is held for the
-/// synthesis, at least `spare`.
+/// Shrinks outputs to a share. Returns the output tokens of each role, the worst-case cost of the
+/// agents, and the money to earmark for the synthesis.
 fn shrunk_to(
     agents: &[&Wanted<'_>],
     synthesis: &Wanted<'_>,
@@ -286,7 +297,7 @@ fn shrunk_to(
     (max_tokens, panel, held)
 }
 
-/// What the agents cost at worst with the output tokens that they were given.
+/// Returns the worst-case cost of the agents with the given output tokens.
 pub fn panel_cost(agents: &[Wanted<'_>], max_tokens: &[(Role, u32)]) -> Usd {
     let given = |role: Role| {
         max_tokens
@@ -308,7 +319,7 @@ pub fn panel_cost(agents: &[Wanted<'_>], max_tokens: &[(Role, u32)]) -> Usd {
         .sum()
 }
 
-/// What the synthesis may cost when every agent writes as much as it may.
+/// Returns the cost of the synthesis if every agent writes as much as it may.
 pub fn synthesis_hold(max_tokens: &[(Role, u32)], synthesis: &Wanted<'_>) -> Usd {
     let (mut input, mut written) = (synthesis.input, synthesis.model.max_tokens);
     for (role, tokens) in max_tokens {

@@ -1,4 +1,4 @@
-//! Buying one output from a model: reserve, call, hedge, retry, fall back, parse, and repair once.
+//! Gets one output from a model: reserve, call, hedge, retry, fall back, parse, and repair once.
 
 use super::attempt::Attempts;
 use std::time::Duration;
@@ -18,16 +18,17 @@ use crate::domain::{BilledTokens, Obtained};
 use crate::journal::{CallResult, CallStop, RunContext};
 use crate::llm::structured;
 
-/// Of the time that a stage has left, the first attempt at an output takes at most this share.
+/// The first attempt at an output takes at most this share of the time that its stage has left.
 pub(super) const FIRST_SHARE: f64 = 2.0 / 3.0;
 
-/// An attempt that would get less time than this is not made.
+/// An attempt with less time than this is not made.
 pub(super) const MIN_TIME: Duration = Duration::from_millis(200);
 
-/// Buys a JSON value of type `T`: checked against its schema, extracted defensively, repaired by one further call.
+/// Gets a JSON value of type `T`. The output is extracted defensively, checked against the schema
+/// of `T`, and repaired by at most one further call.
 ///
 /// # Errors
-/// The outer error stops the run; the inner one says why there is no output.
+/// The outer error stops the run. The inner error says why there is no output.
 pub async fn call_json<T>(
     run: &RunContext,
     deps: &Deps,
@@ -39,8 +40,8 @@ where
     buy_checked(run, deps, ask, |_: &T| vec![]).await
 }
 
-/// As [`buy_json`], with a further check whose problems are put to the model in the same repair call. Problems that
-/// are left after it do not stop the value: the caller deals with them.
+/// Like [`call_json`], with a further check. Its problems are put to the model in the same repair
+/// call. If problems remain after that, the value is still returned, and the caller handles them.
 pub async fn buy_checked<T>(
     run: &RunContext,
     deps: &Deps,
@@ -105,7 +106,8 @@ where
             notes: problems.iter().map(ToString::to_string).collect(),
             tokens,
         })),
-        // The repair gave nothing better: what was only imperfect is kept, with its problems as notes.
+        // The repair gave nothing better, so the imperfect value is kept, with its problems as
+        // notes.
         (None, Ok(parsed)) => Ok(Ok(Typed {
             value: parsed.value,
             obtained: Obtained::Extracted,
@@ -135,11 +137,12 @@ where
     }
 }
 
-/// Buys a JSON value of type `T` with exactly one call, for which all the time there is may be used. The model is held
-/// to the schema `wanted`, and its answer to that of `T`.
+/// Gets a JSON value of type `T` with exactly one call, which may use all the time until the stage
+/// ends. The request carries the schema `wanted`; the answer is checked against the schema of `T`.
+/// The returned flag is true if the JSON needed repair or was cut at the token limit.
 ///
 /// # Errors
-/// As [`buy_json`].
+/// Like [`call_json`].
 pub async fn call_once<T>(
     run: &RunContext,
     deps: &Deps,
@@ -192,7 +195,7 @@ where
     let parsed = run.compute(&format!("reading {}", ask.step), read).await?;
     Ok(match parsed {
         Ok(parsed) => {
-            // A fence around it is the one thing that needs no mending.
+            // A surrounding code fence does not count as needing repair.
             let as_written = parsed.clean
                 || (parsed.notes.len() == 1 && structured::is_only_fenced(&answer.text));
             Ok((parsed.value, cut || !as_written))
@@ -209,10 +212,10 @@ where
     })
 }
 
-/// Buys plain text.
+/// Gets plain text.
 ///
 /// # Errors
-/// As [`buy_json`].
+/// Like [`call_json`].
 pub async fn buy_text(
     run: &RunContext,
     deps: &Deps,
@@ -232,7 +235,8 @@ pub async fn buy_text(
     }))
 }
 
-/// One output: the role's model with retries, then its fallbacks. What the journal has of it is followed first.
+/// Gets one output: first the role's model with retries, then its fallbacks. Attempts that the
+/// journal already has are followed first.
 async fn buy(
     run: &RunContext,
     deps: &Deps,
@@ -246,7 +250,7 @@ async fn buy(
             format!("no model is configured for {}", ask.role),
         )));
     };
-    // What a repair has to think about was thought about before.
+    // A repair needs no further thinking.
     let repairing;
     if repair.is_some() {
         repairing = model.with_least_effort();
@@ -268,7 +272,8 @@ async fn buy(
     };
     let mut last: Option<CallFailure> = None;
     let (mut number, mut tries) = (1u32, 0);
-    // After an answer that was all thinking: the same model with less effort, and another limit.
+    // Set after an answer that was only thinking: the same model with less effort or a larger
+    // limit.
     let mut roomier: Option<(RoleModel, u32)> = None;
     loop {
         let (asked, limit) = match &roomier {
@@ -293,7 +298,7 @@ async fn buy(
                 last.get_or_insert(unbought);
                 continue;
             }
-            // Out of time or of money: an earlier failure says more about why.
+            // Out of time or money. An earlier failure says more about the reason.
             (Err(unbought), _) => {
                 let starved = unbought.starved;
                 return Ok(Err(
@@ -314,7 +319,8 @@ async fn buy(
             CallResult::Answered { text, stop, .. } => {
                 return Ok(accepted(text, stop, settled.usage));
             }
-            // It died with its process, or its twin was faster, which says nothing against the model.
+            // The call died with its process, or the other call of a hedge was faster. Neither
+            // counts against the model.
             CallResult::InDoubt => {}
             CallResult::Failed { cause, .. } if cause == SUPERSEDED => {}
             CallResult::Failed {
@@ -334,7 +340,7 @@ async fn buy(
                     (Some(pause), _) if settled.fresh => tokio::time::sleep(pause).await,
                     (Some(_), _) => {}
                     (None, Some(fallback)) => (model, tries, roomier) = (fallback, 0, None),
-                    // A twin of the call that failed may have answered.
+                    // The other call of a hedge may have answered.
                     (None, None) if purchase.is_known(number) => {}
                     (None, None) => return Ok(Err(last.unwrap_or_else(CallFailure::no_time))),
                 }
@@ -343,7 +349,7 @@ async fn buy(
     }
 }
 
-/// Whether an answer is no answer: the whole output limit went into thinking.
+/// True if the answer is empty because the whole output limit went into thinking.
 pub(super) fn is_thought_away(text: &str, stop: CallStop) -> bool {
     stop == CallStop::MaxTokens && text.trim().is_empty()
 }

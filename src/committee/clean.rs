@@ -1,12 +1,12 @@
-//! Reports in the service's terms, before anything else reads them.
+//! Normalizes reports before any other code reads them.
 
 use crate::domain::AgentReport;
 
-/// Entries of each list of a report; no sound one has so many.
+/// Entries kept of each list of a report. A sound report has fewer.
 const MAX_ENTRIES: usize = 100;
 
-/// A report in the service's terms: lists and confidence capped, unit ids short, unique and without the signs that qualify
-/// them.
+/// Normalizes a report: caps its lists and its confidence, and makes unit ids short, unique and
+/// free of the characters that qualify them.
 pub fn clean(mut report: AgentReport, ceiling: f64) -> AgentReport {
     for list in [
         &mut report.answer_summary,

@@ -1,4 +1,4 @@
-//! c_final: what the engine measured, what the master estimates of it, and what is applied.
+//! Computes c_final from what the engine measured and what the master estimates.
 
 use crate::config::Policy;
 use crate::domain::{AnswerGroup, Confidence, Judgement, Terms};
@@ -22,8 +22,8 @@ impl From<&Policy> for scoring::Policy {
     }
 }
 
-/// Whether the threshold is out of reach even with the largest bonus and the least penalty that may be applied: then no
-/// synthesis is bought (SPEC 6).
+/// True if c_final cannot reach the threshold even with the largest bonus and the least penalty
+/// that may be applied. Then no synthesis is written (SPEC 6).
 pub fn out_of_reach(policy: &Policy, judgement: &Judgement) -> bool {
     let bonus = judgement
         .coverage_bonus
@@ -35,7 +35,8 @@ pub fn out_of_reach(policy: &Policy, judgement: &Judgement) -> bool {
     judgement.base_score - penalty + bonus < policy.ask_user_threshold
 }
 
-/// The group of final answers with the least penalty; `None` for a request without a final answer.
+/// Returns the group of final answers with the least penalty; `None` for a request without a final
+/// answer.
 pub fn leading(judgement: &Judgement) -> Option<&AnswerGroup> {
     let measured = judgement
         .answer_groups
@@ -47,7 +48,7 @@ pub fn leading(judgement: &Judgement) -> Option<&AnswerGroup> {
     })
 }
 
-/// Whether a reply gives another final answer than the leading one.
+/// True if a reply gives another final answer than the leading one.
 pub fn is_against_leading(judgement: &Judgement, final_answer: &str) -> bool {
     let Some(leading) = leading(judgement) else {
         return false;
@@ -58,8 +59,9 @@ pub fn is_against_leading(judgement: &Judgement, final_answer: &str) -> bool {
         .is_none_or(|group| group != leading)
 }
 
-/// The conflict of the answer that the reply gives. A reply whose answer no agent gave, or that says nothing of an answer
-/// that the agents have, or that goes against the leading answer without a reason, bears the most there is.
+/// Returns the conflict penalty of the answer that the reply gives. It is the policy's maximum if
+/// no agent gave that answer, or if it contradicts the leading answer without a justification. A
+/// reply that names no answer gets the highest penalty of all answers.
 fn conflict(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> f64 {
     if leading(judgement).is_none() {
         return judgement.conflict_penalty;
@@ -75,9 +77,9 @@ fn conflict(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> f6
             draft.answer_justification.is_some(),
         )
     }) {
-        // Only the question was bought.
+        // There is only the question, and no draft.
         None => judgement.conflict_penalty,
-        // Plain text does not say which answer it gives: the most cautious one counts.
+        // Plain text does not say which answer it gives, so the highest penalty counts.
         Some((None, _)) => judgement.answer_groups.iter().map(of).fold(0.0, f64::max),
         Some((Some(answer), justified)) => {
             let group = scoring::answer_group(&judgement.answer_groups, answer);
@@ -88,9 +90,9 @@ fn conflict(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> f6
     }
 }
 
-/// c_final. The master's estimates are clamped to the policy's bounds, and then held against the service's own
-/// measurements: a conflict that was detected counts at least as measured, and coverage at most as measured, so that
-/// confidence is never higher than what was earned.
+/// Computes c_final. The master's estimates are clamped to the policy's bounds, then limited by the
+/// service's own measurements. A conflict counts at least as measured, and coverage at most as
+/// measured. So the master can never raise the confidence above what was measured.
 pub fn settle(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> Confidence {
     let estimated = |f: fn(&Draft) -> Option<f64>| draft.and_then(f).filter(|x| x.is_finite());
     let penalty = estimated(|d| d.conflict_penalty);

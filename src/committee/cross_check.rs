@@ -1,6 +1,7 @@
-//! The cross-check (SPEC 5): after round 1 a model compares the key claims of all reports, one by one, without knowing who
-//! wrote them; in `deep` a second model does the same with everything in reverse order. This file makes the calls;
-//! `verdicts` says what is shown and reads the answers.
+//! The cross-check (SPEC 5). After round 1 a model compares the key claims of all reports, one by
+//! one, without knowing their authors. In `deep` a second model does the same with everything in
+//! reverse order. This file makes the calls; `verdicts` selects what is shown and reads the
+//! answers.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -24,15 +25,15 @@ use crate::journal::{
 };
 use crate::scoring;
 
-/// Output tokens of a pass: so many at least, for each report and for each claim.
+/// Output tokens of a pass: this base, plus an amount for each report and for each claim.
 const BASE_TOKENS: u32 = 160;
 const TOKENS_PER_REPORT: u32 = 60;
 const TOKENS_PER_CLAIM: u32 = 80;
 
-/// However many claims there are.
+/// The most output tokens of a pass, for any number of claims.
 pub const MAX_TOKENS: u32 = 2400;
 
-/// What labels, tags and fences of one report take in the prompt, at most.
+/// The most tokens that labels, tags and fences of one report take in the prompt.
 const LABEL_TOKENS: u64 = 260;
 
 static SCHEMA_BYTES: LazyLock<usize> = LazyLock::new(|| {
@@ -42,24 +43,25 @@ static SCHEMA_BYTES: LazyLock<usize> = LazyLock::new(|| {
         .len()
 });
 
-/// With later rounds to come, the cross-check takes at most this share of the time that the rounds have left.
+/// If later rounds follow, the cross-check takes at most this share of the time left for rounds.
 const TIME_SHARE: f64 = 0.5;
 
-/// Why there is no cross-check: the policy.
+/// The reason for no cross-check: the policy turns it off.
 pub const TURNED_OFF: &str = "the config turns it off for this mode (policy.crossCheck)";
 const NO_CHECKER: &str = "no other role than the solver writes JSON";
 const NO_MONEY: &str = "the cap has no room for it";
 const NO_TIME: &str = "no time was left for it";
 
-/// One call.
+/// One call of the cross-check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pass {
     role: Role,
     reversed: bool,
 }
 
-/// The roles whose models check, in the order of the passes. The first is the verifier, unless its model is of the
-/// solver's family and another role's is not; the second prefers another model than the first.
+/// Returns the roles whose models check, in the order of the passes. The first is the verifier,
+/// unless its model is of the solver's family and another role's is not. The second prefers a model
+/// that differs from the first.
 fn checkers(deps: &Deps) -> Vec<Role> {
     let candidates = [
         Agent::Verifier,
@@ -82,7 +84,7 @@ fn checkers(deps: &Deps) -> Vec<Role> {
             .as_ref()
             .is_none_or(|solver| *solver != family(model))
     };
-    // The master writes the reply: it checks only for want of another family.
+    // The master writes the reply, so it checks only if it adds a foreign family.
     let able = || {
         able.iter()
             .filter(|(role, model)| *role != Role::Master || foreign(model))
@@ -97,7 +99,7 @@ fn checkers(deps: &Deps) -> Vec<Role> {
         (&model.provider, &model.model) != (&first_model.provider, &first_model.model)
     };
     let rank = |model: &RoleModel| (u8::from(foreign(model)) * 2) + u8::from(other(model));
-    // The first of the best.
+    // `rev` makes `max_by_key` return the first of equals.
     let second = able()
         .filter(|(role, _)| role != first)
         .rev()
@@ -107,7 +109,7 @@ fn checkers(deps: &Deps) -> Vec<Role> {
         .collect()
 }
 
-/// The sizes in which a run's cross-check may be made, the largest first; none if it is not made.
+/// Returns the sizes in which a run's cross-check may be made, the largest first; empty if none is.
 pub fn sizes(deps: &Deps, mode: Mode) -> Vec<CheckSize> {
     if !deps.policy.cross_check.covers(mode) {
         return vec![];
@@ -125,8 +127,8 @@ pub fn sizes(deps: &Deps, mode: Mode) -> Vec<CheckSize> {
     keys.chain(first).collect()
 }
 
-/// What a cross-check of this size costs at worst, when reports of so many tokens each are written; `read` bounds the
-/// tokens of the request.
+/// Returns the worst-case cost of a cross-check of this size. `reports` are the most tokens of each
+/// report; `read` bounds the tokens of the request.
 pub fn worst_case(deps: &Deps, read: u64, reports: &[u64], size: CheckSize) -> Usd {
     let cost = |role: Role| {
         let Some(model) = deps.role(role) else {
@@ -149,7 +151,7 @@ pub fn worst_case(deps: &Deps, read: u64, reports: &[u64], size: CheckSize) -> U
         .sum()
 }
 
-/// The cross-check as the fitting of the plan sees it.
+/// Returns the cross-check as input of [`super::budget::fit`].
 pub fn wanted<'a>(deps: &Deps, mode: Mode, cost: &'a CheckCost<'a>) -> WantedCheck<'a> {
     WantedCheck {
         sizes: sizes(deps, mode),
@@ -166,10 +168,10 @@ fn max_tokens(reports: usize, scope: CheckScope) -> u32 {
         .min(MAX_TOKENS)
 }
 
-/// Makes the cross-check and records what it found, once. `held` is what the ledger holds for it.
+/// Makes the cross-check and records its findings, once. `held` is the money earmarked for it.
 ///
 /// # Errors
-/// As every call.
+/// Like every call.
 pub async fn make(
     context: &RoundContext<'_>,
     latest: &BTreeMap<Agent, AgentOutcome>,
@@ -191,7 +193,7 @@ pub async fn make(
     Ok(())
 }
 
-/// Why none is made, if none is.
+/// Returns the reason for no cross-check, if there is one.
 fn refusal(context: &RoundContext<'_>) -> Option<&'static str> {
     let mode = context.request.question.mode;
     if !context.deps.policy.cross_check.covers(mode) {
@@ -255,8 +257,8 @@ async fn passes(
     Ok(checked)
 }
 
-/// One pass, and where the money left does not carry it one with the first claim of each report. The inner error says why
-/// there is none.
+/// Makes one pass. If the money left does not suffice, makes a smaller one, with only the first
+/// claim of each report. The inner error says why there is none.
 async fn ask_smaller(
     context: &RoundContext<'_>,
     pass: Pass,
@@ -380,7 +382,8 @@ async fn ask(
         .await?)
 }
 
-/// The step's name says what was shown, so that a resumed run never reads an answer as one to another prompt.
+/// Returns the step's name. It includes what was shown, so that a resumed run never reads the
+/// answer to a different prompt.
 fn step(pass: Pass, scope: CheckScope) -> String {
     let reversed = if pass.reversed { "/reversed" } else { "" };
     let first = if scope == CheckScope::First {
@@ -391,13 +394,13 @@ fn step(pass: Pass, scope: CheckScope) -> String {
     format!("cross-check{reversed}{first}")
 }
 
-/// Whether a call belongs to the cross-check.
+/// True if a call belongs to the cross-check.
 pub fn is_cross_check(call: &str) -> bool {
     call.strip_prefix("cross-check")
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '#']))
 }
 
-/// The model that answered a step: the role's own, or a fallback.
+/// Returns the model that answered a step: the role's own model or a fallback.
 fn model_of(run: &RunContext, step: &str) -> Option<String> {
     let events = run.events();
     let calls = views::calls(&events.iter());

@@ -1,23 +1,23 @@
-//! What the rounds come to: each agent's outcome, and the judgement on all of them.
+//! The result of the rounds: each agent's outcome, and the judgement of all of them.
 
 use super::evidence::Evidence;
 use super::open_claims::{self};
 use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Position, Status};
 use crate::journal::{AgentOutcome, Trimmed};
 
-/// What the rounds left.
+/// The result of the rounds.
 pub struct Deliberation {
     /// Each agent of the panel with its last outcome, in the panel's order.
     pub panel: Vec<(Agent, AgentOutcome)>,
     pub judgement: Judgement,
     pub trimmed: Trimmed,
-    /// What later rounds should have given and did not, a line each.
+    /// What later rounds failed to give, one line each.
     pub missed: Vec<String>,
     pub evidence: Evidence,
 }
 
 impl Deliberation {
-    /// The agents that answered, with report and score, in the panel's order.
+    /// Returns the agents that answered, with report, score and tokens, in the panel's order.
     pub fn answered(
         &self,
     ) -> impl Iterator<Item = (Agent, &AgentReport, &crate::domain::Score, u64)> {
@@ -41,8 +41,9 @@ impl Deliberation {
             .collect()
     }
 
-    /// The disagreements in which two positions or more are held by outputs that are not discarded, with these positions
-    /// as those outputs state them: nothing of a discarded output is in them.
+    /// Returns the disagreements in which outputs that are not discarded hold at least two
+    /// positions. The positions are worded as those outputs state them. Nothing of a discarded
+    /// output is in them.
     pub fn visible_disagreements(&self) -> Vec<(&Disagreement, Vec<Position>)> {
         let reports: Vec<(&str, &AgentReport)> = self
             .answered()

@@ -1,4 +1,5 @@
-//! The execution time estimate: a plan never ships without one. The model gives O, M and P; the service computes.
+//! The execution time estimate, which every plan in a reply has. The model gives optimistic, most
+//! likely and pessimistic figures; the service computes the rest.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,10 +17,10 @@ use crate::domain::{Estimate, EstimateStep, Pert, Role, TimeUnit};
 /// The most steps that are estimated one by one.
 pub(super) const MAX_STEPS: usize = 100;
 
-/// Figures when no model gives any: minutes for one step of an unknown task.
+/// Minutes for one step of an unknown task, used when no model gives figures.
 const BY_RULE: (f64, f64, f64) = (5.0, 15.0, 45.0);
 
-/// How sure such figures are.
+/// The confidence in figures by rule.
 const RULES_CONFIDENCE: f64 = 0.1;
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -66,7 +67,8 @@ struct Figure {
     p: u32,
 }
 
-/// The estimate of a structured synthesis: its own figures if they fit, else asked for when the Markdown has a plan.
+/// Returns the estimate of a structured synthesis. Its own figures are used if they fit. Otherwise
+/// the master is asked for figures, if the Markdown has a plan.
 pub async fn of_synthesis(
     input: &SynthesisInput<'_>,
     given: EstimateOut,
@@ -89,7 +91,8 @@ pub async fn of_synthesis(
     asked_for(input, steps, Some(given), corrections).await
 }
 
-/// The estimate of a Markdown text: asked for when it has a plan, by rule when no model gives figures.
+/// Returns the estimate of a Markdown text. If the text has a plan, the master is asked for
+/// figures; if it gives none, they are set by rule.
 pub async fn of_text(
     input: &SynthesisInput<'_>,
     main: &str,
@@ -103,7 +106,7 @@ pub async fn of_text(
     asked_for(input, steps, None, corrections).await
 }
 
-/// The steps of the plan in a text, off the async workers.
+/// Returns the steps of the plan in a text, computed off the async workers.
 async fn plan_of(input: &SynthesisInput<'_>, main: &str) -> Result<Vec<String>, Failure> {
     Ok(input
         .run
@@ -111,8 +114,8 @@ async fn plan_of(input: &SynthesisInput<'_>, main: &str) -> Result<Vec<String>, 
         .await?)
 }
 
-/// Asks for a figure for every step of a plan. Where none comes, those that were given for other steps do, and
-/// for what they leave out a rule.
+/// Asks for a figure for every step of a plan. Where none comes, the figures given earlier are
+/// used, and a rule fills the rest.
 async fn asked_for(
     input: &SynthesisInput<'_>,
     mut steps: Vec<String>,
@@ -148,7 +151,7 @@ async fn asked_for(
     Ok(Some(fitted(steps, out, given, corrections)))
 }
 
-/// The estimate of these steps from the figures that were asked for and those that were given before.
+/// Returns the estimate of these steps, from the requested figures and those given before.
 fn fitted(
     steps: Vec<String>,
     asked: Option<EstimateOut>,
@@ -160,12 +163,13 @@ fn fitted(
         .as_ref()
         .filter(|given| complete(given) && !asked.as_ref().is_some_and(complete))
     {
-        // A finer division of the same work by its author says more than any part of it.
+        // The draft divides the same work more finely, which says more than figures for a part of
+        // the steps.
         corrections
             .push("no figures came for the plan's own steps: those of the draft stand".into());
         return estimate(given, corrections);
     }
-    // Of equals the last one counts: figures that were asked for step by step.
+    // Of equals the last one counts: the figures that were requested step by step.
     let fullest = [given, asked]
         .into_iter()
         .flatten()
@@ -227,7 +231,7 @@ fn fitted(
     }
 }
 
-/// The rule's figures for one step, in a unit.
+/// Returns the rule's figures for one step, in a unit.
 fn by_rule(unit: TimeUnit) -> Pert {
     let (o, m, p) = BY_RULE;
     let in_unit = |minutes: f64| match unit {

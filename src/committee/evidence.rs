@@ -1,5 +1,5 @@
-//! The evidence that a run's journal has beside the reports: cross-checks and resolutions, as far as they speak of what the
-//! agents say now.
+//! The evidence in a run's journal beside the reports: cross-checks and resolutions. Only those
+//! about the agents' latest reports are kept.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use crate::domain::{
 };
 use crate::journal::{AgentOutcome, CrossChecked, Event};
 
-/// Findings that the master is shown.
+/// The most findings that the master is shown.
 const MAX_FINDINGS: usize = 10;
 
-/// What was found, in the order in which it was found.
+/// The findings, in the order in which they were made.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence {
     pub cross_checks: Vec<CrossCheck>,
     pub resolutions: Vec<Resolution>,
-    /// Why there is no cross-check; `None` if there is one.
+    /// The reason for no cross-check; `None` if there is one.
     pub unchecked: Option<String>,
 }
 
 impl Evidence {
-    /// Reads a journal up to some event. A report that is handed in anew is not the one that was cross-checked: what was
-    /// found of the earlier one is left out.
+    /// Collects the evidence from the events. When an agent submits a new report, the findings
+    /// about its earlier report are removed.
     pub fn of<'a>(events: impl Iterator<Item = &'a Event>) -> Self {
         let mut evidence = Self {
             unchecked: Some("the run has none".to_owned()),
@@ -91,7 +91,7 @@ impl Evidence {
             .retain(|resolution| resolution.claim.agent != agent);
     }
 
-    /// The evidence without what a policy does not ask for.
+    /// Returns the evidence, without cross-checks if the policy turns them off for the mode.
     pub fn under(mut self, policy: &Policy, mode: Mode) -> Self {
         if !policy.cross_check.covers(mode) {
             self.cross_checks.clear();
@@ -100,13 +100,14 @@ impl Evidence {
         self
     }
 
-    /// The evidence of a panel without one of its agents.
+    /// Returns the evidence of a panel without one of its agents.
     pub fn without(mut self, agent: &str) -> Self {
         self.forget(agent);
         self
     }
 
-    /// What was found of the claims of some reports, and what their agents gave up, a line each: contradictions first.
+    /// Returns what was found about the claims of some reports, and what their agents conceded, one
+    /// line each: contradictions first.
     pub fn findings(&self, reports: &[(Agent, &AgentReport)]) -> Vec<String> {
         let is_shown = |name: &str| {
             let agent = name.split(':').next().unwrap_or_default();
@@ -175,7 +176,8 @@ impl Evidence {
     }
 }
 
-/// The verdicts of all passes, one for each claim. Passes that differ leave a claim undecided.
+/// Merges the verdicts of all passes into one per claim. A claim on which passes differ is
+/// undecided.
 fn merged(checks: &[CrossCheck]) -> Vec<ClaimVerdict> {
     let mut all: BTreeMap<&UnitRef, ClaimVerdict> = BTreeMap::new();
     for verdict in checks.iter().flat_map(|check| &check.claims) {

@@ -7,7 +7,7 @@ use regex::RegexSet;
 use crate::domain::{Question, TaskType};
 use crate::journal::Hinted;
 
-/// Patterns with what they hint at and how the hint is called.
+/// Each rule's task type, its name as a signal, and its pattern.
 const RULES: [(TaskType, &str, &str); 4] = [
     (
         TaskType::PromptEngineering,
@@ -30,7 +30,7 @@ const RULES: [(TaskType, &str, &str); 4] = [
 static PATTERNS: LazyLock<Option<RegexSet>> =
     LazyLock::new(|| RegexSet::new(RULES.map(|(_, _, p)| p)).ok());
 
-/// What the question looks like.
+/// Guesses the task types of a question.
 pub fn hints_of(question: &Question) -> Hinted {
     let mut hints = Hinted {
         task_types: vec![],
@@ -55,7 +55,7 @@ pub fn hints_of(question: &Question) -> Hinted {
     hints
 }
 
-/// The task type that the hints alone would choose.
+/// Returns the task type chosen from the hints alone.
 pub fn task_type_of(hints: &Hinted) -> TaskType {
     match hints.task_types.as_slice() {
         [] => TaskType::VerbalReasoning,

@@ -9,13 +9,13 @@ use crate::journal::{AgentOutcome, CallResult, Event, Scored, scored_key};
 use crate::scoring;
 use std::collections::BTreeMap;
 
-/// What the agents said: on their own, and last. `first` is `None` while these are the same.
+/// The agents' outcomes in round 1 and the latest ones. `first` is `None` while both are the same.
 pub(super) struct Answers<'a> {
     pub first: Option<&'a BTreeMap<Agent, AgentOutcome>>,
     pub latest: &'a BTreeMap<Agent, AgentOutcome>,
 }
 
-/// The panel's answers as the engine reads them.
+/// Returns the panel's outputs as input of the scoring engine.
 pub fn outputs<'a>(
     panel: &[Agent],
     outcomes: &'a BTreeMap<Agent, AgentOutcome>,
@@ -31,8 +31,9 @@ pub fn outputs<'a>(
     panel.iter().filter_map(read).collect()
 }
 
-/// The family of the model that wrote each agent's latest report of a run: of the call that was answered, be it the role's own
-/// model or a fallback. Decisions on contested claims are no reports.
+/// Returns the model family behind each agent's latest report. The family is that of the call that
+/// was answered, by the role's own model or a fallback. Decisions on contested claims are no
+/// reports.
 pub fn families_of<'a>(events: impl Iterator<Item = &'a Event>) -> BTreeMap<Agent, String> {
     let (mut sent, mut families) = (BTreeMap::new(), BTreeMap::new());
     for event in events {
@@ -92,7 +93,7 @@ pub(super) fn judgement(context: &RoundContext<'_>, answers: &Answers<'_>) -> Ju
         ..
     } = *context;
     let panel = &trimmed.agents;
-    // A report that was taken over is as good as one of the model that has the role now.
+    // A reused report counts as written by the family of the role's current model.
     let mut families: BTreeMap<Agent, String> = panel
         .iter()
         .filter_map(|agent| {
@@ -120,7 +121,7 @@ pub(super) fn judgement(context: &RoundContext<'_>, answers: &Answers<'_>) -> Ju
     scoring::judge(&panel, &scoring::Policy::from(&deps.policy))
 }
 
-/// `None` for an agent that failed.
+/// Returns the scoring input for an outcome; `None` for an agent that failed.
 pub(super) fn output<'a>(
     agent: Agent,
     outcome: &'a AgentOutcome,

@@ -1,4 +1,4 @@
-//! Later rounds: each agent of a contested claim keeps its position or concedes it.
+//! Later rounds, in which each agent that holds a contested claim keeps or concedes its position.
 
 use super::Failure;
 use super::call::{CallFailure, CallSpec, Typed, buy_text, call_json};
@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 impl RoundContext<'_> {
-    /// Whether a round changed any report.
+    /// True if a round changed any report.
     pub(super) fn moved(&self, round: u8) -> bool {
         self.run.events().iter().any(|event| match event {
             Event::AgentFinished(finished) if finished.round == round => {
@@ -34,7 +34,8 @@ impl RoundContext<'_> {
         })
     }
 
-    /// One later round: all agents at once; outcomes in the order of the agents, whichever finishes first.
+    /// Runs one later round with all agents at once. Returns the outcomes in the order of the
+    /// agents.
     pub(super) async fn later_round(
         &self,
         round: u8,
@@ -65,7 +66,7 @@ impl RoundContext<'_> {
         join_all(turns).await.into_iter().collect()
     }
 
-    /// An agent's part in a round in which it reports, recalled or bought.
+    /// Makes or recalls an agent's part in a round in which it reports.
     pub(super) async fn turn(
         &self,
         round: u8,
@@ -151,7 +152,8 @@ impl RoundContext<'_> {
         .await
     }
 
-    /// An agent's part in a round in which it keeps or concedes its contested claims, recalled or bought.
+    /// Makes or recalls an agent's part in a round in which it keeps or concedes its contested
+    /// claims.
     pub(super) async fn decide(
         &self,
         round: u8,
@@ -207,7 +209,7 @@ impl RoundContext<'_> {
         .await
     }
 
-    /// The earlier outcome with what the agent concedes.
+    /// Returns the earlier outcome with the agent's concessions applied, and its decisions.
     pub(super) fn resolved(
         &self,
         agent: Agent,

@@ -1,4 +1,4 @@
-//! What a call says to its model: the prompt, or the model's own answer with what is wrong with it.
+//! Builds the messages of a call: the prompt, and for a repair the model's answer and its problems.
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -12,25 +12,26 @@ use crate::domain::Role;
 use crate::journal::CallStop;
 use crate::llm::{Author, Image, Message, Part, structured};
 
-/// What is to be bought.
+/// The specification of a call.
 pub struct CallSpec<'a> {
     /// The step, such as "r1/solver".
     pub step: String,
     pub role: Role,
     pub prompt: Rendered,
     pub images: &'a [Image],
-    /// What models wrote inside the prompt.
+    /// The model-written texts inside the prompt.
     pub model_texts: Vec<ModelText>,
     /// The output limit, thinking included.
     pub max_tokens: u32,
-    /// The most tokens that the answer itself takes: the limit is lower then, with room for thinking in it.
+    /// The most tokens of the answer itself. If set, the limit is lowered to this plus room for
+    /// thinking.
     pub answer_tokens: Option<u32>,
     /// When the stage must be over, retries and repair included.
     pub until: Instant,
     pub hedge: Hedge<'a>,
 }
 
-/// What a model wrote.
+/// The output of a call.
 pub struct Answer {
     pub text: String,
     pub stop: CallStop,
@@ -38,7 +39,7 @@ pub struct Answer {
 }
 
 impl CallSpec<'_> {
-    /// The output limit of a call to this model, before money is looked at.
+    /// Returns the output limit of a call to this model, before the budget is considered.
     pub fn limit(&self, model: &RoleModel) -> u32 {
         let limit = self.max_tokens.min(model.max_tokens);
         self.answer_tokens
@@ -52,13 +53,13 @@ impl Answer {
     }
 }
 
-/// An answer that is to be mended, with its problems.
+/// An answer to repair, with its problems.
 pub type Repair<'a> = (&'a Answer, &'a [structured::Problem]);
 
-/// The turns of a call, with those of its repair.
+/// Builds the messages of a call, or of its repair.
 ///
 /// # Errors
-/// When the repair's prompt cannot be rendered.
+/// If the repair's prompt cannot be rendered.
 pub fn messages(
     deps: &Deps,
     ask: &CallSpec<'_>,
@@ -82,7 +83,7 @@ pub fn messages(
             .repair(model.prompts, json!({ "problems": list }))?,
     );
     if answer.is_blank() {
-        // No provider takes an empty turn of the assistant's.
+        // No provider accepts an empty message of the assistant.
         parts.push(correction);
         return Ok(vec![Message {
             author: Author::User,
@@ -105,7 +106,7 @@ pub fn messages(
     ])
 }
 
-/// An upper bound of what the turns and the schema count as input.
+/// Returns an upper bound of the input tokens of the messages and the schema.
 pub fn input_bound(
     ask: &CallSpec<'_>,
     messages: &[Message],
@@ -136,7 +137,7 @@ pub fn text_of(part: &Part) -> Option<&str> {
     }
 }
 
-/// The schema's name on the wire: letters, digits and underscores.
+/// Returns the schema's name on the wire: letters, digits and underscores.
 pub fn schema_name(step: &str) -> String {
     let last = step.rsplit('/').next().unwrap_or(step);
     let name = match last {

@@ -1,7 +1,8 @@
-//! The committee: from a question to a reply whose confidence is earned.
+//! The committee: turns a question into a reply with a measured confidence.
 //!
-//! [`convene`] is a run as a function over its journal: it reads like the list of its stages, in the order of the files
-//! named here. It may be called again with the same journal at any time; what is settled is not bought again.
+//! [`convene`] is a function over the run's journal. It calls its stages in the order of the files
+//! named here. It may be called again with the same journal at any time: a settled call is recalled
+//! from the journal, not made again.
 
 mod assumptions;
 mod attempt;
@@ -75,21 +76,21 @@ pub use synthesize::FinalSynthesis;
 pub use track_record::{Bin, Member, TrackRecord};
 pub use verdicts::CrossCheckReply;
 
-/// Everything a committee needs that is not the question: models, prompts, policy.
+/// The dependencies of a committee: models, prompts, policy. The question is not among them.
 pub struct Deps {
     pub policy: Policy,
     pub roles: BTreeMap<Role, RoleModel>,
     pub models: Registry,
     pub prompts: Prompts,
     pub attachments: Fetcher,
-    /// What must never stand in a reply.
+    /// Secrets that must never appear in a reply.
     pub secrets: Vec<SecretString>,
 }
 
-/// Why a run has no reply.
+/// The reason why a run has no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The run cannot go on in this process; its journal says nothing final.
+    /// The run cannot continue in this process. Its journal has no final event.
     #[error(transparent)]
     Stopped(#[from] Stop),
     #[error("{detail}")]
@@ -99,7 +100,7 @@ pub enum Failure {
 /// Answers the run's question.
 ///
 /// # Errors
-/// [`Failure`]; a failed agent is none, as long as one of the core has answered.
+/// [`Failure`]. A failed agent is no error as long as one core agent has answered.
 pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
     let request = request_context::open(run, deps).await?;
     let hints = hint(run, &request).await?;
@@ -179,7 +180,8 @@ impl Deps {
         self.roles.get(&role)
     }
 
-    /// When a stage must be over: at a share of the run's deadline, counted from the run's start in this process.
+    /// Returns when a stage must be over: at a share of the run's deadline, counted from the run's
+    /// start in this process.
     fn stage_end(&self, run: &RunContext, share: f64) -> tokio::time::Instant {
         run.started()
             + self
@@ -188,7 +190,7 @@ impl Deps {
                 .mul_f64(share)
     }
 
-    /// Bytes of a role's stable prompt, its schema included.
+    /// Returns the bytes of a role's stable prompt, its schema included.
     fn prompt_bytes(&self, role: Role) -> usize {
         let name = match role {
             Role::Master => "synthesis",
@@ -212,7 +214,8 @@ impl Deps {
         self.prompts.system_bytes(model.prompts, name) + schema
     }
 
-    /// The pause before attempt `tries + 1`: exponential with jitter, not shorter than the provider asked for.
+    /// Returns the pause before attempt `tries + 1`: exponential with jitter, and at least as long
+    /// as the provider asked for.
     fn backoff(&self, tries: u32, least_ms: u64, seed: u64) -> Duration {
         let factor = 1u32
             .checked_shl(tries.saturating_sub(1))
@@ -222,7 +225,8 @@ impl Deps {
             .retry_base
             .saturating_mul(factor)
             .min(self.policy.retry_max);
-        // Half fixed, half spread by the run's own seed, so that runs do not come back together.
+        // Half is fixed, and half is jitter from the run's own seed, so that runs do not retry in
+        // step.
         let spread = (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(tries) >> 40) as f64
             / f64::from(1u32 << 24);
         pause

@@ -1,10 +1,10 @@
-//! What a model's output is once it is bought, or why there is none.
+//! The output of a call, or the reason why there is none.
 
 use crate::domain::{Obtained, Role};
 
 pub const OUT_OF_BUDGET: &str = "out of budget";
 
-/// The model used its whole output limit up for thinking and wrote nothing.
+/// The cause of failure when a model spent its whole output limit on thinking.
 pub const THOUGHT_AWAY: &str = "thought its limit away";
 
 /// A typed output.
@@ -37,15 +37,15 @@ impl<T> Typed<T> {
     }
 }
 
-/// Why there is no output.
+/// The reason why there is no output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallFailure {
     /// Short and bounded, such as "timed out".
     pub cause: String,
     pub detail: String,
-    /// It was the run's own time that ended the call, not the call's.
+    /// True if the run's own deadline ended the call, not the call's timeout.
     pub by_deadline: bool,
-    /// The cap has no room for another attempt: it is not the model's last word.
+    /// True if the cap has no room for another attempt. The model itself did not fail for good.
     pub starved: bool,
 }
 
@@ -59,8 +59,9 @@ impl CallFailure {
         }
     }
 
-    /// Whether the master may be done without: it answered, though not usably, or declined this one request, or was not
-    /// asked again for want of money. A provider in trouble is another matter: then the run fails (SPEC 1.3).
+    /// True if the run can finish without this call. That is so if the model gave an unusable
+    /// answer, refused this one request, or could not be called again for lack of money. If the
+    /// provider itself is failing, the run fails (SPEC 1.3).
     pub fn is_recoverable(&self) -> bool {
         self.starved
             || matches!(
@@ -75,7 +76,7 @@ impl CallFailure {
             )
     }
 
-    /// The model answered as it was asked to, and there is nothing in it.
+    /// Returns the failure for a well-formed answer that contains nothing usable.
     pub fn unusable(detail: &str) -> Self {
         Self::new("malformed output", detail)
     }

@@ -1,4 +1,4 @@
-//! Phase A: the master's orchestration plan, bounded by the service.
+//! Phase A: gets the master's orchestration plan and bounds it.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,8 @@ use crate::journal::{Event, Hinted, Planned, RunContext};
 /// The longest plan, in tokens.
 pub const MAX_TOKENS: u32 = 700;
 
-/// How much of a long question the planning master reads.
+/// Characters of a long question that the master reads for planning: from its beginning and its
+/// end.
 const HEAD_CHARS: usize = 3000;
 const TAIL_CHARS: usize = 1000;
 
@@ -31,9 +32,9 @@ const TAIL_CHARS: usize = 1000;
 pub struct OrchestrationPlan {
     /// The kind of work that the question asks for.
     pub task_type: TaskType,
-    /// The agents to wake, by name. solver, critic and verifier always run.
+    /// The agents to run, by name. solver, critic and verifier always run.
     pub agents_to_run: Vec<String>,
-    /// Rounds of deliberation, 1 to 3. What is out of bounds is brought into them, not refused.
+    /// Rounds of deliberation, 1 to 3. A value out of bounds is clamped, not refused.
     pub rounds: i64,
     /// True only if no useful answer is possible under any stated assumption.
     pub needs_clarification: bool,
@@ -42,7 +43,7 @@ pub struct OrchestrationPlan {
     pub clarification_question: Option<QuestionOut>,
     /// ask, audit or deep: the form of the reply.
     pub output_shape: Mode,
-    /// What the request itself says of its answer in numbers or as a form, if it does. Empty otherwise.
+    /// What the request itself demands of its answer in numbers or as a form; empty if nothing.
     #[serde(default)]
     pub demands: Vec<Demand>,
 }
@@ -53,12 +54,12 @@ pub struct OrchestrationPlan {
 pub struct QuestionOut {
     /// One question.
     pub question: String,
-    /// Three options that lead to materially different answers, beginning with "A ", "B ", "C ", each saying what it
-    /// would change.
+    /// Three options that lead to materially different answers, beginning with "A ", "B ", "C ",
+    /// each saying what it would change.
     pub options: Vec<String>,
 }
 
-/// The choice that a model which cannot hold a schema by itself is asked for.
+/// The choice requested from a model that cannot follow a schema by itself.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PlanChoice {
@@ -67,10 +68,10 @@ pub struct PlanChoice {
     pub rounds: u8,
 }
 
-/// The plan of this run: the parent's if it continues one, else the master's.
+/// Returns the plan of this run: the parent's if the run continues one, else the master's.
 ///
 /// # Errors
-/// When the master's provider fails.
+/// If the master's provider fails.
 pub async fn make(
     run: &RunContext,
     deps: &Deps,
@@ -96,7 +97,7 @@ pub async fn make(
     }
 }
 
-/// The parent's plan, without the question that the user has answered.
+/// Returns the parent's plan without the question that the user has answered.
 fn reuse(planned: &Planned, deps: &Deps, request: &RequestContext) -> Planned {
     let raw = OrchestrationPlan {
         task_type: planned.plan.task_type,
@@ -175,7 +176,7 @@ async fn ask_master(
                 corrections,
             }
         }
-        // A master that was slow once may be in time for the synthesis.
+        // A master that was too slow here may still be in time for the synthesis.
         Err(unbought) if unbought.is_recoverable() || unbought.cause == "timed out" => {
             let (plan, mut corrections) = bound(&by_hints(request, hints), deps, request);
             corrections.push(format!(
@@ -192,7 +193,8 @@ async fn ask_master(
     })
 }
 
-/// To plan, the beginning and the end of a long question are enough, and the rest would be paid for.
+/// Shortens a long question to its beginning and its end. They suffice for planning, and the rest
+/// would cost money.
 fn for_planning(message: &str) -> String {
     let chars: Vec<char> = message.chars().collect();
     if chars.len() <= HEAD_CHARS + TAIL_CHARS + 200 {
@@ -210,7 +212,7 @@ fn from_choice(
     hints: &Hinted,
 ) -> Typed<OrchestrationPlan> {
     let mut plan = by_hints(request, hints);
-    // The hints see more than a tiny model does; where they are silent, its choice stands.
+    // The hints see more than a tiny model. Its task type counts only where there are no hints.
     if hints.task_types.is_empty() {
         plan.task_type = typed.value.task_type;
     }
@@ -244,7 +246,7 @@ fn by_hints(request: &RequestContext, hints: &Hinted) -> OrchestrationPlan {
     }
 }
 
-/// What a plan may be: every correction is told.
+/// Bounds a plan. Returns it with a note on every correction.
 fn bound(raw: &OrchestrationPlan, deps: &Deps, request: &RequestContext) -> (Plan, Vec<String>) {
     let mut corrections = vec![];
     let mut agents: BTreeSet<Agent> = BTreeSet::new();

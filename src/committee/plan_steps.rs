@@ -1,18 +1,20 @@
-//! Whether a text has a plan, read from its Markdown as a second look beside the structured draft (SPEC 2): an ordered list of
-//! three or more items, or a heading that names a plan. Nothing finer: a missed borderline case costs less than a rule engine.
+//! Finds the plan in a Markdown text, as a second check beside the structured draft (SPEC 2). A
+//! plan is an ordered list of three or more items, or the text under a heading that names a plan.
+//! Finer rules are not worth it: a missed borderline case costs less than a rule engine.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use crate::text;
 
-/// Words of several languages, a line each.
+/// Words for "plan" in several languages, one per line.
 const NAMES: &str = include_str!("data/plan_names.txt");
 
-/// So many items make a plan of an ordered list.
+/// An ordered list with at least this number of items is a plan.
 const MIN_ITEMS: usize = 3;
 
-/// The steps of the plan in a Markdown text, in order; empty if it has none. Under a heading that names a plan the items of the
-/// lists are its steps, else the paragraphs. A list inside an item is part of the item's step.
+/// Returns the steps of the plan in a Markdown text, in order; empty if it has none. Under a
+/// heading that names a plan, the steps are the items of the lists, or else the paragraphs. A list
+/// inside an item is part of that item's step.
 pub fn plan_steps(markdown: &str) -> Vec<String> {
     let mut reader = Reader::default();
     for event in Parser::new_ext(markdown, Options::ENABLE_TASKLISTS) {
@@ -21,15 +23,15 @@ pub fn plan_steps(markdown: &str) -> Vec<String> {
     reader.steps()
 }
 
-/// What can be the steps of a plan.
+/// A block whose texts may be the steps of a plan.
 #[derive(Default)]
 struct Block {
     is_ordered: bool,
-    /// Items of a list; of a paragraph its text.
+    /// The items of a list, or the text of a paragraph.
     texts: Vec<String>,
-    /// The block in whose item this list stands.
+    /// The block whose item contains this list.
     parent: Option<usize>,
-    /// The plan's heading that it stands under.
+    /// The number of the plan's heading above it.
     heading: Option<usize>,
     is_list: bool,
 }
@@ -37,13 +39,13 @@ struct Block {
 #[derive(Default)]
 struct Reader {
     blocks: Vec<Block>,
-    /// The lists that are open, the innermost last.
+    /// The open lists, the innermost last.
     open: Vec<usize>,
-    /// The last list that stands in no other one.
+    /// The last list that is not inside another one.
     outermost: Option<usize>,
-    /// The text of the heading that is open.
+    /// The text of the open heading.
     heading: Option<String>,
-    /// The level of the plan's heading that the text stands under, and its number.
+    /// The level and number of the plan's heading that the current text is under.
     plan: Option<(usize, usize)>,
     headings: usize,
     in_code: bool,
@@ -83,12 +85,13 @@ impl Reader {
             self.headings += 1;
             self.plan = Some((level, self.headings));
         } else {
-            // A smaller heading inside a plan's section does not end it.
+            // A smaller heading inside a plan's section does not end the section.
             self.plan = self.plan.filter(|(plan, _)| level > *plan);
         }
     }
 
-    /// Code between two items ends a list in Markdown; one that goes on with the next number is the same list.
+    /// Opens a list, or continues the last one. In Markdown, code between two items ends a list. A
+    /// list that starts with the next number is treated as the same list.
     fn begin_list(&mut self, start: Option<u64>) {
         let goes_on = |at: &usize| {
             let before = self
@@ -117,7 +120,7 @@ impl Reader {
         self.open.push(at);
     }
 
-    /// The block that text goes to: the innermost open list, else the last paragraph.
+    /// Returns the block that receives text: the innermost open list, else the last paragraph.
     fn current(&mut self) -> Option<&mut Block> {
         match self.open.last() {
             Some(at) => self.blocks.get_mut(*at),
@@ -139,7 +142,8 @@ impl Reader {
 
     fn steps(&self) -> Vec<String> {
         let mut steps: Vec<&String> = vec![];
-        // Of each block, whether it or one around it is a plan. A list stands behind the one around it.
+        // For each block, whether it or an enclosing block is a plan. A nested list comes after its
+        // parent.
         let mut in_plan: Vec<bool> = Vec::with_capacity(self.blocks.len());
         let has_list = self.headings_with_lists();
         for block in &self.blocks {
@@ -167,7 +171,7 @@ impl Reader {
             .collect()
     }
 
-    /// For each plan's heading, by its number, whether a list stands under it.
+    /// Returns for each plan heading, by its number, whether there is a list under it.
     fn headings_with_lists(&self) -> Vec<bool> {
         let mut has_list = vec![false; self.headings + 1];
         for heading in self
@@ -191,7 +195,7 @@ fn names_a_plan(heading: &str) -> bool {
             .lines()
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
     };
-    // A script without spaces has no compounds of words: the name stands somewhere in the heading.
+    // A script without spaces has no separate words, so the name may be anywhere in the heading.
     let heading = heading.to_lowercase();
     names().any(|name| {
         words.iter().any(|word| word.ends_with(name))
@@ -199,7 +203,7 @@ fn names_a_plan(heading: &str) -> bool {
     })
 }
 
-/// A step's name: its first sentence, at most 80 characters.
+/// Returns a step's name: its first sentence, at most 80 characters.
 pub fn label(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = line.trim_matches(['*', ':', ' ', '#']);

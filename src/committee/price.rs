@@ -1,4 +1,4 @@
-//! What a question will cost, before anything is bought: the same bounds by which calls are reserved.
+//! Quotes a question before any call, with the same bounds that reserve the calls.
 
 use serde::Serialize;
 
@@ -9,32 +9,36 @@ use super::{Deps, cross_check};
 use crate::domain::{Agent, CORE_AGENTS, Question, Role, Usd};
 use crate::journal::CheckSize;
 
-/// Output that a call makes on average, as a share of what it may make.
+/// The average output of a call, as a share of its limit.
 const USUAL_SHARE: f64 = 0.45;
 
-/// Input that a request has on average, as a share of its upper bound: our own prompts, and what users and models write.
+/// The average input of a request as a share of its upper bound: for the service's own prompts, and
+/// for what users and models write.
 const USUAL_INPUT: f64 = 0.6;
 const USUAL_READ: f64 = 0.35;
 
-/// The price of a question. Of one that the cap has no room for everything but the cap is 0: such a run is refused.
+/// The price of a question. If the cap has no room for it, everything but the cap is 0, because
+/// such a run is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Quote {
     pub cap: Usd,
     /// Plan, core agents in one round, cross-check, and synthesis, at usual lengths.
     pub expected: Usd,
-    /// Every agent that may run, in every round that the mode allows, at full length; never more than the cap.
+    /// Every agent that may run, in every round that the mode allows, at full length; at most the
+    /// cap.
     pub worst: Usd,
-    /// Calls of the expected run.
+    /// The number of calls of the expected run.
     pub calls: usize,
 }
 
-/// Characters of our own prompts that make one token on average.
+/// Average bytes per token of the service's own prompts.
 const BYTES_PER_TOKEN: usize = 3;
 
 /// Tokens of a usual question.
 const USUAL_QUESTION: u64 = 2000;
 
-/// How many tokens of context the largest call of a usual run takes: the synthesis, which reads what all agents wrote.
+/// Returns the context tokens of the largest call of a usual run: the synthesis, which reads what
+/// all agents wrote.
 pub fn context_needed(deps: &Deps) -> u64 {
     let agents = Agent::ALL
         .into_iter()
@@ -89,7 +93,7 @@ pub fn quote(deps: &Deps, question: &Question) -> Quote {
             .sum()
     };
     let plan = super::plan::MAX_TOKENS;
-    // Which of the core the cap has room for, as a run would find.
+    // The core agents that fit under the cap, computed as a run does.
     let wanted = |role: Role| {
         let findings = if role == Role::Master {
             FINDINGS_TOKENS
@@ -115,13 +119,13 @@ pub fn quote(deps: &Deps, question: &Question) -> Quote {
     };
     let check = cross_check::wanted(deps, question.mode, &cost);
     let fit = |left: Usd| budget::fit(&core, &wanted(Role::Master)?, &check, left);
-    // Without room for a plan the hints decide.
+    // Without room for a plan, the hints decide.
     let (fitted, plans) = match fit(left) {
         Some(fitted) => (Some(fitted), 1),
         None => (fit(cap), 0),
     };
     let Some(fitted) = fitted else {
-        // Such a run is refused, and costs nothing.
+        // Such a run is refused and costs nothing.
         return Quote {
             cap,
             expected: Usd::ZERO,
@@ -159,7 +163,7 @@ pub fn quote(deps: &Deps, question: &Question) -> Quote {
     let checked = cross_check::sizes(deps, question.mode)
         .first()
         .map_or(Usd::ZERO, |size| cost(&all, *size));
-    // In a later round an agent decides on its claims, or reports anew, which is dearer.
+    // In a later round an agent decides on its claims or reports again. A new report costs more.
     let mut worst = call(Role::Master, 0, Some(plan), false) + first + checked;
     worst += call(Role::Master, everybody, None, false);
     worst += (1..rounds).map(|_| first).sum::<Usd>();

@@ -69,7 +69,7 @@ const FILES: [(&str, &str); 48] = [
     file!("visual.md"),
 ];
 
-/// Parts the system text from the user text of a prompt file.
+/// Separates the system text from the user text of a prompt file.
 const SEPARATOR: &str = "=== user ===";
 
 /// A prompt ready to be sent.
@@ -95,10 +95,10 @@ pub struct Prompts {
 }
 
 impl Prompts {
-    /// The compiled-in prompts, with the files of `directory` in the place of those of the same path.
+    /// Loads the compiled-in prompts. A file of `directory` replaces the prompt with the same path.
     ///
     /// # Errors
-    /// [`Error`] for an override that cannot be read or does not parse.
+    /// [`Error`] if an override cannot be read or does not parse.
     pub fn load(directory: Option<&Path>) -> Result<Self, Error> {
         let mut texts: BTreeMap<&str, String> = FILES
             .iter()
@@ -145,12 +145,12 @@ impl Prompts {
         Ok(Self { environment, hash })
     }
 
-    /// Fingerprint of every file in use.
+    /// Returns the fingerprint of all files in use.
     pub fn hash(&self) -> &str {
         &self.hash
     }
 
-    /// Bytes of a prompt's stable part.
+    /// Returns the bytes of a prompt's stable part.
     pub fn system_bytes(&self, set: PromptSet, name: &str) -> usize {
         let template = self
             .environment
@@ -163,7 +163,7 @@ impl Prompts {
     /// Renders the prompt `name` of a set.
     ///
     /// # Errors
-    /// [`Error`] when a template uses what it is not given.
+    /// [`Error`] if a template uses a value that it is not given.
     pub fn render(&self, set: PromptSet, name: &str, mut values: Value) -> Result<Rendered, Error> {
         let path = path_of(set, name);
         let fence = match set {
@@ -196,10 +196,10 @@ impl Prompts {
         })
     }
 
-    /// The user turn that asks for a repaired output.
+    /// Renders the user message that asks for a repaired output.
     ///
     /// # Errors
-    /// As [`Prompts::render`].
+    /// Like [`Prompts::render`].
     pub fn repair(&self, set: PromptSet, values: impl Serialize) -> Result<String, Error> {
         let path = path_of(set, "repair");
         let text = self
@@ -213,19 +213,20 @@ impl Prompts {
     }
 }
 
-/// What fences data in the prompts for plain-text roles.
+/// Fences data in the prompts of plain-text roles.
 const QUOTES: &str = "\"\"\"";
 
-/// A plain-text model's output without the fence, which small models repeat.
+/// Returns a plain-text model's output without the fence, which small models repeat.
 pub fn unquoted(text: &str) -> String {
     text.replace(QUOTES, "").trim().to_owned()
 }
 
-/// What stands in the place of a fence that was found in data.
+/// Replaces a fence found in data.
 const NO_FENCE: &str = "'''";
 
-/// Takes the fence out of everything that will stand between it. A random tag cannot be guessed, but a model that was
-/// shown it can be talked into writing it, and what it writes is shown to others.
+/// Removes the fence from all values that will be fenced. A random tag cannot be guessed. But a
+/// model that was shown the tag can be talked into writing it, and its output is shown to other
+/// models.
 fn without_fence(values: &mut Value, fence: &str) {
     let Ok(pattern) = Regex::new(&format!("(?i){}", regex::escape(fence))) else {
         return;
@@ -251,7 +252,7 @@ fn without(value: &mut Value, fence: &Regex) {
     }
 }
 
-/// Gives a template's values one more.
+/// Adds a value to a template's values.
 pub fn set(values: &mut Value, key: &str, value: Value) {
     if let Value::Object(map) = values {
         map.insert(key.to_owned(), value);
@@ -322,7 +323,7 @@ mod tests {
                 "{set:?}: {}",
                 rendered.user
             );
-            // It is given nothing but the text.
+            // The plain-text prompt has only the text.
             let rendered = prompts
                 .render(
                     set,

@@ -1,4 +1,5 @@
-//! The question that the gate asks when confidence is too low and no synthesis was bought, or it gave no usable one.
+//! The question that the gate asks when confidence is too low. It is used when no synthesis was
+//! written, or when the synthesis gave no usable question.
 
 use super::Failure;
 use super::call::{buy_text, call_json};
@@ -10,10 +11,10 @@ use crate::config::OutputForm;
 use crate::domain::{Clarification, Role, is_question_mark};
 use crate::journal::{Event, Synthesized};
 
-/// Buys the question alone.
+/// Gets the question alone, without a synthesis.
 ///
 /// # Errors
-/// When the master's provider fails.
+/// If the master's provider fails.
 pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
     if let Some(Event::Synthesized(synthesized)) = input.run.recall("synthesis") {
         return Ok(*synthesized);
@@ -92,7 +93,7 @@ pub(super) fn question_of(input: &SynthesisInput<'_>, out: &QuestionOut) -> Opti
         .map(|option| discarded.redact(option).into_owned())
         .collect();
     let question = Clarification::new(&discarded.redact(&out.question), &options)?;
-    // What the user has just answered is not asked once more.
+    // A question that the user has just answered is not asked again.
     let asked = input
         .request
         .parent
@@ -101,7 +102,7 @@ pub(super) fn question_of(input: &SynthesisInput<'_>, out: &QuestionOut) -> Opti
     (asked != Some(&question)).then_some(question)
 }
 
-/// A plain-text master gives the question's words; rules give the options.
+/// Takes the question's words from a plain-text master, and the options from rules.
 fn of_text(input: &SynthesisInput<'_>, text: &str) -> QuestionOut {
     let ruled = by_rule(input);
     let words = text
@@ -116,7 +117,8 @@ fn of_text(input: &SynthesisInput<'_>, text: &str) -> QuestionOut {
     }
 }
 
-/// A question made by fixed rules: between the answers that the agents gave, or else about how to go on.
+/// Makes a question by fixed rules: about the choice between the agents' answers, or else about how
+/// to continue.
 pub fn by_rule(input: &SynthesisInput<'_>) -> Clarification {
     let groups = groups(input);
     let options = match groups.as_slice() {
@@ -147,7 +149,8 @@ pub fn by_rule(input: &SynthesisInput<'_>) -> Clarification {
     })
 }
 
-/// The different final answers of the outputs that are not discarded, one line each, the most supported first.
+/// Returns the different final answers of the outputs that are not discarded, one line each, the
+/// most supported first.
 fn groups(input: &SynthesisInput<'_>) -> Vec<String> {
     let usable: Vec<&str> = input
         .usable()
@@ -174,7 +177,7 @@ fn groups(input: &SynthesisInput<'_>) -> Vec<String> {
     groups.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// A plan's own question, for a run in which no agent was asked.
+/// Returns the plan's own question, for a run in which no agent was called.
 pub fn of_plan(question: &Clarification) -> Synthesized {
     let corrections = vec!["the master asked before waking any agent".to_owned()];
     Synthesized {

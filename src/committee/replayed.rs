@@ -1,5 +1,5 @@
-//! A run scored again from its journal under another policy. Nothing is bought: where another policy would need a call
-//! that the journal does not have, the call is named.
+//! Scores a run again from its journal under another policy, without any call. If the other policy
+//! would need a call that the journal does not have, the call is named.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +16,17 @@ use crate::domain::{Agent, Confidence, Gate, Judgement, RunId, Status};
 use crate::journal::{AgentOutcome, Entry, Event, Planned, Synthesized, Trimmed, views};
 use crate::scoring;
 
-/// What a policy makes of a run.
+/// The outcome of a run under a policy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
-    /// Of the last round that was scored.
+    /// The scores of the last round that was scored.
     pub scores: Vec<Judged>,
     pub confidence: Option<Confidence>,
     pub gate: Option<Gate>,
 }
 
-/// An agent's standing in a [`Verdict`].
+/// An agent's score in a [`Verdict`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judged {
     pub agent: String,
@@ -34,7 +34,7 @@ pub struct Judged {
     pub status: Status,
 }
 
-/// A run as it was, and as it would be.
+/// A run under its recorded policy and under the other one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Replayed {
@@ -45,13 +45,13 @@ pub struct Replayed {
 }
 
 impl Replayed {
-    /// Whether the policy leads to the same reply, but for the figures in it.
+    /// True if the policy leads to the same reply, apart from the figures in it.
     pub fn same_reply(&self) -> bool {
         self.needs.is_empty() && self.recorded.gate == self.replayed.gate
     }
 }
 
-/// A call that would have to be bought.
+/// A call that the other policy would need.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Need {
     /// The step, such as `r2/solver`.
@@ -59,9 +59,9 @@ pub struct Need {
     pub why: String,
 }
 
-/// Scores every round again under `policy`; `None` when the run never came so far as to be scored.
+/// Scores every round again under `policy`; `None` if no round of the run was scored.
 ///
-/// `ancestors` are the journals that the run goes on from, the nearest first.
+/// `ancestors` are the journals of the runs that this run continues, the nearest first.
 pub fn replay(
     entries: &[Entry],
     ancestors: &[(RunId, Vec<Entry>)],
@@ -105,7 +105,7 @@ pub fn replay(
                     tape.contested(recorded?),
                     tape.contested(replayed.as_ref()?),
                 );
-                // A round that was skipped for want of time or money would be skipped again.
+                // A round that was skipped for lack of time or money would be skipped again.
                 if was.is_empty() {
                     needs.extend(is.into_iter().map(|agent| Need {
                         call: format!("r{}/{agent}", skipped.round),
@@ -169,20 +169,20 @@ pub fn replay(
     })
 }
 
-/// What a journal has said so far.
+/// The state of a run after the events read so far.
 #[derive(Default)]
 struct Tape<'a> {
     planned: Option<&'a Planned>,
     trimmed: Option<&'a Trimmed>,
     families: BTreeMap<Agent, String>,
-    /// What the agents said on their own, once a later round has begun.
+    /// The outcomes of round 1, once a later round has begun.
     first: Option<BTreeMap<Agent, AgentOutcome>>,
     latest: BTreeMap<Agent, AgentOutcome>,
     synthesized: Option<&'a Synthesized>,
 }
 
 impl Tape<'_> {
-    /// As in the rounds: a later failure leaves an earlier report standing.
+    /// Stores an outcome. As in the rounds, a later failure does not replace an earlier report.
     fn take(&mut self, agent: Agent, outcome: &AgentOutcome) {
         let answered = matches!(outcome, AgentOutcome::Answered { .. });
         if answered || !matches!(self.latest.get(&agent), Some(AgentOutcome::Answered { .. })) {
@@ -216,7 +216,7 @@ impl Tape<'_> {
     }
 }
 
-/// The family of the model that each agent's report came from: in the run, or in the nearest ancestor.
+/// Returns the model family of each agent's report, from this run or the nearest ancestor.
 pub fn families(entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)]) -> BTreeMap<Agent, String> {
     let mut families = BTreeMap::new();
     for entries in
@@ -229,7 +229,7 @@ pub fn families(entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)]) -> BTreeMa
     families
 }
 
-/// The agents whose outputs the master reads, each with its status.
+/// Returns the agents whose outputs the master reads, each with its status.
 fn shown(judgement: &Judgement) -> Vec<(&str, Status)> {
     let kept = judgement
         .scores

@@ -11,11 +11,11 @@ pub const TLDR: &str = "## TL;DR";
 pub const ACCEPTANCE: &str = "## Acceptance tests";
 pub const ASSUMPTIONS: &str = "## Assumptions";
 pub const CONFIDENCE: &str = "## Confidence";
-/// One level below the others.
+/// One heading level below the others.
 pub const ESTIMATE: &str = "### Execution time estimate";
 pub const AUDIT: &str = "## Audit appendix";
 
-/// The answer without its audit appendix.
+/// Renders the answer without its audit appendix.
 pub fn answer(draft: &Draft, confidence: &Confidence, notes: &[String]) -> String {
     let tldr = plain_lines(&draft.tldr).join("\n");
     let mut text = format!("{TLDR}\n\n{tldr}\n\n{}\n", renderable(&draft.main));
@@ -47,7 +47,7 @@ pub fn answer(draft: &Draft, confidence: &Confidence, notes: &[String]) -> Strin
     text
 }
 
-/// The gate's question: one question, three options, nothing after them.
+/// Renders the gate's question: one question, three options, and nothing after them.
 pub fn clarification(question: &Clarification) -> String {
     let mut text = format!("{}\n", question.question);
     for (letter, option) in OPTION_LETTERS.iter().zip(&question.options) {
@@ -56,7 +56,8 @@ pub fn clarification(question: &Clarification) -> String {
     text
 }
 
-/// What the Confidence section owns up to: who is missing and why, what the cap left out, how few remained.
+/// Returns the notes of the Confidence section on the panel. They say which agents are missing and
+/// why, what the cap left out, and how few outputs remained.
 pub fn panel_notes(deliberation: &Deliberation) -> Vec<String> {
     let mut notes: Vec<String> = deliberation
         .failed()
@@ -98,7 +99,7 @@ pub fn panel_notes(deliberation: &Deliberation) -> Vec<String> {
     notes
 }
 
-/// A cause with what can be done about it, where the reader can.
+/// Returns the cause of a failure, with the detail if the reader can act on it.
 pub(super) fn why(cause: &str, detail: &str) -> String {
     if cause == super::call::THOUGHT_AWAY {
         format!("{cause}: {detail}")
@@ -183,7 +184,7 @@ fn estimate_section(estimate: &Estimate) -> String {
     text
 }
 
-/// Two decimals, without those that say nothing.
+/// Formats a number with at most two decimals, without trailing zeros.
 pub(super) fn figure(x: f64) -> String {
     let text = format!("{x:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -203,7 +204,7 @@ fn plain_lines(lines: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// What a heading says: the text of one of the constants above without its mark.
+/// Returns the text of one of the heading constants above without its Markdown mark.
 pub(super) fn title(heading: &'static str) -> &'static str {
     heading.trim_start_matches(['#', ' '])
 }

@@ -1,4 +1,4 @@
-//! The case: the question with everything that goes on from an earlier run.
+//! The request: the question, with everything that it continues from earlier runs.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,21 @@ use crate::journal::{
 };
 use crate::llm::Image;
 
-/// What the committee works on.
+/// The request that the committee works on.
 pub struct RequestContext {
-    /// The original question; its mode, user and context are those of the newest request.
+    /// The original question. Its mode, user and context are those of the newest request.
     pub question: Question,
     /// Questions that the user has answered, oldest first.
     pub answers: Vec<Answered>,
     pub corrections: Vec<Corrected>,
-    /// What this very run adds to its parent.
+    /// What this run adds to its parent.
     pub latest: Option<Continuation>,
     pub parent: Option<Parent>,
     pub images: Vec<Image>,
-    /// What could not be fetched, one sentence each.
+    /// Attachments that could not be fetched, one sentence each.
     pub unseen: Vec<String>,
-    /// Fences untrusted text in prompts; new in every run, and not in any of the run's own texts.
+    /// Fences untrusted text in prompts. It is new in every run and occurs in none of the run's
+    /// texts.
     pub fence: String,
     pub seed: u64,
 }
@@ -45,7 +46,7 @@ pub struct Corrected {
     pub correction: String,
 }
 
-/// What an earlier run left to be reused.
+/// The data of an earlier run that may be reused.
 pub struct Parent {
     pub run: RunId,
     pub planned: Option<Planned>,
@@ -53,7 +54,7 @@ pub struct Parent {
     pub reports: BTreeMap<Agent, ReusedOutputs>,
     pub scored: Option<Scored>,
     pub assumptions: Vec<Assumption>,
-    /// What it asked, if it asked.
+    /// The question that the run asked, if any.
     pub question: Option<Clarification>,
 }
 
@@ -65,10 +66,10 @@ pub struct ReusedOutputs {
     pub tokens: u64,
 }
 
-/// Puts the case together from the run's own journal and those of the runs that it continues.
+/// Builds the request from the run's own journal and those of the runs that it continues.
 ///
 /// # Errors
-/// When the database refuses.
+/// If the database fails.
 pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failure> {
     let Conversation {
         question,
@@ -98,7 +99,7 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
     Ok(request)
 }
 
-/// What a run asks, with all that it goes on from.
+/// A run's question, with everything that it continues.
 pub struct Conversation {
     pub question: Question,
     pub answers: Vec<Answered>,
@@ -106,7 +107,8 @@ pub struct Conversation {
     pub parent: Option<Parent>,
 }
 
-/// Puts a run's question together from its own acceptance and the journals of its ancestors, the nearest first.
+/// Builds a run's question from its `accepted` event and the journals of its ancestors, the nearest
+/// first.
 pub fn lineage(accepted: &Accepted, ancestors: &[(RunId, Vec<Entry>)]) -> Conversation {
     let mut question = accepted.question.clone();
     let (mut answers, mut corrections, mut parent) = (vec![], vec![], None);
@@ -150,7 +152,7 @@ pub fn lineage(accepted: &Accepted, ancestors: &[(RunId, Vec<Entry>)]) -> Conver
 }
 
 impl Conversation {
-    /// See [`Case::full_text`].
+    /// See [`RequestContext::full_text`].
     pub fn full_text(&self) -> String {
         full_text(&self.question, &self.answers, &self.corrections)
     }
@@ -202,7 +204,7 @@ fn reuse_from(run: RunId, entries: &[Entry]) -> Parent {
     parent
 }
 
-/// A random tag that stands in none of the texts that it will fence.
+/// Returns a random tag that occurs in none of the texts that it will fence.
 fn fence(request: &RequestContext) -> String {
     let mut random = ChaCha12Rng::seed_from_u64(request.seed);
     loop {
@@ -217,7 +219,7 @@ fn fence(request: &RequestContext) -> String {
 }
 
 impl RequestContext {
-    /// What every prompt is given.
+    /// Returns the values that every prompt is given.
     pub fn values(&self, task_type: Option<&str>, hints: &[String]) -> Value {
         let attachments: Vec<Value> = self
             .question
@@ -248,12 +250,13 @@ impl RequestContext {
         })
     }
 
-    /// The request as the engine judges against it: the question with what the user has settled since.
+    /// Returns the request as the engine judges it: the question, with the user's later answers and
+    /// corrections.
     pub fn full_text(&self) -> String {
         full_text(&self.question, &self.answers, &self.corrections)
     }
 
-    /// A generator for one purpose, the same in every replay of the run.
+    /// Returns a generator for one purpose, the same in every replay of the run.
     pub fn random(&self, purpose: u64) -> ChaCha12Rng {
         ChaCha12Rng::seed_from_u64(self.seed.wrapping_add(purpose))
     }

@@ -1,5 +1,6 @@
-//! Keep or concede (SPEC 3): in a later round an agent that holds a contested claim sees the contested positions without names
-//! and scores, and decides by evidence. Only a conceded claim changes.
+//! Keep or concede (SPEC 3). In a later round, each agent that holds a contested claim sees the
+//! contested positions without names and scores. It decides by evidence, and only conceded claims
+//! change.
 
 use rand::seq::SliceRandom;
 use schemars::JsonSchema;
@@ -13,13 +14,13 @@ use crate::domain::{
 };
 use crate::journal::Resolved;
 
-/// Output tokens: so many at least, and for each claim.
+/// Output tokens: this base, plus an amount for each claim.
 const BASE_TOKENS: u32 = 120;
 const TOKENS_PER_CLAIM: u32 = 120;
 
 const EVIDENCE_CHARS: usize = 300;
 
-/// What an agent hands in.
+/// The agent's decisions on its contested claims.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Decisions {
@@ -62,7 +63,7 @@ impl From<Ground> for Basis {
     }
 }
 
-/// A contested claim as one of its holders sees it.
+/// A contested claim from the view of one of its holders.
 pub struct Held<'a> {
     claim: &'a Claim,
     own: &'a Position,
@@ -70,7 +71,8 @@ pub struct Held<'a> {
     others: Vec<&'a Position>,
 }
 
-/// The contested claims that an agent holds, in an order seeded by the run, the round and the agent.
+/// Returns the contested claims that an agent holds, in an order seeded by the run, the round and
+/// the agent.
 pub fn held<'a>(
     request: &RequestContext,
     round: u8,
@@ -98,7 +100,7 @@ pub fn held<'a>(
     held
 }
 
-/// The claims for the prompt.
+/// Returns the claims for the prompt.
 pub fn shown(held: &[Held<'_>]) -> Value {
     let claim = |held: &Held<'_>| {
         let others: Vec<Value> = held
@@ -112,7 +114,7 @@ pub fn shown(held: &[Held<'_>]) -> Value {
     held.iter().map(claim).collect()
 }
 
-/// Output tokens of the decisions, thinking not counted.
+/// Returns the output tokens of the decisions, without thinking.
 pub fn max_tokens(held: &[Held<'_>]) -> u32 {
     let claims = u32::try_from(held.len()).unwrap_or(u32::MAX);
     BASE_TOKENS.saturating_add(TOKENS_PER_CLAIM.saturating_mul(claims))
@@ -125,7 +127,8 @@ fn letter(at: usize) -> String {
         .map_or_else(|| format!("P{at}"), |at| char::from(b'A' + at).to_string())
 }
 
-/// The report with what its agent concedes, and what it decided. A concession without evidence changes nothing.
+/// Returns the report with the agent's concessions applied, and its decisions. A concession without
+/// evidence changes nothing.
 pub fn settle(
     earlier: &AgentReport,
     agent: &str,
@@ -208,7 +211,8 @@ pub fn settle(
     (report, resolved)
 }
 
-/// The position of a letter: "B", "b)", "position B"; with one other position, that one.
+/// Returns the position named by a letter: "B", "b)", "position B". If there is only one other
+/// position, returns that one.
 fn position_of<'a>(held: &Held<'a>, to: &str) -> Option<&'a Position> {
     let words: Vec<&str> = to
         .split(|c: char| !c.is_alphanumeric())
@@ -224,7 +228,8 @@ fn position_of<'a>(held: &Held<'a>, to: &str) -> Option<&'a Position> {
     }
 }
 
-/// The agent's units that state its position; of a final answer that no unit is named for, the unit tagged as answer.
+/// Returns the agent's units that state its position. If a final answer names no unit, returns the
+/// unit tagged as the answer.
 fn units_of(held: &Held<'_>, report: &AgentReport, agent: &str) -> Vec<String> {
     let named = own_units(held.own, agent);
     let known = |id: &String| report.units.iter().any(|unit| unit.id == *id);
@@ -249,7 +254,7 @@ fn concede(report: &mut AgentReport, units: &[String], on_final_answer: bool, te
         text.clone_into(&mut unit.text);
     }
     if on_final_answer {
-        // The summary states the answer that was given up.
+        // The summary states the conceded answer.
         report.answer_summary = vec![text.to_owned()];
         for unit in report
             .units

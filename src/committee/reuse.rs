@@ -1,4 +1,4 @@
-//! What of an earlier run still holds after the user's answer or correction.
+//! Decides which outputs of an earlier run still hold after the user's answer or correction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,18 +6,24 @@ use super::request_context::{Parent, RequestContext, ReusedOutputs};
 use crate::domain::{Agent, AgentReport, OPTION_LETTERS, Status};
 use crate::journal::Continuation;
 
-/// Agents that must be asked, and those whose stored output is reused.
+/// The agents to call, and those whose stored output is reused.
 pub struct Split {
     pub asked: Vec<Agent>,
     pub reused: BTreeMap<Agent, ReusedOutputs>,
 }
 
-/// Share of a text's own words that must occur in the user's point for the text to be about it.
+/// Share of a text's words that must occur in the user's point for the text to be about it.
 const TOUCHED: f64 = 0.5;
 
-/// Splits the panel. An agent is asked again when it has no stored output that is any good (it failed, or was
-/// discarded), when it holds a position that the user has decided against, when a claim or an assumption of its own is
-/// about the point that he has settled, or when it made the assumption that he corrected. If that touches nobody, the solver is asked: the answer must come from somewhere.
+/// Splits the panel. An agent is called again in any of these cases:
+///
+/// - It has no usable stored output: it failed or was discarded.
+/// - It holds a position that the user's answer rejects.
+/// - Its summary supports an option that the user did not choose.
+/// - One of its claims or assumptions is about the point that the user settled.
+/// - It made the assumption that the user corrected.
+///
+/// If no agent is affected, the solver is called, because the answer must come from some agent.
 pub fn split(request: &RequestContext, panel: &[Agent]) -> Split {
     let Some(parent) = &request.parent else {
         return Split {
@@ -71,8 +77,9 @@ fn status_of(parent: &Parent, agent: Agent) -> Option<Status> {
         .map(|s| s.status)
 }
 
-/// Who holds another position than the one that the user's answer names, in each disagreement in which it names one. An
-/// answer that names none of the final answers leaves all of them in doubt: who holds one gave it without knowing this.
+/// Returns the agents that hold a different position than the one named in the user's answer, over
+/// all disagreements in which the answer names one. If it names none of the final answers, all
+/// holders of one are returned, because they answered without knowing the user's answer.
 fn overruled<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a str> {
     let Some(Continuation::Answer { answer, .. }) = &request.latest else {
         return BTreeSet::new();
@@ -100,7 +107,8 @@ fn overruled<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a s
     overruled
 }
 
-/// Whether a report answers with what tells another option from the chosen one ("100" where the user chose "95").
+/// True if the report's summary has words that only other options have, and none that only the
+/// chosen option has ("100" where the user chose "95").
 fn speaks_for_another(request: &RequestContext, parent: &Parent, report: &AgentReport) -> bool {
     let Some(Continuation::Answer {
         option: Some(letter),
@@ -128,7 +136,8 @@ fn speaks_for_another(request: &RequestContext, parent: &Parent, report: &AgentR
     for_another && !for_chosen
 }
 
-/// The content words of what the user has settled last, less those of the original question, which every report shares.
+/// Returns the content words of the user's latest answer or correction. The words of the original
+/// question are left out, because every report shares them.
 fn point(request: &RequestContext) -> BTreeSet<String> {
     let mut settled = BTreeSet::new();
     match &request.latest {

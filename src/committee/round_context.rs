@@ -1,4 +1,4 @@
-//! What lies on the table of a run's rounds.
+//! The shared context of a run's rounds.
 
 use tokio::time::Instant;
 
@@ -7,10 +7,11 @@ use super::request_context::RequestContext;
 use crate::domain::Plan;
 use crate::journal::{RunContext, Trimmed};
 
-/// What the user part of a prompt holds beside the question, at most: labels, fences, hints, instructions.
+/// The most tokens in the user part of a prompt beside the question: labels, fences, hints,
+/// instructions.
 pub const SCAFFOLDING_TOKENS: u64 = 700;
 
-/// What every agent of a run has in front of it.
+/// The context that all agents of a run share.
 #[derive(Clone, Copy)]
 pub struct RoundContext<'a> {
     pub run: &'a RunContext,

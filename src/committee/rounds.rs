@@ -1,4 +1,5 @@
-//! The rounds: agents answer concurrently, their claims are cross-checked and judged, and what is contested is settled.
+//! The rounds: agents answer concurrently, their claims are cross-checked and judged, and contested
+//! claims are settled.
 
 use super::deliberation::Deliberation;
 use super::judge::{Answers, judge};
@@ -23,17 +24,19 @@ use crate::domain::{Agent, AgentReport, Judgement, Plan, Role, Usd};
 use crate::journal::{AgentFinished, AgentOutcome, Event, RoundSkipped, RoundStarted, RunContext};
 use crate::llm::Image;
 
-/// Shares of its first tokens that an agent may write when it reports anew.
+/// The shares of its first output limit that an agent may use when it reports again.
 pub(super) const SHARES: [f64; 2] = [1.0, 0.5];
 
-/// When the first round must be over if a cross-check follows it, and when all rounds must be, as shares of the deadline.
+/// The ends of the first round, if a cross-check follows it, and of all rounds, as shares of the
+/// deadline.
 const FIRST_END: f64 = 0.65;
 const ROUNDS_END: f64 = 0.75;
 
 /// Runs the rounds of the plan.
 ///
 /// # Errors
-/// When no core agent gave any output, when the cap has no room for even one agent, or when the database refuses.
+/// If no core agent gave any output, if the cap has no room for even one agent, or if the database
+/// fails.
 pub async fn rounds(
     run: &RunContext,
     deps: &Deps,
@@ -84,7 +87,7 @@ pub async fn rounds(
             break;
         };
         for (agent, outcome) in context.later_round(round, &open, &heard).await? {
-            // A later round only replaces what it improves on: a failure leaves the earlier report standing.
+            // A failure in a later round does not replace the earlier report.
             let answered = matches!(outcome, AgentOutcome::Answered { .. });
             if answered || !matches!(latest.get(&agent), Some(AgentOutcome::Answered { .. })) {
                 latest.insert(agent, outcome);
@@ -153,12 +156,12 @@ pub(super) async fn finished(
     }
 }
 
-/// Why a further round is not held: nothing is wrong with that.
+/// Reasons for skipping a round that are not a fault.
 const SETTLED: &str =
     "nothing is left to settle: no contested claim, and every core output is VALID";
 const KEPT: &str = "every contested claim was kept in the round before";
 
-/// What later rounds should have given and did not.
+/// Returns what later rounds failed to give, one line each.
 fn missed(events: &[Event]) -> Vec<String> {
     let (mut missed, mut answered) = (vec![], BTreeSet::new());
     for event in events {
@@ -186,14 +189,14 @@ fn missed(events: &[Event]) -> Vec<String> {
     missed
 }
 
-/// Whether a call asks an agent for its report: `r1/solver`, `r1/solver#2`, `r2/solver/repair`.
+/// True if a call asks an agent for its report: `r1/solver`, `r1/solver#2`, `r2/solver/repair`.
 pub fn is_report(call: &str, agent: Agent) -> bool {
     let step = call.split_once('/').map_or("", |(_, step)| step);
     step.strip_prefix(agent.as_str())
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']))
 }
 
-/// What was said before a later round.
+/// The agents' outcomes and the contested claims before a later round.
 pub(super) struct RoundInput<'a> {
     pub latest: &'a BTreeMap<Agent, AgentOutcome>,
     pub claims: &'a [Claim],
@@ -209,7 +212,8 @@ impl<'a> RoundInput<'a> {
 }
 
 impl RoundContext<'_> {
-    /// All agents at once, each on its own; reports of an earlier run are taken over where the user's answer leaves them.
+    /// Runs all agents at once, independently. Reports of an earlier run that the user's answer
+    /// does not affect are reused.
     async fn first_round(&self) -> Result<BTreeMap<Agent, AgentOutcome>, Failure> {
         let first = reuse::split(self.request, &self.trimmed.agents);
         let why = if first.reused.is_empty() {
@@ -255,15 +259,16 @@ impl RoundContext<'_> {
             missing.one_less();
             outcome
         });
-        // In the order of the agents, whichever finishes first.
+        // Results are in the order of the agents, not in the order of finishing.
         for (agent, outcome) in first.asked.iter().zip(join_all(turns).await) {
             latest.insert(*agent, outcome?);
         }
         Ok(latest)
     }
 
-    /// Records that a later round begins, or why it is skipped; what was decided before a crash stands, because time and
-    /// money look different afterwards. `None`: it is skipped, and so are those after it.
+    /// Records that a later round begins, or why it is skipped. A decision made before a crash
+    /// stands, because time and money look different afterwards. `None`: this round and all later
+    /// ones are skipped.
     async fn begin(
         &self,
         round: u8,
@@ -320,7 +325,8 @@ impl RoundContext<'_> {
         Ok(Some(open))
     }
 
-    /// What of a further round there is reason, time and money for; the inner error says why there is none.
+    /// Returns the part of a further round that is needed and fits the time and money left. The
+    /// inner error says why there is none.
     fn affordable(
         &self,
         round: u8,
@@ -360,7 +366,7 @@ impl RoundContext<'_> {
         )))
     }
 
-    /// What the decisions of these agents cost at worst.
+    /// Returns the worst-case cost of the decisions of these agents.
     pub(super) fn worst_decisions(
         &self,
         round: u8,
@@ -391,7 +397,8 @@ impl RoundContext<'_> {
         Ok(worst)
     }
 
-    /// What new reports of these agents cost at worst when each may write this share of what it was given.
+    /// Returns the worst-case cost of new reports of these agents, each at this share of its first
+    /// output limit.
     pub(super) fn worst_reports(&self, agents: &[Agent], share: f64) -> Result<Usd, Failure> {
         let schema = schemars::schema_for!(AgentReport)
             .to_value()
@@ -411,7 +418,7 @@ impl RoundContext<'_> {
         Ok(worst)
     }
 
-    /// What an agent reads when it reports.
+    /// Renders the prompt for an agent's report.
     pub(super) fn prompt(&self, agent: Agent, model: &RoleModel) -> Result<Rendered, Failure> {
         let mut values = self.request.values(Some(self.plan.task_type.as_str()), &[]);
         set(&mut values, "images", json!(self.images(agent).len()));
@@ -429,7 +436,8 @@ impl RoundContext<'_> {
         }
     }
 
-    /// Output tokens of an agent in a round in which it may write this share of what it was given.
+    /// Returns an agent's output tokens in a round in which it may use this share of its first
+    /// limit.
     pub(super) fn may_write(&self, agent: Agent, share: f64) -> u32 {
         let role = Role::Agent(agent);
         let given = self

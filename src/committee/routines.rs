@@ -1,5 +1,5 @@
-//! Every routine of the committee that reads what models or users write, under one signature: for the measure of what they
-//! cost per byte (`make bench`, table `cost`) and for the fuzzer.
+//! All routines of the committee that read text of models or users, under one signature. The
+//! benchmark of their cost per byte (`make bench`, table `cost`) and the fuzzer use them.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ use crate::journal::{
 use crate::llm::{structured, without_secrets};
 use crate::scoring;
 
-/// A routine's name, and the routine on a text.
+/// A routine's name, and the function that runs it on a text.
 pub type Routine = (&'static str, fn(&str));
 
 pub const ROUTINES: &[Routine] = &[
@@ -157,7 +157,7 @@ pub const ROUTINES: &[Routine] = &[
     }),
 ];
 
-/// A report with the text in each of its fields, and its lines as entries of its lists.
+/// Returns a report with the text in each of its fields, and its lines as entries of its lists.
 fn report(text: &str) -> AgentReport {
     let lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
     let unit = |line: &String| Unit {
@@ -214,7 +214,7 @@ fn judgement(message: &str, report: &AgentReport) -> Judgement {
     scoring::judge(&panel, &scoring::Policy::default())
 }
 
-/// Disagreements over the lines of a text, between two short reports.
+/// Returns a judgement with a disagreement for each line of a text, between two short reports.
 fn disputed(text: &str) -> Judgement {
     let position = |agent: &str, text: &str| Position {
         text: text.to_owned(),
@@ -268,7 +268,8 @@ fn case(text: &str) -> RequestContext {
     }
 }
 
-/// A cross-check's answer with the text in each of its fields, and its lines as entries of its lists.
+/// Returns a cross-check's answer with the text in each of its fields, and its lines as entries of
+/// its lists.
 fn verdict_on(text: &str) -> CrossCheckReply {
     let lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
     let verdict = |claim: &str, reports: &[String]| VerdictOut {

@@ -1,5 +1,6 @@
-//! One typed answer of one model, for those outside the committee who need one: with its intent, reservation and settlement
-//! in the run's journal like every call, and without retry, repair, hedge or fallback, since somebody waits.
+//! Gets one typed answer of one model, for code outside the committee. The run's journal has its
+//! intent, reservation and settlement, as for every call. There is no retry, repair, hedge or
+//! fallback, because a client waits.
 
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng as _, SeedableRng as _};
@@ -15,41 +16,41 @@ use crate::config::PromptSet;
 use crate::domain::Role;
 use crate::journal::RunContext;
 
-/// What is to be asked.
+/// The specification of a single call.
 pub struct Consultation<'a> {
     pub step: &'static str,
     pub role: Role,
     /// The prompt file.
     pub prompt: &'static str,
-    /// Follows the stable part of the prompt; the same for many runs.
+    /// Appended to the stable part of the prompt; the same for many runs.
     pub appendix: String,
-    /// What a user wrote: it is fenced as data.
+    /// The user's text, which is fenced as data.
     pub question: &'a str,
-    /// What the model is held to. It may be narrower than what is read.
+    /// The schema sent to the model. It may be narrower than the schema of the answer's type.
     pub schema: Value,
-    /// Thinking not counted.
+    /// Output tokens, without thinking.
     pub max_tokens: u32,
     pub until: Instant,
 }
 
-/// What was answered.
+/// The answer.
 pub struct SingleAnswer<T> {
     pub value: T,
-    /// The JSON was not as it should be, or it was cut at the token limit.
+    /// True if the JSON needed repair or was cut at the token limit.
     pub mended: bool,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 pub struct SingleCallFailure {
     /// Short and bounded, such as "timed out" or "malformed output".
     pub cause: String,
     pub detail: String,
 }
 
-/// Asks.
+/// Makes the call.
 ///
 /// # Errors
-/// The outer error stops the run.
+/// The outer error stops the run. The inner error says why there is no answer.
 pub async fn consult<T>(
     run: &RunContext,
     deps: &Deps,
@@ -75,7 +76,7 @@ where
             break tag;
         }
     };
-    // What is consulted answers with JSON: a role that speaks in plain text is asked as small models are.
+    // The answer is always JSON, so a plain-text role gets the prompts of small models.
     let set = match deps.role(role).map(|model| model.prompts) {
         Some(PromptSet::Text | PromptSet::Compact) => PromptSet::Compact,
         Some(PromptSet::Full) | None => PromptSet::Full,

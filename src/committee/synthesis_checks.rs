@@ -1,4 +1,4 @@
-//! What is checked in a synthesis before it is taken.
+//! Checks a synthesis before it is accepted.
 
 use super::assumptions::one_line;
 use super::synthesis_input::SynthesisInput;
@@ -8,7 +8,7 @@ use crate::domain::{Agent, Status};
 use crate::journal::Justification;
 use crate::llm::structured::Problem;
 
-/// What is wrong with the final answer that the master states.
+/// Returns the problem with the final answer that the master states, if there is one.
 pub(super) fn answer_problem(
     input: &SynthesisInput<'_>,
     answer: &str,
@@ -29,7 +29,8 @@ pub(super) fn answer_problem(
     }
 }
 
-/// Why quarantined outputs are used, as far as the master says it of an output that is quarantined.
+/// Returns the master's justifications for using quarantined outputs. Those for outputs that are
+/// not quarantined are dropped.
 pub(super) fn justifications_of(
     input: &SynthesisInput<'_>,
     audit: &SynthesisAudit,
@@ -45,7 +46,7 @@ pub(super) fn justifications_of(
     read.filter(|j| quarantined.contains(&j.agent)).collect()
 }
 
-/// What else the synthesis must hold, beyond its schema.
+/// Returns the problems of a synthesis beyond its schema.
 pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -> Vec<Problem> {
     let mut problems = vec![];
     if synthesis.reply_markdown.trim().is_empty() {
@@ -88,7 +89,8 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
     problems
 }
 
-/// What of a synthesis readers are shown before the appendix, each with its place.
+/// Returns the texts of a synthesis that readers see before the appendix, each with its JSON
+/// pointer.
 pub(super) fn shown_texts(synthesis: &FinalSynthesis) -> Vec<(&'static str, &str)> {
     let meta = &synthesis.meta;
     let mut texts = vec![("/replyMarkdown", synthesis.reply_markdown.as_str())];
@@ -114,7 +116,7 @@ pub(super) fn shown_texts(synthesis: &FinalSynthesis) -> Vec<(&'static str, &str
     texts
 }
 
-/// The cited units that exist, in outputs that may be used, once each.
+/// Returns the cited units that exist and may be used, each once.
 pub(super) fn known_units(
     input: &SynthesisInput<'_>,
     cited: &[String],
@@ -146,8 +148,9 @@ pub(super) fn known_units(
     known
 }
 
-/// Plain text does not say what it used: every quarantined draft that was shown is taken as used, and the reason
-/// is the rule by which it was shown.
+/// Justifies the quarantined drafts for a plain-text master. Plain text does not say what it used,
+/// so every quarantined draft that was shown counts as used. The reason given is the rule by which
+/// it was shown.
 pub(super) fn shown_quarantine(input: &SynthesisInput<'_>) -> Vec<Justification> {
     let why = "a plain-text master is shown every draft that is not discarded, ranked by Cred";
     let quarantined = input.deliberation.with_status(Status::Quarantine);

@@ -1,4 +1,4 @@
-//! Phase B: the master writes the answer; the service checks it and completes what is computable.
+//! Phase B: the master writes the answer; the service checks it and adds what it can compute.
 
 use super::synthesis_checks::{
     answer_problem, justifications_of, known_units, problems, shown_quarantine,
@@ -25,10 +25,10 @@ use crate::domain::{
 use crate::journal::{DisagreementNote, Draft, Event, Justification, Synthesized};
 use crate::scoring;
 
-/// About how long the main answer of `ask` may be, in words.
+/// The approximate limit of the main answer of `ask`, in words.
 const ASK_WORDS: u32 = 250;
 
-/// Entries of each list of a synthesis; no sound one has so many.
+/// Entries kept of each list of a synthesis. A sound synthesis has fewer.
 const MAX_ENTRIES: usize = 100;
 
 /// The final synthesis as the master writes it: exactly these three keys.
@@ -47,7 +47,7 @@ pub struct SynthesisMeta {
     pub task_type: TaskType,
     /// One to three lines.
     pub tldr: Vec<String>,
-    /// The bare answer that the reply gives, if the question has one short correct answer; else empty.
+    /// The bare answer of the reply, if the question has one short correct answer; else empty.
     pub final_answer: String,
     pub assumptions: Vec<AssumptionOut>,
     /// How one would see that the result works, if the task is buildable; else empty.
@@ -76,7 +76,7 @@ pub struct SynthesisAudit {
     /// The ids of the units relied on, such as "solver:u1".
     pub units_used: Vec<String>,
     pub disagreements: Vec<DisagreementOut>,
-    /// If finalAnswer is another answer than most reports give: what shows theirs to be wrong; else empty.
+    /// If finalAnswer differs from that of most reports: what shows theirs to be wrong; else empty.
     pub answer_justification: String,
     /// 0 to 0.60: how much unresolved conflict lowers confidence.
     pub conflict_penalty: f64,
@@ -101,10 +101,10 @@ pub struct JustificationOut {
     pub why: String,
 }
 
-/// Writes the answer and the question to fall back on.
+/// Writes the answer and the fallback question.
 ///
 /// # Errors
-/// When the master fails: then there is nobody to write the reply.
+/// If the master fails and the run cannot finish without it.
 pub async fn write(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
     if let Some(Event::Synthesized(synthesized)) = input.run.recall("synthesis") {
         return Ok(*synthesized);
@@ -166,7 +166,8 @@ async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     }
 }
 
-/// What is left when the master gave nothing.
+/// Returns the replacement for a synthesis that the master failed to give: the fallback answer, or
+/// the question.
 async fn instead(
     input: &SynthesisInput<'_>,
     unbought: &CallFailure,
@@ -179,7 +180,7 @@ async fn instead(
     found.ok_or_else(|| Failure::master("synthesis", unbought))
 }
 
-/// Plain text from the master: it is the main answer, and fixed rules make the rest.
+/// Gets plain text from the master as the main answer. Fixed rules make the rest.
 async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
     let mut values = input
         .request
@@ -228,7 +229,8 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         assumptions,
         assumptions_left_out,
         estimate,
-        // The master was given every draft, and plain text does not say what it took from which.
+        // The master was given every draft, and plain text does not say what it took from which
+        // draft.
         units_used: vec![],
         disagreements: input.detected(),
         quarantine_justifications: shown_quarantine(input),
@@ -326,7 +328,7 @@ async fn complete(
     Ok(input.run.compute("completing the draft", draft).await?)
 }
 
-/// What a structured synthesis consists of, once its main answer is cut and its estimate complete.
+/// The parts of a structured synthesis, after its main answer is cut and its estimate completed.
 struct Parts {
     main: String,
     meta: SynthesisMeta,
@@ -417,7 +419,7 @@ impl Parts {
     }
 }
 
-/// The answer that a report tags as final.
+/// Returns the answer that a report tags as final.
 pub(super) fn answer_of(report: &AgentReport) -> Option<String> {
     let unit = report
         .units
@@ -426,7 +428,8 @@ pub(super) fn answer_of(report: &AgentReport) -> Option<String> {
     Some(one_line(&unit.text)).filter(|answer| !answer.is_empty())
 }
 
-/// What a text says first; of a bare list of steps, how far it goes.
+/// Returns the first sentence of a text. For a bare list of steps, names the first and the last
+/// step.
 fn tldr_of(main: &str) -> String {
     let steps = if main.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
         plan_steps(main)
@@ -441,7 +444,7 @@ fn tldr_of(main: &str) -> String {
     }
 }
 
-/// An agent's answer in its own words: what a master that writes plain text is given as a draft.
+/// Returns an agent's answer in its own words, as a draft for a plain-text master.
 fn gist(report: &AgentReport) -> String {
     let summary = report.answer_summary.join(" ");
     let steps: String = report

@@ -1,4 +1,4 @@
-//! What a house of runs says of its models, and of its own confidence: figures over many journals, bought nothing.
+//! Statistics of models and of confidence over many journals. It makes no calls.
 
 use std::collections::BTreeMap;
 
@@ -21,36 +21,39 @@ use crate::scoring;
 /// Bins of the reliability diagram over [0, 1].
 const BINS: usize = 10;
 
-/// The role of cross-checks in the record, whichever role's model made them.
+/// The role of cross-checks in the record, for any role's model.
 const CROSS_CHECK: &str = "cross-check";
 
-/// How often a member's outcome was of each kind, and what it cost.
+/// The counts of a member's outcomes, and their cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Member {
     pub calls: u64,
     pub failed_calls: u64,
-    /// Outputs that were wanted: each agent's part in each round, or the master's plans and syntheses.
+    /// Expected outputs: each agent's part in each round, or the master's plans and syntheses.
     pub outputs: u64,
-    /// Of those, how the typed value was got: clean, extracted, repaired, text, failed.
+    /// How the typed values of those outputs were obtained: clean, extracted, repaired, text,
+    /// failed.
     pub obtained: BTreeMap<String, u64>,
-    /// Of the last round of each run.
+    /// Counts over the last round of each run.
     pub valid: u64,
     pub quarantined: u64,
     pub discarded: u64,
     #[serde(rename = "costUsd", serialize_with = "dollars")]
     pub cost: Usd,
-    /// Of calls that answered, in milliseconds; sorted.
+    /// Latencies of answered calls, in milliseconds; sorted.
     #[serde(skip)]
     latencies: Vec<u64>,
-    /// Runs with a reply in which it took part, and in how many of them the reply would have been the same without it:
-    /// the same decision of the gate, the same leading answer, and nothing of it used.
+    /// The number of runs with a reply in which the member took part, and in how many of them the
+    /// reply would have been the same without it. Same means the same gate decision, the same
+    /// leading answer, and nothing of the member's output used.
     pub replies: u64,
     pub influence: u64,
 }
 
 impl Member {
-    /// The share of wanted outputs that were valid JSON, at once or after mending; `None` without any.
+    /// Returns the share of expected outputs that were valid JSON, at once or after repair; `None`
+    /// without any.
     pub fn valid_json(&self) -> Option<f64> {
         let got: u64 = ["clean", "extracted", "repaired"]
             .iter()
@@ -60,7 +63,7 @@ impl Member {
         share(got, self.outputs.saturating_sub(text))
     }
 
-    /// Milliseconds that the given share of the calls did not exceed (nearest rank); `None` without any.
+    /// Returns the latency in milliseconds at the quantile, by nearest rank; `None` without any.
     pub fn latency_ms(&self, quantile: f64) -> Option<u64> {
         let rank = (quantile * self.latencies.len() as f64).ceil() as usize;
         self.latencies.get(rank.saturating_sub(1)).copied()
@@ -71,7 +74,8 @@ impl Member {
     }
 }
 
-/// A bin of the reliability diagram: replies whose c_final lay in it, and how many of them readers approved of.
+/// A bin of the reliability diagram: the replies whose c_final is in it, and how many of them
+/// readers approved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Bin {
@@ -80,12 +84,12 @@ pub struct Bin {
     pub c_final_sum: f64,
 }
 
-/// Figures over runs.
+/// Statistics over runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrackRecord {
     pub runs: u64,
-    /// Runs by how they ended.
+    /// The number of runs by outcome.
     pub outcomes: BTreeMap<String, u64>,
     /// By role, provider and model.
     #[serde(serialize_with = "members")]
@@ -95,7 +99,7 @@ pub struct TrackRecord {
 }
 
 impl TrackRecord {
-    /// Adds a run. `ancestors` are the journals that it goes on from, the nearest first.
+    /// Adds a run. `ancestors` are the journals of the runs that it continues, the nearest first.
     pub fn add(&mut self, entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)], policy: &Policy) {
         let Some(finished) = views::finished(entries) else {
             return;
@@ -129,8 +133,9 @@ impl TrackRecord {
         }
     }
 
-    /// Expected calibration error: the distance between mean c_final and the share of approval, weighted over the bins;
-    /// `None` without feedback. (Naeini, Cooper and Hauskrecht 2015.)
+    /// Returns the expected calibration error: the distance between mean c_final and the share of
+    /// approval, weighted over the bins. `None` without feedback. (Naeini, Cooper and Hauskrecht
+    /// 2015.)
     pub fn ece(&self) -> Option<f64> {
         let all: u64 = self.reliability.iter().map(|bin| bin.replies).sum();
         let distance: f64 = self
@@ -198,7 +203,8 @@ impl TrackRecord {
                 }
                 _ => continue,
             };
-            // Without a call there was no output to judge: a reused plan, or money that was not there.
+            // Without a call there was no output to judge: the plan was reused, or there was no
+            // money.
             let Some((provider, model)) = model_of(events, &step) else {
                 continue;
             };
@@ -213,7 +219,7 @@ impl TrackRecord {
         }
     }
 
-    /// A pass that was bought and is not among the results gave nothing.
+    /// Adds the cross-check. A pass that was called and is not among the results counts as failed.
     fn add_cross_check(&mut self, events: &[&Event], checked: &CrossChecked) {
         for reversed in [false, true] {
             let step = if reversed {
@@ -257,7 +263,7 @@ impl TrackRecord {
         }
     }
 
-    /// For each agent of the panel, whether the reply would have been the same without it.
+    /// Counts for each agent of the panel whether the reply would have been the same without it.
     fn add_dispensable(
         &mut self,
         entries: &[Entry],
@@ -339,8 +345,8 @@ impl TrackRecord {
     }
 }
 
-/// What the agents said on their own, if there was a later round, and what counts of each in the end: a later failure
-/// leaves an earlier report standing.
+/// Returns the outcomes of round 1, if there was a later round, and each agent's last outcome. A
+/// later failure does not replace an earlier report.
 fn standing(
     events: &[&Event],
 ) -> (
@@ -378,7 +384,8 @@ fn last_judgement<'a>(events: &[&'a Event]) -> Option<&'a Judgement> {
     })
 }
 
-/// Provider and model of the last call of a step, its repairs and further attempts included.
+/// Returns provider and model of the last call of a step, its repairs and further attempts
+/// included.
 fn model_of(events: &[&Event], step: &str) -> Option<(String, String)> {
     last_model(events, |call| {
         call.strip_prefix(step)
@@ -386,7 +393,7 @@ fn model_of(events: &[&Event], step: &str) -> Option<(String, String)> {
     })
 }
 
-/// Provider and model of the last call that is wanted.
+/// Returns provider and model of the last call that satisfies `wanted`.
 fn last_model(events: &[&Event], wanted: impl Fn(&str) -> bool) -> Option<(String, String)> {
     events.iter().rev().find_map(|event| match event {
         Event::CallSent(sent) if wanted(&sent.call) => {
@@ -396,7 +403,8 @@ fn last_model(events: &[&Event], wanted: impl Fn(&str) -> bool) -> Option<(Strin
     })
 }
 
-/// Provider and model of the agent's last report in the run; `None` when it was taken over from an earlier run.
+/// Returns provider and model of the agent's last report in the run; `None` if it was reused from
+/// an earlier run.
 fn model_of_agent(events: &[&Event], agent: Agent) -> Option<(String, String)> {
     last_model(events, |call| is_report(call, agent))
 }
@@ -409,7 +417,8 @@ fn dollars<S: serde::Serializer>(amount: &Usd, serializer: S) -> Result<S::Ok, S
     serializer.serialize_f64(amount.dollars())
 }
 
-/// A list, since JSON has no keys of three parts; with the derived figures.
+/// Serializes the members as a list, because JSON has no keys of three parts. Each has its derived
+/// figures.
 fn members<S: serde::Serializer>(
     members: &BTreeMap<(String, String, String), Member>,
     serializer: S,

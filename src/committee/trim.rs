@@ -1,4 +1,5 @@
-//! Which agents the cap carries, and how much each may write: before round 1, and again after a crash in it.
+//! Selects the agents that fit under the cap, and how much each may write. This is done before
+//! round 1, and again after a crash in it.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +14,10 @@ use crate::journal::{
     scored_key,
 };
 
-/// What the master is shown of scores, disagreements and missing agents, at most.
+/// The most tokens of scores, disagreements and missing agents that the master is shown.
 pub const FINDINGS_TOKENS: u64 = 2000;
 
-/// A role with what its call reads at least: its own prompt and the question.
+/// Returns a role with the least input of its call: its own prompt and the question.
 fn wanted<'a>(deps: &'a Deps, request: &RequestContext, role: Role) -> Option<Wanted<'a>> {
     let model = deps.role(role)?;
     let images = if role == Role::Agent(Agent::Visual) {
@@ -37,11 +38,12 @@ fn wanted<'a>(deps: &'a Deps, request: &RequestContext, role: Role) -> Option<Wa
     })
 }
 
-/// Before anything is bought: whether the cap has room for the solver and the synthesis. Sets the money for the
-/// synthesis aside, and as much as both need at least: a plan that does not fit beside that is not bought.
+/// Checks, before any call, that the cap has room for the solver and the synthesis. Earmarks the
+/// money for the synthesis, and at least what both need at their least lengths. A plan that does
+/// not fit beside that is not requested.
 ///
 /// # Errors
-/// [`Failure`], when it has none.
+/// [`Failure`] if the cap has no room.
 pub fn check_room(run: &RunContext, deps: &Deps, request: &RequestContext) -> Result<(), Failure> {
     let (Some(solver), Some(master)) = (
         wanted(deps, request, Role::Agent(Agent::Solver)),
@@ -66,11 +68,11 @@ pub fn check_room(run: &RunContext, deps: &Deps, request: &RequestContext) -> Re
 /// What fits under the cap.
 pub struct Room {
     pub trimmed: Trimmed,
-    /// The money that is held for the cross-check, beside that for the synthesis.
+    /// The money earmarked for the cross-check, in addition to that for the synthesis.
     pub check: Usd,
 }
 
-/// Fits the plan under the cap, and sets the money for the cross-check and the synthesis aside.
+/// Fits the plan under the cap, and earmarks the money for the cross-check and the synthesis.
 pub async fn panel(
     run: &RunContext,
     deps: &Deps,
@@ -138,10 +140,10 @@ async fn record_trimmed(run: &RunContext, trimmed: Trimmed) -> Result<Trimmed, F
     }
 }
 
-/// The panel of a resumed run: the recorded one, as long as the money left carries it. Calls in doubt count at their
-/// reservations; if what is left after them is too little, the agents that have not answered yet are fitted again. What
-/// was answered stays. If not even the solver and the synthesis fit, the solver is asked alone, and its report is the
-/// answer.
+/// Returns the panel of a resumed run: the recorded one, if the money left suffices for it. Calls
+/// in doubt count at their reservations. If too little is left after them, the agents that have not
+/// answered yet are fitted again; existing answers stay. If not even the solver and the synthesis
+/// fit, only the solver is called, and its report is the answer.
 async fn fit_again(
     run: &RunContext,
     recorded: Trimmed,
@@ -217,7 +219,8 @@ async fn fit_again(
     })
 }
 
-/// What is asked when the money left does not carry a synthesis. The call itself is shrunk to what fits.
+/// Returns a panel of the solver alone, for when the money left does not suffice for a synthesis.
+/// The call itself is shrunk to what fits.
 fn solver_alone(open: &[Wanted<'_>], recorded: &Trimmed) -> Trimmed {
     let dropped = open
         .iter()
@@ -233,7 +236,8 @@ fn solver_alone(open: &[Wanted<'_>], recorded: &Trimmed) -> Trimmed {
     }
 }
 
-/// The agents that have an outcome in round 1, or an answer that was paid for, with the tokens that they wrote.
+/// Returns the agents that have an outcome in round 1, or an answer that was paid for, with the
+/// tokens that they wrote.
 fn answered_first(events: &[Event]) -> BTreeMap<Agent, u64> {
     let mut answered = BTreeMap::new();
     for event in events {

@@ -1,5 +1,6 @@
-//! What the cross-check is shown of the reports, and how its answer is read: labels are mapped back to agents, and what
-//! names nothing that was shown, or stands for its own claim, is dropped.
+//! Selects what the cross-check is shown of the reports, and reads its answer. Labels are mapped
+//! back to agents. Names of things that were not shown, and reports that support their own claims,
+//! are dropped.
 
 use std::collections::BTreeMap;
 
@@ -17,19 +18,19 @@ use crate::domain::{
 use crate::journal::CheckScope;
 use crate::llm::structured::Problem;
 
-/// Claims of one report that are shown.
+/// The most claims of one report that are shown.
 const MAX_CLAIMS: usize = 4;
 
-/// Bytes of a claim and of a summary that are shown.
+/// The most bytes of a claim and of a summary that are shown.
 const CLAIM_BYTES: usize = 320;
 const SUMMARY_BYTES: usize = 400;
 
-/// Parts of the request, and characters of a text, that are kept.
+/// The most parts of the request, and characters of a text, that are kept.
 const MAX_PARTS: usize = 8;
 const EVIDENCE_CHARS: usize = 300;
 const PART_CHARS: usize = 120;
 
-/// What the model hands in.
+/// The result of the cross-check.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CrossCheckReply {
@@ -75,12 +76,12 @@ pub struct ConductOut {
     pub why: String,
 }
 
-/// How many bytes of one report are shown at most.
+/// Returns the most bytes of one report that are shown.
 pub fn text_bytes(scope: CheckScope) -> u64 {
     (SUMMARY_BYTES + claims_of(scope) * CLAIM_BYTES) as u64
 }
 
-/// How many claims of one report are shown at most.
+/// Returns the most claims of one report that are shown.
 pub fn claims_of(scope: CheckScope) -> usize {
     match scope {
         CheckScope::Key => MAX_CLAIMS,
@@ -88,14 +89,14 @@ pub fn claims_of(scope: CheckScope) -> usize {
     }
 }
 
-/// A report that is to be checked.
+/// A report to check.
 pub struct Written<'a> {
     pub agent: Agent,
     pub report: &'a AgentReport,
     pub tokens: u64,
 }
 
-/// A report as it is shown.
+/// A report as the model sees it.
 pub struct Shown<'a> {
     agent: Agent,
     /// "R1", "R2", ...
@@ -103,7 +104,7 @@ pub struct Shown<'a> {
     summary: String,
     /// With their ids, "R1.1", "R1.2", ...
     claims: Vec<(String, &'a Unit)>,
-    /// Of the whole report.
+    /// Tokens of the whole report.
     pub tokens: u64,
 }
 
@@ -125,7 +126,7 @@ impl Shown<'_> {
         json!({ "label": self.label, "summary": self.summary, "claims": claims })
     }
 
-    /// What of it the model wrote.
+    /// Returns the model-written text of it.
     pub fn text(&self) -> String {
         let claims = self
             .claims
@@ -138,7 +139,7 @@ impl Shown<'_> {
     }
 }
 
-/// The reports with their labels, in an order seeded by the run.
+/// Returns the reports with their labels, in an order seeded by the run.
 pub fn shown<'a>(
     request: &RequestContext,
     reports: &[Written<'a>],
@@ -185,8 +186,8 @@ pub fn shown<'a>(
         .collect()
 }
 
-/// The units that the answer stands or falls with: the final answer first, then those tagged as key; of a report that
-/// tags none, its first unit.
+/// Returns the units that the answer depends on: the final answer first, then those tagged as key.
+/// If a report tags none, returns its first unit.
 fn key_units(report: &AgentReport, scope: CheckScope) -> Vec<&Unit> {
     let tagged = |tag: Tag| {
         report
@@ -203,7 +204,7 @@ fn key_units(report: &AgentReport, scope: CheckScope) -> Vec<&Unit> {
     units
 }
 
-/// A text as one line of at most so many bytes.
+/// Returns a text as one line of at most `bytes` bytes.
 fn line(text: &str, bytes: usize) -> String {
     let line = one_line(text);
     if line.len() <= bytes {
@@ -213,7 +214,7 @@ fn line(text: &str, bytes: usize) -> String {
     format!("{}…", line.get(..cut).unwrap_or_default().trim_end())
 }
 
-/// What is wrong with an answer beyond its schema: nothing in it is of use.
+/// Returns the problem of an answer that is valid by its schema but contains nothing usable.
 pub fn problems(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Problem> {
     let mut claims = shown.iter().flat_map(|shown| &shown.claims).peekable();
     let known = |verdict: &VerdictOut| claim_of(shown, &verdict.claim).is_some();
@@ -229,7 +230,7 @@ pub fn problems(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Problem> {
     }]
 }
 
-/// What the answer says, by agents and units, and what was dropped of it.
+/// Reads the answer. Returns the verdicts by agents and units, and notes on what was dropped.
 pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> (CrossCheck, Vec<String>) {
     let mut dropped = Dropped::default();
     let mut claims: BTreeMap<UnitRef, ClaimVerdict> = BTreeMap::new();
@@ -240,7 +241,7 @@ pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> (CrossCheck, Vec<St
         };
         let verdict = verdict(out, claim, shown, &mut dropped);
         match claims.get_mut(&verdict.claim) {
-            // Two verdicts on one claim that differ say nothing.
+            // Two verdicts on one claim that differ are read as unknown.
             Some(known) if known.holds != verdict.holds => {
                 known.holds = Holds::Unknown;
                 known.evidence.clear();
@@ -358,7 +359,7 @@ fn verdict(
     }
 }
 
-/// The claim of an id such as "R1.2".
+/// Returns the claim of an id such as "R1.2".
 fn claim_of<'a, 'b>(shown: &'a [Shown<'b>], id: &str) -> Option<(&'a Shown<'b>, &'b Unit)> {
     let id = id.trim();
     shown.iter().find_map(|shown| {
@@ -370,7 +371,7 @@ fn claim_of<'a, 'b>(shown: &'a [Shown<'b>], id: &str) -> Option<(&'a Shown<'b>, 
     })
 }
 
-/// The report of a label such as "R1", or of one of its claims.
+/// Returns the report of a label such as "R1", or of one of its claims.
 fn report_of<'a, 'b>(shown: &'a [Shown<'b>], label: &str) -> Option<&'a Shown<'b>> {
     let label = label.trim();
     let own = shown
@@ -383,7 +384,7 @@ fn excerpt(text: &str, chars: usize) -> String {
     one_line(text).chars().take(chars).collect()
 }
 
-/// What was not taken of an answer.
+/// Counts of what was dropped from an answer.
 #[derive(Default)]
 struct Dropped {
     /// Names of claims and reports that were not shown.

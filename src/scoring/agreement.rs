@@ -1,4 +1,5 @@
-//! Final answers compared: groups that mean the same, and how many independent voices stand behind each.
+//! Compares final answers: groups that mean the same, and the number of independent voices for
+//! each.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +8,31 @@ use super::claims::Claim;
 use super::parsed_output::ParsedOutput;
 use crate::domain::{Calibration, CrossCheck, Resolution};
 
-/// Agents with the same final answer. Agents are named by their place in the panel.
+/// Agents with the same final answer. Agents are named by their index in the panel.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Group {
-    /// The shortest way in which a member wrote the answer.
+    /// The shortest wording of the answer.
     pub label: String,
     /// The agents whose latest answer it is.
     pub members: Vec<usize>,
-    /// The agents whose vote it has: their first answer, or a later one that they can prove.
+    /// The agents that vote for it: by their first answer, or by a later one that they can prove.
     pub voters: Vec<usize>,
-    /// Independent voices among the voters.
+    /// The number of independent voices among the voters.
     pub voices: f64,
-    /// Mean over the members of what recomputing their last steps gave, -1 to 1.
+    /// The mean over the members of the verdicts on their recomputed last steps, -1 to 1.
     pub checked: f64,
-    /// Mean verdict of the cross-check on the members' answers, -1 to 1.
+    /// The mean verdict of the cross-check on the members' answers, -1 to 1.
     pub verdict: f64,
 }
 
-/// How the answers of a panel stand to each other.
+/// The groups of final answers of a panel.
 #[derive(Debug, Default)]
 pub(super) struct Agreement {
     /// The leading group first.
     pub groups: Vec<Group>,
-    /// Whether most of the outputs that count give one final answer.
+    /// True if most of the outputs that count give one final answer.
     pub one_answer: bool,
-    /// Outputs that count.
+    /// The number of outputs that count.
     pub counting: usize,
 }
 
@@ -47,7 +48,8 @@ impl Agreement {
     }
 }
 
-/// Compares the latest answers of a panel. `first` are the answers of round 1, in their own order; empty if there was no other.
+/// Compares the latest answers of a panel. `first` are the outputs of round 1, in their own order;
+/// empty if there was no later round.
 pub(super) fn compare(
     latest: &[ParsedOutput<'_>],
     first: &[ParsedOutput<'_>],
@@ -98,7 +100,7 @@ pub(super) fn compare(
                 members.iter().map(|at| value(*at)).sum::<f64>() / members.len() as f64
             }
         };
-        // What was found of an answer in round 1 goes for all that give it now.
+        // A verdict on an answer of round 1 applies to all agents that give the answer now.
         let judged = here.iter().filter(|node| node.in_first || first.is_empty());
         let verdicts: Vec<f64> = judged
             .filter_map(|node| {
@@ -121,7 +123,7 @@ pub(super) fn compare(
             voters,
         });
     }
-    // Who conceded has no answer of his own left to be led by.
+    // A group without members and voices has no supporter left, because all its agents conceded.
     groups.retain(|group| !group.members.is_empty() || group.voices > 0.0);
     groups.sort_by(|a, b| {
         let refuted = |group: &Group| group.members.is_empty() || group.verdict < -0.25;
@@ -150,13 +152,13 @@ pub(super) fn compare(
 /// An answer of one agent in one round.
 struct Node<'a> {
     in_first: bool,
-    /// The agent's place among the readings of its round.
+    /// The index of the agent among the readings of its round.
     at: usize,
     agent: &'a str,
     answer: &'a Answer,
 }
 
-/// What an agent answers: an agent that gives no answer now keeps its first.
+/// Returns an agent's answer. An agent that gives no answer now keeps its first one.
 fn answer_of<'a>(now: &'a ParsedOutput<'_>, first: &'a [ParsedOutput<'_>]) -> Option<&'a Answer> {
     let earlier = || {
         first
@@ -166,8 +168,8 @@ fn answer_of<'a>(now: &'a ParsedOutput<'_>, first: &'a [ParsedOutput<'_>]) -> Op
     now.answer.as_ref().or_else(|| earlier()?.answer.as_ref())
 }
 
-/// The answers of both rounds that can be compared. Where some say yes or no, an
-/// answer that says neither is no vote for or against.
+/// Returns the comparable answers of both rounds. If some answers are yes or no, an answer that is
+/// neither is not counted as a vote.
 fn nodes<'a>(latest: &'a [ParsedOutput<'_>], first: &'a [ParsedOutput<'_>]) -> Vec<Node<'a>> {
     let mut nodes = Vec::new();
     for (at, now) in latest.iter().enumerate().filter(|(_, now)| now.counts()) {
@@ -195,7 +197,7 @@ fn nodes<'a>(latest: &'a [ParsedOutput<'_>], first: &'a [ParsedOutput<'_>]) -> V
     nodes
 }
 
-/// Connected components of the nodes, so that the order of the panel changes nothing.
+/// Returns the connected components of the nodes. They do not depend on the order of the panel.
 fn components<T>(nodes: &[T], joined: impl Fn(&T, &T) -> bool) -> Vec<Vec<usize>> {
     let mut out: Vec<Vec<usize>> = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
@@ -214,7 +216,8 @@ fn components<T>(nodes: &[T], joined: impl Fn(&T, &T) -> bool) -> Vec<Vec<usize>
     out
 }
 
-/// The same without nodes that join what is not one: "500" says neither "500 g" nor "500 kg", and stands by itself beside both.
+/// Splits components whose nodes exclude each other, and separates the nodes that joined them. For
+/// example, "500" says neither "500 g" nor "500 kg", so it becomes a group of its own.
 fn without_bridges<T>(
     nodes: &[T],
     components: Vec<Vec<usize>>,
@@ -243,8 +246,10 @@ fn without_bridges<T>(
     out
 }
 
-/// The agents whose vote a group has. A vote is the answer of round 1; an agent that moved takes its vote along only with a
-/// proof: a concession with evidence, or a last step that holds for an answer that was given in round 1. Moving by itself adds no support, because agents conform.
+/// Returns the agents that vote for a group. The vote of an agent is its answer of round 1. If the
+/// agent changed its answer, the vote moves only with a proof. A proof is a concession with
+/// evidence, or a last step that holds, for an answer that was given in round 1. A change alone
+/// adds no support, because agents conform.
 fn voters(
     here: &[&Node<'_>],
     members: &[usize],
@@ -287,7 +292,8 @@ fn voters(
         .collect()
 }
 
-/// Independent voices: `n / (1 + (n - 1) rho)` for the `n` voters of one model family (SPEC 5).
+/// Returns the number of independent voices: `n / (1 + (n - 1) rho)` for the `n` voters of one
+/// model family, summed over the families (SPEC 5).
 fn voices(voters: &[usize], latest: &[ParsedOutput<'_>], calibration: &Calibration) -> f64 {
     let mut families: BTreeMap<&str, usize> = BTreeMap::new();
     let mut alone = 0.0;

@@ -1,5 +1,5 @@
-//! Recorded outputs, one request per line, and what the engine says of them (SPEC 13.1): the same `judge` that a run
-//! uses, on texts that were written elsewhere.
+//! Scores recorded outputs, one request per line (SPEC 13.1). It uses the same `judge` as a run, on
+//! texts that were written elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::domain::{
     Judgement, Obtained, Resolution, Status, TaskType,
 };
 
-/// A line as it stands. Fields that are not named here are not read.
+/// A line as parsed from JSON. Unknown fields are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
@@ -29,7 +29,8 @@ struct Line {
     resolutions: Vec<Resolution>,
 }
 
-/// A cross-check's verdict on one claim by itself, or all that a call found as the journal has it.
+/// Either one verdict on one claim, or all findings of a cross-check call as the journal stores
+/// them.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Found {
@@ -37,10 +38,10 @@ enum Found {
     Call(CrossCheck),
 }
 
-/// A request with the outputs of one round or of several, and the evidence about them.
+/// A request with the outputs of one or several rounds, and the evidence about them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Given back as it came.
+    /// Copied to the output unchanged.
     pub id: Value,
     pub message: String,
     pub task_type: Option<TaskType>,
@@ -50,7 +51,7 @@ pub struct Record {
     resolutions: Vec<Resolution>,
 }
 
-/// An output as it was recorded: a whole report, or raw text.
+/// A recorded output: a whole report, or raw text.
 #[derive(Debug, Clone, PartialEq)]
 struct Recorded {
     report: AgentReport,
@@ -98,7 +99,7 @@ impl Recorded {
     }
 }
 
-/// What is wrong with a record that is sound JSON.
+/// The fault of a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("{0}")]
@@ -113,10 +114,10 @@ pub enum Error {
     Twice(String),
 }
 
-/// Reads one line.
+/// Parses one line.
 ///
 /// # Errors
-/// When it is not JSON, lacks a field, has no output, or names an agent twice in a round.
+/// If the line is not JSON, lacks a field, has no output, or names an agent twice in a round.
 pub fn parse(line: &str) -> Result<Record, Error> {
     let line: Line = serde_json::from_str(line).map_err(|error| {
         Error::Json(error.to_string().replace(" at line 1 column", " at column"))
@@ -172,7 +173,7 @@ pub fn parse(line: &str) -> Result<Record, Error> {
     })
 }
 
-/// The calls; verdicts by themselves are one call.
+/// Returns the cross-check calls. All single verdicts together form one call.
 fn calls(found: Option<Vec<Found>>) -> Vec<CrossCheck> {
     let (mut calls, mut single) = (vec![], CrossCheck::default());
     for found in found.into_iter().flatten() {
@@ -188,12 +189,13 @@ fn calls(found: Option<Vec<Found>>) -> Vec<CrossCheck> {
 }
 
 impl Record {
-    /// How many outputs are in it.
+    /// Returns the number of outputs in the record.
     pub fn outputs(&self) -> usize {
         self.rounds.iter().map(Vec::len).sum()
     }
 
-    /// Judges the last round, in which an agent that is silent keeps its earlier output, in the light of the first.
+    /// Judges the last round, with the first round as the independent votes. An agent that gives no
+    /// output in the last round keeps its earlier one.
     pub fn judge(&self, policy: &Policy) -> Scored<'_> {
         let mut latest: Vec<&Recorded> = Vec::new();
         for recorded in self.rounds.iter().flatten() {
@@ -232,7 +234,7 @@ impl Recorded {
     }
 }
 
-/// What is printed for a record.
+/// The printed result of a record.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Scored<'a> {
@@ -248,19 +250,19 @@ pub struct Scored<'a> {
     pub c_final: f64,
 }
 
-/// One agent's score, its features by name.
+/// One agent's score, with its features by name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentScore {
     pub agent: String,
     /// 0 to 25 points each.
     pub axes: BTreeMap<&'static str, f64>,
-    /// How many of the 125 points came from checks of the text itself, and how many from what others said.
+    /// Of the 125 points, those from checks of the text itself and those from other agents.
     pub from_code: f64,
     pub from_peers: f64,
     pub cred: f64,
     pub status: Status,
-    /// What each feature measured, and what it gave or took in points.
+    /// The measured value of each feature, and the points that it added or subtracted.
     pub features: BTreeMap<String, Measured>,
 }
 
@@ -327,7 +329,7 @@ impl<'a> Scored<'a> {
     }
 }
 
-/// The answers as bare numbers, without unit and percent sign, where that leaves them different.
+/// Returns the answers as bare numbers, without unit and percent sign, if they still differ then.
 fn without_units(mut groups: Vec<AnswerGroup>) -> Vec<AnswerGroup> {
     groups
         .iter_mut()

@@ -1,49 +1,53 @@
-//! What the cross-check found of each claim, with agents by their place in the panel. Two calls that differ leave a claim
-//! unknown; verdicts on unknown claims, and a report's word for its own claims, are dropped.
+//! Merges the cross-check's findings on each claim, with agents by their index in the panel. If two
+//! calls differ on a claim, it stays unknown. Verdicts on unknown claims are dropped, and so is a
+//! report's support of its own claims.
 
 use std::collections::BTreeSet;
 
 use super::parsed_output::ParsedOutput;
 use crate::domain::{Basis, ClaimVerdict, CrossCheck, Holds, Resolution, Tag};
 
-/// What a verdict that rests on memory counts beside one that rests on a check.
+/// The weight of a verdict that rests on memory; 1 for one that rests on a check.
 const MEMORY: f64 = 0.7;
-/// What a verdict without evidence counts.
+/// The weight of a verdict without evidence.
 const NO_EVIDENCE: f64 = 0.5;
 
-/// A claim and what is known of it.
+/// A claim and the findings about it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Claim<'a> {
-    /// The place of its agent in the panel.
+    /// The index of its agent in the panel.
     pub agent: usize,
     pub unit: &'a str,
     pub text: &'a str,
     pub is_answer: bool,
     pub supported_by: BTreeSet<usize>,
-    /// Agents that contradict it and have not conceded, each with the id of its own unit if it is named.
+    /// The agents that contradict the claim and have not conceded. Each has the id of its own unit,
+    /// if that is named.
     pub contradicted_by: BTreeSet<(usize, Option<String>)>,
     /// -1 (it fails) to 1 (it holds).
     pub verdict: f64,
     pub evidence: &'a str,
-    /// Its agent gave it up with a reason.
+    /// True if its agent conceded it with a reason.
     pub conceded: bool,
-    /// Its agent conceded it or does not state it any more: it counts for the answer that it was about, and no longer for the agent.
+    /// True if its agent conceded it or no longer states it. It still counts for the answer that it
+    /// was about, but no longer for the agent.
     pub dropped: bool,
 }
 
 impl Claim<'_> {
-    /// Whether another agent contradicts it and none of the two has conceded.
+    /// True if another agent contradicts the claim and neither of the two has conceded.
     pub fn is_contested(&self) -> bool {
         !self.conceded && !self.contradicted_by.is_empty()
     }
 
-    /// Whether the cross-check itself found that it does not hold.
+    /// True if the cross-check itself found that the claim does not hold.
     pub fn is_refuted(&self) -> bool {
         !self.dropped && self.verdict <= -NO_EVIDENCE * MEMORY
     }
 }
 
-/// The claims of round 1 that were cross-checked, in the order of the panel and of the reports. `latest` is the panel.
+/// Returns the claims of round 1 that were cross-checked, in the order of the panel and the
+/// reports. `latest` is the panel.
 pub(super) fn merge<'a>(
     readings: &[ParsedOutput<'a>],
     latest: &[ParsedOutput<'_>],
@@ -75,7 +79,7 @@ pub(super) fn merge<'a>(
                     .iter()
                     .map(|v| places(pick(v), latest, agent))
                     .collect::<Vec<_>>();
-                // Both calls have to say it of an agent, be it of another unit.
+                // Both calls must name the agent; the unit may differ.
                 let mut both = each.first().cloned().unwrap_or_default();
                 both.retain(|(who, _)| {
                     each.iter()
@@ -86,7 +90,7 @@ pub(super) fn merge<'a>(
             let mut contradicted_by = named(|v| &v.contradicted_by);
             contradicted_by.retain(|(who, own)| {
                 let name = latest.get(*who).map_or("", ParsedOutput::agent);
-                // An objection without a unit is given up with any claim of its agent.
+                // An objection without a unit counts as conceded with any claim of its agent.
                 let given_up = |r: &&Resolution| {
                     r.concedes()
                         && r.claim.agent == name
@@ -121,7 +125,7 @@ pub(super) fn merge<'a>(
     out
 }
 
-/// Whether a report still has a unit of that text.
+/// True if a report still has a unit with this text.
 fn states(reading: Option<&ParsedOutput<'_>>, text: &str) -> bool {
     reading.is_some_and(|reading| {
         reading
@@ -152,7 +156,8 @@ fn value(verdict: &ClaimVerdict) -> f64 {
     sign * evidence * basis
 }
 
-/// The agents that "critic" or "critic:u2" name, but for the claim's own and those that do not count.
+/// Returns the agents that names such as "critic" or "critic:u2" refer to. The claim's own agent
+/// and agents that do not count are left out.
 fn places(
     names: &[String],
     readings: &[ParsedOutput<'_>],

@@ -1,4 +1,5 @@
-//! Disagreements as the rounds, the master and the reader see them: the split on the final answer, and contested key claims.
+//! The disagreements that the rounds, the master and the reader see: the split on the final answer,
+//! and contested key claims.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +9,9 @@ use super::parsed_output::ParsedOutput;
 use crate::domain::{Disagreement, Position, Unit};
 use crate::text::clip;
 
-/// At most this many contested claims are reported.
+/// The most contested claims that are reported.
 const MAX_CLAIMS: usize = 12;
-/// Bytes of a position's text.
+/// The most bytes of a position's text.
 const MAX_TEXT: usize = 240;
 
 pub(super) fn all(
@@ -46,7 +47,8 @@ fn names(readings: &[ParsedOutput<'_>], agents: impl Iterator<Item = usize>) -> 
         .collect()
 }
 
-/// The answers that are held now, or were held in round 1 and given up since (then it is settled).
+/// Returns the disagreement on the final answer. If the answers differed only in round 1, it is
+/// marked as settled.
 fn final_answers(
     agreement: &Agreement,
     readings: &[ParsedOutput<'_>],
@@ -100,7 +102,8 @@ fn final_answers(
     })
 }
 
-/// A claim, and what those say who contradict it.
+/// Returns the disagreement on a claim: the claim, and the statements of the agents that contradict
+/// it.
 fn detail(claim: &Claim<'_>, readings: &[ParsedOutput<'_>]) -> Disagreement {
     let cut = |text: &str| clip(text.trim(), MAX_TEXT).to_owned();
     let holder = readings.get(claim.agent);
@@ -126,7 +129,7 @@ fn detail(claim: &Claim<'_>, readings: &[ParsedOutput<'_>]) -> Disagreement {
         .filter_map(|(at, unit)| Some((*at, unit.as_deref()?)))
         .collect();
     let named = units.iter().find_map(|(at, id)| unit_of(*at, id));
-    // An objection that names no unit is put by what its agent says on the same topic.
+    // If an objection names no unit, its text is what its agent says on the same topic.
     let on_topic = || {
         let own = |at: &usize| {
             readings

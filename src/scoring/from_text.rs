@@ -1,4 +1,5 @@
-//! Fixed rules that turn prose into a report, for models that cannot hold a schema and for recorded raw texts.
+//! Turns prose into a report by fixed rules, for models that cannot follow a schema and for
+//! recorded raw texts.
 
 use super::answer::{Options, final_answer};
 use crate::domain::{AgentReport, Tag, Unit};
@@ -6,12 +7,17 @@ use crate::text::{self, clip, collapse_whitespace, count_words, read_markdown, s
 
 const MAX_UNITS: usize = 24;
 const MAX_STEPS: usize = 24;
-/// Words of a unit's topic.
+/// The most words of a unit's topic.
 const TOPIC_WORDS: usize = 4;
 
-/// Turns raw text into a report. A marked final answer becomes the unit tagged `answer`; the first statement is the key claim and,
-/// after the answer, the summary; list items are the steps; further statements are units without a tag. The text itself is kept
-/// as the reasoning. `self_confidence` is 0.5, because prose tells nothing about it.
+/// Turns raw text into a report:
+///
+/// - A marked final answer becomes the unit tagged `answer`.
+/// - The first statement is the key claim and, after the answer, the summary.
+/// - List items are the steps.
+/// - Further statements are units without a tag.
+/// - The text itself is kept as the reasoning.
+/// - `self_confidence` is 0.5, because prose does not state it.
 pub fn report_from_text(agent: &str, message: &str, text: &str) -> AgentReport {
     let tidied = collapse_whitespace(clip(text, text::MAX_BYTES));
     let text = tidied.trim();

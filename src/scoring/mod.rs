@@ -1,12 +1,22 @@
-//! The scoring engine (SPEC 5, 6, 13.1): deterministic, no I/O, no model. It reads evidence, not prose: the tags of units, what the
-//! cross-check found, what agents conceded, and what a machine can check. docs/scoring.md explains each figure.
+//! The scoring engine (SPEC 5, 6, 13.1): deterministic, without I/O, without a model. It judges by
+//! evidence, not by prose: the tags of units, the findings of the cross-check, the concessions of
+//! agents, and machine checks. docs/scoring.md explains each figure.
 //!
-//! In reading order: `reading` reads each output once, with `answer` (final answers), the expression engine and `checks`; `claims`
-//! merges what the cross-check calls found; `agreement` compares the final answers; `axes` turns all of it into named features
-//! with points; `limit` keeps refusals, attacks and failed deliverables out of reach of VALID; `terms` are those of c_final;
-//! `judge` puts it together. Hostile input is bounded: texts are cut at `text::MAX_BYTES`, units and equations are capped.
+//! In reading order:
 //!
-//! Scores say how far an output can be relied on. They do not say which words to use, and never assemble an answer.
+//! - `parsed_output` reads each output once, with `answer` (final answers), the expression engine
+//!   and `checks`.
+//! - `claims` merges the findings of the cross-check calls.
+//! - `agreement` compares the final answers.
+//! - `axes` turns all of it into named features with points.
+//! - `status_caps` keeps refusals, attacks and failed deliverables from becoming VALID.
+//! - `terms` computes the terms of c_final.
+//! - `judge` combines the parts.
+//!
+//! Hostile input is bounded: texts are cut at `text::MAX_BYTES`, units and equations are capped.
+//!
+//! Scores say how far an output can be relied on. They do not say which words to use, and never
+//! assemble an answer.
 
 mod agreement;
 mod answer;
@@ -44,34 +54,35 @@ use claims::Claim;
 use parsed_output::{ParsedOutput, Request};
 use status_caps::Limit;
 
-/// One agent's output as it came.
+/// One agent's output before any analysis.
 #[derive(Debug, Clone, Copy)]
 pub struct Output<'a> {
     pub agent: &'a str,
     pub report: &'a AgentReport,
     pub obtained: Obtained,
-    /// Whether the model was cut off at its token limit.
+    /// True if the model was cut off at its token limit.
     pub truncated: bool,
-    /// Whether the report named the role that it was asked to take.
+    /// True if the report named the role that the agent was asked to take.
     pub role_matches: bool,
-    /// The family of the model that wrote it, where it is known: members of one family err together.
+    /// The family of the model that wrote the output, if known. Members of one family err together.
     pub family: Option<&'a str>,
 }
 
-/// What is to be judged: a request, the latest report of each agent, and the evidence about them.
+/// The input of [`judge`]: a request, the latest report of each agent, and the evidence about them.
 #[derive(Debug, Clone)]
 pub struct Panel<'a> {
     pub message: &'a str,
     pub task_type: Option<TaskType>,
-    /// What the request demands of its answer that can be counted, as the master stated it.
+    /// The countable demands of the request on its answer, as the master stated them.
     pub demands: &'a [Demand],
     /// The latest output of each agent.
     pub outputs: Vec<Output<'a>>,
-    /// What the agents said on their own, before they saw each other; empty if the outputs are just that.
+    /// The agents' independent outputs of round 1. Empty if `outputs` are those of round 1.
     pub first_round: Vec<Output<'a>>,
-    /// What the cross-check calls found: none, one, or two of which the second saw everything in reverse order.
+    /// The findings of the cross-check calls: none, one, or two. The second call saw everything in
+    /// reverse order.
     pub cross_checks: &'a [CrossCheck],
-    /// What agents decided on their own contested claims in later rounds.
+    /// The agents' decisions on their own contested claims in later rounds.
     pub resolutions: &'a [Resolution],
 }
 
@@ -80,11 +91,11 @@ pub struct Panel<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct Policy {
     pub thresholds: Thresholds,
-    /// The weight of a role in BaseScore; a role that is not named weighs 1.
+    /// The weight of a role in BaseScore; 1 for a role that is not listed.
     pub weights: BTreeMap<String, f64>,
     pub max_conflict_penalty: f64,
     pub max_coverage_bonus: f64,
-    /// Below this c_final asks.
+    /// A c_final below this threshold leads to a question.
     pub ask_threshold: f64,
     pub calibration: Calibration,
 }
@@ -106,7 +117,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The weight of an agent: as configured if that is a sensible number, else 1.
+    /// Returns the weight of an agent: the configured one if it is finite and not negative, else 1.
     pub fn weight(&self, agent: &str) -> f64 {
         self.weights
             .get(agent)
@@ -116,7 +127,8 @@ impl Policy {
     }
 }
 
-/// Scores every output of a panel and measures the terms of c_final. The same panel and policy give the same judgement.
+/// Scores every output of a panel and measures the terms of c_final. The result depends only on the
+/// panel and the policy.
 pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
     let request = Request::read(panel.message);
     let read = |outputs| read_all(outputs, &request, panel.cross_checks, policy);
@@ -184,7 +196,7 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
             policy,
         ),
     };
-    // With no VALID output there is nothing to take from, and nothing to add to.
+    // Without a VALID output there is no base score to change.
     let any_valid = scores.iter().any(|score| score.status == Status::Valid);
     let (penalty, bonus) = if any_valid {
         (penalty, bonus)
@@ -217,7 +229,7 @@ fn read_all<'a>(
                 .find(|c| c.agent == agent)
                 .map(|c| c.kind)
         };
-        // Two calls have to agree that a report does not count.
+        // Both calls must agree that a report does not count.
         let first = calls.first().and_then(said)?;
         calls
             .iter()
@@ -235,7 +247,7 @@ fn read_all<'a>(
     outputs.iter().map(read).collect()
 }
 
-/// The answers as the caller sees them; none for a request without one final answer.
+/// Returns the answer groups for the caller; none for a request without one final answer.
 fn groups(
     agreement: &Agreement,
     readings: &[ParsedOutput<'_>],
@@ -261,7 +273,8 @@ fn groups(
     .collect()
 }
 
-/// The parts of the request that the first cross-check call names, each with the agents that every call says answer it.
+/// Returns the parts of the request that the first cross-check call names. Each has the agents that
+/// answer it according to every call.
 fn parts(calls: &[CrossCheck], readings: &[ParsedOutput<'_>]) -> Vec<(String, BTreeSet<usize>)> {
     let Some((first, rest)) = calls.split_first() else {
         return vec![];
@@ -289,8 +302,8 @@ fn parts(calls: &[CrossCheck], readings: &[ParsedOutput<'_>]) -> Vec<(String, BT
     parts.collect()
 }
 
-/// The demands that were stated, each with the outputs that keep it by counting. Without a cross-check they are the parts that are
-/// known.
+/// Returns the stated demands, each with the outputs that satisfy it by counting. Without a
+/// cross-check they are the only known parts.
 fn satisfied_demands(
     demands: &[Demand],
     readings: &[ParsedOutput<'_>],
@@ -310,8 +323,9 @@ fn satisfied_demands(
     with_keepers.collect()
 }
 
-/// For each part whether a VALID output answers it with a checked basis: the cross-check found its key claims to hold, or its own
-/// last step was recomputed. A demand that was counted is checked by that.
+/// Returns for each part whether a VALID output answers it with a checked basis. The basis is
+/// checked if the cross-check found the output's key claims to hold, or if its own last step was
+/// recomputed. For a demand, the count itself is the check.
 fn covered(
     parts: &[(String, BTreeSet<usize>)],
     cross_checked: bool,
@@ -342,8 +356,8 @@ fn covered(
         .collect()
 }
 
-/// The share of the parts that are answered with a checked basis; without a cross-check, whether the leading answer's last step
-/// was recomputed.
+/// Returns the coverage bonus: the share of the parts that are answered with a checked basis.
+/// Without parts, it depends on whether the leading answer's last step was recomputed.
 fn bonus(covered: &[bool], agreement: &Agreement, policy: &Policy) -> f64 {
     let share = if covered.is_empty() {
         let leading = agreement.groups.first().filter(|_| agreement.one_answer);
@@ -357,7 +371,7 @@ fn bonus(covered: &[bool], agreement: &Agreement, policy: &Policy) -> f64 {
     policy.max_coverage_bonus * share
 }
 
-/// Weighted mean of Cred over the VALID scores; 0 with none.
+/// Returns the weighted mean of Cred over the VALID scores; 0 with none.
 pub fn base_score(scores: &[Score], policy: &Policy) -> f64 {
     let valid = || scores.iter().filter(|score| score.status == Status::Valid);
     let weight: f64 = valid().map(|score| policy.weight(&score.agent)).sum();
@@ -371,7 +385,7 @@ pub fn base_score(scores: &[Score], policy: &Policy) -> f64 {
     }
 }
 
-/// The group of answers that means the same as `answer`, by its place; `None` if there is none.
+/// Returns the index of the group whose answer means the same as `answer`; `None` if there is none.
 pub fn answer_group(groups: &[AnswerGroup], answer: &str) -> Option<usize> {
     let wanted = answer::parse(answer)?;
     groups
@@ -379,8 +393,9 @@ pub fn answer_group(groups: &[AnswerGroup], answer: &str) -> Option<usize> {
         .position(|group| answer::parse(&group.answer).is_some_and(|known| known.same(&wanted)))
 }
 
-/// The family of a model: the letters that its name begins with, without the vendor's prefix ("claude" of
-/// "anthropic/claude-sonnet-5.5", "gpt" of "gpt-6-luna"). Members of one family make the same mistakes more often.
+/// Returns the family of a model: the leading letters of its name, without the vendor's prefix
+/// ("claude" of "anthropic/claude-sonnet-5.5", "gpt" of "gpt-6-luna"). Members of one family often
+/// make the same mistakes.
 pub fn family(model: &str) -> String {
     let name = model.rsplit('/').next().unwrap_or(model).to_lowercase();
     let letters: String = name.chars().take_while(|c| c.is_alphabetic()).collect();

@@ -1,4 +1,4 @@
-//! One output, read once: everything that agreement and axes measure is taken from here.
+//! One output, parsed once. All measures of agreement and axes come from here.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -12,10 +12,10 @@ use crate::text::{
     self, Block, Markdown, clip, collapse_whitespace, figures, read_markdown, sentences, words,
 };
 
-/// At most this many units of a report are looked at.
+/// The most units of a report that are read.
 pub(super) const MAX_UNITS: usize = 24;
 
-/// At most this many code blocks of a report are parsed.
+/// The most code blocks of a report that are parsed.
 const MAX_BLOCKS: usize = 10;
 
 /// A request, read once per panel.
@@ -25,7 +25,7 @@ pub(super) struct Request {
     pub words: Vec<String>,
     pub pairs: BTreeSet<u64>,
     pub figures: BTreeSet<String>,
-    /// Its figures and words: what a report can have from it.
+    /// Its figures and words: everything that a report can copy from it.
     pub stated: BTreeSet<String>,
     pub options: Options,
 }
@@ -56,19 +56,19 @@ pub(super) struct ParsedOutput<'a> {
     /// Every sentence of the report once, in reading order.
     pub body: String,
     pub words: Vec<String>,
-    /// Hashes of neighbouring words.
+    /// Hashes of adjacent words.
     pub pairs: BTreeSet<u64>,
     pub figures: BTreeSet<String>,
-    /// Fenced code by what its parser says, without what the request has too.
+    /// The parser's verdicts on fenced code blocks. Blocks that the request has too are left out.
     pub code: Vec<Soundness>,
     pub answer: Option<Answer>,
     /// The id of the unit that is the final answer.
     pub answer_unit: Option<&'a str>,
     pub path: Path,
-    /// Dates that no calendar has, or with the wrong day of the week.
+    /// The number of dates that do not exist or name the wrong day of the week.
     pub bad_dates: usize,
     pub screening: Screening,
-    /// What the cross-check said of the report's conduct.
+    /// The cross-check's finding on the report's conduct.
     pub conduct: Option<ConductKind>,
 }
 
@@ -112,12 +112,14 @@ impl<'a> ParsedOutput<'a> {
         self.output.agent
     }
 
-    /// Whether the output takes part in the comparison: attacks, refusals and degenerate texts do not.
+    /// True if the output takes part in the comparison. Attacks, refusals and degenerate texts do
+    /// not.
     pub fn counts(&self) -> bool {
         self.conduct.is_none() && !self.screening.bars()
     }
 
-    /// The claims with which the answer stands or falls; of a report that tags none, its first.
+    /// Returns the claims that the answer depends on. If a report tags none, that is its first
+    /// claim.
     pub fn key_units(&self) -> impl Iterator<Item = &'a Unit> {
         let units = self.output.report.units.iter().take(MAX_UNITS);
         let is_key =
@@ -130,7 +132,8 @@ impl<'a> ParsedOutput<'a> {
     }
 }
 
-/// The tagged answer; of a report without any tag, what its summary or reasoning marks as a plain text would.
+/// Returns the tagged answer and the id of its unit. For a report without any tag, searches its
+/// summary and reasoning as in a plain text.
 fn answer<'a>(output: &Output<'a>, request: &Request) -> (Option<Answer>, Option<&'a str>) {
     let report = output.report;
     let read = |text: &str| {
@@ -146,7 +149,8 @@ fn answer<'a>(output: &Output<'a>, request: &Request) -> (Option<Answer>, Option
     {
         let tidied = collapse_whitespace(clip(&unit.text, text::MAX_BYTES));
         let bare = read(&tidied).or_else(|| read(&final_answer(&tidied, &request.options)?));
-        // A plain text often answers in a sentence that repeats the request: what is new in it is the answer.
+        // A plain text often answers in a sentence that repeats the request. Only the new words of
+        // it are the answer.
         let repeats = output.obtained == Obtained::Text && matches!(bare, Some(Answer::Words(_)));
         let new = if repeats {
             new_words(&tidied, request).and_then(|new| read(&new))
@@ -174,7 +178,7 @@ fn answer<'a>(output: &Output<'a>, request: &Request) -> (Option<Answer>, Option
     (first.and_then(|raw| read(&raw)), None)
 }
 
-/// What the parsers say of the blocks. A block that takes all its steps is the last one that is parsed.
+/// Returns the parsers' verdicts on the blocks. Parsing stops after a block that used up its steps.
 fn parsed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<Soundness> {
     let mut out = Vec::new();
     for block in blocks {
@@ -186,7 +190,8 @@ fn parsed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<Soundness> {
     out
 }
 
-/// The words of a text that the request does not have; `None` if all or none are new.
+/// Returns the words of a text that the request does not have; `None` if there are none, or if
+/// more than half of the words are new.
 fn new_words(text: &str, request: &Request) -> Option<String> {
     let all = words(text);
     let new: Vec<&str> = all
@@ -204,7 +209,7 @@ fn choice(letter: char) -> Answer {
     }
 }
 
-/// The stated equations of a text that are right or wrong.
+/// Returns the stated equations of a text that are right or wrong; unclear ones are left out.
 fn steps(prose: &str) -> Vec<Step> {
     let clear = equations(prose)
         .into_iter()
@@ -227,7 +232,8 @@ fn pairs(words: &[String]) -> BTreeSet<u64> {
     words.windows(2).map(hash).collect()
 }
 
-/// The report's texts in reading order, each sentence from the first field that has it.
+/// Returns the report's texts in reading order. Each sentence is taken from the first field that
+/// has it.
 fn body(output: &Output<'_>) -> String {
     let report = output.report;
     let mut seen: BTreeSet<String> = BTreeSet::new();
@@ -240,7 +246,8 @@ fn body(output: &Output<'_>) -> String {
     ];
     let rest = lists.into_iter().flatten().map(String::as_str);
     let units = report.units.iter().map(|unit| unit.text.as_str());
-    // The reasoning keeps its form, with code and lists; of the other fields only what is new is added.
+    // The reasoning keeps its form, with code and lists. Of the other fields only new text is
+    // added.
     for field in std::iter::once(report.reasoning.as_str())
         .chain(rest)
         .chain(units)
@@ -264,7 +271,7 @@ fn body(output: &Output<'_>) -> String {
     out
 }
 
-/// A sentence without its punctuation, to recognise it in another field.
+/// Returns a sentence without its punctuation, to recognize it in another field.
 fn key(sentence: &str) -> String {
     sentence
         .chars()

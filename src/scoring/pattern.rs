@@ -1,4 +1,4 @@
-//! One way to compile the engine's fixed regular expressions.
+//! Compiles the engine's fixed regular expressions.
 
 use regex::Regex;
 

@@ -1,27 +1,29 @@
-//! The statuses that an output cannot leave, whatever its merits, and how its axes are scaled to keep it there.
+//! Caps on the status of an output, independent of its merits, and the scaling of its axes that
+//! enforces them. The feature is named `scaled_by_REASON` and is on every axis.
 //!
-//! | feature, on every axis | when | status at best |
+//! | reason | when | status at best |
 //! | --- | --- | --- |
-//! | `scaled_by_judge_attack`, `_injection`, `_refusal`, `_empty`, `_repetition`, `_echo` | screening found it | DISCARD |
-//! | `scaled_by_declines`, `_lacks`, `_steers` | the cross-check found it | QUARANTINE |
-//! | `scaled_by_injection` | as above, but the task is to write a prompt, which gives orders by nature | QUARANTINE |
-//! | `scaled_by_leaked_prompt`, `_partial_refusal` | screening found it | QUARANTINE |
-//! | `scaled_by_false_last_step` | the equation that states the answer does not hold | QUARANTINE |
-//! | `scaled_by_broken_deliverable` | its code does not parse | QUARANTINE |
+//! | `judge_attack`, `injection`, `refusal` | screening found it | DISCARD |
+//! | `empty`, `repetition`, `echo` | screening found it | DISCARD |
+//! | `declines`, `lacks`, `steers` | the cross-check found it | QUARANTINE |
+//! | `injection` | as above, if the task is to write a prompt, which gives orders | QUARANTINE |
+//! | `leaked_prompt`, `partial_refusal` | screening found it | QUARANTINE |
+//! | `false_last_step` | the equation that states the answer does not hold | QUARANTINE |
+//! | `broken_deliverable` | its code does not parse | QUARANTINE |
 
 use super::checks::{FlagKind, Soundness, obeyed_injection};
 use super::parsed_output::ParsedOutput;
 use crate::domain::{Axes, Axis, AxisScore, Feature, Status, TaskType, Thresholds};
 
-/// Why an output cannot leave a status.
+/// A cap on the status of an output, and its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limit {
     pub reason: &'static str,
-    /// The best status that is left.
+    /// The best status that the output can get.
     pub best: Status,
 }
 
-/// The limit that the output calls for.
+/// Returns the cap that applies to the output, if any.
 pub(super) fn of(
     reading: &ParsedOutput<'_>,
     request: &str,

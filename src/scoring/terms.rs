@@ -1,28 +1,31 @@
 //! The terms of c_final (SPEC 6), measured from the evidence.
 //!
-//! Where the request has one final answer, c_final is how often an answer with such support is right, as far as the outputs earn it:
-//! a logistic regression with one feature, the log odds of the independent voices for the answer against those for another and
-//! those that are missing, moved by the cross-check's verdict. A contradicted key claim keeps c_final below the threshold, and so
-//! does a refuted one where the request has no final answer.
+//! If the request has one final answer, c_final is the rate at which answers with such support are
+//! right, unless the outputs' own scores give less. The rate comes from a logistic regression with
+//! one feature and an offset. The feature is the log odds of the independent voices: those for the
+//! answer against those for another one and those that are missing. The offset is the cross-check's
+//! verdict. A contradicted key claim keeps c_final below the threshold. A refuted one does so if
+//! the request has no final answer.
 
 use super::Policy;
 use super::agreement::{Agreement, Group};
 use super::claims::Claim;
 use crate::domain::{Score, Status};
 
-/// As many voices as the core has; fewer outputs leave voices out.
+/// The number of voices of the whole core. Fewer outputs count as missing voices.
 const SEATS: usize = 3;
-/// The best figure for an answer that one voice gives and no check confirms.
+/// The highest probability for an answer with one voice and no confirming check.
 const LONE: f64 = 0.65;
-/// The best figure for an open request that was not cross-checked (SPEC 6).
+/// The highest c_final for an open request that was not cross-checked (SPEC 6).
 pub const MAX_UNCHECKED: f64 = 0.75;
-/// The same by the number of outputs that count.
+/// The same, by the number of outputs that count.
 const NOT_CROSS_CHECKED: [f64; 4] = [0.0, LONE, 0.72, MAX_UNCHECKED];
-/// How far below the threshold a contradicted key claim keeps c_final at least, and how much further at most.
+/// How far a contradicted key claim keeps c_final below the threshold: at least, and at most in
+/// addition.
 const CONTRADICTED: (f64, f64) = (0.05, 0.25);
 
-/// The penalty for a reply that gives the answer of a group. A contested key claim keeps c_final below the threshold, in the order
-/// of the probabilities.
+/// Returns the penalty for a reply that gives the answer of a group. A contested key claim keeps
+/// c_final below the threshold, and answers with a higher probability stay higher.
 pub(super) fn answer_penalty(
     base: f64,
     bonus: f64,
@@ -41,7 +44,7 @@ pub(super) fn answer_penalty(
     (base + bonus - probability.min(most)).clamp(0.0, policy.max_conflict_penalty)
 }
 
-/// How likely the answer of a group is right, 0 to 1.
+/// Returns the probability that the answer of a group is right, 0 to 1.
 pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &Policy) -> f64 {
     let (weights, support) = (&policy.calibration, support(group, agreement));
     let odds = weights.intercept + weights.support * support + weights.cross_check * group.verdict;
@@ -54,15 +57,15 @@ pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &Policy)
     }
 }
 
-/// Log odds of the independent voices for the answer against those for another and those that are missing, half a voice added to
-/// each side.
+/// Returns the log odds of the independent voices: those for the answer against those for another
+/// answer and those that are missing. Half a voice is added to each side.
 pub(super) fn support(group: &Group, agreement: &Agreement) -> f64 {
     let missing = SEATS.saturating_sub(agreement.counting) as f64;
     let against = (agreement.voices() - group.voices).max(0.0) + missing;
     ((group.voices + 0.5) / (against + 0.5)).ln()
 }
 
-/// The penalty of a request without one final answer.
+/// Returns the penalty of a request without one final answer.
 pub(super) fn open_penalty(
     base: f64,
     bonus: f64,
@@ -72,7 +75,8 @@ pub(super) fn open_penalty(
     counting: usize,
     policy: &Policy,
 ) -> f64 {
-    // An output that the verdicts themselves cost its status counts as before: a refuted claim is not milder than an open one.
+    // An output that lost its VALID status through the verdicts still counts here. Otherwise a
+    // refuted claim would be milder than an open one.
     let stands = |agent: usize| {
         scores
             .get(agent)
@@ -100,7 +104,8 @@ pub(super) fn open_penalty(
     } else {
         1.0
     };
-    // A missing output counts as one that is just VALID: to lose the weakest never raises c_final.
+    // A missing output counts as one that is just VALID, so losing the weakest never raises
+    // c_final.
     let missing = SEATS.saturating_sub(counting) as f64 / SEATS as f64;
     let thinned = missing * (base - policy.thresholds.tau_soft).max(0.0);
     (base + bonus - most)
@@ -108,7 +113,7 @@ pub(super) fn open_penalty(
         .clamp(0.0, policy.max_conflict_penalty)
 }
 
-/// Whether an output is VALID, or would be without what the cross-check took from it.
+/// True if an output is VALID, or would be without the points that the cross-check subtracted.
 fn stands_without_verdicts(score: &Score, policy: &Policy) -> bool {
     let of_verdicts = [
         "verifiability.claims_hold",

@@ -1,10 +1,10 @@
-//! The Markdown of a text: what is code, what is prose, what is a list.
+//! Splits the Markdown of a text into code, prose and lists.
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 
 use super::{MAX_BYTES, clip};
 
-/// What a text is made of.
+/// The parts of a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Markdown {
     /// The source without its fenced code blocks.

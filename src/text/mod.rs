@@ -1,5 +1,5 @@
-//! Reading of texts that every measure shares: bounds, words, sentences, Markdown. No word list of a language decides anything
-//! here; words and sentences are those of Unicode Standard Annex 29.
+//! Text processing that all measures share: bounds, words, sentences, Markdown. It uses no word
+//! list of any language. Words and sentences are those of Unicode Standard Annex 29.
 
 mod markdown;
 
@@ -15,13 +15,14 @@ pub use markdown::{Block, Markdown, read as read_markdown};
 /// The most bytes of any one text that are analysed; longer texts are cut here.
 pub const MAX_BYTES: usize = 24_000;
 
-/// The text cut to at most `max` bytes, at a character boundary.
+/// Returns the text cut to at most `max` bytes, at a character boundary.
 pub fn clip(text: &str, max: usize) -> &str {
     text.get(..text.floor_char_boundary(max))
         .unwrap_or_default()
 }
 
-/// One spelling for typographic variants: composed letters, straight quotes, plain spaces; marks that do not show are left out.
+/// Unifies typographic variants: composed letters, straight quotes, plain spaces. Invisible
+/// characters are removed.
 pub fn collapse_whitespace(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
@@ -36,18 +37,18 @@ pub fn collapse_whitespace(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.nfc().filter(shows).map(plain).collect())
 }
 
-/// The words of a text in lower case.
+/// Returns the words of a text in lower case.
 pub fn words(text: &str) -> Vec<String> {
     text.unicode_words().map(str::to_lowercase).collect()
 }
 
-/// How many words a text has.
+/// Returns the number of words of a text.
 pub fn count_words(text: &str) -> usize {
     text.unicode_words().count()
 }
 
-/// The sentences of a text. A line break ends one too; list markers, heading marks and quotes at the start of a line are left
-/// out, and so are pieces without a letter or digit.
+/// Returns the sentences of a text. A line break ends one too. List markers, heading marks and
+/// quotes at the start of a line are left out, and so are pieces without a letter or digit.
 pub fn sentences(text: &str) -> Vec<&str> {
     let lines = text.lines().map(|line| without_marker(line.trim()));
     let pieces = lines.flat_map(|line| pieces(line).into_iter().map(str::trim));
@@ -56,7 +57,8 @@ pub fn sentences(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The parts of a line between sentence bounds; one that ends on an abbreviation goes on: "Dr. Alexander Fleming".
+/// Splits a line at sentence bounds. A part that ends in an abbreviation continues: "Dr. Alexander
+/// Fleming".
 fn pieces(line: &str) -> Vec<&str> {
     let (mut out, mut start) = (Vec::new(), 0);
     for (at, piece) in line.split_sentence_bound_indices() {
@@ -71,7 +73,7 @@ fn pieces(line: &str) -> Vec<&str> {
     out
 }
 
-/// "4." before "März 2024" in languages that write ordinals with a full stop.
+/// True for "4." before "März 2024", in languages that write ordinals with a full stop.
 fn is_day(piece: &str, behind: &str) -> bool {
     let Some(head) = piece.trim_end().strip_suffix('.') else {
         return false;
@@ -106,7 +108,7 @@ fn ends_abbreviated(piece: &str) -> bool {
     })
 }
 
-/// A line without the mark of a list item, heading or quotation that it begins with.
+/// Returns a line without its leading list marker, heading mark or quotation mark.
 pub fn without_marker(line: &str) -> &str {
     let rest = line.trim_start_matches(['#', '>', ' ']);
     let bullet = rest
@@ -121,7 +123,7 @@ pub fn without_marker(line: &str) -> &str {
     bullet.or(numbered).unwrap_or(rest).trim_start()
 }
 
-/// The numbers of a text as they are written, without thousands separators: "1,200.50" is "1200.5".
+/// Returns the numbers of a text as written, without thousands separators: "1,200.50" is "1200.5".
 pub fn figures(text: &str) -> BTreeSet<String> {
     text.unicode_words()
         .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
@@ -129,7 +131,8 @@ pub fn figures(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The words with a capital inside a sentence, in lower case: names, in most scripts that have capitals.
+/// Returns the capitalized words inside sentences, in lower case. In most scripts with capitals
+/// these are names.
 pub fn names(text: &str) -> BTreeSet<String> {
     let inside = sentences(text)
         .into_iter()
@@ -149,12 +152,12 @@ fn figure(word: &str) -> String {
     number.map_or(plain, |number| number.to_string())
 }
 
-/// The share of `needles` that are in `hay`, 0 to 1; `None` when there is nothing to find.
+/// Returns the share of `needles` that are in `hay`, 0 to 1; `None` if `needles` is empty.
 pub fn share_in<T: Ord>(needles: &BTreeSet<T>, hay: &BTreeSet<T>) -> Option<f64> {
     (!needles.is_empty()).then(|| ratio(needles.intersection(hay).count(), needles.len()))
 }
 
-/// `a / b`, and 0 for nothing of nothing.
+/// Returns `a / b`, and 0 for `b` = 0.
 pub fn ratio(a: usize, b: usize) -> f64 {
     if b == 0 { 0.0 } else { a as f64 / b as f64 }
 }

@@ -7,7 +7,7 @@ fn policy() -> Policy {
     crate::config::from_text(file, &env).unwrap().policy
 }
 
-/// A unanimous base of 0.8, with groups of answers and the penalty of each.
+/// Returns a judgement with a base score of 0.8, and groups of answers with the penalty of each.
 fn judgement(groups: &[(&str, f64)], cross_checked: bool) -> Judgement {
     let group = |(answer, penalty): &(&str, f64)| AnswerGroup {
         answer: (*answer).to_owned(),

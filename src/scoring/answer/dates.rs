@@ -1,5 +1,5 @@
-//! Dates and times of day in prose, brought to one form, and dates held against the calendar (the proleptic Gregorian
-//! one, as `jiff` has it). The names of months and weekdays are in `calendar.tsv`.
+//! Normalizes dates and times of day in prose, and checks dates against the proleptic Gregorian
+//! calendar, as `jiff` has it. The names of months and weekdays are in `calendar.tsv`.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,8 @@ pub struct Day {
 }
 
 impl Day {
-    /// Whether two dates can be one: what both tell is the same, and one tells all that the other does.
+    /// True if two dates can be the same: they agree where both are known, and one states all that
+    /// the other does.
     pub fn same(&self, other: &Day) -> bool {
         let nested = |a: &Day, b: &Day| {
             (a.year.is_none() || a.year == b.year) && (a.day.is_none() || a.day == b.day)
@@ -25,7 +26,7 @@ impl Day {
         self.month == other.month && (nested(self, other) || nested(other, self))
     }
 
-    /// As ISO 8601 writes it, as far as it is known: "1776-07-04", "1776-07", "--07-04".
+    /// Returns the known parts in ISO 8601 form: "1776-07-04", "1776-07", "--07-04".
     pub fn label(&self) -> String {
         let year = self
             .year
@@ -40,7 +41,7 @@ impl Day {
         Date::new(self.year?, self.month, self.day?).ok()
     }
 
-    /// Whether some calendar page has it: February 29 of no named year counts.
+    /// True if the date exists in the calendar. February 29 without a year does.
     fn exists(&self) -> bool {
         (1..=12).contains(&self.month)
             && self
@@ -49,7 +50,7 @@ impl Day {
     }
 }
 
-/// A date as it stands in a text.
+/// A date in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mention {
     pub day: Day,
@@ -60,14 +61,14 @@ pub struct Mention {
 }
 
 const MAX_BYTES: usize = 64_000;
-/// More dates of one text than these are not looked at.
+/// The most dates of one text that are read.
 const MAX_DATES: usize = 60;
 /// Weekdays before this year may be those of another calendar (Britain changed in 1752).
 const GREGORIAN: i16 = 1753;
-/// So many bytes around a date are searched for a word that denies it.
+/// The bytes around a date that are searched for a negation.
 const DENIAL_BYTES: usize = 60;
 
-/// The rows of a kind: number and names.
+/// Returns the rows of a kind: number and names.
 fn names(kind: &str) -> impl Iterator<Item = (i8, Vec<&'static str>)> {
     include_str!("calendar.tsv")
         .lines()
@@ -119,8 +120,8 @@ static DATE: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// The dates of a text, in order. Days and months in bare figures with strokes are left out: whether "04/07" is in April
-/// or July depends on where it was written.
+/// Returns the dates of a text, in order. All-numeric dates with slashes are left out: whether
+/// "04/07" is in April or July depends on the country.
 pub fn mentions(text: &str) -> Vec<Mention> {
     let text = text
         .get(..text.floor_char_boundary(MAX_BYTES))
@@ -168,7 +169,7 @@ pub fn mentions(text: &str) -> Vec<Mention> {
         .collect()
 }
 
-/// The text with dates and times of Japanese and Chinese in figures: "2024年3月4日", "午後3時".
+/// Rewrites Japanese and Chinese dates and times as plain figures: "2024年3月4日", "午後3時".
 pub fn in_figures(text: &str) -> String {
     static DATE: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"(\d{4})年(?:(\d{1,2})月)?(?:(\d{1,2})日)?"));
@@ -202,7 +203,7 @@ pub fn in_figures(text: &str) -> String {
         .into_owned()
 }
 
-/// The date that a text is, and at most two words around it: "on July 4th, 1776".
+/// Returns the date if the text is a date with at most two words around it: "on July 4th, 1776".
 pub fn alone(text: &str) -> Option<(Day, Vec<String>)> {
     let found = mentions(text);
     let [one] = found.as_slice() else { return None };
@@ -211,7 +212,8 @@ pub fn alone(text: &str) -> Option<(Day, Vec<String>)> {
     (around.len() <= 2 && one.day.exists()).then_some((one.day, around))
 }
 
-/// The time of day that a text is, in seconds from midnight: "20:00", "8 pm", "20 Uhr", "20h30".
+/// Returns the time of day if the text is one, in seconds from midnight, and its zone: "20:00", "8
+/// pm", "20 Uhr", "20h30".
 pub fn time(text: &str) -> Option<(u32, Option<String>)> {
     static TIME: LazyLock<Regex> = LazyLock::new(|| {
         let clock = alternatives("clock");
@@ -228,7 +230,7 @@ pub fn time(text: &str) -> Option<(u32, Option<String>)> {
     let found = TIME.captures(text)?;
     let part = |n: usize| found.get(n).map(|part| part.as_str());
     let number = |n: usize| part(n).map_or(Some(0), |digits| digits.parse::<u32>().ok());
-    // "20 h" and "20 hours" are durations as well, and are compared as such.
+    // "20 h" and "20 hours" may be durations, and are compared as durations.
     let word = part(4).map(str::to_lowercase);
     let minutes = found.get(2).and_then(|minutes| text.get(..minutes.start()));
     if word.is_none() && !minutes.is_some_and(|head| head.trim_end().ends_with([':', 'h', 'H'])) {
@@ -246,16 +248,17 @@ pub fn time(text: &str) -> Option<(u32, Option<String>)> {
         .then_some((hour * 3_600 + minute * 60 + second, zone))
 }
 
-/// What holding a text's dates against the calendar gave.
+/// The counts of faulty dates of a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Dates that no calendar has.
+    /// Dates that do not exist.
     pub impossible: usize,
-    /// Full dates that fall on another day of the week than the one named.
+    /// Full dates with the wrong day of the week.
     pub misnamed: usize,
 }
 
-/// Counts the dates that cannot be. A date beside a negation ("February 30 does not exist") is left out.
+/// Counts the faulty dates of a text. A date beside a negation ("February 30 does not exist") is
+/// left out.
 pub fn checked(text: &str) -> Checked {
     let mut out = Checked::default();
     for mention in mentions(text) {
@@ -358,7 +361,7 @@ mod tests {
             day("July 1776").same(&day("July 4, 1776")) && day("4 July").same(&day("1776-07-04"))
         );
         assert!(!day("July 4, 1776").same(&day("July 5, 1776")));
-        // Each tells what the other does not.
+        // Each states a part that the other does not.
         assert!(!day("July 1776").same(&day("July 4")));
     }
 

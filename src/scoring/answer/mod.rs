@@ -1,4 +1,4 @@
-//! Final answers: their normal form, and where plain texts and requests have them.
+//! Final answers: their normal form, and how to find them in plain texts and requests.
 
 pub mod dates;
 mod normalize;

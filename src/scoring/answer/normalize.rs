@@ -1,4 +1,4 @@
-//! Answers in normal form, so that "1,200 km", "1200 kilometres" and `$1200$` can be seen to be one answer.
+//! Normalizes answers, so that "1,200 km", "1200 kilometres" and `$1200$` compare as one answer.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -12,7 +12,7 @@ use crate::scoring::expr::{self, Form, amount, approximates, negates};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     Number(Number),
-    /// A letter of the request's options, and what stands behind it.
+    /// A letter of the request's options, and the text after it.
     Choice {
         letter: char,
         stated: Option<Box<Answer>>,
@@ -22,7 +22,8 @@ pub enum Answer {
     Date(Day, Vec<String>),
     /// Seconds from midnight, and the zone if one is named.
     Time(u32, Option<String>),
-    /// Mathematics that is no plain number: without its blanks, and by its values where it can be read.
+    /// Mathematics that is not a plain number: its text without blanks, and its values if it can be
+    /// parsed.
     Formula {
         text: String,
         form: Option<Form>,
@@ -32,11 +33,11 @@ pub enum Answer {
 }
 
 const MAX_BYTES: usize = 240;
-/// So many words may follow the number of an answer: "8 packs of gum".
+/// The most words after the number of an answer: "8 packs of gum".
 const MAX_NOUNS: usize = 6;
 
 impl Answer {
-    /// The answer as journals and pages show it.
+    /// Returns the answer as journals and pages show it.
     pub fn label(&self) -> String {
         match self {
             Answer::Number(number) => number.label(),
@@ -52,7 +53,8 @@ impl Answer {
         }
     }
 
-    /// The answer without words that only repeat the request: "port 443" is 443 where a port was asked for.
+    /// Returns the answer without words that only repeat the request: "port 443" is 443 if a port
+    /// was asked for.
     pub fn without_words_of(self, request: &[String]) -> Self {
         match &self {
             Answer::Words(phrase) => match phrase.only_number_beside(request) {
@@ -63,7 +65,7 @@ impl Answer {
         }
     }
 
-    /// Whether two answers cannot both be meant: they measure in units, or tell times in zones, that differ.
+    /// True if two answers cannot mean the same, because their units or time zones differ.
     pub fn excludes(&self, other: &Answer) -> bool {
         let measured = match (self, other) {
             (Answer::Number(a), Answer::Number(b)) => a.is_measured() && b.is_measured(),
@@ -73,7 +75,8 @@ impl Answer {
         measured && !self.same(other)
     }
 
-    /// Whether two answers say the same. Symmetric, but not transitive: compare with the first member of a group.
+    /// True if two answers say the same. The relation is symmetric but not transitive, so compare
+    /// with the first member of a group.
     pub fn same(&self, other: &Answer) -> bool {
         match (self, other) {
             (Answer::Choice { letter: a, .. }, Answer::Choice { letter: b, .. }) => a == b,
@@ -114,13 +117,13 @@ impl Answer {
     }
 }
 
-/// Whether the shorter list of words says nothing that the longer one does not.
+/// True if every word of the shorter list is in the longer one.
 pub(super) fn within(a: &[String], b: &[String]) -> bool {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     short.iter().all(|word| long.contains(word))
 }
 
-/// The normal form of what a text calls its answer; `None` if it is too long to be one.
+/// Returns the normal form of an answer's text; `None` if it is too long to be an answer.
 pub fn parse(raw: &str) -> Option<Answer> {
     if raw.len() > 2 * MAX_BYTES {
         return None;
@@ -139,7 +142,7 @@ pub fn parse(raw: &str) -> Option<Answer> {
         .or_else(|| phrase::read(&text).map(Answer::Words))
 }
 
-/// The text in NFC without the marks of Markdown and LaTeX around it, and without closing punctuation.
+/// Returns the text in NFC without surrounding Markdown and LaTeX markup and closing punctuation.
 pub(in crate::scoring) fn undress(raw: &str) -> String {
     let mut text: String = raw
         .nfc()
@@ -201,7 +204,7 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
     plain
 }
 
-/// The ASCII form of full-width characters and lowered digits: "１０", "H₂O".
+/// Returns the ASCII form of full-width characters and subscript digits: "１０", "H₂O".
 fn plain_form(c: char) -> char {
     let code = u32::from(c);
     let plain = match code {
@@ -213,7 +216,7 @@ fn plain_form(c: char) -> char {
     char::from_u32(plain).unwrap_or(c)
 }
 
-/// The text without the first `\name{...}` around a part of it.
+/// Returns the text without the first `\name{...}` around a part of it.
 fn unwrapped(text: &str, name: &str) -> Option<String> {
     let (before, rest) = text.split_once(&format!("{name}{{"))?;
     let mut depth = 1;
@@ -229,7 +232,7 @@ fn unwrapped(text: &str, name: &str) -> Option<String> {
     Some(format!("{before}{inner}{}", after.get(1..)?))
 }
 
-/// "B", "(B)", "b)", "B. dark green".
+/// Parses "B", "(B)", "b)", "B. dark green".
 fn choice(text: &str) -> Option<Answer> {
     let open = text.strip_prefix('(').unwrap_or(text);
     let letter = open.chars().next().filter(char::is_ascii_alphabetic)?;
@@ -248,7 +251,7 @@ fn choice(text: &str) -> Option<Answer> {
     })
 }
 
-/// A number with what belongs to it, or a plain expression of numbers.
+/// Parses a number with its unit and words, or a plain expression of numbers.
 fn number(text: &str) -> Option<Number> {
     let named = text
         .split_once('=')
@@ -305,7 +308,7 @@ fn number(text: &str) -> Option<Number> {
     // "04/07/1776" is a date in figures.
     let calculates =
         bare.contains(['\\', '^', '+', '*', '×', '½', '¼', '¾']) || bare.matches('/').count() == 1;
-    // "60 requests/minute" calculates nothing.
+    // "60 requests/minute" is not a calculation.
     let prose = bare.split(|c: char| !c.is_alphabetic() && c != '\\');
     let calculates = calculates
         && prose
@@ -317,7 +320,7 @@ fn number(text: &str) -> Option<Number> {
     None
 }
 
-/// "three days" in figures: a number word alone or before a unit or scale.
+/// Returns "three days" in figures. The number word must be alone, or before a unit or scale.
 fn spelled_out(text: &str) -> Option<String> {
     let word = text.split(char::is_whitespace).next()?;
     let value = number_named(&word.to_lowercase())?;
@@ -328,12 +331,12 @@ fn spelled_out(text: &str) -> Option<String> {
     (rest.trim().is_empty() || measured()).then_some(figures)
 }
 
-/// Scripts that write no blank between a number and what it counts.
+/// True for scripts that write no space between a number and what it counts.
 fn is_ideographic(c: char) -> bool {
     ('\u{2e80}'..'\u{fb00}').contains(&c)
 }
 
-/// A raised digit as a power.
+/// Returns a superscript digit as a power.
 fn raised(c: char) -> Option<String> {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     DIGITS
@@ -342,7 +345,7 @@ fn raised(c: char) -> Option<String> {
         .map(|digit| format!("^{digit}"))
 }
 
-/// Mathematics that is more than a number: it has signs of its own, and little prose.
+/// Parses mathematics that is more than a number: it has its own symbols and little prose.
 fn formula(text: &str) -> Option<Answer> {
     let raised = text.chars().fold(String::new(), |out, c| {
         out + &raised(c).unwrap_or(c.to_string())

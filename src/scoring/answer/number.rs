@@ -1,4 +1,5 @@
-//! Numbers as answers, and when two of them are one: to the precision of the coarser one, in whatever unit.
+//! Numbers as answers. Two numbers are the same if they agree to the precision of the coarser one,
+//! in any unit.
 
 use super::normalize::within;
 use crate::scoring::expr::{Amount, Measure};
@@ -7,35 +8,36 @@ use crate::scoring::expr::{Amount, Measure};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Number {
     pub value: f64,
-    /// What its last digit counts; 0 for the value of a formula.
+    /// The value of one unit in its last digit; 0 for the value of a formula.
     step: f64,
-    /// What its last digit other than zero counts.
+    /// The value of one unit in its last nonzero digit.
     place: f64,
     /// 1e6 for "million", else 1.
     scale: f64,
-    /// Its value in languages that write "1.000" for a thousand, if it can be meant so.
+    /// Its value in languages that write "1.000" for a thousand, if it can mean that.
     grouped: Option<f64>,
     pub percent: bool,
     pub approximate: bool,
     measure: Option<Measure>,
     unit: Option<String>,
-    /// The words behind it: "before" of "3 days before".
+    /// The words after it: "before" of "3 days before".
     words: Vec<String>,
 }
 
-/// A number without its scale may be rounded by this share, a number "in millions" and a converted one by more.
+/// The share by which a number without a scale may be rounded. A number "in millions" or a
+/// converted one may be rounded by more.
 const MAX_ROUNDING: f64 = 1e-3;
 const MAX_SCALED_ROUNDING: f64 = 1e-2;
-/// From this scale on its word may be left out of an answer: 124 for "124 million".
+/// From this scale on, an answer may omit the scale word: 124 for "124 million".
 const MIN_SCALE: f64 = 1e3;
-/// "About 125" allows this share, and this many times what its last digit counts.
+/// "About 125" allows this share, and this multiple of the place of its last nonzero digit.
 const MAX_APPROXIMATION: f64 = 0.02;
 const MAX_APPROXIMATE_PLACES: f64 = 1.5;
-/// From this step on, rounding alone makes numbers equal: "0.33" and "0.333".
+/// Up to this step, rounding alone makes numbers equal: "0.33" and "0.333".
 const FINE_STEP: f64 = 0.0101;
 
 impl Number {
-    /// The value of a formula or number word.
+    /// Returns the number for the exact value of a formula or number word.
     pub fn exact(value: f64) -> Self {
         Self {
             value,
@@ -80,13 +82,14 @@ impl Number {
         }
     }
 
-    /// The amount in seconds, if it is one of time.
+    /// Returns the amount in seconds, if it is a duration.
     pub fn seconds(&self) -> Option<f64> {
         let second = crate::scoring::expr::amount("1 s")?.measure?;
         self.measure?.convert(self.value, &second)
     }
 
-    /// Whether two numbers beside words are one. Without a unit they may count versions: 3.1 is not 3.10.
+    /// True if two numbers beside words are the same. Without a unit they may be versions, and 3.1
+    /// is not version 3.10.
     pub fn same_version(&self, other: &Number) -> bool {
         let is_plain =
             |number: &Number| number.measure.is_none() && !number.percent && !number.approximate;
@@ -97,17 +100,17 @@ impl Number {
         !is_other && self.same(other)
     }
 
-    /// Whether it says what it counts: a unit of measure, or words.
+    /// True if it states what it counts: a unit of measure, or words.
     pub fn is_measured(&self) -> bool {
         self.measure.is_some() || !self.words.is_empty()
     }
 
-    /// Whether it has no decimals.
+    /// True if it has no decimals.
     pub fn is_whole(&self) -> bool {
         self.step >= 1.0
     }
 
-    /// Whether words beside the same number name nothing else than those behind it.
+    /// True if one list of words contains the other: those after this number, and `words`.
     pub fn may_be_said_with(&self, words: &[String]) -> bool {
         let own: Vec<String> = self.words.iter().map(|word| word.to_lowercase()).collect();
         within(&own, words)
@@ -122,7 +125,7 @@ impl Number {
         }
     }
 
-    /// The number with the words that stand behind it.
+    /// Returns the number with the words after it.
     pub fn followed_by(self, words: Vec<String>) -> Self {
         Self { words, ..self }
     }
@@ -155,12 +158,12 @@ impl Number {
             (Some(a), Some(b)) if (a.size, a.zero) != (b.size, b.zero) => {
                 return self.converts(other) || other.converts(self);
             }
-            // What stands in the place of a unit is another one.
+            // Another unit in the place of the missing one.
             (Some(_), None) if other.percent || !other.words.is_empty() => return false,
             (None, Some(_)) if self.percent || !self.words.is_empty() => return false,
             _ => {}
         }
-        // "in millions": the word is left out of one of them.
+        // "in millions": one of the two omits the scale word.
         let mantissa = |number: &Number| number.times(1.0 / number.scale);
         let bare =
             |number: &Number| number.scale == 1.0 && number.measure.is_none() && !number.percent;
@@ -172,7 +175,8 @@ impl Number {
             || self.percent != other.percent && self.hundredth().close(&other.hundredth())
     }
 
-    /// "$15 per hour" may be answered by "$15", but km/h is no length.
+    /// True if the unit is a rate with spaces: "$15" may answer "$15 per hour", but km/h is no
+    /// length.
     fn is_rate(&self) -> bool {
         self.unit.as_deref().is_some_and(|unit| unit.contains(' '))
     }
@@ -194,7 +198,7 @@ impl Number {
         }
     }
 
-    /// Whether it is the other one in the other's unit, to the other's precision.
+    /// True if it equals the other number after conversion, to the other's precision.
     fn converts(&self, other: &Number) -> bool {
         let value = self
             .measure
@@ -214,7 +218,8 @@ impl Number {
         })
     }
 
-    /// Equal, equal once the finer is rounded to the step of the coarser, or as near as an approximation allows.
+    /// True if the numbers are equal, or equal after rounding to the coarser step, or as close as
+    /// an approximation allows.
     fn close(&self, other: &Number) -> bool {
         let (a, b) = (self.value, other.value);
         let (gap, largest) = ((a - b).abs(), a.abs().max(b.abs()));
@@ -235,7 +240,7 @@ impl Number {
     }
 }
 
-/// A number with at most six significant digits and without trailing zeros.
+/// Formats a number with at most six significant digits and without trailing zeros.
 pub fn six_digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".to_owned();

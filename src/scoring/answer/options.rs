@@ -7,18 +7,18 @@ use regex::Regex;
 use super::normalize::undress;
 use crate::scoring::pattern::pattern;
 
-/// The letters and texts of a multiple choice; empty if the request is none.
+/// The letters and texts of a multiple choice; empty if the request is not one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::scoring) struct Options(Vec<(char, String)>);
 
-/// More bracketed letters of a request are not looked at.
+/// The most bracketed letters of a request that are read.
 const MAX_LETTERS: usize = 400;
 
 static OPTION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?:^|[\s:;,])\(?([A-J])[).]\s+\S|(?:^|[\s:;,])\(([A-J])\)"));
 
 impl Options {
-    /// At least A and B, in order.
+    /// Reads the options: at least A and B, in order.
     pub fn read(request: &str) -> Self {
         let mut found: Vec<(char, usize, usize)> = Vec::new();
         for captures in OPTION.captures_iter(request).take(MAX_LETTERS) {
@@ -61,7 +61,7 @@ impl Options {
         self.0.is_empty()
     }
 
-    /// The letters of the options; those that options usually have where none is known.
+    /// Returns the letters of the options; the usual letters if no options are known.
     pub fn letters(&self) -> impl Iterator<Item = char> {
         let usual = if self.is_empty() {
             Some('A'..='J')
@@ -75,7 +75,8 @@ impl Options {
     }
 }
 
-/// The option that a short text names: by its letter alone or at the head, or by its whole text.
+/// Returns the option that a short text names: by its letter alone or at its start, or by its whole
+/// text.
 pub(in crate::scoring) fn letter_of(text: &str, options: &Options) -> Option<char> {
     let text = undress(text.trim().trim_matches(['*', '`', ' ']));
     let bare = text.trim_start_matches(['(', '[', '{']);
@@ -101,7 +102,7 @@ pub(in crate::scoring) fn letter_of(text: &str, options: &Options) -> Option<cha
     })
 }
 
-/// Whether the letter at `at` closes a longer remark in brackets, as in "(group A)".
+/// True if the letter at `at` ends a longer remark in brackets, as in "(group A)".
 fn in_brackets(text: &str, at: usize) -> bool {
     let line = text
         .get(..at)

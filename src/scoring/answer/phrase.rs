@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 use super::number::Number;
 use crate::scoring::expr::{amount, approximates};
 
-/// More words than these are a statement, not a short answer.
+/// The most words of a short answer. A longer text is a statement.
 const MAX_WORDS: usize = 12;
-/// So many words may be missing from the shorter of two equal answers.
+/// The most words that the shorter of two equal answers may lack.
 const MAX_MORE: usize = 3;
-/// As many characters of a script without blanks count as one word.
+/// The number of characters that count as one word in a script without spaces.
 const IDEOGRAPHS_A_WORD: usize = 2;
 
 /// A short answer in words: in lower case and order.
@@ -18,9 +18,10 @@ const IDEOGRAPHS_A_WORD: usize = 2;
 pub struct Phrase {
     pub words: Vec<String>,
     pub numbers: Vec<Number>,
-    /// For each word whether it begins with a capital letter: it may be part of a name.
+    /// For each word, whether it begins with a capital letter: it may be part of a name.
     capital: Vec<bool>,
-    /// For each word whether it stands behind a comma or in brackets: it only says more of what is named before.
+    /// For each word, whether it is after a comma or in brackets. Then it only adds to the name
+    /// before.
     apposed: Vec<bool>,
     pub text: String,
 }
@@ -56,7 +57,8 @@ fn is(word: &str, verdict: Verdict) -> bool {
         .is_some_and(|verdicts| verdicts.contains(&verdict))
 }
 
-/// Yes or no, if the text is such a word or begins with one and a punctuation mark: "Ja, das stimmt."
+/// Returns yes or no, if the text is such a word or begins with one and punctuation: "Ja, das
+/// stimmt."
 pub fn yes_no(text: &str) -> Option<bool> {
     let end = text
         .find(|c: char| !c.is_alphanumeric() && c != '\'')
@@ -81,13 +83,13 @@ pub fn yes_no(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether a word of the text negates.
+/// True if the text has a negating word.
 pub fn denies(text: &str) -> bool {
     text.split(|c: char| !c.is_alphabetic() && c != '\'')
         .any(|word| is(&word.to_lowercase(), Verdict::Not))
 }
 
-/// The words and numbers of a short text; `None` if it is too long or has none.
+/// Returns the words and numbers of a short text; `None` if it is too long or has none.
 pub fn read(text: &str) -> Option<Phrase> {
     let mut phrase = Phrase {
         words: vec![],
@@ -114,7 +116,7 @@ pub fn read(text: &str) -> Option<Phrase> {
         } else {
             let token = rest.split(char::is_whitespace).next().unwrap_or_default();
             if is_code(token) {
-                // Commands and paths are compared as they are written.
+                // Commands and paths are compared exactly as written.
                 phrase.capital.push(true);
                 phrase.apposed.push(false);
                 phrase.words.push(token.to_owned());
@@ -153,7 +155,7 @@ pub fn read(text: &str) -> Option<Phrase> {
     (count > 0).then_some(phrase)
 }
 
-/// The text with a dash for the hyphen of "5-7 days".
+/// Returns the text with a dash for the hyphen of "5-7 days".
 fn ranges(text: &str) -> String {
     let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
     let parts: Vec<&str> = text.split('-').collect();
@@ -193,7 +195,7 @@ fn separates(c: char) -> bool {
         )
 }
 
-/// Options, paths, patterns and variables: "-V", "~/.bashrc", "*.txt", "$HOME", "&&".
+/// True for options, paths, patterns and variables: "-V", "~/.bashrc", "*.txt", "$HOME", "&&".
 fn is_code(token: &str) -> bool {
     let mut chars = token.chars();
     let signed = chars.next().is_some_and(|c| {
@@ -214,7 +216,8 @@ fn begins_number(text: &str) -> bool {
 }
 
 impl Phrase {
-    /// Whether two phrases say the same: they have the same numbers and words, or one has a few more words that name nothing else.
+    /// True if two phrases say the same. Either they have the same numbers and words, or one has a
+    /// few more words that do not change what is named.
     pub fn same(&self, other: &Phrase) -> bool {
         let numbers = self.numbers.len() == other.numbers.len()
             && self
@@ -237,8 +240,8 @@ impl Phrase {
         }
     }
 
-    /// Whether the words that it has more than `short` leave what is named the same: they are no names ("the city of Paris"), stand
-    /// behind a comma ("Paris, France"), or are names before the same last name ("Alexander Fleming").
+    /// True if the words that `short` lacks do not change what is named. They are no names ("the
+    /// city of Paris"), or after a comma ("Paris, France"), or first names ("Alexander Fleming").
     fn names_nothing_beside(&self, short: &Phrase) -> bool {
         let more: Vec<usize> = (0..self.words.len())
             .filter(|at| {
@@ -255,7 +258,7 @@ impl Phrase {
             || is_last_name && all(&self.capital, true)
     }
 
-    /// Its number, if it has one and no word that is not among these.
+    /// Returns its number, if it has exactly one and all its words are among `words`.
     pub fn only_number_beside(&self, words: &[String]) -> Option<&Number> {
         let [number] = self.numbers.as_slice() else {
             return None;
@@ -268,7 +271,7 @@ impl Phrase {
         (repeats && number.is_whole()).then_some(number)
     }
 
-    /// Whether the phrase is that number with words around it.
+    /// True if the phrase is that number with words around it.
     pub fn is_number(&self, number: &Number) -> bool {
         matches!(self.numbers.as_slice(), [own] if own.same_version(number))
             && !self.denied()
@@ -279,7 +282,8 @@ impl Phrase {
         self.words.iter().any(|word| is(word, Verdict::Not))
     }
 
-    /// Two words may be turned ("Paris, France"); the order of more of them has a meaning ("A beats B").
+    /// True if it has all words of `short`. Two words may be in any order ("Paris, France"); for
+    /// more words the order has a meaning ("A beats B").
     fn has_all(&self, short: &Phrase) -> bool {
         if short.words.is_empty() {
             return !short.numbers.is_empty();

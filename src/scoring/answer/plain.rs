@@ -1,6 +1,7 @@
-//! The final answer of a plain text, which has no fields: what it marks, a letter of the request's options, a verdict at its
-//! head, the result of its last calculation, or a text that is nothing but an answer. Words of a language stand in
-//! `data/answer_markers.tsv` and `answer/verdicts.tsv`.
+//! Finds the final answer of a plain text, which has no fields. The answer is one of: what the text
+//! marks, a letter of the request's options, a verdict at its start, the result of its last
+//! calculation, or the whole text. The words of each language are in `data/answer_markers.tsv` and
+//! `answer/verdicts.tsv`.
 
 use std::sync::LazyLock;
 
@@ -9,12 +10,12 @@ use super::options::{Options, letter_of};
 use super::phrase;
 use crate::text::{MAX_BYTES, clip, count_words, read_markdown, sentences};
 
-/// A text of at most so many words is its own answer.
+/// A text of at most this number of words may be its own answer.
 const MAX_BARE_WORDS: usize = 6;
-/// An announced answer follows its noun within so many bytes.
+/// The bytes after an answer's noun that are searched for its verb, colon or equals sign.
 const MAX_GAP_BYTES: usize = 60;
 
-/// The bare final answer as the text writes it; `None` if it marks none.
+/// Returns the bare final answer as the text writes it; `None` if there is none.
 pub(in crate::scoring) fn final_answer(text: &str, options: &Options) -> Option<String> {
     let text = clip(text, MAX_BYTES).trim();
     let found = boxed(text)
@@ -34,7 +35,7 @@ pub(in crate::scoring) fn final_answer(text: &str, options: &Options) -> Option<
         .filter(|raw| !raw.is_empty())
 }
 
-/// What stands in the last `\boxed{...}`, braces inside counted.
+/// Returns the content of the last `\boxed{...}`, with nested braces.
 fn boxed(text: &str) -> Option<&str> {
     let start = text.rfind("boxed{")? + "boxed{".len();
     let rest = text.get(start..)?;
@@ -52,8 +53,9 @@ fn boxed(text: &str) -> Option<&str> {
     None
 }
 
-/// The letter of an option: announced, alone on the last line or at its head, or the only one in brackets in the last sentence.
-/// Where the options are not known, only a letter in brackets is one.
+/// Returns the letter of an option. It is announced, or alone on the last line or at its start, or
+/// the only one in brackets in the last sentence. If the options are unknown, only a letter in
+/// brackets counts.
 fn chosen(text: &str, options: &Options) -> Option<String> {
     let only = |sentence: &str| {
         let found: Vec<char> = options
@@ -76,7 +78,7 @@ fn chosen(text: &str, options: &Options) -> Option<String> {
     letter.or_else(|| line(text.lines().next())).map(bracketed)
 }
 
-/// The letter in a box, where no brackets are needed.
+/// Returns the letter in a box, where no brackets are needed.
 fn lettered(inside: &str, options: &Options) -> Option<char> {
     letter_of(inside, options).or_else(|| letter_of(&format!("({})", undress(inside)), options))
 }
@@ -104,7 +106,8 @@ static MARKERS: LazyLock<Vec<Marker>> = LazyLock::new(|| {
     rows.filter_map(read).collect()
 });
 
-/// What follows each announcement of an answer up to the end of its sentence, the last one first.
+/// Returns the text after each announcement of an answer up to the end of its sentence, the last
+/// one first.
 fn announcements(text: &str) -> impl Iterator<Item = &str> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -130,7 +133,7 @@ fn announcements(text: &str) -> impl Iterator<Item = &str> {
     found.into_iter().rev()
 }
 
-/// The first line with a text; of a code block its first line.
+/// Returns the first nonempty line. Code fences are skipped.
 fn following<'a>(lines: &[&'a str]) -> Option<&'a str> {
     lines
         .iter()
@@ -138,7 +141,7 @@ fn following<'a>(lines: &[&'a str]) -> Option<&'a str> {
         .find(|line| !line.is_empty() && !line.starts_with("```"))
 }
 
-/// Whether a line is nothing but what an answer is called.
+/// True if a line consists only of a noun for the answer.
 fn is_noun(line: &str) -> bool {
     let bare = line
         .trim_matches(|c: char| c.is_whitespace() || matches!(c, '#' | '*' | '_' | ':'))
@@ -150,7 +153,7 @@ fn sentences_of(line: &str) -> impl Iterator<Item = &str> {
     sentences(line).into_iter()
 }
 
-/// What follows the noun and its verb, colon or equals sign.
+/// Returns the text after the noun and its verb, colon or equals sign.
 fn announced_in(sentence: &str) -> Option<&str> {
     let lower = sentence.to_lowercase();
     if lower.len() != sentence.len() {
@@ -182,7 +185,7 @@ fn begins_word(text: &str, at: usize) -> bool {
     before.is_none_or(|c| !c.is_alphabetic() || !c.is_ascii() && !c.is_lowercase())
 }
 
-/// The place of a verb that stands as a word of its own; in scripts without spaces, anywhere.
+/// Returns the position of a verb that is a separate word; in scripts without spaces, any position.
 fn whole_word(text: &str, word: &str) -> Option<usize> {
     let spaced = word
         .chars()
@@ -204,7 +207,8 @@ fn announced(text: &str) -> Option<String> {
     announcements(text).find_map(pick)
 }
 
-/// The bare answer at the head of a sentence: all of it, the clause before the first break, or its only figure.
+/// Returns the bare answer at the start of a sentence: all of it, the clause before the first
+/// break, or its only figure.
 fn pick(rest: &str) -> Option<String> {
     let text = undress(rest);
     let is_value =
@@ -220,7 +224,7 @@ fn pick(rest: &str) -> Option<String> {
     if let Some(value) = candidates.into_iter().flatten().find(|text| is_value(text)) {
         return Some(value.to_owned());
     }
-    // "1/10 or 0.1" says one thing twice.
+    // "1/10 or 0.1" states one value twice.
     let values: Vec<Answer> = text
         .split_whitespace()
         .filter(|word| is_figure(word))
@@ -235,7 +239,7 @@ fn pick(rest: &str) -> Option<String> {
             .find(|word| is_figure(word))
             .map(undress);
     }
-    // What stands beside a figure in a short answer belongs to it: "before 2010", "TCP port 53".
+    // Words beside a figure in a short answer belong to it: "before 2010", "TCP port 53".
     let short = clause.unwrap_or(&text);
     // "therefore, 12": a clause without a name or figure says nothing.
     let plain = |part: &str| !part.contains(|c: char| c.is_uppercase() || c.is_numeric());
@@ -269,7 +273,7 @@ fn is_figure(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// A yes or a no with which the text begins.
+/// Returns the yes or no with which the text begins.
 fn verdict(text: &str) -> Option<String> {
     let first = sentences(text).first().copied()?;
     let head = undress(first);
@@ -280,7 +284,8 @@ fn verdict(text: &str) -> Option<String> {
     head.get(..end).map(str::to_lowercase)
 }
 
-/// The result behind the last equals sign, where the text ends on it: the last sentence with a figure has it too.
+/// Returns the result after the last equals sign, if the text ends with it: the last sentence with
+/// a figure has it too.
 fn calculated(text: &str) -> Option<String> {
     let prose = read_markdown(text).prose;
     let (_, behind) = prose.rsplit_once(['=', '≈'])?;
@@ -310,7 +315,7 @@ fn calculated(text: &str) -> Option<String> {
     (last.contains(&result)).then_some(result)
 }
 
-/// A text that is nothing but an answer.
+/// Returns the text itself if it is short enough to be nothing but an answer.
 fn bare(text: &str) -> Option<String> {
     let one_line = text.lines().filter(|line| !line.trim().is_empty()).count() == 1;
     let short = (1..=MAX_BARE_WORDS).contains(&count_words(text)) && sentences(text).len() <= 1;

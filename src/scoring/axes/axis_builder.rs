@@ -2,7 +2,7 @@
 
 use crate::domain::{Axis, AxisScore, Feature};
 
-/// An axis in the making.
+/// An axis that is being computed.
 #[derive(Debug)]
 pub(super) struct AxisBuilder {
     axis: Axis,
@@ -11,7 +11,7 @@ pub(super) struct AxisBuilder {
 }
 
 impl AxisBuilder {
-    /// Starts with what an output without any feature would get.
+    /// Starts an axis with the points of an output without any feature.
     pub fn new(axis: Axis, base: f64) -> Self {
         let mut tally = Self {
             axis,
@@ -22,7 +22,7 @@ impl AxisBuilder {
         tally
     }
 
-    /// Adds a feature that was measured on the text itself. Nothing is recorded that moved nothing.
+    /// Adds a feature measured on the text itself. A feature with 0 points is not recorded.
     pub fn add(&mut self, name: &str, value: f64, points: f64) {
         if points != 0.0 {
             self.features.push(Feature {
@@ -33,7 +33,7 @@ impl AxisBuilder {
         }
     }
 
-    /// Records what was measured for another figure than this axis.
+    /// Records a measured value with 0 points, for use outside this axis.
     pub fn note(&mut self, name: &str, value: f64) {
         self.features.push(Feature {
             name: format!("{}.{name}", self.axis.as_str()),
@@ -42,13 +42,13 @@ impl AxisBuilder {
         });
     }
 
-    /// Adds a feature that comes from what other agents said.
+    /// Adds a feature that comes from other agents.
     pub fn add_from_peers(&mut self, name: &str, value: f64, points: f64) {
         self.from_peers += points;
         self.add(name, value, points);
     }
 
-    /// The axis: the sum of its features, clamped.
+    /// Returns the axis: the sum of its features, clamped.
     pub fn finish(self) -> AxisScore {
         let sum: f64 = self.features.iter().map(|feature| feature.points).sum();
         let points = sum.clamp(0.0, Axis::MAX);
@@ -60,7 +60,7 @@ impl AxisBuilder {
     }
 }
 
-/// How far a value lies between two marks, 0 to 1; the marks may stand in either order.
+/// Returns the position of a value between two marks, 0 to 1. The marks may be in either order.
 pub(super) fn ramp(value: f64, from: f64, to: f64) -> f64 {
     if from == to {
         return 0.0;

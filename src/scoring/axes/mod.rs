@@ -1,37 +1,38 @@
-//! The five axes, each the sum of a base and named features. The bases add up to 60 of 125 points, below tauSoft: an output
-//! becomes VALID by what it earns. "Peers" are the other agents and the cross-check; all else comes from the text itself.
+//! The five axes, each the sum of a base and named features. The bases add up to 60 of 125 points,
+//! below tauSoft, so an output must earn points to become VALID. "Peers" are the other agents and
+//! the cross-check; all other points come from the text itself.
 //!
 //! | axis | feature | value | points |
 //! | --- | --- | --- | --- |
 //! | Coherence | `base` | | 12 |
 //! | | `false_equations` | stated equations that do not hold | -4 each, at most -8 |
 //! | | `peer_answer` | share of the other voices with the same final answer | -10 to +9 |
-//! | | `support`, `checked`, `cross_check` | what the terms of c_final read of its final answer (`terms`) | 0 |
-//! | | `claims_supported` | share of key claims that another agent supports, as the cross-check says | -5 to +6 |
+//! | | `support`, `checked`, `cross_check` | input of `terms` on its final answer | 0 |
+//! | | `claims_supported` | cross-check: share of key claims that a peer supports | -5 to +6 |
 //! | | `claims_contradicted` | share of key claims that another agent contradicts | 0 to -10 |
-//! | | `shared_figures` | share of its figures that the request or another agent has too | -2 to +3 |
+//! | | `shared_figures` | share of its figures that the request or a peer has too | -2 to +3 |
 //! | Alignment | `base` | | 12 |
-//! | | `parts` | share of the request's parts that it answers, as the cross-check says | -6 to +8 |
-//! | | `on_topic` | without a cross-check: word pairs shared with the request and the other agents | 0 to +8 |
-//! | | `demands` | share of what the request demands in numbers or as a form that it keeps, by counting | -6 to +2 |
+//! | | `parts` | share of the request's parts that it answers, by the cross-check | -6 to +8 |
+//! | | `on_topic` | if that is unknown: word pairs shared with request and peers | 0 to +8 |
+//! | | `demands` | share of the request's countable demands that it satisfies | -6 to +2 |
 //! | | `final_answer` | 1 if it gives the final answer that the request has, else 0 | -4 or +5 |
 //! | Verifiability | `base` | | 8 |
-//! | | `basis` | mean over key claims of what they rest on: 1 more than memory, -1 a calculation that fails or figures that are not given | -3 to +5 |
+//! | | `basis` | mean basis of key claims, -1 to 1: see `basis` | -3 to +5 |
 //! | | `steps_hold` | equations on the way to the answer that hold | +3 each, at most +6 |
 //! | | `steps_fail` | equations on that way that do not | -6 each, at most -12 |
-//! | | `claims_hold` | mean verdict of the cross-check on key claims, -1 to 1 | -12 to +8, -4 where it cannot tell |
-//! | | `code_parses` | code blocks that their language's parser takes | +3 each, at most +6 |
-//! | | `code_broken` | code blocks that it does not | -6 each, at most -12 |
-//! | | `bad_dates` | dates that no calendar has, or with the wrong day of the week | -3 each, at most -6 |
+//! | | `claims_hold` | mean verdict on key claims, -1 to 1 | -12 to +8, -4 if undecided |
+//! | | `code_parses` | code blocks that their language's parser accepts | +3 each, at most +6 |
+//! | | `code_broken` | code blocks that it rejects | -6 each, at most -12 |
+//! | | `bad_dates` | dates that do not exist or name a wrong weekday | -3 each, at most -6 |
 //! | SignalDensity | `base` | | 12 |
-//! | | `novelty` | share of word pairs that were not there before | 0 to +11 |
-//! | | `copied` | share of its runs of six words that stand in the request | 0 to -12 |
+//! | | `novelty` | share of word pairs that are new in the text | 0 to +11 |
+//! | | `copied` | share of its runs of six words that the request has | 0 to -12 |
 //! | Compliance | `base` | | 16 |
-//! | | `schema` | 1 clean, 0.7 extracted, 0.5 plain text as configured, 0 repaired | 0 to +9 |
+//! | | `schema` | 1 clean, 0.7 extracted, 0.5 configured plain text, 0 repaired | 0 to +9 |
 //! | | `truncated`, `wrong_role` | 1 if so | -5, -4 |
 //! | | `several_answers` | units tagged `answer` beyond the first | -3 |
-//! | | `unit_ids` | units without an id of their own | -1 each, at most -4 |
-//! | | `leaked_prompt`, `injection`, `judge_attack` | how sure screening is | to -8, -12, -16 |
+//! | | `unit_ids` | units without a unique id | -1 each, at most -4 |
+//! | | `leaked_prompt`, `injection`, `judge_attack` | weight of the flag | to -8, -12, -16 |
 
 mod axis_builder;
 
@@ -46,20 +47,20 @@ use crate::domain::{Axes, Axis, Obtained, Tag, Unit};
 use crate::text::{MAX_BYTES, clip, collapse_whitespace, figures, names, ratio, share_in};
 use axis_builder::{AxisBuilder, ramp};
 
-/// What the whole panel knows of an output.
+/// The panel-wide data that the axes need.
 pub(super) struct Context<'a> {
     pub request: &'a Request,
     pub readings: &'a [ParsedOutput<'a>],
     pub agreement: &'a Agreement,
     pub claims: &'a [Claim<'a>],
     pub cross_checked: bool,
-    /// For each part of the request the agents that answer it.
+    /// For each part of the request, the agents that answer it.
     pub parts: &'a [BTreeSet<usize>],
-    /// What the request demands that can be counted, each with the agents that keep it.
+    /// The countable demands of the request, each with the agents that satisfy it.
     pub demands: &'a [(String, BTreeSet<usize>)],
 }
 
-/// The axes of the output at a place of the panel.
+/// Returns the axes of the output at an index of the panel.
 pub(super) fn measure(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> Axes {
     let own: Vec<&Claim<'_>> = context
         .claims
@@ -136,7 +137,7 @@ fn peers<'a>(at: usize, context: &Context<'a>) -> impl Iterator<Item = &'a Parse
         .map(|(_, peer)| peer)
 }
 
-/// As much of the shorter text's word pairs as texts about one thing share.
+/// The share of the shorter text's word pairs that texts on one topic have in common.
 const ON_TOPIC: f64 = 0.06;
 
 fn alignment(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> AxisBuilder {
@@ -241,8 +242,11 @@ fn verifiability(reading: &ParsedOutput<'_>, own: &[&Claim<'_>], request: &Reque
     tally
 }
 
-/// What a key claim rests on: 0 for memory, 1 for more, and -1 for a calculation whose steps fail. What is said to be given counts as
-/// far as the request has its figures and names, from 1 to -1. `None` if it does not say.
+/// Returns the basis of a key claim; `None` if the claim does not state one.
+///
+/// - 0 for memory.
+/// - 1 for a calculation, test or source; -1 for a calculation whose steps fail.
+/// - From 1 to -1 for a claim tagged as given, by how far the request has its figures and names.
 fn basis(unit: &Unit, steps: f64, request: &Request) -> Option<f64> {
     let has = |tag: Tag| unit.tags.contains(&tag);
     if has(Tag::Calculated) && steps < 0.0 {
@@ -262,7 +266,7 @@ fn basis(unit: &Unit, steps: f64, request: &Request) -> Option<f64> {
 fn density(reading: &ParsedOutput<'_>, request: &Request) -> AxisBuilder {
     let mut tally = AxisBuilder::new(Axis::SignalDensity, 12.0);
     let novel = ratio(reading.pairs.len(), reading.words.len().saturating_sub(1));
-    // A text of a word or two has nothing to repeat.
+    // A text of one or two words cannot repeat itself.
     let novel = if reading.words.len() < 3 { 1.0 } else { novel };
     tally.add("novelty", novel, 11.0 * ramp(novel, 0.25, 0.6));
     let known: BTreeSet<&[String]> = request.words.windows(6).collect();

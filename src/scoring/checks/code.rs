@@ -1,6 +1,6 @@
-//! Code blocks, held against the parser of their language: what parses can be relied on a little more, what cannot parse
-//! is wrong whatever it says. A snippet that is no whole text of its language (an ellipsis, a diff, a template, a
-//! session, pseudo-code) is never held to be broken.
+//! Checks code blocks with the parser of their language. A block that parses raises reliability a
+//! little; a block that does not parse is wrong. A snippet that is not a complete text of its
+//! language is never judged broken: an ellipsis, a diff, a template, a session, or pseudo-code.
 
 use std::sync::LazyLock;
 
@@ -14,26 +14,27 @@ use super::grammar::{Grammar, MAX_CODE, Parse, parse};
 use crate::scoring::pattern::pattern;
 use crate::text::Block;
 
-/// What is known of a code block.
+/// The verdict on a code block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::scoring) enum Soundness {
-    /// Its language's parser takes it.
+    /// Its language's parser accepts it.
     Parsed,
-    /// Its language's parser does not take it; or its brackets do not pair, where there is no parser.
+    /// Its language's parser rejects it. Without a parser: its brackets do not pair.
     Broken,
-    /// Nothing can be said: no parser, a fragment, output, or nothing in it.
+    /// No verdict: there is no parser, or the block is a fragment, program output or empty.
     Unknown,
-    /// Nothing can be said, and it took all the steps that there are for a block.
+    /// No verdict, and it used up the steps for a block.
     Costly,
 }
 
-/// SQL with more words and signs, or deeper brackets, is not parsed: each sign can be a level of the tree that is built
-/// and dropped by recursion, and the work can double with each bracket.
+/// The most tokens and bracket levels of SQL that is parsed. Each token can be a level of the tree,
+/// which is built and dropped by recursion. The work can double with each bracket.
 const MAX_SQL: (usize, usize) = (300, 6);
-/// Events that a YAML text may have.
+/// The most events of a YAML text.
 const MAX_EVENTS: usize = 20_000;
 
-/// Checks a block by its language; one without a name is guessed, and only Python's guess may find it broken.
+/// Checks a block by its language. An unnamed language is guessed, and a guessed block can be
+/// broken only as Python.
 pub(in crate::scoring) fn soundness(block: &Block) -> Soundness {
     let code = block.code.trim_end();
     if code.trim().is_empty() || code.len() > MAX_CODE {
@@ -50,7 +51,7 @@ pub(in crate::scoring) fn soundness(block: &Block) -> Soundness {
         "sql" | "mysql" | "postgresql" | "postgres" | "psql" | "sqlite" | "tsql" | "plsql" => {
             sql(code)
         }
-        // The shell grammars at hand crash on hostile text or recurse without a bound.
+        // The available shell grammars crash on hostile text or recurse without a bound.
         "bash" | "sh" | "shell" | "zsh" | "console" | "shell-session" | "shellsession"
         | "terminal" => Soundness::Unknown,
         "python" | "py" | "python3" | "ipython" => python(code),
@@ -97,7 +98,7 @@ fn or_broken(parsed: bool) -> Soundness {
     }
 }
 
-/// Brackets that pair say little; brackets that do not, enough.
+/// Unpaired brackets prove that a block is broken; paired brackets prove nothing.
 fn or_unknown(balanced: bool) -> Soundness {
     if balanced {
         Soundness::Unknown
@@ -106,7 +107,8 @@ fn or_unknown(balanced: bool) -> Soundness {
     }
 }
 
-/// A form that has no parser of its own may only gain by its nearest relative's.
+/// Turns Broken into Unknown. A form without its own parser can only gain by that of its nearest
+/// relative.
 fn unless_broken(found: Soundness) -> Soundness {
     if found == Soundness::Broken {
         Soundness::Unknown
@@ -115,7 +117,7 @@ fn unless_broken(found: Soundness) -> Soundness {
     }
 }
 
-/// Whether a snippet shows that it is no whole text of its language.
+/// True if a snippet shows that it is not a complete text of its language.
 fn is_fragment(code: &str) -> bool {
     static SIGN: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -142,7 +144,7 @@ fn json(code: &str) -> Soundness {
     if whole(code) || lines() {
         return Soundness::Parsed;
     }
-    // Members without their braces, or comments: cut out of a file, or of a relaxed kind of JSON.
+    // Members without their braces, or comments: an excerpt of a file, or a relaxed kind of JSON.
     let part = code.trim_end().trim_end_matches(',');
     if whole(&format!("{{{part}}}"))
         || whole(&format!("[{part}]"))
@@ -154,9 +156,9 @@ fn json(code: &str) -> Soundness {
     Soundness::Broken
 }
 
-/// YAML is read as a stream of events: no tree is built, and references are not followed.
+/// Reads YAML as a stream of events. No tree is built, and references are not followed.
 fn yaml(code: &str) -> Soundness {
-    // A tab in the indentation is an error of the text as it is shown, not always of the text.
+    // A tab in the indentation may come from the display, and not from the text.
     if code.contains('\t') {
         return Soundness::Unknown;
     }
@@ -201,12 +203,12 @@ fn sql(code: &str) -> Soundness {
     match (parsed, STATEMENT.is_match(code)) {
         (true, _) => Soundness::Parsed,
         (false, true) => Soundness::Broken,
-        // A clause, or a dialect that is not known here.
+        // A clause, or an unknown dialect.
         (false, false) => Soundness::Unknown,
     }
 }
 
-/// Of a session only what was typed is code.
+/// Returns the typed lines of a session, without their prompts.
 fn typed<'a>(code: &'a str, prompt: &Regex) -> Option<Vec<&'a str>> {
     let lines: Vec<&str> = code
         .lines()
@@ -226,7 +228,8 @@ fn python(code: &str) -> Soundness {
     block_of(&code.lines().collect::<Vec<_>>())
 }
 
-/// Python lines, moved to the margin first: a body is often shown as deep as it stood, and its first line trimmed.
+/// Checks Python lines after removing their common indentation. A body is often shown with its
+/// original indentation, and its first line may be trimmed.
 fn block_of(lines: &[&str]) -> Soundness {
     let indent = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
     let full = || {
@@ -261,7 +264,8 @@ fn block_of(lines: &[&str]) -> Soundness {
     found
 }
 
-/// A block without a language. What parses as what it looks like counts; only what is surely Python can be broken.
+/// Checks a block without a language. It counts if it parses as the language that it looks like. It
+/// can be broken only if it is surely Python.
 fn guessed(code: &str) -> Soundness {
     static FIRM: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -302,7 +306,8 @@ fn guessed(code: &str) -> Soundness {
     }
 }
 
-/// Whether round, square and curly brackets pair, outside strings and comments, in a language without a parser here.
+/// True if round, square and curly brackets pair, outside strings and comments. Used for languages
+/// without a parser here.
 fn balanced(code: &str, language: &str) -> bool {
     let hash_comments = matches!(
         language,

@@ -1,10 +1,10 @@
-//! What a request demands of the form of its answer, counted in an output.
+//! Counts in an output what a request demands of the form of its answer.
 
 use crate::domain::{AgentReport, Counted, Demand};
 use crate::text::{self, clip, collapse_whitespace, count_words, read_markdown, sentences};
 
-/// Whether the output keeps a demand: all of its deliverables together, or one of them. Without deliverables its summary counts,
-/// and of a plain text the whole text.
+/// True if the output satisfies a demand, by all of its deliverables together or by one of them.
+/// Without deliverables its summary counts, and for a plain text the whole text.
 pub(in crate::scoring) fn satisfies(demand: Demand, report: &AgentReport, is_text: bool) -> bool {
     let (steps, summary) = (&report.steps_or_deliverables, &report.answer_summary);
     let parts = if steps.is_empty() { summary } else { steps };

@@ -1,7 +1,8 @@
-//! The parsers of programming languages: tree-sitter's, one grammar a language, with a bound on their work.
+//! The parsers of programming languages: tree-sitter, one grammar per language, with bounded work.
 //!
-//! Which languages: those that people ask language models about most. JavaScript is read by TypeScript's grammars, of
-//! which it is a part. The bound is a number of steps and not a time, so that one text gets one verdict on any machine.
+//! The languages are those that people ask language models about most. JavaScript is parsed by
+//! TypeScript's grammars, which include it. The bound is a number of steps and not a time, so that
+//! the verdict on a text is the same on any machine.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +10,7 @@ use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
 use crate::text::clip;
 
-/// A language that there is a grammar for.
+/// A language with a grammar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grammar {
     C,
@@ -23,14 +24,15 @@ pub(super) enum Grammar {
     TypeScript,
 }
 
-/// More than this of a block is not parsed.
+/// The most bytes of a block that is parsed.
 pub(super) const MAX_CODE: usize = 8_000;
-/// Hundreds of parser steps that a text may take in all its surroundings, and how many more for each of its bytes.
+/// The parser steps, in hundreds, for a text in all its surroundings: the base, and the amount per
+/// byte of the text.
 const STEPS: (usize, f64) = (30, 0.08);
-/// Errors that are looked at before a text counts as broken.
+/// The most errors that are examined.
 const MAX_ERRORS: usize = 40;
 
-/// What a parser says of a text.
+/// A parser's verdict on a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parse {
     Whole,
@@ -38,7 +40,7 @@ pub(super) enum Parse {
     Faulty,
     /// Not decided.
     Open,
-    /// Not decided with the steps that there are.
+    /// Not decided within the steps.
     Costly,
 }
 
@@ -57,7 +59,8 @@ impl Grammar {
         .into()
     }
 
-    /// What stands before and after a snippet that is not a whole file: a function's body, a class's members, a value.
+    /// Returns the text before and after a snippet that make it a whole file. The snippet may be a
+    /// function's body, a class's members or a value.
     fn surroundings(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Grammar::Python => &[],
@@ -92,7 +95,7 @@ impl Grammar {
     }
 }
 
-/// Whether a snippet is of the language, as a file or as a part of one.
+/// Parses a snippet as a file of the language, or as a part of one.
 pub(super) fn parse(grammar: Grammar, code: &str) -> Parse {
     if code.len() > MAX_CODE || clip(code, MAX_CODE).is_empty() {
         return Parse::Open;
@@ -123,7 +126,7 @@ fn parse_as_is(grammar: Grammar, code: &str, left: &mut usize) -> Parse {
     if !tree.root_node().has_error() {
         return Parse::Whole;
     }
-    // Macros are expanded before C is parsed, so a fault beside one may be none.
+    // Macros are expanded before C is parsed, so an error beside a macro may not be an error.
     if matches!(grammar, Grammar::C | Grammar::Cpp) && beside_macros(&tree, code) {
         Parse::Open
     } else {
@@ -131,7 +134,7 @@ fn parse_as_is(grammar: Grammar, code: &str, left: &mut usize) -> Parse {
     }
 }
 
-/// The syntax tree; `None` when it takes more steps than are left.
+/// Returns the syntax tree; `None` if it takes more steps than are left.
 fn tree(grammar: Grammar, code: &str, left: &mut usize) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&grammar.language()).ok()?;
@@ -151,7 +154,7 @@ fn tree(grammar: Grammar, code: &str, left: &mut usize) -> Option<Tree> {
     )
 }
 
-/// Whether every fault stands on a line with a name in capitals.
+/// True if every error is on a line with a name in capitals.
 fn beside_macros(tree: &Tree, code: &str) -> bool {
     let lines: Vec<&str> = code.lines().collect();
     let in_capitals = |line: &&str| {
@@ -167,7 +170,7 @@ fn beside_macros(tree: &Tree, code: &str) -> bool {
         .all(|row| lines.get(*row).is_some_and(in_capitals))
 }
 
-/// The rows of the first faults.
+/// Returns the rows of the first errors.
 fn faults(tree: &Tree) -> Vec<usize> {
     let mut rows = Vec::new();
     let mut open: Vec<Node<'_>> = vec![tree.root_node()];
@@ -267,7 +270,7 @@ mod tests {
             ),
             Parse::Faulty
         );
-        // Nobody can tell without the macro's text.
+        // Undecidable without the macro's text.
         assert_eq!(
             parse(
                 Grammar::C,

@@ -1,4 +1,5 @@
-//! What a machine can check of an output without a model: stated arithmetic on the way to the answer, code, screening.
+//! Checks of an output without a model: stated arithmetic on the way to the answer, code,
+//! screening.
 
 mod code;
 mod demands;

@@ -1,6 +1,7 @@
-//! Which stated equations lead to the final answer. An equation off that way earns nothing: "2 + 2 = 4" proves no answer.
+//! Finds the stated equations that lead to the final answer. Other equations earn nothing, because
+//! "2 + 2 = 4" proves no answer.
 
-/// A stated equation: what stands on its left, its stated result, and whether it holds.
+/// A stated equation: the numbers on its left, its stated result, and whether it holds.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::scoring) struct Step {
     pub operands: Vec<f64>,
@@ -8,21 +9,22 @@ pub(in crate::scoring) struct Step {
     pub holds: bool,
 }
 
-/// What recomputing the stated equations gave.
+/// The result of recomputing the stated equations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::scoring) struct Path {
     /// Equations on the way to the answer that hold.
     pub right: usize,
-    /// Equations on the way to the answer that do not.
+    /// Equations on the way to the answer that do not hold.
     pub wrong: usize,
     /// False equations elsewhere.
     pub stray: usize,
-    /// Whether the equation that states the answer itself holds; `None` without one.
+    /// True if the equation that states the answer itself holds; `None` without one.
     pub last: Option<bool>,
 }
 
 impl Path {
-    /// 1 if the answer's own last step holds and no step before it fails, -1 if one fails, 0 if none is stated.
+    /// Returns 1 if the answer's own last step holds and no step before it fails, -1 if one fails,
+    /// and 0 if none is stated.
     pub fn verdict(&self) -> f64 {
         match self.last {
             _ if self.wrong > 0 => -1.0,
@@ -33,7 +35,8 @@ impl Path {
     }
 }
 
-/// Follows the equations from the answer back to what it was made of. Without a number as the answer all are off its way.
+/// Follows the equations back from the answer to its inputs. Without a number as the answer, no
+/// equation leads to it.
 pub(in crate::scoring) fn path_to(answer: Option<f64>, steps: &[Step]) -> Path {
     let mut needed: Vec<f64> = answer.into_iter().collect();
     let mut out = Path::default();
@@ -63,7 +66,7 @@ pub(in crate::scoring) fn path_to(answer: Option<f64>, steps: &[Step]) -> Path {
     out
 }
 
-/// Equal, or equal once one is rounded to a whole number or cut to two decimals.
+/// True if two values are equal, also after rounding to a whole number or to two decimals.
 fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 0.005_f64.max(1e-6 * a.abs().max(b.abs()))
 }

@@ -1,5 +1,6 @@
-//! Screening: texts that must not count as answers, whatever their merits. Every flag names its evidence. The patterns stand in
-//! `data/screening.tsv`; what is empty, repeats itself or repeats the request is found without words of a language.
+//! Screening: flags texts that must not count as answers. Every flag has its evidence. The patterns
+//! are in `data/screening.tsv`. Empty texts, repetition and echoes of the request are found without
+//! words of any language.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::scoring::pattern::pattern;
 use crate::text::{MAX_BYTES, clip, collapse_whitespace, ratio, sentences, words};
 
-/// What a flag says.
+/// The kind of a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FlagKind {
@@ -18,17 +19,18 @@ pub enum FlagKind {
     Refusal,
     /// Declines, but goes on to help.
     PartialRefusal,
-    /// Addresses the system that scores it: claims a grade, imitates a status or a system message.
+    /// Addresses the system that scores it: claims a grade, or imitates a status or a system
+    /// message.
     JudgeAttack,
     /// Tries to give a model new instructions.
     Injection,
-    /// Repeats instructions that it was given, or the marks of a chat template.
+    /// Repeats instructions that it was given, or the markup of a chat template.
     LeakedPrompt,
-    /// Nothing in it.
+    /// Has no content.
     Empty,
-    /// The same words over and over.
+    /// Repeats the same words.
     Repetition,
-    /// The request, given back.
+    /// Repeats the request.
     Echo,
 }
 
@@ -46,7 +48,7 @@ impl FlagKind {
         }
     }
 
-    /// Whether a text with this flag takes no part in the comparison of answers.
+    /// True if a text with this flag takes no part in the comparison of answers.
     pub fn bars(self) -> bool {
         !matches!(self, FlagKind::PartialRefusal | FlagKind::LeakedPrompt)
     }
@@ -56,9 +58,9 @@ impl FlagKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Flag {
     pub kind: FlagKind,
-    /// How sure the rule is, 0 to 1.
+    /// The certainty of the rule, 0 to 1.
     pub weight: f64,
-    /// The words that raised it, at most 120 bytes.
+    /// The words that matched, at most 120 bytes.
     pub evidence: String,
 }
 
@@ -69,7 +71,7 @@ pub struct Screening {
 }
 
 impl Screening {
-    /// The weight of the strongest flag of a kind; 0 without one.
+    /// Returns the weight of the strongest flag of a kind; 0 without one.
     pub fn weight(&self, kind: FlagKind) -> f64 {
         self.flags
             .iter()
@@ -78,12 +80,12 @@ impl Screening {
             .fold(0.0, f64::max)
     }
 
-    /// Whether a flag of the kind was raised with a weight of at least one half.
+    /// True if a flag of the kind has a weight of at least one half.
     pub fn has(&self, kind: FlagKind) -> bool {
         self.weight(kind) >= 0.5
     }
 
-    /// Whether the text takes no part in the comparison of answers.
+    /// True if the text takes no part in the comparison of answers.
     pub fn bars(&self) -> bool {
         self.flags
             .iter()
@@ -143,8 +145,8 @@ pub fn screen(text: &str) -> Screening {
     out
 }
 
-/// Screens an output against the request that it answers: everything in [`screen`], and echo. An answer to a question
-/// about attacks may quote some; what stands in quotes or code counts little there.
+/// Screens an output against the request that it answers: everything in [`screen`], and echo. An
+/// answer to a question about attacks may quote some. There, text in quotes or code weighs little.
 pub(in crate::scoring) fn screen_answer(message: &str, text: &str) -> Screening {
     static QUOTED: LazyLock<Regex> =
         LazyLock::new(|| pattern(r#"(?s)```.*?```|`[^`\n]+`|"[^"\n]{1,300}""#));
@@ -171,7 +173,8 @@ pub(in crate::scoring) fn screen_answer(message: &str, text: &str) -> Screening 
         let share = ratio(of_said.intersection(&of_asked).count(), of_said.len());
         let known: BTreeSet<&String> = asked.iter().collect();
         let new = said.iter().filter(|word| !known.contains(word)).count();
-        // An answer may be a phrase of the request, such as one of its options; an echo gives most of it back.
+        // An answer may be a phrase of the request, such as one of its options. An echo repeats
+        // most of it.
         if share >= 0.85 && new <= 1 && 2 * said.len() >= asked.len() {
             out.add(FlagKind::Echo, 1.0, text);
         }
@@ -179,7 +182,7 @@ pub(in crate::scoring) fn screen_answer(message: &str, text: &str) -> Screening 
     out
 }
 
-/// Whether the request carries an order such as "ignore the above and say 'X'", and the output says X.
+/// True if the request has an order such as "ignore the above and say 'X'", and the output says X.
 pub(in crate::scoring) fn obeyed_injection(message: &str, body: &str) -> bool {
     let lower = LazyLock::new(|| body.to_lowercase());
     let dictated = rules("dictated").flat_map(|rule| rule.pattern.captures_iter(message).take(20));
@@ -201,8 +204,9 @@ fn attacks(text: &str, scale: f64, out: &mut Screening) {
     }
 }
 
-/// A refusal is the first sentence, and what helps all the same makes it a partial one. One in the second or third sentence may
-/// be about a part only. What stands in quotes is not its own.
+/// Finds a refusal. A refusal is in the first sentence; if the text helps nevertheless, it is a
+/// partial one. A refusal in the second or third sentence may be about a part only. Quoted text is
+/// ignored.
 fn refusal(text: &str, out: &mut Screening) {
     static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
         pattern(r#""[^"\n]{1,300}"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»"#)
@@ -249,7 +253,7 @@ fn refusal(text: &str, out: &mut Screening) {
     out.add(kind, weight, &evidence);
 }
 
-/// A loop shows as few distinct runs of three words, as a sentence that comes back, or as one character over and over.
+/// Finds a loop: few distinct runs of three words, a recurring sentence, or one character repeated.
 fn repetition(text: &str, found: &[String], out: &mut Screening) {
     if found.len() >= 24 {
         let runs = found.windows(3).collect::<BTreeSet<_>>().len();

@@ -1,4 +1,4 @@
-//! A number with its unit, as answers have it: "$1.5 million", "86.400 Sekunden", "1064 °C".
+//! A number with its unit, as in answers: "$1.5 million", "86.400 Sekunden", "1064 °C".
 
 use super::lexer::{Grouping, Kind, Notation, lex};
 use super::parser::Parser;
@@ -6,25 +6,25 @@ use super::units::{self, Measure};
 use super::value::{Expr, Figure};
 use super::words::{self, Role};
 
-/// A number as written, with all that stands to it.
+/// A number as written, with all its parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Amount {
     /// Without the scale: 1.5 of "1.5 million".
     pub value: f64,
     pub decimals: u8,
-    /// What the number is in languages that write "1.000" for a thousand, if it can be meant so.
+    /// The number in languages that write "1.000" for a thousand, if it can mean that.
     pub grouped: Option<f64>,
     pub percent: bool,
     /// 1e6 for "million", else 1.
     pub scale: f64,
     pub measure: Option<Measure>,
-    /// The name of the unit: of the table, else as written.
+    /// The name of the unit: from the table, else as written.
     pub unit: Option<String>,
-    /// The byte behind it.
+    /// The byte offset after it.
     pub end: usize,
 }
 
-/// The amount that a text begins with; `None` if it begins with anything else, or with more than one number.
+/// Returns the amount at the start of a text; `None` if there is none, or more than one number.
 pub fn amount(text: &str) -> Option<Amount> {
     let tokens = lex(text, Notation::Prose);
     let mut parser = Parser::new(&tokens, 0, tokens.len(), Notation::Prose).careless();
@@ -78,7 +78,8 @@ pub fn amount(text: &str) -> Option<Amount> {
             ..
         }
     );
-    // With a unit of such a language, or a zero that no decimals need, the dot groups.
+    // With a unit of such a language, or a trailing zero that needs no decimals, the dot groups
+    // digits.
     let ends_on_zero = written(digits).is_some_and(|digits| digits.ends_with('0'));
     let end = tokens.get(before)?.end;
     let amount = Amount {
@@ -105,12 +106,12 @@ pub fn amount(text: &str) -> Option<Amount> {
     })
 }
 
-/// Whether a word makes a number behind it negative.
+/// True if a word makes the number after it negative.
 pub fn negates(word: &str) -> bool {
     words::is(word, Role::Minus)
 }
 
-/// Whether a word says that a number is approximate.
+/// True if a word marks a number as approximate.
 pub fn approximates(word: &str) -> bool {
     words::is(word, Role::About)
 }

@@ -1,8 +1,10 @@
-//! Recomputes the equations that a text states: "4 pieces × 30 days = 120 pieces", "90 min = 1.5 h". Only sides that are
-//! numbers, units and signs are judged; a variable or an unknown function beside them leaves the equation out.
+//! Recomputes the equations that a text states: "4 pieces × 30 days = 120 pieces", "90 min = 1.5
+//! h". Only sides of numbers, units and operators are judged. An equation with a variable or an
+//! unknown function beside them is left out.
 //!
-//! People are careless with units in products ("3 hours * $10 = $30"), so units overrule the numbers only where both
-//! sides measure the same thing. A number without a unit makes its side bare: no unit is held against it.
+//! Units in products are often careless ("3 hours * $10 = $30"). So units overrule the numbers only
+//! if both sides measure the same quantity. A number without a unit makes its side bare: its units
+//! are not compared.
 
 use std::ops::Range;
 
@@ -12,7 +14,7 @@ use super::units::{Dimensions, NONE, Unit};
 use super::value::{Expr, Factor, Figure, ParsedValue, Quantity};
 use super::words::{self, Role};
 
-/// At most this many equations of a text are recomputed.
+/// The most equations of a text that are recomputed.
 const MAX_EQUATIONS: usize = 120;
 const MAX_BYTES: usize = 64_000;
 
@@ -20,7 +22,7 @@ const MAX_BYTES: usize = 64_000;
 pub enum Verdict {
     Right,
     Wrong,
-    /// It does not hold as it is read, and can be meant otherwise.
+    /// It does not hold as parsed, but may mean something else.
     Unclear,
 }
 
@@ -34,11 +36,11 @@ pub struct Equation {
     /// The value of the left side, in the unit of the right one.
     pub computed: f64,
     pub verdict: Verdict,
-    /// Where it stands, in bytes.
+    /// Its byte range in the text.
     pub range: Range<usize>,
 }
 
-/// The equations of a text that can be recomputed, in order.
+/// Returns the equations of a text that can be recomputed, in order.
 pub fn equations(text: &str) -> Vec<Equation> {
     let mut out = Vec::new();
     for (start, passage) in passages(
@@ -102,7 +104,8 @@ pub fn equations(text: &str) -> Vec<Equation> {
     out
 }
 
-/// The value of a pure expression such as "3/4", "2^10" or "(1 + 2) * 3"; `None` if it is anything else.
+/// Returns the value of a pure expression such as "3/4", "2^10" or "(1 + 2) * 3"; `None` for any
+/// other text.
 pub fn evaluate(text: &str) -> Option<f64> {
     if text.len() > 200 {
         return None;
@@ -117,7 +120,8 @@ pub fn evaluate(text: &str) -> Option<f64> {
     (!measured && value.is_finite()).then_some(value)
 }
 
-/// Lines with a sign of equality, joined with lines that go on with one; each with its byte offset.
+/// Returns the lines with an equals sign, joined with lines that continue with one. Each has its
+/// byte offset.
 fn passages(text: &str) -> Vec<(usize, &str)> {
     let mut out: Vec<(usize, &str)> = Vec::new();
     let mut start = 0;
@@ -140,10 +144,11 @@ fn passages(text: &str) -> Vec<(usize, &str)> {
 /// One side of an equation.
 struct Side {
     expr: Expr,
-    /// The positions of its first token and behind its last one.
+    /// The positions of its first token and after its last one.
     first: usize,
     last: usize,
-    /// It does more than count whole numbers up: its result may be rounded.
+    /// True if its result may be rounded: it does more than add, subtract or multiply whole
+    /// numbers.
     inexact: bool,
     decimals: u8,
     doubt: bool,
@@ -207,7 +212,7 @@ impl Side {
     }
 }
 
-/// The expression that ends a run of tokens; `None` if what stands before it belongs to it.
+/// Returns the expression at the end of a run of tokens; `None` if the text before belongs to it.
 fn ending(tokens: &[Token<'_>], from: usize, end: usize) -> Option<Side> {
     let before = from
         .checked_sub(1)
@@ -266,7 +271,8 @@ fn is_sign(tokens: &[Token<'_>], at: usize) -> bool {
         .is_some_and(|token| token.kind == Kind::Sign(Sign::Minus))
 }
 
-/// The expression that begins a run of tokens, and whether a word calls it approximate.
+/// Returns the expression at the start of a run of tokens, and whether a word marks it as
+/// approximate.
 fn beginning(tokens: &[Token<'_>], from: usize) -> Option<(Side, bool)> {
     let about = matches!(tokens.get(from).map(|token| token.kind), Some(Kind::Word(word)) if words::is(word, Role::About));
     let from = from + usize::from(about);
@@ -309,8 +315,8 @@ fn numbers(expr: &Expr) -> impl Iterator<Item = Figure> {
     })
 }
 
-/// The stated and the recomputed value with the verdict, in the first reading that holds; `None` if nothing is calculated
-/// or converted.
+/// Returns the stated and the recomputed value with the verdict, in the first interpretation that
+/// holds; `None` if nothing is calculated or converted.
 fn compare(left: &Side, right: &Side, about: bool) -> Option<(f64, f64, Verdict)> {
     let any = |wanted: fn(&Figure) -> bool| {
         numbers(&left.expr)
@@ -371,7 +377,7 @@ fn judge(
         .chain(numbers(&right.expr))
         .any(|figure| figure.percent);
     let exact = !about && !left.inexact && !right.inexact;
-    // Decimals may be cut off or rounded; a whole number can only be a rounding.
+    // Decimals may be cut off or rounded; a whole number can only be rounded.
     let slack = if right.decimals == 0 {
         0.5
     } else {
@@ -395,7 +401,7 @@ fn judge(
     ))
 }
 
-/// What the units decide; `None` if they leave it to the numbers.
+/// Returns the verdict that the units give; `None` if the numbers must decide.
 fn by_units(left: &Side, right: &Side, a: &Quantity, b: &Quantity, about: bool) -> Option<Verdict> {
     if a.mixed || b.mixed {
         return Some(Verdict::Wrong);
@@ -408,7 +414,7 @@ fn by_units(left: &Side, right: &Side, a: &Quantity, b: &Quantity, about: bool) 
     if units.iter().all(|unit| units.first() == Some(unit)) {
         return None;
     }
-    // Two units of one thing: the bare numbers of the sides say nothing.
+    // Two units of one quantity: the bare numbers of the sides say nothing.
     let converts = units
         .iter()
         .any(|u| units.iter().any(|v| u != v && u.dimensions == v.dimensions));
@@ -428,7 +434,7 @@ fn by_units(left: &Side, right: &Side, a: &Quantity, b: &Quantity, about: bool) 
         });
     }
     let counted = |dimensions: Dimensions| dimensions.map(|exponent| exponent.max(0));
-    // "20 miles/day + 10 miles/day = 30 miles" leaves out the day.
+    // "20 miles/day + 10 miles/day = 30 miles" omits the day.
     let told_apart = !a.bare
         && !b.bare
         && counted(a.dimensions) != counted(b.dimensions)
@@ -445,7 +451,7 @@ fn own_units(expr: &Expr) -> Vec<&'static Unit> {
     }
 }
 
-/// Whether a result measures what a factor of the product does: "5 m × 3 m = 15 m".
+/// True if a result has the unit of a factor of the product: "5 m × 3 m = 15 m".
 fn names_a_factor(expr: &Expr, dimensions: Dimensions) -> bool {
     let Expr::Product(factors) = expr else {
         return false;

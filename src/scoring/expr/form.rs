@@ -1,13 +1,14 @@
-//! Whether two formulas are one: both are evaluated at the same few fixed points. Two different polynomials agree at a
-//! random point with a probability close to zero (Schwartz 1980, Zippel 1979: "Probabilistic algorithms for sparse
-//! polynomials"). For roots and functions the test is a heuristic that errs to "different": the points lie on both sides
-//! of zero, and a formula must be defined where the other one is.
+//! Compares two formulas by evaluating both at the same few fixed points. Two different polynomials
+//! agree at a random point with a probability close to zero (Schwartz 1980, Zippel 1979:
+//! "Probabilistic algorithms for sparse polynomials"). For roots and functions the test is a
+//! heuristic that errs to "different". The points are on both sides of zero, and a formula must be
+//! defined where the other one is.
 
 use super::lexer::{Kind, Notation, Relation, Token, lex};
 use super::parser::Parser;
 use super::value::{POINTS, ParsedValue};
 
-/// At so many points a formula must have a value.
+/// The least number of points at which a formula must have a value.
 const MIN_POINTS: usize = 3;
 const MAX_LENGTH: usize = 240;
 const MAX_NESTING: usize = 3;
@@ -17,7 +18,7 @@ const MAX_ITEMS: usize = 24;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Form {
     Value(Vec<f64>),
-    /// The difference of the two sides: equations are the same if one is a multiple of the other.
+    /// The difference of the two sides. Equations are the same if one is a multiple of the other.
     Equation(Vec<f64>),
     /// Inequalities, the smallest side first: whether each sign is strict, and the sides.
     Chain(Vec<bool>, Vec<Form>),
@@ -28,7 +29,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Whether two formulas are the same wherever they have a value.
+    /// True if two formulas are the same wherever they have a value.
     pub fn same(&self, other: &Form) -> bool {
         match (self, other) {
             (Form::Value(a), Form::Value(b)) => agree(a, b),
@@ -45,7 +46,7 @@ impl Form {
         }
     }
 
-    /// The number that a formula without variables is.
+    /// Returns the value of a formula without variables.
     pub fn constant(&self) -> Option<f64> {
         let Form::Value(values) = self else {
             return None;
@@ -89,7 +90,7 @@ fn proportional(a: &[f64], b: &[f64]) -> bool {
     })
 }
 
-/// Reads a formula; `None` if any of it is not understood.
+/// Parses a formula; `None` if any part of it is not understood.
 pub fn read(text: &str) -> Option<Form> {
     if text.len() > MAX_LENGTH {
         return None;
@@ -105,7 +106,7 @@ struct Reader<'t, 'a> {
 }
 
 impl Reader<'_, '_> {
-    /// The positions of tokens of a kind that stand in no brackets.
+    /// Returns the positions of tokens of a kind that are not in brackets.
     fn outside(&self, from: usize, to: usize, wanted: fn(&Kind<'_>) -> bool) -> Vec<usize> {
         let (mut out, mut at) = (Vec::new(), from);
         while let Some(token) = self.tokens.get(at).filter(|_| at < to) {

@@ -1,4 +1,4 @@
-//! Expressions: one lexer, parser and evaluator for stated equations, for the values of answers and for formulas.
+//! Expressions: one lexer, parser and evaluator for stated equations, answer values and formulas.
 
 mod amount;
 mod equations;

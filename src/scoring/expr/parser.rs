@@ -1,5 +1,5 @@
-//! Reads tokens as an expression. In prose a word behind a number is its unit or what it counts; in a formula it is a
-//! product of variables.
+//! Parses tokens as an expression. In prose a word after a number is its unit or what it counts. In
+//! a formula it is a product of variables.
 
 use super::lexer::{Kind, Notation, Sign, Token};
 use super::units::Spelling;
@@ -7,7 +7,7 @@ use super::value::{Expr, Factor, Function, Term};
 use super::words::{self, Role};
 
 const MAX_DEPTH: usize = 16;
-/// So many words may stand between a number and the next sign ("5 legs of each × 4").
+/// The most words between a number and the next operator ("5 legs of each × 4").
 pub(super) const MAX_NOUNS: usize = 3;
 
 pub(super) struct Parser<'t, 'a> {
@@ -70,12 +70,12 @@ impl<'t, 'a> Parser<'t, 'a> {
         self.notation == Notation::Prose
     }
 
-    /// The expression that is exactly these tokens.
+    /// Parses exactly these tokens as an expression.
     pub fn whole(mut self) -> Option<Expr> {
         self.sum(0).filter(|_| self.at == self.end)
     }
 
-    /// Whether an operand of prose begins here.
+    /// True if an operand of prose begins here.
     pub fn starts(&self, at: usize) -> bool {
         match self.kind(at) {
             Some(Kind::Number { .. } | Kind::Fraction | Kind::Root) => true,
@@ -99,7 +99,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         }
     }
 
-    /// Whether something stands here that makes its neighbours part of a value that is not known.
+    /// True if the token here makes its surroundings part of an unknown value.
     pub fn opaque(&self, at: usize) -> bool {
         match self.kind(at) {
             Some(Kind::Unknown | Kind::Index(_) | Kind::Sign(_)) => true,
@@ -121,7 +121,8 @@ impl<'t, 'a> Parser<'t, 'a> {
         }
     }
 
-    /// "5 a day", "a 5 % share": a letter between blanks, beside no sign, belongs to the prose.
+    /// True for the letter of "5 a day" or "a 5 % share": between blanks and beside no operator, it
+    /// is prose.
     fn lone_letter(&self, at: usize, letter: &str) -> bool {
         let word = self
             .word(at + 1)
@@ -134,14 +135,14 @@ impl<'t, 'a> Parser<'t, 'a> {
         matches!(self.kind(at), Some(Kind::Number { .. }))
     }
 
-    /// A word that is a sign because an operand follows it.
+    /// True if the word here is an operator, because an operand follows it.
     pub(super) fn says(&self, at: usize, role: Role) -> bool {
         self.prose()
             && self.word(at).is_some_and(|word| words::is(word, role))
             && self.starts(at + 1)
     }
 
-    /// One number with its sign and unit, and nothing that goes on with it.
+    /// Parses one number with its sign and unit, and nothing that continues it.
     pub fn amount(&mut self) -> Option<Expr> {
         let negative = self.is_sign(self.at, Sign::Minus);
         self.at += usize::from(negative || self.is_sign(self.at, Sign::Plus));
@@ -202,7 +203,7 @@ impl<'t, 'a> Parser<'t, 'a> {
                 self.at += 1;
                 factors.push((factor, self.signed(depth)?));
             } else if self.joins() {
-                // "1/2x" can be meant either way, and "2 3" is no product.
+                // "1/2x" is ambiguous, and "2 3" is no product.
                 let divided = matches!(factors.last(), Some((Factor::Over, _)));
                 if divided || self.figure_at(self.at) {
                     return None;
@@ -252,7 +253,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         }
     }
 
-    /// Whether a factor follows without a sign.
+    /// True if a factor follows without an operator.
     fn joins(&self) -> bool {
         let Some(kind) = self.kind(self.at) else {
             return false;
@@ -284,7 +285,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         )
     }
 
-    /// Whether the fraction here is one of two numbers.
+    /// True if the fraction here consists of two numbers.
     fn plain_fraction(&self) -> bool {
         let mut at = self.at + 1;
         for _ in 0..2 {
@@ -336,7 +337,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         } else {
             return Some(base);
         };
-        // "x^2^3" can be meant either way.
+        // "x^2^3" is ambiguous.
         (!self.is_sign(self.at, Sign::Power))
             .then(|| Expr::Power(Box::new(base), Box::new(exponent)))
     }
@@ -382,7 +383,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         })
     }
 
-    /// A constant, a function or a variable.
+    /// Parses a constant, a function or a variable.
     fn named(&mut self, name: &str, command: bool, depth: usize) -> Option<Expr> {
         match name {
             "pi" | "π" => return Some(Expr::constant(std::f64::consts::PI)),
@@ -392,7 +393,7 @@ impl<'t, 'a> Parser<'t, 'a> {
             _ => {}
         }
         if let Some(function) = Function::named(name) {
-            // Powers and bases of functions are written in too many ways.
+            // Powers and bases of functions have too many notations.
             if matches!(self.kind(self.at)?, Kind::Sign(_) | Kind::Index(_)) {
                 return None;
             }
@@ -415,7 +416,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         Some(Expr::Variable(name))
     }
 
-    /// What a function without brackets takes: "2x" of "sin 2x cos x".
+    /// Parses the argument of a function without brackets: "2x" of "sin 2x cos x".
     fn argument(&mut self, depth: usize) -> Option<Expr> {
         let mut factors = vec![(Factor::Times, self.power(depth)?)];
         while match self.kind(self.at) {
@@ -440,7 +441,7 @@ impl<'t, 'a> Parser<'t, 'a> {
                 return None;
             }
         }
-        // A root of prose takes its number only: its unit belongs to the whole.
+        // In prose a root takes only its number: the unit belongs to the whole.
         let inside = if let Some(Kind::Number { .. }) = self.kind(self.at) {
             Expr::Number(self.figure()?)
         } else {

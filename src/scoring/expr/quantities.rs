@@ -1,4 +1,4 @@
-//! Figures with units, money and counted things.
+//! Parses figures with units, money and counted things.
 
 use super::lexer::{Grouping, Kind, Sign};
 use super::parser::{MAX_NOUNS, Parser};
@@ -7,7 +7,7 @@ use super::value::{Expr, Figure, Term};
 use super::words::{self, Role};
 
 impl<'a> Parser<'_, 'a> {
-    /// A number with its percent sign and scale.
+    /// Parses a number with its percent sign and scale.
     pub(super) fn figure(&mut self) -> Option<Figure> {
         let Some(Kind::Number {
             value,
@@ -44,13 +44,13 @@ impl<'a> Parser<'_, 'a> {
         Some(figure)
     }
 
-    /// Whether a word is "million" or the like; "5M" and "5k" have no space.
+    /// True if a word is a scale such as "million". "5M" and "5k" have no space.
     pub(super) fn scales(&self, word: &str) -> bool {
         (word.chars().count() > 1 || !self.spaced(self.at))
             && units::written(word, self.spelling).is_none()
     }
 
-    /// A number of prose: "3 1/2", "5 km", "5 ft 3 in".
+    /// Parses a number of prose: "3 1/2", "5 km", "5 ft 3 in".
     pub(super) fn counted(&mut self, figure: Figure) -> Option<Expr> {
         let mut bare = Expr::Number(figure);
         if self.mixed_number(figure) {
@@ -142,7 +142,7 @@ impl<'a> Parser<'_, 'a> {
         })
     }
 
-    /// An operand with the unit and the words behind it.
+    /// Parses the unit and the words after an operand.
     pub(super) fn measured(&mut self, bare: Expr) -> Expr {
         let unit = self.unit();
         let vague = self.nouns(usize::from(unit.is_some()));
@@ -157,7 +157,7 @@ impl<'a> Parser<'_, 'a> {
         }
     }
 
-    /// One unit with its power: "km", "m^2", "square metres", "°" and "C".
+    /// Parses one unit with its power: "km", "m^2", "square metres", "°" and "C".
     pub(super) fn one_unit(&mut self) -> Option<(&'static Unit, i8)> {
         let start = self.at;
         let mut power = 1;
@@ -217,7 +217,7 @@ impl<'a> Parser<'_, 'a> {
         Some((unit, power))
     }
 
-    /// The units behind an operand: "km", "m/s^2", "miles per hour", "kW h".
+    /// Parses the units after an operand: "km", "m/s^2", "miles per hour", "kW h".
     pub(super) fn unit(&mut self) -> Option<(Measure, Vec<&'static Unit>)> {
         let (unit, power) = self.one_unit()?;
         let none = Measure {
@@ -234,7 +234,7 @@ impl<'a> Parser<'_, 'a> {
         Some(self.product_of_units(measure, unit))
     }
 
-    /// A first unit with those that go on with it: "/s^2", "per hour", "h".
+    /// Parses the units that continue a first one: "/s^2", "per hour", "h".
     pub(super) fn product_of_units(
         &mut self,
         mut measure: Measure,
@@ -262,7 +262,8 @@ impl<'a> Parser<'_, 'a> {
         }
     }
 
-    /// Passes over the words that say what was counted, behind so many units, up to the next sign; whether there are any.
+    /// Skips the words that say what was counted, up to the next operator; `units` is the number of
+    /// units before them. Returns true if there are any.
     pub(super) fn nouns(&mut self, units: usize) -> bool {
         let (mut at, mut count) = (self.at, 0);
         loop {

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The verdicts of a text, without those that are unclear.
+/// Returns the verdicts of a text, without those that are unclear.
 fn verdicts(text: &str) -> Vec<Verdict> {
     equations(text)
         .into_iter()

@@ -1,11 +1,11 @@
-//! Units of measure: what they measure, and how large they are. The table `units.tsv` has the units that people write in
-//! prose. Libraries of units know thousands of names, among them "are", "point" and "cup", and find quantities all over
-//! ordinary prose.
+//! Units of measure: their dimensions and sizes. The table `units.tsv` has the units that people
+//! write in prose. Libraries of units know thousands of names, among them "are", "point" and "cup".
+//! They would find quantities all over ordinary prose.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// The base units, in the order of `Dimensions`; money comes last, one axis for each currency.
+/// The base units, in the order of `Dimensions`. Money is last, with one axis per currency.
 const BASE: [&str; 12] = [
     "m", "kg", "s", "K", "A", "bit", "USD", "EUR", "GBP", "JPY", "CHF", "INR",
 ];
@@ -18,7 +18,7 @@ pub(super) const NONE: Dimensions = [0; BASE.len()];
 /// A unit of measure.
 #[derive(Debug)]
 pub struct Unit {
-    /// Answers are labelled with it.
+    /// The name shown in answer labels.
     pub name: &'static str,
     pub dimensions: Dimensions,
     /// In base units.
@@ -82,7 +82,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     table
 });
 
-/// Reads "m kg s-2".
+/// Parses "m kg s-2".
 fn dimensions(text: &str) -> Option<Dimensions> {
     let mut out = NONE;
     for factor in text.split_whitespace() {
@@ -103,13 +103,13 @@ fn dimensions(text: &str) -> Option<Dimensions> {
 /// How strictly a unit must be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
-    /// "m" is no "M".
+    /// "m" is not "M".
     Strict,
-    /// Behind the number of an answer.
+    /// After the number of an answer.
     Careless,
 }
 
-/// The unit that a symbol or word is.
+/// Returns the unit of a symbol or word.
 pub(super) fn written(word: &str, spelling: Spelling) -> Option<&'static Unit> {
     let table = &*TABLE;
     let lower = || word.to_lowercase();
@@ -139,12 +139,12 @@ pub(super) fn written(word: &str, spelling: Spelling) -> Option<&'static Unit> {
     table.units.get(*at)
 }
 
-/// Whether a unit word belongs to a language that writes "1.000" for a thousand.
+/// True if a unit word belongs to a language that writes "1.000" for a thousand.
 pub(super) fn groups_by_dots(word: &str) -> bool {
     TABLE.dotted.contains_key(word.to_lowercase().as_str())
 }
 
-/// The name of the unit of that size, if it has one.
+/// Returns the name of the unit of that size, if it has one.
 pub(super) fn named(measure: &Measure) -> Option<&'static str> {
     let alike = |unit: &&Unit| {
         unit.dimensions == measure.dimensions
@@ -154,7 +154,7 @@ pub(super) fn named(measure: &Measure) -> Option<&'static str> {
     TABLE.units.iter().find(alike).map(|unit| unit.name)
 }
 
-/// What a number is measured in: a unit, or a product of units such as km/h.
+/// The measure of a number: a unit, or a product of units such as km/h.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measure {
     pub dimensions: Dimensions,
@@ -173,7 +173,7 @@ impl Measure {
         }
     }
 
-    /// This measure times a power of a unit.
+    /// Returns this measure times a power of a unit.
     pub(super) fn times(self, unit: &Unit, power: i8) -> Self {
         Self {
             dimensions: plus(self.dimensions, unit.dimensions, power),
@@ -183,7 +183,7 @@ impl Measure {
         }
     }
 
-    /// Whether this measure is the other one per a unit: km/h are km per hour.
+    /// True if this measure is the other one per a unit: km/h are km per hour.
     pub fn is_rate_of(&self, other: &Measure) -> bool {
         let dimensions = plus(other.dimensions, self.dimensions, -1);
         named(&Measure {
@@ -195,7 +195,7 @@ impl Measure {
         .is_some()
     }
 
-    /// A value of this measure in another one; `None` if they measure different things.
+    /// Converts a value of this measure to another one; `None` if their dimensions differ.
     pub fn convert(&self, value: f64, to: &Measure) -> Option<f64> {
         (self.dimensions == to.dimensions)
             .then(|| (value * self.size + self.zero - to.zero) / to.size)

@@ -1,5 +1,6 @@
-//! Expressions and their values. A value has what was written and, beside it, the amount in base units with what it
-//! measures; variables have fixed values at a few points, so that formulas can be compared by evaluating them.
+//! Expressions and their values. A value has the number as written, and the amount in base units
+//! with its dimensions. Variables have fixed values at a few points, so that formulas can be
+//! compared by evaluating them.
 
 use super::units::{Dimensions, Measure, NONE, Unit, plus};
 
@@ -18,7 +19,7 @@ pub(super) enum Expr {
     Sum(Vec<(Term, Expr)>),
     Product(Vec<(Factor, Expr)>),
     Power(Box<Expr>, Box<Expr>),
-    /// The order of the root, and what it is taken of.
+    /// The order of the root, and its operand.
     Root(f64, Box<Expr>),
     Function(Function, Box<Expr>),
 }
@@ -28,9 +29,10 @@ pub(super) struct Figure {
     pub value: f64,
     pub decimals: u8,
     pub percent: bool,
-    /// A million, if the word stands behind it.
+    /// A million, if that word follows.
     pub scale: f64,
-    /// What languages with the other decimal sign multiply it by: 1000 for "1.234", a thousandth for "1,234".
+    /// The factor in languages with the other decimal sign: 1000 for "1.234", a thousandth for
+    /// "1,234".
     pub other: f64,
 }
 
@@ -82,8 +84,8 @@ impl Function {
     }
 }
 
-/// How percentages, words such as "million" and decimal signs count. A text that says "in millions" leaves the word out
-/// elsewhere, and one in German writes "1.000" for a thousand.
+/// The interpretation of percentages, words such as "million" and decimal signs. A text that says
+/// "in millions" omits the word elsewhere. A text in German writes "1.000" for a thousand.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ParsedValue {
     pub percent: f64,
@@ -99,23 +101,23 @@ impl ParsedValue {
     };
 }
 
-/// So many points have values for the variables.
+/// The number of points with values for the variables.
 pub(super) const POINTS: usize = 6;
 
-/// An amount with what it measures.
+/// An amount with its dimensions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quantity {
     /// As written, without its unit.
     pub plain: f64,
-    /// In base units; without meaning if `bare`.
+    /// In base units; meaningless if `bare`.
     pub base: f64,
-    /// The last of its decimals, in base units; 0 for a whole number.
+    /// The value of one unit in its last decimal, in base units; 0 for a whole number.
     pub step: f64,
     pub dimensions: Dimensions,
     pub play: f64,
-    /// A number without a unit takes part: what is measured cannot be told.
+    /// True if a number without a unit is involved, so the dimensions are unknown.
     pub bare: bool,
-    /// Two terms of a sum measure different things.
+    /// True if two terms of a sum have different dimensions.
     pub mixed: bool,
 }
 
@@ -188,7 +190,7 @@ impl Expr {
         })
     }
 
-    /// The value at a point; infinite or not a number where it has none.
+    /// Returns the value at a point; infinite or NaN if it has none.
     pub fn quantity(&self, point: usize, reading: ParsedValue) -> Quantity {
         let of = |expr: &Expr| expr.quantity(point, reading);
         match self {
@@ -275,7 +277,7 @@ impl Expr {
         }
     }
 
-    /// The parts that the expression is made of.
+    /// Returns the direct parts of the expression.
     fn parts(&self) -> Vec<&Expr> {
         match self {
             Expr::Number(_) | Expr::Variable(_) => vec![],
@@ -289,7 +291,7 @@ impl Expr {
         }
     }
 
-    /// The expression and all that it is made of, in order.
+    /// Returns the expression and all its parts, in order.
     pub fn walk(&self) -> Vec<&Expr> {
         let mut out = vec![];
         let mut open = vec![self];
@@ -300,7 +302,7 @@ impl Expr {
         out
     }
 
-    /// Whether something is calculated here.
+    /// True if the expression calculates something.
     pub fn calculates(&self) -> bool {
         self.walk().iter().any(|expr| {
             matches!(
@@ -314,7 +316,7 @@ impl Expr {
         })
     }
 
-    /// Whether it is one number, perhaps with a sign and a unit.
+    /// True if it is one number, perhaps with a sign and a unit.
     pub fn is_single(&self) -> bool {
         match self {
             Expr::Number(_) => true,
@@ -324,9 +326,10 @@ impl Expr {
     }
 }
 
-/// A variable's value at a point: fixed, unlike any other's, and at the later half of the points of either sign.
+/// Returns a variable's value at a point. It is fixed and differs from that of any other variable.
+/// At the later half of the points its sign varies.
 fn value_at(name: &str, point: usize) -> f64 {
-    // FNV-1a over the name and the point, then the finish of SplitMix64.
+    // FNV-1a over the name and the point, then the finalizer of SplitMix64.
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for byte in name.bytes().chain([point as u8]) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

@@ -1,10 +1,11 @@
-//! Words that stand for signs in prose: "plus", "mal", "Millionen". The table is `words.tsv`.
+//! Words that are operators in prose: "plus", "mal", "Millionen". The table is `words.tsv`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What a word can stand for. A word has several roles where languages differ: "por" multiplies and divides.
+/// The meaning of a word. A word has several roles if languages differ: "por" multiplies and
+/// divides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Role {
     Plus,
@@ -13,13 +14,13 @@ pub(super) enum Role {
     Per,
     Of,
     Percent,
-    /// "squared", behind what it raises.
+    /// "squared", after what it raises.
     Raised(i8),
     /// "square", before the unit that it raises.
     Power(i8),
     Scale(f64),
     About,
-    /// It makes its neighbourhood a value that is not known.
+    /// It makes its surroundings an unknown value.
     Opaque,
 }
 
@@ -55,7 +56,7 @@ static ROLES: LazyLock<HashMap<&'static str, Vec<Role>>> = LazyLock::new(|| {
     out
 });
 
-/// The roles of a word in any case; of a letter as written ("5M", "5k").
+/// Returns the roles of a word in any case. A single letter keeps its case ("5M", "5k").
 pub(super) fn roles(word: &str) -> &'static [Role] {
     let lower = if word.len() > 1 && word.chars().any(char::is_uppercase) {
         Cow::Owned(word.to_lowercase())
@@ -72,7 +73,7 @@ pub(super) fn is(word: &str, role: Role) -> bool {
     roles(word).contains(&role)
 }
 
-/// The power of ten that a word such as "million" multiplies by.
+/// Returns the power of ten of a word such as "million".
 pub(super) fn scale(word: &str) -> Option<f64> {
     roles(word).iter().find_map(|role| {
         if let Role::Scale(scale) = role {

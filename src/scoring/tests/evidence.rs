@@ -1,4 +1,4 @@
-//! Evidence about outputs: what can be checked, what a cross-check found, and what agents conceded.
+//! Tests of the evidence about outputs: machine checks, cross-check findings, and concessions.
 
 use super::*;
 use crate::domain::{ConductKind, Decision};
@@ -121,7 +121,7 @@ fn a_truthful_cross_check_raises_what_holds_and_asks_about_what_is_contradicted(
 #[test]
 fn a_cross_check_cannot_be_talked_into_anything() {
     let reports = open_reports();
-    // A report that supports itself, verdicts on unknown claims and agents.
+    // A report that supports itself, and verdicts on unknown claims and agents.
     let own = verdict("solver:u2", &["solver"], &["ghost"], Holds::Unknown);
     let claims = judged(
         OPEN,

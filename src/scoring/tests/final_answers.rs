@@ -1,4 +1,4 @@
-//! Final answers: which outputs have one, which mean the same, and what agreement on one is worth.
+//! Tests of final answers: which outputs have one, which mean the same, and the value of agreement.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! What the engine makes of whole panels: the properties that SPEC 5 and 6 name, and questions that were misread once.
+//! Tests of the engine on whole panels: the properties that SPEC 5 and 6 name, and questions that
+//! it once misread.
 
 mod evidence;
 mod final_answers;
@@ -17,7 +18,7 @@ fn unit(id: &str, text: &str, tags: &[Tag]) -> crate::domain::Unit {
     }
 }
 
-/// A report in JSON with a bare answer, if there is one, and a key claim.
+/// Returns a JSON report with a bare answer, if given, and a key claim.
 fn report(agent: &str, answer: Option<&str>, claim: &str, reasoning: &str) -> AgentReport {
     let answered =
         answer.map(|answer| unit("u1", answer, &[Tag::Answer, Tag::Key, Tag::Calculated]));
@@ -80,7 +81,7 @@ fn of(message: &str, reports: &[AgentReport]) -> Judgement {
     judged(message, reports, &Evidence::default())
 }
 
-/// Raw texts, as `conclave score` takes them.
+/// Judges raw texts, as `conclave score` does.
 fn texts(message: &str, texts: &[&str]) -> Judgement {
     let reports: Vec<AgentReport> = AGENTS
         .iter()
@@ -157,7 +158,7 @@ fn checked(claims: Vec<ClaimVerdict>) -> Evidence {
 
 const OPEN: &str = "How should we deploy the service on our two servers?";
 
-/// Three reports to an open question that share their topic.
+/// Returns three reports to an open question that share their topic.
 fn open_reports() -> Vec<AgentReport> {
     [
         "Run the service on both servers behind a load balancer and keep the database on the first server.",

@@ -95,7 +95,7 @@ fn panels_of_one_meaning_are_one_group() {
         &["Canberra", "Canberra, Australia"],
     ] {
         for a in panel {
-            // Others are joined by the one that says least.
+            // Other pairs are joined by the least specific answer.
             assert!(same(a, panel[0]), "{a} and {}", panel[0]);
         }
     }

@@ -4,8 +4,8 @@ use super::super::units::{self, Spelling};
 use super::{Kind, Lexer, Notation, Relation, Sign};
 
 impl Lexer<'_> {
-    /// Money or mathematics: as in Pandoc, a dollar sign opens mathematics if no space follows it, and the next one on
-    /// the line has no space before it and no digit behind it.
+    /// Reads a dollar sign as money or mathematics. As in Pandoc, it opens mathematics if no space
+    /// follows it, and the next one on the line has no space before it and no digit after it.
     pub(super) fn dollar(&mut self, begin: usize) {
         if self.dollar.take() == Some(begin) {
             return;
@@ -103,7 +103,8 @@ impl Lexer<'_> {
             '%' => self.push(Kind::Percent, begin),
             '$' => self.money(begin),
             '(' | ')' | '[' | ']' | ',' | '!' | ';' | ':' | ' ' => self.spaced = true,
-            // A line of an aligned formula ends, unless the next one goes on with a relation.
+            // A line of an aligned formula ends here, unless the next one continues with a
+            // relation.
             '\\' => {
                 let blanks = self.run(self.at, |c| c.is_whitespace() || c == '&');
                 if self.char(self.at + blanks) != '=' {

@@ -1,15 +1,16 @@
-//! Cuts plain and LaTeX notation into tokens. Words keep their text: the parser decides what they stand for.
+//! Splits plain and LaTeX notation into tokens. Words keep their text; the parser decides their
+//! meaning.
 
 mod latex;
 
 use super::units::{self, Spelling, Unit};
 
-/// What a comma and a run of letters mean.
+/// The meaning of a comma and of a run of letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Notation {
     /// "1,000" is a thousand, "3,5" three and a half, and "rate" a word.
     Prose,
-    /// "1,000" are two items, and "ab" is a product.
+    /// "1,000" is two items, and "ab" is a product.
     Formula,
 }
 
@@ -42,7 +43,7 @@ pub(super) enum Kind<'a> {
         grouping: Grouping,
     },
     Word(&'a str),
-    /// A LaTeX command that is no sign: a Greek letter, a function.
+    /// A LaTeX command that is not an operator: a Greek letter, a function.
     Name(&'a str),
     /// The index of the name before it.
     Index(&'a str),
@@ -59,11 +60,11 @@ pub(super) enum Kind<'a> {
     Comma,
     /// Punctuation: an expression ends here.
     Break,
-    /// A sign that makes its neighbourhood unreadable.
+    /// A sign that makes its surroundings unreadable.
     Unknown,
 }
 
-/// What else the digits of a number could mean.
+/// Other possible meanings of the digits of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grouping {
     Clear,
@@ -81,7 +82,7 @@ pub(super) struct Token<'a> {
     /// Byte offsets.
     pub start: usize,
     pub end: usize,
-    /// Whether white space stands before it.
+    /// True if there is white space before it.
     pub spaced: bool,
     /// The position of the other bracket of a pair.
     pub pair: Option<usize>,
@@ -135,7 +136,7 @@ struct Lexer<'a> {
     braces: Vec<bool>,
     /// The dollar sign that ends the mathematics.
     dollar: Option<usize>,
-    /// So many numbers have one digit only: those behind `\frac`.
+    /// The count of next numbers that have only one digit: those after `\frac`.
     single: u8,
     spaced: bool,
 }
@@ -161,7 +162,7 @@ impl<'a> Lexer<'a> {
             .unwrap_or_default()
     }
 
-    /// How many characters of a kind stand at a position.
+    /// Returns the number of consecutive characters of a kind at a position.
     fn run(&self, at: usize, kind: impl Fn(char) -> bool) -> usize {
         self.chars
             .get(at..)
@@ -284,7 +285,7 @@ impl<'a> Lexer<'a> {
             '°' => Kind::Word("°"),
             '_' => return self.index(begin),
             ',' | ';' if !prose => Kind::Comma,
-            // "3:4" and "6 : 3" relate numbers; the colon of a sentence has a space behind it only.
+            // "3:4" and "6 : 3" relate numbers; the colon of a sentence has a space after it only.
             ':' if self.after_figure() && self.spaced == next.is_whitespace() => Kind::Unknown,
             '!' if self.after_figure() && !self.spaced => Kind::Unknown,
             '±' | '∓' | '∑' | '∏' | '∫' | '∂' | '@' => Kind::Unknown,
@@ -296,7 +297,7 @@ impl<'a> Lexer<'a> {
         self.push(kind, begin);
     }
 
-    /// An "x" between two operands is a multiplication sign.
+    /// True if an "x" is between two operands, where it multiplies.
     fn multiplies(&self, begin: usize) -> bool {
         let blanks = self.run(begin + 1, |c| c == ' ' || c == '$');
         self.after_operand()
@@ -340,7 +341,7 @@ impl<'a> Lexer<'a> {
         self.push(Kind::Word(self.slice(begin, self.at)), begin);
     }
 
-    /// A number with its separators: "1,000.5", "1.234,5", "86 400", "3,5", `1{,}000`.
+    /// Reads a number with its separators: "1,000.5", "1.234,5", "86 400", "3,5", `1{,}000`.
     fn number(&mut self, begin: usize) {
         let list_number = self.out.is_empty() && self.notation == Notation::Prose;
         let mut digits = String::new();
@@ -431,7 +432,7 @@ impl<'a> Lexer<'a> {
         );
     }
 
-    /// The separator of thousands and the end of the whole number.
+    /// Returns the thousands separator and the end of the whole number.
     fn groups(&self, begin: usize, mut at: usize) -> (Option<char>, usize) {
         let mut separator = None;
         if !(1..=3).contains(&(at - begin)) || self.char(begin) == '0' {
@@ -467,7 +468,7 @@ impl<'a> Lexer<'a> {
         (separator, at)
     }
 
-    /// A power, or the degree sign of LaTeX.
+    /// Reads a power, or the degree sign of LaTeX.
     fn raised(&mut self, begin: usize) {
         for degree in [r"^\circ", r"^{\circ}"] {
             if self

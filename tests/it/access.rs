@@ -1,4 +1,4 @@
-//! Who is let in, how often, and for how much money.
+//! Tests authentication, request rates and spending limits.
 
 use conclave::clock::Clock;
 use conclave::domain::{BearerToken, Scope};
@@ -15,7 +15,7 @@ use crate::support::{Fault, MockProvider, Setup, TestApp, chat};
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 const FIXED: &str = "correct horse battery";
 
-/// Puts a token into the database of a running service, from outside.
+/// Inserts a token into the database of a running service, bypassing the service.
 async fn token(
     app: &TestApp,
     number: u8,
@@ -407,7 +407,8 @@ async fn refusal(app: &TestApp, body: &Value) -> (String, u64) {
 #[tokio::test]
 async fn a_daily_limit_says_whose_it_is_what_is_left_and_when_it_resets() {
     let provider = MockProvider::start().await;
-    // A run costs about two cents: after one of the user, and after two of the guild, no further cap of ten fits.
+    // A run costs about two cents, and the cap of each run is ten. So the user's limit refuses the
+    // second run, and the guild's limit the third.
     let setup = Setup::default()
         .set("/policy/deepMaxUsd", json!(0.1))
         .set("/policy/limits/userDailyUsd", json!(0.1001))

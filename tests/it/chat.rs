@@ -1,4 +1,4 @@
-//! `POST /api/chat` from end to end, against the mock provider over real HTTP.
+//! Tests `POST /api/chat` from end to end, against the mock provider over real HTTP.
 
 use conclave::journal::{AgentOutcome, Continuation, Event};
 use serde_json::{Value, json};
@@ -420,7 +420,7 @@ async fn images_are_shown_to_the_agent_that_sees() {
     .await;
     let app = TestApp::start(&provider).await;
     let mut body = chat("ask", "What is in this picture?");
-    // The header of a PNG is enough: its pixels are not decoded here.
+    // The header of a PNG is enough, because the service does not decode the pixels.
     body["attachments"] = json!([{ "filename": "a.png", "url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAAA=" }]);
     let got = app.reply(app.post(&body)).await;
     assert_eq!(provider.calls_of("r1/visual")[0].images(), 1);

@@ -1,4 +1,4 @@
-//! The cross-check, and keep or concede after it, over the calls that are really made.
+//! Tests the cross-check and the decisions to keep or concede after it, on the calls that are made.
 
 use conclave::domain::{Agent, Basis, Decision, Holds, Role};
 use conclave::journal::{AgentFinished, AgentOutcome, CheckScope, CrossChecked, Event};
@@ -41,7 +41,7 @@ async fn run(
     (got, provider)
 }
 
-/// Cross-checks a scenario truthfully, and changes what was found.
+/// Replies to the cross-check with the truth about a scenario, modified by `change`.
 fn check_otherwise(
     provider: &MockProvider,
     scenario: &Scenario,

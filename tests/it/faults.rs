@@ -1,4 +1,4 @@
-//! What happens when models and providers fail: failures degrade, they do not crash.
+//! Tests failures of models and providers: the result degrades, and nothing crashes.
 
 use std::time::Duration;
 

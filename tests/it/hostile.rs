@@ -1,4 +1,5 @@
-//! Slow clients, clients that hang up, pages of strangers, and texts that want to be lines of the log.
+//! Tests slow clients, clients that disconnect, pages of other origins, and texts that imitate
+//! lines of the log.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::support::{Fault, MockProvider, Setup, TestApp, chat, client};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
-/// A client below HTTP: sends bytes and reads whatever comes until the service closes the connection.
+/// Sends raw bytes and reads until the service closes the connection.
 async fn raw(url: &str, bytes: &[u8]) -> String {
     let mut stream = connect(url).await;
     stream.write_all(bytes).await.unwrap();
@@ -41,7 +42,7 @@ fn head(length: usize) -> String {
     )
 }
 
-/// The most memory that a process had, in KiB.
+/// Returns the peak memory of a process, in KiB.
 fn peak_memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status
@@ -73,7 +74,7 @@ async fn replies_of_eight_megabytes_are_neither_kept_nor_held() {
         .sum();
     println!("journal: {bytes} bytes; memory: {before} KiB before the run, {after} KiB at most");
     assert!(bytes < 100_000, "{bytes}");
-    // Three replies at once, each held once as it comes and once as it is read.
+    // Three replies arrive at once. Each is in memory twice: as received and as parsed.
     assert!(
         after - before < 150 * 1024,
         "{before} KiB before, {after} KiB after"
@@ -285,7 +286,7 @@ async fn pages_of_other_origins_are_kept_out_unless_they_are_named() {
 
 const FORGED: &str = "x\r\n2026-01-01T00:00:00.000000Z  INFO forged line\u{1b}[31m\u{9b}2J\u{85}\u{2028}\u{202e}\u{7}";
 
-/// Feeds hostile text to the real binary wherever there is a way in, and returns its log.
+/// Sends hostile text to every input of the real binary and returns its log.
 async fn log_under_attack(format: &str) -> String {
     let folder = TempDir::new().unwrap();
     let provider = MockServer::start().await;

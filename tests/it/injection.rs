@@ -1,4 +1,5 @@
-//! Text that imitates a boundary, a report, a judge or the system stays data: shown over the prompts that are really sent.
+//! Tests that text which imitates a boundary, a report, a judge or the system stays data. The tests
+//! read the prompts that are sent.
 
 use conclave::domain::Status;
 use conclave::journal::Event;
@@ -9,10 +10,11 @@ use crate::support::{Call, Got, MockProvider, Scenario, Setup, TestApp, chat};
 
 const MARK: &str = "zanzibar-protocol";
 
-/// What a prompt says outside of its data blocks. A block ends at the first line that closes it.
+/// Returns the parts of a prompt outside its data blocks. A block ends at the first line that
+/// closes it.
 ///
 /// # Panics
-/// When the blocks do not open and close in turn, or the tag stands anywhere but in their boundaries.
+/// Panics if blocks do not open and close in turn, or if the tag occurs outside their boundaries.
 fn outside(prompt: &str) -> (String, String) {
     let tag = Regex::new(r"<<<([0-9a-f]{16}) QUESTION")
         .unwrap()
@@ -43,7 +45,7 @@ fn outside(prompt: &str) -> (String, String) {
     (tag, outside)
 }
 
-/// The calls, each held to: the mark stands in it only as data.
+/// Checks that the mark occurs in each call only as data.
 fn hold(calls: &[Call]) {
     assert!(!calls.is_empty());
     for call in calls {

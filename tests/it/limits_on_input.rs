@@ -1,5 +1,5 @@
-//! Bounds that hold against clients and providers that mean no good: sizes of answers, rates, duplicate keys, names of
-//! hosts, revoked tokens, absurd bills.
+//! Tests the bounds against hostile clients and providers: sizes of answers, rates, duplicate keys,
+//! host names, revoked tokens, and absurd bills.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `/metrics` and the log: what operators see of runs.
+//! Tests `/metrics` and the log.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::support::{Fault, MockProvider, Setup, TestApp, chat};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
-/// The samples by name with labels; histograms' buckets left out.
+/// Returns the samples by name with labels, without the buckets of histograms.
 async fn scrape(app: &TestApp) -> BTreeMap<String, f64> {
     let response = app
         .client
@@ -34,7 +34,7 @@ async fn scrape(app: &TestApp) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// The sum of the samples of a metric whose labels hold all of `labels`.
+/// Returns the sum of a metric's samples whose labels include all of `labels`.
 fn sum(samples: &BTreeMap<String, f64>, name: &str, labels: &[(&str, &str)]) -> f64 {
     let held = |key: &str| {
         labels

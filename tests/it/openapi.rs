@@ -1,4 +1,4 @@
-//! `/openapi.json` and `/docs`: valid, complete, and true of what the service really answers.
+//! Tests `/openapi.json` and `/docs`: valid, complete, and consistent with the real answers.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ fn document() -> Value {
     http::document(&Limits::default())
 }
 
-/// A validator for a schema of the document.
+/// Returns a validator for a schema of the document.
 fn held(document: &Value, schema: &Value) -> Validator {
     let mut whole = schema.clone();
     whole["components"] = document["components"].clone();
@@ -36,7 +36,7 @@ fn hold(document: &Value, schema: &Value, value: &Value) {
     assert_eq!(errors, Vec::<String>::new(), "{value:#}");
 }
 
-/// Path, method and operation.
+/// Returns path, method and operation.
 fn operations(document: &Value) -> Vec<(String, String, Value)> {
     let paths = document["paths"].as_object().unwrap();
     let of = |(path, item): (&String, &Value)| {
@@ -117,8 +117,8 @@ fn every_operation_says_what_it_is_and_every_reference_leads_somewhere() {
     }
 }
 
-/// A route gets into the router only with its description. What a handler could still do is to add one behind the back of
-/// `Routes`, so the source is asked as well.
+/// The router takes a route only with its description. A handler could still add one without
+/// `Routes`, so this test reads the source as well.
 #[test]
 fn no_route_is_added_without_a_description() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http");
@@ -237,7 +237,7 @@ async fn real_answers_have_the_documented_shape_and_nothing_else() {
         assert_eq!(got, status, "{path}");
         hold(&document, &schema("Problem"), &problem);
     }
-    // Each event of the stream by its own schema.
+    // Validates each event of the stream against its own schema.
     let stream = app
         .client
         .get(format!("{}{run}/events", app.url))

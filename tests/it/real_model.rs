@@ -1,4 +1,4 @@
-//! The whole committee on the real in-process model.
+//! Tests the whole committee on the real in-process model.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Feedback, replay and report by the real binary.
+//! Tests feedback, replay and report with the real binary.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -25,7 +25,7 @@ impl Desk {
         self.with("", arguments).await
     }
 
-    /// With a config file of the test's own.
+    /// Runs the binary with this config file.
     async fn with(&self, config: &str, arguments: &[&str]) -> (i32, String, String) {
         let url = self.provider.url();
         let mut variables = vec![
@@ -61,7 +61,7 @@ impl Desk {
             .to_owned()
     }
 
-    /// The shipped config with one value changed.
+    /// Writes the shipped config with one value changed, and returns its path.
     fn config(&self, pointer: &str, value: Value) -> String {
         let mut file: Value = serde_json::from_str(include_str!("../../llm.config.json")).unwrap();
         *file.pointer_mut(pointer).unwrap() = value;

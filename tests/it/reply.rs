@@ -1,5 +1,5 @@
-//! What a reply is when the master's draft is not what it should be: mended where it can be, else the best single report,
-//! and the audit says so.
+//! Tests replies to a defective draft of the master. The draft is repaired where possible;
+//! otherwise the best single report replaces it, and the audit says so.
 
 use conclave::journal::Event;
 use serde_json::{Value, json};
@@ -10,7 +10,8 @@ const PLAN: &str = "1. Install Docker.\n2. Configure the firewall.\n3. Deploy th
 
 const ALONE: &str = "no synthesis: this is the best single report";
 
-/// The boiling point with another main answer, and whatever else is changed.
+/// Returns the synthesis of the boiling-point scenario with another main answer and further
+/// changes.
 fn synthesis(main: &str, change: impl Fn(&mut Value)) -> Value {
     let mut synthesis = Scenario::agreeing().synthesis();
     synthesis["replyMarkdown"] = json!(main);
@@ -178,7 +179,8 @@ async fn a_plans_question_has_lettered_options_in_the_audit_and_single_letters_i
 
 const LONG: &str = "March and April have thirty days each by the old calendar of the Romans, which still holds, says MARKERLONG.";
 
-/// 61 days say the solver and the verifier, 60 the critic, who says LONG besides; `tau` is where his output ends up.
+/// Starts a service whose agents disagree: solver and verifier say 61 days, the critic says 60 and
+/// adds LONG. `tau` sets the thresholds that decide the status of the critic's output.
 async fn outvoted(
     tau: [f64; 2],
     synthesis: impl Fn(&mut Value),
@@ -198,7 +200,7 @@ async fn outvoted(
     let setup = Setup::default()
         .set("/policy/tauHard", json!(tau[0]))
         .set("/policy/tauSoft", json!(tau[1]));
-    // What ships is tested here, not when.
+    // A low threshold, so that the reply ships: this tests its content, not the gate.
     let app = TestApp::with(&provider, setup.set("/policy/askUserThreshold", json!(0.3))).await;
     (provider, app, message)
 }
@@ -359,7 +361,7 @@ async fn the_word_of_a_command_stays_and_a_label_goes() {
 
 #[tokio::test]
 async fn a_reply_that_would_break_a_rule_gives_way_to_the_best_report_and_the_audit_says_so() {
-    // Written with two spaces, so that it is only the secret once its line has been rendered.
+    // Written with two spaces, so that the secret appears only after the line is rendered.
     let secret = "planted key 8c1f2e9a7b6d";
     let draft = synthesis("100 °C.", |draft| {
         draft["meta"]["tldr"] = json!([secret.replace(' ', "  ")]);

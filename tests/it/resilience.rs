@@ -1,4 +1,5 @@
-//! A provider in trouble: circuits, hedges, fallbacks, and how many runs end well when a fifth of all calls goes wrong.
+//! Tests a failing provider: circuit breakers, hedge calls, fallback models, and how runs end if a
+//! fifth of all calls fails.
 
 use std::time::Duration;
 
@@ -215,7 +216,7 @@ async fn agents_for_which_the_run_has_no_time_are_a_passed_deadline() {
         (504, &json!("urn:conclave:problem:deadline")),
         "{problem}"
     );
-    // The same agents with time enough are the provider's trouble.
+    // With enough time, the same failures count as a failure of the provider.
     let deadlines = json!({ "connect": 1, "call": 1, "ask": 20, "audit": 20, "deep": 20 });
     let app = TestApp::with(
         &provider,
@@ -261,7 +262,7 @@ async fn streamed_replies_are_whole_and_their_tokens_counted() {
         } else {
             Setup::default()
         };
-        // Room for a second attempt beside the money that is held for the cross-check.
+        // The cap leaves room for a second attempt besides the money earmarked for the cross-check.
         let setup = setup.set("/policy/normalMaxUsd", json!(0.5));
         setup.set(
             if openai {
@@ -297,7 +298,7 @@ async fn streamed_replies_are_whole_and_their_tokens_counted() {
                 "{call:?}"
             );
         }
-        // A stream that breaks in its middle is asked again, and counted at its reservation.
+        // A stream that breaks off is retried, and its first attempt is counted at its reservation.
         let provider = MockProvider::start().await;
         provider.on("r1/solver", Fault::CutBody).once();
         provider.on("r1/critic", Fault::Malformed).once();

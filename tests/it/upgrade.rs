@@ -1,5 +1,6 @@
-//! Databases of every released schema come up to date and lose nothing. `tests/fixtures/database-NNNN.sql` was written
-//! by the release whose newest migration is NNNN: one finished run, and one that was cut short in its first round.
+//! Tests that databases of every released schema are upgraded without loss. The release whose
+//! newest migration is NNNN wrote `tests/fixtures/database-NNNN.sql`. It holds one finished run,
+//! and one that was interrupted in its first round.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Proposals: they wait for their user's word, are executed once, and expire.
+//! Tests proposals: they wait for their user's confirmation, are executed once, and expire.
 
 use std::sync::Arc;
 
@@ -193,7 +193,8 @@ async fn a_confirmation_that_did_nothing_does_not_use_the_proposal_up() {
     assert_eq!(confirm(&app, "ada", &offered).await.body["executed"], true);
     assert_eq!(confirm(&app, "ada", &offered).await.status, 409);
 
-    // What the first of a hundred has done stands in the way of the others, who are told so.
+    // The first of a hundred confirmations changes the data. The others are told that they
+    // conflict.
     provider.reply_with(
         "proposal",
         proposal("sheet.create", json!({ "name": "Bo" }), 0.94),
@@ -234,7 +235,7 @@ async fn a_proposal_expires() {
         &crate::support::app::database_of(&folder).await,
         &proposing(),
     );
-    // The same journal an hour later.
+    // Reads the same journal with the clock one hour ahead.
     let later = conclave::clock::Clock::System
         .now()
         .saturating_add(jiff::SignedDuration::from_hours(1))

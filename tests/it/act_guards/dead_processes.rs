@@ -1,4 +1,4 @@
-//! What is left of actions when the process dies.
+//! Tests how actions end when their process dies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ async fn an_action_whose_process_died_is_ended_and_nothing_is_done_late() {
         rows[0].id
     };
     assert_eq!(provider.in_flight(), 1);
-    // The process is gone: its lease is let go of.
+    // The process has died: its lease expires at once.
     let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display()))
         .await
         .unwrap();
@@ -129,7 +129,7 @@ async fn actions_survive_kills_of_the_process_with_all_that_they_changed() {
             );
             answered += 1;
         }
-        // The moment after the last answer.
+        // Kills the service right after its last answer.
         service.kill().await;
     }
     let store = home.store().await;

@@ -1,4 +1,4 @@
-//! The gates between a proposal and its execution, the switches, and the rules of guilds.
+//! Tests the gates between a proposal and its execution, the switches, and the rules of guilds.
 
 use conclave::journal::{Event, RunFilter};
 use serde_json::{Value, json};
@@ -230,7 +230,7 @@ async fn every_gate_stops_what_it_is_there_for_and_the_journal_names_it() {
         );
         assert!(!answer.keys.contains(&"executed".to_owned()));
     }
-    // What a model may not say at all fits no schema: another type, a key too many, no JSON, nothing.
+    // These replies fit no schema: a wrong type, an unknown key, no JSON, and an empty text.
     for reply in [
         json!({ "ok": true, "confidence": 7, "action": "roll", "args": { "expression": "1d6" }, "reason": "", "alternatives": [] }),
         json!({ "ok": true, "confidence": 0.9, "action": { "name": "roll" }, "args": {}, "reason": "", "alternatives": [] }),
@@ -295,7 +295,7 @@ async fn an_alternative_that_cannot_be_read_does_not_take_the_first_reading_with
             schema.why
         );
     }
-    // Nor is it a reason to trust the rest.
+    // An unreadable list of alternatives bars automatic execution of the proposal.
     let provider = MockProvider::start().await;
     let mut reply = proposal("memory.add", json!({ "content": "buy rope" }), 0.95);
     reply["alternatives"] = json!("none");

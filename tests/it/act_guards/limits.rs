@@ -1,4 +1,4 @@
-//! What a proposal may cost in calls, time and money, and how often a user may act.
+//! Tests the limits of proposals in calls, time and money, and the user rate limit.
 
 use std::time::{Duration, Instant};
 
@@ -36,12 +36,12 @@ async fn the_same_text_in_a_scene_costs_one_call_and_everybody_gets_a_proposal_o
         act(&app, "ada", "/memory search rope").await.body["actions"][0]["result"]["memories"],
         json!([])
     );
-    // In another scene it is another text.
+    // The same text in another channel needs a call of its own.
     let mut elsewhere = said("ada", text);
     elsewhere["context"]["channelId"] = json!("c2");
     post(&app, "/api/act", &elsewhere).await;
     assert_eq!(provider.count_step("proposal"), 2);
-    // And what is kept is forgotten.
+    // With `cacheSeconds` 0 each message needs a call of its own.
     let hasty = TestApp::with(
         &provider,
         proposing().set("/policy/actions", json!({ "cacheSeconds": 0 })),
@@ -79,7 +79,8 @@ async fn an_answer_that_cannot_be_read_or_is_none_is_not_bought_twice() {
         }
         assert_eq!(provider.count_step("proposal"), 1, "{fault:?}");
     }
-    // What surely cost nothing is told to those who waited, and may be tried again.
+    // A failed call that certainly cost nothing is reported to all users who wait for it. A later
+    // message makes a new call.
     let provider = MockProvider::start().await;
     provider.on("proposal", Fault::Status(500));
     provider.latency(Duration::from_millis(700));
@@ -132,7 +133,7 @@ async fn a_model_that_hangs_is_not_waited_for_longer_than_five_seconds() {
     let late = act(&app, "cyd", "hm, what now").await;
     assert_eq!(late.body, both[0].body);
     assert_eq!(provider.count_step("proposal"), 1);
-    // The call may be billed: it is settled at what was reserved for it.
+    // The call may have been billed, so it is settled at its reservation.
     let asked = both
         .iter()
         .find(|answer| answer.keys.contains(&"settled:proposal".to_owned()))

@@ -1,4 +1,4 @@
-//! What answers and metrics tell of an action, and what they keep to themselves.
+//! Tests what answers and metrics reveal about an action, and what they do not.
 
 use conclave::journal::Event;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Questions and answers, interruptions, a server, and the exit codes of failures.
+//! Tests questions and answers, interruptions, `--server`, and the exit codes of failures.
 
 use std::process::Stdio;
 

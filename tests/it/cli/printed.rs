@@ -1,4 +1,4 @@
-//! What is printed: replies, lists, JSON, colours, proofs, and scored outputs.
+//! Tests the output: replies, lists, JSON, colours, proofs, and scored outputs.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -46,7 +46,8 @@ async fn an_altered_journal_is_found_out() {
     let path = folder.path().join("data/conclave.db");
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
     let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
-    // What the lists and the views show without reading the entries is proven as well.
+    // The verification also covers the columns that lists and views show without reading the
+    // entries.
     for (change, back, column) in [
         ("c_final = 0.11", "c_final = was.c_final", "c_final"),
         ("message = 'another'", "message = was.message", "message"),
@@ -134,7 +135,7 @@ async fn statuses_states_and_the_gate_are_coloured_where_colours_are_shown() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
     let url = provider.url();
-    // What `console` takes for a terminal in colour.
+    // These variables make `console` assume a colour terminal.
     let variables = [
         ("ANTHROPIC_API_KEY", "k"),
         ("ANTHROPIC_BASE_URL", url.as_str()),

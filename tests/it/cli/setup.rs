@@ -1,4 +1,4 @@
-//! Before the first question: the key, the config, the doctor, the published schemas, and help.
+//! Tests the commands around setup: the key, the config, `doctor`, the published schemas, and help.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -1,4 +1,5 @@
-//! Calls are recorded and counted, and replies can be set; nobody answers once the mock is gone.
+//! Tests that the mock records and counts calls, uses replies set by a test, and stops when
+//! dropped.
 
 use std::time::Duration;
 

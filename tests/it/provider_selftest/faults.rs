@@ -1,4 +1,5 @@
-//! Faults do what the test asked for: statuses, texts, usage, bodies that break off.
+//! Tests that the mock applies the faults that a test sets: statuses, texts, usage, and broken
+//! bodies.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The scenarios that the mock plays.
+//! Tests the scenarios that the mock plays.
 
 use conclave::domain::{AgentReport, Clarification, Pert};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn all() -> Vec<Scenario> {
     ]
 }
 
-/// The scenario as the mock plays it to a request with this prompt.
+/// Returns the mock's reply to a step whose request has this prompt.
 async fn said(scenario: &Scenario, step: &str, prompt: &str) -> Value {
     let mock = MockProvider::playing(scenario.clone()).await;
     serde_json::from_str(&text_of(&send_json(&mock, step, &messages(prompt)).await)).unwrap()

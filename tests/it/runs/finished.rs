@@ -1,4 +1,4 @@
-//! Finished runs: lists, the journal, feedback, and nothing to cancel.
+//! Tests finished runs: lists, the journal, feedback, and refused cancellations.
 
 use serde_json::{Value, json};
 

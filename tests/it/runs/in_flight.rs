@@ -1,4 +1,4 @@
-//! Runs in flight: their streams, where they will be found, and how they are cancelled.
+//! Tests runs in flight: streams, the `Location` of a run, and cancellation.
 
 use std::time::Duration;
 

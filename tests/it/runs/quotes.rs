@@ -1,4 +1,4 @@
-//! What a question will cost, and that the quote holds.
+//! Tests quotes: the price of a question, and that the run keeps to it.
 
 use serde_json::{Value, json};
 

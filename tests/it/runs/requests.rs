@@ -1,4 +1,5 @@
-//! What a request meets: health, bad input, the token, a full house, and the threshold of asking.
+//! Tests requests: health, bad input, the token, a service with no free run slot, and the threshold
+//! for asking.
 
 use std::time::Duration;
 

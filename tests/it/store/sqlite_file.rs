@@ -1,4 +1,4 @@
-//! The file of SQLite: backups, several processes, and what is wrong with it.
+//! Tests the SQLite file: backups, several processes, and defects of the file.
 
 use conclave::journal::{Claim, Error, SqliteStore, Store};
 use tempfile::TempDir;

@@ -117,7 +117,7 @@ fn holds(action: &Action) {
 }
 
 #[test]
-fn a_hundred_thousand_messages_do_nothing_that_they_do_not_say() {
+fn a_hundred_thousand_messages_do_only_what_they_say() {
     let mut random = ChaCha12Rng::seed_from_u64(20_261_122);
     let (mut clear, mut wrong) = (0, 0);
     for _ in 0..100_000 {
@@ -255,7 +255,7 @@ fn hostile(random: &mut ChaCha12Rng) -> (String, Value, f64) {
 }
 
 #[test]
-fn ten_thousand_hostile_proposals_execute_nothing_outside_of_the_policy() {
+fn ten_thousand_hostile_proposals_execute_nothing_outside_the_policy() {
     let mut random = ChaCha12Rng::seed_from_u64(7);
     let some = |random: &mut ChaCha12Rng| -> BTreeSet<CommandName> {
         CommandName::ALL
@@ -316,7 +316,7 @@ fn ten_thousand_hostile_proposals_execute_nothing_outside_of_the_policy() {
 
 /// Sends some hostile proposals over HTTP, through to the database.
 #[tokio::test]
-async fn hostile_proposals_leave_no_trace_in_what_others_own() {
+async fn hostile_proposals_do_not_change_data_of_other_users() {
     let provider = MockProvider::start().await;
     let setup = Setup::default()
         .env("PROPOSER_ENABLED", "true")

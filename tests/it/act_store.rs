@@ -349,7 +349,7 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn sqlite_keeps_what_actions_do() {
+async fn sqlite_stores_actions_and_their_data() {
     let folder = TempDir::new().unwrap();
     let one = SqliteStore::open(&folder.path().join("a.db"), "one")
         .await
@@ -361,7 +361,7 @@ async fn sqlite_keeps_what_actions_do() {
 }
 
 #[tokio::test]
-async fn postgresql_keeps_what_actions_do() {
+async fn postgresql_stores_actions_and_their_data() {
     let one = PostgresStore::open(&postgres::fresh().await, "one")
         .await
         .unwrap();
@@ -372,7 +372,7 @@ async fn postgresql_keeps_what_actions_do() {
 }
 
 #[tokio::test]
-async fn of_a_hundred_that_confirm_at_once_one_is_written() {
+async fn one_of_a_hundred_concurrent_confirmations_is_written() {
     let folder = TempDir::new().unwrap();
     let store: Arc<dyn Store> = Arc::new(
         SqliteStore::open(&folder.path().join("a.db"), "one")

@@ -144,7 +144,7 @@ const NAMES_THAT_SAY_NOTHING: &[&str] =
 const MAX_LINES: usize = 600;
 
 #[test]
-fn every_module_knows_only_those_that_the_table_lets_it_know() {
+fn every_module_uses_only_the_modules_that_the_table_allows() {
     let files = files_under(&["src"]);
     let insides = insides(&files);
     report(
@@ -156,7 +156,7 @@ fn every_module_knows_only_those_that_the_table_lets_it_know() {
 }
 
 #[test]
-fn every_file_is_of_a_readable_length_and_named_for_what_it_holds() {
+fn every_file_is_short_finished_and_named_for_its_content() {
     let files = files_under(&["src", "tests", "crates"]);
     report(
         &files
@@ -431,7 +431,7 @@ fn strangers_in(path: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_module_that_the_table_does_not_name_is_a_stranger() {
+fn an_import_that_the_table_does_not_allow_is_found() {
     assert_eq!(
         strangers_in(
             "src/domain/plan.rs",
@@ -455,7 +455,7 @@ fn a_module_that_the_table_does_not_name_is_a_stranger() {
 }
 
 #[test]
-fn a_stranger_inside_a_group_over_several_lines_is_found() {
+fn a_forbidden_import_in_a_multi_line_group_is_found() {
     let text = "use crate::{\n    domain::{Plan, Usd as Money},\n    http::Router,\n};\n";
     assert_eq!(
         strangers_in("src/app/mod.rs", text),
@@ -466,7 +466,7 @@ fn a_stranger_inside_a_group_over_several_lines_is_found() {
 }
 
 #[test]
-fn others_come_in_by_the_front_door_or_by_a_side_door_that_the_table_names() {
+fn other_modules_use_only_re_exports_and_listed_submodules() {
     let text = "use crate::journal::sqlite::SqliteStore;\nuse crate::llm::{self, local, strict};\n";
     assert_eq!(
         strangers_in("src/committee/call.rs", text),
@@ -484,7 +484,7 @@ fn others_come_in_by_the_front_door_or_by_a_side_door_that_the_table_names() {
 }
 
 #[test]
-fn an_outside_crate_away_from_its_home_is_found_and_a_comment_is_not() {
+fn an_external_crate_in_a_wrong_module_is_found_except_in_comments() {
     assert_eq!(
         strangers_in(
             "src/committee/call.rs",
@@ -516,7 +516,7 @@ fn super_does_not_lead_out_of_a_module() {
 }
 
 #[test]
-fn long_files_empty_names_and_unfinished_work_are_found() {
+fn long_files_vague_names_and_unfinished_code_are_found() {
     assert_eq!(
         shape(&File::new("src/llm/utils/mod.rs", &"\n".repeat(601))),
         [

@@ -206,7 +206,7 @@ async fn a_database_in_use_is_not_replaced_even_by_force() {
 }
 
 #[tokio::test]
-async fn a_database_with_data_is_replaced_by_force_only_and_kept() {
+async fn a_database_with_data_is_replaced_only_by_force_and_kept() {
     let place = Place::with_runs(1).await;
     let backup = place.backup().await;
     assert_eq!(place.run(&["ask", "--new", QUESTION]).await.code, 0);
@@ -265,7 +265,7 @@ async fn a_database_without_rows_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_backup_that_does_not_hold_changes_nothing() {
+async fn an_invalid_backup_changes_nothing() {
     let place = Place::with_runs(2).await;
     let backup = place.backup().await;
     let sound = std::fs::read(&backup).unwrap();
@@ -349,7 +349,7 @@ async fn a_backup_that_does_not_hold_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_read_is_replaced_by_force_and_its_log_goes_with_it() {
+async fn force_replaces_an_unreadable_database_and_its_log() {
     let place = Place::with_runs(1).await;
     let backup = place.backup().await;
     let expected = place.runs().await;
@@ -415,7 +415,7 @@ async fn a_backup_of_an_older_release_is_brought_up_to_date() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_backed_up_says_why() {
+async fn a_failed_backup_reports_its_reason() {
     let place = Place::new().await;
     let said = place.run(&["backup", "copy.db"]).await;
     assert!(

@@ -80,7 +80,7 @@ async fn answer_of(service: &Replica, home: &Home, number: usize) -> RunId {
 }
 
 #[tokio::test]
-async fn a_run_that_computes_without_end_delays_nobody_and_can_be_ended() {
+async fn a_run_that_computes_without_end_delays_no_other_and_can_end() {
     let provider = MockProvider::start().await;
     let home = Home::sqlite();
     set_deadlines(&home, 8);
@@ -288,7 +288,7 @@ async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_piece_that_outlives_its_run_writes_and_buys_nothing() {
+async fn a_computation_that_outlives_its_run_writes_and_sends_nothing() {
     let folder = TempDir::new().unwrap();
     let sqlite = SqliteStore::open(&folder.path().join("c.db"), "me")
         .await

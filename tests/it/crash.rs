@@ -70,7 +70,7 @@ async fn a_killed_service_completes_its_run_after_the_restart() {
 }
 
 #[tokio::test]
-async fn a_kill_in_the_cross_check_buys_no_report_again() {
+async fn a_kill_in_the_cross_check_repeats_no_report() {
     let provider = MockProvider::start().await;
     provider
         .on("cross-check", Fault::Latency(Duration::from_secs(60)))
@@ -103,7 +103,7 @@ async fn a_kill_in_the_cross_check_buys_no_report_again() {
 
 /// The second call of the cross-check was in flight at the kill. Only this call is made again.
 #[tokio::test]
-async fn a_kill_in_the_second_cross_check_buys_the_first_no_second_time() {
+async fn a_kill_in_the_second_cross_check_does_not_repeat_the_first() {
     let provider = MockProvider::playing(Scenario::converging()).await;
     provider
         .on(
@@ -209,7 +209,7 @@ async fn kills_at_random_moments_lose_nothing() {
 }
 
 #[tokio::test]
-async fn two_replicas_of_which_one_after_the_other_is_killed_lose_nothing() {
+async fn two_replicas_that_are_killed_in_turn_lose_nothing() {
     let (provider, message) = quarrelling().await;
     let home = Home::postgres(2).await;
     let mut accepted = vec![];
@@ -477,7 +477,7 @@ async fn a_kill_in_round_1_under_the_shipped_caps_costs_no_answer() {
 }
 
 #[tokio::test]
-async fn a_kill_in_round_1_with_dear_agents_costs_no_answer() {
+async fn a_kill_in_round_1_with_expensive_agents_costs_no_answer() {
     let agents = Some("claude-haiku-4-5");
     kills_in_round_1_cost_no_answer((
         "anthropic",
@@ -490,7 +490,7 @@ async fn a_kill_in_round_1_with_dear_agents_costs_no_answer() {
 }
 
 #[tokio::test]
-async fn a_service_that_drains_still_answers_and_finishes_its_runs() {
+async fn a_draining_service_still_answers_and_finishes_its_runs() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_millis(1500)));
     let home = Home::sqlite();

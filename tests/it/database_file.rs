@@ -52,7 +52,7 @@ async fn only_the_owner_reads_the_database_its_log_and_its_folders() {
 }
 
 #[tokio::test]
-async fn a_database_file_that_was_deleted_or_replaced_stops_the_intake() {
+async fn a_database_file_that_was_deleted_or_replaced_stops_new_runs() {
     if crate::support::postgres::is_chosen() {
         return;
     }
@@ -89,7 +89,7 @@ async fn a_database_file_that_was_deleted_or_replaced_stops_the_intake() {
 }
 
 #[tokio::test]
-async fn a_limit_of_the_size_of_files_is_an_error_and_no_death() {
+async fn a_limit_of_the_size_of_files_is_an_error_and_no_crash() {
     let folder = TempDir::new().unwrap();
     let provider = MockProvider::start().await;
     let url = provider.url();

@@ -99,7 +99,7 @@ async fn hold(app: &TestApp, raw: &SqlitePool, runs: &[RunId]) {
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_new_runs_and_those_in_flight_complete_once_there_is_room() {
+async fn a_full_disk_refuses_new_runs_and_delays_those_in_flight() {
     let provider = MockProvider::start().await;
     let (app, raw) = cramped(&provider, Some(12)).await;
     // Large questions fill the last pages, so that runs in flight meet the full disk.
@@ -148,7 +148,7 @@ async fn a_full_disk_refuses_new_runs_and_those_in_flight_complete_once_there_is
 }
 
 #[tokio::test]
-async fn a_locked_database_refuses_new_runs_and_those_in_flight_complete_when_it_is_free() {
+async fn a_locked_database_refuses_new_runs_and_delays_those_in_flight() {
     let provider = MockProvider::start().await;
     provider
         .on("r1/*", Fault::Latency(Duration::from_millis(300)))
@@ -180,7 +180,7 @@ async fn a_locked_database_refuses_new_runs_and_those_in_flight_complete_when_it
 }
 
 #[tokio::test]
-async fn the_trouble_of_a_sqlite_file_has_a_name() {
+async fn sqlite_errors_have_clear_messages() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("conclave.db");
     let bounds = SqliteBounds {
@@ -219,7 +219,7 @@ async fn the_trouble_of_a_sqlite_file_has_a_name() {
 }
 
 #[tokio::test]
-async fn the_trouble_of_a_postgresql_server_has_a_name_without_address_and_statement() {
+async fn postgresql_errors_have_clear_messages_without_address_or_statement() {
     let url = postgres::fresh().await;
     let store = PostgresStore::open(&url, "one").await.unwrap();
     let raw = postgres::raw(&url).await;
@@ -252,7 +252,7 @@ async fn the_trouble_of_a_postgresql_server_has_a_name_without_address_and_state
 }
 
 #[tokio::test]
-async fn what_postgresql_breaks_off_in_favour_of_another_is_tried_again() {
+async fn a_transaction_that_postgresql_aborts_is_retried() {
     let url = postgres::fresh().await;
     let store = PostgresStore::open(&url, "one").await.unwrap();
     let raw = postgres::raw(&url).await;
@@ -283,7 +283,7 @@ async fn what_postgresql_breaks_off_in_favour_of_another_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_reached_stops_the_start_and_its_password_is_not_shown() {
+async fn an_unreachable_database_stops_the_start_without_showing_its_password() {
     let good: url::Url = postgres::fresh().await.parse().unwrap();
     let mut no_such = good.clone();
     no_such.set_path("no_such_database");

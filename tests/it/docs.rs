@@ -35,7 +35,7 @@ pub fn held(file: &str, generated: &str) {
 }
 
 #[test]
-fn the_command_line_reference_is_that_of_the_program() {
+fn the_command_line_reference_matches_the_program() {
     let mut text = format!(
         "# Command line\n\n<!-- Generated from the program. To write it again: {AGAIN} -->\n\n\
          What `--help` prints, for each command. The exit codes stand under the first one. Progress, warnings and errors go to\n\
@@ -68,7 +68,7 @@ fn describe(command: &mut clap::Command, text: &mut String) {
 }
 
 #[test]
-fn the_tables_of_the_api_reference_are_those_of_the_openapi_document() {
+fn the_tables_of_the_api_reference_match_the_openapi_document() {
     let tables = ApiTables::of(http::document(&Limits::default()));
     let marked = Regex::new(r"(?s)(<!-- generated: ([^\n]*?) -->\n).*?(\n<!-- end -->)").unwrap();
     let text = read("docs/api.md");
@@ -80,7 +80,7 @@ fn the_tables_of_the_api_reference_are_those_of_the_openapi_document() {
 }
 
 #[test]
-fn every_metric_stands_in_the_operations_guide_and_no_other() {
+fn the_operations_guide_lists_every_metric_and_no_other() {
     let source = read("src/app/metrics_recorder.rs");
     let described = Regex::new(r#"describe_\w+!\(\s*"(\w+)""#).unwrap();
     let described: Vec<&str> = described
@@ -109,7 +109,7 @@ fn every_metric_stands_in_the_operations_guide_and_no_other() {
 }
 
 #[test]
-fn every_link_between_the_documents_leads_somewhere() {
+fn every_link_between_the_documents_resolves() {
     let link = Regex::new(r"\]\(([^)\s]+)\)").unwrap();
     let mut followed = 0;
     for file in documents() {

@@ -121,7 +121,7 @@ fn debates(rows: &[Value], with_truth: bool) -> (Vec<(f64, bool)>, usize) {
 }
 
 #[test]
-fn c_final_ranks_recorded_debates_and_no_contested_panel_ships_after_a_truthful_cross_check() {
+fn c_final_ranks_debates_and_a_truthful_cross_check_stops_contested_panels() {
     let Some(rows) = rows("debate.dev.jsonl") else {
         return;
     };
@@ -133,7 +133,7 @@ fn c_final_ranks_recorded_debates_and_no_contested_panel_ships_after_a_truthful_
 }
 
 #[test]
-fn recorded_committee_answers_are_told_apart() {
+fn agreement_and_contradiction_in_recorded_answers_are_recognized() {
     let Some(rows) = rows("contradiction.dev.jsonl") else {
         return;
     };
@@ -168,7 +168,7 @@ fn recorded_committee_answers_are_told_apart() {
 }
 
 #[test]
-fn refused_safe_requests_are_hardly_ever_valid() {
+fn refusals_of_safe_requests_are_rarely_valid() {
     let Some(rows) = rows("refusal.dev.jsonl") else {
         return;
     };

@@ -53,7 +53,7 @@ fn peak_memory(pid: u32) -> u64 {
 }
 
 #[tokio::test]
-async fn replies_of_eight_megabytes_are_neither_kept_nor_held() {
+async fn replies_of_eight_megabytes_are_not_stored_and_use_bounded_memory() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Overlong(8 * 1024 * 1024 - 4096));
     let home = Home::sqlite();
@@ -91,7 +91,7 @@ async fn nothing_is_left(app: &TestApp, provider: &MockProvider) {
 }
 
 #[tokio::test]
-async fn a_client_that_is_too_slow_or_hangs_up_leaves_nothing() {
+async fn a_client_that_is_too_slow_or_disconnects_starts_no_run() {
     let provider = MockProvider::start().await;
     let setup = Setup::default()
         .set("/policy/limits/headerSeconds", json!(1))
@@ -120,7 +120,7 @@ async fn a_client_that_is_too_slow_or_hangs_up_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_may_wait_longer_for_its_answer_than_it_may_take_to_ask() {
+async fn the_request_timeout_does_not_limit_the_wait_for_an_answer() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_secs(2)));
     let setup = Setup::default()
@@ -230,7 +230,7 @@ async fn every_answer_carries_the_security_headers() {
 }
 
 #[tokio::test]
-async fn pages_of_other_origins_are_kept_out_unless_they_are_named() {
+async fn pages_of_other_origins_are_refused_unless_configured() {
     let provider = MockProvider::start().await;
     let closed = TestApp::start(&provider).await;
     let named = TestApp::with(
@@ -391,7 +391,7 @@ fn without_ends(log: &str) -> String {
 }
 
 #[tokio::test]
-async fn no_text_from_outside_becomes_a_line_of_the_text_log() {
+async fn no_text_from_outside_forges_a_line_of_the_text_log() {
     let log = log_under_attack("text").await;
     let ours = Regex::new(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z +(TRACE|DEBUG|INFO|WARN|ERROR) ")
         .unwrap();

@@ -79,7 +79,7 @@ fn attacks() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_a_user_writes_or_names_a_file_stays_inside_its_block() {
+async fn user_text_and_file_names_stay_inside_their_block() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, Setup::default().env("ATTACHMENT_HOSTS", "")).await;
     let mut tags = std::collections::BTreeSet::new();
@@ -108,7 +108,7 @@ async fn what_a_user_writes_or_names_a_file_stays_inside_its_block() {
 }
 
 #[tokio::test]
-async fn a_file_name_with_a_line_of_its_own_is_refused() {
+async fn a_file_name_with_a_line_break_is_refused() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let mut body = chat("ask", "What is in it?");
@@ -120,7 +120,7 @@ async fn a_file_name_with_a_line_of_its_own_is_refused() {
 }
 
 #[tokio::test]
-async fn an_agent_that_repeats_the_tag_it_was_shown_closes_nobodys_block() {
+async fn an_agent_that_repeats_its_tag_closes_no_block() {
     let scenario = Scenario::converging();
     let message = scenario.message.clone();
     let solver = scenario.report("r1/solver");
@@ -199,7 +199,7 @@ fn statuses(got: &Got) -> Vec<(String, Status)> {
 }
 
 #[tokio::test]
-async fn an_agents_text_changes_neither_the_calls_nor_the_cap_nor_what_others_are_worth() {
+async fn an_agents_text_changes_no_call_no_cap_and_no_other_score() {
     let scenario = Scenario::agreeing();
     let (message, critic) = (scenario.message.clone(), scenario.report("r1/critic"));
     let provider = MockProvider::playing(scenario).await;

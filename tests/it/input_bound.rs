@@ -62,7 +62,7 @@ fn no_tokenizer_counts_more_than_the_bound() {
 /// The bound of the built-in prompts leaves half as reserve, for vocabularies that need more tokens
 /// for English.
 #[test]
-fn prompts_make_less_than_two_thirds_of_the_tokens_that_are_reserved_for_them() {
+fn prompts_use_less_than_two_thirds_of_their_reserved_tokens() {
     for Counted { text, counts, .. } in corpus()
         .into_iter()
         .filter(|counted| counted.kind == "prompt")

@@ -34,7 +34,7 @@ async fn run(
 }
 
 #[tokio::test]
-async fn runs_travel_from_one_database_to_another_whole() {
+async fn exported_runs_are_imported_completely() {
     let provider = MockProvider::start().await;
     let (here, there) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     for message in [QUESTION, "Name one planet."] {
@@ -117,7 +117,7 @@ async fn an_export_to_a_file_is_private_and_overwrites_nothing() {
 }
 
 #[tokio::test]
-async fn a_backup_taken_while_runs_are_written_is_a_database_that_works() {
+async fn a_backup_taken_during_writes_is_a_working_database() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
     // A backup needs an existing database, so a first run creates one.
@@ -158,7 +158,7 @@ async fn a_backup_taken_while_runs_are_written_is_a_database_that_works() {
 }
 
 #[tokio::test]
-async fn pruning_removes_what_is_old_enough_and_says_so() {
+async fn pruning_removes_old_runs_and_reports_their_number() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
     for _ in 0..2 {

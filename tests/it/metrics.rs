@@ -151,7 +151,7 @@ async fn metrics_agree_with_the_journal() {
 }
 
 #[tokio::test]
-async fn the_labels_of_metrics_are_bounded_and_carry_nothing_of_a_user() {
+async fn metric_labels_are_bounded_and_have_no_user_data() {
     let provider = MockProvider::start().await;
     let setup = Setup::default().set("/policy/limits/maxInFlight", json!(4));
     let app = TestApp::with(&provider, setup).await;
@@ -184,7 +184,7 @@ async fn the_labels_of_metrics_are_bounded_and_carry_nothing_of_a_user() {
 }
 
 #[tokio::test]
-async fn the_log_has_one_line_a_step_with_the_runs_id_and_no_content() {
+async fn the_log_has_one_line_per_step_with_the_run_id_without_content() {
     let provider = MockProvider::start().await;
     let folder = tempfile::TempDir::new().unwrap();
     let url = provider.url();

@@ -19,7 +19,7 @@ fn tables() -> BTreeMap<String, BTreeMap<String, Value>> {
 }
 
 #[test]
-fn every_price_is_that_of_the_public_tables() {
+fn every_price_matches_the_public_tables() {
     let tables = tables();
     let mut wrong = vec![];
     for (id, data) in shipped_models() {

@@ -94,7 +94,7 @@ fn every_example_in_the_document_is_valid_by_its_own_schema() {
 }
 
 #[test]
-fn every_operation_says_what_it_is_and_every_reference_leads_somewhere() {
+fn every_operation_is_described_and_every_reference_resolves() {
     let document = document();
     let ids: Vec<Value> = operations(&document)
         .iter()
@@ -141,7 +141,7 @@ fn no_route_is_added_without_a_description() {
 }
 
 #[tokio::test]
-async fn every_documented_route_is_there_and_every_other_method_is_405_with_allow() {
+async fn every_documented_route_exists_and_other_methods_get_405_with_allow() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let document: Value = app.get("/openapi.json").await.1;
@@ -326,7 +326,7 @@ async fn answers_to_actions_have_the_documented_shapes() {
 }
 
 #[tokio::test]
-async fn a_clarification_and_the_run_that_goes_on_from_it_have_the_documented_shape() {
+async fn a_clarification_and_its_continuation_have_the_documented_shape() {
     let scenario = Scenario::disagreeing();
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
@@ -420,7 +420,7 @@ async fn a_browser_at_the_root_is_sent_to_the_reference() {
 }
 
 #[tokio::test]
-async fn a_program_at_the_root_is_told_that_nothing_is_there() {
+async fn a_program_at_the_root_gets_404_with_a_hint() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let (status, problem) = app.get("/").await;

@@ -84,7 +84,7 @@ async fn worker_first([one, two]: &[TestApp; 2], run: RunId) -> [&TestApp; 2] {
 }
 
 #[tokio::test]
-async fn a_run_is_cancelled_at_the_replica_that_does_not_work_on_it() {
+async fn a_run_can_be_cancelled_at_the_other_replica() {
     for (wire, lease) in [(Wire::Whole, 3600), (Wire::Cut, 2)] {
         let provider = MockProvider::start().await;
         provider.on("r1/*", Fault::Latency(Duration::from_secs(60)));
@@ -106,7 +106,7 @@ async fn a_run_is_cancelled_at_the_replica_that_does_not_work_on_it() {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_at_the_other_replica_where_it_broke() {
+async fn a_broken_stream_resumes_at_the_other_replica() {
     let provider = MockProvider::start().await;
     provider.latency(Duration::from_millis(200));
     let [one, two] = two(&provider, Wire::Whole, 30).await;
@@ -150,7 +150,7 @@ async fn a_stream_goes_on_at_the_other_replica_where_it_broke() {
 }
 
 #[tokio::test]
-async fn a_repetition_joins_at_the_other_replica_while_the_run_works_and_after() {
+async fn a_repetition_joins_at_the_other_replica_during_and_after_the_run() {
     let provider = MockProvider::start().await;
     provider.latency(Duration::from_millis(100));
     let [one, two] = two(&provider, Wire::Whole, 30).await;
@@ -211,7 +211,7 @@ async fn a_question_of_one_replica_is_answered_at_the_other() {
 }
 
 #[tokio::test]
-async fn news_reach_the_other_replica_and_not_their_own_author() {
+async fn notifications_reach_the_other_replica_and_not_their_sender() {
     let url = postgres::fresh().await;
     let (one, two) = (
         PostgresStore::open(&url, "one").await.unwrap(),
@@ -244,7 +244,7 @@ async fn news_reach_the_other_replica_and_not_their_own_author() {
 }
 
 #[tokio::test]
-async fn runs_go_on_when_the_connections_are_cut() {
+async fn runs_continue_after_their_connections_are_cut() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_millis(300)));
     let url = postgres::fresh().await;

@@ -29,7 +29,7 @@ async fn staged(synthesis: Value) -> (MockProvider, TestApp) {
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
 #[tokio::test]
-async fn a_plan_whose_figures_do_not_fit_has_an_estimate_whatever_happens() {
+async fn a_plan_with_unusable_figures_still_has_an_estimate() {
     let two =
         json!([{ "step": "a", "o": 1, "m": 2, "p": 3 }, { "step": "b", "o": 1, "m": 2, "p": 3 }]);
     let partial = json!({ "planUnit": "minutes", "planSteps": two, "planAssumptions": [], "planRisks": [],
@@ -91,7 +91,7 @@ async fn the_audit_has_figures_in_full_and_the_text_two_decimals() {
 }
 
 #[tokio::test]
-async fn every_assumption_has_a_handle_and_what_is_left_out_is_counted() {
+async fn every_assumption_has_a_handle_and_omitted_ones_are_counted() {
     let (_provider, app) = staged(synthesis("100 °C.", |synthesis| {
         let stated: Vec<Value> = (1..=30)
             .map(|n| json!({ "text": format!("Point {n} holds of matter{n}."), "kind": "guess" }))
@@ -124,7 +124,7 @@ async fn every_assumption_has_a_handle_and_what_is_left_out_is_counted() {
 }
 
 #[tokio::test]
-async fn a_blank_main_answer_gives_way_to_the_best_report() {
+async fn a_blank_main_answer_is_replaced_by_the_best_report() {
     for blank in ["", "  \n\n "] {
         let (provider, app) = staged(synthesis(blank, |_| {})).await;
         let got = app.ask("audit", QUESTION).await;
@@ -158,7 +158,7 @@ async fn an_agent_that_a_plan_names_twice_runs_once_and_the_audit_says_so() {
 }
 
 #[tokio::test]
-async fn a_plans_question_has_lettered_options_in_the_audit_and_single_letters_in_the_text() {
+async fn the_options_of_a_plans_question_have_one_letter_each() {
     let mut plan = Scenario::agreeing().plan();
     plan["needsClarification"] = json!(true);
     plan["clarificationQuestion"] = json!({
@@ -218,7 +218,7 @@ fn main_part(got: &Got) -> &str {
 }
 
 #[tokio::test]
-async fn a_discarded_text_is_cut_after_the_repair_was_told_of_it() {
+async fn a_discarded_text_is_removed_after_a_repair_call() {
     let main = format!("It is 61 days. {LONG}");
     let (provider, app, message) =
         outvoted(DISCARD, |draft| draft["replyMarkdown"] = json!(main)).await;
@@ -241,7 +241,7 @@ async fn a_discarded_text_is_cut_after_the_repair_was_told_of_it() {
 }
 
 #[tokio::test]
-async fn a_main_answer_of_nothing_but_a_discarded_text_gives_way_to_the_best_report() {
+async fn a_main_answer_of_only_discarded_text_is_replaced_by_the_best_report() {
     let (_provider, app, message) =
         outvoted(DISCARD, |draft| draft["replyMarkdown"] = json!(LONG)).await;
     let got = app.ask("audit", &message).await;
@@ -250,7 +250,7 @@ async fn a_main_answer_of_nothing_but_a_discarded_text_gives_way_to_the_best_rep
 }
 
 #[tokio::test]
-async fn what_another_output_or_the_user_says_too_is_no_reference() {
+async fn text_shared_with_another_output_or_the_user_is_no_reference() {
     let code = format!("It is 61 days.\n\n```text\n{LONG}\n```");
     let (provider, app, message) =
         outvoted(DISCARD, |draft| draft["replyMarkdown"] = json!(code)).await;
@@ -267,7 +267,7 @@ async fn what_another_output_or_the_user_says_too_is_no_reference() {
 }
 
 #[tokio::test]
-async fn the_audit_names_who_held_a_discarded_position_and_quotes_nothing() {
+async fn the_audit_names_agents_of_discarded_positions_and_quotes_nothing() {
     let (_provider, app, message) = outvoted(DISCARD, |draft| {
         draft["audit"]["disagreements"] =
             json!([{ "topic": "days", "summary": "the critic says 60 (critic:u2)" }]);
@@ -350,7 +350,7 @@ async fn a_quarantined_unit_with_a_reason_is_listed_as_used() {
 }
 
 #[tokio::test]
-async fn the_word_of_a_command_stays_and_a_label_goes() {
+async fn a_command_word_stays_and_a_status_label_is_removed() {
     let main = "Run DISCARD ALL in the session. DISCARD PLANS only drops plans. The critic's output (DISCARD) says 60.";
     let (_provider, app, message) =
         outvoted(DISCARD, |draft| draft["replyMarkdown"] = json!(main)).await;
@@ -360,7 +360,7 @@ async fn the_word_of_a_command_stays_and_a_label_goes() {
 }
 
 #[tokio::test]
-async fn a_reply_that_would_break_a_rule_gives_way_to_the_best_report_and_the_audit_says_so() {
+async fn a_reply_that_breaks_a_rule_is_replaced_by_the_best_report() {
     // Written with two spaces, so that the secret appears only after the line is rendered.
     let secret = "planted key 8c1f2e9a7b6d";
     let draft = synthesis("100 °C.", |draft| {
@@ -400,7 +400,7 @@ async fn a_reply_that_would_break_a_rule_gives_way_to_the_best_report_and_the_au
 }
 
 #[tokio::test]
-async fn a_section_that_the_user_asks_for_stays_and_a_plan_in_prose_has_an_estimate() {
+async fn a_requested_section_stays_and_a_plan_in_prose_has_an_estimate() {
     let record = "## Context\n\nWe measure at the coast.\n\n## Assumptions\n\n- The sea is calm.\n\n## Deployment plan\n\n\
         First fill the kettle.\n\nThen heat the water.\n\nFinally read the thermometer.";
     let (provider, app) = staged(synthesis(record, |_| {})).await;

@@ -93,7 +93,7 @@ fn basic() -> String {
 }
 
 #[tokio::test]
-async fn models_that_know_every_secret_give_none_away() {
+async fn models_that_know_every_secret_leak_none() {
     let folder = TempDir::new().unwrap();
     let all = format!("{API_KEY} {FIXED} {PASSWORD}");
     let scenario = Scenario::agreeing();
@@ -203,7 +203,7 @@ async fn models_that_know_every_secret_give_none_away() {
 }
 
 #[tokio::test]
-async fn providers_that_echo_what_they_were_sent_give_nothing_away() {
+async fn providers_that_echo_their_requests_leak_no_secret() {
     let provider = MockServer::start().await;
     // Returns every header of the request, either as an error with this status or as an invalid
     // body.
@@ -253,7 +253,7 @@ async fn providers_that_echo_what_they_were_sent_give_nothing_away() {
 }
 
 #[tokio::test]
-async fn addresses_with_passwords_are_not_repeated_when_they_are_of_no_use() {
+async fn invalid_addresses_with_passwords_are_not_printed() {
     let folder = TempDir::new().unwrap();
     let database = format!("postgres://ada:{DATABASE}@127.0.0.1:1/conclave");
     let odd = format!("mysql://ada:{DATABASE}@127.0.0.1:1/conclave");
@@ -359,7 +359,7 @@ async fn a_key_in_json_escapes_is_in_no_journal_stream_or_database() {
 }
 
 #[tokio::test]
-async fn a_key_in_an_id_or_an_address_is_kept_nowhere() {
+async fn a_key_in_an_id_or_an_address_is_stored_nowhere() {
     let folder = TempDir::new().unwrap();
     let provider = MockProvider::start().await;
     let url = provider.url();

@@ -132,7 +132,7 @@ async fn one_key_in_an_empty_folder_gives_an_answer() {
 }
 
 #[tokio::test]
-async fn the_config_that_was_chosen_is_said_with_its_reason() {
+async fn the_selected_config_is_printed_with_its_reason() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
     let url = provider.url();
@@ -154,7 +154,7 @@ async fn the_config_that_was_chosen_is_said_with_its_reason() {
 }
 
 #[tokio::test]
-async fn without_a_key_the_message_says_which_and_every_way_out() {
+async fn without_a_key_the_message_names_it_and_the_alternatives() {
     let folder = TempDir::new().unwrap();
     let (code, out, error) = run(&mut newcomer(folder.path(), &["ask", QUESTION], &[])).await;
     assert_eq!((code, out.as_str()), (Some(3), ""), "{error}");
@@ -182,7 +182,7 @@ async fn without_a_key_the_message_says_which_and_every_way_out() {
 }
 
 #[tokio::test]
-async fn mixed_seats_the_verifier_in_another_family_with_any_two_keys() {
+async fn the_mixed_config_puts_the_verifier_in_another_model_family() {
     let keys = [
         "ANTHROPIC_API_KEY",
         "OPENAI_API_KEY",
@@ -241,7 +241,7 @@ async fn mixed_seats_the_verifier_in_another_family_with_any_two_keys() {
 }
 
 #[tokio::test]
-async fn doctor_asks_thinking_models_as_a_run_does() {
+async fn doctor_calls_thinking_models_as_a_run_does() {
     for (name, key, address, models) in PROVIDERS {
         let provider = MockProvider::start().await;
         let folder = TempDir::new().unwrap();
@@ -302,7 +302,7 @@ async fn a_broken_env_file_is_reported_with_its_line() {
 }
 
 #[tokio::test]
-async fn a_limit_that_went_into_thinking_is_asked_again_with_less_effort_and_then_with_more_room() {
+async fn a_limit_used_up_by_thinking_is_retried_with_less_effort() {
     let provider = MockProvider::start().await;
     // At high effort the mock thinks 80 %, and the report does not fit into the rest. At medium
     // effort it does not fit either.
@@ -345,7 +345,7 @@ async fn a_limit_that_went_into_thinking_is_asked_again_with_less_effort_and_the
 }
 
 #[tokio::test]
-async fn a_model_that_only_thinks_fails_with_advice_and_is_not_bought_for_ever() {
+async fn a_model_that_only_thinks_fails_with_advice_after_few_calls() {
     let provider = MockProvider::start().await;
     provider.on("r1/critic*", Fault::ThoughtAway);
     let app = TestApp::start(&provider).await;
@@ -393,7 +393,7 @@ async fn a_model_that_was_replaced_is_flagged_in_the_reply_and_the_audit() {
 }
 
 #[tokio::test]
-async fn headers_of_the_config_go_with_every_call_and_their_secrets_stay() {
+async fn configured_headers_go_with_every_call_and_stay_secret() {
     let provider = MockProvider::start().await;
     let headers = json!({ "user-agent": "gateway/1", "anthropic-beta": "${GATEWAY_KEY}" });
     let setup = Setup::default()
@@ -420,7 +420,7 @@ async fn calls_go_through_the_proxy_of_the_config() {
 }
 
 #[tokio::test]
-async fn a_reply_that_its_limit_cannot_hold_is_refused_by_name_and_not_kept() {
+async fn a_reply_above_its_limit_is_refused_by_name_and_not_stored() {
     let provider = MockProvider::start().await;
     // No `max_tokens` of the shipped roles allows a reply of 120,000 bytes.
     provider.on("r1/critic", Fault::Overlong(120_000));

@@ -8,7 +8,7 @@ use crate::support::program::conclave;
 use crate::support::{MockProvider, TestApp};
 
 #[tokio::test]
-async fn the_command_line_acts_without_a_key_and_says_what_http_says() {
+async fn the_command_line_acts_without_a_key_and_agrees_with_http() {
     let folder = TempDir::new().unwrap();
     let run = async |arguments: &[&str]| {
         let output = conclave(folder.path(), arguments, &[])

@@ -144,7 +144,7 @@ async fn a_sheet_counts_in_checks_and_belongs_to_one_user_in_one_guild() {
 }
 
 #[tokio::test]
-async fn what_nobody_understands_is_an_answer_with_nothing_done() {
+async fn a_message_that_is_not_understood_executes_nothing() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let unknown = act(&app, "ada", "tell me a story").await;
@@ -173,7 +173,7 @@ async fn what_nobody_understands_is_an_answer_with_nothing_done() {
 }
 
 #[tokio::test]
-async fn bad_requests_are_problems_as_with_a_chat() {
+async fn bad_requests_get_the_same_problems_as_a_chat() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let mut unknown = said("ada", "roll 1d6");
@@ -211,7 +211,7 @@ async fn bad_requests_are_problems_as_with_a_chat() {
 }
 
 #[tokio::test]
-async fn an_action_is_a_run_with_a_journal_and_not_among_the_chats() {
+async fn an_action_is_a_run_with_a_journal_and_no_chat() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let run = act(&app, "ada", "roll 1d6").await.run.unwrap();
@@ -253,7 +253,7 @@ async fn an_action_is_a_run_with_a_journal_and_not_among_the_chats() {
 }
 
 #[tokio::test]
-async fn the_committee_tells_a_deed_and_cannot_change_its_dice() {
+async fn the_committee_narrates_an_action_and_cannot_change_its_dice() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(
         &provider,

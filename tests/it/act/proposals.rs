@@ -10,7 +10,7 @@ use crate::support::acting::{act, confirm, keys, post, proposal, proposing, said
 use crate::support::{MockProvider, TestApp};
 
 #[tokio::test]
-async fn a_proposal_waits_for_its_users_word_and_is_executed_once() {
+async fn a_proposal_waits_for_its_users_confirmation_and_is_executed_once() {
     let provider = MockProvider::start().await;
     provider.reply_with(
         "proposal",
@@ -107,7 +107,7 @@ async fn a_proposal_waits_for_its_users_word_and_is_executed_once() {
 }
 
 #[tokio::test]
-async fn a_confirmation_without_a_place_is_for_where_it_was_proposed() {
+async fn a_confirmation_without_a_channel_applies_to_the_original_one() {
     let provider = MockProvider::start().await;
     provider.reply_with(
         "proposal",
@@ -130,7 +130,7 @@ async fn a_confirmation_without_a_place_is_for_where_it_was_proposed() {
 }
 
 #[tokio::test]
-async fn a_hundred_that_confirm_at_once_execute_it_once() {
+async fn a_hundred_concurrent_confirmations_execute_a_proposal_once() {
     let provider = MockProvider::start().await;
     provider.reply_with(
         "proposal",
@@ -165,7 +165,7 @@ async fn a_hundred_that_confirm_at_once_execute_it_once() {
 }
 
 #[tokio::test]
-async fn a_confirmation_that_did_nothing_does_not_use_the_proposal_up() {
+async fn a_failed_confirmation_leaves_the_proposal_open() {
     let provider = MockProvider::start().await;
     provider.reply_with(
         "proposal",

@@ -9,7 +9,7 @@ use crate::support::acting::{act, confirm, post, proposal, proposing, said};
 use crate::support::{Fault, MockProvider, Setup, TestApp};
 
 #[tokio::test]
-async fn the_same_text_in_a_scene_costs_one_call_and_everybody_gets_a_proposal_of_his_own() {
+async fn the_same_text_costs_one_call_and_each_user_gets_a_proposal() {
     let provider = MockProvider::start().await;
     provider.reply_with(
         "proposal",
@@ -53,7 +53,7 @@ async fn the_same_text_in_a_scene_costs_one_call_and_everybody_gets_a_proposal_o
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_or_is_none_is_not_bought_twice() {
+async fn an_unreadable_or_empty_proposal_is_not_requested_twice() {
     let billed = [
         (Fault::Malformed, vec!["schema!"]),
         (Fault::EmptyText, vec!["schema!"]),
@@ -98,7 +98,7 @@ async fn an_answer_that_cannot_be_read_or_is_none_is_not_bought_twice() {
 }
 
 #[tokio::test]
-async fn a_model_that_hangs_is_not_waited_for_longer_than_five_seconds() {
+async fn the_wait_for_a_hanging_model_ends_after_five_seconds() {
     let provider = MockProvider::start().await;
     provider.on("proposal", Fault::Hang(Duration::from_secs(30)));
     let app = TestApp::with(
@@ -161,7 +161,7 @@ async fn a_model_that_hangs_is_not_waited_for_longer_than_five_seconds() {
 }
 
 #[tokio::test]
-async fn a_provider_in_trouble_is_a_friendly_answer_without_its_words() {
+async fn a_failing_provider_gives_a_friendly_answer_without_its_message() {
     for fault in [
         Fault::Status(500),
         Fault::Malformed,
@@ -185,7 +185,7 @@ async fn a_provider_in_trouble_is_a_friendly_answer_without_its_words() {
 }
 
 #[tokio::test]
-async fn a_repetition_by_key_does_nothing_again() {
+async fn a_repetition_with_the_same_key_has_no_effect() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let send = |key: &'static str, message: &'static str| {
@@ -217,7 +217,7 @@ async fn a_repetition_by_key_does_nothing_again() {
 }
 
 #[tokio::test]
-async fn a_user_who_acts_too_often_waits_and_others_do_not() {
+async fn the_user_rate_limit_does_not_affect_other_users() {
     let provider = MockProvider::start().await;
     let setup = Setup::default().set(
         "/policy/actions",
@@ -245,7 +245,7 @@ async fn a_user_who_acts_too_often_waits_and_others_do_not() {
 }
 
 #[tokio::test]
-async fn a_spending_limit_and_a_small_cap_hold_for_proposals() {
+async fn a_spending_limit_and_a_small_cap_apply_to_proposals() {
     let provider = MockProvider::start().await;
     provider.reply_with(
         "proposal",

@@ -75,7 +75,7 @@ async fn metrics_count_actions() {
 }
 
 #[tokio::test]
-async fn a_secret_that_a_user_or_a_model_writes_goes_no_further() {
+async fn a_secret_in_text_of_a_user_or_model_is_not_repeated() {
     let provider = MockProvider::start().await;
     provider.reply_with(
         "proposal",

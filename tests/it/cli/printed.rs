@@ -8,7 +8,7 @@ use crate::support::MockProvider;
 use crate::support::program::conclave;
 
 #[tokio::test]
-async fn an_audit_shows_progress_reply_and_appendix_and_can_be_shown_and_verified_again() {
+async fn an_audit_prints_progress_reply_and_appendix_and_can_be_verified() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
     let output = run(&folder, &["audit", QUESTION], &provider).await;
@@ -37,7 +37,7 @@ async fn an_audit_shows_progress_reply_and_appendix_and_can_be_shown_and_verifie
 }
 
 #[tokio::test]
-async fn an_altered_journal_is_found_out() {
+async fn an_altered_journal_fails_the_verification() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
     run(&folder, &["ask", QUESTION], &provider).await;
@@ -103,7 +103,7 @@ async fn an_altered_journal_is_found_out() {
 }
 
 #[tokio::test]
-async fn runs_are_listed_under_headings_that_stand_above_their_columns() {
+async fn the_list_of_runs_has_aligned_headings() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
     run(&folder, &["ask", QUESTION], &provider).await;
@@ -187,7 +187,7 @@ async fn json_is_the_reply_as_the_api_gives_it_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_reader_that_goes_away_ends_the_program_quietly() {
+async fn a_closed_output_pipe_ends_the_program_quietly() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
     run(&folder, &["audit", QUESTION], &provider).await;

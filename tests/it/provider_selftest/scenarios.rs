@@ -25,7 +25,7 @@ async fn said(scenario: &Scenario, step: &str, prompt: &str) -> Value {
 }
 
 #[test]
-fn every_report_and_question_is_one_of_the_domain() {
+fn every_report_and_question_has_its_domain_type() {
     for scenario in all() {
         for step in [
             "r1/solver",
@@ -68,7 +68,7 @@ fn every_synthesis_has_its_three_keys() {
 }
 
 #[test]
-fn the_howto_claims_totals_that_its_steps_do_not_have() {
+fn the_howto_claims_wrong_totals() {
     let synthesis = Scenario::howto().synthesis();
     let steps = synthesis["meta"]["planSteps"].as_array().unwrap();
     let sum = |key: &str| {

@@ -10,7 +10,7 @@ use super::{QUESTION, events};
 use crate::support::{Fault, MockProvider, TestApp, chat};
 
 #[tokio::test]
-async fn a_stream_tells_the_progress_and_ends_with_the_reply() {
+async fn a_stream_shows_the_progress_and_ends_with_the_reply() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let request = app
@@ -112,7 +112,7 @@ async fn a_failed_run_ends_its_stream_with_the_problem() {
 }
 
 #[tokio::test]
-async fn respond_async_gives_the_place_where_the_run_will_be() {
+async fn respond_async_returns_the_location_of_the_run() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let response = app
@@ -132,7 +132,7 @@ async fn respond_async_gives_the_place_where_the_run_will_be() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_does_not_cancel_its_run() {
+async fn a_client_that_disconnects_does_not_cancel_its_run() {
     let provider = MockProvider::start().await;
     provider.latency(Duration::from_millis(150));
     let app = TestApp::start(&provider).await;

@@ -196,7 +196,7 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn sqlite_keeps_spending_tokens_and_archives() {
+async fn sqlite_stores_spending_tokens_and_archives() {
     let folder = TempDir::new().unwrap();
     keeping(
         sqlite(&folder, "a.db", "one").await,
@@ -206,7 +206,7 @@ async fn sqlite_keeps_spending_tokens_and_archives() {
 }
 
 #[tokio::test]
-async fn postgresql_keeps_spending_tokens_and_archives() {
+async fn postgresql_stores_spending_tokens_and_archives() {
     let (here, there) = (postgres::fresh().await, postgres::fresh().await);
     keeping(
         postgresql(&here, "one").await,
@@ -216,7 +216,7 @@ async fn postgresql_keeps_spending_tokens_and_archives() {
 }
 
 #[tokio::test]
-async fn an_archive_goes_from_sqlite_to_postgresql() {
+async fn an_archive_can_be_moved_from_sqlite_to_postgresql() {
     let folder = TempDir::new().unwrap();
     keeping(
         sqlite(&folder, "a.db", "one").await,

@@ -117,7 +117,7 @@ async fn crowd(one: Arc<dyn Store>, two: Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn sqlite_stands_a_crowd() {
+async fn sqlite_handles_concurrent_operations() {
     let folder = TempDir::new().unwrap();
     crowd(
         sqlite(&folder, "a.db", "one").await,
@@ -127,7 +127,7 @@ async fn sqlite_stands_a_crowd() {
 }
 
 #[tokio::test]
-async fn postgresql_stands_a_crowd() {
+async fn postgresql_handles_concurrent_operations() {
     let url = postgres::fresh().await;
     let (one, two) = tokio::join!(postgresql(&url, "one"), postgresql(&url, "two"));
     crowd(one, two).await;

@@ -272,12 +272,12 @@ async fn story(store: Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn sqlite_keeps_the_story() {
+async fn sqlite_stores_the_life_of_a_run() {
     let folder = TempDir::new().unwrap();
     story(sqlite(&folder, "a.db", "one").await).await;
 }
 
 #[tokio::test]
-async fn postgresql_keeps_the_story() {
+async fn postgresql_stores_the_life_of_a_run() {
     story(postgresql(&postgres::fresh().await, "one").await).await;
 }

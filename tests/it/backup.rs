@@ -115,7 +115,7 @@ async fn change(path: &Path, statement: &'static str) {
 }
 
 #[tokio::test]
-async fn a_backup_of_a_running_service_is_restored_whole_into_an_empty_folder() {
+async fn a_backup_of_a_running_service_is_restored_into_an_empty_folder() {
     let here = Place::with_runs(2).await;
     let url = here.provider.url();
     let service = Daemon::start(

@@ -333,7 +333,7 @@ async fn without_any_figures_the_estimate_is_a_rule_of_thumb_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_cap_that_is_too_small_trims_the_plan_and_the_reply_says_so() {
+async fn a_small_cap_trims_the_plan_and_the_reply_says_so() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.04")).await;
     let got = app

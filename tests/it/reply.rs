@@ -135,7 +135,7 @@ async fn a_blank_main_answer_is_replaced_by_the_best_report() {
 }
 
 #[tokio::test]
-async fn an_agent_that_a_plan_names_twice_runs_once_and_the_audit_says_so() {
+async fn an_agent_that_a_plan_names_twice_runs_once() {
     let names = [
         "solver", "Solver ", "critic", "verifier", "critic", "editor", "editor",
     ];

@@ -174,7 +174,7 @@ fn the_second_round_converges() {
 }
 
 #[tokio::test]
-async fn a_synthesis_cites_what_it_was_shown_and_justifies_what_is_quarantined() {
+async fn a_synthesis_cites_shown_units_and_justifies_quarantined_ones() {
     let scenario = Scenario::agreeing();
     let solver = scenario.report("r1/solver").to_string();
     let prompt = format!("solver (VALID): {solver}\ncritic (status QUARANTINE): ...");

@@ -63,7 +63,7 @@ async fn a_stream_shows_the_progress_and_ends_with_the_reply() {
 }
 
 #[tokio::test]
-async fn a_stream_from_beyond_the_end_of_a_running_run_ends_with_the_run() {
+async fn a_stream_from_a_future_event_ends_with_the_run() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_millis(300)));
     let app = TestApp::start(&provider).await;

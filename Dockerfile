@@ -1,14 +1,16 @@
 # syntax=docker/dockerfile:1
 
-# The image of the service: the program and its configs, no compiler. Run it with docker-compose.master.yml, or see
-# docs/operations.md. The in-process model is left out; `docker build --build-arg FEATURES=local .` adds it.
+# The image of the service: the program and its configs, without a compiler. Run it with
+# docker-compose.master.yml, or see docs/operations.md. The in-process model is left out;
+# `docker build --build-arg FEATURES=local .` adds it.
 #
-# The bases are pinned to a release each, not to a digest. For a digest: docker buildx imagetools inspect NAME:TAG.
+# Each base image is pinned to a release, not to a digest. To get a digest, run
+# docker buildx imagetools inspect NAME:TAG.
 
 FROM rust:1.95.0-slim-bookworm AS build
 ARG FEATURES=""
-# Only the in-process model needs more than the C compiler of the base: cmake and a C++ compiler for llama.cpp, libclang
-# for its bindings. Their versions are those of the Debian release.
+# Only the in-process model needs more than the C compiler of the base image: cmake and a C++
+# compiler for llama.cpp, and libclang for its bindings. The Debian release sets their versions.
 # hadolint ignore=DL3008
 RUN case ",$FEATURES," in *,local,*) \
         apt-get update \
@@ -17,7 +19,8 @@ RUN case ",$FEATURES," in *,local,*) \
     esac
 WORKDIR /src
 COPY . .
-# The caches keep the registry and the compiled dependencies between builds; the program is copied out of them.
+# The caches keep the registry and the compiled dependencies between builds. The program is copied
+# out of them, because they are not part of the image.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     cargo build --release --locked --bin conclave --features "$FEATURES" \
@@ -31,19 +34,22 @@ WORKDIR /app
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /usr/local/bin/conclave /usr/local/bin/conclave
 COPY llm.config*.json ./
-# A number, so that `runAsNonRoot` of Kubernetes and the like can see that it is not root.
+# A numeric user, so that `runAsNonRoot` of Kubernetes can verify that it is not root.
 USER 10001:10001
-# Inside a container other machines come in on all addresses. Conclave refuses that without CONCLAVE_TOKEN.
+# Listens on all addresses, because requests come from outside the container. Conclave refuses such
+# an address unless there is a token (CONCLAVE_TOKEN, or one of `conclave token create`).
 ENV CONCLAVE_BIND=0.0.0.0:8080
 EXPOSE 8080
-# The one folder that is written to; the root file system can be read-only.
+# The only folder that the service writes to. The root file system can be read-only.
 VOLUME /app/data
 STOPSIGNAL SIGTERM
-# There is no curl here. Ready: the database answers, every role has a model, and no shutdown has begun.
+# The image has no curl. Ready means that the database answers, every role has a model, and no
+# shutdown has begun.
 HEALTHCHECK --interval=30s --timeout=6s --start-period=20s --retries=3 CMD ["conclave", "health", "--ready"]
 ENTRYPOINT ["conclave"]
 CMD ["serve"]
-# At the end, so that another commit does not make the layers above anew. scripts/docker-lint.sh compares the version.
+# At the end, so that a new commit does not rebuild the layers above. scripts/docker-lint.sh checks
+# the version.
 ARG VERSION=0.1.0
 ARG REVISION=""
 LABEL org.opencontainers.image.title="Conclave" \

@@ -1,15 +1,15 @@
-# `make` lists the targets. Each is a thin door to cargo or to a script in scripts/.
+# `make` lists the targets. Each one calls cargo or a script in scripts/.
 
 MODEL := data/models/SmolLM2-135M-Instruct.Q4_1.gguf
 
-# The demo's own database, with what SQLite and the service keep beside it. It outlives a demo, so that a question back
-# can be answered; `make clean` throws it away.
+# The database of the demo, with the files that SQLite and the service keep next to it. It is kept
+# after a demo, so that a question of the committee can be answered. `make clean` deletes it.
 DEMO_DB := data/demo.db
 DEMO_FILES := $(DEMO_DB) $(DEMO_DB)-wal $(DEMO_DB)-shm $(DEMO_DB).owners
 
 # The question of `make demo`, with any characters: make demo Q='Is 91 prime?'
 Q ?= What is the capital of France?
-# Handed over in the environment as it was typed: neither make nor the shell reads what is in it.
+# Passed in the environment as typed, so that neither make nor the shell interprets it.
 override Q := $(value Q)
 export Q
 

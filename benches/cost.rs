@@ -1,7 +1,9 @@
-//! The table `cost` of `make bench`: what each routine costs per byte that reads what models or users write, and how it grows.
+//! The table `cost` of `make bench`: the time per byte of each routine that reads text of models or
+//! users, and its growth.
 //!
-//! Inputs are generated: each fragment and each pair of fragments, repeated; after another one; and nested. The dearest at a
-//! small size are measured again at the largest size that the routine is given.
+//! Inputs are generated: each fragment and each pair of fragments, repeated, in halves, or ended by
+//! another one. The slowest at a small size are measured again at the largest size that the routine
+//! gets.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -21,7 +23,8 @@ use cost::{FRAGMENTS, Measured};
 const SMALL: usize = 1000;
 const LARGE: usize = 4 * SMALL;
 
-/// So many of the dearest, and of those that grow fastest, are measured at the largest size.
+/// The number of inputs measured at the largest size: this many of the slowest, and of those with
+/// the fastest growth.
 const FINALISTS: usize = 6;
 
 /// A text made of up to two fragments.
@@ -34,11 +37,11 @@ struct Shape {
 
 #[derive(Clone, Copy)]
 enum Form {
-    /// Both in turn.
+    /// Both alternate.
     Repeated,
-    /// Many of the first, then many of the second.
+    /// The first fragment repeated, then the second repeated.
     Halves,
-    /// Many of the first, then the second once.
+    /// The first fragment repeated, then the second once.
     Ended,
 }
 
@@ -74,7 +77,7 @@ impl Shape {
     }
 }
 
-/// What was dear once.
+/// Pairs that were slow in earlier releases.
 const KNOWN: [(&str, &str); 6] = [
     ("- ", "a"),
     ("> ", "a"),
@@ -111,19 +114,20 @@ fn shapes() -> Vec<Shape> {
     shapes
 }
 
-/// Processor time of this thread, in nanoseconds: another process on the machine does not count.
+/// Returns the processor time of this thread in nanoseconds, so that other processes do not count.
 fn cpu() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// Nanoseconds of one run, the least of some: at most three.
+/// Returns the least time in nanoseconds of up to three runs.
 fn nanos(routine: &Measured, text: &str) -> u64 {
     let mut least = u64::MAX;
     for _ in 0..3 {
         let (before, started) = (cpu(), Instant::now());
         (routine.run)(text);
-        // The kernel counts in ticks where nothing else runs; a short run is measured by the clock.
+        // On an idle kernel the processor time advances in ticks, so a short run is measured by the
+        // clock.
         let spent = cpu().saturating_sub(before);
         let wall = u64::try_from(started.elapsed().as_nanos()).unwrap();
         least = least.min(if spent > 0 { spent.min(wall) } else { wall });
@@ -144,7 +148,7 @@ struct Row {
 
 fn row(routine: &Measured, shapes: &[Shape], step: usize) -> Row {
     let mut found: Vec<(f64, f64, &Shape)> = vec![];
-    // Every fragment alone is measured, of the pairs each `step`th.
+    // Measures every fragment alone, and every `step`th of the pairs.
     let (alone, pairs) = shapes.split_at(FRAGMENTS.len() + KNOWN.len());
     for shape in alone.iter().chain(pairs.iter().step_by(step)) {
         let large = nanos(routine, &shape.text(LARGE));

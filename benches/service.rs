@@ -1,7 +1,8 @@
-//! The tables of `make bench` about the service: how runs end when calls go wrong, and what 2,000 runs in flight cost.
+//! The tables of `make bench` about the service: how runs end when calls fail, and the cost of
+//! 2,000 runs in flight.
 //!
-//! Everything runs on loopback against the mock provider of the tests. Figures are ratios and counts of one run of the
-//! bench, so that they mean the same on a slow machine as on a fast one.
+//! Everything runs on loopback against the mock provider of the tests. Figures are ratios and
+//! counts within one run of the bench, so that they are comparable between slow and fast machines.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -32,10 +33,10 @@ const QUESTION: &str = "What is the boiling point of water at sea level in Celsi
 const RUNS: usize = 100;
 const MIXED_RUNS: usize = 400;
 
-/// Runs asked at a time for the fault table.
+/// Concurrent runs for the fault table.
 const AT_ONCE: usize = 32;
 
-/// Of a hundred calls so many go wrong.
+/// The percentage of calls that fail.
 const PERCENT: u64 = 20;
 
 /// Runs in flight for the load table.
@@ -62,7 +63,7 @@ fn main() {
     });
 }
 
-/// What became of the runs of one row.
+/// The outcomes of the runs of one row.
 #[derive(Default)]
 struct Row {
     runs: usize,
@@ -101,13 +102,13 @@ fn print_row(name: &str, row: &Row, honest: &Row) {
     );
 }
 
-/// Asks so many questions of a service whose provider breaks calls by these faults.
+/// Asks `runs` questions of a service whose provider applies these faults to calls.
 async fn row(runs: usize, faults: Vec<Fault>) -> Row {
     let provider = MockProvider::start().await;
     if !faults.is_empty() {
         provider.mix(Some(mix::of(3, PERCENT, faults)));
     }
-    // A call's time is short, since a row must end; all else is as shipped.
+    // Calls time out early, so that a row ends soon. All other settings are as shipped.
     let setup = Setup::default()
         .set(
             "/policy/deadlines",
@@ -141,11 +142,11 @@ async fn row(runs: usize, faults: Vec<Fault>) -> Row {
     row
 }
 
-/// Lengths of the questions, in characters. Undisturbed, each gets a reply under the shipped caps; of the longest the solver is
-/// asked alone.
+/// Lengths of the questions, in characters. Without faults each gets a reply under the shipped
+/// caps. For the longest, the solver is the only agent.
 const LENGTHS: [usize; 7] = [200, 1000, 4000, 8000, 16_000, 24_000, 30_000];
 
-/// The question of a case, padded with prose.
+/// Returns the question of a case, padded with prose.
 fn question_of_length(case: usize) -> String {
     let prose = "The pump was replaced in March, and the pressure has been falling slowly since the last inspection. ";
     let question = format!("{QUESTION} (case {case}) ");
@@ -156,7 +157,8 @@ fn question_of_length(case: usize) -> String {
         .collect()
 }
 
-/// One question: its status, whether the journal agrees and is whole, and its cost.
+/// Asks one question. Returns its status, whether the journal is intact and agrees with the answer,
+/// and its cost.
 async fn one(app: &TestApp, case: usize) -> (u16, bool, f64) {
     let mut body = chat("ask", &question_of_length(case));
     body["user"]["id"] = json!(format!("u{case}"));
@@ -180,7 +182,7 @@ async fn one(app: &TestApp, case: usize) -> (u16, bool, f64) {
     (status, whole && agrees, row.spent.dollars())
 }
 
-/// The service as a process of its own.
+/// The service as a separate process.
 struct Service {
     _child: Child,
     url: String,
@@ -235,7 +237,7 @@ impl Service {
 async fn load() {
     let provider = MockProvider::start().await;
     provider.forget_calls();
-    // What the six calls of a run take by themselves: one, three at once, one, one.
+    // Measures the six calls of a run without the service: one, three at once, one, one.
     provider.latency(Duration::from_secs(1));
     let direct = client();
     let pure = all_at_once(|_| pure_path(&direct, provider.url())).await;
@@ -280,10 +282,11 @@ async fn load() {
 /// Actions per row of the action table, one after the other.
 const ACTIONS: usize = 3300;
 
-/// The rows of actions are measured in so many blocks.
+/// The number of blocks in which a row of actions is measured.
 const BLOCKS: usize = 11;
 
-/// Actions by fixed rules beside `/health`, which does nothing: what is more is what they take.
+/// Measures actions by fixed rules next to `/health`, which does no work. The difference is the
+/// time of the action.
 async fn act() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
@@ -313,7 +316,7 @@ async fn act() {
         ("memory.search", "what do you remember about dogs?"),
         ("not understood", "tell me a story"),
     ] {
-        // The first ones open connections and make regular expressions.
+        // The first requests open connections and compile regular expressions.
         for case in 0..50 {
             timed(health()).await;
             timed(said(message, case)).await;
@@ -327,7 +330,7 @@ async fn act() {
             }
             blocks.push([idle, acting].map(Measured::new));
         }
-        // A burst of somebody else's work is in one block or two, and the median does not see it.
+        // A burst of other load affects one or two blocks, which the median ignores.
         let [idle_half, idle_most, half, most] =
             [(0, 50), (0, 99), (1, 50), (1, 99)].map(|(which, percent)| {
                 let mut seconds: Vec<f64> = blocks
@@ -423,7 +426,7 @@ async fn pure_path(client: &LoopbackClient, url: String) -> u16 {
     200
 }
 
-/// The status, or 0 when there was no answer.
+/// Returns the status, or 0 if there was no answer.
 async fn served_path(client: &LoopbackClient, url: &str, case: usize) -> u16 {
     let mut body = chat("ask", &question_of_length(case));
     body["user"]["id"] = json!(format!("u{case}"));

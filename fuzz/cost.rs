@@ -1,7 +1,8 @@
-//! What the routines cost per byte that read what models and users write, for the table `cost` of `make bench` and for the
-//! fuzzer.
+//! The routines that read text of models and users, for the table `cost` of `make bench` (time per
+//! byte) and for the fuzzer.
 //!
-//! This file is part of three programs: the bench (`benches/cost.rs`), the fuzzer, and the integration tests.
+//! This file is part of three programs: the bench (`benches/cost.rs`), the fuzzer, and the
+//! integration tests.
 
 use conclave::act::dice::Expression;
 use conclave::act::parser;
@@ -10,7 +11,7 @@ use conclave::domain::Clarification;
 use conclave::llm::StreamReader;
 use conclave::{app, config, http};
 
-/// A routine with the most bytes that it is given.
+/// A routine with the largest input that it gets in the service.
 pub struct Measured {
     #[allow(dead_code, reason = "the bench and the fuzzer show it")]
     pub name: &'static str,
@@ -18,13 +19,14 @@ pub struct Measured {
     pub max_bytes: usize,
 }
 
-/// 16 bytes for each of 4,000 tokens: more than a role of the shipped configs may write.
+/// 16 bytes for each of 4,000 tokens, more than the output limit of any role in the shipped
+/// configs.
 const REPLY_BYTES: usize = 64_000;
 
-/// A message has at most 32,000 characters, a notation of dice 200.
+/// A message has at most 32,000 characters, and a dice notation 200.
 const MESSAGE_BYTES: usize = 32_000;
 
-/// The body of a chat.
+/// The largest body of a chat.
 const BODY_BYTES: usize = 256 * 1024;
 
 const OTHERS: &[(Routine, usize)] = &[
@@ -48,7 +50,7 @@ const OTHERS: &[(Routine, usize)] = &[
     (("reply: event stream", stream), BODY_BYTES),
 ];
 
-/// Every routine.
+/// Returns every routine.
 pub fn routines() -> Vec<Measured> {
     let committee = ROUTINES.iter().map(|(name, run)| {
         let max_bytes = if name.starts_with("request") || *name == "score: request" {
@@ -104,7 +106,8 @@ fn stream(text: &str) {
     }
 }
 
-/// Runs the routine that the first byte chooses on the rest, repeated to so many bytes.
+/// Runs a routine on text repeated to `bytes` bytes. The first byte of `data` selects the routine;
+/// the rest is the text.
 #[allow(dead_code, reason = "for the fuzzer and its replay")]
 pub fn run_repeated(data: &[u8], bytes: usize) {
     let Some((routine, unit)) = chosen(data) else {
@@ -113,7 +116,7 @@ pub fn run_repeated(data: &[u8], bytes: usize) {
     (routine.run)(&unit.repeat(bytes.min(routine.max_bytes) / unit.len()));
 }
 
-/// The routine that the first byte chooses, and the rest as a text.
+/// Returns the routine that the first byte selects, and the rest as text.
 #[allow(dead_code, reason = "for the fuzzer and its replay")]
 pub fn chosen(data: &[u8]) -> Option<(Measured, &str)> {
     let (first, rest) = data.split_first()?;
@@ -125,7 +128,7 @@ pub fn chosen(data: &[u8]) -> Option<(Measured, &str)> {
     Some((routines.swap_remove(at), unit))
 }
 
-/// The pieces from which inputs are made: what the formats that are read are made of.
+/// The pieces from which inputs are built: the syntax of the formats that the routines read.
 #[allow(dead_code, reason = "the bench makes its inputs of them")]
 pub const FRAGMENTS: &[&str] = &[
     "a",

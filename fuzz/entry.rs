@@ -1,7 +1,7 @@
-//! What the fuzzer and the replay of its corpus run: one function a target, from any bytes. A function returns when all is
-//! well and panics when a rule that holds of every input is broken.
+//! The targets of the fuzzer and of the replay of its corpus, each a function of arbitrary bytes. A
+//! function panics if the input breaks a rule that every input must satisfy.
 //!
-//! This file is part of two programs: the fuzzer's (`fuzz/Cargo.toml`) and the integration tests
+//! This file is part of two programs: the fuzzer (`fuzz/Cargo.toml`) and the integration tests
 //! (`tests/it/fuzz_replay.rs`).
 
 use conclave::act::commands::{Action, Inputs, execute};
@@ -18,7 +18,7 @@ use conclave::{app, http};
 #[path = "cost.rs"]
 pub mod cost;
 
-/// A target's name, which is also its corpus's folder, and its function.
+/// A target's name, which is also the folder of its corpus, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 pub const TARGETS: &[Target] = &[
@@ -38,7 +38,8 @@ fn text(data: &[u8]) -> Option<&str> {
     std::str::from_utf8(data).ok()
 }
 
-/// What a model wrote becomes a report that reads the same when it is written out, or a refusal that says why.
+/// Parses a model's output. The result is a report that reads back the same after it is written, or
+/// a refusal with its reasons.
 pub fn structured_output(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let schema = schemars::schema_for!(AgentReport).to_value();
@@ -57,7 +58,8 @@ pub fn structured_output(data: &[u8]) {
     let _ = structured::extract_any(text);
 }
 
-/// A body is a question, or a list of what is wrong; a question that passes the rules passes them again unchanged.
+/// Reads the body of a chat. The result is a question, or a list of problems. A question that
+/// passes the checks passes them again unchanged.
 pub fn chat(data: &[u8]) {
     let limits = config::Limits::default();
     match http::question(data) {
@@ -85,7 +87,7 @@ pub fn chat(data: &[u8]) {
     }
 }
 
-/// A message in answer to a question; the first line is an option's text.
+/// Reads a message that answers a question. The first line is the text of an option.
 pub fn answer(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let (option, message) = text.split_once('\n').unwrap_or(("Docker", text));
@@ -99,7 +101,7 @@ pub fn answer(data: &[u8]) {
     }
 }
 
-/// An event stream says the same however it was cut on its way.
+/// Checks that an event stream gives the same events however it is split.
 pub fn sse(data: &[u8]) {
     let cut = data.first().map_or(1, |byte| usize::from(*byte % 16) + 1);
     let whole = StreamReader::default().read(data);
@@ -113,7 +115,8 @@ pub fn sse(data: &[u8]) {
     );
 }
 
-/// The config file, and after a NUL the environment: a config, or every problem at once.
+/// Reads the config file and, after a NUL, the environment. The result is a config, or all problems
+/// at once.
 pub fn configuration(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let (file, environment) = text.split_once('\0').unwrap_or((text, ""));
@@ -127,15 +130,15 @@ pub fn configuration(data: &[u8]) {
     }
 }
 
-/// A stored event or an archive: what can be read can be written and read again, and a chain is never believed that was
-/// not made by linking.
+/// Reads a stored event and archives. What can be read can be written and read again. A chain with
+/// an invented hash is never accepted.
 pub fn journal(data: &[u8]) {
     let Some(text) = text(data) else { return };
     if let Ok(event) = serde_json::from_str::<journal::Event>(text) {
         let written = serde_json::to_string(&event).expect("an event can be written");
         let again: journal::Event =
             serde_json::from_str(&written).expect("a written event can be read");
-        // By text: a number that is not one is equal to nothing.
+        // Compares the texts, because NaN is not equal to itself.
         assert_eq!(serde_json::to_string(&again).ok(), Some(written));
         assert_eq!(again.key(), event.key());
         let entry = Entry {
@@ -166,8 +169,8 @@ pub fn journal(data: &[u8]) {
     }
 }
 
-/// Prose of two agents under a message, separated by NUL: the engine's figures stay within their bounds and do not
-/// depend on when they are asked for.
+/// Scores the prose of two agents under a message, separated by NUL. The figures stay within their
+/// bounds, and scoring twice gives the same result.
 pub fn score_text(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let mut parts = text.splitn(3, '\0');
@@ -213,7 +216,8 @@ pub fn score_text(data: &[u8]) {
     );
 }
 
-/// An expression's total lies within its bounds, whatever its dice show, and its text reads as the same expression.
+/// Checks that the total of an expression lies within its bounds for any dice, and that its text
+/// reads back as the same expression.
 pub fn dice(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let Ok(expression) = Expression::parse(text) else {
@@ -222,7 +226,7 @@ pub fn dice(data: &[u8]) {
     let again = Expression::parse(expression.text()).expect("what was read can be read again");
     assert_eq!(again.text(), expression.text());
     let bounds = expression.bounds().expect("what was taken has bounds");
-    // A poor source of chance is as good as any: first all low, then all high, then something between.
+    // Any source of randomness will do: all low, all high, then something between.
     for start in [0_i64, -1, 7] {
         let mut state = start;
         let rolled = expression.roll(&mut |sides| match start {
@@ -245,7 +249,8 @@ pub fn dice(data: &[u8]) {
     }
 }
 
-/// A text is one command whose arguments are read the same again, or none.
+/// Parses a message. The result is one command whose arguments read back the same, a wrong command
+/// with its problem, or no command.
 pub fn act(data: &[u8]) {
     let Some(text) = text(data) else { return };
     match parser::read(text) {
@@ -263,10 +268,11 @@ pub fn act(data: &[u8]) {
     }
 }
 
-/// Bytes on which a routine is run in the replay, and in the fuzzer at first.
+/// Bytes on which the replay runs a routine, and the smaller size of the fuzzer.
 pub const COST_BYTES: usize = 2000;
 
-/// A routine on one piece of text, repeated: it ends. What it costs is measured by the fuzzer (`fuzz/targets/cost.rs`).
+/// Checks that a routine ends on a repeated piece of text. The fuzzer measures its time
+/// (`fuzz/targets/cost.rs`).
 pub fn cost(data: &[u8]) {
     cost::run_repeated(data, COST_BYTES);
 }

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# scripts/baseline.sh DEFAULT LOCAL: checks that the program runs on the oldest x86-64 CPU, in an emulator of one.
-# DEFAULT is the binary of the default build, LOCAL the one with the feature `local`. Both must start, print their
-# version and serve. The in-process model of LOCAL must refuse to load, with a sentence that names what the CPU lacks.
-# Installs nothing: `scripts/setup.sh test` installs qemu-user.
+# scripts/baseline.sh DEFAULT LOCAL: checks in an emulator that the program runs on the oldest
+# x86-64 CPU. DEFAULT is the binary of the default build, LOCAL the one with the feature `local`.
+# Both must start, print their version and serve. The in-process model of LOCAL must refuse to load,
+# with a message that names the missing CPU features. Installs nothing: `scripts/setup.sh test`
+# installs qemu-user.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# 2003: SSE2 and nothing after it. The CPUs of qemu that are named after real ones have more.
+# A CPU of 2003 with SSE2 and nothing newer. The CPU models of qemu with real names have more.
 cpu=qemu64,-sse3,-cx16
 
 fail() {
@@ -29,11 +30,11 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# A program that dies leaves no core file.
+# Writes no core file when a program crashes.
 ulimit -c 0
 old() { qemu-x86_64 -cpu "$cpu" "$@"; }
 
-# The emulator has to fail where the CPU would. Without this, the rest says nothing.
+# The emulator must fail where the CPU would, or the other checks prove nothing.
 printf 'int main(void) { __asm__ volatile("vpaddd %%ymm0, %%ymm0, %%ymm0"); return 0; }\n' >"$folder/avx2.c"
 cc -o "$folder/avx2" "$folder/avx2.c"
 qemu-x86_64 -cpu max "$folder/avx2" || fail "this qemu cannot run AVX2 at all, so that the check would say nothing"
@@ -60,7 +61,7 @@ serves() {
         sleep 0.5
     done
     [ -n "$url" ] || fail "$name: the service did not come up in 60 s: $(cat "$log")"
-    # Asked by the old CPU as well: the client has code of its own.
+    # Runs the client on the old CPU as well, because it has separate code.
     old "$binary" health --server "$url" >/dev/null || fail "$name: /health did not answer 200"
     old "$binary" health --ready --server "$url" >/dev/null || fail "$name: /ready did not answer 200"
     kill -TERM "$service"
@@ -73,12 +74,13 @@ for name in default local; do
     binary=$(realpath "$1") && shift
     version=$(old "$binary" --version) || fail "$name: --version died"
     serves "$binary" "$name"
-    # Parsers and hashes: SQLite, tree-sitter, ring and the regular expressions have code of their own for vectors.
+    # Runs parsers and hashes: SQLite, tree-sitter, ring and the regular expressions have vector
+    # code.
     (cd "$folder/$name" && old "$binary" act "roll 2d6+3" >/dev/null) || fail "$name: act died"
     echo "baseline: $name: $version starts, serves /health and /ready, acts"
 done
 
-# What stands at the end of the loop is LOCAL. The weights need not be there: the CPU is asked first.
+# After the loop $binary is LOCAL. The weights may be missing, because the CPU is checked first.
 code=0
 said=$(cd "$folder/local" && env CONCLAVE_CONFIG="$root/llm.config.local.json" LOCAL_MODEL_PATH=absent.gguf \
     qemu-x86_64 -cpu "$cpu" "$binary" ask --new "Is 7 prime?" 2>&1) || code=$?
@@ -88,7 +90,7 @@ for word in sse4.2 avx avx2 fma f16c bmi2; do
 done
 echo "baseline: local: $said"
 
-# The kernels are for the vectors that the refusal names, or the refusal is a lie.
+# The kernels must use the vector instructions that the refusal names.
 symbol=$(nm "$binary" | awk '$3 == "ggml_vec_dot_q4_0_q8_0" { print $3 }')
 [ -n "$symbol" ] || fail "local: the kernel ggml_vec_dot_q4_0_q8_0 is not in $binary"
 wide=$(objdump -d --no-show-raw-insn --disassemble="$symbol" "$binary" | grep -c '%ymm') || true

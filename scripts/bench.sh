@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Prints the tables of `make bench`; docs/operations.md explains them. scripts/bench.sh faults|act|load|cost|crash|model|scoring: one
-# of them. The scoring table needs recorded outputs, which are not in the repository: CONCLAVE_EVAL or ../shared/eval.
+# Prints the tables of `make bench`; docs/operations.md explains them. To print one table:
+# scripts/bench.sh faults|act|load|cost|crash|model|scoring
+# The scoring table needs recorded outputs, which are not in the repository. CONCLAVE_EVAL or
+# ../shared/eval names their folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -10,7 +12,7 @@ table=${1:-all}
 
 wanted() { [ "$table" = all ] || [ "$table" = "$1" ]; }
 
-# The service's own tables need no model inside the process.
+# The tables about the service need no in-process model.
 service() { cargo bench --locked --quiet --bench service -- "$1"; }
 
 crash() {
@@ -25,7 +27,7 @@ crash() {
     grep -q ' 3 passed' "$log" || { tail -n 40 "$log" && return 1; }
 }
 
-# The engine on recorded outputs; docs/scoring.md quotes the figures.
+# Measures the scoring engine on recorded outputs. docs/scoring.md quotes the figures.
 scoring() {
     local data=${CONCLAVE_EVAL:-../shared/eval} predictions task rows
     if [ ! -f "$data/debate.dev.jsonl" ]; then

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# scripts/dist-test.sh TARBALL [PACKAGE]: tests what scripts/dist.sh made, and prints what it checked.
-# The tarball is unpacked into an empty folder and run. The Debian package is installed into a minimal Debian system of
-# its own (mmdebstrap makes it; CONCLAVE_DEBIAN_ROOT names a tarball of one made before), run there as its unit runs it,
-# upgraded, removed and purged. That part needs root. Nothing is installed on this machine.
+# scripts/dist-test.sh TARBALL [PACKAGE]: tests the output of scripts/dist.sh, and prints its
+# checks. The tarball is unpacked into an empty folder and run. The Debian package is installed into
+# a new minimal Debian system, run there as its unit runs it, upgraded, removed and purged.
+# mmdebstrap creates that system, unless CONCLAVE_DEBIAN_ROOT names a tarball of an existing one.
+# The test of the package needs root. Nothing is installed on this machine.
 set -euo pipefail
 
 fail() {
@@ -33,7 +34,8 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# Waits for the service whose log is $1, sets $url, and asks /health without the program's own client.
+# Waits for the service with the log $1, sets $url, and requests /health without the program's
+# client.
 url=
 comes_up() {
     local log=$1 port line
@@ -83,7 +85,7 @@ if grep -rlE '(sk-[A-Za-z0-9]{16}|_API_KEY=.)' --include='.env*' --include='*.js
 fi
 checked "the tarball has the program, its configs, licences, completions and the unit, and no key"
 
-# An environment with nothing of this machine's.
+# An environment without variables of this machine.
 plain=(env -i PATH=/usr/bin:/bin HOME="$folder" ANTHROPIC_API_KEY=unused)
 cd "$unpacked"
 expect "--version" "conclave $version" "$("${plain[@]}" ./conclave --version)"
@@ -114,13 +116,13 @@ command -v mmdebstrap >/dev/null || fail "no mmdebstrap on the PATH: run 'script
 name=$(basename "$package")
 checked "$name: Depends: $(dpkg-deb --field "$package" Depends)"
 
-# The unit, with the program where it is now.
+# Checks the unit, with the program's path in the extracted package.
 dpkg-deb --extract "$package" "$folder/files"
 unit=$folder/files/usr/lib/systemd/system/conclave.service
 sed "s|^ExecStart=/usr/bin/conclave|ExecStart=$folder/files/usr/bin/conclave|" "$unit" >"$folder/conclave.service"
 said=$(systemd-analyze verify "$folder/conclave.service" 2>&1) || fail "systemd-analyze verify: $said"
 expect "what systemd-analyze verify says of the unit" "" "$(grep -F "$folder/conclave.service" <<<"$said" || true)"
-# From 0 (nothing exposed) to 100. A service without any of the settings has 96.
+# The exposure ranges from 0 (nothing exposed) to 100. A service without these settings has 96.
 exposure=$(systemd-analyze security --offline=true --threshold=20 "$folder/conclave.service" 2>/dev/null | tail -n 1) ||
     fail "systemd-analyze security: $exposure"
 longest=$(sed -n 's/.*"deadlines":.*"deep": *\([0-9]*\).*/\1/p' "$folder/files/etc/conclave/llm.config.json")
@@ -176,8 +178,9 @@ expect "set-uid files" "" "$(find "$folder/files" -perm /6000)"
 inside dpkg --verify conclave || fail "dpkg --verify finds altered files"
 checked "owners and modes of its files, its conffiles, no set-uid file, not enabled"
 
-# As the unit runs it: the variables of the file, its folder, its user without any right, and a file system that is
-# read-only but for the state. What systemd does beyond that (system calls, address families) is not here.
+# Runs the program as the unit does: with the variables of the file, in its folder, as its user
+# without privileges, on a file system that is read-only except for the state. Other settings of
+# systemd (system calls, address families) are not applied.
 as_unit() {
     # shellcheck disable=SC2016 # expanded by the inner shells
     unshare --mount sh -ec '
@@ -191,7 +194,8 @@ as_unit() {
             exec setpriv --reuid conclave --regid conclave --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all \
                 /usr/bin/conclave \"\$@\"" conclave "$@"' unit "$root" "$@"
 }
-# As an administrator does: sudo -u conclave in the folder of the state, with the settings from .env.
+# Runs the program as an administrator does: sudo -u conclave in the folder of the state, which has
+# the settings in .env.
 as_admin() {
     # shellcheck disable=SC2016 # expanded by the inner shell
     inside setpriv --reuid conclave --regid conclave --clear-groups sh -ec 'cd /var/lib/conclave && exec conclave "$@"' conclave "$@"
@@ -232,7 +236,7 @@ holder=
 expect "the exit code of the installed service after SIGTERM" 0 "$code"
 as_admin restore --force before.db >"$folder/said" || fail "restore: $(cat "$folder/said")"
 has /var/lib/conclave/conclave.db conclave:conclave 600
-# By root, whose files the service could not open.
+# A restore by root must leave a file that the service can open.
 inside sh -ec 'cd /var/lib/conclave && exec conclave restore --force before.db' >/dev/null || fail "restore by root"
 has /var/lib/conclave/conclave.db conclave:conclave 600
 expect "the runs after the restore" 1 "$(as_admin runs --actions --json | wc -l)"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the release without the in-process model, and from it a tarball and a Debian package in dist/. Tests both at the
-# end: see scripts/dist-test.sh. `scripts/dist.sh tarball` makes and tests the tarball only.
+# Builds the release without the in-process model, and packs it into a tarball and a Debian package
+# in dist/. Tests both at the end: see scripts/dist-test.sh. `scripts/dist.sh tarball` makes and
+# tests only the tarball.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -52,7 +53,8 @@ make_tarball() {
     (cd dist && sha256sum "$name.tar.gz" >"$name.tar.gz.sha256")
 }
 
-# What the loader needs, as Debian calls it. A library that is not in this list has to be added here first.
+# Prints the Debian packages of the shared libraries that the binary needs. A library that is not in
+# this list must be added here.
 dependencies() {
     local library glibc found=()
     glibc=$(objdump -T "$binary" | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -uV | tail -n 1)
@@ -60,7 +62,7 @@ dependencies() {
     found+=("libc6 (>= $glibc)")
     while read -r library; do
         case $library in
-        libc.so.6 | libm.so.6 | ld-linux-x86-64.so.2 | ld-linux-aarch64.so.1) ;; # of libc6
+        libc.so.6 | libm.so.6 | ld-linux-x86-64.so.2 | ld-linux-aarch64.so.1) ;; # part of libc6
         libgcc_s.so.1) found+=("libgcc-s1 (>= 4.2)") ;;
         *) fail "the binary needs $library; add its package to dependencies() in scripts/dist.sh" ;;
         esac
@@ -68,7 +70,7 @@ dependencies() {
     printf '%s, ' "${found[@]}" | sed 's/, $//'
 }
 
-# The settings of the service, from .env.example. A line that is not there any more has to be noticed.
+# Writes the settings of the service, based on .env.example. Fails if an expected line is missing.
 settings() {
     local line
     cp .env.example "$1"
@@ -121,7 +123,8 @@ make_package() {
     dpkg-deb --root-owner-group -Zxz --build "$root" "dist/conclave_${version}_$architecture.deb" >/dev/null
 }
 
-# The same program gives the same archives. Not before the build: it would compile all C code anew for another value.
+# A fixed time, so that the same program gives the same archives. It is set after the build, because
+# a new value would recompile all C code.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
 export SOURCE_DATE_EPOCH
 mkdir -p dist

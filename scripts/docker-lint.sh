@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lints the Dockerfile (hadolint) and the compose file (dclint), and compares the version in the Dockerfile with that of
-# the program. The tools have fixed versions and are kept in the cache.
+# Lints the Dockerfile (hadolint) and the compose file (dclint), and compares the version in the
+# Dockerfile with that of the program. The tools have fixed versions and are installed in the cache.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

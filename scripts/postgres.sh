@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# scripts/postgres.sh COMMAND...: runs a command with a throwaway PostgreSQL beside it, whose address is in
-# CONCLAVE_TEST_POSTGRES, such as: scripts/postgres.sh cargo nextest run
-# The server lives in a temporary folder, listens on a free port of loopback only, and is gone when the command ends,
-# however it ends. Durability is off: what it holds is worth nothing.
+# scripts/postgres.sh COMMAND...: runs a command with a temporary PostgreSQL server, whose address
+# is in CONCLAVE_TEST_POSTGRES, such as: scripts/postgres.sh cargo nextest run The server uses a
+# temporary folder and listens on a free port of loopback only. It is removed when the command ends,
+# also after a failure. Durability is off, because the data is not kept.
 set -euo pipefail
 
 fail() {
@@ -12,7 +12,7 @@ fail() {
 
 [ "$#" -gt 0 ] || fail "usage: scripts/postgres.sh COMMAND [ARGUMENT...]"
 
-# The newest that is installed: Debian keeps the server's programs out of the PATH.
+# Prints the folder of the newest installed server. Debian keeps its programs out of the PATH.
 programs() {
     local folder
     for folder in $(printf '%s\n' /usr/lib/postgresql/*/bin | sort -rV) "$(dirname "$(command -v initdb || echo /none)")"; do
@@ -30,7 +30,7 @@ folder=$(mktemp -d "${TMPDIR:-/tmp}/conclave-postgres.XXXXXX") || fail "no tempo
 server=
 
 stop() {
-    # "Immediate": nothing has to be kept.
+    # SIGQUIT is the "immediate" shutdown: no data has to be kept.
     if [ -n "$server" ]; then
         kill -QUIT "$server" 2>/dev/null || true
         wait "$server" 2>/dev/null || true
@@ -54,7 +54,8 @@ cd "$folder" || fail "$folder cannot be entered"
     --no-sync >"$folder/initdb.log" 2>&1 || { cat "$folder/initdb.log" >&2 && fail "initdb failed"; }
 cd "$OLDPWD"
 
-# Whoever binds port 0 is told a free one. Somebody else may take it before the server does: then another is tried.
+# Prints a free port, found by binding port 0. Another process may take it before the server does,
+# so the loop below tries several.
 free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Fetches the public price tables that src/config/models.json is compared with, and prints the path of the file that holds
-# them: one JSON object of model id to prices in US dollars per million tokens, with the table that says so.
-# They are in two Python packages of the ecosystem, pinned here. Nothing of them is kept in this repository.
+# Fetches the public price tables with which src/config/models.json is compared, and prints the path
+# of the result: a JSON object of model id to prices by table, in US dollars per million tokens.
+# The tables are in two Python packages with pinned versions. The repository has no copy of them.
 set -euo pipefail
 
-# Raise these when prices change, and src/config/models.json with them.
+# When prices change, update these versions and src/config/models.json.
 litellm='litellm==1.109.1'
 genai='genai-prices==0.2.3'
 
@@ -25,7 +25,7 @@ echo "price-tables: fetching $litellm and $genai" >&2
 python3 -m venv "$scratch/venv" >&2 || fail "python3 cannot make a virtual environment: run 'make setup'"
 pip() { "$scratch/venv/bin/python" -m pip "$@" --quiet --disable-pip-version-check >&2; }
 pip install "$genai" || fail "pip could not install $genai; is there a network?"
-# Only its table is wanted, which stands in the wheel.
+# Only its table is needed, which is a file in the wheel.
 pip download --no-deps --only-binary :all: --dest "$scratch" "$litellm" || fail "pip could not download $litellm"
 
 "$scratch/venv/bin/python" - "$scratch" >"$scratch/tables.json" <<'PYTHON'
@@ -50,7 +50,7 @@ for key, row in rows.items():
 
 
 def current(prices):
-    # Of several prices the last one whose day has come counts.
+    # Of several prices, the last one whose start date has passed applies.
     if not isinstance(prices, list):
         return prices
     today, found = datetime.date.today(), None

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Prints the path of schemathesis at the version of schemathesis.txt, which pins all that it brings along. It is installed
-# with pip into a virtual environment of its own in the cache, because what it depends on is its own affair.
+# Prints the path of schemathesis at the version in schemathesis.txt, which pins its dependencies as
+# well. Installs it with pip into a separate virtual environment in the cache, so that its
+# dependencies cannot conflict with those of other tools.
 set -euo pipefail
 
 pins="$(dirname "${BASH_SOURCE[0]}")/schemathesis.txt"

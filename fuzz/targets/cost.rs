@@ -1,5 +1,6 @@
 #![no_main]
-//! Looks for texts that are dear per byte. The first byte chooses the routine, the rest is repeated.
+//! Searches for texts that take much time per byte. The first byte selects the routine, and the
+//! rest is repeated.
 
 #[allow(dead_code, reason = "each program runs one target")]
 #[path = "../entry.rs"]
@@ -7,14 +8,14 @@ mod entry;
 
 use std::time::Instant;
 
-/// A routine may take so many times the time for four times the bytes: 4 is linear, 16 is quadratic.
+/// The largest allowed growth in time for four times the bytes. Linear is 4, quadratic is 16.
 const MAX_GROWTH: f64 = 10.0;
 
-/// Less time than this says nothing of growth, in milliseconds.
+/// Milliseconds below which the growth is not checked.
 const MIN_MS: f64 = 100.0;
 
 fn ms(data: &[u8], bytes: usize) -> f64 {
-    // The least of two: what else the machine does is not counted.
+    // Takes the lesser of two times, to exclude other load on the machine.
     let once = || {
         let started = Instant::now();
         entry::cost::run_repeated(data, bytes);

@@ -3,11 +3,12 @@
 
 usage: fit.py DEBATES.jsonl [--select SELECT.jsonl] [--conclave COMMAND]      needs numpy
 
-One feature of the leading answer, its support as `conclave score` prints it, is set against whether that answer is the
-reference. Sets of rows weigh alike, because a set with more rows is not more like the next user's questions. Before the fit each
-set is left out once: AUROC and calibration error (ECE, 10 bins) of c_final on the set that the fit has not seen. Trivial
-baselines stand beside every figure: the plain share of the votes, and with --select "the longer answer wins". Prints the section
-for the config file.
+The fit predicts whether the leading answer is the reference from one feature: its support, as
+`conclave score` prints it. All sets of rows have the same weight, because a set with more rows is
+not more similar to the next user's questions. Before the fit each set is left out once, to measure
+AUROC and calibration error (ECE, 10 bins) of c_final on data that the fit has not seen. Each figure
+comes with a trivial baseline: the share of the votes, and with --select "the longer answer wins".
+Prints the section for the config file.
 """
 import argparse
 import datetime
@@ -50,7 +51,7 @@ def rows_of(path, command):
 
 
 def fitted(x, y, weight):
-    """Intercept and slope, by Newton's method."""
+    """Returns intercept and slope, by Newton's method."""
     z = np.column_stack([np.ones(len(x)), x])
     ridge, w = np.diag([0.0, RIDGE]), np.zeros(2)
     for _ in range(60):
@@ -76,7 +77,7 @@ def ece(y, p):
 
 
 def selection(path, command):
-    """Pair accuracy by set: of Cred, and of the longer text."""
+    """Prints by set how often the better of two candidates has the higher Cred, and the longer text."""
     pairs = {}
     for row, out in zip(*scored("select", path, command)):
         label, candidates = row["metric"], row["candidates"]

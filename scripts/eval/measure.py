@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Measures the scoring engine on recorded outputs, by `conclave score` alone.
+"""Measures the scoring engine on recorded outputs, using only `conclave score`.
 
 usage: measure.py TASK DATA.jsonl PRED.jsonl [--conclave COMMAND]
 
-TASK is select, debate, checked, contradiction, refusal, injection, halu or badjson. "checked" takes the debate rows with a
-cross-check that is scripted from their labels and tells the truth: what the engine makes of a perfect cross-check. Each row becomes an input line of `conclave
-score` (SPEC 13.1); the prediction for the row is derived from the output line and written to PRED.jsonl, as the
-evaluation of the data set takes it. Only the request and what agents wrote go in: no label, no reference, no model name.
+TASK is select, debate, checked, contradiction, refusal, injection, halu or badjson. "checked" uses
+the debate rows with a truthful cross-check derived from their labels, to measure the engine with a
+perfect cross-check. Each row becomes an input line of `conclave score` (SPEC 13.1). The prediction
+for the row is derived from the output line and written to PRED.jsonl, in the format that the
+evaluation of the data set reads. The input has only the request and the texts of the agents: no
+label, no reference, no model name. The exception is the cross-check of "checked".
 """
 import argparse
 import json
@@ -14,12 +16,12 @@ import shlex
 import subprocess
 import sys
 
-# What a contradiction row's two statements answer is not told.
+# Unused: the question of a contradiction row is unknown, and its message is empty.
 SAME_THING = "Two statements about one thing."
 
 
 def convert(task, row):
-    """The input line for a row."""
+    """Returns the input line for a row."""
     if task == "select":
         outputs = [{"agent": f"a{n}", "text": c["text"]} for n, c in enumerate(row["candidates"])]
         return {"id": row["id"], "message": row["prompt"], "outputs": outputs}
@@ -42,7 +44,7 @@ def convert(task, row):
 
 
 def truthful(row):
-    """A cross-check of the first round that knows which answers are right."""
+    """Returns a cross-check of the first round that knows which answers are right."""
     first = {a["agent"]: a["rounds"][0] for a in row["agents"] if a["rounds"] and a["rounds"][0]}
     given = {agent: said.get("answer") for agent, said in first.items()}
     verdicts = []
@@ -64,7 +66,7 @@ def feature(score, name):
 
 
 def predict(task, out):
-    """The prediction for a row, from the output line."""
+    """Returns the prediction for a row, from the output line."""
     if task == "badjson":
         return out
     scores = out["scores"]
@@ -85,13 +87,13 @@ def predict(task, out):
 
 
 def refused(score):
-    """How far screening has scaled the output down for a refusal, 0 to 1."""
+    """Returns how far screening scaled the output down for a refusal, 0 to 1."""
     scaled = [feature_of for name, feature_of in score["features"].items() if "refusal" in name or "declines" in name]
     return 1.0 - min((it["value"] for it in scaled), default=1.0)
 
 
 def relation(out):
-    """How two outputs relate by their final answers: what claims mean to each other only a cross-check can tell."""
+    """Returns how two outputs relate by their final answers. Only a cross-check can compare their claims."""
     if any(len(group["agents"]) == 2 for group in out["answerGroups"]):
         return "agree"
     if out["disagreements"]:

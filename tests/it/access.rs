@@ -1,4 +1,4 @@
-//! Who is let in, how often, and for how much money.
+//! Tests authentication, request rates and spending limits.
 
 use conclave::clock::Clock;
 use conclave::domain::{BearerToken, Scope};
@@ -15,7 +15,7 @@ use crate::support::{Fault, MockProvider, Setup, TestApp, chat};
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 const FIXED: &str = "correct horse battery";
 
-/// Puts a token into the database of a running service, from outside.
+/// Inserts a token into the database of a running service, bypassing the service.
 async fn token(
     app: &TestApp,
     number: u8,
@@ -51,7 +51,7 @@ async fn status(app: &TestApp, token: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn every_route_but_the_open_ones_asks_for_a_token() {
+async fn every_route_except_the_open_ones_needs_a_token() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, Setup::default().env("CONCLAVE_TOKEN", FIXED)).await;
     let id = "01890000-0000-7000-8000-000000000000";
@@ -97,7 +97,7 @@ async fn every_route_but_the_open_ones_asks_for_a_token() {
 }
 
 #[tokio::test]
-async fn a_token_counts_from_its_making_to_its_end_and_the_last_one_leaves_the_door_shut() {
+async fn tokens_expire_and_stay_required_after_the_last_is_revoked() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     assert_eq!(
@@ -148,7 +148,7 @@ async fn a_token_counts_from_its_making_to_its_end_and_the_last_one_leaves_the_d
 }
 
 #[tokio::test]
-async fn a_token_opens_what_its_scopes_name() {
+async fn a_token_allows_only_the_routes_of_its_scopes() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let act = token(&app, 1, &[Scope::Act, Scope::Tools], None).await;
@@ -193,7 +193,7 @@ async fn a_token_opens_what_its_scopes_name() {
 }
 
 #[tokio::test]
-async fn whoever_guesses_waits_while_tokens_that_nobody_guesses_go_on() {
+async fn a_valid_long_token_works_from_a_blocked_address() {
     let provider = MockProvider::start().await;
     for (fixed, right) in [("weak", 429), (FIXED, 200)] {
         let app = TestApp::with(&provider, Setup::default().env("CONCLAVE_TOKEN", fixed)).await;
@@ -227,7 +227,7 @@ async fn whoever_guesses_waits_while_tokens_that_nobody_guesses_go_on() {
 }
 
 #[tokio::test]
-async fn without_tokens_a_page_from_elsewhere_does_not_reach_in() {
+async fn without_tokens_requests_for_another_host_are_refused() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let from = |host: &str| {
@@ -243,7 +243,7 @@ async fn without_tokens_a_page_from_elsewhere_does_not_reach_in() {
 }
 
 #[tokio::test]
-async fn tokens_are_made_listed_and_revoked_by_the_command_line() {
+async fn tokens_are_created_listed_and_revoked_on_the_command_line() {
     let folder = TempDir::new().unwrap();
     let run = async |arguments: &[&str]| {
         let output = conclave(folder.path(), arguments, &[])
@@ -322,7 +322,7 @@ async fn tokens_are_made_listed_and_revoked_by_the_command_line() {
 }
 
 #[tokio::test]
-async fn strangers_are_served_only_behind_a_token() {
+async fn a_public_address_is_served_only_with_a_token() {
     let folder = TempDir::new().unwrap();
     let variables = [("ANTHROPIC_API_KEY", "k"), ("CONCLAVE_BIND", "0.0.0.0:0")];
     let output = conclave(folder.path(), &["serve"], &variables)
@@ -405,9 +405,10 @@ async fn refusal(app: &TestApp, body: &Value) -> (String, u64) {
 }
 
 #[tokio::test]
-async fn a_daily_limit_says_whose_it_is_what_is_left_and_when_it_resets() {
+async fn a_daily_limit_reports_its_scope_its_rest_and_its_reset() {
     let provider = MockProvider::start().await;
-    // A run costs about two cents: after one of the user, and after two of the guild, no further cap of ten fits.
+    // A run costs about two cents, and the cap of each run is ten. So the user's limit refuses the
+    // second run, and the guild's limit the third.
     let setup = Setup::default()
         .set("/policy/deepMaxUsd", json!(0.1))
         .set("/policy/limits/userDailyUsd", json!(0.1001))
@@ -448,7 +449,7 @@ async fn a_daily_limit_says_whose_it_is_what_is_left_and_when_it_resets() {
 }
 
 #[tokio::test]
-async fn room_that_only_runs_in_flight_take_comes_back_soon() {
+async fn a_limit_filled_by_runs_in_flight_has_a_short_wait() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(std::time::Duration::from_secs(10)));
     let limits = [
@@ -486,7 +487,7 @@ async fn room_that_only_runs_in_flight_take_comes_back_soon() {
 }
 
 #[tokio::test]
-async fn questions_at_the_same_time_do_not_pass_a_limit_together() {
+async fn concurrent_questions_do_not_pass_a_limit() {
     let provider = MockProvider::start().await;
     provider.on("*", Fault::Latency(std::time::Duration::from_secs(10)));
     let setup = Setup::default()
@@ -507,7 +508,7 @@ async fn questions_at_the_same_time_do_not_pass_a_limit_together() {
 }
 
 #[tokio::test]
-async fn a_user_who_asks_too_often_waits_and_repetitions_cost_nothing() {
+async fn the_user_rate_limit_does_not_count_repetitions() {
     let provider = MockProvider::start().await;
     let setup = Setup::default()
         .set("/policy/limits/userPerMinute", json!(6))

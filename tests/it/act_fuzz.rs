@@ -1,4 +1,4 @@
-//! A hundred thousand messages and ten thousand hostile proposals: nothing happens outside of the policy.
+//! Runs 100,000 messages and 10,000 hostile proposals. Nothing happens that the policy forbids.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::support::acting::said;
 use crate::support::{MockProvider, Setup, TestApp};
 
-/// Words of commands, of dice, of attacks, and of neither.
+/// Words of commands, dice notation, attacks, and unrelated text.
 const WORDS: [&str; 64] = [
     "roll",
     "throw",
@@ -99,7 +99,7 @@ fn message(random: &mut ChaCha12Rng) -> String {
     text
 }
 
-/// What every command that came out of a text has to keep.
+/// Checks the rules that every command read from a text must follow.
 fn holds(action: &Action) {
     let arguments = action.arguments();
     let again = Action::read(action.name(), arguments.clone());
@@ -117,7 +117,7 @@ fn holds(action: &Action) {
 }
 
 #[test]
-fn a_hundred_thousand_messages_do_nothing_that_they_do_not_say() {
+fn a_hundred_thousand_messages_do_only_what_they_say() {
     let mut random = ChaCha12Rng::seed_from_u64(20_261_122);
     let (mut clear, mut wrong) = (0, 0);
     for _ in 0..100_000 {
@@ -209,7 +209,7 @@ fn hostile(random: &mut ChaCha12Rng) -> (String, Value, f64) {
             value(random),
         );
     }
-    // Half of them are whole: what is wrong with those is not their form.
+    // Half of the proposals have a valid form, so that only their content is wrong.
     let whole = [
         (
             "roll",
@@ -255,7 +255,7 @@ fn hostile(random: &mut ChaCha12Rng) -> (String, Value, f64) {
 }
 
 #[test]
-fn ten_thousand_hostile_proposals_execute_nothing_outside_of_the_policy() {
+fn ten_thousand_hostile_proposals_execute_nothing_outside_the_policy() {
     let mut random = ChaCha12Rng::seed_from_u64(7);
     let some = |random: &mut ChaCha12Rng| -> BTreeSet<CommandName> {
         CommandName::ALL
@@ -314,9 +314,9 @@ fn ten_thousand_hostile_proposals_execute_nothing_outside_of_the_policy() {
     );
 }
 
-/// Some of them the whole way, over the wire and into the database.
+/// Sends some hostile proposals over HTTP, through to the database.
 #[tokio::test]
-async fn hostile_proposals_leave_no_trace_in_what_others_own() {
+async fn hostile_proposals_do_not_change_data_of_other_users() {
     let provider = MockProvider::start().await;
     let setup = Setup::default()
         .env("PROPOSER_ENABLED", "true")

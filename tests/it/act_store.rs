@@ -1,4 +1,4 @@
-//! What the journal's store keeps of actions, told to every database that there is.
+//! Tests what the store keeps of actions, on SQLite and on PostgreSQL.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn id(n: u128) -> RunId {
     ))
 }
 
-/// An action of a user in the guild `g`.
+/// Returns an action of a user in the guild `g`.
 fn action(n: u128, user: &str, message: &str, key: Option<&str>) -> NewRun {
     let mut run = new_run(n, key, message);
     run.accepted.action = Some(ActionIntake::default());
@@ -58,7 +58,7 @@ fn owner(user: &str) -> Owner {
     }
 }
 
-/// A whole action that changes something.
+/// Returns the events of a complete action that changes something.
 fn events(command: CommandName, effect: Option<Effect>) -> Vec<Event> {
     let parsed = Parsed {
         command,
@@ -107,7 +107,7 @@ async fn found(store: &Arc<dyn Store>, user: &str, words: &[&str]) -> Vec<String
 }
 
 async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
-    // An action that ends at once is there with its whole chain, and is no chat.
+    // An action that ends at once is stored with its whole chain and is not listed as a chat.
     let then = || AfterAction::End(events(CommandName::Roll, None));
     assert_eq!(
         store
@@ -161,7 +161,7 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     assert_eq!(list(Some(RunKind::Chat)).await, [id(3)]);
     assert_eq!(list(None).await, [id(3), id(1)]);
 
-    // It is nothing that a later message could answer.
+    // A later message cannot answer an action.
     let asker = Requester {
         source: Source::Discord,
         user_id: "ada".into(),
@@ -171,7 +171,7 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     let since = at(0).saturating_sub(SignedDuration::from_mins(5)).unwrap();
     assert_eq!(store.last_reply(&asker, since).await.unwrap(), None);
 
-    // One that is held is this process's alone, until its lease has run out.
+    // An action with a lease belongs to this process until the lease expires.
     let hold = |lease| AfterAction::Hold {
         owner: "o".into(),
         lease,
@@ -213,7 +213,7 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
         .collect();
     assert_eq!(keys, ["accepted", "claimed/1", "gate/schema", "finished"]);
 
-    // Sheets are one's own; of one name there is one, the newest.
+    // A sheet belongs to one user. Of several sheets with one name only the newest is kept.
     let sheet = |n: u128, user: &'static str, name: &'static str, level: i64| {
         let store = Arc::clone(&store);
         async move {
@@ -247,7 +247,8 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     };
     assert_eq!(store.sheets(&elsewhere).await.unwrap(), []);
 
-    // Memories are found by their words in any form, the best match first, and by their owner only.
+    // A search finds memories by any form of their words, lists the best match first, and returns
+    // only those of their owner.
     remember(&store, 20, "ada", "The dragon sleeps in the northern cave").await;
     remember(&store, 21, "ada", "Dragons hate silver. Dragons!").await;
     remember(&store, 22, "ben", "Ben's dragon is a secret").await;
@@ -285,7 +286,8 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     }
     assert_eq!(store.memory_count(&owner("ada")).await.unwrap(), 3);
 
-    // A scene is what was said in its channel, the oldest first; without a guild it is one user's own.
+    // A scene holds the messages of its channel, oldest first. Without a guild it belongs to one
+    // user.
     let lines = store.recent_lines(&asker, 3).await.unwrap();
     let said: Vec<_> = lines
         .iter()
@@ -319,7 +321,8 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     assert_eq!(store.recent_lines(&dm("ada"), 9).await.unwrap().len(), 1);
     assert_eq!(store.recent_lines(&dm("ben"), 9).await.unwrap(), []);
 
-    // An action travels like every run, and brings what it changed; an older sheet does not replace a newer one.
+    // An action is archived like any run, together with what it changed. An older sheet does not
+    // replace a newer one.
     for n in [12, 10, 20] {
         let archive = store.archive(id(n)).await.unwrap().unwrap();
         assert_eq!(other.restore(&archive).await.unwrap(), Restored::New);
@@ -338,7 +341,7 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     );
     assert_eq!(found(&other, "ada", &["cave"]).await.len(), 1);
 
-    // What was kept outlives the action that wrote it.
+    // Sheets and memories outlive the action that wrote them.
     assert!(store.prune(at(1000), 100).await.unwrap() > 5);
     assert_eq!(store.run(id(20)).await.unwrap(), None);
     assert_eq!(found(&store, "ada", &["cave"]).await.len(), 1);
@@ -346,7 +349,7 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn sqlite_keeps_what_actions_do() {
+async fn sqlite_stores_actions_and_their_data() {
     let folder = TempDir::new().unwrap();
     let one = SqliteStore::open(&folder.path().join("a.db"), "one")
         .await
@@ -358,7 +361,7 @@ async fn sqlite_keeps_what_actions_do() {
 }
 
 #[tokio::test]
-async fn postgresql_keeps_what_actions_do() {
+async fn postgresql_stores_actions_and_their_data() {
     let one = PostgresStore::open(&postgres::fresh().await, "one")
         .await
         .unwrap();
@@ -369,7 +372,7 @@ async fn postgresql_keeps_what_actions_do() {
 }
 
 #[tokio::test]
-async fn of_a_hundred_that_confirm_at_once_one_is_written() {
+async fn one_of_a_hundred_concurrent_confirmations_is_written() {
     let folder = TempDir::new().unwrap();
     let store: Arc<dyn Store> = Arc::new(
         SqliteStore::open(&folder.path().join("a.db"), "one")

@@ -1,6 +1,7 @@
-//! The shape of the house, held by reading the source: who may know whom, which outside crates are used where, and what
-//! no file may be. Privacy is the compiler's part; this reads `crate::...` paths, so a path that goes through a name
-//! imported before (`use crate::llm; llm::local::...`) is seen as far as its import.
+//! Enforces the structure of the source: which modules may use which, where each external crate is
+//! used, and the limits of a file. The compiler enforces privacy. This test reads `crate::...`
+//! paths, so a path through an imported name (`use crate::llm; llm::local::...`) is followed only
+//! as far as its import.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,11 +12,12 @@ use regex::Regex;
 struct Module {
     name: &'static str,
     may_know: &'static [&'static str],
-    /// Its folders and files that others may enter; all else is re-exported at its front door, `mod.rs`.
+    /// The files and folders inside it that other modules may use. Its `mod.rs` re-exports
+    /// everything else.
     doors: &'static [&'static str],
 }
 
-/// A new module gets a row here and a line in ARCHITECTURE.md.
+/// The table of modules. A new module needs a row here and a line in ARCHITECTURE.md.
 const HOUSE: &[Module] = &[
     Module {
         name: "domain",
@@ -110,7 +112,7 @@ const HOUSE: &[Module] = &[
         ],
         doors: &[],
     },
-    // `doctor` names the requests of llm, `show` the audit view of the committee.
+    // `doctor` uses the requests of llm, `show` uses the audit view of the committee.
     Module {
         name: "cli",
         may_know: &[
@@ -129,7 +131,7 @@ const HOUSE: &[Module] = &[
     },
 ];
 
-/// Outside crates that have one home.
+/// External crates, with the modules that may use them.
 const HOMES: &[(&str, &[&str])] = &[
     ("sqlx", &["journal"]),
     ("reqwest", &["attachments", "cli", "llm"]),
@@ -142,7 +144,7 @@ const NAMES_THAT_SAY_NOTHING: &[&str] =
 const MAX_LINES: usize = 600;
 
 #[test]
-fn every_module_knows_only_those_that_the_table_lets_it_know() {
+fn every_module_uses_only_the_modules_that_the_table_allows() {
     let files = files_under(&["src"]);
     let insides = insides(&files);
     report(
@@ -154,7 +156,7 @@ fn every_module_knows_only_those_that_the_table_lets_it_know() {
 }
 
 #[test]
-fn every_file_is_of_a_readable_length_and_named_for_what_it_holds() {
+fn every_file_is_short_finished_and_named_for_its_content() {
     let files = files_under(&["src", "tests", "crates"]);
     report(
         &files
@@ -164,7 +166,7 @@ fn every_file_is_of_a_readable_length_and_named_for_what_it_holds() {
     );
 }
 
-/// One file: its path from the root with `/`, and its text if it is Rust.
+/// A file: its path from the root, with `/`, and its text if it is Rust source.
 struct File {
     path: String,
     text: String,
@@ -178,7 +180,8 @@ impl File {
         }
     }
 
-    /// `["committee", "score", "answer"]` for `src/committee/score/answer.rs`.
+    /// Returns the module path: `["committee", "score", "answer"]` for
+    /// `src/committee/score/answer.rs`.
     fn module(&self) -> Vec<&str> {
         let inner = self
             .path
@@ -188,7 +191,8 @@ impl File {
         inner.split('/').collect()
     }
 
-    /// The text without whole-line comments: a link in a doc comment is no dependency. Lines keep their numbers.
+    /// Returns the text without whole-line comments, because a link in a doc comment is no
+    /// dependency. Line numbers stay the same.
     fn code(&self) -> String {
         let kept = self.text.lines().map(|line| {
             if line.trim_start().starts_with("//") {
@@ -209,7 +213,7 @@ impl File {
     }
 }
 
-/// The files and folders inside each module: `("journal", "sqlite")`.
+/// Returns the files and folders inside each module, such as `("journal", "sqlite")`.
 fn insides(files: &[File]) -> BTreeSet<(String, String)> {
     let module = |file: &File| match file.module()[..] {
         [outer, inner, ..] => Some((outer.to_owned(), inner.to_owned())),
@@ -218,7 +222,7 @@ fn insides(files: &[File]) -> BTreeSet<(String, String)> {
     files.iter().filter_map(module).collect()
 }
 
-/// The rules of the two tables that a file breaks.
+/// Returns the violations of the two tables in a file.
 fn strangers(file: &File, insides: &BTreeSet<(String, String)>) -> Vec<String> {
     let module = file.module();
     let own = module[0];
@@ -274,8 +278,8 @@ fn strangers(file: &File, insides: &BTreeSet<(String, String)>) -> Vec<String> {
     broken
 }
 
-/// `super::` chains that leave the top module, where the tables would not see what they reach. Tests have one module
-/// more around them and are left out.
+/// Finds `super::` chains that leave the top-level module, because the tables cannot check what
+/// they reach. Files of tests have one more module level and are skipped.
 fn climbs(file: &File, code: &str, depth: usize) -> Vec<String> {
     if file.path.ends_with("tests.rs") {
         return Vec::new();
@@ -295,7 +299,8 @@ fn climbs(file: &File, code: &str, depth: usize) -> Vec<String> {
     .collect()
 }
 
-/// Every path that starts at `crate::`, groups taken apart, with the place where it starts. Never empty paths.
+/// Returns every path that starts at `crate::`, with groups expanded, and the offset at which it
+/// starts. No path is empty.
 fn crate_paths(code: &str) -> Vec<(usize, Vec<String>)> {
     let mut paths = Vec::new();
     for found in Regex::new(r"\bcrate\s*::").unwrap().find_iter(code) {
@@ -310,12 +315,12 @@ fn crate_paths(code: &str) -> Vec<(usize, Vec<String>)> {
     paths
 }
 
-/// Reads a use tree, pushes each of its full paths to `ends` and returns what comes after it.
+/// Reads a use tree, appends each of its full paths to `ends`, and returns the text after it.
 fn branches<'a>(text: &'a str, mut path: Vec<String>, ends: &mut Vec<Vec<String>>) -> &'a str {
     let mut rest = text.trim_start();
     if let Some(mut group) = rest.strip_prefix('{') {
         loop {
-            // What follows a branch (` as name`) is of no interest.
+            // Skips what follows a branch (` as name`).
             group = branches(group, path.clone(), ends);
             let Some(end) = group.find([',', '}']) else {
                 return "";
@@ -426,7 +431,7 @@ fn strangers_in(path: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_module_that_the_table_does_not_name_is_a_stranger() {
+fn an_import_that_the_table_does_not_allow_is_found() {
     assert_eq!(
         strangers_in(
             "src/domain/plan.rs",
@@ -450,7 +455,7 @@ fn a_module_that_the_table_does_not_name_is_a_stranger() {
 }
 
 #[test]
-fn a_stranger_inside_a_group_over_several_lines_is_found() {
+fn a_forbidden_import_in_a_multi_line_group_is_found() {
     let text = "use crate::{\n    domain::{Plan, Usd as Money},\n    http::Router,\n};\n";
     assert_eq!(
         strangers_in("src/app/mod.rs", text),
@@ -461,7 +466,7 @@ fn a_stranger_inside_a_group_over_several_lines_is_found() {
 }
 
 #[test]
-fn others_come_in_by_the_front_door_or_by_a_side_door_that_the_table_names() {
+fn other_modules_use_only_re_exports_and_listed_submodules() {
     let text = "use crate::journal::sqlite::SqliteStore;\nuse crate::llm::{self, local, strict};\n";
     assert_eq!(
         strangers_in("src/committee/call.rs", text),
@@ -479,7 +484,7 @@ fn others_come_in_by_the_front_door_or_by_a_side_door_that_the_table_names() {
 }
 
 #[test]
-fn an_outside_crate_away_from_its_home_is_found_and_a_comment_is_not() {
+fn an_external_crate_in_a_wrong_module_is_found_except_in_comments() {
     assert_eq!(
         strangers_in(
             "src/committee/call.rs",
@@ -511,7 +516,7 @@ fn super_does_not_lead_out_of_a_module() {
 }
 
 #[test]
-fn long_files_empty_names_and_unfinished_work_are_found() {
+fn long_files_vague_names_and_unfinished_code_are_found() {
     assert_eq!(
         shape(&File::new("src/llm/utils/mod.rs", &"\n".repeat(601))),
         [

@@ -1,4 +1,4 @@
-//! Backup and restore by the real binary.
+//! Tests backup and restore with the real binary.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::support::program::conclave;
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 const DATABASE: &str = "data/conclave.db";
 
-/// A folder in which the binary works.
+/// A working folder of the binary, with its mock provider.
 struct Place {
     folder: TempDir,
     provider: MockProvider,
@@ -33,7 +33,7 @@ impl Place {
         }
     }
 
-    /// With runs in its database.
+    /// Returns a place whose database has this number of runs.
     async fn with_runs(runs: usize) -> Self {
         let place = Self::new().await;
         for _ in 0..runs {
@@ -71,7 +71,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// Every finished run with its journal and the hashes of its chain.
+    /// Returns every finished run with its journal and the hashes of its chain.
     async fn runs(&self) -> Vec<String> {
         let said = self.run(&["export"]).await;
         assert_eq!(said.code, 0, "{}", said.error);
@@ -86,7 +86,7 @@ impl Place {
         self.path("backup.db").to_str().unwrap().to_owned()
     }
 
-    /// The names in the database's folder.
+    /// Returns the file names in the database's folder.
     fn names(&self) -> Vec<String> {
         let files = std::fs::read_dir(self.path("data")).unwrap();
         let mut names: Vec<String> = files
@@ -107,7 +107,7 @@ async fn pool(path: &Path) -> sqlx::SqlitePool {
         .unwrap()
 }
 
-/// Changes a database that is at rest.
+/// Runs a statement on a database that no service has open.
 async fn change(path: &Path, statement: &'static str) {
     let pool = pool(path).await;
     sqlx::raw_sql(statement).execute(&pool).await.unwrap();
@@ -115,7 +115,7 @@ async fn change(path: &Path, statement: &'static str) {
 }
 
 #[tokio::test]
-async fn a_backup_of_a_running_service_is_restored_whole_into_an_empty_folder() {
+async fn a_backup_of_a_running_service_is_restored_into_an_empty_folder() {
     let here = Place::with_runs(2).await;
     let url = here.provider.url();
     let service = Daemon::start(
@@ -158,7 +158,7 @@ async fn a_backup_of_a_running_service_is_restored_whole_into_an_empty_folder() 
             0
         );
     }
-    // It goes on working.
+    // The restored database accepts new runs.
     assert_eq!(there.run(&["ask", "--new", QUESTION]).await.code, 0);
     assert_eq!(there.runs().await.len(), 4);
 }
@@ -186,7 +186,7 @@ async fn a_database_in_use_is_not_replaced_even_by_force() {
     service.stop().await;
     assert_eq!(place.runs().await.len(), 2);
 
-    // A program of another kind, which knows nothing of our locks.
+    // Another program holds the file open and does not know the locks of Conclave.
     let other = pool(&place.path(DATABASE)).await;
     sqlx::query("SELECT COUNT(*) FROM runs")
         .execute(&other)
@@ -206,7 +206,7 @@ async fn a_database_in_use_is_not_replaced_even_by_force() {
 }
 
 #[tokio::test]
-async fn a_database_with_data_is_replaced_by_force_only_and_kept() {
+async fn a_database_with_data_is_replaced_only_by_force_and_kept() {
     let place = Place::with_runs(1).await;
     let backup = place.backup().await;
     assert_eq!(place.run(&["ask", "--new", QUESTION]).await.code, 0);
@@ -252,7 +252,7 @@ async fn a_database_without_rows_is_replaced() {
     assert_eq!(fresh.run(&["restore", &backup]).await.code, 0);
     assert_eq!(fresh.runs().await, place.runs().await);
 
-    // A token alone is data.
+    // A database with only a token counts as data.
     let with_token = Place::new().await;
     assert_eq!(
         with_token
@@ -265,7 +265,7 @@ async fn a_database_without_rows_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_backup_that_does_not_hold_changes_nothing() {
+async fn an_invalid_backup_changes_nothing() {
     let place = Place::with_runs(2).await;
     let backup = place.backup().await;
     let sound = std::fs::read(&backup).unwrap();
@@ -349,7 +349,7 @@ async fn a_backup_that_does_not_hold_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_read_is_replaced_by_force_and_its_log_goes_with_it() {
+async fn force_replaces_an_unreadable_database_and_its_log() {
     let place = Place::with_runs(1).await;
     let backup = place.backup().await;
     let expected = place.runs().await;
@@ -374,7 +374,7 @@ async fn a_database_that_cannot_be_read_is_replaced_by_force_and_its_log_goes_wi
         "left by a crash"
     );
 
-    // The database is gone, its log is not.
+    // The database file is missing, but its write-ahead log is still there.
     let empty = Place::new().await;
     std::fs::create_dir(empty.path("data")).unwrap();
     std::fs::write(empty.path("data/conclave.db-wal"), "left by a crash").unwrap();
@@ -415,7 +415,7 @@ async fn a_backup_of_an_older_release_is_brought_up_to_date() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_backed_up_says_why() {
+async fn a_failed_backup_reports_its_reason() {
     let place = Place::new().await;
     let said = place.run(&["backup", "copy.db"]).await;
     assert!(

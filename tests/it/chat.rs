@@ -1,4 +1,4 @@
-//! `POST /api/chat` from end to end, against the mock provider over real HTTP.
+//! Tests `POST /api/chat` from end to end, against the mock provider over real HTTP.
 
 use conclave::journal::{AgentOutcome, Continuation, Event};
 use serde_json::{Value, json};
@@ -137,7 +137,7 @@ async fn a_round_with_nothing_to_settle_is_skipped_and_the_journal_says_why() {
 }
 
 #[tokio::test]
-async fn the_gate_asks_and_the_answer_continues_the_run_without_buying_the_rest_again() {
+async fn an_answer_to_the_gate_continues_the_run_without_repeated_calls() {
     let scenario = Scenario::disagreeing();
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
@@ -209,7 +209,7 @@ async fn an_answer_that_names_none_of_the_final_answers_reopens_them_all() {
 }
 
 #[tokio::test]
-async fn a_pending_question_belongs_to_one_user_in_one_channel_and_new_forgets_it() {
+async fn a_pending_question_is_per_user_and_channel_and_new_drops_it() {
     let scenario = Scenario::disagreeing();
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
@@ -307,7 +307,7 @@ async fn a_plan_ships_with_an_estimate_whose_sums_are_right() {
 }
 
 #[tokio::test]
-async fn figures_that_the_synthesis_did_not_give_are_asked_for() {
+async fn missing_figures_of_the_synthesis_are_requested() {
     let scenario = Scenario::howto().without_figures();
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
@@ -333,7 +333,7 @@ async fn without_any_figures_the_estimate_is_a_rule_of_thumb_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_cap_that_is_too_small_trims_the_plan_and_the_reply_says_so() {
+async fn a_small_cap_trims_the_plan_and_the_reply_says_so() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.04")).await;
     let got = app
@@ -413,14 +413,14 @@ async fn the_same_chat_works_with_another_provider_by_config_alone() {
 }
 
 #[tokio::test]
-async fn images_are_shown_to_the_agent_that_sees() {
+async fn images_are_shown_only_to_the_visual_agent() {
     let provider = MockProvider::playing(
         Scenario::agreeing().agents(&["solver", "critic", "verifier", "visual"]),
     )
     .await;
     let app = TestApp::start(&provider).await;
     let mut body = chat("ask", "What is in this picture?");
-    // The header of a PNG is enough: its pixels are not decoded here.
+    // The header of a PNG is enough, because the service does not decode the pixels.
     body["attachments"] = json!([{ "filename": "a.png", "url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAAA=" }]);
     let got = app.reply(app.post(&body)).await;
     assert_eq!(provider.calls_of("r1/visual")[0].images(), 1);
@@ -500,7 +500,7 @@ async fn text_that_imitates_the_fence_stays_data() {
 }
 
 #[tokio::test]
-async fn figures_for_other_steps_than_the_plans_are_asked_for_again() {
+async fn figures_for_steps_outside_the_plan_are_requested_again() {
     let scenario = Scenario::howto();
     let message = scenario.message.clone();
     let mut synthesis = scenario.synthesis();
@@ -514,7 +514,7 @@ async fn figures_for_other_steps_than_the_plans_are_asked_for_again() {
 }
 
 #[tokio::test]
-async fn whoever_answered_for_another_option_is_asked_again() {
+async fn agents_that_answered_for_another_option_are_called_again() {
     let scenario = Scenario::agreeing();
     let message = scenario.message.clone();
     let mut synthesis = scenario.synthesis();

@@ -1,5 +1,5 @@
-//! CPU-heavy work of a run: it delays no other request, its run can be ended meanwhile, and a run that brings its process down is
-//! given up.
+//! Tests CPU-heavy work of a run. It delays no other request, and its run can be ended meanwhile. A
+//! run that takes its process down repeatedly is given up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,10 +21,10 @@ use crate::store::new_run;
 use crate::support::replica::{Home, QUESTION, Replica, Toll};
 use crate::support::{MockProvider, client, postgres};
 
-/// A message that keeps the solver's prompt busy.
+/// A message for which the solver's prompt renders without end.
 const ENDLESS: &str = "ENDLESS: what is the boiling point of water at sea level in Celsius?";
 
-/// A service whose prompt of the solver takes for ever to render when the message says so.
+/// Writes a solver prompt that renders without end if the message says so. Returns its folder.
 fn prompts_that_never_end(home: &Home) -> String {
     let folder = home.folder.path().join("prompts");
     std::fs::create_dir_all(&folder).unwrap();
@@ -80,7 +80,7 @@ async fn answer_of(service: &Replica, home: &Home, number: usize) -> RunId {
 }
 
 #[tokio::test]
-async fn a_run_that_computes_without_end_delays_nobody_and_can_be_ended() {
+async fn a_run_that_computes_without_end_delays_no_other_and_can_end() {
     let provider = MockProvider::start().await;
     let home = Home::sqlite();
     set_deadlines(&home, 8);
@@ -101,7 +101,7 @@ async fn a_run_that_computes_without_end_delays_nobody_and_can_be_ended() {
     assert_eq!(client().delete(&url).send().await.unwrap().status(), 202);
     let events = until(&home, endless, ended).await;
     assert!(matches!(events.last(), Some(Event::Finished(f)) if f.ending == Ending::Cancelled));
-    // The next run is not cancelled: its deadline ends it. A service that is to stop ends its process.
+    // The second run is not cancelled: its deadline ends it. SIGTERM then ends the process.
     let second = service.accept_in("ask", ENDLESS, 3).await.unwrap();
     until(&home, second, in_round_1).await;
     let pid = service.child.id().unwrap().to_string();
@@ -139,7 +139,7 @@ async fn a_run_that_computes_without_end_delays_nobody_and_can_be_ended() {
     );
 }
 
-/// Three processes in a row end in the same piece of a run; other runs are answered.
+/// Kills three processes in a row in the same piece of a run. Other runs are still answered.
 async fn three_processes_end_in_a_piece(home: Home) {
     let provider = MockProvider::start().await;
     let prompts = prompts_that_never_end(&home);
@@ -288,7 +288,7 @@ async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_piece_that_outlives_its_run_writes_and_buys_nothing() {
+async fn a_computation_that_outlives_its_run_writes_and_sends_nothing() {
     let folder = TempDir::new().unwrap();
     let sqlite = SqliteStore::open(&folder.path().join("c.db"), "me")
         .await

@@ -1,5 +1,5 @@
-//! kill -9 on the real binary: no accepted run is lost, no settled call is bought twice. On a SQLite file it is one service
-//! that comes back; on PostgreSQL the other replica goes on.
+//! Tests SIGKILL on the real binary: no accepted run is lost, and no settled call is made again. On
+//! SQLite one service restarts; on PostgreSQL the other replica takes over.
 
 use std::time::Duration;
 
@@ -10,13 +10,14 @@ use tokio::process::Command;
 use crate::support::replica::{Home, Replica, Toll};
 use crate::support::{Fault, MockProvider, Scenario, chat, client};
 
-/// Rounds of the test; each kills once.
+/// Number of kills, one per round of the test.
 const KILLS: usize = if cfg!(feature = "long-chaos") { 200 } else { 8 };
 
-/// After so many seconds of silence a replica's runs are taken over: as it is shipped, or sooner.
+/// Seconds without a renewal after which a replica's runs are taken over: the shipped value, or
+/// less.
 const LEASE_SECONDS: u64 = if cfg!(feature = "long-chaos") { 30 } else { 2 };
 
-/// Waits until the solver and the critic are settled; the verifier is in flight then.
+/// Waits until the solver and the critic are settled and only the verifier is in flight.
 async fn until_the_verifier_is_alone(home: &Home, run: RunId) {
     loop {
         let entries = home.entries(run).await;
@@ -32,7 +33,8 @@ async fn until_the_verifier_is_alone(home: &Home, run: RunId) {
     }
 }
 
-/// The verifier's call was in flight at the kill: it is asked again under a key of its own, and nothing else is.
+/// Checks that the verifier's call, in flight at the kill, was made again under a new key, and no
+/// other call was.
 async fn hold_the_call_in_flight(home: &Home, provider: &MockProvider, run: RunId) {
     assert_eq!(home.toll(&[run], provider).await, Toll::none(1));
     assert_eq!(
@@ -68,7 +70,7 @@ async fn a_killed_service_completes_its_run_after_the_restart() {
 }
 
 #[tokio::test]
-async fn a_kill_in_the_cross_check_buys_no_report_again() {
+async fn a_kill_in_the_cross_check_repeats_no_report() {
     let provider = MockProvider::start().await;
     provider
         .on("cross-check", Fault::Latency(Duration::from_secs(60)))
@@ -99,9 +101,9 @@ async fn a_kill_in_the_cross_check_buys_no_report_again() {
     service.kill().await;
 }
 
-/// The second call of the cross-check was in flight at the kill: it alone is made again.
+/// The second call of the cross-check was in flight at the kill. Only this call is made again.
 #[tokio::test]
-async fn a_kill_in_the_second_cross_check_buys_the_first_no_second_time() {
+async fn a_kill_in_the_second_cross_check_does_not_repeat_the_first() {
     let provider = MockProvider::playing(Scenario::converging()).await;
     provider
         .on(
@@ -157,7 +159,8 @@ async fn a_killed_replica_has_its_run_completed_by_the_other() {
     second.kill().await;
 }
 
-/// A committee that is not of one mind: in audit and deep they keep or concede in a second round.
+/// Returns a provider whose agents disagree, with the message. In audit and deep they keep or
+/// concede in a second round.
 async fn quarrelling() -> (MockProvider, String) {
     let scenario = Scenario::converging();
     let message = scenario.message.clone();
@@ -166,8 +169,8 @@ async fn quarrelling() -> (MockProvider, String) {
     (provider, message)
 }
 
-/// Three questions, one in each mode, the second of them at the other replica if there is one; then a kill, at another moment
-/// of the run each time, without a random source.
+/// Asks one question in each mode, then kills the service. The second question goes to the other
+/// replica if there is one. The moment of the kill depends on `number`, not on a random source.
 async fn ask_and_kill(
     service: Replica,
     other: Option<&Replica>,
@@ -206,7 +209,7 @@ async fn kills_at_random_moments_lose_nothing() {
 }
 
 #[tokio::test]
-async fn two_replicas_of_which_one_after_the_other_is_killed_lose_nothing() {
+async fn two_replicas_that_are_killed_in_turn_lose_nothing() {
     let (provider, message) = quarrelling().await;
     let home = Home::postgres(2).await;
     let mut accepted = vec![];
@@ -222,7 +225,7 @@ async fn two_replicas_of_which_one_after_the_other_is_killed_lose_nothing() {
     print_endings(&home, &toll).await;
     survivor.kill().await;
     assert_eq!(toll, Toll::none(accepted.len()));
-    // Both had their share: some run was begun by more processes than one.
+    // Both replicas worked: at least one run was claimed by more than one process.
     let mut most = 0;
     for run in &accepted {
         let claims = home
@@ -236,7 +239,8 @@ async fn two_replicas_of_which_one_after_the_other_is_killed_lose_nothing() {
     assert!(most > 1, "no run was taken over");
 }
 
-/// A built-in config: its name, the variables of its key and of its address, and the agents' model if it is not the default.
+/// A built-in config: its name, the variables of its key and its address, and the agents' model if
+/// it is not the default.
 type Shipped = (
     &'static str,
     &'static str,
@@ -244,7 +248,8 @@ type Shipped = (
     Option<&'static str>,
 );
 
-/// Messages of 200 to 30,000 characters, in prose and in a script of three bytes a letter.
+/// Returns messages of 200 to 30,000 characters, in prose and in a script with three bytes per
+/// letter.
 fn messages() -> Vec<String> {
     let padded = |length: usize, filler: &str| -> String {
         let question = Scenario::converging().message + " ";
@@ -262,9 +267,9 @@ fn messages() -> Vec<String> {
     messages
 }
 
-/// Asks every message in ask and in deep at a service with a built-in config, its models and its caps. With `slow`, the
-/// service is killed once all agents but these are done in round 1, and started again. Returns the runs without a reply, as
-/// numbers.
+/// Asks every message in ask and in deep, at a service with a built-in config and its models and
+/// caps. With `slow`, kills and restarts the service once all other agents are done in round 1.
+/// Returns the numbers of the runs without a reply.
 async fn without_reply(
     (config, key, address, agents): Shipped,
     slow: Option<&[&str]>,
@@ -341,7 +346,7 @@ async fn without_reply(
     without
 }
 
-/// Says how the runs ended that have no reply.
+/// Prints how the runs without a reply ended.
 async fn print_endings(home: &Home, toll: &Toll) {
     for (run, state) in &toll.without_reply {
         let last = home.entries(*run).await.pop();
@@ -349,7 +354,8 @@ async fn print_endings(home: &Home, toll: &Toll) {
     }
 }
 
-/// Waits until the panel's other agents are done in round 1 and these are under way, or the run was refused.
+/// Waits until the other agents are done in round 1 and these are in flight, or until the run was
+/// refused.
 async fn until_only_these_are_open(home: &Home, run: RunId, agents: &[&str]) {
     let under_way = |call: &str| agents.iter().any(|agent| call == format!("r1/{agent}"));
     loop {
@@ -376,7 +382,8 @@ async fn until_only_these_are_open(home: &Home, run: RunId, agents: &[&str]) {
     }
 }
 
-/// One kill a run, at another moment of it each time, under the shipped caps: no answer is lost for want of money.
+/// Kills the service once per run, at a different moment each time, under the shipped caps. No
+/// answer is lost for lack of money.
 #[tokio::test]
 async fn a_kill_at_any_moment_under_the_shipped_caps_costs_no_answer() {
     let provider = MockProvider::playing(Scenario::converging()).await;
@@ -390,7 +397,8 @@ async fn a_kill_at_any_moment_under_the_shipped_caps_costs_no_answer() {
         ("ANTHROPIC_BASE_URL", &url),
         ("CONCLAVE_CONFIG", "anthropic"),
     ];
-    // Undisturbed, each of these is answered in every mode; longer ones are refused in ask, before anything is bought.
+    // Without a kill, each of these is answered in every mode. Longer ones are refused in ask
+    // before any call.
     let messages: Vec<String> = messages()
         .into_iter()
         .filter(|message| message.len() <= 16_000)
@@ -438,7 +446,7 @@ async fn a_kill_at_any_moment_under_the_shipped_caps_costs_no_answer() {
     );
 }
 
-/// Every run that answers undisturbed also answers when it is killed in round 1.
+/// Every run that is answered without a kill is also answered after a kill in round 1.
 async fn kills_in_round_1_cost_no_answer(config: Shipped) {
     let undisturbed = without_reply(config, None).await;
     let mut lost = vec![];
@@ -469,7 +477,7 @@ async fn a_kill_in_round_1_under_the_shipped_caps_costs_no_answer() {
 }
 
 #[tokio::test]
-async fn a_kill_in_round_1_with_dear_agents_costs_no_answer() {
+async fn a_kill_in_round_1_with_expensive_agents_costs_no_answer() {
     let agents = Some("claude-haiku-4-5");
     kills_in_round_1_cost_no_answer((
         "anthropic",
@@ -482,7 +490,7 @@ async fn a_kill_in_round_1_with_dear_agents_costs_no_answer() {
 }
 
 #[tokio::test]
-async fn a_service_that_drains_still_answers_and_finishes_its_runs() {
+async fn a_draining_service_still_answers_and_finishes_its_runs() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_millis(1500)));
     let home = Home::sqlite();

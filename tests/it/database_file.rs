@@ -1,4 +1,4 @@
-//! The SQLite database as a file: its rights, its place, and limits of its size.
+//! Tests the SQLite database as a file: its permissions, its path, and limits of its size.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -39,7 +39,7 @@ async fn only_the_owner_reads_the_database_its_log_and_its_folders() {
     check();
     assert_eq!(rights(&data), 0o700);
     drop(store);
-    // As earlier releases left them.
+    // Sets the permissions that earlier releases left.
     for (name, mode) in [
         ("conclave.db", 0o644),
         ("conclave.db.owners", 0o755),
@@ -52,7 +52,7 @@ async fn only_the_owner_reads_the_database_its_log_and_its_folders() {
 }
 
 #[tokio::test]
-async fn a_database_file_that_was_deleted_or_replaced_stops_the_intake() {
+async fn a_database_file_that_was_deleted_or_replaced_stops_new_runs() {
     if crate::support::postgres::is_chosen() {
         return;
     }
@@ -89,7 +89,7 @@ async fn a_database_file_that_was_deleted_or_replaced_stops_the_intake() {
 }
 
 #[tokio::test]
-async fn a_limit_of_the_size_of_files_is_an_error_and_no_death() {
+async fn a_limit_of_the_size_of_files_is_an_error_and_no_crash() {
     let folder = TempDir::new().unwrap();
     let provider = MockProvider::start().await;
     let url = provider.url();
@@ -99,7 +99,7 @@ async fn a_limit_of_the_size_of_files_is_an_error_and_no_death() {
         ("CONCLAVE_BIND", "127.0.0.1:0"),
         ("DATABASE_URL", "sqlite://conclave.db"),
     ];
-    // Makes the database within no limit.
+    // Creates the database without a size limit.
     assert!(
         conclave(folder.path(), &["act", "roll 1d6"], &variables)
             .status()
@@ -109,7 +109,7 @@ async fn a_limit_of_the_size_of_files_is_an_error_and_no_death() {
     );
     let program = conclave(folder.path(), &["serve"], &variables);
     let mut limited = tokio::process::Command::new("/bin/bash");
-    // Blocks of 1024 bytes: a little more than the database has.
+    // The unit is 1024 bytes: the limit is slightly above the size of the database.
     let script = "ulimit -f 320; exec \"$0\" serve";
     limited
         .args(["-c", script])

@@ -1,5 +1,5 @@
-//! A database that is full, locked or out of reach: a clear 503, nothing lost, nothing corrupt, and the run goes on when
-//! the trouble is over.
+//! Tests a database that is full, locked or unreachable. The service answers 503, loses and
+//! corrupts nothing, and continues its runs after the trouble is over.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::support::{Fault, MockProvider, Setup, TestApp, chat, postgres};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
-/// A second way into the file, as another process has it.
+/// Opens a second connection to the file, as another process would.
 async fn beside(path: &Path) -> SqlitePool {
     let options = SqliteConnectOptions::new()
         .filename(path)
@@ -24,11 +24,12 @@ async fn beside(path: &Path) -> SqlitePool {
     SqlitePool::connect_with(options).await.unwrap()
 }
 
-/// A service whose file may take no more than it has, and waits for no lock longer than a moment.
+/// Returns a service whose file may grow by at most `most_pages` and whose lock timeout is short,
+/// with a raw connection.
 async fn cramped(provider: &MockProvider, most_pages: Option<u32>) -> (TestApp, SqlitePool) {
     let folder = Arc::new(TempDir::new().unwrap());
     let path = folder.path().join("conclave.db");
-    // What an operator can delete to make room.
+    // The ballast is data that an operator can delete to free space.
     drop(SqliteStore::open(&path, "before").await.unwrap());
     let raw = beside(&path).await;
     sqlx::query("CREATE TABLE ballast (bytes BLOB)")
@@ -50,7 +51,7 @@ async fn cramped(provider: &MockProvider, most_pages: Option<u32>) -> (TestApp, 
     let store = SqliteStore::open_within(&path, "cramped", bounds)
         .await
         .unwrap();
-    // The caps are those that are shipped: what is in doubt when the disk is full leaves money for an answer.
+    // Uses the shipped caps: calls in doubt after the full disk must leave money for an answer.
     let setup = Setup::default().set("/policy/leaseSeconds", json!(2));
     (
         TestApp::with_store(provider, setup, folder, store, "cramped").await,
@@ -58,7 +59,7 @@ async fn cramped(provider: &MockProvider, most_pages: Option<u32>) -> (TestApp, 
     )
 }
 
-/// Hands a question in. The run's id, or the problem.
+/// Submits a question. Returns the run's id, or the status and the problem.
 async fn hand_in(app: &TestApp, message: &str) -> Result<RunId, (u16, Value)> {
     let response = app
         .post(&chat("ask", message))
@@ -78,7 +79,8 @@ async fn hand_in(app: &TestApp, message: &str) -> Result<RunId, (u16, Value)> {
         .unwrap())
 }
 
-/// Every run has its reply and a whole chain, and the file is sound.
+/// Checks that every run has its reply and an intact chain, and that the file passes the integrity
+/// check.
 async fn hold(app: &TestApp, raw: &SqlitePool, runs: &[RunId]) {
     for run in runs {
         let ending = app.ended(*run).await;
@@ -97,10 +99,10 @@ async fn hold(app: &TestApp, raw: &SqlitePool, runs: &[RunId]) {
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_new_runs_and_those_in_flight_complete_once_there_is_room() {
+async fn a_full_disk_refuses_new_runs_and_delays_those_in_flight() {
     let provider = MockProvider::start().await;
     let (app, raw) = cramped(&provider, Some(12)).await;
-    // Large questions fill the last pages; the runs under way find the disk full in the middle.
+    // Large questions fill the last pages, so that runs in flight meet the full disk.
     let long = |n: usize| {
         format!(
             "{QUESTION} {}",
@@ -146,7 +148,7 @@ async fn a_full_disk_refuses_new_runs_and_those_in_flight_complete_once_there_is
 }
 
 #[tokio::test]
-async fn a_locked_database_refuses_new_runs_and_those_in_flight_complete_when_it_is_free() {
+async fn a_locked_database_refuses_new_runs_and_delays_those_in_flight() {
     let provider = MockProvider::start().await;
     provider
         .on("r1/*", Fault::Latency(Duration::from_millis(300)))
@@ -178,7 +180,7 @@ async fn a_locked_database_refuses_new_runs_and_those_in_flight_complete_when_it
 }
 
 #[tokio::test]
-async fn the_trouble_of_a_sqlite_file_has_a_name() {
+async fn sqlite_errors_have_clear_messages() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("conclave.db");
     let bounds = SqliteBounds {
@@ -217,11 +219,11 @@ async fn the_trouble_of_a_sqlite_file_has_a_name() {
 }
 
 #[tokio::test]
-async fn the_trouble_of_a_postgresql_server_has_a_name_without_address_and_statement() {
+async fn postgresql_errors_have_clear_messages_without_address_or_statement() {
     let url = postgres::fresh().await;
     let store = PostgresStore::open(&url, "one").await.unwrap();
     let raw = postgres::raw(&url).await;
-    // Every statement that writes a run is refused with the code that its user id names.
+    // The trigger refuses every insert of a run with the SQLSTATE that is its user id.
     sqlx::raw_sql(
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
          $$ BEGIN RAISE EXCEPTION 'planted INSERT' USING ERRCODE = NEW.user_id; END $$;
@@ -250,11 +252,12 @@ async fn the_trouble_of_a_postgresql_server_has_a_name_without_address_and_state
 }
 
 #[tokio::test]
-async fn what_postgresql_breaks_off_in_favour_of_another_is_tried_again() {
+async fn a_transaction_that_postgresql_aborts_is_retried() {
     let url = postgres::fresh().await;
     let store = PostgresStore::open(&url, "one").await.unwrap();
     let raw = postgres::raw(&url).await;
-    // A sequence counts on when its transaction is rolled back: two tries are broken off, the third goes through.
+    // A sequence keeps its value after a rollback: the first two attempts are aborted, the third
+    // succeeds.
     sqlx::raw_sql(
         "CREATE SEQUENCE tries;
          CREATE FUNCTION break_off() RETURNS trigger LANGUAGE plpgsql AS
@@ -280,7 +283,7 @@ async fn what_postgresql_breaks_off_in_favour_of_another_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_reached_stops_the_start_and_its_password_is_not_shown() {
+async fn an_unreachable_database_stops_the_start_without_showing_its_password() {
     let good: url::Url = postgres::fresh().await.parse().unwrap();
     let mut no_such = good.clone();
     no_such.set_path("no_such_database");

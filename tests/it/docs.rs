@@ -1,4 +1,4 @@
-//! Holds the documentation against the program: generated parts, metrics and links.
+//! Compares the documentation with the program: generated parts, metrics and links.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use regex::Regex;
 
 use crate::support::api_tables::ApiTables;
 
-/// Writes every generated document again.
+/// The command that regenerates every generated document.
 const AGAIN: &str =
     "UPDATE_DOCS=1 cargo nextest run -E 'test(/^docs::/) or test(published_schemas)'";
 
-/// A file of the repository.
+/// Returns the path of a file in the repository.
 fn path(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
 }
@@ -22,7 +22,8 @@ fn read(file: &str) -> String {
     fs::read_to_string(path(file)).unwrap()
 }
 
-/// Compares a generated file with what stands in the repository, or writes it there if `UPDATE_DOCS` is set.
+/// Compares a generated file with the one in the repository. Writes it instead if `UPDATE_DOCS` is
+/// set.
 pub fn held(file: &str, generated: &str) {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(path(file), generated).unwrap();
@@ -34,20 +35,20 @@ pub fn held(file: &str, generated: &str) {
 }
 
 #[test]
-fn the_command_line_reference_is_that_of_the_program() {
+fn the_command_line_reference_matches_the_program() {
     let mut text = format!(
         "# Command line\n\n<!-- Generated from the program. To write it again: {AGAIN} -->\n\n\
          What `--help` prints, for each command. The exit codes stand under the first one. Progress, warnings and errors go to\n\
          standard error; replies and `--json` go to standard output.\n"
     );
-    // The width keeps the lines from following that of a terminal.
+    // A fixed width, so that line breaks do not depend on the terminal.
     let mut all = cli::command_line().term_width(110);
     all.build();
     describe(&mut all, &mut text);
     held("docs/cli.md", &text);
 }
 
-/// The help of a command, then of its subcommands.
+/// Appends the help of a command and of its subcommands.
 fn describe(command: &mut clap::Command, text: &mut String) {
     let name = command
         .get_bin_name()
@@ -67,7 +68,7 @@ fn describe(command: &mut clap::Command, text: &mut String) {
 }
 
 #[test]
-fn the_tables_of_the_api_reference_are_those_of_the_openapi_document() {
+fn the_tables_of_the_api_reference_match_the_openapi_document() {
     let tables = ApiTables::of(http::document(&Limits::default()));
     let marked = Regex::new(r"(?s)(<!-- generated: ([^\n]*?) -->\n).*?(\n<!-- end -->)").unwrap();
     let text = read("docs/api.md");
@@ -79,7 +80,7 @@ fn the_tables_of_the_api_reference_are_those_of_the_openapi_document() {
 }
 
 #[test]
-fn every_metric_stands_in_the_operations_guide_and_no_other() {
+fn the_operations_guide_lists_every_metric_and_no_other() {
     let source = read("src/app/metrics_recorder.rs");
     let described = Regex::new(r#"describe_\w+!\(\s*"(\w+)""#).unwrap();
     let described: Vec<&str> = described
@@ -108,7 +109,7 @@ fn every_metric_stands_in_the_operations_guide_and_no_other() {
 }
 
 #[test]
-fn every_link_between_the_documents_leads_somewhere() {
+fn every_link_between_the_documents_resolves() {
     let link = Regex::new(r"\]\(([^)\s]+)\)").unwrap();
     let mut followed = 0;
     for file in documents() {
@@ -142,7 +143,7 @@ fn every_link_between_the_documents_leads_somewhere() {
     assert!(followed > 30, "{followed} links");
 }
 
-/// The Markdown files for people, relative to the root.
+/// Returns the Markdown documents for readers, relative to the root.
 fn documents() -> Vec<String> {
     let mut files = vec![];
     for folder in ["", "docs", "docs/adr"] {
@@ -161,7 +162,7 @@ fn documents() -> Vec<String> {
     files
 }
 
-/// The anchors that a page of GitHub gives its headings.
+/// Returns the anchors that GitHub generates for the headings of a page.
 fn anchors(text: &str) -> Vec<String> {
     let headings = text
         .lines()

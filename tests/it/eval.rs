@@ -1,5 +1,6 @@
-//! Floors of the scoring engine on recorded outputs, where they are at hand (docs/scoring.md). They are not part of the repository:
-//! `CONCLAVE_EVAL` or `../shared/eval` names their folder, and without it there is nothing to hold.
+//! Checks minimum results of the scoring engine on recorded outputs (docs/scoring.md). The
+//! recordings are not in the repository. `CONCLAVE_EVAL` or `../shared/eval` names their folder;
+//! without it the tests pass without a check.
 
 use std::path::PathBuf;
 
@@ -23,7 +24,8 @@ fn scored(line: &Value) -> Value {
     serde_json::to_value(record.judge(&Policy::default())).unwrap()
 }
 
-/// The chance that a right row has a higher figure than a wrong one; ties count half.
+/// Returns the probability that a right row has a higher figure than a wrong one. A tie counts as
+/// half.
 fn auroc(figures: &[(f64, bool)]) -> f64 {
     let of = |right: bool| {
         figures
@@ -44,7 +46,8 @@ fn auroc(figures: &[(f64, bool)]) -> f64 {
     sum / n
 }
 
-/// The input line of a debate: its rounds, and the cross-check of round 1 that knows which answers are right, if it is wanted.
+/// Returns the input line of a debate: its rounds and, with `with_truth`, a cross-check of round 1
+/// that knows the right answers.
 fn debate(row: &Value, with_truth: bool) -> Value {
     let agents = row["agents"].as_array().unwrap();
     let most = agents
@@ -90,7 +93,8 @@ fn debate(row: &Value, with_truth: bool) -> Value {
     json!({ "id": row["id"], "message": row["prompt"], "rounds": rounds, "crossCheck": truth })
 }
 
-/// c_final with whether the leading answer is the reference, and how many panels with a contested first answer ship.
+/// Returns c_final of each row with whether the leading answer is the reference. Also counts the
+/// panels that ship although their first answer is contested.
 fn debates(rows: &[Value], with_truth: bool) -> (Vec<(f64, bool)>, usize) {
     let mut contested_and_shipped = 0;
     let figures = rows.iter().map(|row| {
@@ -117,7 +121,7 @@ fn debates(rows: &[Value], with_truth: bool) -> (Vec<(f64, bool)>, usize) {
 }
 
 #[test]
-fn c_final_ranks_recorded_debates_and_no_contested_panel_ships_after_a_truthful_cross_check() {
+fn c_final_ranks_debates_and_a_truthful_cross_check_stops_contested_panels() {
     let Some(rows) = rows("debate.dev.jsonl") else {
         return;
     };
@@ -129,7 +133,7 @@ fn c_final_ranks_recorded_debates_and_no_contested_panel_ships_after_a_truthful_
 }
 
 #[test]
-fn recorded_committee_answers_are_told_apart() {
+fn agreement_and_contradiction_in_recorded_answers_are_recognized() {
     let Some(rows) = rows("contradiction.dev.jsonl") else {
         return;
     };
@@ -164,7 +168,7 @@ fn recorded_committee_answers_are_told_apart() {
 }
 
 #[test]
-fn refused_safe_requests_are_hardly_ever_valid() {
+fn refusals_of_safe_requests_are_rarely_valid() {
     let Some(rows) = rows("refusal.dev.jsonl") else {
         return;
     };

@@ -1,4 +1,4 @@
-//! What happens when models and providers fail: failures degrade, they do not crash.
+//! Tests failures of models and providers: the result degrades, and nothing crashes.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ async fn an_agent_that_stays_malformed_is_named_and_the_reply_is_complete() {
 }
 
 #[tokio::test]
-async fn one_repair_call_shows_the_model_its_errors_and_mends_the_output() {
+async fn one_repair_call_shows_the_model_its_errors_and_repairs_the_output() {
     let (provider, got) = with_fault("r1/critic", Fault::WrongSchema).await;
     assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
     let repair = &provider.calls_of("r1/critic/repair")[0];
@@ -67,7 +67,7 @@ async fn json_in_a_fence_needs_no_repair() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_cut_off_is_kept_as_far_as_it_holds_or_named() {
+async fn a_run_with_a_cut_off_report_is_answered() {
     let (_, got) = with_fault("r1/verifier*", Fault::CutJson).await;
     assert_eq!(got.outcome, "answered", "{}", got.text());
 }
@@ -90,7 +90,7 @@ async fn an_agent_that_refuses_is_named() {
 }
 
 #[tokio::test]
-async fn trouble_of_the_provider_is_retried() {
+async fn failures_of_the_provider_are_retried() {
     for fault in [
         Fault::Status(529),
         Fault::Status(500),
@@ -141,7 +141,7 @@ async fn a_request_that_was_rejected_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_fallback_model_steps_in() {
+async fn a_fallback_model_replaces_a_failing_model() {
     let provider = MockProvider::start().await;
     provider.on("r1/solver", Fault::Status(500)).times(3);
     let fallback = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 1000,
@@ -170,7 +170,7 @@ async fn a_fallback_model_steps_in() {
 }
 
 #[tokio::test]
-async fn all_three_of_the_core_failing_is_502_and_a_failed_run_in_the_journal() {
+async fn a_run_without_any_core_agent_is_502_and_failed() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Status(500));
     let app = TestApp::start(&provider).await;
@@ -247,7 +247,7 @@ async fn usage_that_makes_no_sense_is_settled_at_the_reservation() {
 }
 
 #[tokio::test]
-async fn a_provider_that_bills_too_much_is_told_of_and_paid_nothing_more() {
+async fn a_provider_that_overbills_is_reported_and_paid_nothing_more() {
     let provider = MockProvider::start().await;
     provider.on("r1/critic", Fault::HugeUsage(5_000_000));
     let app = TestApp::start(&provider).await;
@@ -271,7 +271,7 @@ async fn a_provider_that_bills_too_much_is_told_of_and_paid_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_synthesis_that_stays_cut_off_gives_way_to_the_best_report() {
+async fn a_synthesis_that_stays_cut_off_is_replaced_by_the_best_report() {
     let (_, got) = with_fault("synthesis*", Fault::CutJson).await;
     assert!(
         got.text()
@@ -283,7 +283,7 @@ async fn a_synthesis_that_stays_cut_off_gives_way_to_the_best_report() {
 }
 
 #[tokio::test]
-async fn a_figure_that_no_number_can_hold_ends_in_an_answer() {
+async fn an_enormous_figure_is_limited_and_the_run_is_answered() {
     let scenario = Scenario::howto();
     let message = scenario.message.clone();
     let mut synthesis = scenario.synthesis();

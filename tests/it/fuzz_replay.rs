@@ -1,4 +1,4 @@
-//! The fuzzer's targets on their corpus, by ordinary means: what was found once stays mended.
+//! Runs the fuzzer's targets on their corpus, so that a repaired defect does not come back.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Slow clients, clients that hang up, pages of strangers, and texts that want to be lines of the log.
+//! Tests slow clients, clients that disconnect, pages of other origins, and texts that imitate
+//! lines of the log.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::support::{Fault, MockProvider, Setup, TestApp, chat, client};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
-/// A client below HTTP: sends bytes and reads whatever comes until the service closes the connection.
+/// Sends raw bytes and reads until the service closes the connection.
 async fn raw(url: &str, bytes: &[u8]) -> String {
     let mut stream = connect(url).await;
     stream.write_all(bytes).await.unwrap();
@@ -41,7 +42,7 @@ fn head(length: usize) -> String {
     )
 }
 
-/// The most memory that a process had, in KiB.
+/// Returns the peak memory of a process, in KiB.
 fn peak_memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status
@@ -52,7 +53,7 @@ fn peak_memory(pid: u32) -> u64 {
 }
 
 #[tokio::test]
-async fn replies_of_eight_megabytes_are_neither_kept_nor_held() {
+async fn replies_of_eight_megabytes_are_not_stored_and_use_bounded_memory() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Overlong(8 * 1024 * 1024 - 4096));
     let home = Home::sqlite();
@@ -73,7 +74,7 @@ async fn replies_of_eight_megabytes_are_neither_kept_nor_held() {
         .sum();
     println!("journal: {bytes} bytes; memory: {before} KiB before the run, {after} KiB at most");
     assert!(bytes < 100_000, "{bytes}");
-    // Three replies at once, each held once as it comes and once as it is read.
+    // Three replies arrive at once. Each is in memory twice: as received and as parsed.
     assert!(
         after - before < 150 * 1024,
         "{before} KiB before, {after} KiB after"
@@ -90,7 +91,7 @@ async fn nothing_is_left(app: &TestApp, provider: &MockProvider) {
 }
 
 #[tokio::test]
-async fn a_client_that_is_too_slow_or_hangs_up_leaves_nothing() {
+async fn a_client_that_is_too_slow_or_disconnects_starts_no_run() {
     let provider = MockProvider::start().await;
     let setup = Setup::default()
         .set("/policy/limits/headerSeconds", json!(1))
@@ -119,7 +120,7 @@ async fn a_client_that_is_too_slow_or_hangs_up_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_may_wait_longer_for_its_answer_than_it_may_take_to_ask() {
+async fn the_request_timeout_does_not_limit_the_wait_for_an_answer() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_secs(2)));
     let setup = Setup::default()
@@ -229,7 +230,7 @@ async fn every_answer_carries_the_security_headers() {
 }
 
 #[tokio::test]
-async fn pages_of_other_origins_are_kept_out_unless_they_are_named() {
+async fn pages_of_other_origins_are_refused_unless_configured() {
     let provider = MockProvider::start().await;
     let closed = TestApp::start(&provider).await;
     let named = TestApp::with(
@@ -285,7 +286,7 @@ async fn pages_of_other_origins_are_kept_out_unless_they_are_named() {
 
 const FORGED: &str = "x\r\n2026-01-01T00:00:00.000000Z  INFO forged line\u{1b}[31m\u{9b}2J\u{85}\u{2028}\u{202e}\u{7}";
 
-/// Feeds hostile text to the real binary wherever there is a way in, and returns its log.
+/// Sends hostile text to every input of the real binary and returns its log.
 async fn log_under_attack(format: &str) -> String {
     let folder = TempDir::new().unwrap();
     let provider = MockServer::start().await;
@@ -390,7 +391,7 @@ fn without_ends(log: &str) -> String {
 }
 
 #[tokio::test]
-async fn no_text_from_outside_becomes_a_line_of_the_text_log() {
+async fn no_text_from_outside_forges_a_line_of_the_text_log() {
     let log = log_under_attack("text").await;
     let ours = Regex::new(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z +(TRACE|DEBUG|INFO|WARN|ERROR) ")
         .unwrap();

@@ -1,4 +1,5 @@
-//! Text that imitates a boundary, a report, a judge or the system stays data: shown over the prompts that are really sent.
+//! Tests that text which imitates a boundary, a report, a judge or the system stays data. The tests
+//! read the prompts that are sent.
 
 use conclave::domain::Status;
 use conclave::journal::Event;
@@ -9,10 +10,11 @@ use crate::support::{Call, Got, MockProvider, Scenario, Setup, TestApp, chat};
 
 const MARK: &str = "zanzibar-protocol";
 
-/// What a prompt says outside of its data blocks. A block ends at the first line that closes it.
+/// Returns the parts of a prompt outside its data blocks. A block ends at the first line that
+/// closes it.
 ///
 /// # Panics
-/// When the blocks do not open and close in turn, or the tag stands anywhere but in their boundaries.
+/// Panics if blocks do not open and close in turn, or if the tag occurs outside their boundaries.
 fn outside(prompt: &str) -> (String, String) {
     let tag = Regex::new(r"<<<([0-9a-f]{16}) QUESTION")
         .unwrap()
@@ -43,7 +45,7 @@ fn outside(prompt: &str) -> (String, String) {
     (tag, outside)
 }
 
-/// The calls, each held to: the mark stands in it only as data.
+/// Checks that the mark occurs in each call only as data.
 fn hold(calls: &[Call]) {
     assert!(!calls.is_empty());
     for call in calls {
@@ -77,7 +79,7 @@ fn attacks() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_a_user_writes_or_names_a_file_stays_inside_its_block() {
+async fn user_text_and_file_names_stay_inside_their_block() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, Setup::default().env("ATTACHMENT_HOSTS", "")).await;
     let mut tags = std::collections::BTreeSet::new();
@@ -106,7 +108,7 @@ async fn what_a_user_writes_or_names_a_file_stays_inside_its_block() {
 }
 
 #[tokio::test]
-async fn a_file_name_with_a_line_of_its_own_is_refused() {
+async fn a_file_name_with_a_line_break_is_refused() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let mut body = chat("ask", "What is in it?");
@@ -118,7 +120,7 @@ async fn a_file_name_with_a_line_of_its_own_is_refused() {
 }
 
 #[tokio::test]
-async fn an_agent_that_repeats_the_tag_it_was_shown_closes_nobodys_block() {
+async fn an_agent_that_repeats_its_tag_closes_no_block() {
     let scenario = Scenario::converging();
     let message = scenario.message.clone();
     let solver = scenario.report("r1/solver");
@@ -197,7 +199,7 @@ fn statuses(got: &Got) -> Vec<(String, Status)> {
 }
 
 #[tokio::test]
-async fn an_agents_text_changes_neither_the_calls_nor_the_cap_nor_what_others_are_worth() {
+async fn an_agents_text_changes_no_call_no_cap_and_no_other_score() {
     let scenario = Scenario::agreeing();
     let (message, critic) = (scenario.message.clone(), scenario.report("r1/critic"));
     let provider = MockProvider::playing(scenario).await;

@@ -1,5 +1,5 @@
-//! The bound of input tokens against real tokenizers, and the caps under a provider that bills as many tokens as the worst
-//! of them counts.
+//! Tests the bound of input tokens against real tokenizers. Also tests the caps with a provider
+//! that bills as many tokens as the worst of them counts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::support::scripted::{Stage, Twist};
 use crate::support::{Scenario, Setup};
 
-/// A text with the tokens that each tokenizer makes of it.
+/// A text with its token count by tokenizer.
 #[derive(Deserialize)]
 struct Counted {
     kind: String,
@@ -59,9 +59,10 @@ fn no_tokenizer_counts_more_than_the_bound() {
     assert_eq!(above, [""; 0]);
 }
 
-/// The bound of our own prompts leaves half for vocabularies that make more of English than any of these.
+/// The bound of the built-in prompts leaves half as reserve, for vocabularies that need more tokens
+/// for English.
 #[test]
-fn prompts_make_less_than_two_thirds_of_the_tokens_that_are_reserved_for_them() {
+fn prompts_use_less_than_two_thirds_of_their_reserved_tokens() {
     for Counted { text, counts, .. } in corpus()
         .into_iter()
         .filter(|counted| counted.kind == "prompt")
@@ -72,8 +73,8 @@ fn prompts_make_less_than_two_thirds_of_the_tokens_that_are_reserved_for_them() 
     }
 }
 
-/// Bills one token for every byte that a user or a model wrote, in the longer of both normal forms, and of English prompts
-/// what the worst tokenizer makes of them and 30 % more.
+/// Bills one token for every byte that a user or a model wrote, in the longer of both normal forms.
+/// Bills English prompts at the count of the worst tokenizer plus 30 %.
 fn worst_tokenizer() -> Twist {
     Arc::new(|_, request: &ChatRequest, reply: ChatReply| {
         let schema = request
@@ -119,7 +120,7 @@ async fn honest_bills_of_the_worst_tokenizer_stay_within_the_caps() {
     for (number, alphabet) in alphabets.into_iter().enumerate() {
         for length in [200, 6000, 20_000] {
             for (mode, cap) in [(Mode::Ask, 0.10), (Mode::Deep, 0.50)] {
-                // A question back would take the next message as its answer.
+                // Without the prefix, a pending question would take the next message as its answer.
                 let start = format!("new: {} {number} ", Scenario::converging().message);
                 let message: String = start
                     .chars()
@@ -169,7 +170,7 @@ async fn honest_bills_of_the_worst_tokenizer_stay_within_the_caps() {
     assert!(answered > 40, "{answered} answered, {refused} refused");
 }
 
-/// The calls that cost more than was reserved for them.
+/// Returns the calls that cost more than was reserved for them.
 fn over(events: &[Event]) -> Value {
     let mut reserved = BTreeMap::new();
     let mut over = vec![];

@@ -1,4 +1,4 @@
-//! Export, import, retention and backup by the real binary.
+//! Tests export, import, retention and backup with the real binary.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
@@ -34,7 +34,7 @@ async fn run(
 }
 
 #[tokio::test]
-async fn runs_travel_from_one_database_to_another_whole() {
+async fn exported_runs_are_imported_completely() {
     let provider = MockProvider::start().await;
     let (here, there) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     for message in [QUESTION, "Name one planet."] {
@@ -117,10 +117,10 @@ async fn an_export_to_a_file_is_private_and_overwrites_nothing() {
 }
 
 #[tokio::test]
-async fn a_backup_taken_while_runs_are_written_is_a_database_that_works() {
+async fn a_backup_taken_during_writes_is_a_working_database() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
-    // A backup of no database is refused.
+    // A backup needs an existing database, so a first run creates one.
     assert_eq!(
         run(&folder, &["ask", "--new", QUESTION], &provider).await.0,
         0
@@ -158,7 +158,7 @@ async fn a_backup_taken_while_runs_are_written_is_a_database_that_works() {
 }
 
 #[tokio::test]
-async fn pruning_removes_what_is_old_enough_and_says_so() {
+async fn pruning_removes_old_runs_and_reports_their_number() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
     for _ in 0..2 {
@@ -178,7 +178,7 @@ async fn pruning_removes_what_is_old_enough_and_says_so() {
             .1
             .starts_with("removed 0 runs")
     );
-    // One of the two ended long ago.
+    // Moves the end of one of the two runs into the past.
     let database =
         sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join("data/conclave.db"));
     let pool = sqlx::SqlitePool::connect_with(database).await.unwrap();

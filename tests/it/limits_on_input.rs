@@ -1,5 +1,5 @@
-//! Bounds that hold against clients and providers that mean no good: sizes of answers, rates, duplicate keys, names of
-//! hosts, revoked tokens, absurd bills.
+//! Tests the bounds against hostile clients and providers: sizes of answers, rates, duplicate keys,
+//! host names, revoked tokens, and absurd bills.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ async fn a_body_of_many_mistakes_is_answered_with_a_short_list() {
 }
 
 #[tokio::test]
-async fn a_key_that_stands_twice_in_a_body_is_refused_and_named() {
+async fn a_key_that_occurs_twice_in_a_body_is_refused_and_named() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let twice = |body: Value| {
@@ -79,7 +79,7 @@ async fn a_key_that_stands_twice_in_a_body_is_refused_and_named() {
 }
 
 #[tokio::test]
-async fn a_host_that_cannot_be_read_or_goes_on_behind_an_address_is_not_this_machine() {
+async fn a_host_that_cannot_be_read_or_continues_after_an_address_is_refused() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let status = async |host: &[u8]| {
@@ -121,7 +121,7 @@ async fn a_host_that_cannot_be_read_or_goes_on_behind_an_address_is_not_this_mac
 }
 
 #[tokio::test]
-async fn made_up_users_do_not_pass_the_rate_of_a_token_or_of_an_address() {
+async fn made_up_users_do_not_pass_the_rate_of_a_token_or_address() {
     let provider = MockProvider::start().await;
     for (limit, of) in [
         ("/policy/limits/tokenPerMinute", "token"),
@@ -202,7 +202,7 @@ async fn a_stream_ends_soon_after_its_token_was_revoked() {
 }
 
 #[tokio::test]
-async fn an_absurd_usage_is_booked_at_what_the_call_can_have_cost() {
+async fn an_absurd_usage_is_booked_at_the_highest_possible_cost() {
     let provider = MockProvider::start().await;
     provider.on("r1/critic", Fault::HugeUsage(1_000_000_000_000_000_000));
     let app = TestApp::start(&provider).await;

@@ -1,4 +1,4 @@
-//! `/metrics` and the log: what operators see of runs.
+//! Tests `/metrics` and the log.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::support::{Fault, MockProvider, Setup, TestApp, chat};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
-/// The samples by name with labels; histograms' buckets left out.
+/// Returns the samples by name with labels, without the buckets of histograms.
 async fn scrape(app: &TestApp) -> BTreeMap<String, f64> {
     let response = app
         .client
@@ -34,7 +34,7 @@ async fn scrape(app: &TestApp) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// The sum of the samples of a metric whose labels hold all of `labels`.
+/// Returns the sum of a metric's samples whose labels include all of `labels`.
 fn sum(samples: &BTreeMap<String, f64>, name: &str, labels: &[(&str, &str)]) -> f64 {
     let held = |key: &str| {
         labels
@@ -151,7 +151,7 @@ async fn metrics_agree_with_the_journal() {
 }
 
 #[tokio::test]
-async fn the_labels_of_metrics_are_bounded_and_carry_nothing_of_a_user() {
+async fn metric_labels_are_bounded_and_have_no_user_data() {
     let provider = MockProvider::start().await;
     let setup = Setup::default().set("/policy/limits/maxInFlight", json!(4));
     let app = TestApp::with(&provider, setup).await;
@@ -184,7 +184,7 @@ async fn the_labels_of_metrics_are_bounded_and_carry_nothing_of_a_user() {
 }
 
 #[tokio::test]
-async fn the_log_has_one_line_a_step_with_the_runs_id_and_no_content() {
+async fn the_log_has_one_line_per_step_with_the_run_id_without_content() {
     let provider = MockProvider::start().await;
     let folder = tempfile::TempDir::new().unwrap();
     let url = provider.url();

@@ -1,5 +1,5 @@
-//! The shipped model data against public price tables, which `scripts/price-tables.sh` fetches: a price or a day of
-//! retirement that is no longer true fails here.
+//! Compares the shipped model data with public price tables, which `scripts/price-tables.sh`
+//! fetches. A price or a retirement date that is outdated fails here.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use conclave::config::{BUILT_IN, RETIREMENT_WARNING_DAYS, shipped_models};
 use jiff::Zoned;
 use serde_json::Value;
 
-/// By model id, then by table.
+/// Returns the prices by model id, then by table.
 fn tables() -> BTreeMap<String, BTreeMap<String, Value>> {
     #[allow(
         clippy::disallowed_methods,
@@ -19,11 +19,11 @@ fn tables() -> BTreeMap<String, BTreeMap<String, Value>> {
 }
 
 #[test]
-fn every_price_is_that_of_the_public_tables() {
+fn every_price_matches_the_public_tables() {
     let tables = tables();
     let mut wrong = vec![];
     for (id, data) in shipped_models() {
-        // A model of one's own server has no public price.
+        // A model on one's own server has no public price.
         if data.input == Some(0.0) {
             continue;
         }
@@ -43,7 +43,8 @@ fn every_price_is_that_of_the_public_tables() {
             ];
             for (field, ours) in ours {
                 let theirs = row[field].as_f64();
-                // A table that is silent says nothing, except of the tiers, which only one of them has.
+                // A table without a value proves nothing. A value that differs from ours, or that
+                // we lack, is an error.
                 if theirs.is_some_and(|theirs| ours.is_none_or(|ours| (ours - theirs).abs() > 1e-6))
                 {
                     wrong.push(format!(

@@ -1,6 +1,6 @@
-//! Money under a hostile provider, in any schedule: whatever it bills, however it fails, whoever cancels, and wherever the
-//! process dies, no run spends more than its cap as long as nobody bills more than was reserved; and who does is paid
-//! nothing more by that run.
+//! Tests money with a hostile provider, under random schedules of failures, cancellations and
+//! deaths of the process. No run spends more than its cap if no call is billed above its
+//! reservation. After such an overbilling the run pays nothing more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,15 +30,15 @@ const CASES: u32 = if cfg!(feature = "long-chaos") {
     24
 };
 
-/// Every run of a case ends within this time, or it never does.
+/// The time within which every run of a case must end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Answers like the script, and does to each call what its number says.
+/// Answers as scripted and applies to each call a fault drawn from its number.
 struct Hostile {
     script: ScriptedModel,
     seed: u64,
     calls: AtomicU64,
-    /// Whether it may bill more than the request allows.
+    /// True if it may bill more than the request allows.
     greedy: bool,
 }
 
@@ -139,7 +139,7 @@ impl ChatModel for Hostile {
                 usage: billed(900, most),
                 ..reply
             }),
-            // All of the limit went into thinking, and is billed.
+            // The whole output limit went into thinking and is billed.
             18 => {
                 let usage = BilledTokens {
                     input: 900,
@@ -166,7 +166,7 @@ impl ChatModel for Hostile {
                     ..reply
                 })
             }
-            // Slower than its kind: a second call is made beside it.
+            // Slower than usual, so that a hedge call is made.
             20..=24 => {
                 tokio::time::sleep(Duration::from_millis(60)).await;
                 Ok(reply)
@@ -211,7 +211,7 @@ impl House {
         App::assemble(config, Clock::System, Arc::new(store), models, owner.into()).unwrap()
     }
 
-    /// What a process leaves behind that is killed: the file of its lock, which nobody holds any more.
+    /// Leaves the lock file of a killed process, without its lock.
     fn bury(&self, owner: &str) {
         std::fs::write(
             self.folder.path().join("conclave.db.owners").join(owner),
@@ -248,7 +248,7 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// Holds one run's journal against everything that must be true of it.
+/// Checks one run's journal against every rule of its money and its reply.
 fn hold(run: RunId, entries: &[Entry], row: &journal::RunRow, threshold: f64) {
     assert_eq!(journal::verify(run, entries, &row.head_hash), Ok(()));
     let Some(finished) = views::finished(entries) else {
@@ -391,7 +391,7 @@ async fn begin(app: &Arc<App>, schedule: &Schedule) -> Vec<RunId> {
     let mut runs = vec![];
     for (number, mode) in (0u64..).zip(&schedule.modes) {
         let mode = [Mode::Ask, Mode::Audit, Mode::Deep][usize::from(*mode)];
-        // Sent twice at once: one run.
+        // Each question is submitted twice at once and makes one run.
         let (once, again) = tokio::join!(
             app.submit(question(number, mode)),
             app.submit(question(number, mode))
@@ -433,7 +433,7 @@ fn play(schedule: &Schedule) {
         runs
     });
     if schedule.dies_after.is_some() {
-        // Every task is dropped where it stands.
+        // Drops every task at its current point.
         drop(first.take());
         house.bury("first");
     }

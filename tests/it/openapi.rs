@@ -1,4 +1,4 @@
-//! `/openapi.json` and `/docs`: valid, complete, and true of what the service really answers.
+//! Tests `/openapi.json` and `/docs`: valid, complete, and consistent with the real answers.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ fn document() -> Value {
     http::document(&Limits::default())
 }
 
-/// A validator for a schema of the document.
+/// Returns a validator for a schema of the document.
 fn held(document: &Value, schema: &Value) -> Validator {
     let mut whole = schema.clone();
     whole["components"] = document["components"].clone();
@@ -36,7 +36,7 @@ fn hold(document: &Value, schema: &Value, value: &Value) {
     assert_eq!(errors, Vec::<String>::new(), "{value:#}");
 }
 
-/// Path, method and operation.
+/// Returns path, method and operation.
 fn operations(document: &Value) -> Vec<(String, String, Value)> {
     let paths = document["paths"].as_object().unwrap();
     let of = |(path, item): (&String, &Value)| {
@@ -94,7 +94,7 @@ fn every_example_in_the_document_is_valid_by_its_own_schema() {
 }
 
 #[test]
-fn every_operation_says_what_it_is_and_every_reference_leads_somewhere() {
+fn every_operation_is_described_and_every_reference_resolves() {
     let document = document();
     let ids: Vec<Value> = operations(&document)
         .iter()
@@ -117,8 +117,8 @@ fn every_operation_says_what_it_is_and_every_reference_leads_somewhere() {
     }
 }
 
-/// A route gets into the router only with its description. What a handler could still do is to add one behind the back of
-/// `Routes`, so the source is asked as well.
+/// The router takes a route only with its description. A handler could still add one without
+/// `Routes`, so this test reads the source as well.
 #[test]
 fn no_route_is_added_without_a_description() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http");
@@ -141,7 +141,7 @@ fn no_route_is_added_without_a_description() {
 }
 
 #[tokio::test]
-async fn every_documented_route_is_there_and_every_other_method_is_405_with_allow() {
+async fn every_documented_route_exists_and_other_methods_get_405_with_allow() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let document: Value = app.get("/openapi.json").await.1;
@@ -237,7 +237,7 @@ async fn real_answers_have_the_documented_shape_and_nothing_else() {
         assert_eq!(got, status, "{path}");
         hold(&document, &schema("Problem"), &problem);
     }
-    // Each event of the stream by its own schema.
+    // Validates each event of the stream against its own schema.
     let stream = app
         .client
         .get(format!("{}{run}/events", app.url))
@@ -326,7 +326,7 @@ async fn answers_to_actions_have_the_documented_shapes() {
 }
 
 #[tokio::test]
-async fn a_clarification_and_the_run_that_goes_on_from_it_have_the_documented_shape() {
+async fn a_clarification_and_its_continuation_have_the_documented_shape() {
     let scenario = Scenario::disagreeing();
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
@@ -420,7 +420,7 @@ async fn a_browser_at_the_root_is_sent_to_the_reference() {
 }
 
 #[tokio::test]
-async fn a_program_at_the_root_is_told_that_nothing_is_there() {
+async fn a_program_at_the_root_gets_404_with_a_hint() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let (status, problem) = app.get("/").await;

@@ -1,4 +1,4 @@
-//! The pipeline on a scripted model: what a run writes into its journal, and that money never passes the cap.
+//! Tests the pipeline on a scripted model: the journal that a run writes, and the spending cap.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use crate::support::scripted::{Stage, Twist, honest};
 use crate::support::{Scenario, Setup};
 
-/// The journal as a story: one line an entry, without what differs from run to run.
+/// Renders the journal with one line per entry, without values that differ between runs.
 fn story(entries: &[Entry]) -> String {
     let line = |entry: &Entry| {
         let more = match &entry.event {
@@ -32,7 +32,7 @@ fn story(entries: &[Entry]) -> String {
         };
         format!("{:<22} {more}", entry.key).trim_end().to_owned()
     };
-    // Agents of a round work at the same time: their entries come in any order.
+    // Agents of a round work concurrently, so that their entries come in any order.
     let mut lines: Vec<String> = entries.iter().map(line).collect();
     let concurrent = |line: &String| {
         line.contains("r1/") && !line.contains("started") && !line.contains("scored")
@@ -77,7 +77,7 @@ async fn a_reply_with_a_plan_reads_like_this() {
     insta::assert_snapshot!(reply.text);
 }
 
-/// What a provider does to one call: every kind of trouble, but bills within what was reserved.
+/// Applies a fault to one call. Bills stay within the reservation.
 fn trouble(kind: u64, request_max: u32, reply: ChatReply) -> Result<ChatReply, Error> {
     let provider = "scripted".to_owned();
     let usage = |input, output| {
@@ -127,7 +127,8 @@ fn trouble(kind: u64, request_max: u32, reply: ChatReply) -> Result<ChatReply, E
     }
 }
 
-/// Replays the money of a journal, entry by entry; returns the most that was ever reserved and settled together.
+/// Replays the money of a journal, entry by entry. Returns the highest sum of reserved and settled
+/// money.
 fn peak(entries: &[Entry]) -> Usd {
     let mut open = std::collections::BTreeMap::new();
     let (mut settled, mut peak) = (Usd::ZERO, Usd::ZERO);
@@ -153,7 +154,8 @@ fn peak(entries: &[Entry]) -> Usd {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever goes wrong, in every mode: what is reserved and settled together never passes the cap, and the run ends.
+    /// With any fault and in every mode, reserved and settled money together stay within the cap,
+    /// and the run ends.
     #[test]
     fn money_never_passes_the_cap(seed in any::<u64>(), mode in 0u8..3, cap_cents in 1u64..30) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

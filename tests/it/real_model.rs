@@ -1,4 +1,4 @@
-//! The whole committee on the real in-process model.
+//! Tests the whole committee on the real in-process model.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ fn weights() -> PathBuf {
 }
 
 #[tokio::test]
-async fn real_model_committee_answers_what_so_small_a_model_can_answer() {
+async fn real_model_committee_answers_a_simple_question() {
     let folder = TempDir::new().unwrap();
     let config = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.local.json");
     let weights = weights();

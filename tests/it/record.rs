@@ -1,4 +1,4 @@
-//! Feedback, replay and report by the real binary.
+//! Tests feedback, replay and report with the real binary.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -25,7 +25,7 @@ impl Desk {
         self.with("", arguments).await
     }
 
-    /// With a config file of the test's own.
+    /// Runs the binary with this config file.
     async fn with(&self, config: &str, arguments: &[&str]) -> (i32, String, String) {
         let url = self.provider.url();
         let mut variables = vec![
@@ -61,7 +61,7 @@ impl Desk {
             .to_owned()
     }
 
-    /// The shipped config with one value changed.
+    /// Writes the shipped config with one value changed, and returns its path.
     fn config(&self, pointer: &str, value: Value) -> String {
         let mut file: Value = serde_json::from_str(include_str!("../../llm.config.json")).unwrap();
         *file.pointer_mut(pointer).unwrap() = value;
@@ -72,7 +72,7 @@ impl Desk {
 }
 
 #[tokio::test]
-async fn a_replay_under_the_same_config_changes_nothing_and_buys_nothing() {
+async fn a_replay_under_the_same_config_makes_no_change_and_no_call() {
     let desk = Desk::new().await;
     desk.run(&["audit", QUESTION]).await;
     let bought = desk.provider.calls().len();
@@ -119,7 +119,7 @@ async fn a_replay_names_the_calls_that_another_config_would_need() {
 }
 
 #[tokio::test]
-async fn a_replay_needs_neither_keys_nor_a_run_that_was_answered() {
+async fn a_replay_needs_no_keys_and_no_answered_run() {
     let desk = Desk::new().await;
     desk.run(&["ask", QUESTION]).await;
     let run = desk.newest().await;
@@ -139,7 +139,7 @@ async fn a_replay_needs_neither_keys_nor_a_run_that_was_answered() {
 }
 
 #[tokio::test]
-async fn a_replay_of_an_answered_question_sees_what_it_went_on_from() {
+async fn a_replay_of_a_continued_run_gives_the_same_scores() {
     let desk = Desk::new().await;
     let scenario = Scenario::disagreeing();
     let message = scenario.message.clone();
@@ -155,7 +155,7 @@ async fn a_replay_of_an_answered_question_sees_what_it_went_on_from() {
 }
 
 #[tokio::test]
-async fn a_run_that_cannot_be_read_is_left_out_of_the_report_and_named() {
+async fn the_report_skips_and_names_an_unreadable_run() {
     let desk = Desk::new().await;
     desk.run(&["ask", QUESTION]).await;
     let broken = desk.newest().await;
@@ -179,7 +179,7 @@ async fn a_run_that_cannot_be_read_is_left_out_of_the_report_and_named() {
 }
 
 #[tokio::test]
-async fn feedback_is_written_into_the_journal_and_the_last_word_counts() {
+async fn feedback_is_written_to_the_journal_and_the_latest_counts() {
     let desk = Desk::new().await;
     desk.run(&["ask", QUESTION]).await;
     let run = desk.newest().await;
@@ -231,7 +231,7 @@ async fn a_failed_run_takes_no_feedback() {
 }
 
 #[tokio::test]
-async fn the_report_counts_what_the_journals_say() {
+async fn the_report_agrees_with_the_journals() {
     let desk = Desk::new().await;
     assert!(desk.run(&["report"]).await.1.starts_with("0 runs"));
     desk.run(&["ask", QUESTION]).await;

@@ -1,4 +1,4 @@
-//! Two replicas on one PostgreSQL database: whatever is asked, it does not matter at which.
+//! Tests two replicas on one PostgreSQL database: every request works at either replica.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat, postgr
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
-/// Whether replicas tell each other of news.
+/// Whether the replicas notify each other of events.
 #[derive(Clone, Copy, PartialEq)]
 enum Wire {
     Whole,
     Cut,
 }
 
-/// Two replicas in this process, each with connections, an owner and tasks of its own.
+/// Starts two replicas in this process, each with its own connections, owner and tasks.
 async fn two(provider: &MockProvider, wire: Wire, lease_seconds: u64) -> [TestApp; 2] {
     let url = postgres::fresh().await;
     let start = async |owner: &str| {
@@ -43,7 +43,7 @@ async fn two(provider: &MockProvider, wire: Wire, lease_seconds: u64) -> [TestAp
     [start("first").await, start("second").await]
 }
 
-/// Hands a question in and waits until its three agents are at work.
+/// Submits a question and waits until its three agents are in flight.
 async fn under_way(at: &TestApp, provider: &MockProvider) -> RunId {
     let response = at
         .post(&chat("ask", QUESTION))
@@ -66,7 +66,7 @@ async fn state(at: &TestApp, run: RunId) -> RunState {
     at.app.run(run).await.unwrap().unwrap().state
 }
 
-/// Which replica works on a run, and which does not. Either may be the one that took it on.
+/// Returns the replica that works on a run, then the other one. Either may have accepted the run.
 async fn worker_first([one, two]: &[TestApp; 2], run: RunId) -> [&TestApp; 2] {
     let entries = one.entries(run).await;
     let claimed = entries.iter().find_map(|e| {
@@ -84,7 +84,7 @@ async fn worker_first([one, two]: &[TestApp; 2], run: RunId) -> [&TestApp; 2] {
 }
 
 #[tokio::test]
-async fn a_run_is_cancelled_at_the_replica_that_does_not_work_on_it() {
+async fn a_run_can_be_cancelled_at_the_other_replica() {
     for (wire, lease) in [(Wire::Whole, 3600), (Wire::Cut, 2)] {
         let provider = MockProvider::start().await;
         provider.on("r1/*", Fault::Latency(Duration::from_secs(60)));
@@ -96,7 +96,7 @@ async fn a_run_is_cancelled_at_the_replica_that_does_not_work_on_it() {
             other.client.delete(&url).send().await.unwrap().status(),
             202
         );
-        // With the wire whole the lease is renewed far too late to learn of it from that.
+        // With the wire whole, the lease is renewed too late to notice the cancellation by it.
         assert!(matches!(other.ended(run).await, Ending::Cancelled));
         while provider.in_flight() > 0 {
             tokio::task::yield_now().await;
@@ -106,7 +106,7 @@ async fn a_run_is_cancelled_at_the_replica_that_does_not_work_on_it() {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_at_the_other_replica_where_it_broke() {
+async fn a_broken_stream_resumes_at_the_other_replica() {
     let provider = MockProvider::start().await;
     provider.latency(Duration::from_millis(200));
     let [one, two] = two(&provider, Wire::Whole, 30).await;
@@ -150,7 +150,7 @@ async fn a_stream_goes_on_at_the_other_replica_where_it_broke() {
 }
 
 #[tokio::test]
-async fn a_repetition_joins_at_the_other_replica_while_the_run_works_and_after() {
+async fn a_repetition_joins_at_the_other_replica_during_and_after_the_run() {
     let provider = MockProvider::start().await;
     provider.latency(Duration::from_millis(100));
     let [one, two] = two(&provider, Wire::Whole, 30).await;
@@ -211,7 +211,7 @@ async fn a_question_of_one_replica_is_answered_at_the_other() {
 }
 
 #[tokio::test]
-async fn news_reach_the_other_replica_and_not_their_own_author() {
+async fn notifications_reach_the_other_replica_and_not_their_sender() {
     let url = postgres::fresh().await;
     let (one, two) = (
         PostgresStore::open(&url, "one").await.unwrap(),
@@ -229,7 +229,7 @@ async fn news_reach_the_other_replica_and_not_their_own_author() {
         Some(runs[0]),
         "the first that it hears is not its own"
     );
-    // A connection that is cut ends the stream; a new one can be had.
+    // A terminated connection ends the stream. A new stream can be opened.
     let raw = postgres::raw(&url).await;
     sqlx::query(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN %'",
@@ -244,7 +244,7 @@ async fn news_reach_the_other_replica_and_not_their_own_author() {
 }
 
 #[tokio::test]
-async fn runs_go_on_when_the_connections_are_cut() {
+async fn runs_continue_after_their_connections_are_cut() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_millis(300)));
     let url = postgres::fresh().await;

@@ -1,5 +1,5 @@
-//! What a reply is when the master's draft is not what it should be: mended where it can be, else the best single report,
-//! and the audit says so.
+//! Tests replies to a defective draft of the master. The draft is repaired where possible;
+//! otherwise the best single report replaces it, and the audit says so.
 
 use conclave::journal::Event;
 use serde_json::{Value, json};
@@ -10,7 +10,8 @@ const PLAN: &str = "1. Install Docker.\n2. Configure the firewall.\n3. Deploy th
 
 const ALONE: &str = "no synthesis: this is the best single report";
 
-/// The boiling point with another main answer, and whatever else is changed.
+/// Returns the synthesis of the boiling-point scenario with another main answer and further
+/// changes.
 fn synthesis(main: &str, change: impl Fn(&mut Value)) -> Value {
     let mut synthesis = Scenario::agreeing().synthesis();
     synthesis["replyMarkdown"] = json!(main);
@@ -28,7 +29,7 @@ async fn staged(synthesis: Value) -> (MockProvider, TestApp) {
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
 #[tokio::test]
-async fn a_plan_whose_figures_do_not_fit_has_an_estimate_whatever_happens() {
+async fn a_plan_with_unusable_figures_still_has_an_estimate() {
     let two =
         json!([{ "step": "a", "o": 1, "m": 2, "p": 3 }, { "step": "b", "o": 1, "m": 2, "p": 3 }]);
     let partial = json!({ "planUnit": "minutes", "planSteps": two, "planAssumptions": [], "planRisks": [],
@@ -90,7 +91,7 @@ async fn the_audit_has_figures_in_full_and_the_text_two_decimals() {
 }
 
 #[tokio::test]
-async fn every_assumption_has_a_handle_and_what_is_left_out_is_counted() {
+async fn every_assumption_has_a_handle_and_omitted_ones_are_counted() {
     let (_provider, app) = staged(synthesis("100 °C.", |synthesis| {
         let stated: Vec<Value> = (1..=30)
             .map(|n| json!({ "text": format!("Point {n} holds of matter{n}."), "kind": "guess" }))
@@ -123,7 +124,7 @@ async fn every_assumption_has_a_handle_and_what_is_left_out_is_counted() {
 }
 
 #[tokio::test]
-async fn a_blank_main_answer_gives_way_to_the_best_report() {
+async fn a_blank_main_answer_is_replaced_by_the_best_report() {
     for blank in ["", "  \n\n "] {
         let (provider, app) = staged(synthesis(blank, |_| {})).await;
         let got = app.ask("audit", QUESTION).await;
@@ -134,7 +135,7 @@ async fn a_blank_main_answer_gives_way_to_the_best_report() {
 }
 
 #[tokio::test]
-async fn an_agent_that_a_plan_names_twice_runs_once_and_the_audit_says_so() {
+async fn an_agent_that_a_plan_names_twice_runs_once() {
     let names = [
         "solver", "Solver ", "critic", "verifier", "critic", "editor", "editor",
     ];
@@ -157,7 +158,7 @@ async fn an_agent_that_a_plan_names_twice_runs_once_and_the_audit_says_so() {
 }
 
 #[tokio::test]
-async fn a_plans_question_has_lettered_options_in_the_audit_and_single_letters_in_the_text() {
+async fn the_options_of_a_plans_question_have_one_letter_each() {
     let mut plan = Scenario::agreeing().plan();
     plan["needsClarification"] = json!(true);
     plan["clarificationQuestion"] = json!({
@@ -178,7 +179,8 @@ async fn a_plans_question_has_lettered_options_in_the_audit_and_single_letters_i
 
 const LONG: &str = "March and April have thirty days each by the old calendar of the Romans, which still holds, says MARKERLONG.";
 
-/// 61 days say the solver and the verifier, 60 the critic, who says LONG besides; `tau` is where his output ends up.
+/// Starts a service whose agents disagree: solver and verifier say 61 days, the critic says 60 and
+/// adds LONG. `tau` sets the thresholds that decide the status of the critic's output.
 async fn outvoted(
     tau: [f64; 2],
     synthesis: impl Fn(&mut Value),
@@ -198,7 +200,7 @@ async fn outvoted(
     let setup = Setup::default()
         .set("/policy/tauHard", json!(tau[0]))
         .set("/policy/tauSoft", json!(tau[1]));
-    // What ships is tested here, not when.
+    // A low threshold, so that the reply ships: this tests its content, not the gate.
     let app = TestApp::with(&provider, setup.set("/policy/askUserThreshold", json!(0.3))).await;
     (provider, app, message)
 }
@@ -281,7 +283,7 @@ async fn a_quarantined_unit_with_a_reason_is_listed_as_used() {
 }
 
 #[tokio::test]
-async fn a_reply_that_would_break_a_rule_gives_way_to_the_best_report_and_the_audit_says_so() {
+async fn a_reply_that_breaks_a_rule_is_replaced_by_the_best_report() {
     // Written with two spaces, so that it is only the secret once its line has been rendered.
     let secret = "planted key 8c1f2e9a7b6d";
     let draft = synthesis("100 °C.", |draft| {
@@ -321,7 +323,7 @@ async fn a_reply_that_would_break_a_rule_gives_way_to_the_best_report_and_the_au
 }
 
 #[tokio::test]
-async fn a_section_that_the_user_asks_for_stays_and_a_plan_in_prose_has_an_estimate() {
+async fn a_requested_section_stays_and_a_plan_in_prose_has_an_estimate() {
     let record = "## Context\n\nWe measure at the coast.\n\n## Assumptions\n\n- The sea is calm.\n\n## Deployment plan\n\n\
         First fill the kettle.\n\nThen heat the water.\n\nFinally read the thermometer.";
     let (provider, app) = staged(synthesis(record, |_| {})).await;

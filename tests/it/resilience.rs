@@ -1,4 +1,5 @@
-//! A provider in trouble: circuits, hedges, fallbacks, and how many runs end well when a fifth of all calls goes wrong.
+//! Tests a failing provider: circuit breakers, hedge calls, fallback models, and how runs end if a
+//! fifth of all calls fails.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ fn breaking_after(failures: u32) -> Setup {
 }
 
 #[tokio::test]
-async fn an_open_circuit_fails_for_free_and_the_run_is_502() {
+async fn an_open_circuit_costs_nothing_and_the_run_is_502() {
     let provider = MockProvider::start().await;
     provider.on("*", Fault::Status(529));
     let app = TestApp::with(&provider, breaking_after(2)).await;
@@ -79,7 +80,7 @@ async fn an_open_circuit_sends_the_role_to_its_fallback_at_once() {
 }
 
 #[tokio::test]
-async fn a_wait_that_the_stage_has_no_time_for_is_not_slept_through() {
+async fn the_fallback_is_called_at_once_if_a_wait_is_too_long() {
     let provider = MockProvider::start().await;
     provider
         .on(
@@ -107,7 +108,7 @@ async fn a_wait_that_the_stage_has_no_time_for_is_not_slept_through() {
 }
 
 #[tokio::test]
-async fn a_refusal_and_a_malformed_output_are_answers_and_no_reason_to_ask_another_model() {
+async fn refusals_and_malformed_outputs_do_not_lead_to_the_fallback_model() {
     for fault in [Fault::Refusal, Fault::Malformed] {
         let provider = MockProvider::start().await;
         provider.on("r1/solver*", fault);
@@ -133,7 +134,7 @@ async fn a_refusal_and_a_malformed_output_are_answers_and_no_reason_to_ask_anoth
 }
 
 #[tokio::test]
-async fn a_master_that_declines_or_is_sent_back_is_done_without() {
+async fn without_a_usable_master_the_run_still_gets_a_reply() {
     for fault in [Fault::Refusal, Fault::EmptyText, Fault::Status(400)] {
         let provider = MockProvider::start().await;
         for step in ["plan", "synthesis", "plan/repair", "synthesis/repair"] {
@@ -157,7 +158,7 @@ async fn refused(app: &TestApp) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn an_empty_output_is_shown_to_its_model_once_more() {
+async fn an_empty_output_gets_one_repair_call() {
     let provider = MockProvider::start().await;
     provider.on("r1/critic", Fault::EmptyText);
     let app = TestApp::start(&provider).await;
@@ -183,7 +184,7 @@ async fn an_empty_output_is_shown_to_its_model_once_more() {
 }
 
 #[tokio::test]
-async fn the_confidence_section_names_what_a_later_round_did_not_give() {
+async fn the_confidence_section_names_agents_missing_from_a_later_round() {
     let scenario = Scenario::converging();
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
@@ -200,7 +201,7 @@ async fn the_confidence_section_names_what_a_later_round_did_not_give() {
 }
 
 #[tokio::test]
-async fn agents_for_which_the_run_has_no_time_are_a_passed_deadline() {
+async fn a_run_without_time_for_its_agents_is_504() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Hang(Duration::from_secs(30)));
     let deadlines = json!({ "connect": 1, "call": 3, "ask": 3, "audit": 3, "deep": 3 });
@@ -215,7 +216,7 @@ async fn agents_for_which_the_run_has_no_time_are_a_passed_deadline() {
         (504, &json!("urn:conclave:problem:deadline")),
         "{problem}"
     );
-    // The same agents with time enough are the provider's trouble.
+    // With enough time, the same failures count as a failure of the provider.
     let deadlines = json!({ "connect": 1, "call": 1, "ask": 20, "audit": 20, "deep": 20 });
     let app = TestApp::with(
         &provider,
@@ -226,7 +227,7 @@ async fn agents_for_which_the_run_has_no_time_are_a_passed_deadline() {
 }
 
 #[tokio::test]
-async fn the_words_of_a_provider_are_in_the_journal_and_in_no_answer() {
+async fn a_provider_message_is_in_the_journal_and_in_no_answer() {
     let provider = MockProvider::start().await;
     provider.on(
         "plan",
@@ -261,7 +262,7 @@ async fn streamed_replies_are_whole_and_their_tokens_counted() {
         } else {
             Setup::default()
         };
-        // Room for a second attempt beside the money that is held for the cross-check.
+        // The cap leaves room for a second attempt besides the money earmarked for the cross-check.
         let setup = setup.set("/policy/normalMaxUsd", json!(0.5));
         setup.set(
             if openai {
@@ -297,7 +298,7 @@ async fn streamed_replies_are_whole_and_their_tokens_counted() {
                 "{call:?}"
             );
         }
-        // A stream that breaks in its middle is asked again, and counted at its reservation.
+        // A stream that breaks off is retried, and its first attempt is counted at its reservation.
         let provider = MockProvider::start().await;
         provider.on("r1/solver", Fault::CutBody).once();
         provider.on("r1/critic", Fault::Malformed).once();
@@ -321,7 +322,7 @@ async fn streamed_replies_are_whole_and_their_tokens_counted() {
 }
 
 #[tokio::test]
-async fn what_may_have_been_billed_is_counted_before_it_is_asked_again() {
+async fn a_call_that_may_be_billed_is_counted_before_its_retry() {
     for (fault, billed) in [
         (Fault::Hang(Duration::from_secs(30)), true),
         (Fault::CutBody, true),
@@ -370,7 +371,7 @@ fn hedging() -> Setup {
 }
 
 #[tokio::test]
-async fn a_call_that_everything_waits_for_gets_a_twin_and_the_first_answer_wins() {
+async fn a_blocking_call_is_hedged_and_the_first_answer_wins() {
     for step in ["plan", "synthesis", "r1/verifier"] {
         let provider = MockProvider::start().await;
         let app = TestApp::with(&provider, hedging()).await;
@@ -413,7 +414,7 @@ async fn a_call_that_everything_waits_for_gets_a_twin_and_the_first_answer_wins(
 }
 
 #[tokio::test]
-async fn without_the_policy_or_without_money_there_is_no_twin() {
+async fn no_call_is_hedged_without_the_policy_or_without_money() {
     for setup in [
         Setup::default().set(
             "/policy/hedge",
@@ -434,7 +435,7 @@ async fn without_the_policy_or_without_money_there_is_no_twin() {
 }
 
 #[tokio::test]
-async fn with_a_fifth_of_all_calls_going_wrong_the_runs_end_as_counted() {
+async fn runs_end_as_expected_if_a_fifth_of_calls_fails() {
     const RUNS: usize = 40;
     let provider = MockProvider::start().await;
     let faults = mix::kinds().into_iter().map(|(_, fault)| fault).collect();

@@ -1,4 +1,5 @@
-//! Schemathesis against the real binary: requests made from `/openapi.json`, answers held against it.
+//! Runs Schemathesis against the real binary: requests made from `/openapi.json`, answers checked
+//! against it.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -8,12 +9,13 @@ use tokio::process::Command;
 use crate::support::MockProvider;
 use crate::support::replica::Home;
 
-/// Names the program; `make test` fetches it and sets this.
+/// The variable with the path of Schemathesis. `make test` installs it and sets the variable.
 const PROGRAM: &str = "CONCLAVE_SCHEMATHESIS";
 const TOKEN: &str = "for-the-tests-of-the-interface-0123456789";
 
-/// Everything that can be held of a service with one token. What is left out: `use_after_free` and
-/// `ensure_resource_availability` take a DELETE for the end of a resource, which here ends a run's work and not the run.
+/// The checks that apply to a service with one token. `use_after_free` and
+/// `ensure_resource_availability` are left out: they assume that DELETE removes a resource, but
+/// here it only cancels a run.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_headers_conformance,response_schema_conformance,negative_data_rejection,\
                       positive_data_acceptance,missing_required_header,unsupported_method,allow_header_conformance,\

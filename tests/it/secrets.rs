@@ -1,4 +1,5 @@
-//! Secrets are planted everywhere, everybody is made to talk, and then nothing may hold one of them.
+//! Plants secrets everywhere, makes models and providers repeat them, and checks that no output or
+//! file has one.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ const FIXED: &str = "planted-fixed-token-3be1f7";
 const PASSWORD: &str = "planted-password-77ab12cd";
 const DATABASE: &str = "planted-database-0451fe";
 
-/// Everything that was seen, with the place where.
+/// Collects all outputs and files, each with its place.
 struct Seen(Vec<(String, Vec<u8>)>);
 
 impl Seen {
@@ -65,7 +66,7 @@ impl Seen {
         }
     }
 
-    /// The places where a secret stands.
+    /// Returns the places in which a secret occurs.
     fn leaks(&self, secrets: &[&str]) -> Vec<String> {
         let holds = |bytes: &[u8], secret: &str| {
             bytes
@@ -92,7 +93,7 @@ fn basic() -> String {
 }
 
 #[tokio::test]
-async fn models_that_know_every_secret_give_none_away() {
+async fn models_that_know_every_secret_leak_none() {
     let folder = TempDir::new().unwrap();
     let all = format!("{API_KEY} {FIXED} {PASSWORD}");
     let scenario = Scenario::agreeing();
@@ -202,9 +203,10 @@ async fn models_that_know_every_secret_give_none_away() {
 }
 
 #[tokio::test]
-async fn providers_that_echo_what_they_were_sent_give_nothing_away() {
+async fn providers_that_echo_their_requests_leak_no_secret() {
     let provider = MockServer::start().await;
-    // Every header that came, as an error of this status or as a body that is no reply at all.
+    // Returns every header of the request, either as an error with this status or as an invalid
+    // body.
     let echo = |request: &Request, status: u16| {
         let headers = format!(
             "{:?} {API_KEY} Bearer {API_KEY} {PASSWORD}",
@@ -251,7 +253,7 @@ async fn providers_that_echo_what_they_were_sent_give_nothing_away() {
 }
 
 #[tokio::test]
-async fn addresses_with_passwords_are_not_repeated_when_they_are_of_no_use() {
+async fn invalid_addresses_with_passwords_are_not_printed() {
     let folder = TempDir::new().unwrap();
     let database = format!("postgres://ada:{DATABASE}@127.0.0.1:1/conclave");
     let odd = format!("mysql://ada:{DATABASE}@127.0.0.1:1/conclave");
@@ -278,7 +280,7 @@ async fn addresses_with_passwords_are_not_repeated_when_they_are_of_no_use() {
     assert_eq!(seen.leaks(&[API_KEY, FIXED, PASSWORD, DATABASE]), [""; 0]);
 }
 
-/// Every character as a JSON escape.
+/// Writes every character as a JSON escape.
 fn escaped(text: &str) -> String {
     text.chars()
         .map(|c| format!("\\u{:04x}", u32::from(c)))
@@ -357,7 +359,7 @@ async fn a_key_in_json_escapes_is_in_no_journal_stream_or_database() {
 }
 
 #[tokio::test]
-async fn a_key_in_an_id_or_an_address_is_kept_nowhere() {
+async fn a_key_in_an_id_or_an_address_is_stored_nowhere() {
     let folder = TempDir::new().unwrap();
     let provider = MockProvider::start().await;
     let url = provider.url();

@@ -1,5 +1,5 @@
-//! The shipped configs with the real binary, as a newcomer meets them: one key, an empty folder, and models that think and
-//! refuse what today's models refuse.
+//! Tests the shipped configs with the real binary, as on first use: one key and an empty folder.
+//! The models think and refuse parameters as current models do.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::support::{Fault, MockProvider, Setup, TestApp};
 
 const QUESTION: &str = "Which HTTP status fits a request that breaks a business rule?";
 
-/// The built-in configs that one variable chooses, with the variable of the address and the models that sit there.
+/// The built-in configs that one variable selects, with the address variable and their models.
 const PROVIDERS: [(&str, &str, &str, &[&str]); 5] = [
     (
         "anthropic",
@@ -52,7 +52,7 @@ const PROVIDERS: [(&str, &str, &str, &[&str]); 5] = [
     ),
 ];
 
-/// The binary in an empty folder, with no config but what is built in.
+/// Returns the binary's command in an empty folder, with only the built-in configs.
 fn newcomer(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut command = conclave(folder, arguments, &[]);
     command
@@ -89,7 +89,7 @@ async fn one_key_in_an_empty_folder_gives_an_answer() {
         let provider = MockProvider::start().await;
         let folder = TempDir::new().unwrap();
         let url = provider.url();
-        // Where the address is what chooses the config, it stands alone.
+        // For ollama both names are the same variable, and the address wins.
         let variables = [(key, "sk-newcomer-0123456789"), (address, url.as_str())];
         let mut command = newcomer(folder.path(), &["audit", "--json", QUESTION], &variables);
         let (code, out, error) = run(&mut command).await;
@@ -132,7 +132,7 @@ async fn one_key_in_an_empty_folder_gives_an_answer() {
 }
 
 #[tokio::test]
-async fn the_config_that_was_chosen_is_said_with_its_reason() {
+async fn the_selected_config_is_printed_with_its_reason() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
     let url = provider.url();
@@ -154,7 +154,7 @@ async fn the_config_that_was_chosen_is_said_with_its_reason() {
 }
 
 #[tokio::test]
-async fn without_a_key_the_message_says_which_and_every_way_out() {
+async fn without_a_key_the_message_names_it_and_the_alternatives() {
     let folder = TempDir::new().unwrap();
     let (code, out, error) = run(&mut newcomer(folder.path(), &["ask", QUESTION], &[])).await;
     assert_eq!((code, out.as_str()), (Some(3), ""), "{error}");
@@ -163,7 +163,7 @@ async fn without_a_key_the_message_says_which_and_every_way_out() {
             && error.contains("CONCLAVE_CONFIG=llm.config.local.json"),
         "{error}"
     );
-    // With the shipped config and another provider's key.
+    // Uses the shipped config with the key of another provider.
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.json");
     for command in ["ask", "serve"] {
         let arguments: &[&str] = if command == "ask" {
@@ -182,7 +182,7 @@ async fn without_a_key_the_message_says_which_and_every_way_out() {
 }
 
 #[tokio::test]
-async fn mixed_seats_the_verifier_in_another_family_with_any_two_keys() {
+async fn the_mixed_config_puts_the_verifier_in_another_model_family() {
     let keys = [
         "ANTHROPIC_API_KEY",
         "OPENAI_API_KEY",
@@ -241,7 +241,7 @@ async fn mixed_seats_the_verifier_in_another_family_with_any_two_keys() {
 }
 
 #[tokio::test]
-async fn doctor_asks_thinking_models_as_a_run_does() {
+async fn doctor_calls_thinking_models_as_a_run_does() {
     for (name, key, address, models) in PROVIDERS {
         let provider = MockProvider::start().await;
         let folder = TempDir::new().unwrap();
@@ -275,7 +275,7 @@ async fn init_writes_config_and_key_and_probes() {
         .mode()
         & 0o777;
     assert_eq!(mode, 0o600);
-    // From now on nothing has to be in the environment.
+    // From now on the environment needs no key.
     let (code, _, error) = run(&mut newcomer(folder.path(), &["ask", QUESTION], &[address])).await;
     assert_eq!(code, Some(0), "{error}");
     let sent = provider.calls().pop().unwrap();
@@ -302,9 +302,10 @@ async fn a_broken_env_file_is_reported_with_its_line() {
 }
 
 #[tokio::test]
-async fn a_limit_that_went_into_thinking_is_asked_again_with_less_effort_and_then_with_more_room() {
+async fn a_limit_used_up_by_thinking_is_retried_with_less_effort() {
     let provider = MockProvider::start().await;
-    // The mock thinks 80 % at high, and the report does not fit into the rest; at medium neither.
+    // At high effort the mock thinks 80 %, and the report does not fit into the rest. At medium
+    // effort it does not fit either.
     let role = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 400, "effort": "high" });
     let setup = Setup::default().set("/models/roles/solver", role);
     provider.on("r1/solver", Fault::ThoughtAway).once();
@@ -344,7 +345,7 @@ async fn a_limit_that_went_into_thinking_is_asked_again_with_less_effort_and_the
 }
 
 #[tokio::test]
-async fn a_model_that_only_thinks_fails_with_advice_and_is_not_bought_for_ever() {
+async fn a_model_that_only_thinks_fails_with_advice_after_few_calls() {
     let provider = MockProvider::start().await;
     provider.on("r1/critic*", Fault::ThoughtAway);
     let app = TestApp::start(&provider).await;
@@ -392,7 +393,7 @@ async fn a_model_that_was_replaced_is_flagged_in_the_reply_and_the_audit() {
 }
 
 #[tokio::test]
-async fn headers_of_the_config_go_with_every_call_and_their_secrets_stay() {
+async fn configured_headers_go_with_every_call_and_stay_secret() {
     let provider = MockProvider::start().await;
     let headers = json!({ "user-agent": "gateway/1", "anthropic-beta": "${GATEWAY_KEY}" });
     let setup = Setup::default()
@@ -409,7 +410,7 @@ async fn headers_of_the_config_go_with_every_call_and_their_secrets_stay() {
 #[tokio::test]
 async fn calls_go_through_the_proxy_of_the_config() {
     let provider = MockProvider::start().await;
-    // A proxy of plain http is sent the whole address; the mock answers any path of the API.
+    // A plain HTTP proxy gets the absolute URL. The mock answers any path of the API.
     let setup = Setup::default()
         .set("/providers/anthropic/proxy", json!(provider.url()))
         .env("ANTHROPIC_BASE_URL", "http://model.invalid");
@@ -419,10 +420,9 @@ async fn calls_go_through_the_proxy_of_the_config() {
 }
 
 #[tokio::test]
-async fn a_reply_that_its_limit_cannot_hold_is_refused_by_name_and_not_kept() {
+async fn a_reply_above_its_limit_is_refused_by_name_and_not_stored() {
     let provider = MockProvider::start().await;
-    // No `max_tokens` of the shipped roles makes so many bytes.
-
+    // No `max_tokens` of the shipped roles allows a reply of 120,000 bytes.
     provider.on("r1/critic", Fault::Overlong(120_000));
     let app = TestApp::start(&provider).await;
     let got = app.ask("audit", QUESTION).await;

@@ -1,5 +1,6 @@
-//! Databases of every released schema come up to date and lose nothing. `tests/fixtures/database-NNNN.sql` was written
-//! by the release whose newest migration is NNNN: one finished run, and one that was cut short in its first round.
+//! Tests that databases of every released schema are upgraded without loss. The release whose
+//! newest migration is NNNN wrote `tests/fixtures/database-NNNN.sql`. It holds one finished run,
+//! and one that was interrupted in its first round.
 
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ async fn database(dump: &'static str) -> TempDir {
 }
 
 #[tokio::test]
-async fn every_released_database_comes_up_to_date_with_its_chains_whole() {
+async fn every_released_database_is_upgraded_with_intact_chains() {
     for (version, dump) in RELEASED {
         let folder = database(dump).await;
         let store = SqliteStore::open(&folder.path().join("conclave.db"), "new")
@@ -59,7 +60,7 @@ async fn every_released_database_comes_up_to_date_with_its_chains_whole() {
 }
 
 #[tokio::test]
-async fn a_run_that_an_older_release_left_is_finished_by_this_one() {
+async fn a_run_of_an_older_release_is_finished_by_this_one() {
     for (version, dump) in RELEASED {
         let folder = Arc::new(database(dump).await);
         let provider = MockProvider::start().await;
@@ -78,7 +79,7 @@ async fn a_run_that_an_older_release_left_is_finished_by_this_one() {
 }
 
 #[tokio::test]
-async fn what_actions_kept_is_found_after_the_upgrade() {
+async fn data_of_actions_is_found_after_the_upgrade() {
     let folder = database(RELEASED[1].1).await;
     let store = SqliteStore::open(&folder.path().join("conclave.db"), "new")
         .await
@@ -115,7 +116,7 @@ async fn what_actions_kept_is_found_after_the_upgrade() {
 }
 
 #[tokio::test]
-async fn a_database_of_a_newer_release_is_refused_and_left_as_it_is() {
+async fn a_database_of_a_newer_release_is_refused_and_left_unchanged() {
     let folder = database(RELEASED[0].1).await;
     let path = folder.path().join("conclave.db");
     drop(SqliteStore::open(&path, "new").await.unwrap());

@@ -1,4 +1,4 @@
-//! `conclave act` on the command line, alone and with a service.
+//! Tests `conclave act` on the command line, both on its own and with a service.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -8,7 +8,7 @@ use crate::support::program::conclave;
 use crate::support::{MockProvider, TestApp};
 
 #[tokio::test]
-async fn the_command_line_acts_without_a_key_and_says_what_http_says() {
+async fn the_command_line_acts_without_a_key_and_agrees_with_http() {
     let folder = TempDir::new().unwrap();
     let run = async |arguments: &[&str]| {
         let output = conclave(folder.path(), arguments, &[])
@@ -36,7 +36,7 @@ async fn the_command_line_acts_without_a_key_and_says_what_http_says() {
     let (code, out, error) = run(&["act", "tell me a story"]).await;
     assert_eq!((code, out.as_str()), (4, ""));
     assert!(error.contains("help"), "{error}");
-    // A model that is to be asked and is not there is a matter of the configuration.
+    // An enabled proposer whose model cannot be loaded is a configuration error.
     let local = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.local.json");
     let variables = [
         ("CONCLAVE_CONFIG", local),

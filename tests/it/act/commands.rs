@@ -1,4 +1,4 @@
-//! Commands over HTTP: what they do, what they say, and what the journal keeps of them.
+//! Tests commands over HTTP: their effects, their answers and their journal entries.
 
 use conclave::domain::RunId;
 use conclave::journal::{Ending, Event, views};
@@ -73,7 +73,7 @@ async fn clear_texts_are_executed_by_fixed_rules_and_no_model_is_asked() {
     );
     assert_eq!(provider.calls().len(), 0, "a model was asked");
 
-    // A roll can be made again from its journal.
+    // A roll can be reproduced from the seed in its journal.
     let Event::Accepted(accepted) = &rolled.events[0] else {
         panic!("{:?}", rolled.keys)
     };
@@ -144,7 +144,7 @@ async fn a_sheet_counts_in_checks_and_belongs_to_one_user_in_one_guild() {
 }
 
 #[tokio::test]
-async fn what_nobody_understands_is_an_answer_with_nothing_done() {
+async fn a_message_that_is_not_understood_executes_nothing() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let unknown = act(&app, "ada", "tell me a story").await;
@@ -160,7 +160,7 @@ async fn what_nobody_understands_is_an_answer_with_nothing_done() {
         "roll: how many sides has the die? (at character 3)"
     );
     assert_eq!(provider.calls().len(), 0);
-    // The stub is asked, and proposes nothing.
+    // The stub proposer is asked and proposes nothing.
     let stub = TestApp::with(
         &provider,
         Setup::default().env("VICTUS_ENABLE_LLM_FALLBACK", "true"),
@@ -173,7 +173,7 @@ async fn what_nobody_understands_is_an_answer_with_nothing_done() {
 }
 
 #[tokio::test]
-async fn bad_requests_are_problems_as_with_a_chat() {
+async fn bad_requests_get_the_same_problems_as_a_chat() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let mut unknown = said("ada", "roll 1d6");
@@ -211,7 +211,7 @@ async fn bad_requests_are_problems_as_with_a_chat() {
 }
 
 #[tokio::test]
-async fn an_action_is_a_run_with_a_journal_and_not_among_the_chats() {
+async fn an_action_is_a_run_with_a_journal_and_no_chat() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let run = act(&app, "ada", "roll 1d6").await.run.unwrap();
@@ -253,7 +253,7 @@ async fn an_action_is_a_run_with_a_journal_and_not_among_the_chats() {
 }
 
 #[tokio::test]
-async fn the_committee_tells_a_deed_and_cannot_change_its_dice() {
+async fn the_committee_narrates_an_action_and_cannot_change_its_dice() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(
         &provider,
@@ -288,7 +288,7 @@ async fn the_committee_tells_a_deed_and_cannot_change_its_dice() {
         asked.message
     );
     assert_eq!(asked.context.channel_id.as_deref(), Some("c1/narration"));
-    // The action itself is over, whatever the committee says.
+    // The committee's text has no effect on the action: its journal is already complete.
     assert_eq!(answer.keys, ["accepted", "parsed", "executed", "finished"]);
     let silent = TestApp::start(&provider).await;
     assert!(

@@ -1,4 +1,4 @@
-//! Actions over HTTP and on the command line: what they do and what they say.
+//! Tests actions over HTTP and on the command line.
 
 mod command_line;
 mod commands;

@@ -1,4 +1,4 @@
-//! Proposals: they wait for their user's word, are executed once, and expire.
+//! Tests proposals: they wait for their user's confirmation, are executed once, and expire.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::support::acting::{act, confirm, keys, post, proposal, proposing, said
 use crate::support::{MockProvider, TestApp};
 
 #[tokio::test]
-async fn a_proposal_waits_for_its_users_word_and_is_executed_once() {
+async fn a_proposal_waits_for_its_users_confirmation_and_is_executed_once() {
     let provider = MockProvider::start().await;
     provider.reply_with(
         "proposal",
@@ -107,7 +107,7 @@ async fn a_proposal_waits_for_its_users_word_and_is_executed_once() {
 }
 
 #[tokio::test]
-async fn a_confirmation_without_a_place_is_for_where_it_was_proposed() {
+async fn a_confirmation_without_a_channel_applies_to_the_original_one() {
     let provider = MockProvider::start().await;
     provider.reply_with(
         "proposal",
@@ -130,7 +130,7 @@ async fn a_confirmation_without_a_place_is_for_where_it_was_proposed() {
 }
 
 #[tokio::test]
-async fn a_hundred_that_confirm_at_once_execute_it_once() {
+async fn a_hundred_concurrent_confirmations_execute_a_proposal_once() {
     let provider = MockProvider::start().await;
     provider.reply_with(
         "proposal",
@@ -165,7 +165,7 @@ async fn a_hundred_that_confirm_at_once_execute_it_once() {
 }
 
 #[tokio::test]
-async fn a_confirmation_that_did_nothing_does_not_use_the_proposal_up() {
+async fn a_failed_confirmation_leaves_the_proposal_open() {
     let provider = MockProvider::start().await;
     provider.reply_with(
         "proposal",
@@ -193,7 +193,8 @@ async fn a_confirmation_that_did_nothing_does_not_use_the_proposal_up() {
     assert_eq!(confirm(&app, "ada", &offered).await.body["executed"], true);
     assert_eq!(confirm(&app, "ada", &offered).await.status, 409);
 
-    // What the first of a hundred has done stands in the way of the others, who are told so.
+    // The first of a hundred confirmations changes the data. The others are told that they
+    // conflict.
     provider.reply_with(
         "proposal",
         proposal("sheet.create", json!({ "name": "Bo" }), 0.94),
@@ -234,7 +235,7 @@ async fn a_proposal_expires() {
         &crate::support::app::database_of(&folder).await,
         &proposing(),
     );
-    // The same journal an hour later.
+    // Reads the same journal with the clock one hour ahead.
     let later = conclave::clock::Clock::System
         .now()
         .saturating_add(jiff::SignedDuration::from_hours(1))

@@ -1,4 +1,4 @@
-//! What is left of actions when the process dies.
+//! Tests how actions end when their process dies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::support::replica::Home;
 use crate::support::{Fault, MockProvider, TestApp, client};
 
 #[tokio::test]
-async fn an_action_whose_process_died_is_ended_and_nothing_is_done_late() {
+async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
     let provider = MockProvider::start().await;
     provider.on("proposal", Fault::Hang(Duration::from_secs(60)));
     let folder = Arc::new(TempDir::new().unwrap());
@@ -40,7 +40,7 @@ async fn an_action_whose_process_died_is_ended_and_nothing_is_done_late() {
         rows[0].id
     };
     assert_eq!(provider.in_flight(), 1);
-    // The process is gone: its lease is let go of.
+    // The process has died: its lease expires at once.
     let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display()))
         .await
         .unwrap();
@@ -73,7 +73,7 @@ async fn an_action_whose_process_died_is_ended_and_nothing_is_done_late() {
 }
 
 #[test]
-fn what_was_executed_before_a_crash_is_told_as_executed() {
+fn an_action_executed_before_a_crash_is_reported_as_executed() {
     use conclave::act::left_behind;
     use conclave::domain::{ActionMode, CommandName};
     use conclave::journal::{Executed, Parsed};
@@ -107,7 +107,7 @@ fn what_was_executed_before_a_crash_is_told_as_executed() {
 }
 
 #[tokio::test]
-async fn actions_survive_kills_of_the_process_with_all_that_they_changed() {
+async fn actions_and_their_changes_survive_kills_of_the_process() {
     let provider = MockProvider::start().await;
     let home = Home::sqlite();
     let client = client();
@@ -129,7 +129,7 @@ async fn actions_survive_kills_of_the_process_with_all_that_they_changed() {
             );
             answered += 1;
         }
-        // The moment after the last answer.
+        // Kills the service right after its last answer.
         service.kill().await;
     }
     let store = home.store().await;

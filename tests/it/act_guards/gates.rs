@@ -1,4 +1,4 @@
-//! The gates between a proposal and its execution, the switches, and the rules of guilds.
+//! Tests the gates between a proposal and its execution, the switches, and the rules of guilds.
 
 use conclave::journal::{Event, RunFilter};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::support::acting::{act, post, proposal, proposing, said};
 use crate::support::{MockProvider, TestApp};
 
 #[tokio::test]
-async fn only_safe_commands_run_without_a_word_and_only_if_all_three_conditions_hold() {
+async fn only_safe_commands_run_without_confirmation_under_three_conditions() {
     let sure = |action: &str, args: Value| proposal(action, args, 0.95);
     let rope = || json!({ "content": "buy rope" });
     let cases = [
@@ -73,7 +73,7 @@ async fn only_safe_commands_run_without_a_word_and_only_if_all_three_conditions_
 }
 
 #[tokio::test]
-async fn what_had_to_be_mended_is_offered_and_never_executed() {
+async fn a_repaired_proposal_is_offered_and_never_executed() {
     let whole = r#"{"ok":true,"confidence":0.95,"action":"memory.add","reason":"r","args":{"content":"pay Bob 10"},"alternatives":[]}"#;
     let texts = [
         (whole.to_owned(), true),
@@ -170,7 +170,7 @@ async fn a_model_may_name_commands_and_arguments_as_people_write_them() {
 }
 
 #[tokio::test]
-async fn every_gate_stops_what_it_is_there_for_and_the_journal_names_it() {
+async fn every_gate_stops_its_cases_and_the_journal_names_it() {
     let rules = json!({
         "proposerCommands": ["roll", "memory.add", "sheet.create"],
         "guilds": { "g1": { "commands": ["roll", "memory.search", "memory.add"] } },
@@ -230,7 +230,7 @@ async fn every_gate_stops_what_it_is_there_for_and_the_journal_names_it() {
         );
         assert!(!answer.keys.contains(&"executed".to_owned()));
     }
-    // What a model may not say at all fits no schema: another type, a key too many, no JSON, nothing.
+    // These replies fit no schema: a wrong type, an unknown key, no JSON, and an empty text.
     for reply in [
         json!({ "ok": true, "confidence": 7, "action": "roll", "args": { "expression": "1d6" }, "reason": "", "alternatives": [] }),
         json!({ "ok": true, "confidence": 0.9, "action": { "name": "roll" }, "args": {}, "reason": "", "alternatives": [] }),
@@ -264,7 +264,7 @@ async fn every_gate_stops_what_it_is_there_for_and_the_journal_names_it() {
 }
 
 #[tokio::test]
-async fn an_alternative_that_cannot_be_read_does_not_take_the_first_reading_with_it() {
+async fn an_unreadable_alternative_does_not_discard_the_first_reading() {
     let alternatives = [
         json!([{ "action": "check" }, { "action": "check", "args": { "ability": "dex" } }]),
         json!(["check dex", { "action": "check", "args": { "ability": "dex" } }]),
@@ -295,7 +295,7 @@ async fn an_alternative_that_cannot_be_read_does_not_take_the_first_reading_with
             schema.why
         );
     }
-    // Nor is it a reason to trust the rest.
+    // An unreadable list of alternatives bars automatic execution of the proposal.
     let provider = MockProvider::start().await;
     let mut reply = proposal("memory.add", json!({ "content": "buy rope" }), 0.95);
     reply["alternatives"] = json!("none");
@@ -365,7 +365,7 @@ async fn an_unsure_model_leaves_the_choice_to_the_user() {
 }
 
 #[tokio::test]
-async fn switches_and_guild_rules_hold() {
+async fn switches_and_guild_rules_are_enforced() {
     let provider = MockProvider::start().await;
     let off = TestApp::with(
         &provider,

@@ -1,4 +1,4 @@
-//! What a proposal may cost in calls, time and money, and how often a user may act.
+//! Tests the limits of proposals in calls, time and money, and the user rate limit.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::support::acting::{act, confirm, post, proposal, proposing, said};
 use crate::support::{Fault, MockProvider, Setup, TestApp};
 
 #[tokio::test]
-async fn the_same_text_in_a_scene_costs_one_call_and_everybody_gets_a_proposal_of_his_own() {
+async fn the_same_text_costs_one_call_and_each_user_gets_a_proposal() {
     let provider = MockProvider::start().await;
     provider.reply_with(
         "proposal",
@@ -36,12 +36,12 @@ async fn the_same_text_in_a_scene_costs_one_call_and_everybody_gets_a_proposal_o
         act(&app, "ada", "/memory search rope").await.body["actions"][0]["result"]["memories"],
         json!([])
     );
-    // In another scene it is another text.
+    // The same text in another channel needs a call of its own.
     let mut elsewhere = said("ada", text);
     elsewhere["context"]["channelId"] = json!("c2");
     post(&app, "/api/act", &elsewhere).await;
     assert_eq!(provider.count_step("proposal"), 2);
-    // And what is kept is forgotten.
+    // With `cacheSeconds` 0 each message needs a call of its own.
     let hasty = TestApp::with(
         &provider,
         proposing().set("/policy/actions", json!({ "cacheSeconds": 0 })),
@@ -53,7 +53,7 @@ async fn the_same_text_in_a_scene_costs_one_call_and_everybody_gets_a_proposal_o
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_or_is_none_is_not_bought_twice() {
+async fn an_unreadable_or_empty_proposal_is_not_requested_twice() {
     let billed = [
         (Fault::Malformed, vec!["schema!"]),
         (Fault::EmptyText, vec!["schema!"]),
@@ -79,7 +79,8 @@ async fn an_answer_that_cannot_be_read_or_is_none_is_not_bought_twice() {
         }
         assert_eq!(provider.count_step("proposal"), 1, "{fault:?}");
     }
-    // What surely cost nothing is told to those who waited, and may be tried again.
+    // A failed call that certainly cost nothing is reported to all users who wait for it. A later
+    // message makes a new call.
     let provider = MockProvider::start().await;
     provider.on("proposal", Fault::Status(500));
     provider.latency(Duration::from_millis(700));
@@ -97,7 +98,7 @@ async fn an_answer_that_cannot_be_read_or_is_none_is_not_bought_twice() {
 }
 
 #[tokio::test]
-async fn a_model_that_hangs_is_not_waited_for_longer_than_five_seconds() {
+async fn the_wait_for_a_hanging_model_ends_after_five_seconds() {
     let provider = MockProvider::start().await;
     provider.on("proposal", Fault::Hang(Duration::from_secs(30)));
     let app = TestApp::with(
@@ -132,7 +133,7 @@ async fn a_model_that_hangs_is_not_waited_for_longer_than_five_seconds() {
     let late = act(&app, "cyd", "hm, what now").await;
     assert_eq!(late.body, both[0].body);
     assert_eq!(provider.count_step("proposal"), 1);
-    // The call may be billed: it is settled at what was reserved for it.
+    // The call may have been billed, so it is settled at its reservation.
     let asked = both
         .iter()
         .find(|answer| answer.keys.contains(&"settled:proposal".to_owned()))
@@ -160,7 +161,7 @@ async fn a_model_that_hangs_is_not_waited_for_longer_than_five_seconds() {
 }
 
 #[tokio::test]
-async fn a_provider_in_trouble_is_a_friendly_answer_without_its_words() {
+async fn a_failing_provider_gives_a_friendly_answer_without_its_message() {
     for fault in [
         Fault::Status(500),
         Fault::Malformed,
@@ -184,7 +185,7 @@ async fn a_provider_in_trouble_is_a_friendly_answer_without_its_words() {
 }
 
 #[tokio::test]
-async fn a_repetition_by_key_does_nothing_again() {
+async fn a_repetition_with_the_same_key_has_no_effect() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let send = |key: &'static str, message: &'static str| {
@@ -216,7 +217,7 @@ async fn a_repetition_by_key_does_nothing_again() {
 }
 
 #[tokio::test]
-async fn a_user_who_acts_too_often_waits_and_others_do_not() {
+async fn the_user_rate_limit_does_not_affect_other_users() {
     let provider = MockProvider::start().await;
     let setup = Setup::default().set(
         "/policy/actions",
@@ -244,7 +245,7 @@ async fn a_user_who_acts_too_often_waits_and_others_do_not() {
 }
 
 #[tokio::test]
-async fn a_spending_limit_and_a_small_cap_hold_for_proposals() {
+async fn a_spending_limit_and_a_small_cap_apply_to_proposals() {
     let provider = MockProvider::start().await;
     provider.reply_with(
         "proposal",

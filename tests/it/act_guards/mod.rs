@@ -1,4 +1,4 @@
-//! What guards actions: gates, switches, limits, time, and what is left when a process dies.
+//! Tests the protections of actions: gates, switches, limits, time, and the death of a process.
 
 mod dead_processes;
 mod gates;

@@ -1,4 +1,4 @@
-//! What answers and metrics tell of an action, and what they keep to themselves.
+//! Tests what answers and metrics reveal about an action, and what they do not.
 
 use conclave::journal::Event;
 use serde_json::json;
@@ -75,7 +75,7 @@ async fn metrics_count_actions() {
 }
 
 #[tokio::test]
-async fn a_secret_that_a_user_or_a_model_writes_goes_no_further() {
+async fn a_secret_in_text_of_a_user_or_model_is_not_repeated() {
     let provider = MockProvider::start().await;
     provider.reply_with(
         "proposal",

@@ -1,4 +1,4 @@
-//! Questions and answers, interruptions, a server, and the exit codes of failures.
+//! Tests questions and answers, interruptions, `--server`, and the exit codes of failures.
 
 use std::process::Stdio;
 
@@ -64,7 +64,7 @@ async fn a_question_of_the_committee_is_shown_with_how_to_answer_it() {
 }
 
 #[tokio::test]
-async fn the_way_to_answer_repeats_the_flags_and_the_time_that_the_config_gives() {
+async fn the_hint_to_answer_repeats_the_flags_and_the_configured_time() {
     let scenario = Scenario::disagreeing();
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
@@ -169,7 +169,7 @@ async fn a_run_that_is_cancelled_on_the_server_ends_the_command_as_interrupted()
 }
 
 #[tokio::test]
-async fn a_server_is_asked_with_the_same_progress() {
+async fn a_question_to_a_server_shows_the_same_progress() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let folder = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! The real binary: its commands, exit codes, and what it prints.
+//! Tests the real binary: its commands, exit codes and output.
 
 mod asking;
 mod printed;
@@ -33,7 +33,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The id in the first line below the headings of `conclave runs`.
+/// Returns the run id in the first line below the headings of `conclave runs`.
 fn newest(runs: &str) -> &str {
     runs.lines()
         .nth(1)

@@ -1,4 +1,4 @@
-//! What is printed: replies, lists, JSON, colours, proofs, and scored outputs.
+//! Tests the output: replies, lists, JSON, colours, proofs, and scored outputs.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -8,7 +8,7 @@ use crate::support::MockProvider;
 use crate::support::program::conclave;
 
 #[tokio::test]
-async fn an_audit_shows_progress_reply_and_appendix_and_can_be_shown_and_verified_again() {
+async fn an_audit_prints_progress_reply_and_appendix_and_can_be_verified() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
     let output = run(&folder, &["audit", QUESTION], &provider).await;
@@ -37,7 +37,7 @@ async fn an_audit_shows_progress_reply_and_appendix_and_can_be_shown_and_verifie
 }
 
 #[tokio::test]
-async fn an_altered_journal_is_found_out() {
+async fn an_altered_journal_fails_the_verification() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
     run(&folder, &["ask", QUESTION], &provider).await;
@@ -46,7 +46,8 @@ async fn an_altered_journal_is_found_out() {
     let path = folder.path().join("data/conclave.db");
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
     let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
-    // What the lists and the views show without reading the entries is proven as well.
+    // The verification also covers the columns that lists and views show without reading the
+    // entries.
     for (change, back, column) in [
         ("c_final = 0.11", "c_final = was.c_final", "c_final"),
         ("message = 'another'", "message = was.message", "message"),
@@ -102,7 +103,7 @@ async fn an_altered_journal_is_found_out() {
 }
 
 #[tokio::test]
-async fn runs_are_listed_under_headings_that_stand_above_their_columns() {
+async fn the_list_of_runs_has_aligned_headings() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
     run(&folder, &["ask", QUESTION], &provider).await;
@@ -134,7 +135,7 @@ async fn statuses_states_and_the_gate_are_coloured_where_colours_are_shown() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
     let url = provider.url();
-    // What `console` takes for a terminal in colour.
+    // These variables make `console` assume a colour terminal.
     let variables = [
         ("ANTHROPIC_API_KEY", "k"),
         ("ANTHROPIC_BASE_URL", url.as_str()),
@@ -186,7 +187,7 @@ async fn json_is_the_reply_as_the_api_gives_it_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_reader_that_goes_away_ends_the_program_quietly() {
+async fn a_closed_output_pipe_ends_the_program_quietly() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
     run(&folder, &["audit", QUESTION], &provider).await;

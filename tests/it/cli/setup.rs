@@ -1,4 +1,4 @@
-//! Before the first question: the key, the config, the doctor, the published schemas, and help.
+//! Tests the commands around setup: the key, the config, `doctor`, the published schemas, and help.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -9,7 +9,7 @@ use crate::support::program::conclave;
 use crate::support::{Fault, MockProvider};
 
 #[tokio::test]
-async fn without_a_key_it_names_the_variable_and_the_way_out_and_stops() {
+async fn without_a_key_the_command_names_the_variable_and_stops() {
     let folder = TempDir::new().unwrap();
     for arguments in [&["serve"][..], &["ask", "x"][..]] {
         let output = conclave(folder.path(), arguments, &[])

@@ -1,4 +1,5 @@
-//! Calls are recorded and counted, and replies can be set; nobody answers once the mock is gone.
+//! Tests that the mock records and counts calls, uses replies set by a test, and stops when
+//! dropped.
 
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ async fn calls_are_recorded_by_step_and_attempt() {
 }
 
 #[test]
-fn keys_are_taken_apart() {
+fn step_keys_are_parsed() {
     let key = StepKey::parse("run/r2/solver#2/repair#3");
     assert_eq!(
         (key.step.as_str(), key.attempt, key.key.as_str()),
@@ -81,7 +82,7 @@ async fn long_system_prompts_are_cached_when_marked() {
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_is_noticed() {
+async fn a_caller_that_disconnects_is_recorded() {
     let mock = MockProvider::start().await;
     mock.on("plan", Fault::Hang(Duration::from_secs(60)));
     let impatient = request(&mock, "plan", &messages("Q"))
@@ -154,6 +155,6 @@ async fn a_dropped_provider_answers_no_more() {
 
 #[test]
 #[should_panic(expected = "loopback only")]
-fn the_client_leaves_loopback_never() {
+fn the_client_never_leaves_loopback() {
     let _ = client().get("http://192.0.2.1/");
 }

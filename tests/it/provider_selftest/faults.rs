@@ -1,4 +1,5 @@
-//! Faults do what the test asked for: statuses, texts, usage, bodies that break off.
+//! Tests that the mock applies the faults that a test sets: statuses, texts, usage, and broken
+//! bodies.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use super::{completions, forced_tool, messages, request, send, send_json, text_o
 use crate::support::{Ended, Fault, MockProvider};
 
 #[tokio::test]
-async fn statuses_come_with_the_errors_of_their_wire() {
+async fn statuses_come_with_the_errors_of_their_format() {
     let mock = MockProvider::start().await;
     mock.on("plan", Fault::Status(529)).once();
     mock.on(
@@ -38,7 +39,7 @@ async fn statuses_come_with_the_errors_of_their_wire() {
 }
 
 #[tokio::test]
-async fn texts_are_spoilt_in_the_way_that_was_asked_for() {
+async fn texts_are_broken_as_their_fault_says() {
     let mock = MockProvider::start().await;
     let parses = |text: &str| serde_json::from_str::<Value>(text).ok();
     for body in [messages("Q"), completions("Q")] {

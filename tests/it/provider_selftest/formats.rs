@@ -1,4 +1,4 @@
-//! Both wire formats are as documented, and a request that a vendor would reject is rejected.
+//! Tests that the mock follows both documented wire formats and rejects what a vendor would reject.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The mock provider itself: what other tests rely on.
+//! Tests the mock provider itself, on which other tests rely.
 
 mod calls;
 mod faults;

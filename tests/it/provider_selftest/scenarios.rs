@@ -1,4 +1,4 @@
-//! The scenarios that the mock plays.
+//! Tests the scenarios that the mock plays.
 
 use conclave::domain::{AgentReport, Clarification, Pert};
 use serde_json::{Value, json};
@@ -18,14 +18,14 @@ fn all() -> Vec<Scenario> {
     ]
 }
 
-/// The scenario as the mock plays it to a request with this prompt.
+/// Returns the mock's reply to a step whose request has this prompt.
 async fn said(scenario: &Scenario, step: &str, prompt: &str) -> Value {
     let mock = MockProvider::playing(scenario.clone()).await;
     serde_json::from_str(&text_of(&send_json(&mock, step, &messages(prompt)).await)).unwrap()
 }
 
 #[test]
-fn every_report_and_question_is_one_of_the_domain() {
+fn every_report_and_question_has_its_domain_type() {
     for scenario in all() {
         for step in [
             "r1/solver",
@@ -68,7 +68,7 @@ fn every_synthesis_has_its_three_keys() {
 }
 
 #[test]
-fn the_howto_claims_totals_that_its_steps_do_not_have() {
+fn the_howto_claims_wrong_totals() {
     let synthesis = Scenario::howto().synthesis();
     let steps = synthesis["meta"]["planSteps"].as_array().unwrap();
     let sum = |key: &str| {
@@ -174,7 +174,7 @@ fn the_second_round_converges() {
 }
 
 #[tokio::test]
-async fn a_synthesis_cites_what_it_was_shown_and_justifies_what_is_quarantined() {
+async fn a_synthesis_cites_shown_units_and_justifies_quarantined_ones() {
     let scenario = Scenario::agreeing();
     let solver = scenario.report("r1/solver").to_string();
     let prompt = format!("solver (VALID): {solver}\ncritic (status QUARANTINE): ...");

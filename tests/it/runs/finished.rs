@@ -1,4 +1,4 @@
-//! Finished runs: lists, the journal, feedback, and nothing to cancel.
+//! Tests finished runs: lists, the journal, feedback, and refused cancellations.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{QUESTION, events};
 use crate::support::{Fault, MockProvider, TestApp, chat};
 
 #[tokio::test]
-async fn a_finished_run_cannot_be_cancelled_and_an_unknown_one_not_found() {
+async fn a_finished_run_cannot_be_cancelled_and_an_unknown_one_is_404() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let got = app.ask("ask", QUESTION).await;

@@ -1,4 +1,4 @@
-//! Runs in flight: their streams, where they will be found, and how they are cancelled.
+//! Tests runs in flight: streams, the `Location` of a run, and cancellation.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{QUESTION, events};
 use crate::support::{Fault, MockProvider, TestApp, chat};
 
 #[tokio::test]
-async fn a_stream_tells_the_progress_and_ends_with_the_reply() {
+async fn a_stream_shows_the_progress_and_ends_with_the_reply() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let request = app
@@ -63,7 +63,7 @@ async fn a_stream_tells_the_progress_and_ends_with_the_reply() {
 }
 
 #[tokio::test]
-async fn a_stream_from_beyond_the_end_of_a_running_run_ends_with_the_run() {
+async fn a_stream_from_a_future_event_ends_with_the_run() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_millis(300)));
     let app = TestApp::start(&provider).await;
@@ -112,7 +112,7 @@ async fn a_failed_run_ends_its_stream_with_the_problem() {
 }
 
 #[tokio::test]
-async fn respond_async_gives_the_place_where_the_run_will_be() {
+async fn respond_async_returns_the_location_of_the_run() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let response = app
@@ -132,7 +132,7 @@ async fn respond_async_gives_the_place_where_the_run_will_be() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_does_not_cancel_its_run() {
+async fn a_client_that_disconnects_does_not_cancel_its_run() {
     let provider = MockProvider::start().await;
     provider.latency(Duration::from_millis(150));
     let app = TestApp::start(&provider).await;

@@ -1,4 +1,4 @@
-//! `/api/runs`, health, streams, limits, and errors.
+//! Tests `/api/runs`, health, streams, limits, and errors.
 
 mod finished;
 mod in_flight;

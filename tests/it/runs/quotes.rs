@@ -1,4 +1,4 @@
-//! What a question will cost, and that the quote holds.
+//! Tests quotes: the price of a question, and that the run keeps to it.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ async fn a_question_that_would_be_refused_has_no_price() {
 }
 
 #[tokio::test]
-async fn what_has_a_price_is_not_refused_after_its_plan_was_bought() {
+async fn a_quoted_question_is_not_refused_after_its_plan() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.09")).await;
     let mut seen = std::collections::BTreeSet::new();
@@ -68,7 +68,7 @@ async fn what_has_a_price_is_not_refused_after_its_plan_was_bought() {
 }
 
 #[tokio::test]
-async fn a_quote_costs_nothing_and_holds() {
+async fn a_quote_costs_nothing_and_its_run_keeps_to_it() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let quote = |mode: &'static str| {

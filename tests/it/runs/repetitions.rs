@@ -1,4 +1,4 @@
-//! The same request again: it joins its run, or gets the stored reply.
+//! Tests repeated requests: each joins its run or gets the stored reply.
 
 use std::time::Duration;
 

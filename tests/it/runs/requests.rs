@@ -1,4 +1,5 @@
-//! What a request meets: health, bad input, the token, a full house, and the threshold of asking.
+//! Tests requests: health, bad input, the token, a service with no free run slot, and the threshold
+//! for asking.
 
 use std::time::Duration;
 
@@ -121,7 +122,7 @@ async fn bad_input_gets_a_problem_that_names_the_place() {
 }
 
 #[tokio::test]
-async fn a_token_guards_the_api_and_not_the_health() {
+async fn the_api_needs_a_token_and_health_does_not() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(
         &provider,
@@ -173,7 +174,7 @@ async fn a_well_formed_request_id_is_kept_as_a_correlation_id() {
 }
 
 #[tokio::test]
-async fn a_full_house_answers_503_and_says_when_to_come_back() {
+async fn without_a_free_run_slot_the_answer_is_503_with_a_wait() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_secs(20)));
     let app = TestApp::with(
@@ -194,7 +195,7 @@ async fn a_full_house_answers_503_and_says_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_threshold_of_zero_never_asks_but_where_the_master_cannot_plan() {
+async fn a_threshold_of_zero_asks_only_if_the_master_cannot_plan() {
     let scenario = crate::support::Scenario::disagreeing();
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;

@@ -1,4 +1,4 @@
-//! Spending, tokens, and finished runs on their way out and in.
+//! Tests spending, tokens, and the export and import of finished runs.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::{LEASE, at, failed, id, new_run, postgresql, sent, settled, sqlite};
 use crate::support::postgres;
 
-/// Spending, tokens, and finished runs on their way out and in.
+/// Checks spending, tokens, and the export and import of finished runs.
 async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     let limit = |scope: SpendingScope, dollars: f64| SpendingLimit {
         scope,
@@ -25,7 +25,7 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     };
     let ada = || SpendingScope::User("ada".into());
 
-    // A run in flight counts with its cap, a finished one with what it spent.
+    // A run in flight counts at its cap, a finished run at what it spent.
     assert_eq!(
         store.accept(limited(1, limit(ada(), 0.15))).await.unwrap(),
         Acceptance::New
@@ -98,7 +98,7 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
         "a new day begins with nothing spent"
     );
 
-    // Tokens are found by id, and stay in the list when they are revoked.
+    // Tokens are found by id and remain in the list after they are revoked.
     let token = TokenRow {
         id: "t1".into(),
         name: "bot".into(),
@@ -124,7 +124,7 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
         }]
     );
 
-    // What is said after the end goes on with the chain, once under one key.
+    // Feedback after the end extends the chain, once per idempotency key.
     assert_eq!(
         store.annotate(id(1), at(4), &feedback).await.unwrap(),
         Annotated::Written
@@ -143,7 +143,7 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     );
     assert_eq!(verify(id(1), &entries, &row.head_hash), Ok(()));
 
-    // A finished run travels whole: row, chain and idempotency key are as they were.
+    // An archive keeps the whole run: row, chain and idempotency key are unchanged.
     let archive = store.archive(id(1)).await.unwrap().unwrap();
     let line = serde_json::to_string(&archive).unwrap();
     let archive: Archive = serde_json::from_str(&line).unwrap();
@@ -160,7 +160,7 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     );
     assert_eq!(other.archive(id(1)).await.unwrap().as_ref(), Some(&archive));
 
-    // One that was altered, cut or never finished is refused, and nothing of it stays.
+    // An archive that was altered, cut or never finished is refused, and nothing of it is stored.
     let unsound = |change: fn(&mut Archive)| {
         let mut altered = Archive {
             run: id(1),
@@ -180,7 +180,7 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     unsound(|a| a.version = 9).await;
     assert_eq!(other.run(id(7)).await.unwrap(), None);
 
-    // Retention removes finished runs, oldest first, and never one in flight.
+    // Retention removes finished runs, oldest first, and never a run in flight.
     assert_eq!(store.prunable(at(3)).await.unwrap(), 0);
     assert_eq!(store.prunable(at(4)).await.unwrap(), 1);
     assert_eq!(store.prune(at(4), 10).await.unwrap(), 1);
@@ -196,7 +196,7 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn sqlite_keeps_spending_tokens_and_archives() {
+async fn sqlite_stores_spending_tokens_and_archives() {
     let folder = TempDir::new().unwrap();
     keeping(
         sqlite(&folder, "a.db", "one").await,
@@ -206,7 +206,7 @@ async fn sqlite_keeps_spending_tokens_and_archives() {
 }
 
 #[tokio::test]
-async fn postgresql_keeps_spending_tokens_and_archives() {
+async fn postgresql_stores_spending_tokens_and_archives() {
     let (here, there) = (postgres::fresh().await, postgres::fresh().await);
     keeping(
         postgresql(&here, "one").await,
@@ -216,7 +216,7 @@ async fn postgresql_keeps_spending_tokens_and_archives() {
 }
 
 #[tokio::test]
-async fn an_archive_goes_from_sqlite_to_postgresql() {
+async fn an_archive_can_be_moved_from_sqlite_to_postgresql() {
     let folder = TempDir::new().unwrap();
     keeping(
         sqlite(&folder, "a.db", "one").await,

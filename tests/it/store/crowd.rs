@@ -1,4 +1,4 @@
-//! What happens at once, through two doors to one database.
+//! Tests concurrent operations through two stores on one database.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::{LEASE, at, new_run, postgresql, sent, sqlite};
 use crate::support::postgres;
 
-/// What happens at once, through two doors to one database.
+/// Runs concurrent operations through two stores on one database.
 async fn crowd(one: Arc<dyn Store>, two: Arc<dyn Store>) {
     let door = |n: u128| Arc::clone(if n.is_multiple_of(2) { &one } else { &two });
     async fn all<T>(them: impl Iterator<Item = impl Future<Output = Result<T, Error>>>) -> Vec<T> {
@@ -22,7 +22,7 @@ async fn crowd(one: Arc<dyn Store>, two: Arc<dyn Store>) {
             .collect()
     }
 
-    // A hundred with one key make one run, also under a limit that has room for one only.
+    // A hundred submissions with one key make one run, even under a limit with room for only one.
     let limit = SpendingLimit {
         scope: SpendingScope::Everyone,
         since: at(0),
@@ -57,7 +57,7 @@ async fn crowd(one: Arc<dyn Store>, two: Arc<dyn Store>) {
         99
     );
 
-    // However many come at once, and whichever limits they name first, no limit is passed.
+    // Concurrent submissions never pass a limit, in whichever order they name their limits.
     let ada = SpendingLimit {
         scope: SpendingScope::User("ada".into()),
         most: Usd::from_dollars(0.75),
@@ -96,7 +96,7 @@ async fn crowd(one: Arc<dyn Store>, two: Arc<dyn Store>) {
     claimed.dedup();
     assert_eq!((claimed.len(), claims.iter().flatten().count()), (7, 7));
 
-    // Entries that are written at once, some of them twice, stand in one chain without gaps.
+    // Entries that are appended concurrently, some of them twice, form one chain without gaps.
     let lease = claims.into_iter().flatten().next().unwrap();
     all((0..40).map(|n| {
         let lease = &lease;
@@ -117,7 +117,7 @@ async fn crowd(one: Arc<dyn Store>, two: Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn sqlite_stands_a_crowd() {
+async fn sqlite_handles_concurrent_operations() {
     let folder = TempDir::new().unwrap();
     crowd(
         sqlite(&folder, "a.db", "one").await,
@@ -127,7 +127,7 @@ async fn sqlite_stands_a_crowd() {
 }
 
 #[tokio::test]
-async fn postgresql_stands_a_crowd() {
+async fn postgresql_handles_concurrent_operations() {
     let url = postgres::fresh().await;
     let (one, two) = tokio::join!(postgresql(&url, "one"), postgresql(&url, "two"));
     crowd(one, two).await;

@@ -1,4 +1,4 @@
-//! One story of the journal's store, told to every database that there is.
+//! Tests the store of the journal, with the same checks for SQLite and PostgreSQL.
 
 mod archives;
 mod crowd;

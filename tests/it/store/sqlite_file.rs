@@ -1,4 +1,4 @@
-//! The file of SQLite: backups, several processes, and what is wrong with it.
+//! Tests the SQLite file: backups, several processes, and defects of the file.
 
 use conclave::journal::{Claim, Error, SqliteStore, Store};
 use tempfile::TempDir;
@@ -32,7 +32,7 @@ async fn a_backup_of_sqlite_is_a_whole_database() {
 }
 
 #[tokio::test]
-async fn a_second_process_on_the_file_shares_the_runs_and_takes_over_from_the_dead() {
+async fn a_second_process_shares_the_file_and_takes_over_after_a_death() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("conclave.db");
     let first = SqliteStore::open(&path, "one").await.unwrap();
@@ -64,7 +64,7 @@ async fn a_second_process_on_the_file_shares_the_runs_and_takes_over_from_the_de
 }
 
 #[tokio::test]
-async fn a_row_that_cannot_be_is_named() {
+async fn an_impossible_row_is_reported_with_its_column() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("conclave.db");
     let store = SqliteStore::open(&path, "one").await.unwrap();
@@ -102,7 +102,7 @@ async fn a_folder_that_cannot_be_written_is_a_clear_error() {
 }
 
 #[tokio::test]
-async fn processes_that_make_a_database_at_once_do_not_hinder_each_other() {
+async fn processes_can_create_the_database_at_the_same_time() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("conclave.db");
     let open = |n: u32| {

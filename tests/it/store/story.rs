@@ -1,4 +1,4 @@
-//! The life of a run in the store: taken on, claimed, written, cancelled, listed.
+//! Tests the life of a run in the store: accepted, claimed, written, cancelled, listed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::support::postgres;
 async fn story(store: Arc<dyn Store>) {
     store.ready().await.unwrap();
 
-    // Taking runs on: the same key and body join, another body is told apart.
+    // The same key and body join the run. Another body is reported as a reused key.
     assert_eq!(
         store.accept(new_run(1, Some("k"), "one")).await.unwrap(),
         Acceptance::New
@@ -40,7 +40,7 @@ async fn story(store: Arc<dyn Store>) {
         Some((id(1), "one".into()))
     );
 
-    // One of many claims gets the run, and the oldest comes first.
+    // Of several concurrent claims one gets the run, and the oldest run comes first.
     let claims = (0..8).map(|n| {
         let store = Arc::clone(&store);
         async move {
@@ -74,7 +74,7 @@ async fn story(store: Arc<dyn Store>) {
         None
     );
 
-    // Entries are numbered without gaps, chained, and an event happens once.
+    // Entries are numbered without gaps and chained, and each event is stored once.
     store.append(&first, at(11), &[sent("plan")]).await.unwrap();
     store
         .append(&first, at(12), &[settled("plan"), settled("plan")])
@@ -99,8 +99,8 @@ async fn story(store: Arc<dyn Store>) {
         (RunState::Running, Usd::from_nanos(700))
     );
 
-    // Renewing keeps the lease; once it has run out, another takes over and the first can write no more. A lease of no
-    // length has run out by every clock.
+    // Renewing extends the lease. After the lease expires, another process takes over, and the
+    // first can no longer write. A lease of zero length has expired by any clock.
     assert_eq!(
         store.renew(&first, LEASE, at(20)).await.unwrap(),
         LeaseState::Yes
@@ -131,7 +131,7 @@ async fn story(store: Arc<dyn Store>) {
         LeaseState::Lost
     );
 
-    // A cancellation stops new intents and lets ends be written.
+    // After a cancellation no call may be sent, but ends may be written.
     store
         .append(&second, at(53), &[sent("r1/solver")])
         .await
@@ -162,7 +162,7 @@ async fn story(store: Arc<dyn Store>) {
     assert_eq!(row.cause.as_deref(), Some("provider: gone"));
     assert_eq!(row.finished_at, Some(at(55)));
 
-    // Lists are newest first, by filters and from a cursor.
+    // Lists are newest first, with filters and a cursor.
     store.accept(new_run(5, None, "five")).await.unwrap();
     let list = |filter: RunFilter| {
         let store = Arc::clone(&store);
@@ -219,7 +219,7 @@ async fn story(store: Arc<dyn Store>) {
         []
     );
 
-    // The asker's last run counts, and only once it has a reply.
+    // Only the requester's newest run counts, and only once it has a reply.
     let asker = Requester {
         source: Source::Http,
         user_id: "ada".into(),
@@ -233,7 +233,7 @@ async fn story(store: Arc<dyn Store>) {
         "the newest run is not finished"
     );
 
-    // A character that a database cannot hold changes nothing in the journal.
+    // A character that a database cannot store changes nothing in the journal.
     let odd = NewRun {
         at: at(5),
         ..new_run(6, Some("odd"), "a\0b")
@@ -272,12 +272,12 @@ async fn story(store: Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn sqlite_keeps_the_story() {
+async fn sqlite_stores_the_life_of_a_run() {
     let folder = TempDir::new().unwrap();
     story(sqlite(&folder, "a.db", "one").await).await;
 }
 
 #[tokio::test]
-async fn postgresql_keeps_the_story() {
+async fn postgresql_stores_the_life_of_a_run() {
     story(postgresql(&postgres::fresh().await, "one").await).await;
 }

@@ -1,4 +1,4 @@
-//! Actions as a client sends them, with the journal of each answer.
+//! Sends actions as a client does and returns each answer with its journal.
 
 use conclave::domain::RunId;
 use conclave::journal::{self, Event};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::app::PLANTED_KEY;
 use super::{Setup, TestApp};
 
-/// The body of an action of `user` in the guild `g1`.
+/// Returns the body of an action of `user` in the guild `g1`.
 pub fn said(user: &str, message: &str) -> Value {
     json!({
         "source": "http", "user": { "id": user, "name": user }, "context": { "channelId": "c1", "guildId": "g1" },
@@ -15,7 +15,7 @@ pub fn said(user: &str, message: &str) -> Value {
     })
 }
 
-/// An answer with its run and the run's journal, whose chain holds.
+/// An answer with its run and the run's journal, whose chain was verified.
 pub struct Answer {
     pub status: u16,
     pub body: Value,
@@ -31,7 +31,7 @@ impl Answer {
             .unwrap_or_else(|| panic!("{:#}", self.body))
     }
 
-    /// The gates that were checked, with `!` at those that were not passed.
+    /// Returns the gates that were checked. Those that failed end in `!`.
     pub fn gates(&self) -> Vec<String> {
         let gate = |event: &Event| match event {
             Event::GateChecked(g) => Some(format!(
@@ -97,7 +97,7 @@ pub async fn confirm(app: &TestApp, user: &str, answer: &Answer) -> Answer {
     post(app, &format!("/api/act/proposals/{id}/confirm"), &body).await
 }
 
-/// The proposer on the mock provider.
+/// Enables the proposer on the mock provider.
 pub fn proposing() -> Setup {
     Setup::default()
         .env("PROPOSER_ENABLED", "true")
@@ -112,7 +112,7 @@ pub fn proposal(action: &str, args: Value, confidence: f64) -> Value {
     json!({ "ok": true, "confidence": confidence, "action": action, "args": args, "reason": "it sounds like it", "alternatives": [] })
 }
 
-/// The names of an object's fields, in order.
+/// Returns the names of an object's fields, in order.
 pub fn keys(value: &Value) -> Vec<&str> {
     value
         .as_object()

@@ -1,10 +1,10 @@
-//! The tables of `docs/api.md`, made from the OpenAPI document.
+//! Generates the tables of `docs/api.md` from the OpenAPI document.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// Makes what a mark in the text asks for.
+/// Generates the text for each mark in `docs/api.md`.
 pub struct ApiTables {
     document: Value,
 }
@@ -14,11 +14,11 @@ impl ApiTables {
         Self { document }
     }
 
-    /// What stands behind a mark `<!-- generated: ORDER -->`. An order is one of
+    /// Returns the text for a mark `<!-- generated: ORDER -->`. An order is one of
     ///
     /// - `routes`, `problems`,
-    /// - `fields SCHEMA [beyond OTHER] [closed NAME...]`: the schema's fields that the other does not have, with those of
-    ///   objects inside except the named ones,
+    /// - `fields SCHEMA [beyond OTHER] [closed NAME...]`: the fields of the schema that the other
+    ///   lacks, with those of nested objects, except the objects named after `closed`,
     /// - `parameters OPERATION`, `events OPERATION`, `example OPERATION STATUS`.
     pub fn make(&self, order: &str) -> String {
         let words: Vec<&str> = order.split(' ').collect();
@@ -186,7 +186,7 @@ impl ApiTables {
         format!("```json\n{:#}\n```", content["example"])
     }
 
-    /// What a field may hold, in a few words. Patterns are left to the description.
+    /// Describes the values of a field in a few words. Patterns are left to the description.
     fn value(&self, schema: &Value) -> String {
         let schema = self.followed(schema);
         if let Some(any) = schema["anyOf"].as_array() {
@@ -243,7 +243,7 @@ impl ApiTables {
         }
     }
 
-    /// The description of a field, else that of the type that it refers to.
+    /// Returns the description of a field, or else that of the type that it refers to.
     fn meaning(&self, schema: &Value) -> String {
         let own = schema["description"].as_str();
         let items = self.followed(&schema["items"]);
@@ -276,7 +276,7 @@ impl ApiTables {
             .2
     }
 
-    /// Path, method and operation, in the order of the document.
+    /// Returns path, method and operation, in the order of the document.
     fn operations(&self) -> Vec<(&str, &str, &Value)> {
         let paths: &Map<String, Value> = self.document["paths"].as_object().unwrap();
         let mut all = vec![];
@@ -289,7 +289,8 @@ impl ApiTables {
     }
 }
 
-/// `, 1 to 200 characters` and the like; empty where there is no bound worth a word.
+/// Returns a phrase such as `, 1 to 200 characters`, or an empty text if no bound is worth
+/// mentioning.
 fn bounds(schema: &Value, [least, most]: [&str; 2], unit: &str) -> String {
     match (
         schema[least].as_u64().filter(|least| *least > 0),

@@ -1,5 +1,6 @@
-//! The service under test: the real router on a real socket, a journal in a temporary folder, and the shipped config
-//! pointed at the mock provider. Every reply that a test gets goes through the invariants of SPEC 14.
+//! The service under test: the real router on a real socket, a journal in a temporary folder, and
+//! the shipped config with the mock provider. Every reply is checked against the invariants of SPEC
+//! 14.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +18,10 @@ use tokio::net::TcpListener;
 
 use super::{LoopbackClient, MockProvider, client, postgres};
 
-/// Planted: no reply, journal, error or log may ever show it.
+/// A planted key. No reply, journal, error or log may show it.
 pub const PLANTED_KEY: &str = "sk-planted-8c1f2e9a7b6d";
 
-/// What a test changes in the shipped config and the environment.
+/// The changes of a test to the shipped config and the environment.
 #[derive(Default)]
 pub struct Setup {
     pub variables: Vec<(&'static str, String)>,
@@ -29,7 +30,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Every role at an OpenAI-compatible provider.
+    /// Moves every role to an OpenAI-compatible provider.
     pub fn on_openai(self, provider: &MockProvider) -> Self {
         let mut setup = self
             .set(
@@ -75,7 +76,7 @@ pub struct TestApp {
     server: tokio::task::JoinHandle<()>,
 }
 
-/// A reply as the client got it, already held against the invariants.
+/// A reply as the client received it, already checked against the invariants.
 #[derive(Debug)]
 pub struct Got {
     pub run: RunId,
@@ -98,7 +99,8 @@ impl Got {
     }
 }
 
-/// Where a journal that belongs to a folder is kept: in it, or in the PostgreSQL database that belongs to its name.
+/// Returns the journal's database for a folder: a file in it, or the PostgreSQL database for its
+/// name.
 pub async fn database_of(folder: &TempDir) -> String {
     if postgres::is_chosen() {
         postgres::database(&folder.path().display().to_string()).await
@@ -107,14 +109,14 @@ pub async fn database_of(folder: &TempDir) -> String {
     }
 }
 
-/// The shipped config with a test's changes.
+/// Returns the shipped config with a test's changes.
 pub fn config(provider_url: &str, database: &str, setup: &Setup) -> Config {
     let mut file: Value = serde_json::from_str(include_str!("../../../llm.config.json")).unwrap();
-    // Short pauses: what is tested is that there are some.
+    // Short pauses: the tests only need that there are some.
     file["policy"]["retry"] = json!({ "attempts": 3, "baseMs": 5, "maxMs": 40 });
     file["policy"]["deadlines"] =
         json!({ "connect": 2, "call": 5, "ask": 20, "audit": 20, "deep": 20 });
-    // Tests of faults make many in a row; those of the breaker lower this.
+    // Tests of faults cause many failures in a row. Tests of the breaker lower this value.
     file["policy"]["breaker"] = json!({ "failures": 1000, "openSeconds": 15 });
     for (pointer, value) in &setup.config {
         let (parent, key) = pointer.rsplit_once('/').unwrap();
@@ -143,14 +145,14 @@ impl TestApp {
         Self::on(provider, setup, Arc::new(TempDir::new().unwrap())).await
     }
 
-    /// On a folder that may hold the journal of an earlier service.
+    /// Starts on a folder that may hold the journal of an earlier service.
     pub async fn on(provider: &MockProvider, setup: Setup, folder: Arc<TempDir>) -> Self {
         let config = config(&provider.url(), &database_of(&folder).await, &setup);
         let app = App::start(config, Clock::System).await.unwrap();
         Self::serve(app, folder).await
     }
 
-    /// On a store that the test has opened in the folder.
+    /// Starts on a store that the test has opened in the folder.
     pub async fn with_store(
         provider: &MockProvider,
         setup: Setup,
@@ -193,7 +195,7 @@ impl TestApp {
             .json(body)
     }
 
-    /// Asks, waits, and holds the reply against the invariants.
+    /// Asks, waits, and checks the reply against the invariants.
     pub async fn ask(&self, mode: &str, message: &str) -> Got {
         self.reply(self.post(&chat(mode, message))).await
     }
@@ -241,7 +243,7 @@ impl TestApp {
         self.app.entries(run).await.unwrap()
     }
 
-    /// The invariants of SPEC 14 on a reply, and the shape of the response.
+    /// Checks the invariants of SPEC 14 on a reply, and the shape of the response.
     fn hold(&self, got: &Got) {
         let Some(Ending::Replied { reply }) = views::finished(&got.entries).map(|f| &f.ending)
         else {
@@ -254,7 +256,7 @@ impl TestApp {
             .collect();
         let head = got.entries.last().map(|entry| entry.hash.clone()).unwrap();
         let mode: Mode = views::accepted(&got.entries).unwrap().question.mode;
-        // What the service mends by itself is a defect all the same.
+        // A reply that replaced a draft because of a broken rule counts as a defect too.
         for event in &events {
             if let Event::Synthesized(synthesized) = event {
                 assert_eq!(
@@ -306,7 +308,7 @@ impl Drop for TestApp {
     }
 }
 
-/// A chat's body.
+/// Returns the body of a chat.
 pub fn chat(mode: &str, message: &str) -> Value {
     json!({
         "source": "http",

@@ -1,4 +1,5 @@
-//! What a truthful model says when it cross-checks reports, or decides on its own contested claims: read from the request.
+//! Generates the replies of a truthful model to a cross-check, and to a decision on its own
+//! contested claims. Both are derived from the request.
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -23,7 +24,7 @@ impl Report {
     }
 }
 
-/// The reports that a request shows.
+/// Returns the reports that a request shows.
 fn reports(request: &str) -> Vec<Report> {
     let head = Regex::new(r"^<<<[0-9a-f]+ REPORT (R\d+)$").unwrap();
     let line = Regex::new(r"^(R\d+\.\d+) \(([^)]*)\): (.*)$").unwrap();
@@ -99,7 +100,8 @@ pub fn cross_check(right: &[String], request: &str) -> Value {
     json!({ "claims": claims, "sameAnswers": same, "parts": parts, "reports": [] })
 }
 
-/// Keeps what is right, and concedes the rest to what is right; keeps all where that is not known.
+/// Keeps right claims and concedes the others to a right one. Keeps all if the right answer is
+/// unknown.
 pub fn decisions(right: &[String], request: &str) -> Value {
     let line = Regex::new(r"^(?:(C\d+): |  (yours): |  ([A-Z]): )(.*)$").unwrap();
     let is_right = |text: &str| right.iter().any(|known| text.contains(known.as_str()));

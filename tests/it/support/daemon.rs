@@ -1,4 +1,4 @@
-//! The real binary as a service, with everything that it writes to its log.
+//! Runs the real binary as a service and collects its log.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use tokio::process::Child;
 
 use super::program::conclave;
 
-/// A running `conclave serve`; killed when dropped.
+/// A running `conclave serve`. It is killed when dropped.
 pub struct Daemon {
     child: Child,
     pub url: String,
@@ -17,8 +17,10 @@ pub struct Daemon {
 }
 
 impl Daemon {
+    /// Starts the service and waits until it listens.
+    ///
     /// # Panics
-    /// When the service does not come up.
+    /// Panics if the service does not come up.
     pub async fn start(folder: &Path, variables: &[(&str, &str)]) -> Self {
         let mut command = conclave(folder, &["serve"], &[("CONCLAVE_BIND", "127.0.0.1:0")]);
         let mut child = command.envs(variables.iter().copied()).spawn().unwrap();
@@ -61,7 +63,7 @@ impl Daemon {
         }
     }
 
-    /// Ends the service as a supervisor does, and gives its whole log.
+    /// Stops the service as a supervisor does, and returns its whole log.
     pub async fn stop(mut self) -> String {
         let id = self.child.id().unwrap().to_string();
         assert!(

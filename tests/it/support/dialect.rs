@@ -1,5 +1,5 @@
-//! What real providers insist on: a request that breaks it gets the 400 or 401 that they would give. And a value that
-//! fits a schema, for steps that no scenario knows.
+//! Rules of real providers: a request that breaks one gets the 400 or 401 that the vendor would
+//! send. Also generates a value that fits a schema, for steps that no scenario knows.
 
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ const UNSUPPORTED: [&str; 9] = [
     "uniqueItems",
 ];
 
-/// The status and the reason with which the vendor would reject the request.
+/// Returns the status and the reason with which the vendor would reject the request.
 pub(super) fn complaint(call: &Call) -> Option<(u16, String)> {
     let has = |name: &str| call.headers.contains_key(name);
     if call.wire == Wire::Anthropic && !has("x-api-key") && !has("authorization") {
@@ -139,10 +139,10 @@ fn openai(body: &Value) -> Option<String> {
     )
 }
 
-/// What is wrong with one subschema at the named place.
+/// Returns what is wrong with one subschema at the named place.
 type Check<'a> = dyn Fn(&Map<String, Value>, &str) -> Option<String> + 'a;
 
-/// Walks every subschema: objects must be closed, and `check` must find nothing.
+/// Walks every subschema. Objects must be closed, and `check` must find nothing.
 fn fault_of(schema: &Value, place: &str, check: &Check<'_>) -> Option<String> {
     let object = schema.as_object()?;
     if object.contains_key("properties")
@@ -166,7 +166,7 @@ fn fault_of(schema: &Value, place: &str, check: &Check<'_>) -> Option<String> {
     })
 }
 
-/// The smallest value that fits: first choices, required keys only.
+/// Returns the smallest value that fits: first choices, required keys only.
 pub(super) fn sample(schema: &Value) -> Value {
     sample_within(schema, schema, 0)
 }

@@ -1,4 +1,5 @@
-//! Every kind of fault, mixed by a seed: the same case and the same attempt meet the same fault in every run of a test.
+//! Mixes every kind of fault by a seed: the same case and attempt meet the same fault in every run
+//! of a test.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,10 +7,10 @@ use std::time::Duration;
 use super::record::Call;
 use super::script::{Fault, Mix};
 
-/// Longer than any call's time in the tests.
+/// Longer than the timeout of any call in the tests.
 const FOR_EVER: Duration = Duration::from_secs(60);
 
-/// Every kind of fault, with the name that tables give it.
+/// Returns every kind of fault with its name in tables.
 pub fn kinds() -> Vec<(&'static str, Fault)> {
     vec![
         ("connection reset", Fault::Hang(Duration::ZERO)),
@@ -39,8 +40,9 @@ pub fn kinds() -> Vec<(&'static str, Fault)> {
     ]
 }
 
-/// So many of a hundred calls meet one of `faults`. A call is known by the case that its question names ("case 17") and
-/// by its step and attempt, not by the run's id, which is another each time.
+/// Lets `percent` of 100 calls meet one of `faults`. A call is identified by the case in its
+/// question ("case 17"), its step and its attempt. The run's id is not used, because it differs
+/// every time.
 pub fn of(seed: u64, percent: u64, faults: Vec<Fault>) -> Mix {
     Arc::new(move |call| {
         let case = case_of(call)?;
@@ -63,7 +65,7 @@ fn case_of(call: &Call) -> Option<u64> {
         .ok()
 }
 
-/// A number that looks random and is the same for the same seed and text (FNV-1a, then the end of SplitMix64).
+/// Returns a pseudo-random number for a seed and a text (FNV-1a, then the end of SplitMix64).
 pub fn mixed(seed: u64, text: &str) -> u64 {
     let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     let hash = text.bytes().fold(

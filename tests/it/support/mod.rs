@@ -1,4 +1,4 @@
-//! What the integration tests share.
+//! Shared code of the integration tests.
 #![allow(
     dead_code,
     unused_imports,
@@ -38,16 +38,17 @@ use reqwest::{Method, RequestBuilder, Url};
 #[derive(Debug, Clone)]
 pub struct LoopbackClient(reqwest::Client);
 
-/// A client for servers that the test itself has started. No proxy, no redirects, no timeout of its own.
+/// Returns a client for servers that the test itself has started. It has no proxy, no redirects and
+/// no timeout.
 #[allow(
     clippy::disallowed_methods,
     reason = "the one client of the tests, and it leaves loopback never"
 )]
 pub fn client() -> LoopbackClient {
-    // A second installation fails, and that is fine.
+    // A second installation fails, which is harmless.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // No keep-alive probes either: of thousands of connections they all come at once, and loopback drops what it cannot
-    // queue, until the kernel takes the other side for dead.
+    // No keep-alive probes: with thousands of connections they come all at once. Loopback drops
+    // what it cannot queue, and the kernel then assumes that the peer is dead.
     let inner = reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
@@ -70,8 +71,10 @@ impl LoopbackClient {
         self.request(Method::DELETE, url)
     }
 
+    /// Starts a request to a loopback address.
+    ///
     /// # Panics
-    /// When the URL's host is not loopback.
+    /// Panics if the URL's host is not loopback.
     pub fn request(&self, method: Method, url: impl AsRef<str>) -> RequestBuilder {
         let url = Url::parse(url.as_ref()).expect("a URL");
         assert!(

@@ -1,5 +1,5 @@
-//! The ready scenarios. Unit and option texts stay clear of quotes and angle brackets, so that they are found again in a
-//! request however it escapes them.
+//! The ready-made scenarios. Texts of units and options have no quotes or angle brackets, so that
+//! they can be found in a request however it escapes them.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(super) fn question(question: &str, options: [&str; 3]) -> Value {
     json!({"question": question, "options": lettered})
 }
 
-/// A synthesis without a plan of steps; every agent's first two units are relied on.
+/// Returns a synthesis without plan steps. It relies on every agent's first two units.
 pub(super) fn synthesis(
     task_type: &str,
     reply: &str,
@@ -49,7 +49,7 @@ pub(super) fn synthesis(
     })
 }
 
-/// A synthesis that gives this final answer.
+/// Sets the final answer of a synthesis.
 pub(super) fn answering(answer: &str, mut synthesis: Value) -> Value {
     synthesis["meta"]["finalAnswer"] = json!(answer);
     synthesis
@@ -92,7 +92,7 @@ pub(super) fn scenario(
 }
 
 impl Scenario {
-    /// Three agents agree, each with well supported claims of its own: 100 degrees Celsius.
+    /// Three agents agree on 100 degrees Celsius, each with well-supported claims.
     pub fn agreeing() -> Self {
         let solver = report("solver")
             .says("100 °C: at sea level water boils at 100 degrees Celsius.")
@@ -184,7 +184,8 @@ impl Scenario {
         )
     }
 
-    /// An ordered plan of four steps. Its figures sum up to O 15, M 30, P 75 and E 35 minutes; the text claims others.
+    /// An ordered plan of four steps. Its figures sum up to O 15, M 30, P 75 and E 35 minutes; the
+    /// text claims other sums.
     pub fn howto() -> Self {
         let step = |report: ReportBuilder| {
             report
@@ -285,7 +286,7 @@ impl Scenario {
         }
     }
 
-    /// Right sums throughout: 52.8.
+    /// All agents calculate rightly: 52.8.
     pub fn arithmetic() -> Self {
         let solver = report("solver")
             .says("52.8: 17% of 240 is 40.8, and 12 more make 52.8.")

@@ -1,10 +1,10 @@
-//! A database of one's own on the throwaway PostgreSQL of `scripts/postgres.sh`.
+//! Provides databases on the throwaway PostgreSQL server of `scripts/postgres.sh`.
 
 use sha2::{Digest as _, Sha256};
 use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 
-/// Where the server is. Without one the tests fail: what is not tested is not known to work.
+/// Returns the address of the server. Without one the tests fail instead of being skipped.
 #[allow(
     clippy::disallowed_methods,
     reason = "the one place where the tests read the environment"
@@ -16,8 +16,8 @@ fn server() -> url::Url {
     url.parse().expect("CONCLAVE_TEST_POSTGRES is an address")
 }
 
-/// Whether the tests of the whole service are to keep their journals in PostgreSQL, as `make test` has them do in its
-/// second pass.
+/// True if the tests of the whole service keep their journals in PostgreSQL. `make test` sets this
+/// in its second pass.
 #[allow(
     clippy::disallowed_methods,
     reason = "the one place where the tests read the environment"
@@ -30,7 +30,7 @@ pub fn is_chosen() -> bool {
     }
 }
 
-/// The address of the database that belongs to a name; it is made if it is not there.
+/// Returns the address of the database for a name. Creates the database if it is missing.
 pub async fn database(name: &str) -> String {
     let mut url = server();
     let digest = Sha256::digest(name)
@@ -59,12 +59,12 @@ pub async fn database(name: &str) -> String {
     url.to_string()
 }
 
-/// A database that nobody has used.
+/// Returns the address of a new database.
 pub async fn fresh() -> String {
     database(&uuid::Uuid::from_u128(rand::random()).to_string()).await
 }
 
-/// Raw access, beside the store.
+/// Opens a raw connection, separate from the store.
 pub async fn raw(url: &str) -> PgPool {
     PgPool::connect(url).await.unwrap()
 }

@@ -1,11 +1,11 @@
-//! The real binary.
+//! Starts the real binary.
 
 use std::path::Path;
 use std::process::Stdio;
 
 use tokio::process::Command;
 
-/// The binary in a folder of its own, with no environment but what is given.
+/// Returns the binary's command in a folder, with only the given environment.
 pub fn conclave(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_conclave"));
     let config = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.json");

@@ -1,11 +1,12 @@
-//! The ready scenarios in which something is open: agents disagree, or the request is vague.
+//! The ready-made scenarios with an open question: agents disagree, or the request is vague.
 
 use serde_json::{Value, json};
 
 use super::panels::{answering, plan, question, scenario, synthesis};
 use super::replies::{ReportBuilder, Scenario, report};
 
-/// What may block the release: the option's text, the claim in an agent's words, the number, and what confirms it.
+/// Possible release blockers: the option's text, the claim in an agent's words, the number, and its
+/// evidence.
 const READINGS: [(&str, &str, u32, &str); 3] = [
     (
         "All bugs count and feature requests do not, so the number is 42",
@@ -79,8 +80,9 @@ fn settled_backlog(reading: usize) -> Scenario {
 }
 
 impl Scenario {
-    /// Three answers, 42 (solver), 17 (critic) and 99 (verifier), each right under its own reading of the request. The
-    /// question offers them as A, B and C; once a request carries the chosen option, everybody agrees on it.
+    /// Three answers, 42 (solver), 17 (critic) and 99 (verifier), each right under its own reading
+    /// of the request. The question offers them as A, B and C. Once a request carries the chosen
+    /// option, all agents agree on it.
     pub fn disagreeing() -> Self {
         let reports = [("solver", 0), ("critic", 1), ("verifier", 2)]
             .map(|(agent, r)| backlog_report(agent, r));
@@ -167,7 +169,8 @@ impl Scenario {
         Scenario { answered, ..open }
     }
 
-    /// Two rounds: 61 (solver, verifier) and 60 (critic) days in round 1; in round 2 the critic concedes.
+    /// Two rounds. In round 1 solver and verifier say 61 days, and the critic says 60. In round 2
+    /// the critic concedes.
     pub fn converging() -> Self {
         let days = |agent: &str, number: u32, why: &str| {
             report(agent)

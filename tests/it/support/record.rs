@@ -1,4 +1,4 @@
-//! What the mock provider remembers of each call.
+//! The records that the mock provider keeps of calls.
 
 use std::collections::BTreeMap;
 
@@ -20,15 +20,15 @@ const KEPT: [&str; 8] = [
     "accept",
 ];
 
-/// How a call ended for the one who made it.
+/// How a call ended for its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// No reply was sent yet.
     NotYet,
     Answered,
-    /// The caller went away first.
+    /// The caller disconnected first.
     Abandoned,
-    /// The mock closed the connection, as a fault asked.
+    /// The mock closed the connection because of a fault.
     Broken,
 }
 
@@ -36,7 +36,7 @@ pub enum Ended {
 #[derive(Debug, Clone)]
 pub struct Call {
     pub(super) serial: u64,
-    /// The run's id; empty when the caller sent no key.
+    /// The run's id. Empty if the caller sent no key.
     pub run: String,
     /// The step key as sent, without the run: `r1/solver#2`.
     pub key: String,
@@ -106,12 +106,12 @@ impl Call {
         }
     }
 
-    /// Everything that the model gets to read, system prompt first.
+    /// Returns everything that the model reads, system prompt first.
     pub fn text(&self) -> String {
         format!("{}\n{}", self.system(), self.prompt())
     }
 
-    /// The system prompt.
+    /// Returns the system prompt.
     pub fn system(&self) -> String {
         match self.wire {
             Wire::Anthropic => texts(&self.body["system"]),
@@ -119,7 +119,7 @@ impl Call {
         }
     }
 
-    /// The messages behind the system prompt.
+    /// Returns the messages after the system prompt.
     pub fn prompt(&self) -> String {
         self.messages(|role| !matches!(role, "system" | "developer"))
     }
@@ -153,7 +153,7 @@ impl Call {
     }
 }
 
-/// A plain string, or the text parts of a list.
+/// Returns a plain string, or the text parts of a list.
 fn texts(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

@@ -1,4 +1,5 @@
-//! The service as processes of its own, that can be killed: one, or several replicas on one database.
+//! Runs the service as separate processes that can be killed: one service, or several replicas on
+//! one database.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,14 +18,14 @@ use super::{MockProvider, chat, client, postgres};
 
 pub const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
-/// What replicas have in common: a database and a config.
+/// What replicas share: a database and a config.
 pub struct Home {
     pub folder: TempDir,
     database: String,
 }
 
 impl Home {
-    /// In the place that a service without settings takes.
+    /// Uses the path that a service without settings uses.
     pub fn sqlite() -> Self {
         let folder = TempDir::new().unwrap();
         let database = format!(
@@ -50,7 +51,7 @@ impl Home {
         Self { folder, database }
     }
 
-    /// The journal, read beside the replicas.
+    /// Opens the journal for reading, separately from the replicas.
     pub async fn store(&self) -> Arc<dyn Store> {
         open_store(&self.database, "reader").await.unwrap()
     }
@@ -64,10 +65,11 @@ impl Home {
         self.serve_with(provider, &[]).await
     }
 
-    /// With further variables in its environment.
+    /// Starts a replica with further variables in its environment.
     pub async fn serve_with(&self, provider: &MockProvider, more: &[(&str, &str)]) -> Replica {
         let url = provider.url();
-        // Every call in doubt is paid for: a cap with room for many kills, so that money is not what ends a run here.
+        // Calls in doubt are paid for. The cap leaves room for many kills, so that a run does not
+        // end for lack of money.
         let variables = [
             ("ANTHROPIC_API_KEY", "k"),
             ("ANTHROPIC_BASE_URL", url.as_str()),
@@ -94,7 +96,7 @@ impl Home {
                 .and_then(|rest| rest.split_whitespace().next())
                 .map(str::to_owned);
         }
-        // Somebody must go on reading, or the process blocks on a full pipe.
+        // The log must be read all the time, or the process blocks on a full pipe.
         #[allow(
             clippy::disallowed_methods,
             reason = "it ends with the process whose output it reads"
@@ -106,7 +108,7 @@ impl Home {
         }
     }
 
-    /// Waits for every run, and counts what the kills have cost.
+    /// Waits for every run, and counts the damage by the kills.
     pub async fn toll(&self, runs: &[RunId], provider: &MockProvider) -> Toll {
         let store = self.store().await;
         let patience = Instant::now() + Duration::from_secs(90);
@@ -140,13 +142,13 @@ impl Home {
     }
 }
 
-/// What kills have cost: nothing, if all is well.
+/// The damage by kills. Only `accepted` should be above zero.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Toll {
     pub accepted: usize,
     pub lost: Vec<RunId>,
     pub without_reply: Vec<(RunId, RunState)>,
-    /// Idempotent keys under which the provider was called more than once.
+    /// Idempotency keys under which the provider was called more than once.
     pub bought_twice: Vec<String>,
     pub broken_chains: Vec<RunId>,
     pub overspent: Vec<RunId>,
@@ -165,7 +167,7 @@ impl Toll {
         }
     }
 
-    /// A row of the crash table of `make bench`.
+    /// Prints a row of the crash table of `make bench`.
     pub fn print(&self, what: &str, kills: usize) {
         let Self {
             accepted,
@@ -192,12 +194,12 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// SIGKILL.
+    /// Sends SIGKILL.
     pub async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
 
-    /// Hands a question in, for a user of its own. `None` when the replica died over it.
+    /// Submits a question for a new user. Returns `None` if the replica died meanwhile.
     pub async fn accept(&self, number: usize) -> Option<RunId> {
         self.accept_in("ask", QUESTION, number).await
     }
@@ -220,7 +222,7 @@ impl Replica {
     }
 }
 
-/// Calls by their idempotent key that were made more than once.
+/// Returns the idempotency keys under which more than one call was made.
 pub fn bought_twice(provider: &MockProvider) -> Vec<String> {
     let mut made: BTreeMap<String, usize> = BTreeMap::new();
     for call in provider.calls() {

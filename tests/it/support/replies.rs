@@ -1,4 +1,5 @@
-//! What the models of the mock say when nothing is broken: a scenario is one question with the committee's replies.
+//! The replies of the mock's models without faults. A scenario is one question with the committee's
+//! replies.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +11,29 @@ use super::dialect;
 use super::record::Call;
 use super::wire::{self, Wanted};
 
-/// One question and what each step of a run says about it.
+/// One question with the reply of each step of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scenario {
     /// The user's message.
     pub message: String,
     pub(super) plan: Value,
-    /// By step: `r1/solver`. A later round without its own report repeats the last one; an agent without any says what
-    /// the solver says.
+    /// By step: `r1/solver`. A later round without a report of its own repeats the last one. An
+    /// agent without any report gets the solver's.
     pub(super) reports: BTreeMap<String, Value>,
     pub(super) synthesis: Value,
     /// `{ question, options }`, the options with their letters.
     pub(super) question: Value,
     pub(super) estimate: Value,
-    /// A claim holds if one of these stands in it, and is wrong otherwise; none: whoever checks can only compare.
+    /// A claim holds if it contains one of these texts, and is wrong otherwise. If empty, the
+    /// cross-check can only compare claims.
     pub(super) right: Vec<String>,
-    /// What is said instead once the request carries the option that the user chose: option text without its letter.
+    /// The scenario that applies once the request carries an option that the user chose, by the
+    /// option's text without its letter.
     pub(super) answered: Vec<(String, Scenario)>,
 }
 
 impl Scenario {
-    /// The options of the scenario's question, without their letters.
+    /// Returns the options of the scenario's question, without their letters.
     pub fn options(&self) -> Vec<String> {
         self.answered
             .iter()
@@ -38,12 +41,12 @@ impl Scenario {
             .collect()
     }
 
-    /// The report of a step such as `r1/solver`.
+    /// Returns the report of a step such as `r1/solver`.
     pub fn report(&self, step: &str) -> Value {
         self.reply_to(step, "")
     }
 
-    /// What the step says to a request with this text.
+    /// Returns the reply of a step to a request with this text.
     pub fn reply_to(&self, step: &str, request: &str) -> Value {
         self.reply(step, request).unwrap_or_default()
     }
@@ -56,7 +59,7 @@ impl Scenario {
         self.plan.clone()
     }
 
-    /// The question of the gate.
+    /// Returns the question of the gate.
     pub fn question(&self) -> Value {
         self.question.clone()
     }
@@ -65,12 +68,12 @@ impl Scenario {
         self.estimate.clone()
     }
 
-    /// The plan asks for so many rounds.
+    /// Sets the number of rounds in the plan.
     pub fn rounds(self, rounds: u8) -> Self {
         self.with("plan", &|plan| plan["rounds"] = json!(rounds))
     }
 
-    /// The plan's output shape: `ask`, `audit` or `deep`.
+    /// Sets the plan's output shape: `ask`, `audit` or `deep`.
     pub fn shape(self, shape: &str) -> Self {
         self.with("plan", &|plan| plan["outputShape"] = json!(shape))
     }
@@ -79,19 +82,20 @@ impl Scenario {
         self.with("plan", &|plan| plan["agentsToRun"] = json!(agents))
     }
 
-    /// What the plan says that the request demands.
+    /// Sets the demands of the request in the plan.
     pub fn demands(self, demands: &Value) -> Self {
         self.with("plan", &|plan| plan["demands"] = demands.clone())
     }
 
-    /// The synthesis has the plan in its text but no figures for it: the `estimate` call has to bring them.
+    /// Removes the figures of the plan from the synthesis, but not its text: the `estimate` call
+    /// must supply them.
     pub fn without_figures(self) -> Self {
         self.with("synthesis", &|synthesis| {
             synthesis["meta"]["planSteps"] = json!([]);
         })
     }
 
-    /// Changes the plan or the synthesis, also of what is said after an answer.
+    /// Changes the plan or the synthesis, also in the scenarios that apply after an answer.
     fn with(mut self, part: &str, change: &dyn Fn(&mut Value)) -> Self {
         change(if part == "plan" {
             &mut self.plan
@@ -106,7 +110,8 @@ impl Scenario {
         self
     }
 
-    /// What the step says to a request with this text; `None` for a step that no committee has.
+    /// Returns the reply of a step to a request with this text, or `None` for a step that no
+    /// committee has.
     pub(super) fn reply(&self, step: &str, request: &str) -> Option<Value> {
         if let Some(then) = self.chosen(request) {
             return then.reply(step, request);
@@ -145,8 +150,8 @@ impl Scenario {
         Some(report)
     }
 
-    /// The scenario of the option that the request names most often; if it names several equally often (it quotes the
-    /// question), of the letter that stands behind the last of them.
+    /// Returns the scenario of the option that the request names most often. If several are named
+    /// equally often (the request quotes the question), the letter after the last of them decides.
     fn chosen(&self, request: &str) -> Option<&Scenario> {
         let count = |option: &str| request.matches(option).count();
         let most = self
@@ -178,7 +183,8 @@ impl Scenario {
             .map(|(_, then)| then)
     }
 
-    /// The synthesis cites only units that the request shows, and justifies what the request marks as quarantined.
+    /// Returns a synthesis that cites only units that the request shows and justifies those that
+    /// the request marks as quarantined.
     fn synthesis_for(&self, request: &str) -> Value {
         let mut synthesis = self.synthesis.clone();
         let texts = |agent: &str, id: &str| -> Vec<String> {
@@ -233,8 +239,9 @@ impl Scenario {
     }
 }
 
-/// The text of the model's reply: JSON for whoever wants JSON; prose of the same report for a role with plain text.
-/// A step that no scenario knows gets the smallest value that its schema allows.
+/// Returns the text of the model's reply: JSON if the call wants JSON, or prose of the same report
+/// for a plain-text role. A step that no scenario knows gets the smallest value that its schema
+/// allows.
 pub(super) fn text_for(scenario: &Scenario, call: &Call) -> String {
     let request = call.text();
     let wanted = wire::wanted(call);
@@ -283,11 +290,11 @@ fn prose(report: &Value) -> String {
     parts.join("\n\n")
 }
 
-/// A report in the making.
+/// Builds a report.
 #[derive(Debug, Clone)]
 pub struct ReportBuilder(Value);
 
-/// A report of the agent with nothing in it yet; self-confidence 0.7.
+/// Returns an empty report of the agent, with self-confidence 0.7.
 pub fn report(agent: &str) -> ReportBuilder {
     ReportBuilder(json!({
         "agent": agent, "answerSummary": [], "assumptions": [], "reasoning": "", "stepsOrDeliverables": [],
@@ -301,7 +308,7 @@ impl ReportBuilder {
         self
     }
 
-    /// A sentence of the summary; the first one is the final answer.
+    /// Adds a sentence to the summary. The first one is the final answer.
     pub fn says(self, text: &str) -> Self {
         self.push("answerSummary", json!(text))
     }
@@ -323,7 +330,7 @@ impl ReportBuilder {
         self.push("failureModes", json!(text))
     }
 
-    /// A claim; ids are `u1`, `u2`, ... in order.
+    /// Adds a claim. Ids are `u1`, `u2`, ... in order.
     pub fn unit(self, topic: &str, text: &str, tags: &[&str]) -> Self {
         let id = format!("u{}", self.0["units"].as_array().unwrap().len() + 1);
         self.push(

@@ -1,4 +1,4 @@
-//! What the mock provider is told to do wrong, and in which step.
+//! The faults and set replies of the mock provider, with the steps to which they apply.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,48 +8,48 @@ use serde_json::Value;
 use super::record::Call;
 use super::wire::Stop;
 
-/// Something that goes wrong. One delay, one outcome and one usage fault can hit the same call.
+/// A fault. One delay, one outcome and one usage fault can apply to the same call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// The wire's error body under this status.
+    /// The wire's error body with this status.
     Status(u16),
-    /// The same, with these words of the provider's own.
+    /// The same, with this message of the provider.
     Said(u16, &'static str),
     /// 429 with a `retry-after` header.
     RateLimited { retry_after_secs: u64 },
-    /// Answers as usual, only later.
+    /// Answers as usual, but later.
     Latency(Duration),
-    /// Sends nothing at all for so long, then closes.
+    /// Sends nothing for this time, then closes.
     Hang(Duration),
-    /// Sends the head and half of the body, is silent for so long, then closes.
+    /// Sends the head and half of the body, waits for this time, then closes.
     Stall(Duration),
     /// Promises the whole body, sends half of it and closes.
     CutBody,
-    /// 200, but a proxy's HTML page.
+    /// 200 with a proxy's HTML page.
     Html,
-    /// JSON that ends in its middle, stopped at `max_tokens`.
+    /// JSON that is cut off in the middle, stopped at `max_tokens`.
     CutJson,
     /// Prose without any JSON.
     Malformed,
-    /// The right JSON, in a Markdown fence with prose around it.
+    /// The right JSON in a Markdown fence with prose around it.
     FencedJson,
-    /// A JSON object that lacks keys and has one too many.
+    /// A JSON object that lacks keys and has an extra one.
     WrongSchema,
     /// The model declines.
     Refusal,
     /// An empty text, stopped normally.
     EmptyText,
-    /// All of the output limit goes into thinking, and no answer comes.
+    /// Thinking takes all of the output limit, and there is no answer.
     ThoughtAway,
-    /// A text of so many bytes, whatever the limit is.
+    /// A text of this many bytes, regardless of the limit.
     Overlong(usize),
-    /// The provider says that this model answered.
+    /// The provider names this model as the one that answered.
     ServedBy(&'static str),
     /// No usage in the reply.
     NoUsage,
     /// Token counts below zero.
     NegativeUsage,
-    /// So many output tokens are billed, whatever was sent.
+    /// Bills this many output tokens, regardless of what was sent.
     HugeUsage(u64),
 }
 
@@ -70,7 +70,7 @@ impl Fault {
     }
 }
 
-/// A reply set by a test in place of the scenario's.
+/// A reply that a test sets in place of the scenario's.
 #[derive(Clone)]
 pub(super) enum Canned {
     Json(Value),
@@ -78,7 +78,8 @@ pub(super) enum Canned {
     By(Arc<dyn Fn(&Call) -> Value + Send + Sync>),
 }
 
-/// What a request's `Idempotency-Key` says: `<run id>/<step>`, where a segment of the step may end in `#<attempt>`.
+/// The parts of a request's `Idempotency-Key`: `<run id>/<step>`, where a segment of the step may
+/// end in `#<attempt>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepKey {
     pub run: String,
@@ -86,7 +87,7 @@ pub struct StepKey {
     pub key: String,
     /// The step without attempt numbers: `r1/solver`, `r1/solver/repair`.
     pub step: String,
-    /// 1 when none is given.
+    /// 1 if the key has none.
     pub attempt: u32,
 }
 
@@ -111,8 +112,9 @@ impl StepKey {
     }
 }
 
-/// A pattern is an exact step (`r1/critic`: every attempt, but not its repair), a step with one `*` in it
-/// (`r1/critic*`, `*/critic`), or with `#` the key of one attempt (`r1/critic#2`).
+/// True if the pattern matches. A pattern is an exact step (`r1/critic`: every attempt, but not its
+/// repair), a step with one `*` (`r1/critic*`, `*/critic`), or with `#` the key of one attempt
+/// (`r1/critic#2`).
 pub(super) fn matches(pattern: &str, key: &StepKey) -> bool {
     let wanted = if pattern.contains('#') {
         &key.key
@@ -134,12 +136,12 @@ struct Rule<T> {
     id: u64,
     pattern: String,
     what: T,
-    /// How often it still applies; `None` is always.
+    /// The remaining uses. `None` means unlimited.
     left: Option<u32>,
     hits: u32,
 }
 
-/// The faults that hit one call.
+/// The faults that apply to one call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Hit {
     pub delay: Duration,
@@ -147,19 +149,19 @@ pub(super) struct Hit {
     pub usage: Option<Fault>,
 }
 
-/// All rules. Rules with a limited number of uses come first, the oldest first, so that they play one after the other;
-/// then the unlimited ones, the newest first, so that a later one replaces an earlier one.
+/// All rules. Rules with limited uses come first, oldest first, so that they apply one after the
+/// other. Then come the unlimited rules, newest first, so that a later one replaces an earlier one.
 #[derive(Default)]
 pub(super) struct Script {
     faults: Vec<Rule<Fault>>,
     replies: Vec<Rule<Canned>>,
     pub latency: Duration,
-    /// Breaks calls that no rule breaks.
+    /// Applies to the calls to which no rule applies.
     pub mix: Option<Mix>,
     next_id: u64,
 }
 
-/// Which fault hits a call, if one does.
+/// Returns the fault that applies to a call, if any.
 pub type Mix = Arc<dyn Fn(&Call) -> Option<Fault> + Send + Sync>;
 
 impl Script {
@@ -228,7 +230,7 @@ impl Script {
         take(&mut self.replies, key, |_| true)
     }
 
-    /// The patterns of rules that no call has met: a fault that never fired tests nothing.
+    /// Returns the patterns of rules that no call has matched: an unused fault tests nothing.
     pub fn unmet(&self) -> Vec<String> {
         let faults = self.faults.iter().map(|rule| (rule.hits, &rule.pattern));
         let replies = self.replies.iter().map(|rule| (rule.hits, &rule.pattern));
@@ -256,7 +258,7 @@ fn take<T: Clone>(rules: &mut [Rule<T>], key: &StepKey, wanted: impl Fn(&T) -> b
     Some(rule.what.clone())
 }
 
-/// The model's text after the fault, and why the model stopped.
+/// Returns the model's text after the fault, and why the model stopped.
 pub(super) fn spoil(text: String, fault: Option<&Fault>) -> (String, Stop) {
     match fault {
         Some(Fault::CutJson) => (cut(&text, text.len() * 3 / 5), Stop::Cut),
@@ -277,7 +279,7 @@ pub(super) fn spoil(text: String, fault: Option<&Fault>) -> (String, Stop) {
     }
 }
 
-/// At most so many bytes, whole characters.
+/// Returns at most `bytes` bytes of the text, in whole characters.
 pub(super) fn cut(text: &str, bytes: usize) -> String {
     text[..text.floor_char_boundary(bytes)].to_owned()
 }

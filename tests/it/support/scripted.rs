@@ -1,4 +1,4 @@
-//! A model that plays a script in this process: no socket, no waiting.
+//! A model that plays a scenario in this process, without a socket or a delay.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::app::config;
 use super::{Scenario, Setup, StepKey};
 
-/// Answers each step as the scenario says, honestly billed; `twist` may change any reply.
+/// Answers each step as the scenario says and bills it honestly. `twist` may change any reply.
 pub struct ScriptedModel {
     pub scenario: Scenario,
     pub twist: Twist,
@@ -69,7 +69,7 @@ impl ChatModel for ScriptedModel {
     }
 }
 
-/// An app on a scripted model, a temporary journal and a fixed clock.
+/// An app with a scripted model, a temporary journal and a fixed clock.
 pub struct Stage {
     pub app: Arc<App>,
     _folder: TempDir,

@@ -1,20 +1,21 @@
-//! How the models of 2026 think and what their APIs refuse, as the vendors document it (2026-11-22): kept apart from the
-//! data that the service ships, so that a mistake there is found.
+//! How the models of 2026 think and what their APIs refuse, as documented by the vendors
+//! (2026-11-22). Kept apart from the data that the service ships, so that the tests find a mistake
+//! there.
 
 use super::record::Call;
 use super::wire::{Wire, max_tokens};
 
-/// How a family of models behaves. A model that is not known here does not think and refuses nothing.
+/// The behaviour of a family of models. An unknown model does not think and refuses nothing.
 #[derive(Debug, Clone, Copy)]
 struct Model {
     efforts: &'static [&'static str],
-    /// What it does when it is told nothing.
+    /// The effort without a setting.
     default: &'static str,
     temperature: When,
     forced_tool: When,
-    /// Reasoning is reported beside the completion tokens, not among them.
+    /// Reasoning is reported in addition to the completion tokens, not as a part of them.
     on_top: bool,
-    /// The prompt is written into a cache by itself and billed for it.
+    /// The prompt is written into a cache automatically, and the write is billed.
     writes_cache: bool,
 }
 
@@ -77,7 +78,7 @@ fn known(id: &str) -> Option<Model> {
     })
 }
 
-/// The effort of a call, or what the model does without one.
+/// Returns the effort of a call, or the model's default.
 fn effort<'a>(call: &'a Call, model: &Model) -> &'a str {
     let default = model.default;
     match call.wire {
@@ -89,7 +90,7 @@ fn effort<'a>(call: &'a Call, model: &Model) -> &'a str {
     }
 }
 
-/// The reason for which the vendor would answer 400.
+/// Returns the reason for which the vendor would answer 400.
 pub(super) fn complaint(call: &Call) -> Option<String> {
     let model = known(&call.model)?;
     let body = &call.body;
@@ -131,7 +132,7 @@ pub(super) fn complaint(call: &Call) -> Option<String> {
     None
 }
 
-/// How many of the tokens that a call allows go into thinking: all that the effort may take.
+/// Returns the thinking tokens of a call: the largest share of its limit that the effort allows.
 pub(super) fn tokens(call: &Call) -> i64 {
     let (Some(model), Some(max)) = (known(&call.model), max_tokens(call)) else {
         return 0;
@@ -143,7 +144,7 @@ pub(super) fn tokens(call: &Call) -> i64 {
         "high" => 80,
         _ => 100,
     };
-    // Untold, these models think until nothing is left of a small limit.
+    // Without a setting these models think until a small limit is used up.
     let is_told =
         !call.body["output_config"]["effort"].is_null() || !call.body["reasoning_effort"].is_null();
     let percent = if is_told || percent == 0 {
@@ -154,12 +155,12 @@ pub(super) fn tokens(call: &Call) -> i64 {
     (max * percent / 100) as i64
 }
 
-/// Whether reasoning is reported beside the completion tokens.
+/// True if reasoning is reported in addition to the completion tokens.
 pub(super) fn is_on_top(call: &Call) -> bool {
     known(&call.model).is_some_and(|model| model.on_top) && call.wire == Wire::OpenAi
 }
 
-/// Whether a first prompt is billed as a cache write.
+/// True if a first prompt is billed as a cache write.
 pub(super) fn writes_cache(call: &Call) -> bool {
     known(&call.model).is_some_and(|model| model.writes_cache) && call.wire == Wire::OpenAi
 }

@@ -1,10 +1,10 @@
-//! The two wire formats, as their vendors document them: replies, event streams and errors.
+//! The two wire formats as documented by their vendors: replies, event streams and errors.
 
 use serde_json::{Value, json};
 
 use super::record::Call;
 
-/// Which vendor's format a path speaks.
+/// The vendor's format of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
     /// `.../messages`
@@ -13,40 +13,41 @@ pub enum Wire {
     OpenAi,
 }
 
-/// What the model says, in no vendor's terms.
+/// A model's answer, independent of a vendor.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Answer {
     pub text: String,
     pub stop: Stop,
     pub tokens: Option<Tokens>,
-    /// The one that answered.
+    /// The model that answered.
     pub model: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     End,
-    /// At `max_tokens`.
+    /// Stopped at `max_tokens`.
     Cut,
     Refused,
 }
 
-/// Billed tokens; `input` counts neither cache reads nor cache writes. Signed, because a mock may lie.
+/// Billed tokens. `input` excludes cache reads and cache writes. Signed, because a mock may report
+/// false counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tokens {
     pub input: i64,
     pub cache_read: i64,
     pub cache_write: i64,
-    /// Thinking included.
+    /// Includes thinking.
     pub output: i64,
     pub thinking: i64,
 }
 
-/// How the caller wants the reply.
+/// The form of reply that the caller wants.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Wanted {
     Text,
-    /// JSON text under this schema (null for mere JSON mode).
+    /// JSON text that fits this schema (null for plain JSON mode).
     Json(Value),
     /// A forced call of the named tool.
     Tool(String, Value),
@@ -68,7 +69,7 @@ impl Wire {
         }
     }
 
-    /// The header that carries the provider's own id of a request.
+    /// Returns the header with the provider's id of a request.
     pub(super) fn request_id_header(self) -> &'static str {
         match self {
             Wire::Anthropic => "request-id",
@@ -111,7 +112,7 @@ pub(super) fn wanted(call: &Call) -> Wanted {
     }
 }
 
-/// The most output tokens that the caller allows.
+/// Returns the maximum of output tokens that the caller allows.
 pub(super) fn max_tokens(call: &Call) -> Option<usize> {
     let max = call.body["max_completion_tokens"]
         .as_u64()
@@ -197,7 +198,7 @@ fn openai(call: &Call, answer: &Answer) -> Value {
         }],
     });
     if let Some(tokens) = answer.tokens {
-        // This vendor's prompt tokens include what was read from a cache and what was written to it.
+        // OpenAI's prompt tokens include cache reads and cache writes.
         let prompt = tokens.input + tokens.cache_read + tokens.cache_write;
         let beside = if super::thinking::is_on_top(call) {
             tokens.thinking
@@ -306,7 +307,7 @@ fn pieces(text: &str) -> impl Iterator<Item = String> {
         .into_iter()
 }
 
-/// The body of an error.
+/// Returns the body of an error.
 pub(super) fn error(wire: Wire, status: u16, message: &str) -> Payload {
     let text = match wire {
         Wire::Anthropic => {

@@ -1,4 +1,4 @@
-//! How the mock answers a call: what breaks it, what it says, and what it bills.
+//! Answers the calls of the mock: applies faults, generates the reply, and bills tokens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use crate::support::script::{self, Canned, Fault, Hit};
 use crate::support::wire::{self, Answer, Payload, Stop, Tokens, Wire};
 use crate::support::{dialect, replies, thinking};
 
-/// System prompts shorter than this many tokens are not cached, as with the vendors.
+/// System prompts with fewer tokens are not cached, as with the vendors.
 const CACHED_FROM_TOKENS: i64 = 1024;
-/// What an image is billed.
+/// The billed tokens of an image.
 const IMAGE_TOKENS: i64 = 1_500;
 
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub(super) struct Door {
     pub(super) stop: CancellationToken,
 }
 
-/// A call in flight. Dropped before its reply is complete, it was abandoned.
+/// A call in flight. It counts as abandoned if it is dropped before its reply is complete.
 struct InFlight {
     shared: Arc<Shared>,
     serial: u64,
@@ -36,7 +36,7 @@ struct InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        // Never panic in a drop: a poisoned lock means that a test has failed already.
+        // Never panics in a drop: a poisoned lock means that a test has already failed.
         if let Ok(mut inner) = self.shared.state.lock() {
             inner.in_flight -= 1;
             let ended = self.ended;
@@ -157,7 +157,7 @@ pub(super) async fn handle(
     }
 }
 
-/// Records the call and finds the faults that hit it.
+/// Records the call and returns the faults that apply to it.
 fn arrive(
     shared: &Arc<Shared>,
     wire: Wire,
@@ -183,7 +183,8 @@ fn arrive(
     (call, hit, flight)
 }
 
-/// The step's reply in a forgetful mock, which takes every call for granted: what is measured is the caller.
+/// Returns the cached reply of a step if the mock is forgetful. Such a mock skips all checks,
+/// because only its caller is measured.
 fn ready(shared: &Shared, call: &Call) -> Option<Payload> {
     {
         let inner = shared.lock();
@@ -202,11 +203,11 @@ fn ready(shared: &Shared, call: &Call) -> Option<Payload> {
     Some(payload)
 }
 
-/// Closes the connection without a word.
+/// Closes the connection without a response.
 fn hang_up(mut flight: InFlight) -> ! {
     flight.ended = Ended::Broken;
     drop(flight);
-    // Ends the connection's task; unlike a panic it prints nothing.
+    // Ends the connection's task. Unlike a panic, this prints nothing.
     std::panic::resume_unwind(Box::new("the mock hangs up"))
 }
 
@@ -232,7 +233,7 @@ fn whole(
     (status, headers, payload.text).into_response()
 }
 
-/// Promises the whole payload and sends half of it; after the silence the connection breaks.
+/// Promises the whole payload and sends half of it. Breaks the connection after the silence.
 fn half(
     payload: Payload,
     silence: Duration,
@@ -249,7 +250,7 @@ fn half(
             }
             tokio::select! {
                 () = stop.cancelled() => {}
-                // Never zero: the first half has to leave the buffers.
+                // Never zero: the first half must leave the buffers.
                 () = tokio::time::sleep(silence.max(Duration::from_millis(10))) => {}
             }
             flight.ended = Ended::Broken;
@@ -266,7 +267,7 @@ fn half(
     (headers, Body::from_stream(stream)).into_response()
 }
 
-/// The reply's body with every fault of the text and of the usage in it.
+/// Returns the body of the reply, with the faults of text and usage applied.
 fn answer(shared: &Shared, call: &Call, hit: &Hit) -> Payload {
     let (canned, scenario, cached) = {
         let mut inner = shared.lock();
@@ -333,7 +334,7 @@ fn answer(shared: &Shared, call: &Call, hit: &Hit) -> Payload {
     )
 }
 
-/// A token for every four bytes, rounded down.
+/// Returns one token for every four bytes, rounded down.
 fn tokens(text: &str) -> i64 {
     (text.len() / 4) as i64
 }

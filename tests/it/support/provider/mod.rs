@@ -1,5 +1,5 @@
-//! A provider of models that is not one: it speaks both wire formats over real HTTP, plays a [`Scenario`], breaks what a
-//! test tells it to break, and remembers every call.
+//! A mock provider that speaks both wire formats over real HTTP. It plays a [`Scenario`], applies
+//! the faults that a test sets, and records every call.
 
 mod answering;
 
@@ -21,7 +21,7 @@ use super::script::{self, Canned, Fault, Mix, Script};
 use super::wire::Payload;
 use answering::{Door, handle};
 
-/// The running mock; it stops when dropped, and calls in flight are cut off.
+/// The running mock. When it is dropped, it stops and cuts off calls in flight.
 pub struct MockProvider {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -46,7 +46,7 @@ struct Inner {
     in_flight: usize,
     most_in_flight: usize,
     forgetful: bool,
-    /// Of a forgetful mock: the reply of each step, made once.
+    /// The reply of each step in a forgetful mock, generated once.
     ready: BTreeMap<String, Payload>,
 }
 
@@ -56,14 +56,14 @@ impl Shared {
     }
 }
 
-/// A rule just made, to be limited.
+/// A new rule, whose number of uses can be limited.
 pub struct RuleHandle<'a> {
     shared: &'a Shared,
     id: u64,
 }
 
 impl RuleHandle<'_> {
-    /// The rule applies to the next `times` calls that it matches, and then no more.
+    /// Applies the rule only to the next `times` calls that it matches.
     pub fn times(self, times: u32) {
         self.shared.lock().script.limit(self.id, times);
     }
@@ -109,12 +109,13 @@ impl MockProvider {
         }
     }
 
-    /// The base URL, without a slash at the end. Any path in front of `/messages` and `/chat/completions` will do.
+    /// Returns the base URL, without a trailing slash. The mock accepts any path before `/messages`
+    /// and `/chat/completions`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// A base URL at which nobody listens.
+    /// Returns a base URL on whose port nothing listens.
     pub async fn dead_url() -> String {
         let listener = TcpListener::bind("127.0.0.1:0")
             .await
@@ -127,7 +128,8 @@ impl MockProvider {
         self.shared.lock().scenario = scenario;
     }
 
-    /// Breaks the calls that `pattern` matches; see [`script`] for patterns and for the order of rules.
+    /// Applies a fault to the calls that `pattern` matches. See [`script`] for patterns and the
+    /// order of rules.
     pub fn on(&self, pattern: &str, fault: Fault) -> RuleHandle<'_> {
         let id = self.shared.lock().script.add_fault(pattern, fault);
         RuleHandle {
@@ -141,12 +143,12 @@ impl MockProvider {
         self.reply(pattern, Canned::Json(reply))
     }
 
-    /// Replies with this text, as it stands.
+    /// Replies with this text, unchanged.
     pub fn reply_text(&self, pattern: &str, text: impl Into<String>) -> RuleHandle<'_> {
         self.reply(pattern, Canned::Text(text.into()))
     }
 
-    /// Replies with what `reply` makes of the call.
+    /// Replies with the result of `reply` for the call.
     pub fn reply_by(
         &self,
         pattern: &str,
@@ -163,7 +165,7 @@ impl MockProvider {
         }
     }
 
-    /// Breaks the calls that no rule breaks as `mix` says.
+    /// Applies `mix` to the calls to which no rule applies.
     pub fn mix(&self, mix: Option<Mix>) {
         self.shared.lock().script.mix = mix;
     }
@@ -173,7 +175,7 @@ impl MockProvider {
         self.shared.lock().script.latency = latency;
     }
 
-    /// Everything recorded since the start or the last reset, in order of arrival.
+    /// Returns the calls since the start or the last reset, in order of arrival.
     pub fn calls(&self) -> Vec<Call> {
         self.shared.lock().calls.clone()
     }
@@ -187,19 +189,20 @@ impl MockProvider {
             .count()
     }
 
-    /// How many calls the pattern matches: `r1/solver` counts every attempt at that step, but not its repair.
+    /// Returns the number of calls that the pattern matches. `r1/solver` counts every attempt at
+    /// that step, but not its repair.
     pub fn count_step(&self, pattern: &str) -> usize {
         self.count(|call| script::matches(pattern, &call.step_key()))
     }
 
-    /// The calls that the pattern matches.
+    /// Returns the calls that the pattern matches.
     pub fn calls_of(&self, pattern: &str) -> Vec<Call> {
         let mut calls = self.calls();
         calls.retain(|call| script::matches(pattern, &call.step_key()));
         calls
     }
 
-    /// The steps of a run with how often each was bought, sorted by name.
+    /// Returns the steps of a run with the number of calls for each, sorted by name.
     pub fn steps_of(&self, run: &str) -> BTreeMap<String, usize> {
         let mut steps = BTreeMap::new();
         for call in self
@@ -214,7 +217,7 @@ impl MockProvider {
         steps
     }
 
-    /// Keys that came more than once: a key is unique per run, step and attempt.
+    /// Returns the keys that came more than once. A key is unique per run, step and attempt.
     pub fn repeated_keys(&self) -> Vec<String> {
         let mut seen = BTreeSet::new();
         let calls = self.calls();
@@ -225,7 +228,8 @@ impl MockProvider {
             .collect()
     }
 
-    /// What a real vendor would have rejected (and the mock did), as "key: reason".
+    /// Returns the requests that a real vendor would have rejected (and the mock did), as "key:
+    /// reason".
     pub fn complaints(&self) -> Vec<String> {
         let inner = self.shared.lock();
         inner
@@ -235,7 +239,7 @@ impl MockProvider {
             .collect()
     }
 
-    /// Patterns of rules that no call has met: a fault that never fired tests nothing.
+    /// Returns the patterns of rules that no call has matched: an unused fault tests nothing.
     pub fn unmet_rules(&self) -> Vec<String> {
         self.shared.lock().script.unmet()
     }
@@ -244,12 +248,12 @@ impl MockProvider {
         self.shared.lock().in_flight
     }
 
-    /// The most calls that were in flight at one time.
+    /// Returns the highest number of calls that were in flight at once.
     pub fn most_in_flight(&self) -> usize {
         self.shared.lock().most_in_flight
     }
 
-    /// Forgets calls, counters and cached prompts; scenario, faults and replies stay.
+    /// Clears calls, counters and cached prompts. Scenario, faults and set replies stay.
     pub fn reset(&self) {
         let mut inner = self.shared.lock();
         inner.calls.clear();
@@ -257,14 +261,15 @@ impl MockProvider {
         inner.most_in_flight = inner.in_flight;
     }
 
-    /// Remembers no calls from now on, only how many there were at once: for tens of thousands of them.
+    /// Stops recording calls and only counts how many are in flight, for tens of thousands of
+    /// calls.
     pub fn forget_calls(&self) {
         let mut inner = self.shared.lock();
         inner.calls.clear();
         inner.forgetful = true;
     }
 
-    /// Forgets faults, set replies and latency; scenario and calls stay.
+    /// Clears faults, set replies and latency. Scenario and calls stay.
     pub fn heal(&self) {
         self.shared.lock().script = Script::default();
     }

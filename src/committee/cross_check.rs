@@ -19,9 +19,9 @@ use super::verdicts::{self, CrossCheckReply, Shown, Written};
 use super::{Deps, Failure};
 use crate::config::{OutputForm, PromptSet, RoleModel};
 use crate::domain::{Agent, Mode, Role, Usd};
+use crate::journal::step::CrossCheckStep;
 use crate::journal::{
-    AgentOutcome, CROSS_CHECKED, CheckPass, CheckScope, CheckSize, CrossChecked, Event, RunContext,
-    views,
+    AgentOutcome, CheckPass, CheckScope, CheckSize, CrossChecked, Event, RunContext, views,
 };
 use crate::scoring;
 
@@ -179,7 +179,7 @@ pub async fn make(
 ) -> Result<(), Failure> {
     let run = context.run;
     run.hold(run.ledger().held() - held);
-    if run.recall(CROSS_CHECKED).is_some() {
+    if run.recorded(&CrossCheckStep).is_some() {
         return Ok(());
     }
     let checked = match refusal(context) {

@@ -5,7 +5,8 @@ use super::evidence::Evidence;
 use super::round_context::RoundContext;
 use super::rounds::is_report;
 use crate::domain::{Agent, Judgement, Role};
-use crate::journal::{AgentOutcome, CallResult, Event, Scored, scored_key};
+use crate::journal::step::ScoreStep;
+use crate::journal::{AgentOutcome, CallResult, Event, Scored};
 use crate::scoring;
 use std::collections::BTreeMap;
 
@@ -63,24 +64,15 @@ pub(super) async fn judge(
     answers: &Answers<'_>,
     round: u8,
 ) -> Result<Judgement, Failure> {
-    if let Some(Event::Scored(scored)) = context.run.recall(&scored_key(round)) {
-        return Ok(scored.judgement);
-    }
-    let score = || judgement(context, answers);
-    let judgement = context
-        .run
-        .compute(&format!("scoring round {round}"), score)
-        .await?;
-    match context
-        .run
-        .record(Event::Scored(Box::new(Scored { round, judgement })))
-        .await?
-    {
-        Event::Scored(scored) => Ok(scored.judgement),
-        _ => Err(Failure::internal(
-            "the journal has something else in the place of the scores",
-        )),
-    }
+    let run = context.run;
+    let score = async {
+        let judge = || judgement(context, answers);
+        let judgement = run
+            .compute(&format!("scoring round {round}"), judge)
+            .await?;
+        Ok::<_, Failure>(Box::new(Scored { round, judgement }))
+    };
+    Ok(run.step(ScoreStep { round }, score).await?.judgement)
 }
 
 pub(super) fn judgement(context: &RoundContext<'_>, answers: &Answers<'_>) -> Judgement {

@@ -11,7 +11,8 @@ use super::round_context::RoundContext;
 use super::rounds::{RoundInput, SHARES, failed, finished};
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{Agent, AgentReport, Obtained, Resolution, Role};
-use crate::journal::{AgentFinished, AgentOutcome, Event, Resolved, agent_key};
+use crate::journal::step::AgentStep;
+use crate::journal::{AgentFinished, AgentOutcome, Event, Resolved};
 use crate::scoring;
 use futures_util::future::join_all;
 use serde_json::json;
@@ -75,7 +76,7 @@ impl RoundContext<'_> {
         until: Instant,
         hedge: Hedge<'_>,
     ) -> Result<AgentOutcome, Failure> {
-        if let Some(Event::AgentFinished(finished)) = self.run.recall(&agent_key(round, agent)) {
+        if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
             return Ok(finished.outcome);
         }
         let role = Role::Agent(agent);
@@ -161,7 +162,7 @@ impl RoundContext<'_> {
         report: &AgentReport,
         heard: &RoundInput<'_>,
     ) -> Result<AgentOutcome, Failure> {
-        if let Some(Event::AgentFinished(finished)) = self.run.recall(&agent_key(round, agent)) {
+        if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
             return Ok(finished.outcome);
         }
         let role = Role::Agent(agent);

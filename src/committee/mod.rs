@@ -58,6 +58,7 @@ use secrecy::SecretString;
 use crate::attachments::Fetcher;
 use crate::config::{OutputForm, Policy, RoleModel};
 use crate::domain::{Agent, Confidence, Gate, Reply, Role, Usd};
+use crate::journal::step::{GateStep, HintsStep};
 use crate::journal::{AgentOutcome, Cause, Event, Gated, RunContext, Stop};
 use crate::llm::Registry;
 use request_context::RequestContext;
@@ -148,12 +149,7 @@ async fn hint(
         unseen: request.unseen.clone(),
         ..hints::hints_of(&request.question)
     };
-    match run.record(Event::Hinted(hints)).await? {
-        Event::Hinted(hinted) => Ok(hinted),
-        _ => Err(Failure::internal(
-            "the journal has something else in the place of the hints",
-        )),
-    }
+    Ok(run.record_output(HintsStep, hints).await?)
 }
 
 async fn gate(
@@ -167,12 +163,7 @@ async fn gate(
         confidence,
         mode: request.question.mode,
     };
-    match run.record(Event::Gated(gated)).await? {
-        Event::Gated(gated) => Ok(gated),
-        _ => Err(Failure::internal(
-            "the journal has something else in the place of the gate",
-        )),
-    }
+    Ok(run.record_output(GateStep, gated).await?)
 }
 
 impl Deps {

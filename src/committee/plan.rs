@@ -16,7 +16,8 @@ use crate::config::OutputForm;
 use crate::domain::{
     Agent, CORE_AGENTS, Clarification, Demand, MAX_DEMANDS, Mode, Plan, Role, TaskType,
 };
-use crate::journal::{Event, Hinted, Planned, RunContext};
+use crate::journal::step::PlanStep;
+use crate::journal::{Hinted, Planned, RunContext};
 
 /// The longest plan, in tokens.
 pub const MAX_TOKENS: u32 = 700;
@@ -78,23 +79,17 @@ pub async fn make(
     request: &RequestContext,
     hints: &Hinted,
 ) -> Result<Planned, Failure> {
-    if let Some(Event::Planned(planned)) = run.recall("plan") {
-        return Ok(planned);
-    }
-    let planned = match request
-        .parent
-        .as_ref()
-        .and_then(|parent| parent.planned.as_ref())
-    {
-        Some(planned) => reuse(planned, deps, request),
-        None => ask_master(run, deps, request, hints).await?,
+    let plan = async {
+        match request
+            .parent
+            .as_ref()
+            .and_then(|parent| parent.planned.as_ref())
+        {
+            Some(planned) => Ok(reuse(planned, deps, request)),
+            None => ask_master(run, deps, request, hints).await,
+        }
     };
-    match run.record(Event::Planned(planned)).await? {
-        Event::Planned(planned) => Ok(planned),
-        _ => Err(Failure::internal(
-            "the journal has something else in the place of the plan",
-        )),
-    }
+    run.step(PlanStep, plan).await
 }
 
 /// Returns the parent's plan without the question that the user has answered.

@@ -9,14 +9,15 @@ use super::synthesis_input::SynthesisInput;
 use super::{finish, sections};
 use crate::config::OutputForm;
 use crate::domain::{Clarification, Role, is_question_mark};
-use crate::journal::{Event, Synthesized};
+use crate::journal::Synthesized;
+use crate::journal::step::SynthesisStep;
 
 /// Gets the question alone, without a synthesis.
 ///
 /// # Errors
 /// If the master's provider fails.
 pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
-    if let Some(Event::Synthesized(synthesized)) = input.run.recall("synthesis") {
+    if let Some(synthesized) = input.run.recorded(&SynthesisStep) {
         return Ok(*synthesized);
     }
     let form = input
@@ -73,16 +74,8 @@ pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure
         broken_rules: vec![],
     };
     let synthesized = finish::enforce_invariants(input, synthesized).await?;
-    match input
-        .run
-        .record(Event::Synthesized(Box::new(synthesized)))
-        .await?
-    {
-        Event::Synthesized(synthesized) => Ok(*synthesized),
-        _ => Err(Failure::internal(
-            "the journal has something else in the place of the question",
-        )),
-    }
+    let done = Box::new(synthesized);
+    Ok(*input.run.record_output(SynthesisStep, done).await?)
 }
 
 pub(super) fn question_of(input: &SynthesisInput<'_>, out: &QuestionOut) -> Option<Clarification> {

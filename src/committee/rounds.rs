@@ -21,6 +21,7 @@ use super::round_context::RoundContext;
 use super::{Deps, Failure, cross_check, reuse, trim};
 use crate::config::RoleModel;
 use crate::domain::{Agent, AgentReport, Judgement, Plan, Role, Usd};
+use crate::journal::step::{AgentStep, RoundStep, SkipStep};
 use crate::journal::{AgentFinished, AgentOutcome, Event, RoundSkipped, RoundStarted, RunContext};
 use crate::llm::Image;
 
@@ -148,12 +149,11 @@ pub(super) async fn finished(
     run: &RunContext,
     finished: AgentFinished,
 ) -> Result<AgentOutcome, Failure> {
-    match run.record(Event::AgentFinished(Box::new(finished))).await? {
-        Event::AgentFinished(finished) => Ok(finished.outcome),
-        _ => Err(Failure::internal(
-            "the journal has something else in the place of an agent's outcome",
-        )),
-    }
+    let step = AgentStep {
+        round: finished.round,
+        agent: finished.agent,
+    };
+    Ok(run.record_output(step, Box::new(finished)).await?.outcome)
 }
 
 /// Reasons for skipping a round that are not a fault.
@@ -276,10 +276,10 @@ impl RoundContext<'_> {
         heard: &RoundInput<'_>,
         judgement: &Judgement,
     ) -> Result<Option<Open>, Failure> {
-        if self.run.recall(&format!("r{round}/skipped")).is_some() {
+        if self.run.recorded(&SkipStep { round }).is_some() {
             return Ok(None);
         }
-        if let Some(Event::RoundStarted(started)) = self.run.recall(&format!("r{round}/started")) {
+        if let Some(started) = self.run.recorded(&RoundStep { round }) {
             let asked = |agents: Vec<Agent>| {
                 agents
                     .into_iter()

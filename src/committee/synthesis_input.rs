@@ -1,4 +1,4 @@
-//! The master's desk: everything that it is to work from once the agents are done, and how it is asked.
+//! Builds the input and the messages of the synthesis call.
 
 use serde_json::{Value, json};
 

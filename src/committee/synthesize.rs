@@ -22,7 +22,8 @@ use crate::domain::{
     Agent, AgentReport, AssumptionKind, Clarification, Estimate, Mode, Role, Tag, TaskType,
     TimeUnit,
 };
-use crate::journal::{DisagreementNote, Draft, Event, Justification, Synthesized};
+use crate::journal::step::SynthesisStep;
+use crate::journal::{DisagreementNote, Draft, Justification, Synthesized};
 use crate::scoring;
 
 /// The approximate limit of the main answer of `ask`, in words.
@@ -106,31 +107,22 @@ pub struct JustificationOut {
 /// # Errors
 /// If the master fails and the run cannot finish without it.
 pub async fn write(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
-    if let Some(Event::Synthesized(synthesized)) = input.run.recall("synthesis") {
-        return Ok(*synthesized);
-    }
-    let Some(master) = input.deps.role(Role::Master) else {
-        return Err(Failure::internal("no master is configured"));
+    let write = async {
+        let Some(master) = input.deps.role(Role::Master) else {
+            return Err(Failure::internal("no master is configured"));
+        };
+        let mut synthesized = match master.output {
+            OutputForm::Json => write_json(input).await?,
+            OutputForm::Text => write_text(input).await?,
+        };
+        input
+            .run
+            .compute("cleaning the synthesis", || clean(input, &mut synthesized))
+            .await?;
+        let synthesized = finish::enforce_invariants(input, synthesized).await?;
+        Ok(Box::new(synthesized))
     };
-    let mut synthesized = match master.output {
-        OutputForm::Json => write_json(input).await?,
-        OutputForm::Text => write_text(input).await?,
-    };
-    input
-        .run
-        .compute("cleaning the synthesis", || clean(input, &mut synthesized))
-        .await?;
-    let synthesized = finish::enforce_invariants(input, synthesized).await?;
-    match input
-        .run
-        .record(Event::Synthesized(Box::new(synthesized)))
-        .await?
-    {
-        Event::Synthesized(synthesized) => Ok(*synthesized),
-        _ => Err(Failure::internal(
-            "the journal has something else in the place of the synthesis",
-        )),
-    }
+    Ok(*input.run.step(SynthesisStep, write).await?)
 }
 
 /// Puts the draft into the form in which it is shown, and removes references that it must not have.

@@ -9,9 +9,9 @@ use super::round_context::SCAFFOLDING_TOKENS;
 use super::rounds::is_report;
 use super::{Deps, Failure, cross_check, reuse};
 use crate::domain::{Agent, Plan, Role, Usd};
+use crate::journal::step::{CrossCheckStep, ScoreStep, TrimStep};
 use crate::journal::{
-    AgentOutcome, CROSS_CHECKED, CallResult, CallSettled, CheckSize, Event, RunContext, Trimmed,
-    scored_key,
+    AgentOutcome, CallResult, CallSettled, CheckSize, Event, RunContext, Trimmed,
 };
 
 /// The most tokens of scores, disagreements and missing agents that the master is shown.
@@ -132,12 +132,8 @@ pub async fn panel(
 }
 
 async fn record_trimmed(run: &RunContext, trimmed: Trimmed) -> Result<Trimmed, Failure> {
-    match run.record(Event::Trimmed(trimmed)).await? {
-        Event::Trimmed(trimmed) => Ok(trimmed),
-        _ => Err(Failure::internal(
-            "the journal has something else in the place of the trimming",
-        )),
-    }
+    let epoch = trimmed.epoch;
+    Ok(run.record_output(TrimStep { epoch }, trimmed).await?)
 }
 
 /// Returns the panel of a resumed run: the recorded one, if the money left suffices for it. Calls
@@ -152,7 +148,7 @@ async fn fit_again(
     mut check: WantedCheck<'_>,
 ) -> Result<Room, Failure> {
     let hold = budget::synthesis_hold(&recorded.max_tokens, &synthesis);
-    let made = run.recall(CROSS_CHECKED).is_some();
+    let made = run.recorded(&CrossCheckStep).is_some();
     let size = recorded.cross_check.filter(|_| !made);
     let checked = size.map_or(Usd::ZERO, |size| (check.cost)(&recorded.max_tokens, size));
     let left = run.ledger().left();
@@ -174,7 +170,7 @@ async fn fit_again(
         .filter(|wanted| on_panel(wanted) && is_open(wanted))
         .collect();
     let carried = budget::panel_cost(&open, &recorded.max_tokens) + hold + checked <= left;
-    if carried || open.is_empty() || run.recall(&scored_key(1)).is_some() {
+    if carried || open.is_empty() || run.recorded(&ScoreStep { round: 1 }).is_some() {
         return Ok(Room {
             trimmed: recorded,
             check: checked,

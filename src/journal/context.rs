@@ -12,6 +12,7 @@ use tracing::Instrument as _;
 use super::event::{sent_key, settled_key};
 use super::observe::Observer;
 use super::resumed::{self, Deaths};
+use super::step::Step;
 use super::wake::Wake;
 use super::{
     Accepted, CallResult, CallSent, CallSettled, ChainFault, ComputeStarted, Ending, Entry, Error,
@@ -293,6 +294,51 @@ impl RunContext {
         }
         self.append(vec![event.clone()]).await?;
         Ok(event)
+    }
+
+    /// Returns the recorded output of a step, or performs it and records what it gives. `perform` is
+    /// not polled if the journal has the output.
+    ///
+    /// # Errors
+    /// Those of `perform`, and [`Stop`] when the database refuses or holds another kind of event
+    /// under the key.
+    pub async fn step<S: Step, E: From<Stop>>(
+        &self,
+        step: S,
+        perform: impl Future<Output = Result<S::Output, E>>,
+    ) -> Result<S::Output, E> {
+        if let Some(known) = self.recall(&step.key()) {
+            return self.output::<S, E>(known);
+        }
+        let output = perform.await?;
+        let recorded = self.record(S::record(output)).await?;
+        self.output::<S, E>(recorded)
+    }
+
+    /// Records the output of a step, or returns the one that is recorded already.
+    ///
+    /// # Errors
+    /// As [`RunContext::step`].
+    pub async fn record_output<S: Step>(
+        &self,
+        step: S,
+        output: S::Output,
+    ) -> Result<S::Output, Stop> {
+        self.step(step, std::future::ready(Ok(output))).await
+    }
+
+    fn output<S: Step, E: From<Stop>>(&self, event: Event) -> Result<S::Output, E> {
+        let corrupt = || Error::Corrupt {
+            table: "entries",
+            column: "body",
+            id: self.lease.run.to_string(),
+        };
+        Ok(S::output(event).ok_or_else(|| Stop::Store(corrupt()))?)
+    }
+
+    /// Returns the recorded output of a step.
+    pub fn recorded<S: Step>(&self, step: &S) -> Option<S::Output> {
+        self.recall(&step.key()).and_then(S::output)
     }
 
     /// Performs a call once. Returns the recorded settlement if the journal has one. Otherwise

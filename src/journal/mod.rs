@@ -18,6 +18,7 @@ mod resumed;
 mod rows;
 mod sqlite;
 mod statements;
+pub mod step;
 mod store;
 mod unavailable;
 pub mod views;

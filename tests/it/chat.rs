@@ -542,24 +542,6 @@ async fn agents_that_answered_for_another_option_are_called_again() {
 }
 
 #[tokio::test]
-async fn labels_of_the_service_do_not_reach_the_reply() {
-    let scenario = Scenario::agreeing();
-    let message = scenario.message.clone();
-    let mut synthesis = scenario.synthesis();
-    synthesis["meta"]["tldr"] = json!(["It is 100 °C (DISCARD)."]);
-    synthesis["replyMarkdown"] = json!("It is 100 °C. QUARANTINE material was not needed.");
-    let provider = MockProvider::playing(scenario).await;
-    provider.reply_with("synthesis", synthesis);
-    let app = TestApp::start(&provider).await;
-    let got = app.ask("ask", &message).await;
-    assert!(
-        !got.text().contains("DISCARD") && !got.text().contains("QUARANTINE"),
-        "{}",
-        got.text()
-    );
-}
-
-#[tokio::test]
 async fn a_plan_that_the_cap_has_no_room_for_is_replaced_by_hints() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.05")).await;

@@ -30,6 +30,7 @@ mod hostile;
 mod injection;
 mod input_bound;
 mod keeping;
+mod language;
 mod limits_on_input;
 mod metrics;
 mod model_data;

@@ -249,7 +249,7 @@ pub fn dice(data: &[u8]) {
 pub fn act(data: &[u8]) {
     let Some(text) = text(data) else { return };
     match parser::read(text) {
-        ParsedMessage::Clear(action) => {
+        ParsedMessage::Clear(action) | ParsedMessage::FirstPerson(action) => {
             assert_eq!(
                 Action::read(action.name(), action.arguments()).as_ref(),
                 Ok(&action)

@@ -9,7 +9,6 @@ pub mod catalog;
 pub mod commands;
 pub mod dice;
 pub mod gates;
-mod inflection;
 pub mod parser;
 mod plans;
 mod proposal;

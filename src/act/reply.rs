@@ -32,12 +32,12 @@ pub struct DoneReply {
     pub actions: Vec<Performed>,
 }
 
-/// Proposed by a model; executed only if `executed` says so.
+/// Proposed by a model, or dice in first-person prose; executed only if `executed` says so.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ActionProposal", deny_unknown_fields)]
 pub struct ProposalReply {
     pub intent: Intent,
-    #[schemars(extend("const" = "llm_proposal"))]
+    /// `deterministic`: no model was asked.
     pub mode: ActionMode,
     pub proposed_action: ProposedAction,
     pub executed: bool,
@@ -76,7 +76,7 @@ pub struct Intent {
     /// The command's arguments.
     #[schemars(with = "serde_json::Map<String, Value>")]
     pub parameters: Value,
-    /// 1.0 by fixed rules, else the model's own.
+    /// 1.0 if fixed rules executed it, 0.8 if they offer it, else the model's own.
     #[schemars(range(min = 0, max = 1))]
     pub confidence: f64,
 }
@@ -131,8 +131,8 @@ pub struct Choice {
 pub const SURE_ENOUGH: f64 = 0.5;
 
 /// What is said when nobody knows what is meant.
-pub const UNKNOWN: &str =
-    "I do not know which command you mean. Say \"help\" to see what I can do.";
+pub const UNKNOWN: &str = "I do not know which command you mean. Say \"help\" to see what I can do, and write /do before what your \
+     character does.";
 
 /// What is said when finding out takes too long.
 pub const TOO_SLOW: &str = "That took me too long to work out, and nothing was done. Try a plain command, such as \"roll 1d20\", or say \"help\".";
@@ -155,18 +155,20 @@ impl Reply {
         }))
     }
 
-    /// Proposed by a model, and not executed. `others` are further readings.
+    /// Proposed, and not executed. `others` are further readings.
     pub fn offered(
+        mode: ActionMode,
         (action, others): (&Action, &[Action]),
         proposed: &Proposed,
         source: Source,
         (run, expires_at): (RunId, Timestamp),
     ) -> Self {
-        let mut reply = proposal(
-            (action.name(), action.arguments(), proposed.confidence),
-            &proposed.reason,
-            source,
-        );
+        let why = Why {
+            mode,
+            confidence: proposed.confidence,
+            reason: &proposed.reason,
+        };
+        let mut reply = proposal(action, why, source);
         reply.proposal = Some(Offer {
             id: run.to_string(),
             expires_at: expires_at.to_string(),
@@ -184,19 +186,9 @@ impl Reply {
         Self::Proposal(Box::new(reply))
     }
 
-    /// Proposed by a model and executed, at once or after its user's word.
-    pub fn proposed_and_done(
-        action: &Action,
-        confidence: f64,
-        reason: &str,
-        source: Source,
-        result: Value,
-    ) -> Self {
-        let mut reply = proposal(
-            (action.name(), action.arguments(), confidence),
-            reason,
-            source,
-        );
+    /// Proposed and executed, at once or after its user has confirmed it.
+    pub fn proposed_and_done(action: &Action, why: Why<'_>, source: Source, result: Value) -> Self {
+        let mut reply = proposal(action, why, source);
         reply.executed = true;
         reply.result = Some(result.clone());
         reply.actions = vec![Performed {
@@ -233,25 +225,30 @@ impl Reply {
     }
 }
 
-fn proposal(
-    (action, args, confidence): (CommandName, Value, f64),
-    reason: &str,
-    source: Source,
-) -> ProposalReply {
+/// Why a command was proposed.
+#[derive(Debug, Clone, Copy)]
+pub struct Why<'a> {
+    pub mode: ActionMode,
+    pub confidence: f64,
+    pub reason: &'a str,
+}
+
+fn proposal(action: &Action, why: Why<'_>, source: Source) -> ProposalReply {
+    let (command, args, confidence) = (action.name(), action.arguments(), why.confidence);
     let reason = if source == Source::Discord {
         String::new()
     } else {
-        cut(reason, 120)
+        cut(why.reason, 120)
     };
     ProposalReply {
         intent: Intent {
-            action,
+            action: command,
             parameters: args.clone(),
             confidence,
         },
-        mode: ActionMode::LlmProposal,
+        mode: why.mode,
         proposed_action: ProposedAction {
-            action,
+            action: command,
             args,
             confidence,
             reason,
@@ -289,11 +286,15 @@ pub fn of_execution(events: &[Event]) -> Option<Reply> {
     })?;
     let action = Action::read(parsed.command, parsed.arguments.clone()).ok()?;
     let (result, source) = (executed.result.clone(), accepted.question.source);
-    Some(match parsed.mode {
-        ActionMode::Deterministic => Reply::done(&action, result),
-        ActionMode::LlmProposal => {
-            let reason = parsed.reason.as_deref().unwrap_or_default();
-            Reply::proposed_and_done(&action, parsed.confidence, reason, source, result)
+    Some(match parsed.reason.as_deref() {
+        None if parsed.mode == ActionMode::Deterministic => Reply::done(&action, result),
+        reason => {
+            let why = Why {
+                mode: parsed.mode,
+                confidence: parsed.confidence,
+                reason: reason.unwrap_or_default(),
+            };
+            Reply::proposed_and_done(&action, why, source, result)
         }
     })
 }

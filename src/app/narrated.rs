@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl App {
-    /// Has the committee tell what comes of a deed, where that is wanted. The run goes on by itself; its id is in the result.
+    /// Has the committee tell what comes of a narrated action, where the rules want it. The run goes on by itself; its id is
+    /// in the result.
     pub(super) async fn narrate(
         self: &Arc<Self>,
         action: &Action,
@@ -37,7 +38,7 @@ impl App {
             .recent_lines(&scene, SCENE_LINES)
             .await
             .unwrap_or_default();
-        // Deeds are seen by everybody; what somebody has noted for himself, or said out of character, is not told on.
+        // Only narrated actions are public; notes and remarks out of character are not passed on.
         let spoken =
             |message: &str| matches!(parser::read(message), ParsedMessage::Clear(Action::Do(_)));
         let lines: Vec<String> = lines
@@ -46,7 +47,7 @@ impl App {
             .map(|line| crate::act::cut(&line.message, 300))
             .collect();
         let mut told = question.clone();
-        told.message = format!("new: {}", narration(&arguments.deed, &done.result, &lines));
+        told.message = format!("new: {}", narration(&arguments.text, &done.result, &lines));
         // A conversation of its own: a question of the committee about it is not answered by what is said in the channel.
         told.context.channel_id = Some(format!("{}/narration", crate::act::cut(place, 180)));
         told.context.message_id = None;

@@ -288,7 +288,8 @@ fn check_dice(file: &str) -> Exit {
         if let Some(request) = request {
             // A request in words: what the parser makes of it.
             let read = match crate::act::parser::read(request) {
-                crate::act::parser::ParsedMessage::Clear(action) => {
+                crate::act::parser::ParsedMessage::Clear(action)
+                | crate::act::parser::ParsedMessage::FirstPerson(action) => {
                     action.arguments().get("expression").cloned()
                 }
                 _ => None,

@@ -35,8 +35,8 @@ const WORDS: [&str; 64] = [
     "the",
     "make",
     "I",
-    "sneak",
-    "hide",
+    "*sneaks*",
+    "/me",
     "remember",
     "that",
     "what",
@@ -123,7 +123,7 @@ fn a_hundred_thousand_messages_do_nothing_that_they_do_not_say() {
     for _ in 0..100_000 {
         let message = message(&mut random);
         match parser::read(&message) {
-            ParsedMessage::Clear(action) => {
+            ParsedMessage::Clear(action) | ParsedMessage::FirstPerson(action) => {
                 clear += 1;
                 holds(&action);
             }

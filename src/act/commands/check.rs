@@ -150,9 +150,7 @@ pub(super) fn execute(
     };
     let from_sheet = |sheet: &Sheet| match arguments.skill {
         Some(skill) => sheet.times(skill.title()),
-        None if save => sheet
-            .times(ability.as_str())
-            .max(sheet.times(&ability.title().to_lowercase())),
+        None if save => save_proficiency(sheet, ability),
         None => 0,
     };
     let times = match arguments.proficient {
@@ -176,6 +174,12 @@ pub(super) fn execute(
         },
         seed,
     )))
+}
+
+/// Returns how often the proficiency counts for a saving throw.
+pub(super) fn save_proficiency(sheet: &Sheet, ability: Ability) -> i64 {
+    let long = ability.title().to_lowercase();
+    sheet.times(ability.as_str()).max(sheet.times(&long))
 }
 
 /// Throws it. Without a sheet nothing is added but the modifier, and the proficiency is 2.

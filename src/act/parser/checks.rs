@@ -59,10 +59,7 @@ pub(super) fn words(text: &str, explicit: bool) -> Option<Value> {
     while let Some(token) = tokens.next() {
         if let Some(ability) = Ability::named(token) {
             once(&mut check, "ability", json!(ability))?;
-        } else if let Some((skill, ..)) = Skill::ALL
-            .into_iter()
-            .find(|(_, name, _)| name.replace(' ', "_") == token)
-        {
+        } else if let Some(skill) = skill_named(token, explicit) {
             once(&mut check, "skill", json!(skill))?;
         } else if token == "save" || token == "saves" {
             once(&mut check, "save", json!(true))?;
@@ -123,6 +120,25 @@ pub(super) fn words(text: &str, explicit: bool) -> Option<Value> {
     }
     let about = check.get("ability").is_some() || check.get("skill").is_some();
     (about && named).then_some(check)
+}
+
+/// Returns the skill of this name. An explicit command takes the first letters of a name too, three or more, if they
+/// are those of one skill only: "perc" is perception, "per" is ambiguous.
+fn skill_named(token: &str, explicit: bool) -> Option<Skill> {
+    let names = || {
+        Skill::ALL
+            .into_iter()
+            .map(|(skill, name, _)| (skill, name.replace(' ', "_")))
+    };
+    let whole = names().find(|(_, name)| name == token);
+    let begun = || {
+        let mut begun = names().filter(|(_, name)| name.starts_with(token));
+        begun.next().filter(|_| begun.next().is_none())
+    };
+    let short = explicit && token.chars().count() >= 3;
+    whole
+        .or_else(|| if short { begun() } else { None })
+        .map(|(skill, _)| skill)
 }
 
 /// Sets what was not said before; said twice, the text is not understood.

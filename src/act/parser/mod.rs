@@ -1,7 +1,9 @@
-//! The deterministic parser: explicit commands, and phrasings that can mean only one of them.
+//! The deterministic parser: explicit commands, narrated actions, and phrasings that can mean only one command.
 //!
-//! It asks nobody and costs nothing. Every word of a phrasing must be accounted for: what has a word too many is unclear,
-//! and goes on to the proposer. So it may miss a command and never takes one for another.
+//! It calls no model and costs nothing. It must account for every word of a phrasing: a text with a word too many is
+//! unclear and goes to the proposer. So it may miss a command, and it never takes one for another.
+//!
+//! First-person prose is never executed. Dice in it ("I roll 2d6") are offered, and the user confirms them.
 
 /// Regular expressions by name, made when they are first used.
 macro_rules! patterns {
@@ -9,9 +11,8 @@ macro_rules! patterns {
 }
 
 mod checks;
-mod deeds;
+mod narrated;
 mod rolls;
-mod scene;
 
 use std::sync::LazyLock;
 
@@ -24,7 +25,10 @@ use crate::domain::CommandName;
 /// What a text is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ParsedMessage {
+    /// To be executed.
     Clear(Action),
+    /// To be offered: dice in first-person prose.
+    FirstPerson(Action),
     /// A command, beyond doubt, that cannot be executed as it stands.
     Wrong {
         command: CommandName,
@@ -44,22 +48,30 @@ pub fn read(message: &str) -> ParsedMessage {
     if let Some(rest) = text.strip_prefix('!') {
         return explicit(rest);
     }
-    if text.contains('\n') {
-        return ParsedMessage::Unclear;
+    if let Some((name, arguments)) = phrasing(text) {
+        return match reading(name, arguments) {
+            ParsedMessage::Clear(action) if is(&FIRST_PERSON, text) => {
+                ParsedMessage::FirstPerson(action)
+            }
+            parsed => parsed,
+        };
     }
-    clear(text).unwrap_or(ParsedMessage::Unclear)
+    narrated::read(text).map_or(ParsedMessage::Unclear, |(name, arguments)| {
+        reading(name, arguments)
+    })
 }
 
-/// A reading of the first rule that takes the text.
-fn clear(text: &str) -> Option<ParsedMessage> {
-    let action = rolls::read(text)
+/// Returns what the first rule finds that takes the text. A phrasing is one line.
+fn phrasing(text: &str) -> Option<Found> {
+    if text.contains('\n') {
+        return None;
+    }
+    rolls::read(text)
         .or_else(|| checks::read(text))
         .or_else(|| remarks(text))
         .or_else(|| memories(text))
         .or_else(|| sheets(text))
         .or_else(|| help(text))
-        .or_else(|| deeds::read(text));
-    action.map(|(name, arguments)| reading(name, arguments))
 }
 
 /// A command's name with its arguments, unread.
@@ -72,7 +84,7 @@ fn reading(command: CommandName, arguments: Value) -> ParsedMessage {
     }
 }
 
-/// `/name arguments`, or `/sheet create arguments` for `/sheet.create`.
+/// Reads `/name arguments`, `/sheet create arguments` for `/sheet.create`, and short forms such as `/r 2d6`.
 fn explicit(text: &str) -> ParsedMessage {
     let word_end = |text: &str| text.find(char::is_whitespace).unwrap_or(text.len());
     let (first, rest) = text.split_at(word_end(text));
@@ -80,17 +92,77 @@ fn explicit(text: &str) -> ParsedMessage {
     let (second, after) = rest.split_at(word_end(rest));
     let two = format!("{first}.{second}").to_lowercase();
     let named = first.to_lowercase().replace(':', ".");
-    // "/r" is what many players type.
-    let named = if named == "r" {
-        "roll".to_owned()
-    } else {
-        named
+    let command = match (two.parse::<CommandName>(), short_form(&named)) {
+        (Ok(command), _) => return explicit_command(command, after.trim()),
+        (_, Some(command)) => command,
+        (_, None) => match named.parse() {
+            Ok(command) => command,
+            Err(_) => return ParsedMessage::Unclear,
+        },
     };
-    let (command, rest) = match (two.parse::<CommandName>(), named.parse::<CommandName>()) {
-        (Ok(command), _) => (command, after.trim()),
-        (_, Ok(command)) => (command, rest),
-        _ => return ParsedMessage::Unclear,
+    match named.as_str() {
+        "rr" => repeated_roll(rest),
+        "s" | "save" => check(rest, true),
+        _ => explicit_command(command, rest),
+    }
+}
+
+/// Returns the command of a short form that dice bots have.
+fn short_form(name: &str) -> Option<CommandName> {
+    Some(match name {
+        "r" | "rr" => CommandName::Roll,
+        "c" | "s" | "save" => CommandName::Check,
+        "me" => CommandName::Do,
+        "sheet" => CommandName::SheetShow,
+        _ => return None,
+    })
+}
+
+/// `6 4d6kh3`: the same roll several times.
+fn repeated_roll(text: &str) -> ParsedMessage {
+    let command = CommandName::Roll;
+    let parts = text.split_once(char::is_whitespace);
+    let Some((Ok(times), dice)) = parts.map(|(times, dice)| (times.parse::<u32>(), dice.trim()))
+    else {
+        let problem = "say how many times, and what: /rr 6 4d6kh3".to_owned();
+        return ParsedMessage::Wrong { command, problem };
     };
+    let mut arguments = rolls::expression(dice).unwrap_or_else(|| json!({ "expression": dice }));
+    let before = arguments
+        .as_object_mut()
+        .and_then(|arguments| arguments.insert("times".into(), json!(times)));
+    if before.is_some() {
+        let problem = "how many times is said twice".to_owned();
+        return ParsedMessage::Wrong { command, problem };
+    }
+    reading(command, arguments)
+}
+
+/// `dex 15`, `perc adv`: the arguments of a check, or of a saving throw.
+fn check(text: &str, save: bool) -> ParsedMessage {
+    let command = CommandName::Check;
+    let wrong = |problem: &str| ParsedMessage::Wrong {
+        command,
+        problem: problem.to_owned(),
+    };
+    let Some(mut arguments) = checks::words(text, true) else {
+        return wrong(if save {
+            "say it like this: /save dex 15, /save wis with advantage"
+        } else {
+            "say it like this: /check dex 15, /check stealth with advantage"
+        });
+    };
+    if let (true, Some(arguments)) = (save, arguments.as_object_mut()) {
+        if arguments.contains_key("skill") {
+            return wrong("a saving throw has an ability and no skill: /save dex 15");
+        }
+        arguments.insert("save".into(), json!(true));
+    }
+    reading(command, arguments)
+}
+
+/// Reads what stands behind a command's name.
+fn explicit_command(command: CommandName, rest: &str) -> ParsedMessage {
     if rest.starts_with('{') {
         return match serde_json::from_str::<Value>(rest) {
             Ok(arguments) => reading(command, arguments),
@@ -117,14 +189,7 @@ fn explicit(text: &str) -> ParsedMessage {
             Some(arguments) => arguments,
             None => json!({ "expression": rest }),
         },
-        CommandName::Check => match checks::words(rest, true) {
-            Some(arguments) => arguments,
-            None => {
-                let problem =
-                    "say it like this: /check dex 15, /check stealth with advantage".to_owned();
-                return ParsedMessage::Wrong { command, problem };
-            }
-        },
+        CommandName::Check => return check(rest, false),
         CommandName::Do => json!({ "deed": rest }),
         CommandName::Ooc => json!({ "remark": rest }),
         CommandName::MemoryAdd => json!({ "content": rest }),
@@ -184,6 +249,7 @@ pub(super) fn pattern(text: &str) -> Option<Regex> {
 }
 
 patterns! {
+    FIRST_PERSON = r"(?i)^(?:(?:hey|ok|okay|now|so|please|pls|and|then|bot|dm)[,!]?\s+)*i(?:['’](?:ll|d|m))?\s";
     BRACKETS = r"(?s)^\(\(\s*(.+?)\s*\)\)$";
     OOC = r"(?i)^ooc\s*(?:[:,-]\s*|\s)(.+)$";
     ABOUT_OOC = r"(?i)^ooc\s+(?:is|isn['’]?t|are|was|were|has|will|should|channel|chat|room|thread|talk|section|stuff|drama|remarks?|messages?|rules?)\b";

@@ -16,12 +16,12 @@ patterns! {
     DIE = r"d(?:\d|%|f)";
     HARM = r"^(?P<dice>.+?)\s+(?P<label>(?:(?:acid|bludgeoning|cold|fire|force|lightning|necrotic|piercing|poison|psychic|radiant|slashing|thunder|sneak attack|weapon|extra)\s+)?(?:damage|dmg|healing))$";
     COIN = r"^(?:(?:please|can you|could you|would you|let me|let['’]s|i)\s+)*(?:flip|toss|throw)\s+(?:me\s+)?(?P<n>an?|one|the|\d+|two|three|four|five|six|seven|eight|nine|ten)\s+(?:fair\s+)?coins?(?:\s+(?:for me|please|thanks))*$";
-    DICE_FIRST = r"^\(?\d*\s?d(?:\d|%|f)";
+    DICE_FIRST = r"^(?:\d+\s*[#x×]\s*)?\(?\d*\s?d(?:\d|%|f)";
     TAIL = r"\s*(?:,\s*)?(?:for me|please|pls|thanks|thank you|thx|now|will you|would you)$";
     NAMED = r"^(?:(?:my|the|some)\s+)?(?P<label>[a-z][a-z '’]{0,40}?)\s*:\s*(?P<rest>.+)$";
     PURPOSE = r"^(?P<dice>.+?)\s+(?:for|to|as|against)\s+(?P<label>[^:;?]{1,120})$";
-    AFTERWARDS = r"^(?P<dice>.+?)\s+(?P<purpose>(?:for|to)\s+[a-z '’]{1,40}?)\s*,?\s+(?P<more>(?:plus|minus|add|\+|-)\s*\d+|with\s+(?:dis)?advantage|(?:and\s+)?(?:drop|keep)\s+the\s+[a-z ]{3,20})$";
-    UNFIT = r"\d|[+,*/]|\b(?:and|plus|minus|add|advantage|disadvantage|drop|keep|best|highest|lowest|worst|reroll|ones|twice|double|times|again|dc|not|never|is|are|was|each|unless|if|but|sale|example|avoid|advice)\b";
+    AFTERWARDS = r"^(?P<dice>.+?)\s+(?P<purpose>(?:for|to)\s+[a-z '’]{1,40}?)\s*,?\s+(?P<more>(?:plus|minus|add|\+|-)\s*\d+|(?:with\s+|at\s+)?(?:dis)?adv(?:antage)?|(?:and\s+)?(?:drop|keep)\s+the\s+[a-z ]{3,20})$";
+    UNFIT = r"\d|[+,*/]|\b(?:and|plus|minus|add|adv|disadv|advantage|disadvantage|drop|keep|best|highest|lowest|worst|reroll|ones|twice|double|times|again|dc|not|never|is|are|was|each|unless|if|but|sale|example|avoid|advice)\b";
     COUPLE = r"\b(?:a\s+)?(?:couple|pair)\s+of\b";
     DOZEN = r"\b(?:a\s+)?dozen\b";
     SIDED = r"\b(?P<n>\d+|an?|the)\s+(?P<s>\d+)[\s-]*sided\s+(?:dice|dies|die)\b";
@@ -38,7 +38,7 @@ patterns! {
     MINUS = r"\s*,?\s*\b(?:and\s+)?(?:minus|subtract|less|take\s+away)\s+(?:an?\s+)?";
     TIMES = r"\s+(?:times|multiplied\s+by)\s+";
     DIVIDED = r"\s+divided\s+by\s+";
-    TIMES_BEFORE = r"^(?P<times>twice|thrice|(?P<n>\d{1,4}|[a-z]{3,9})\s+times)\s+(?P<dice>.+)$";
+    TIMES_BEFORE = r"^(?:(?P<times>twice|thrice|(?P<n>\d{1,4}|[a-z]{3,9})\s+times)\s+|(?P<m>\d{1,4})\s*[#x×]\s*)(?P<dice>.+)$";
     TIMES_BEHIND = r"^(?P<dice>.+?)\s*,?\s+(?P<times>twice|thrice|(?:[x×]\s*(?P<n>\d{1,4}))|(?P<m>\d{1,4}|[a-z]{3,9})\s+times)(?P<more>\s+(?:for|to|as)\s+.+)?$";
     HYPHENED = r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred)-(?:one|two|three|four|five|six|seven|eight|nine|ten|hundred|d\d)";
     NUMBER = r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|hundred)\b";

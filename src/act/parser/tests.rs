@@ -3,7 +3,9 @@ use super::*;
 fn command(text: &str) -> Option<(CommandName, Value)> {
     match read(text) {
         ParsedMessage::Clear(action) => Some((action.name(), action.arguments())),
-        ParsedMessage::Wrong { .. } | ParsedMessage::Unclear => None,
+        ParsedMessage::FirstPerson(_) | ParsedMessage::Wrong { .. } | ParsedMessage::Unclear => {
+            None
+        }
     }
 }
 
@@ -75,7 +77,9 @@ fn dice_in_words_are_the_dice_that_are_meant() {
         ("roll a couple of d8s", "2d8"),
         ("roll a die", "1d6"),
         ("roll two dice", "2d6"),
-        ("I roll 1d20 to hit the goblin", "1d20"),
+        ("roll 1d20 to hit the goblin", "1d20"),
+        ("roll 1d20 to hit adv", "2d20kh1"),
+        ("3d8!", "3d8!"),
         ("roll 2d6 # sneak attack", "2d6"),
         ("/roll 4d6kh3", "4d6kh3"),
         ("/roll two d6", "2d6"),
@@ -93,6 +97,9 @@ fn dice_in_words_are_the_dice_that_are_meant() {
     }
     for (text, times, dice) in [
         ("6#4d6kh3", 6, "4d6kh3"),
+        ("6#1d20 adv", 6, "2d20kh1"),
+        ("/roll 6#1d20 adv", 6, "2d20kh1"),
+        ("!rr 6 4d6kh3", 6, "4d6kh3"),
         ("/roll 6#4d6", 6, "4d6"),
         ("4d6kh3 x6", 6, "4d6kh3"),
         ("roll 4d6kh3 x6", 6, "4d6kh3"),
@@ -134,7 +141,7 @@ fn checks_in_words_are_the_checks_that_are_meant() {
         ("/check dex 15", json!({ "ability": "dex", "dc": 15 })),
         ("check wis 12", json!({ "ability": "wis", "dc": 12 })),
         (
-            "I make a stealth check with advantage",
+            "make a stealth check with advantage",
             json!({ "skill": "stealth", "advantage": "advantage" }),
         ),
         (
@@ -160,6 +167,12 @@ fn checks_in_words_are_the_checks_that_are_meant() {
             json!({ "skill": "persuasion", "advantage": "advantage" }),
         ),
         ("let me do an arcana check", json!({ "skill": "arcana" })),
+        ("!c perc", json!({ "skill": "perception" })),
+        ("!s dex", json!({ "ability": "dex", "save": true })),
+        (
+            "/save wis 15 adv",
+            json!({ "ability": "wis", "dc": 15, "advantage": "advantage", "save": true }),
+        ),
     ] {
         assert_eq!(
             command(text),
@@ -260,12 +273,19 @@ fn the_other_commands_have_clear_phrasings_too() {
             Help,
             json!({ "command": "memory.add" }),
         ),
+        ("!sheet", SheetShow, json!({})),
+        ("!sheet Aria", SheetShow, json!({ "name": "Aria" })),
+        ("!do wave", Do, json!({ "deed": "wave" })),
         (
-            "I sneak along the wall, quiet as a cat",
+            "/me sneaks along the wall",
             Do,
-            json!({ "deed": "I sneak along the wall, quiet as a cat" }),
+            json!({ "deed": "sneaks along the wall" }),
         ),
-        ("I sneak quietly", Do, json!({ "deed": "I sneak quietly" })),
+        (
+            "*sneaks along the wall*",
+            Do,
+            json!({ "deed": "*sneaks along the wall*" }),
+        ),
         (
             "remember that time is short",
             MemoryAdd,
@@ -279,6 +299,41 @@ fn the_other_commands_have_clear_phrasings_too() {
         ("/do open the door", Do, json!({ "deed": "open the door" })),
     ] {
         assert_eq!(command(text), Some((name, arguments)), "{text}");
+    }
+}
+
+#[test]
+fn dice_in_the_first_person_are_offered_and_nothing_else_in_it_is() {
+    use CommandName::*;
+    for (text, name, arguments) in [
+        ("I roll 2d6+3", Roll, json!({ "expression": "2d6+3" })),
+        (
+            "ok, I'll roll 1d20 to hit the goblin",
+            Roll,
+            json!({ "expression": "1d20", "label": "hit the goblin" }),
+        ),
+        ("i flip a coin", Roll, json!({ "expression": "1d2" })),
+        (
+            "I make a stealth check",
+            Check,
+            json!({ "skill": "stealth" }),
+        ),
+    ] {
+        let ParsedMessage::FirstPerson(action) = read(text) else {
+            panic!("{text}: {:?}", read(text))
+        };
+        assert_eq!((action.name(), action.arguments()), (name, arguments));
+    }
+    for text in [
+        "I sneak past the guard",
+        "I attack the goblin",
+        "I'll climb the tower",
+        "I swim in debt",
+        "I rolled 2d6 yesterday",
+        "I roll 18",
+        "I take the key",
+    ] {
+        assert_eq!(read(text), ParsedMessage::Unclear, "{text}");
     }
 }
 
@@ -383,6 +438,12 @@ fn what_is_not_clear_is_no_command() {
 fn an_explicit_command_with_wrong_arguments_says_what_is_wrong() {
     for (text, name) in [
         ("/roll 3d", CommandName::Roll),
+        ("/rr 4d6", CommandName::Roll),
+        ("/rr 6 bananas", CommandName::Roll),
+        ("/rr 6 2d6 twice", CommandName::Roll),
+        ("/c per", CommandName::Check),
+        ("/save stealth", CommandName::Check),
+        ("/do climb, DC 12, DC 15", CommandName::Do),
         ("/check", CommandName::Check),
         ("/check everything", CommandName::Check),
         ("/sheet.create {\"level\": 3}", CommandName::SheetCreate),

@@ -3,8 +3,8 @@
 //!
 //! This file is part of three programs: the bench (`benches/cost.rs`), the fuzzer, and the integration tests.
 
-use conclave::act::dice::Expression;
-use conclave::act::parser;
+use conclave::actions::dice::Expression;
+use conclave::actions::parser;
 use conclave::committee::routines::{ROUTINES, Routine};
 use conclave::domain::Clarification;
 use conclave::llm::StreamReader;

@@ -4,9 +4,9 @@
 //! This file is part of two programs: the fuzzer's (`fuzz/Cargo.toml`) and the integration tests
 //! (`tests/it/fuzz_replay.rs`).
 
-use conclave::act::commands::{Action, Inputs, execute};
-use conclave::act::dice::Expression;
-use conclave::act::parser::{self, ParsedMessage};
+use conclave::actions::commands::{Action, Inputs, execute};
+use conclave::actions::dice::Expression;
+use conclave::actions::parser::{self, ParsedMessage};
 use conclave::config::{self, Env};
 use conclave::domain::{AgentReport, Obtained, RunId};
 use conclave::journal::{self, Archive, Entry};

@@ -1,4 +1,4 @@
-pub mod act;
+pub mod actions;
 pub mod app;
 pub mod attachments;
 pub mod cli;

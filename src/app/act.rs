@@ -11,10 +11,10 @@ use tokio::time::Instant;
 
 use super::rate::Rate;
 use super::{App, Rejected, Submission, admission, check, header_without_secrets, without_secrets};
-use crate::act::commands::{Action, Inputs, Requirements, execute};
-use crate::act::parser::{self, ParsedMessage};
-use crate::act::reply::{self, Reply, Why};
-use crate::act::{ProposalCache, gates, unread};
+use crate::actions::commands::{Action, Inputs, Requirements, execute};
+use crate::actions::parser::{self, ParsedMessage};
+use crate::actions::reply::{self, Reply, Why};
+use crate::actions::{ProposalCache, gates, unread};
 use crate::config::{ActionRules, ActionsPolicy};
 use crate::domain::{ActionGate, ActionMode, CommandName, Question, RunId, Usd, fingerprint};
 use crate::journal::{

@@ -4,8 +4,8 @@ use super::act::{
     Acted, Asked, CONFIRMED, Confirmation, Understood, confirmed_by, disabled, observe, reading,
 };
 use super::{App, Rejected, check};
-use crate::act::commands::Action;
-use crate::act::reply::{Reply, Why};
+use crate::actions::commands::Action;
+use crate::actions::reply::{Reply, Why};
 use crate::domain::{ActionMode, CommandName, Question, RunId, RunKind, fingerprint};
 use crate::journal::{ActionIntake, ActionOutcome, Ending, Event, views};
 use jiff::Timestamp;

@@ -2,9 +2,9 @@
 
 use super::act::{Acted, Asked, CONFIRMED, SCENE_LINES, rejected_by};
 use super::{App, Rejected, Submission};
-use crate::act::commands::{Action, CommandOutcome, narration};
-use crate::act::parser::{self, ParsedMessage};
-use crate::act::reply::Reply;
+use crate::actions::commands::{Action, CommandOutcome, narration};
+use crate::actions::parser::{self, ParsedMessage};
+use crate::actions::reply::Reply;
 use crate::domain::{RunId, Usd};
 use crate::journal::{ActionStart, AfterAction, Ending, Event, Finished, Requester};
 use serde_json::{Value, json};
@@ -44,12 +44,12 @@ impl App {
         let lines: Vec<String> = lines
             .iter()
             .filter(|line| spoken(&line.message))
-            .map(|line| crate::act::cut(&line.message, 300))
+            .map(|line| crate::actions::cut(&line.message, 300))
             .collect();
         let mut told = question.clone();
         told.message = format!("new: {}", narration(&arguments.text, &done.result, &lines));
         // A conversation of its own: a question of the committee about it is not answered by what is said in the channel.
-        told.context.channel_id = Some(format!("{}/narration", crate::act::cut(place, 180)));
+        told.context.channel_id = Some(format!("{}/narration", crate::actions::cut(place, 180)));
         told.context.message_id = None;
         let key = Some(format!("narration:{}", asked.id));
         let submission = Submission {

@@ -9,10 +9,10 @@ use tracing::Instrument as _;
 
 use super::act::{self, Acted, Asked};
 use super::{App, Rejected, spending};
-use crate::act::commands::{Action, execute};
-use crate::act::gates::{self, GateOutcome};
-use crate::act::reply::{self, Reply, SURE_ENOUGH, Why};
-use crate::act::{
+use crate::actions::commands::{Action, execute};
+use crate::actions::gates::{self, GateOutcome};
+use crate::actions::reply::{self, Reply, SURE_ENOUGH, Why};
+use crate::actions::{
     CachedProposal, Interpretation, MAX_PROPOSED_CHARS, ProposalKey, Scene, declined_by_stub,
     propose,
 };

@@ -9,9 +9,9 @@ use super::ask::refused;
 use super::exit::{Exit, fail};
 use super::remote;
 use super::terminal::{say, say_json, text_of, without_controls};
-use crate::act::catalog;
-use crate::act::dice::Expression;
-use crate::act::reply;
+use crate::actions::catalog;
+use crate::actions::dice::Expression;
+use crate::actions::reply;
 use crate::app::{App, Confirmation, Submission};
 use crate::clock::Clock;
 use crate::config::{self, Config, Env, Problems};
@@ -287,9 +287,9 @@ fn check_dice(file: &str) -> Exit {
         let request = row.get("request").and_then(Value::as_str);
         if let Some(request) = request {
             // A request in words: what the parser makes of it.
-            let read = match crate::act::parser::read(request) {
-                crate::act::parser::ParsedMessage::Clear(action)
-                | crate::act::parser::ParsedMessage::FirstPerson(action) => {
+            let read = match crate::actions::parser::read(request) {
+                crate::actions::parser::ParsedMessage::Clear(action)
+                | crate::actions::parser::ParsedMessage::FirstPerson(action) => {
                     action.arguments().get("expression").cloned()
                 }
                 _ => None,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use conclave::act::commands::{Action, Inputs, execute};
-use conclave::act::gates::{self, SAFE};
-use conclave::act::parser::{self, ParsedMessage};
+use conclave::actions::commands::{Action, Inputs, execute};
+use conclave::actions::gates::{self, SAFE};
+use conclave::actions::parser::{self, ParsedMessage};
 use conclave::config::{ActionRules, ProposerPolicy};
 use conclave::domain::{ActionGate, CommandName};
 use conclave::journal::Effect;

@@ -76,14 +76,14 @@ const HOUSE: &[Module] = &[
         doors: &["invariants", "routines"],
     },
     Module {
-        name: "act",
+        name: "actions",
         may_know: &["committee", "config", "domain", "journal", "llm"],
         doors: &["catalog", "commands", "dice", "gates", "parser", "reply"],
     },
     Module {
         name: "app",
         may_know: &[
-            "act",
+            "actions",
             "attachments",
             "clock",
             "committee",
@@ -98,7 +98,7 @@ const HOUSE: &[Module] = &[
     Module {
         name: "http",
         may_know: &[
-            "act",
+            "actions",
             "app",
             "attachments",
             "clock",
@@ -114,7 +114,7 @@ const HOUSE: &[Module] = &[
     Module {
         name: "cli",
         may_know: &[
-            "act",
+            "actions",
             "app",
             "clock",
             "committee",
@@ -455,7 +455,7 @@ fn a_stranger_inside_a_group_over_several_lines_is_found() {
     assert_eq!(
         strangers_in("src/app/mod.rs", text),
         [
-            "src/app/mod.rs:1: app must not know http; it may know act, attachments, clock, committee, compute, config, domain, journal, llm"
+            "src/app/mod.rs:1: app must not know http; it may know actions, attachments, clock, committee, compute, config, domain, journal, llm"
         ]
     );
 }
@@ -520,7 +520,10 @@ fn long_files_empty_names_and_unfinished_work_are_found() {
         ]
     );
     assert_eq!(
-        shape(&File::new("src/act/service_level.rs", &"\n".repeat(600))),
+        shape(&File::new(
+            "src/actions/service_level.rs",
+            &"\n".repeat(600)
+        )),
         [""; 0]
     );
     let text = format!(

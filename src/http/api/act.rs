@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::chat::{self, ContextBody, READING, UserBody, set_run};
 use super::runs::{Id, parse};
-use crate::act::reply::Reply;
+use crate::actions::reply::Reply;
 use crate::app::{Acted, App, Confirmation, Submission};
 use crate::domain::{Mode, Question, Source};
 use crate::http::body::{Unread, json_bytes, shaped};

@@ -77,14 +77,14 @@ async fn clear_texts_are_executed_by_fixed_rules_and_no_model_is_asked() {
     let Event::Accepted(accepted) = &rolled.events[0] else {
         panic!("{:?}", rolled.keys)
     };
-    let arguments = conclave::act::commands::RollArguments {
+    let arguments = conclave::actions::commands::RollArguments {
         expression: "2d6+3".into(),
         label: Some("damage".into()),
         times: None,
     };
-    let again = conclave::act::commands::execute(
-        &conclave::act::commands::Action::Roll(arguments),
-        &conclave::act::commands::Inputs::default(),
+    let again = conclave::actions::commands::execute(
+        &conclave::actions::commands::Action::Roll(arguments),
+        &conclave::actions::commands::Inputs::default(),
         accepted.seed,
     );
     assert_eq!(again.unwrap().result, rolled.body["actions"][0]["result"]);

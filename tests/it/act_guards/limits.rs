@@ -72,7 +72,7 @@ async fn an_answer_that_cannot_be_read_or_is_none_is_not_bought_twice() {
         for answer in &answers {
             assert_eq!(
                 answer.body["message"],
-                conclave::act::reply::UNKNOWN,
+                conclave::actions::reply::UNKNOWN,
                 "{fault:?}: the same for everybody"
             );
             assert_eq!(answer.gates(), gates, "{fault:?}");
@@ -89,7 +89,7 @@ async fn an_answer_that_cannot_be_read_or_is_none_is_not_bought_twice() {
             .await;
     assert!(
         both.iter()
-            .all(|answer| answer.body["message"] == conclave::act::reply::UNKNOWN)
+            .all(|answer| answer.body["message"] == conclave::actions::reply::UNKNOWN)
     );
     assert_eq!(provider.count_step("proposal"), 1);
     act(&app, "ada", "hm, what now").await;
@@ -174,7 +174,7 @@ async fn a_provider_in_trouble_is_a_friendly_answer_without_its_words() {
         let app = TestApp::with(&provider, proposing()).await;
         let answer = act(&app, "ada", "hm, what now").await;
         assert_eq!(answer.body["error"], "unknown_intent", "{fault:?}");
-        assert_eq!(answer.body["message"], conclave::act::reply::UNKNOWN);
+        assert_eq!(answer.body["message"], conclave::actions::reply::UNKNOWN);
         assert_eq!(
             provider.count_step("proposal"),
             1,

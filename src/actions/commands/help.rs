@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, registry, schema};
-use crate::act::sanitize::sanitize;
+use crate::actions::sanitize::sanitize;
 use crate::domain::{CommandName, Scope};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

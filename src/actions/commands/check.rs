@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, roll, schema};
-use crate::act::sanitize::sanitize;
-use crate::act::sheet::{Ability, Sheet, Skill};
+use crate::actions::sanitize::sanitize;
+use crate::actions::sheet::{Ability, Sheet, Skill};
 use crate::domain::{CommandName, Scope};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, schema, text_of};
-use crate::act::sanitize::sanitize;
+use crate::actions::sanitize::sanitize;
 use crate::domain::{CommandName, Scope};
 use crate::journal::Effect;
 

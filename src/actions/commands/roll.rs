@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Action, Command, CommandOutcome, Refusal, SideEffect, read, schema};
-use crate::act::dice::{Expression, Group, MAX_DICE, MAX_TIMES, Rolled, repeated};
-use crate::act::sanitize::sanitize;
+use crate::actions::dice::{Expression, Group, MAX_DICE, MAX_TIMES, Rolled, repeated};
+use crate::actions::sanitize::sanitize;
 use crate::domain::{CommandName, Scope};
 
 /// Of so many repetitions the dice are written out in the text.

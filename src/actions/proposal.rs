@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::catalog;
-use super::plans::Interpretation;
+use super::proposal_cache::Interpretation;
 use super::sanitize::cut;
 use crate::committee::{Consultation, Deps, Failure, consult};
 use crate::domain::{CommandName, Role, Usd};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Action, Command, CommandOutcome, Inputs, SideEffect, read, schema, text_of};
-use crate::act::sanitize::sanitize;
+use crate::actions::sanitize::sanitize;
 use crate::domain::{CommandName, Scope};
 
 /// So many memories are shown.

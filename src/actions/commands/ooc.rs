@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Action, Command, CommandOutcome, SideEffect, read, schema, text_of};
-use crate::act::sanitize::sanitize;
+use crate::actions::sanitize::sanitize;
 use crate::domain::{CommandName, Scope};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -226,8 +226,8 @@ pub fn for_discord() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::act::commands::Action;
-    use crate::act::parser::{ParsedMessage, read};
+    use crate::actions::commands::Action;
+    use crate::actions::parser::{ParsedMessage, read};
 
     #[test]
     fn the_registry_has_every_name_once_and_every_example_is_understood() {

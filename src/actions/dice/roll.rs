@@ -7,7 +7,7 @@ use super::{
     Again, Dice, Explosion, Expression, Function, MAX_DICE, Node, Operation, Operator, Order,
     Selector, Set, Sides, shown,
 };
-use crate::act::sanitize::sanitize;
+use crate::actions::sanitize::sanitize;
 
 /// A total beyond this is refused: doubles count exactly no further.
 const MAX_TOTAL: f64 = 9e15;

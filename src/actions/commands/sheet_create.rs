@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, schema};
-use crate::act::sanitize::sanitize;
-use crate::act::sheet::Sheet;
+use crate::actions::sanitize::sanitize;
+use crate::actions::sheet::Sheet;
 use crate::domain::{CommandName, Scope};
 use crate::journal::Effect;
 

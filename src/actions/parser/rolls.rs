@@ -6,7 +6,7 @@ use regex::{Captures, Regex};
 use serde_json::{Value, json};
 
 use super::{Found, capture, is, pattern};
-use crate::act::dice::{Expression, repeated};
+use crate::actions::dice::{Expression, repeated};
 use crate::domain::{CommandName, number_named};
 
 patterns! {

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::check::{self, Advantage, Throw};
 use super::{Action, Command, CommandOutcome, Inputs, SideEffect, read, schema, text_of};
-use crate::act::dice::Expression;
-use crate::act::sanitize::sanitize;
-use crate::act::sheet::{Ability, Sheet, Skill};
+use crate::actions::dice::Expression;
+use crate::actions::sanitize::sanitize;
+use crate::actions::sheet::{Ability, Sheet, Skill};
 use crate::domain::{CommandName, Scope};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

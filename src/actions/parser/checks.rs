@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Found, capture, pattern};
-use crate::act::sheet::{Ability, Skill};
+use crate::actions::sheet::{Ability, Skill};
 use crate::domain::CommandName;
 
 use regex::Regex;

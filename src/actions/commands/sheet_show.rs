@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::check::sheet_of;
 use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, schema};
-use crate::act::sanitize::sanitize;
-use crate::act::sheet::{Ability, Sheet};
+use crate::actions::sanitize::sanitize;
+use crate::actions::sheet::{Ability, Sheet};
 use crate::domain::{CommandName, Scope};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -10,14 +10,14 @@ pub mod commands;
 pub mod dice;
 pub mod gates;
 pub mod parser;
-mod plans;
 mod proposal;
+mod proposal_cache;
 pub mod reply;
 mod sanitize;
 mod sheet;
 
-pub use plans::{CachedProposal, Interpretation, ProposalCache, ProposalKey, Scene};
 pub use proposal::{MAX_PROPOSED_CHARS, Proposal, declined_by_stub, propose, unread};
+pub use proposal_cache::{CachedProposal, Interpretation, ProposalCache, ProposalKey, Scene};
 pub use sanitize::cut;
 
 use crate::journal::{ActionOutcome, Cause, Ending, Event};

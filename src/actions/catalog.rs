@@ -1,4 +1,4 @@
-//! The registry as others need it: for a model, for people, for Discord.
+//! Views of the registry for a model, for people, for programs and for Discord.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::commands::{Command, registry};
 use crate::domain::CommandName;
 use crate::llm::strict;
 
-/// What a model is shown: the commands with their arguments.
+/// Returns the allowed commands with their arguments, for a model.
 pub fn for_model(allowed: &BTreeSet<CommandName>) -> String {
     let commands: Vec<Value> = registry()
         .iter()
@@ -26,7 +26,7 @@ pub fn for_model(allowed: &BTreeSet<CommandName>) -> String {
         .join("\n")
 }
 
-/// The arguments that are plain values; what is made of parts nobody proposes.
+/// Returns the arguments that are plain values. A model proposes no composed ones.
 pub fn simple_arguments(command: &Command) -> Vec<(String, Value)> {
     let schema = strict::inlined(&(command.schema)());
     let properties = schema
@@ -60,7 +60,7 @@ fn is_composed(schema: &Value) -> bool {
         .any(|name| matches!(*name, "object" | "array"))
 }
 
-/// The words that a value is one of.
+/// Returns the allowed words of a value.
 fn choices(schema: &Value) -> Vec<String> {
     let own = schema
         .get("enum")
@@ -103,7 +103,7 @@ fn short(schema: &Value) -> Value {
     })
 }
 
-/// The arguments of all commands in one object, each of them nullable: what a model may fill in.
+/// Returns the schema of all arguments of all commands in one object, each nullable.
 pub fn merged_arguments() -> Value {
     let mut properties = Map::new();
     for command in registry() {
@@ -122,7 +122,7 @@ fn nullable(schema: Value) -> Value {
     }
 }
 
-/// The registry for people, on a terminal.
+/// Returns the registry as text for a terminal.
 pub fn for_people() -> String {
     let mut text = String::new();
     for command in registry() {
@@ -134,7 +134,7 @@ pub fn for_people() -> String {
     text
 }
 
-/// The registry with everything that it says, for programs.
+/// Returns the whole registry as JSON.
 pub fn for_programs() -> Value {
     let command = |command: &Command| {
         json!({
@@ -145,8 +145,8 @@ pub fn for_programs() -> Value {
     json!(registry().iter().map(command).collect::<Vec<_>>())
 }
 
-/// What Discord is told of the commands (`PUT /applications/ID/commands`): `/act` with free text, and one command each.
-/// Names with a dot become a command with subcommands.
+/// Returns the registration for Discord (`PUT /applications/ID/commands`): `/act` with free text,
+/// and each command. Names with a dot become a command with subcommands.
 pub fn for_discord() -> Value {
     let option = |(name, schema): (String, Value), required: &[&str]| {
         let kind = match types(&schema).into_iter().find(|name| *name != "null") {
@@ -187,7 +187,7 @@ pub fn for_discord() -> Value {
             .into_iter()
             .map(|a| option(a, &required))
             .collect();
-        // Discord wants the required ones first.
+        // Discord requires that the required ones come first.
         options.sort_by_key(|option| option.get("required") != Some(&json!(true)));
         options
     };

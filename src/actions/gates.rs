@@ -1,4 +1,4 @@
-//! The four gates between a model's proposal and anything that happens, in their order. Pure.
+//! The four gates that a model's proposal passes before it is executed, in order. Pure.
 
 use serde_json::Value;
 
@@ -8,21 +8,21 @@ use crate::config::{ActionRules, ProposerPolicy};
 use crate::domain::{ActionGate, CommandName};
 use crate::journal::GateChecked;
 
-/// What may be executed without a person's word, if anything may: neither can hurt anybody.
+/// The commands that may be executed without confirmation. Neither does damage.
 pub const SAFE: [CommandName; 2] = [CommandName::MemoryAdd, CommandName::MemorySearch];
 
-/// What became of a proposal.
+/// The result of the gates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GateOutcome {
     /// Every gate that was reached, in order.
     pub checked: Vec<GateChecked>,
     /// The command, if it passed the first three.
     pub action: Option<Action>,
-    /// Whether it passed the fourth too.
+    /// True if it passed the fourth gate too.
     pub execute: bool,
 }
 
-/// Holds a command that a model names against the rules.
+/// Checks a command that a model names against the rules.
 pub fn pass(
     action: &str,
     args: &Value,
@@ -49,7 +49,7 @@ pub fn pass(
     passage
 }
 
-/// The verdict on an answer that is no proposal at all: it fits no schema.
+/// Returns the verdict on a reply that is no proposal: it fails the schema gate.
 pub fn unreadable(why: String) -> GateChecked {
     checked(ActionGate::Schema, Some(why))
 }
@@ -86,7 +86,7 @@ fn read(
     Ok(action)
 }
 
-/// The rules that hold for every command, however it was understood.
+/// Checks the rules for every command, whether a rule or a model found it.
 ///
 /// # Errors
 /// The rule that it breaks.
@@ -113,7 +113,7 @@ fn auto(action: &Action, confidence: f64, proposer: &ProposerPolicy) -> Result<(
     if !SAFE.contains(&action.name()) {
         return Err(format!("{} needs a person's word", action.name()));
     }
-    // Written so that what is no number does not pass.
+    // Written so that NaN does not pass.
     if confidence >= proposer.min_confidence {
         Ok(())
     } else {

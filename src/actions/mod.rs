@@ -1,9 +1,9 @@
-//! Actions: free text to one command of the registry, by fixed rules first, else as a model's proposal that has to pass four
-//! gates. What is not clear does nothing.
+//! Actions: free text to one command of the registry. Fixed rules come first, then a model's
+//! proposal, which passes four gates. A text that is not clear does nothing.
 //!
-//! In reading order: `commands/` has the registry and what each command does, as pure functions; [`phrases`] is the
-//! deterministic parser; [`Proposal`] is what a model may say and [`gates`] what becomes of it; [`reply`] is what the client is
-//! told; [`Plans`] remembers for a while what texts were taken to mean. Who executes, and when, is in `app`.
+//! In reading order: [`commands`] has the registry and executes each command, as pure functions.
+//! [`parser`] is deterministic. [`Proposal`] is a model's reply, and [`gates`] checks it. [`reply`]
+//! is the response. [`ProposalCache`] keeps recent proposals. `app` decides what is executed.
 
 pub mod catalog;
 pub mod commands;
@@ -22,7 +22,8 @@ pub use sanitize::cut;
 
 use crate::journal::{ActionOutcome, Cause, Ending, Event};
 
-/// The ending of an action whose process has died. What it had executed stays executed, and is not done again.
+/// Returns the ending of an action whose process died. An executed command stays executed and is
+/// not repeated.
 pub fn left_behind(events: &[Event]) -> Ending {
     match reply::of_execution(events) {
         Some(reply) => Ending::Acted {

@@ -1,4 +1,4 @@
-//! What a model may propose, and the one call that asks it.
+//! The proposal of a model, and the call that asks for it.
 
 use std::collections::BTreeSet;
 
@@ -15,16 +15,16 @@ use crate::domain::{CommandName, Role, Usd};
 use crate::journal::{CallResult, Event, Proposed, ProposedCommand, RunContext, settled_key};
 use crate::llm::strict;
 
-/// A longer text is no command, and nobody is asked about it.
+/// No model is asked about a longer text.
 pub const MAX_PROPOSED_CHARS: usize = 2000;
 
-/// A reason is kept to so many characters.
+/// The most characters of a reason.
 const REASON_CHARS: usize = 120;
 
-/// So much of what the model wrote is kept beside its reading.
+/// The most characters of the model's reply that are recorded.
 const RAW_CHARS: usize = 2000;
 
-/// Why an answer cannot be read is kept to so many characters.
+/// The most characters of the cause when a reply is malformed.
 const WHY_CHARS: usize = 300;
 
 /// The step of the call.
@@ -64,8 +64,8 @@ pub struct Alternative {
     pub args: Map<String, Value>,
 }
 
-/// What the model is held to: no arguments but those that some command has. What comes back all the same is read, so that
-/// the gates can say what is wrong with it.
+/// Returns the schema of a proposal. It allows only arguments that some command has. A reply that
+/// breaks it is read all the same, so that the gates can say what is wrong.
 pub fn schema() -> Value {
     let mut schema = strict::inlined(&schemars::schema_for!(Proposal).to_value());
     let mut alternative = strict::inlined(&schemars::schema_for!(Alternative).to_value());
@@ -73,7 +73,7 @@ pub fn schema() -> Value {
         alternative.retain(|key, _| !matches!(key.as_str(), "$schema" | "title"));
     }
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        // It is read, for some write it, and asked of nobody.
+        // Some models write it. It is accepted, and the schema does not ask for it.
         properties.shift_remove("raw");
     }
     if let Some(alternatives) = schema.pointer_mut("/properties/alternatives") {
@@ -91,7 +91,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Arguments without those that were left open.
+/// Returns the arguments that are not null.
 fn given(args: Map<String, Value>) -> Value {
     Value::Object(
         args.into_iter()
@@ -122,7 +122,7 @@ impl Proposal {
     }
 }
 
-/// Another reading, or what stands in its place: no command has an empty name, so that no gate lets it pass.
+/// Reads an alternative. A malformed one gets an empty name, which no gate passes.
 fn other_reading(written: Value) -> ProposedCommand {
     match serde_json::from_value::<Alternative>(written.clone()) {
         Ok(Alternative { action, args }) => ProposedCommand {
@@ -136,7 +136,7 @@ fn other_reading(written: Value) -> ProposedCommand {
     }
 }
 
-/// Whether this is an alternative that was not of the form that was asked for.
+/// True if the alternative was malformed.
 pub fn unread(alternative: &ProposedCommand) -> bool {
     alternative.action.is_empty()
 }
@@ -145,11 +145,11 @@ pub fn unread(alternative: &ProposedCommand) -> bool {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unproposed {
     pub why: Interpretation,
-    /// Nothing was bought: no call was made, or it surely cost nothing.
+    /// No call was made, or the call cost nothing for certain.
     pub free: bool,
 }
 
-/// What the stub says to everything.
+/// Returns the stub's proposal, which is always none.
 pub fn declined_by_stub() -> Proposed {
     Proposed {
         ok: false,
@@ -164,7 +164,7 @@ pub fn declined_by_stub() -> Proposed {
     }
 }
 
-/// Asks the model once what a text is to become.
+/// Asks the model once for a command that fits the text.
 ///
 /// # Errors
 /// The outer error is a [`Failure`] of the run.
@@ -202,7 +202,7 @@ pub async fn propose(
                 why: Interpretation::Unreadable(cut(&untold.detail, WHY_CHARS)),
                 free,
             },
-            // A model in this process costs nothing, and all of its time.
+            // A call to the in-process model has no price but takes the time.
             "timed out" => Unproposed {
                 why: Interpretation::TooSlow,
                 free: false,

@@ -1,5 +1,5 @@
-//! What texts were taken to mean a moment ago, so that the same text in the same scene costs one model call. What is kept is
-//! what the model said, never its execution: each user's own sheets and memories are looked at each time.
+//! Cache of proposals: the same text in the same scene costs one model call. It keeps the model's
+//! reply and never a result, because each user has their own sheets and memories.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +10,10 @@ use tokio::time::Instant;
 use crate::domain::{Question, RunId, Source};
 use crate::journal::Proposed;
 
-/// Beyond so many, those that are too old are thrown out.
+/// With this many entries, stale ones are evicted.
 const MANY: usize = 1024;
 
-/// Where something is said: a guild's channel, or one user's own conversation.
+/// A guild's channel, or the conversation of one user.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Scene {
     source: Source,
@@ -36,30 +36,31 @@ impl Scene {
     }
 }
 
-/// What a text was found to mean.
+/// What a text means.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Interpretation {
     Proposed(Box<Proposed>),
-    /// The model's answer cannot be read; one sentence says why.
+    /// The model's reply is malformed; one sentence says why.
     Unreadable(String),
-    /// There is no answer; a short cause.
+    /// There is no reply; a short cause.
     Nothing(String),
     TooSlow,
 }
 
-/// What is known of a text.
+/// A cache entry.
 #[derive(Debug)]
 pub struct CachedProposal {
     at: Instant,
-    /// The action whose model call gave it.
+    /// The action that made the model call.
     run: RunId,
     meaning: Interpretation,
-    /// Whether it is more than an answer to those who have waited for it: what cost nothing may be tried again at once.
+    /// False: only for requests that waited for it. A call that cost nothing may be repeated at
+    /// once.
     lasting: bool,
 }
 
 impl CachedProposal {
-    /// Found out now, by a call of `run`.
+    /// Returns an entry that is valid until it is stale.
     pub fn lasting(run: RunId, meaning: Interpretation) -> Self {
         Self {
             at: Instant::now(),
@@ -69,7 +70,7 @@ impl CachedProposal {
         }
     }
 
-    /// Found out now, and told to nobody but those who have waited for it.
+    /// Returns an entry for the requests that waited for it only.
     pub fn passing(run: RunId, meaning: Interpretation) -> Self {
         Self {
             lasting: false,
@@ -78,18 +79,18 @@ impl CachedProposal {
     }
 }
 
-/// Whoever holds the cell finds out what its text means; the others wait for it, and read.
+/// The slot of a text. The request that holds the lock asks the model; the others wait.
 pub type ProposalSlot = Arc<tokio::sync::Mutex<Option<CachedProposal>>>;
 
-/// Who wants to know what a text means.
+/// How a request reached the slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProposalKey {
-    /// He has waited for another who was at it.
+    /// It waited for the lock.
     Waiting,
     Later,
 }
 
-/// The proposals of the last seconds.
+/// The recent proposals.
 pub struct ProposalCache {
     fresh: Duration,
     cells: Mutex<HashMap<(Scene, String), ProposalSlot>>,
@@ -103,11 +104,11 @@ impl ProposalCache {
         }
     }
 
-    /// The cell of a text in a scene.
+    /// Returns the slot of a text in a scene.
     pub fn cell(&self, scene: Scene, message: &str) -> ProposalSlot {
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
         if cells.len() >= MANY {
-            // One that somebody has asked for is his, also before he has locked it.
+            // Entries that a request holds are not evicted.
             cells.retain(|_, cell| {
                 let known = cell
                     .try_lock()
@@ -118,7 +119,7 @@ impl ProposalCache {
         Arc::clone(cells.entry((scene, message.trim().to_owned())).or_default())
     }
 
-    /// What a cell has for somebody: for who has waited whatever was found out meanwhile, for others what is not too old.
+    /// Returns the entry if the request waited for it, or if it is fresh and lasting.
     pub fn read(
         &self,
         kept: Option<&CachedProposal>,
@@ -169,7 +170,7 @@ mod tests {
     async fn a_cell_that_somebody_has_asked_for_is_not_thrown_out_before_he_locks_it() {
         let plans = ProposalCache::new(Duration::from_secs(30));
         let early = plans.cell(scene("c"), "hm");
-        // So many others come meanwhile that room is made, more than once.
+        // Enough other texts come that entries are evicted more than once.
         for n in 0..2 * MANY {
             plans.cell(scene("c"), &format!("text {n}"));
         }

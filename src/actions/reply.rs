@@ -1,4 +1,4 @@
-//! What the client is told: one of three shapes.
+//! The response to an action, in one of three shapes.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -130,15 +130,15 @@ pub struct Choice {
 /// Below this confidence the user is given a choice.
 pub const SURE_ENOUGH: f64 = 0.5;
 
-/// What is said when nobody knows what is meant.
+/// The message if no command was found.
 pub const UNKNOWN: &str = "I do not know which command you mean. Say \"help\" to see what I can do, and write /do before what your \
      character does.";
 
-/// What is said when finding out takes too long.
+/// The message if the proposal timed out.
 pub const TOO_SLOW: &str = "That took me too long to work out, and nothing was done. Try a plain command, such as \"roll 1d20\", or say \"help\".";
 
 impl Reply {
-    /// By fixed rules, and executed.
+    /// Returns the reply to a command that a rule found and that was executed.
     pub fn done(action: &Action, result: Value) -> Self {
         Self::Done(Box::new(DoneReply {
             intent: Intent {
@@ -155,7 +155,7 @@ impl Reply {
         }))
     }
 
-    /// Proposed, and not executed. `others` are further readings.
+    /// Returns the reply to a proposal that is not executed yet. `others` are further readings.
     pub fn offered(
         mode: ActionMode,
         (action, others): (&Action, &[Action]),
@@ -186,7 +186,7 @@ impl Reply {
         Self::Proposal(Box::new(reply))
     }
 
-    /// Proposed and executed, at once or after its user has confirmed it.
+    /// Returns the reply to a proposal that was executed, at once or after its confirmation.
     pub fn proposed_and_done(action: &Action, why: Why<'_>, source: Source, result: Value) -> Self {
         let mut reply = proposal(action, why, source);
         reply.executed = true;
@@ -219,7 +219,7 @@ impl Reply {
         }
     }
 
-    /// The response's body.
+    /// Returns the response's body.
     pub fn value(&self) -> Value {
         json!(self)
     }
@@ -261,7 +261,7 @@ fn proposal(action: &Action, why: Why<'_>, source: Source) -> ProposalReply {
     }
 }
 
-/// The reply of an action that has executed its command, from its journal alone.
+/// Returns the reply of an action that has executed its command, from its journal alone.
 pub fn of_execution(events: &[Event]) -> Option<Reply> {
     let accepted = events.iter().find_map(|e| {
         if let Event::Accepted(a) = e {
@@ -299,7 +299,7 @@ pub fn of_execution(events: &[Event]) -> Option<Reply> {
     })
 }
 
-/// A response's body for people.
+/// Returns a response's body as text for people.
 pub fn shown(response: &Value) -> String {
     let text = |pointer: &str| response.pointer(pointer).and_then(Value::as_str);
     if let Some(message) = text("/message").filter(|_| response.get("error").is_some()) {

@@ -1,4 +1,4 @@
-//! Character sheets: what they hold, and what follows from it.
+//! Character sheets, and the modifiers that follow from them.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ impl Ability {
         }
     }
 
-    /// By its short or its full name, in lower case.
+    /// Returns the ability with this short or full name, in lower case.
     pub fn named(word: &str) -> Option<Self> {
         Ability::ALL
             .into_iter()
@@ -234,7 +234,7 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// Everything that is wrong with it, one sentence each.
+    /// Returns every problem of the sheet, one sentence each.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = vec![];
         let chars = self.name.trim().chars().count();
@@ -293,19 +293,19 @@ impl Sheet {
         problems
     }
 
-    /// (score - 10) / 2, rounded down.
+    /// Returns (score - 10) / 2, rounded down.
     pub fn modifier(&self, ability: Ability) -> i64 {
         self.abilities
             .as_ref()
             .map_or(0, |abilities| (abilities.score(ability) - 10).div_euclid(2))
     }
 
-    /// 2, and one more at every fourth level after the first.
+    /// Returns 2, plus one at every fourth level after the first.
     pub fn proficiency(&self) -> i64 {
         2 + (self.level.unwrap_or(1) - 1).div_euclid(4)
     }
 
-    /// How often the proficiency counts for a skill or a saving throw: 0, 1 or 2 times.
+    /// Returns how often the proficiency counts for a skill or a saving throw: 0, 1 or 2 times.
     pub fn times(&self, what: &str) -> i64 {
         let has = |list: &[String]| {
             list.iter()

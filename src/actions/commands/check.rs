@@ -1,4 +1,4 @@
-//! `check`: a d20 against a difficulty, with what the sheet says.
+//! `check`: a d20 against a difficulty, with the modifiers of the sheet.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,7 @@ pub(super) fn command() -> Command {
     }
 }
 
-/// "DEX", "Dexterity" and "Sleight of Hand" as the schema has them.
+/// Normalizes names to those of the schema: "DEX", "Dexterity", "Sleight of Hand".
 fn in_small_letters(mut arguments: Value) -> Value {
     for name in ["ability", "skill", "advantage"] {
         if let Some(Value::String(word)) = arguments.get_mut(name) {
@@ -96,7 +96,7 @@ fn in_small_letters(mut arguments: Value) -> Value {
     arguments
 }
 
-/// The sheet of that name, or the one that was changed last.
+/// Returns the sheet of that name, or the one that was changed last.
 pub(super) fn sheet_of(facts: &Inputs, name: Option<&str>) -> Result<Option<Sheet>, Refusal> {
     let row = match name {
         None => facts.sheets.first(),
@@ -117,9 +117,9 @@ pub(super) fn sheet_of(facts: &Inputs, name: Option<&str>) -> Result<Option<Shee
     Ok(row.and_then(|row| serde_json::from_value(row.sheet.clone()).ok()))
 }
 
-/// A d20 that is thrown, and what is added to it.
+/// A d20 roll and its modifiers.
 pub(super) struct Throw {
-    /// As people are told: "Dexterity (stealth)".
+    /// The title: "Dexterity (stealth)".
     pub what: String,
     pub ability: Ability,
     /// How often the proficiency counts.
@@ -182,7 +182,7 @@ pub(super) fn save_proficiency(sheet: &Sheet, ability: Ability) -> i64 {
     sheet.times(ability.as_str()).max(sheet.times(&long))
 }
 
-/// Throws it. Without a sheet nothing is added but the modifier, and the proficiency is 2.
+/// Rolls it. Without a sheet only the modifier is added, and the proficiency is 2.
 pub(super) fn thrown(sheet: Option<&Sheet>, throw: Throw, seed: u64) -> Value {
     let Throw {
         what,

@@ -9,7 +9,7 @@ use crate::actions::sanitize::sanitize;
 use crate::domain::{CommandName, Scope};
 use crate::journal::Effect;
 
-/// So much a user may have remembered in one guild.
+/// The most memories of a user in one guild.
 const MAX_MEMORIES: u64 = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

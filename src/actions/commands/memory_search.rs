@@ -1,4 +1,4 @@
-//! `memory.search`: what was remembered, by the full-text search of the database.
+//! `memory.search`: the full-text search of the database over memories.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,13 +8,13 @@ use super::{Action, Command, CommandOutcome, Inputs, SideEffect, read, schema, t
 use crate::actions::sanitize::sanitize;
 use crate::domain::{CommandName, Scope};
 
-/// So many memories are shown.
+/// The most memories that are shown.
 pub(super) const MAX_FOUND: u32 = 10;
 
-/// So many words are searched for.
+/// The most words that are searched for.
 const MAX_TERMS: usize = 16;
 
-/// Words that say nothing of what is looked for.
+/// Stop words.
 const EMPTY: [&str; 40] = [
     "a", "about", "an", "and", "are", "as", "at", "be", "by", "did", "do", "does", "for", "from",
     "had", "has", "have", "i", "in", "is", "it", "me", "my", "of", "on", "or", "our", "that",
@@ -31,7 +31,7 @@ pub struct MemorySearchArguments {
 }
 
 impl MemorySearchArguments {
-    /// The words that are looked for: letters and digits only, each once.
+    /// Returns the search terms: letters and digits only, each once.
     pub fn terms(&self) -> Vec<String> {
         let lower = self.query.to_lowercase();
         let words: Vec<&str> = lower

@@ -1,4 +1,4 @@
-//! The commands: one file each, and the registry from which everything that lists them is made.
+//! The commands, one file each, and the registry that lists them.
 
 mod check;
 mod help;
@@ -30,21 +30,21 @@ pub use roll::RollArguments;
 pub use sheet_create::SheetCreateArguments;
 pub use sheet_show::SheetShowArguments;
 
-/// What a command does to the world.
+/// The side effect of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SideEffect {
-    /// It changes and reads nothing.
+    /// Changes and reads nothing.
     Nothing,
-    /// It reads what its user has stored.
+    /// Reads what its user has stored.
     ReadsOwn,
-    /// It changes what its user has stored.
+    /// Changes what its user has stored.
     WritesOwn,
-    /// The committee may tell what comes of it, which costs money.
+    /// The committee may narrate the outcome, which costs money.
     Narrates,
 }
 
-/// One command. Whoever adds one states what it may do: there is no default.
+/// One command. Its permission and its side effect have no default.
 pub struct Command {
     pub name: CommandName,
     /// One sentence.
@@ -52,7 +52,7 @@ pub struct Command {
     /// The scope that a token needs.
     pub permission: Scope,
     pub reach: SideEffect,
-    /// How people write it.
+    /// Examples of its use.
     pub examples: &'static [&'static str],
     /// The JSON schema of its arguments.
     pub schema: fn() -> Value,
@@ -60,7 +60,7 @@ pub struct Command {
     read: fn(Value) -> Result<Action, String>,
 }
 
-/// Every command, in the order in which they are listed.
+/// Returns every command, in the order of the listings.
 pub fn registry() -> [Command; 9] {
     [
         roll::command(),
@@ -75,7 +75,7 @@ pub fn registry() -> [Command; 9] {
     ]
 }
 
-/// A command with its arguments, which fit it.
+/// A command with valid arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     Roll(RollArguments),
@@ -90,7 +90,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Reads arguments that come from outside.
+    /// Validates arguments.
     ///
     /// # Errors
     /// What is wrong with them, for people.
@@ -115,7 +115,7 @@ impl Action {
         }
     }
 
-    /// The arguments as the command's schema has them.
+    /// Returns the arguments as the command's schema has them.
     pub fn arguments(&self) -> Value {
         match self {
             Action::Roll(a) => json!(a),
@@ -130,7 +130,7 @@ impl Action {
         }
     }
 
-    /// What has to be read before it can be executed.
+    /// Returns what has to be loaded before the execution.
     pub fn needs(&self) -> Requirements {
         match self {
             Action::Check(_) | Action::Do(_) | Action::SheetCreate(_) | Action::SheetShow(_) => {
@@ -146,7 +146,7 @@ impl Action {
     }
 }
 
-/// What a command has to know of its user.
+/// The stored data that a command needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Requirements {
     Nothing,
@@ -155,19 +155,19 @@ pub enum Requirements {
     Memories { terms: Vec<String>, most: u32 },
 }
 
-/// What was read: always the user's own.
+/// The loaded data, always the user's own.
 #[derive(Debug, Default)]
 pub struct Inputs {
-    /// The action's own id, by which what it stores is known.
+    /// The action's id. A stored memory gets it too.
     pub id: String,
     pub sheets: Vec<SheetRow>,
     pub memories: Vec<MemoryRow>,
     pub memory_count: u64,
-    /// What may be executed here, for `help`.
+    /// The allowed commands, for `help`.
     pub allowed: BTreeSet<CommandName>,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandOutcome {
     /// An object; its `text` is for people.
@@ -184,7 +184,7 @@ impl CommandOutcome {
     }
 }
 
-/// A command that cannot do what it is told.
+/// Why a command was not executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// One word for programs.
@@ -193,7 +193,8 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// Executes a command. Pure: `seed` makes the dice, `facts` has what was read, and the effect is for the journal to write.
+/// Executes a command. Pure: the dice come from `seed`, the stored data from `facts`, and the
+/// journal writes the effect.
 ///
 /// # Errors
 /// [`Refusal`].
@@ -211,7 +212,7 @@ pub fn execute(action: &Action, facts: &Inputs, seed: u64) -> Result<CommandOutc
     }
 }
 
-/// Arguments of a type, as strict as the type.
+/// Deserializes arguments.
 fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
     serde_path_to_error::deserialize(arguments).map_err(|error| {
         let place = super::sanitize::sanitize(&error.path().to_string());
@@ -224,12 +225,12 @@ fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
     })
 }
 
-/// The schema of arguments.
+/// Returns the schema of arguments.
 fn schema<T: JsonSchema>() -> Value {
     schemars::schema_for!(T).to_value()
 }
 
-/// A text within bounds, trimmed.
+/// Returns the trimmed text, or an error if its length is out of bounds.
 fn text_of(name: &str, text: &str, most: usize) -> Result<String, String> {
     let text = text.trim();
     let chars = text.chars().count();

@@ -1,7 +1,8 @@
-//! `do`: a narrated action. The code rolls the dice; a model may tell the outcome and cannot change it.
+//! `do`: a narrated action. The code rolls the dice; a model may tell the outcome and cannot change
+//! it.
 //!
-//! No word list decides what a character does. A check is made only if the text names it: a skill, an ability with
-//! "check" or "save", or "attack".
+//! No word list decides what a character does. A check is made only if the text names it: a skill,
+//! an ability with "check" or "save", or "attack".
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -118,8 +119,8 @@ fn check_at(before: &[&str], words: &[&str]) -> Option<NamedCheck> {
 }
 
 impl Attack {
-    /// Returns its name and its ability: of those that it allows the one that the sheet has highest, the first without a
-    /// sheet.
+    /// Returns its name and its ability: the highest of the sheet among those that it allows, or
+    /// the first without a sheet.
     fn with(self, sheet: Option<&Sheet>) -> (&'static str, Ability) {
         let (name, abilities): (_, &[Ability]) = match self {
             Attack::Unspecified => ("attack", &[Ability::Str, Ability::Dex]),
@@ -139,7 +140,7 @@ impl Attack {
 }
 
 impl NamedCheck {
-    /// Returns what is shown of it, its ability, and how often the proficiency counts.
+    /// Returns its title, its ability, and how often the proficiency counts.
     fn with(self, sheet: Option<&Sheet>) -> (String, Ability, i64) {
         let times = |name: &str| sheet.map_or(0, |sheet| sheet.times(name));
         match self {
@@ -175,8 +176,8 @@ impl NamedCheck {
         }
     }
 
-    /// Returns the outcome. Without a DC that of a skill or an ability goes by fixed tiers; a save and an attack have none,
-    /// because it depends on what they are made against.
+    /// Returns the outcome. Without a DC, a skill or an ability has fixed tiers. A save or an
+    /// attack has no outcome then, because it depends on the target.
     fn outcome(self, total: i64, dc: Option<i64>) -> Option<&'static str> {
         match (dc, self) {
             (Some(dc), _) if total >= dc => Some("a success"),
@@ -294,7 +295,7 @@ pub(super) fn execute(arguments: &DoArguments, facts: &Inputs, seed: u64) -> Com
     }))
 }
 
-/// What a player writes, so that no line of it can pass for one of the service's: one line, marked as a quotation.
+/// Returns a player's text as one quoted line, so that no line of it passes for an instruction.
 fn quoted(text: &str) -> String {
     format!(
         "> {}",
@@ -302,8 +303,8 @@ fn quoted(text: &str) -> String {
     )
 }
 
-/// What the committee is asked to tell. The result of the dice is given, and not to be changed. What users have written, the
-/// names of their characters included, stands in quoted lines of its own.
+/// Builds the question to the committee. It states the result of the dice, which is not to be
+/// changed. All text of users, with the names of characters, is in quoted lines.
 pub fn narration(text: &str, result: &Value, scene: &[String]) -> String {
     let mechanics = result
         .pointer("/mechanics/text")

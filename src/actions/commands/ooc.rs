@@ -1,4 +1,4 @@
-//! `ooc`: something said by the player and not by the character.
+//! `ooc`: a remark of the player, out of character.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

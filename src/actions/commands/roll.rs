@@ -82,7 +82,7 @@ pub(super) fn command() -> Command {
     }
 }
 
-/// A source of faces from a seed, the same wherever it is asked in the same order.
+/// Returns a source of die faces. The same seed gives the same faces in the same order.
 pub(super) fn chance(seed: u64) -> impl FnMut(i64) -> i64 {
     let mut random = ChaCha12Rng::seed_from_u64(seed);
     move |sides| random.random_range(1..=sides.max(1))

@@ -1,4 +1,4 @@
-//! `sheet.create`: a character sheet, new or in the place of the one with the same name.
+//! `sheet.create`: stores a character sheet, or replaces the one of the same name.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::actions::sheet::Sheet;
 use crate::domain::{CommandName, Scope};
 use crate::journal::Effect;
 
-/// So many sheets a user has in one guild.
+/// The most sheets of a user in one guild.
 const MAX_SHEETS: usize = 20;
 
 /// The sheet itself.
@@ -50,7 +50,7 @@ pub(super) fn execute(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, R
             message,
         });
     }
-    // Said in a few words, a character would take the place of one that was written down with care.
+    // A few words must not replace a whole sheet.
     let bare = json!(sheet).as_object().is_some_and(|keys| {
         keys.keys()
             .all(|key| matches!(key.as_str(), "name" | "class" | "level"))

@@ -14,7 +14,7 @@ patterns! {
     INITIATIVE = r"^(?:(?:please|now|ok|okay)[,!]?\s+)*(roll\s+(?:for\s+|my\s+)?initiative)$";
 }
 
-/// A text that asks for a check and nothing else.
+/// Reads a text that asks for a check and for nothing else.
 pub(super) fn read(text: &str) -> Option<Found> {
     let lower = text.to_lowercase();
     let question = lower.trim().ends_with('?');
@@ -40,8 +40,8 @@ pub(super) fn read(text: &str) -> Option<Found> {
     Some((CommandName::Check, check.or_else(rolled)?))
 }
 
-/// The arguments of a check, if every word is understood. `explicit`: it is known to be a check, so that the word need not
-/// be there and a number alone is the DC.
+/// Returns the arguments of a check, or `None` if a word is not understood. With `explicit` the
+/// text is known to be a check: the word "check" may be missing, and a number alone is the DC.
 pub(super) fn words(text: &str, explicit: bool) -> Option<Value> {
     let mut text = text.to_lowercase().replace([',', '(', ')', ':'], " ");
     for (long, short) in [
@@ -122,8 +122,8 @@ pub(super) fn words(text: &str, explicit: bool) -> Option<Value> {
     (about && named).then_some(check)
 }
 
-/// Returns the skill of this name. An explicit command takes the first letters of a name too, three or more, if they
-/// are those of one skill only: "perc" is perception, "per" is ambiguous.
+/// Returns the skill of this name. An explicit command also takes the first letters of a name,
+/// three or more, if only one skill begins with them: "perc" is perception, "per" is ambiguous.
 fn skill_named(token: &str, explicit: bool) -> Option<Skill> {
     let names = || {
         Skill::ALL
@@ -141,7 +141,8 @@ fn skill_named(token: &str, explicit: bool) -> Option<Skill> {
         .map(|(skill, _)| skill)
 }
 
-/// Sets what was not said before; said twice, the text is not understood.
+/// Sets an argument. Returns `None` if it was set before: a text that says it twice is not
+/// understood.
 fn once(check: &mut Value, key: &str, value: Value) -> Option<()> {
     let map = check.as_object_mut()?;
     if map.insert(key.to_owned(), value).is_some() {

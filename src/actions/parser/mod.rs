@@ -1,11 +1,14 @@
-//! The deterministic parser: explicit commands, narrated actions, and phrasings that can mean only one command.
+//! The deterministic parser: explicit commands, narrated actions, and phrasings that can mean only
+//! one command.
 //!
-//! It calls no model and costs nothing. It must account for every word of a phrasing: a text with a word too many is
-//! unclear and goes to the proposer. So it may miss a command, and it never takes one for another.
+//! It calls no model and costs nothing. It must account for every word of a phrasing: a text with a
+//! word too many is unclear and goes to the proposer. So it may miss a command, and it never takes
+//! one for another.
 //!
-//! First-person prose is never executed. Dice in it ("I roll 2d6") are offered, and the user confirms them.
+//! First-person prose is never executed. Dice in it ("I roll 2d6") are offered, and the user
+//! confirms them.
 
-/// Regular expressions by name, made when they are first used.
+/// Defines regular expressions by name, compiled at first use.
 macro_rules! patterns {
     ($($name:ident = $text:expr;)*) => { $(static $name: LazyLock<Option<Regex>> = LazyLock::new(|| pattern($text));)* };
 }
@@ -22,7 +25,7 @@ use serde_json::{Map, Value, json};
 use super::commands::Action;
 use crate::domain::CommandName;
 
-/// What a text is.
+/// How a text was parsed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ParsedMessage {
     /// To be executed.
@@ -37,14 +40,14 @@ pub enum ParsedMessage {
     Unclear,
 }
 
-/// Reads a text.
+/// Parses a text.
 pub fn read(message: &str) -> ParsedMessage {
     let text = message.trim();
     let text = text.strip_prefix("/act ").map_or(text, str::trim_start);
     if let Some(rest) = text.strip_prefix('/') {
         return explicit(rest);
     }
-    // As players of other bots write it.
+    // The prefix of other bots.
     if let Some(rest) = text.strip_prefix('!') {
         return explicit(rest);
     }
@@ -74,7 +77,7 @@ fn phrasing(text: &str) -> Option<Found> {
         .or_else(|| help(text))
 }
 
-/// A command's name with its arguments, unread.
+/// A command's name with its arguments, not validated.
 pub(super) type Found = (CommandName, Value);
 
 fn reading(command: CommandName, arguments: Value) -> ParsedMessage {
@@ -84,7 +87,8 @@ fn reading(command: CommandName, arguments: Value) -> ParsedMessage {
     }
 }
 
-/// Reads `/name arguments`, `/sheet create arguments` for `/sheet.create`, and short forms such as `/r 2d6`.
+/// Reads `/name arguments`, `/sheet create arguments` for `/sheet.create`, and short forms such as
+/// `/r 2d6`.
 fn explicit(text: &str) -> ParsedMessage {
     let word_end = |text: &str| text.find(char::is_whitespace).unwrap_or(text.len());
     let (first, rest) = text.split_at(word_end(text));
@@ -161,7 +165,7 @@ fn check(text: &str, save: bool) -> ParsedMessage {
     reading(command, arguments)
 }
 
-/// Reads what stands behind a command's name.
+/// Reads the arguments behind a command's name.
 fn explicit_command(command: CommandName, rest: &str) -> ParsedMessage {
     if rest.starts_with('{') {
         return match serde_json::from_str::<Value>(rest) {
@@ -206,7 +210,8 @@ fn explicit_command(command: CommandName, rest: &str) -> ParsedMessage {
     reading(command, arguments)
 }
 
-/// Arguments as on a command line: `--expr 2d6+3`, `--ability DEX --dc 15`, `--json {...}`, `--message ...`.
+/// Reads arguments as on a command line: `--expr 2d6+3`, `--ability DEX --dc 15`, `--json {...}`,
+/// `--message ...`.
 ///
 /// # Errors
 /// What is wrong with them.
@@ -243,7 +248,7 @@ fn options(command: CommandName, text: &str) -> Result<Value, String> {
     Ok(Value::Object(arguments))
 }
 
-/// A regular expression of this file. One that is wrong matches nothing, which the tests would see.
+/// Compiles a pattern. An invalid pattern matches nothing, and the tests fail.
 pub(super) fn pattern(text: &str) -> Option<Regex> {
     Regex::new(text).ok()
 }
@@ -253,7 +258,7 @@ patterns! {
     BRACKETS = r"(?s)^\(\(\s*(.+?)\s*\)\)$";
     OOC = r"(?i)^ooc\s*(?:[:,-]\s*|\s)(.+)$";
     ABOUT_OOC = r"(?i)^ooc\s+(?:is|isn['’]?t|are|was|were|has|will|should|channel|chat|room|thread|talk|section|stuff|drama|remarks?|messages?|rules?)\b";
-    // "Note that ..." and "remember to ..." are said to people as often as to a bot.
+    // "Note that ..." and "remember to ..." are not here: people say them to each other too.
     REMEMBER = r"(?i)^(?:hey[,!]?\s+)?(?:(?:can|could|would|will)\s+you\s+)?(?:please\s+|pls\s+)?(?:(?:remember|memorize|memorise|note\s+down|make\s+a\s+note|take\s+a\s+note)\s*(?:,?\s*for\s+me\s*)?(?:that\s|:|this:)|note\s*(?:this)?:|remember\s+for\s+me\s|don['’]?t\s+let\s+me\s+forget\s*(?:that\s|to\s|:)|don['’]?t\s+forget\s*(?:that\s|:))\s*(.+)$";
     SHARED = r"(?i)^(?:one\s+|last\s+|first\s+)?(?:times?|nights?|days?|evenings?|mornings?|afternoons?|weeks?|weekends?|months?|years?|summers?|winters?|moments?|guys?|girls?|man|woman|dudes?|kids?|lady|person|people|one|thing|places?|sessions?|games?|fights?|battles?|episodes?|scenes?|songs?|movies?|films?|books?|shows?|trips?|party|parties|meetings?|feelings?|jokes?|story|stories|memes?|threads?|posts?|videos?)\b(?:\s+(?P<next>\S+))?";
     RECALL = r"(?i)^(?:please\s+)?(?:what\s+do\s+you\s+(?:remember|recall)\s+(?:about|of)|what\s+did\s+I\s+(?:note|tell\s+you\s+to\s+remember)\s+about|(?:search|look\s+through)\s+(?:my\s+|your\s+|the\s+)?(?:memory|memories|notes)\s+(?:for|about)|recall\s+(?:everything|all|what\s+you\s+(?:know|remember))\s+about)\s+(.+?)\s*[?.!]*$";
@@ -290,13 +295,13 @@ fn memories(text: &str) -> Option<Found> {
     if let Some(query) = capture(&RECALL, text) {
         return Some((CommandName::MemorySearch, json!({ "query": query })));
     }
-    // Who asks does not want anything kept, and "that time when ..." is a time, of which two people speak.
+    // A question stores nothing. "Remember that time when ..." recalls a shared event.
     let content =
         capture(&REMEMBER, text).filter(|content| !content.contains('?') && !is_shared(content))?;
     Some((CommandName::MemoryAdd, json!({ "content": content })))
 }
 
-/// Whether "that" points at something that both know, and begins no clause: "(remember that) night in the tavern".
+/// True if "that" points at something and begins no clause: "(remember that) night in the tavern".
 fn is_shared(content: &str) -> bool {
     let verbs = [
         "is", "are", "was", "were", "has", "have", "had", "will", "can", "must", "costs", "takes",
@@ -337,12 +342,12 @@ fn sheets(text: &str) -> Option<Found> {
     if how.is_some_and(|how| !how.as_str().eq_ignore_ascii_case("for")) {
         return Some((CommandName::SheetCreate, character(who)?));
     }
-    // A sheet is made for a purpose as well: only a name is written like one.
+    // After "for" there may be a purpose. Only a capitalised or quoted word is a name.
     let name = who.starts_with(['"', '“']) || (is(&NAME, who) && !is(&NO_NAME, who));
     Some((CommandName::SheetCreate, character(who).filter(|_| name)?))
 }
 
-/// "Aria", "Aria the rogue", "Sir Kay, a level 3 fighter".
+/// Reads a name with a class and a level: "Aria", "Aria the rogue", "Sir Kay, a level 3 fighter".
 fn character(text: &str) -> Option<Value> {
     let captures = [&CHARACTER, &QUOTED]
         .into_iter()

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::Found;
 use crate::domain::CommandName;
 
-/// Reads a message that is wholly or mainly in `*...*` or `_..._`. Mainly means more than half of its letters and digits.
-/// The message stays as it was written, with its marks.
+/// Reads a message that is wholly or mainly in `*...*` or `_..._`. Mainly means more than half of
+/// its letters and digits. The message stays as it was written, with its marks.
 pub(super) fn read(text: &str) -> Option<Found> {
     let (mut emphasised, mut all, mut depth) = (0, 0, 0);
     for event in Parser::new(text) {

@@ -10,7 +10,7 @@ use crate::actions::dice::{Expression, repeated};
 use crate::domain::{CommandName, number_named};
 
 patterns! {
-    // What may stand before the dice: courtesy, and a verb that means dice.
+    // The words before the dice: courtesy, and a verb of rolling.
     ORDER = r"^(?:(?:hey|ok|okay|now|so|please|pls|and|then|bot|dm)[,!]?\s+)*(?:(?:can|could|would|will)\s+you\s+(?:please\s+)?|i(?:['’]d|\s+would)\s+like\s+(?:you\s+)?to\s+|i\s+want\s+(?:you\s+)?to\s+|i['’]?ll\s+|i\s+|let\s+me\s+|let['’]?s\s+)?(?:please\s+)?(?:roll|throw|reroll|rolling|toss)\s+(?:me\s+|for\s+me\s+|us\s+)?(.+)$";
     GIVE = r"^(?:please\s+)?(?:gimme|give\s+me)\s+(.+)$";
     DIE = r"d(?:\d|%|f)";
@@ -44,7 +44,7 @@ patterns! {
     NUMBER = r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|hundred)\b";
 }
 
-/// A text that throws dice and does nothing else.
+/// Reads a text that rolls dice and does nothing else.
 pub(super) fn read(text: &str) -> Option<Found> {
     if Expression::parse(text).is_ok_and(|e| e.has_dice()) || repeated(text).is_some() {
         return Some((CommandName::Roll, json!({ "expression": text })));
@@ -60,9 +60,9 @@ pub(super) fn read(text: &str) -> Option<Found> {
     }
     let (dice, words) = match (capture(&ORDER, plain), capture(&GIVE, plain)) {
         (Some(rest), _) => (rest, usize::MAX),
-        // Who wants a die for something may want it in the hand.
+        // With a purpose the user may want a real die: "give me a d20 for my birthday".
         (None, Some(rest)) => (rest, 0),
-        // Without a verb, dice come first, it is no question, and what they are for is said in few words.
+        // Without a verb the dice come first, the text is no question, and the purpose is short.
         (None, None) if is(&DICE_FIRST, plain) && !lower.trim().ends_with('?') => {
             (plain.to_owned(), 3)
         }
@@ -77,7 +77,7 @@ pub(super) fn read(text: &str) -> Option<Found> {
     (rolls && fits).then_some((CommandName::Roll, found))
 }
 
-/// The arguments of dice in words, of which every one is understood.
+/// Returns the arguments of dice in words, or `None` if a word is not understood.
 pub(super) fn expression(text: &str) -> Option<Value> {
     if Expression::parse(text).is_ok() || repeated(text).is_some() {
         return Some(json!({ "expression": text }));
@@ -100,7 +100,7 @@ pub(super) fn expression(text: &str) -> Option<Value> {
             captures.name(dice)?.as_str(),
             captures.name("label")?.as_str().trim().to_owned(),
         );
-        // What may change the roll is no label.
+        // Words that could change the roll are no label.
         let expression = understood(dice).filter(|_| !is(&UNFIT, &label))?;
         Some(json!({ "expression": expression, "label": label }))
     };
@@ -121,7 +121,8 @@ pub(super) fn expression(text: &str) -> Option<Value> {
         .or_else(|| labelled(&NAMED, "rest"))
 }
 
-/// How many times, and what: "4d6 six times for stats", "six times 4d6", "4d6 x6 for stats".
+/// Returns how many times the dice are rolled, and the dice: "4d6 six times for stats", "six times
+/// 4d6", "4d6 x6 for stats".
 fn several(text: &str) -> Option<(u32, String)> {
     let captures = [&TIMES_BEFORE, &TIMES_BEHIND]
         .into_iter()
@@ -135,7 +136,7 @@ fn several(text: &str) -> Option<(u32, String)> {
     Some((times, format!("{}{}", part("dice"), part("more"))))
 }
 
-/// The expression that words come to, if they come to one and nothing is left.
+/// Translates words to dice notation. Returns `None` if a word is left over.
 fn understood(text: &str) -> Option<String> {
     let all = |pattern: &LazyLock<Option<Regex>>,
                text: &str,
@@ -151,7 +152,7 @@ fn understood(text: &str) -> Option<String> {
     };
     let part = |c: &Captures<'_>, name: &str| c.name(name).map_or("", |m| m.as_str()).to_owned();
     let many = |c: &Captures<'_>, name: &str| count(&part(c, name)).unwrap_or(1).to_string();
-    // "Twenty-one" is one number, and none that is known here.
+    // "Twenty-one" is one number, which this parser does not know.
     if is(&HYPHENED, text) {
         return None;
     }
@@ -207,7 +208,7 @@ fn understood(text: &str) -> Option<String> {
             .strip_prefix("1d20")
             .or_else(|| without.trim().strip_prefix("d20"))?
             .to_owned();
-        // Only one die can have it.
+        // Advantage applies to a single d20.
         if rest.starts_with(|c: char| c.is_alphanumeric()) || is(&DIE, &rest) {
             return None;
         }
@@ -222,7 +223,7 @@ fn understood(text: &str) -> Option<String> {
     (expression.has_dice() && expression.comment().is_none()).then_some(text)
 }
 
-/// A small number in words or digits.
+/// Returns a small number, written in words or digits.
 fn count(word: &str) -> Option<u32> {
     match word {
         "a" | "an" | "the" | "another" | "some" => Some(1),

@@ -3,12 +3,12 @@
 //!
 //! This file is part of three programs: the bench (`benches/cost.rs`), the fuzzer, and the integration tests.
 
-use conclave::actions::dice::Expression;
 use conclave::actions::parser;
 use conclave::committee::routines::{ROUTINES, Routine};
 use conclave::domain::Clarification;
 use conclave::llm::StreamReader;
 use conclave::{app, config, http};
+use conclave_dice::Expression;
 
 /// A routine with the most bytes that it is given.
 pub struct Measured {

@@ -5,7 +5,6 @@
 //! (`tests/it/fuzz_replay.rs`).
 
 use conclave::actions::commands::{Action, Inputs, execute};
-use conclave::actions::dice::Expression;
 use conclave::actions::parser::{self, ParsedMessage};
 use conclave::config::{self, Env};
 use conclave::domain::{AgentReport, Obtained, RunId};
@@ -14,6 +13,7 @@ use conclave::llm::structured;
 use conclave::llm::{StreamEvent, StreamReader};
 use conclave::scoring::{self as score, Output, Panel, Policy, report_from_text};
 use conclave::{app, http};
+use conclave_dice::Expression;
 
 #[path = "cost.rs"]
 pub mod cost;

@@ -7,7 +7,6 @@
 
 pub mod catalog;
 pub mod commands;
-pub mod dice;
 pub mod gates;
 pub mod parser;
 mod proposal;

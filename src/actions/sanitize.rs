@@ -1,22 +1,37 @@
-//! What a user wrote, on its way back to where others read it.
+//! Text of users on its way back to where others read it.
 
-/// So much of a user's text is repeated.
+/// The most characters of a user's text that are repeated.
 const MAX_CHARS: usize = 300;
 
-/// A text cut to a bearable length, in which nobody is called by name: mentions of Discord lose what makes them work.
+/// Returns the text without control characters and working mentions, cut to [`MAX_CHARS`].
 pub fn sanitize(text: &str) -> String {
-    let mut echoed: String = text
+    let mut sanitized: String = text
         .chars()
-        .filter(|c| !c.is_control() || *c == '\n')
+        .filter(|c| is_shown(*c))
         .take(MAX_CHARS)
         .collect();
     if text.chars().count() > MAX_CHARS {
-        echoed.push_str("...");
+        sanitized.push_str("...");
     }
-    echoed.replace('@', "@\u{200b}").replace("<#", "<\u{200b}#")
+    without_mentions(&sanitized)
 }
 
-/// The first characters of a text, for a log or a field with a bound.
+/// Returns the text without control characters and working mentions, whatever its length.
+pub fn sanitize_uncut(text: &str) -> String {
+    let shown: String = text.chars().filter(|c| is_shown(*c)).collect();
+    without_mentions(&shown)
+}
+
+fn is_shown(c: char) -> bool {
+    !c.is_control() || c == '\n'
+}
+
+/// Breaks the mentions of Discord, so that they notify no user.
+fn without_mentions(text: &str) -> String {
+    text.replace('@', "@\u{200b}").replace("<#", "<\u{200b}#")
+}
+
+/// Returns the first characters of a text, for a log or a field with a bound.
 pub fn cut(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }

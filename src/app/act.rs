@@ -234,7 +234,8 @@ impl App {
         acted
     }
 
-    /// Offers dice in first-person prose: the user confirms them as they confirm a model's proposal. No model is asked.
+    /// Offers dice in first-person prose: the user confirms them as they confirm a model's
+    /// proposal. No model is asked.
     async fn offer(self: &Arc<Self>, asked: Asked, action: &Action) -> Result<Acted, Rejected> {
         let proposed = first_person(action);
         let mut events = vec![Event::Proposed(Box::new(proposed.clone()))];
@@ -365,8 +366,8 @@ impl App {
     }
 }
 
-/// Returns the proposal that a rule makes of dice in first-person prose. Its confidence is below that of any
-/// auto-execution and leaves no choice to make.
+/// Returns the proposal that a rule makes of dice in first-person prose. Its confidence is below
+/// the default minimum of auto-execution, and too high for a list of choices.
 fn first_person(action: &Action) -> Proposed {
     Proposed {
         ok: true,

@@ -10,7 +10,6 @@ use super::exit::{Exit, fail};
 use super::remote;
 use super::terminal::{say, say_json, text_of, without_controls};
 use crate::actions::catalog;
-use crate::actions::dice::Expression;
 use crate::actions::reply;
 use crate::app::{App, Confirmation, Submission};
 use crate::clock::Clock;
@@ -55,9 +54,6 @@ pub(super) struct ActArguments {
     /// Print what Discord has to be told of the commands, as JSON.
     #[arg(long, exclusive = true)]
     discord_commands: bool,
-    /// Read JSON Lines {"id", "expr"} and print {"id", "valid", "min", "max"}.
-    #[arg(long, value_name = "FILE", exclusive = true, hide = true)]
-    dice_check: Option<String>,
 }
 
 /// The commands, for the help of this one.
@@ -78,9 +74,6 @@ pub(super) async fn run(env: &Env, arguments: ActArguments) -> Exit {
     if arguments.discord_commands {
         print_json(&catalog::for_discord());
         return Exit::Done;
-    }
-    if let Some(file) = &arguments.dice_check {
-        return check_dice(file);
     }
     let question = match question(env, &arguments) {
         Ok(question) => question,
@@ -262,62 +255,4 @@ fn narrated(told: Result<String, String>, as_json: bool) {
 fn print_json(value: &Value) {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     say_json(&text);
-}
-
-/// Holds dice expressions against the parser: for measuring it on lists of them.
-fn check_dice(file: &str) -> Exit {
-    let text = if file == "-" {
-        std::io::read_to_string(std::io::stdin())
-    } else {
-        std::fs::read_to_string(file)
-    };
-    let text = match text {
-        Ok(text) => text,
-        Err(error) => return fail(Exit::Usage, format!("{file}: {error}")),
-    };
-    for (number, line) in text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| !line.trim().is_empty())
-    {
-        let Ok(row) = serde_json::from_str::<Value>(line) else {
-            return fail(Exit::Usage, format!("line {} is not JSON", number + 1));
-        };
-        let id = row.get("id").cloned().unwrap_or_default();
-        let request = row.get("request").and_then(Value::as_str);
-        if let Some(request) = request {
-            // A request in words: what the parser makes of it.
-            let read = match crate::actions::parser::read(request) {
-                crate::actions::parser::ParsedMessage::Clear(action)
-                | crate::actions::parser::ParsedMessage::FirstPerson(action) => {
-                    action.arguments().get("expression").cloned()
-                }
-                _ => None,
-            };
-            say(format_args!("{}", json!({ "id": id, "expr": read })));
-            continue;
-        }
-        let expression = row
-            .get("expr")
-            .and_then(Value::as_str)
-            .map(Expression::parse);
-        let bounds = expression
-            .and_then(Result::ok)
-            .and_then(|expression| expression.bounds().ok());
-        let number = |value: f64| {
-            if value.is_finite() {
-                json!(value as i64)
-            } else {
-                Value::Null
-            }
-        };
-        let (min, max) = bounds.map_or((Value::Null, Value::Null), |b| {
-            (number(b.min), number(b.max))
-        });
-        say(format_args!(
-            "{}",
-            json!({ "id": id, "valid": bounds.is_some(), "min": min, "max": max })
-        ));
-    }
-    Exit::Done
 }

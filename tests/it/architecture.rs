@@ -78,7 +78,7 @@ const HOUSE: &[Module] = &[
     Module {
         name: "actions",
         may_know: &["committee", "config", "domain", "journal", "llm"],
-        doors: &["catalog", "commands", "dice", "gates", "parser", "reply"],
+        doors: &["catalog", "commands", "gates", "parser", "reply"],
     },
     Module {
         name: "app",

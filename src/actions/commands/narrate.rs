@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use super::check::{self, Advantage, Throw};
 use super::{Action, Command, CommandOutcome, Inputs, SideEffect, read, schema, text_of};
-use crate::actions::dice::Expression;
 use crate::actions::sanitize::sanitize;
 use crate::actions::sheet::{Ability, Sheet, Skill};
 use crate::domain::{CommandName, Scope};
+use conclave_dice::Expression;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

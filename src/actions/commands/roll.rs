@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Action, Command, CommandOutcome, Refusal, SideEffect, read, schema};
-use crate::actions::dice::{Expression, Group, MAX_DICE, MAX_TIMES, Rolled, repeated};
-use crate::actions::sanitize::sanitize;
+use crate::actions::sanitize::{sanitize, sanitize_uncut};
 use crate::domain::{CommandName, Scope};
+use conclave_dice::{Expression, Group, MAX_DICE, MAX_TIMES, Rolled, repeated};
 
-/// Of so many repetitions the dice are written out in the text.
-const LINES: usize = 25;
+/// The most repetitions whose dice are written out in the text.
+const MAX_LINES: usize = 25;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -129,12 +129,12 @@ pub(super) fn execute(arguments: &RollArguments, seed: u64) -> Result<CommandOut
     Ok(CommandOutcome::saying(result))
 }
 
-/// The rolls for people, a line each.
+/// Returns the rolls for people, a line each. Labels in them are the user's text.
 fn shown(rolled: &[Rolled]) -> String {
-    rolled
+    let lines: Vec<String> = rolled
         .iter()
-        .take(LINES)
-        .map(|rolled| rolled.text.as_str())
-        .collect::<Vec<_>>()
-        .join("\n")
+        .take(MAX_LINES)
+        .map(|rolled| sanitize_uncut(&rolled.text))
+        .collect();
+    lines.join("\n")
 }

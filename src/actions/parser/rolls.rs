@@ -6,8 +6,8 @@ use regex::{Captures, Regex};
 use serde_json::{Value, json};
 
 use super::{Found, capture, is, pattern};
-use crate::actions::dice::{Expression, repeated};
 use crate::domain::{CommandName, number_named};
+use conclave_dice::{Expression, repeated};
 
 patterns! {
     // The words before the dice: courtesy, and a verb of rolling.

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Expression;
+use crate::Expression;
 
 /// The most times that one roll is repeated.
 pub const MAX_TIMES: u32 = 100;

@@ -1,18 +1,17 @@
-//! Rolling: every die is thrown by the caller's source of chance, and every one is told.
+//! Rolls an expression with the caller's random source, and reports every die.
 
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-use super::{
+use crate::{
     Again, Dice, Explosion, Expression, Function, MAX_DICE, Node, Operation, Operator, Order,
     Selector, Set, Sides, shown,
 };
-use crate::actions::sanitize::sanitize;
 
-/// A total beyond this is refused: doubles count exactly no further.
+/// A larger total is refused, because doubles are not exact beyond it.
 const MAX_TOTAL: f64 = 9e15;
 
-/// In the text, so many dice are written out.
+/// The most dice that the text lists.
 const DICE_IN_TEXT: usize = 100;
 
 /// What a roll gave.
@@ -243,7 +242,7 @@ impl Roller<'_> {
             Node::Number(number) => (*number, shown(*number)),
             Node::Labelled(inner, label) => {
                 let (value, text) = self.value(inner)?;
-                (value, format!("{text} [{}]", sanitize(label)))
+                (value, format!("{text} [{label}]"))
             }
             Node::Negative(inner) => {
                 let (value, text) = self.value(inner)?;

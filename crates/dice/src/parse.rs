@@ -1,6 +1,6 @@
 //! Reading an expression: recursive descent over its characters, with a bound on length, depth and every number.
 
-use super::{
+use crate::{
     Again, Dice, Explosion, Expression, Function, MAX_CHARS, MAX_DEPTH, MAX_DICE, MAX_NUMBER, Node,
     Operation, Operator, Order, ParseError, Selector, Set, Sides,
 };

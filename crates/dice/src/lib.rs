@@ -1,9 +1,11 @@
-//! Dice as players write them: `4d6kh3`, `2d20kl1+5`, `d%`, `4dF`, `8d6!`, `(2d6, 1d12)kh1`.
+//! Dice notation: `4d6kh3`, `2d20kl1+5`, `d%`, `4dF`, `8d6!`, `(2d6, 1d12)kh1`.
 //!
-//! [`Expression::parse`] reads, [`Expression::bounds`] tells the smallest and the largest total, [`Expression::roll`] rolls. The
-//! grammar is in `docs/dice.md`. Where notations of well-known dice programs differ, that of Avrae's `d20` counts.
+//! [`Expression::parse`] parses, [`Expression::bounds`] computes the smallest and the largest total, and
+//! [`Expression::roll`] rolls with the caller's random source. `docs/dice.md` has the grammar. Where dice programs differ,
+//! the notation of Avrae's `d20` counts.
 //!
-//! No crate is used: those for Rust know only parts of the notation, and none bounds what one expression may cost.
+//! The work of one expression is bounded: see the `MAX_` constants. Other crates for Rust support only parts of the
+//! notation, and none bounds the work.
 
 mod bounds;
 mod parse;

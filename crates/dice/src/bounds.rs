@@ -1,7 +1,7 @@
 //! The smallest and the largest total of an expression, without rolling: interval arithmetic over its parts.
 
-use super::roll::RollError;
-use super::{
+use crate::roll::RollError;
+use crate::{
     Again, Dice, Expression, Function, MAX_DICE, Node, Operation, Operator, Selector, Set,
 };
 

@@ -4,12 +4,12 @@
 //! This file is part of three programs: the bench (`benches/cost.rs`), the fuzzer, and the
 //! integration tests.
 
-use conclave::act::dice::Expression;
-use conclave::act::parser;
+use conclave::actions::parser;
 use conclave::committee::routines::{ROUTINES, Routine};
 use conclave::domain::Clarification;
 use conclave::llm::StreamReader;
 use conclave::{app, config, http};
+use conclave_dice::Expression;
 
 /// A routine with the largest input that it gets in the service.
 pub struct Measured {

@@ -4,9 +4,8 @@
 //! This file is part of two programs: the fuzzer (`fuzz/Cargo.toml`) and the integration tests
 //! (`tests/it/fuzz_replay.rs`).
 
-use conclave::act::commands::{Action, Inputs, execute};
-use conclave::act::dice::Expression;
-use conclave::act::parser::{self, ParsedMessage};
+use conclave::actions::commands::{Action, Inputs, execute};
+use conclave::actions::parser::{self, ParsedMessage};
 use conclave::config::{self, Env};
 use conclave::domain::{AgentReport, Obtained, RunId};
 use conclave::journal::{self, Archive, Entry};
@@ -14,6 +13,7 @@ use conclave::llm::structured;
 use conclave::llm::{StreamEvent, StreamReader};
 use conclave::scoring::{self as score, Output, Panel, Policy, report_from_text};
 use conclave::{app, http};
+use conclave_dice::Expression;
 
 #[path = "cost.rs"]
 pub mod cost;
@@ -254,7 +254,7 @@ pub fn dice(data: &[u8]) {
 pub fn act(data: &[u8]) {
     let Some(text) = text(data) else { return };
     match parser::read(text) {
-        ParsedMessage::Clear(action) => {
+        ParsedMessage::Clear(action) | ParsedMessage::FirstPerson(action) => {
             assert_eq!(
                 Action::read(action.name(), action.arguments()).as_ref(),
                 Ok(&action)

@@ -33,7 +33,7 @@
 //! 9. [`scoring`] judges the reports of a panel. It is deterministic and asks no model.
 //! 10. [`committee`] has `convene` and one file per stage: plan, fit under the cap, rounds with a
 //!     cross-check, synthesis, confidence and gate, reply and audit, invariants.
-//! 11. [`act`] maps free text to commands, such as a roll of dice: by a deterministic parser, or
+//! 11. [`actions`] maps free text to commands, such as a roll of dice: by a deterministic parser, or
 //!     by a model's proposal, which has to pass four gates before anything is executed.
 //!
 //! # The program
@@ -50,7 +50,7 @@
 //! which external crates each module may use. Two public traits have several implementations and
 //! are used as `dyn`: `Store` in [`journal`] and `ChatModel` in [`llm`].
 
-pub mod act;
+pub mod actions;
 pub mod app;
 pub mod attachments;
 pub mod cli;

@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 use super::rate::Rate;
 use super::{App, Rejected, Submission, admission, check, header_without_secrets, without_secrets};
-use crate::act::commands::{Action, Inputs, Requirements, execute};
-use crate::act::parser::{self, ParsedMessage};
-use crate::act::reply::{self, Reply};
-use crate::act::{ProposalCache, gates, unread};
+use crate::actions::commands::{Action, Inputs, Requirements, execute};
+use crate::actions::parser::{self, ParsedMessage};
+use crate::actions::reply::{self, Reply, Why};
+use crate::actions::{ProposalCache, gates, unread};
 use crate::config::{ActionRules, ActionsPolicy};
 use crate::domain::{ActionGate, ActionMode, CommandName, Question, RunId, Usd, fingerprint};
 use crate::journal::{
@@ -82,9 +82,8 @@ pub(super) struct Asked {
 /// A command, and how it was understood.
 pub(super) struct Understood<'a> {
     pub action: &'a Action,
-    pub confidence: f64,
-    /// The model's reason, if a model proposed the command.
-    pub reason: Option<&'a str>,
+    /// The reason of the proposal, if it was proposed.
+    pub proposed: Option<Why<'a>>,
 }
 
 impl App {
@@ -150,11 +149,11 @@ impl App {
             ParsedMessage::Clear(action) => {
                 let understood = Understood {
                     action: &action,
-                    confidence: 1.0,
-                    reason: None,
+                    proposed: None,
                 };
                 self.perform(asked, understood).await
             }
+            ParsedMessage::FirstPerson(action) => self.offer(asked, &action).await,
             ParsedMessage::Wrong { command, problem } => {
                 let reply = if asked.rules.commands.contains(&command) {
                     Reply::declined("invalid_arguments", format!("{command}: {problem}"))
@@ -182,22 +181,14 @@ impl App {
         asked: Asked,
         understood: Understood<'_>,
     ) -> Result<Acted, Rejected> {
-        let Understood {
-            action,
-            confidence,
-            reason,
-        } = understood;
-        let mode = if reason.is_some() {
-            ActionMode::LlmProposal
-        } else {
-            ActionMode::Deterministic
-        };
+        let Understood { action, proposed } = understood;
+        let mode = proposed.map_or(ActionMode::Deterministic, |why| why.mode);
         let mut events = vec![Event::Parsed(Parsed {
             command: action.name(),
             arguments: action.arguments(),
             mode,
-            confidence,
-            reason: reason.map(str::to_owned),
+            confidence: proposed.map_or(1.0, |why| why.confidence),
+            reason: proposed.map(|why| why.reason.to_owned()),
         })];
         let seed = self.clock.new_seed();
         if let Err((why, reply)) = permitted(action, &asked.rules) {
@@ -218,15 +209,11 @@ impl App {
         };
         let narrator = self.narrate(action, &asked, &mut done).await;
         let result = done.result;
-        let reply = match reason {
+        let reply = match proposed {
             None => Reply::done(action, result.clone()),
-            Some(reason) => Reply::proposed_and_done(
-                action,
-                confidence,
-                reason,
-                asked.question.source,
-                result.clone(),
-            ),
+            Some(why) => {
+                Reply::proposed_and_done(action, why, asked.question.source, result.clone())
+            }
         };
         events.push(Event::Executed(Box::new(Executed {
             command: action.name(),
@@ -248,6 +235,37 @@ impl App {
             let _ = self.cancel(narrator).await;
         }
         acted
+    }
+
+    /// Offers dice in first-person prose: the user confirms them as they confirm a model's
+    /// proposal. No model is asked.
+    async fn offer(self: &Arc<Self>, asked: Asked, action: &Action) -> Result<Acted, Rejected> {
+        let proposed = first_person(action);
+        let mut events = vec![Event::Proposed(Box::new(proposed.clone()))];
+        let permitted = permitted(action, &asked.rules);
+        let policy = GateChecked {
+            gate: ActionGate::Policy,
+            passed: permitted.is_ok(),
+            why: permitted
+                .as_ref()
+                .err()
+                .map(|(why, _)| why.clone())
+                .unwrap_or_default(),
+        };
+        events.push(Event::GateChecked(policy));
+        if let Err((_, reply)) = permitted {
+            return self.finish(asked, events, &reply).await;
+        }
+        events.push(Event::GateChecked(GateChecked {
+            gate: ActionGate::AutoExecution,
+            passed: false,
+            why: "first-person prose is never executed by a rule".into(),
+        }));
+        counter!("conclave_act_offered_total", "command" => action.name().as_str()).increment(1);
+        let offer = (asked.id, self.expiry(self.clock.now()));
+        let (mode, source) = (ActionMode::Deterministic, asked.question.source);
+        let reply = Reply::offered(mode, (action, &[]), &proposed, source, offer);
+        self.finish(asked, events, &reply).await
     }
 
     /// Loads the user's data that a command needs.
@@ -348,6 +366,22 @@ impl App {
         let lasts = SignedDuration::try_from(self.config.policy.actions.proposal)
             .unwrap_or(SignedDuration::from_mins(15));
         at.saturating_add(lasts).unwrap_or(Timestamp::MAX)
+    }
+}
+
+/// Returns the proposal that a rule makes of dice in first-person prose. Its confidence is below
+/// the default minimum of auto-execution, and too high for a list of choices.
+fn first_person(action: &Action) -> Proposed {
+    Proposed {
+        ok: true,
+        confidence: 0.8,
+        action: action.name().as_str().to_owned(),
+        args: action.arguments(),
+        reason: "dice in first-person prose".into(),
+        alternatives: vec![],
+        raw: String::new(),
+        mended: false,
+        reused_from: None,
     }
 }
 

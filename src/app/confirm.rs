@@ -4,11 +4,12 @@ use super::act::{
     Acted, Asked, CONFIRMED, Confirmation, Understood, confirmed_by, disabled, observe, reading,
 };
 use super::{App, Rejected, check};
-use crate::act::commands::Action;
-use crate::act::reply::Reply;
-use crate::domain::{CommandName, Question, RunId, RunKind, fingerprint};
+use crate::actions::commands::Action;
+use crate::actions::reply::{Reply, Why};
+use crate::domain::{ActionMode, CommandName, Question, RunId, RunKind, fingerprint};
 use crate::journal::{ActionIntake, ActionOutcome, Ending, Event, views};
 use jiff::Timestamp;
+use serde::Deserialize as _;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -123,15 +124,16 @@ impl App {
                 confirms: Some(proposal),
             },
         };
-        self.perform(
-            asked,
-            Understood {
-                action: &action,
-                confidence,
-                reason: Some(&reason),
-            },
-        )
-        .await
+        let why = Why {
+            mode: proposed_by(offer),
+            confidence,
+            reason: &reason,
+        };
+        let understood = Understood {
+            action: &action,
+            proposed: Some(why),
+        };
+        self.perform(asked, understood).await
     }
 
     /// Records that a command was not executed. A declined confirmation leaves the proposal as it
@@ -152,4 +154,12 @@ impl App {
         }
         self.conclude_seeded(asked, events, reply, seed).await
     }
+}
+
+/// Returns whether a rule or a model made an offer.
+fn proposed_by(offer: &Value) -> ActionMode {
+    offer
+        .get("mode")
+        .and_then(|mode| ActionMode::deserialize(mode).ok())
+        .unwrap_or(ActionMode::LlmProposal)
 }

@@ -2,9 +2,9 @@
 
 use super::act::{Acted, Asked, CONFIRMED, SCENE_LINES, rejected_by};
 use super::{App, Rejected, Submission};
-use crate::act::commands::{Action, CommandOutcome, narration};
-use crate::act::parser::{self, ParsedMessage};
-use crate::act::reply::Reply;
+use crate::actions::commands::{Action, CommandOutcome, narration};
+use crate::actions::parser::{self, ParsedMessage};
+use crate::actions::reply::Reply;
 use crate::domain::{RunId, Usd};
 use crate::journal::{ActionStart, AfterAction, Ending, Event, Finished, Requester};
 use serde_json::{Value, json};
@@ -38,20 +38,19 @@ impl App {
             .recent_lines(&scene, SCENE_LINES)
             .await
             .unwrap_or_default();
-        // Narrated actions are public. A user's notes and out-of-character remarks are not passed
-        // on.
+        // Only narrated actions are public; notes and remarks out of character are not passed on.
         let spoken =
             |message: &str| matches!(parser::read(message), ParsedMessage::Clear(Action::Do(_)));
         let lines: Vec<String> = lines
             .iter()
             .filter(|line| spoken(&line.message))
-            .map(|line| crate::act::cut(&line.message, 300))
+            .map(|line| crate::actions::cut(&line.message, 300))
             .collect();
         let mut told = question.clone();
-        told.message = format!("new: {}", narration(&arguments.deed, &done.result, &lines));
+        told.message = format!("new: {}", narration(&arguments.text, &done.result, &lines));
         // The narration has a channel of its own. So messages in the user's channel do not answer
         // its questions.
-        told.context.channel_id = Some(format!("{}/narration", crate::act::cut(place, 180)));
+        told.context.channel_id = Some(format!("{}/narration", crate::actions::cut(place, 180)));
         told.context.message_id = None;
         let key = Some(format!("narration:{}", asked.id));
         let submission = Submission {

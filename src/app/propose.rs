@@ -10,10 +10,10 @@ use tracing::Instrument as _;
 
 use super::act::{self, Acted, Asked};
 use super::{App, Rejected, spending};
-use crate::act::commands::{Action, execute};
-use crate::act::gates::{self, GateOutcome};
-use crate::act::reply::{self, Reply, SURE_ENOUGH};
-use crate::act::{
+use crate::actions::commands::{Action, execute};
+use crate::actions::gates::{self, GateOutcome};
+use crate::actions::reply::{self, Reply, SURE_ENOUGH, Why};
+use crate::actions::{
     CachedProposal, Interpretation, MAX_PROPOSED_CHARS, ProposalKey, Scene, declined_by_stub,
     propose,
 };
@@ -272,6 +272,7 @@ impl App {
         };
         let offer = (asked.id, self.expiry(self.clock.now()));
         Ok(Reply::offered(
+            ActionMode::LlmProposal,
             (&action, &others),
             proposed,
             asked.question.source,
@@ -313,14 +314,13 @@ impl App {
         })))
         .await?;
         counter!("conclave_act_accepted_total", "command" => command.as_str(), "mode" => mode.as_str()).increment(1);
-        let (confidence, source) = (proposed.confidence, asked.question.source);
-        Ok(Reply::proposed_and_done(
-            action,
-            confidence,
-            &proposed.reason,
-            source,
-            result,
-        ))
+        let why = Why {
+            mode,
+            confidence: proposed.confidence,
+            reason: &proposed.reason,
+        };
+        let source = asked.question.source;
+        Ok(Reply::proposed_and_done(action, why, source, result))
     }
 }
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use tracing::Instrument as _;
 
-use crate::act;
+use crate::actions;
 use crate::clock::Clock;
 use crate::committee::{Deps, Failure, convene};
 use crate::compute::ComputePool;
@@ -384,7 +384,9 @@ impl Runner {
                 epoch = lease.epoch,
                 "an action is ended that its process has left"
             );
-            return context.finish(act::left_behind(&context.events())).await;
+            return context
+                .finish(actions::left_behind(&context.events()))
+                .await;
         }
         let idle = context
             .events()

@@ -9,9 +9,8 @@ use super::ask::refused;
 use super::exit::{Exit, fail};
 use super::remote;
 use super::terminal::{say, say_json, text_of, without_controls};
-use crate::act::catalog;
-use crate::act::dice::Expression;
-use crate::act::reply;
+use crate::actions::catalog;
+use crate::actions::reply;
 use crate::app::{App, Confirmation, Submission};
 use crate::clock::Clock;
 use crate::config::{self, Config, Env, Problems};
@@ -56,9 +55,6 @@ pub(super) struct ActArguments {
     /// Print the definitions of the commands for Discord as JSON.
     #[arg(long, exclusive = true)]
     discord_commands: bool,
-    /// Read JSON Lines {"id", "expr"} and print {"id", "valid", "min", "max"}.
-    #[arg(long, value_name = "FILE", exclusive = true, hide = true)]
-    dice_check: Option<String>,
 }
 
 /// Returns the list of commands for the help of `conclave act`.
@@ -79,9 +75,6 @@ pub(super) async fn run(env: &Env, arguments: ActArguments) -> Exit {
     if arguments.discord_commands {
         print_json(&catalog::for_discord());
         return Exit::Done;
-    }
-    if let Some(file) = &arguments.dice_check {
-        return check_dice(file);
     }
     let question = match question(env, &arguments) {
         Ok(question) => question,
@@ -265,61 +258,4 @@ fn narrated(told: Result<String, String>, as_json: bool) {
 fn print_json(value: &Value) {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     say_json(&text);
-}
-
-/// Parses dice expressions from JSON Lines, to measure the parser.
-fn check_dice(file: &str) -> Exit {
-    let text = if file == "-" {
-        std::io::read_to_string(std::io::stdin())
-    } else {
-        std::fs::read_to_string(file)
-    };
-    let text = match text {
-        Ok(text) => text,
-        Err(error) => return fail(Exit::Usage, format!("{file}: {error}")),
-    };
-    for (number, line) in text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| !line.trim().is_empty())
-    {
-        let Ok(row) = serde_json::from_str::<Value>(line) else {
-            return fail(Exit::Usage, format!("line {} is not JSON", number + 1));
-        };
-        let id = row.get("id").cloned().unwrap_or_default();
-        let request = row.get("request").and_then(Value::as_str);
-        if let Some(request) = request {
-            // A request in words: print the expression that the parser finds in it.
-            let read = match crate::act::parser::read(request) {
-                crate::act::parser::ParsedMessage::Clear(action) => {
-                    action.arguments().get("expression").cloned()
-                }
-                _ => None,
-            };
-            say(format_args!("{}", json!({ "id": id, "expr": read })));
-            continue;
-        }
-        let expression = row
-            .get("expr")
-            .and_then(Value::as_str)
-            .map(Expression::parse);
-        let bounds = expression
-            .and_then(Result::ok)
-            .and_then(|expression| expression.bounds().ok());
-        let number = |value: f64| {
-            if value.is_finite() {
-                json!(value as i64)
-            } else {
-                Value::Null
-            }
-        };
-        let (min, max) = bounds.map_or((Value::Null, Value::Null), |b| {
-            (number(b.min), number(b.max))
-        });
-        say(format_args!(
-            "{}",
-            json!({ "id": id, "valid": bounds.is_some(), "min": min, "max": max })
-        ));
-    }
-    Exit::Done
 }

@@ -101,7 +101,7 @@ impl Problem {
         let retry_after = kind.has_retry_after().then_some(RETRY_AFTER);
         Self {
             kind,
-            detail: crate::act::cut(&detail.into(), MAX_DETAIL_CHARS),
+            detail: crate::actions::cut(&detail.into(), MAX_DETAIL_CHARS),
             errors: vec![],
             run: None,
             retry_after,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use conclave::act::commands::{Action, Inputs, execute};
-use conclave::act::gates::{self, SAFE};
-use conclave::act::parser::{self, ParsedMessage};
+use conclave::actions::commands::{Action, Inputs, execute};
+use conclave::actions::gates::{self, SAFE};
+use conclave::actions::parser::{self, ParsedMessage};
 use conclave::config::{ActionRules, ProposerPolicy};
 use conclave::domain::{ActionGate, CommandName};
 use conclave::journal::Effect;
@@ -35,8 +35,8 @@ const WORDS: [&str; 64] = [
     "the",
     "make",
     "I",
-    "sneak",
-    "hide",
+    "*sneaks*",
+    "/me",
     "remember",
     "that",
     "what",
@@ -123,7 +123,7 @@ fn a_hundred_thousand_messages_do_only_what_they_say() {
     for _ in 0..100_000 {
         let message = message(&mut random);
         match parser::read(&message) {
-            ParsedMessage::Clear(action) => {
+            ParsedMessage::Clear(action) | ParsedMessage::FirstPerson(action) => {
                 clear += 1;
                 holds(&action);
             }

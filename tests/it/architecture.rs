@@ -78,14 +78,14 @@ const HOUSE: &[Module] = &[
         doors: &["invariants", "routines"],
     },
     Module {
-        name: "act",
+        name: "actions",
         may_know: &["committee", "config", "domain", "journal", "llm"],
-        doors: &["catalog", "commands", "dice", "gates", "parser", "reply"],
+        doors: &["catalog", "commands", "gates", "parser", "reply"],
     },
     Module {
         name: "app",
         may_know: &[
-            "act",
+            "actions",
             "attachments",
             "clock",
             "committee",
@@ -100,7 +100,7 @@ const HOUSE: &[Module] = &[
     Module {
         name: "http",
         may_know: &[
-            "act",
+            "actions",
             "app",
             "attachments",
             "clock",
@@ -116,7 +116,7 @@ const HOUSE: &[Module] = &[
     Module {
         name: "cli",
         may_know: &[
-            "act",
+            "actions",
             "app",
             "clock",
             "committee",
@@ -460,7 +460,7 @@ fn a_forbidden_import_in_a_multi_line_group_is_found() {
     assert_eq!(
         strangers_in("src/app/mod.rs", text),
         [
-            "src/app/mod.rs:1: app must not know http; it may know act, attachments, clock, committee, compute, config, domain, journal, llm"
+            "src/app/mod.rs:1: app must not know http; it may know actions, attachments, clock, committee, compute, config, domain, journal, llm"
         ]
     );
 }
@@ -525,7 +525,10 @@ fn long_files_vague_names_and_unfinished_code_are_found() {
         ]
     );
     assert_eq!(
-        shape(&File::new("src/act/service_level.rs", &"\n".repeat(600))),
+        shape(&File::new(
+            "src/actions/service_level.rs",
+            &"\n".repeat(600)
+        )),
         [""; 0]
     );
     let text = format!(

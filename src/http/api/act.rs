@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::chat::{self, ContextBody, READING, UserBody, set_run};
 use super::runs::{Id, parse};
-use crate::act::reply::Reply;
+use crate::actions::reply::Reply;
 use crate::app::{Acted, App, Confirmation, Submission};
 use crate::domain::{Mode, Question, Source};
 use crate::http::body::{Unread, json_bytes, shaped};
@@ -85,9 +85,10 @@ pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
     Operation::new("act", "actions", "Free text to one command")
         .about(
             "Fixed rules understand explicit commands and clear phrasings; then the command is executed and no model is \
-             asked (`mode` is `deterministic`). Else, if that is switched on, a model proposes one command \
-             (`mode` is `llm_proposal`), which is executed only after its user's word, with few exceptions. What nobody \
-             understands, and what is not allowed, is an answer too: `error`, `message` and `ephemeral` with status 200.\n\n\
+             asked (`mode` is `deterministic`). Dice in first-person prose (\"I roll 2d6\") are offered, and executed once the \
+             user confirms them. Else, if that is switched on, a model proposes one command (`mode` is `llm_proposal`), \
+             which is executed only once the user confirms it, with few exceptions. A text that is not understood or not \
+             allowed gets an answer too: `error`, `message` and `ephemeral` with status 200.\n\n\
              `X-Request-Id` is the action's run: it has a journal like every run.",
         )
         .sample(" -H \"Content-Type: application/json\" -d @action.json")

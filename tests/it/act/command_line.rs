@@ -28,7 +28,7 @@ async fn the_command_line_acts_without_a_key_and_agrees_with_http() {
     assert_eq!(created, "The sheet of Aria is kept.\n");
     let (_, checked, _) = run(&["act", "dex check dc 15"]).await;
     assert!(checked.starts_with("Aria: Dexterity: d20 ("), "{checked}");
-    let (_, sneaked, _) = run(&["act", "I sneak quietly"]).await;
+    let (_, sneaked, _) = run(&["act", "/me sneaks, stealth"]).await;
     assert!(sneaked.contains("Dexterity (stealth)"), "{sneaked}");
     let (_, body, _) = run(&["act", "--json", "show my sheet"]).await;
     let body: Value = serde_json::from_str(&body).unwrap();
@@ -36,6 +36,16 @@ async fn the_command_line_acts_without_a_key_and_agrees_with_http() {
     let (code, out, error) = run(&["act", "tell me a story"]).await;
     assert_eq!((code, out.as_str()), (4, ""));
     assert!(error.contains("help"), "{error}");
+    let (code, offered, _) = run(&["act", "I roll 2d6+3"]).await;
+    assert!(
+        code == 0
+            && offered
+                .starts_with("Did you mean: roll {\"expression\":\"2d6+3\"}\nNothing was done."),
+        "{offered}"
+    );
+    let id = offered.trim().rsplit(' ').next().unwrap();
+    let (_, rolled, _) = run(&["act", "--confirm", id]).await;
+    assert!(rolled.starts_with("2d6 ("), "{rolled}");
     // An enabled proposer whose model cannot be loaded is a configuration error.
     let local = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.local.json");
     let variables = [

@@ -4,7 +4,7 @@ use conclave::domain::RunId;
 use conclave::journal::{Ending, Event, views};
 use serde_json::{Value, json};
 
-use crate::support::acting::{Answer, act, keys, post, proposing, said};
+use crate::support::acting::{Answer, act, confirm, keys, post, proposing, said};
 use crate::support::{MockProvider, Setup, TestApp};
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn clear_texts_are_executed_by_fixed_rules_and_no_model_is_asked() {
     assert_eq!(checked.body["actions"][0]["result"]["dc"], 15);
     let created = act(&app, "ada", "create a character named Aria the rogue").await;
     assert_eq!(created.text(), "The sheet of Aria is kept.");
-    let sneaked = act(&app, "ada", "I sneak along the wall, quiet as a cat").await;
+    let sneaked = act(&app, "ada", "*sneaks along the wall, stealth*").await;
     assert_eq!(sneaked.body["intent"]["action"], "do");
     assert!(
         sneaked.text().contains("Aria: Dexterity (stealth): d20 ("),
@@ -77,14 +77,14 @@ async fn clear_texts_are_executed_by_fixed_rules_and_no_model_is_asked() {
     let Event::Accepted(accepted) = &rolled.events[0] else {
         panic!("{:?}", rolled.keys)
     };
-    let arguments = conclave::act::commands::RollArguments {
+    let arguments = conclave::actions::commands::RollArguments {
         expression: "2d6+3".into(),
         label: Some("damage".into()),
         times: None,
     };
-    let again = conclave::act::commands::execute(
-        &conclave::act::commands::Action::Roll(arguments),
-        &conclave::act::commands::Inputs::default(),
+    let again = conclave::actions::commands::execute(
+        &conclave::actions::commands::Action::Roll(arguments),
+        &conclave::actions::commands::Inputs::default(),
         accepted.seed,
     );
     assert_eq!(again.unwrap().result, rolled.body["actions"][0]["result"]);
@@ -173,6 +173,58 @@ async fn a_message_that_is_not_understood_executes_nothing() {
 }
 
 #[tokio::test]
+async fn dice_in_the_first_person_are_offered_without_a_model_and_executed_once_confirmed() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::with(&provider, proposing()).await;
+    let offered = act(&app, "ada", "I roll 2d6+3").await;
+    let args = json!({ "expression": "2d6+3" });
+    assert_eq!(
+        offered.body["proposed_action"],
+        json!({ "action": "roll", "args": args, "confidence": 0.8, "reason": "dice in first-person prose" })
+    );
+    assert_eq!(
+        (&offered.body["mode"], &offered.body["executed"]),
+        (&json!("deterministic"), &json!(false))
+    );
+    assert_eq!(
+        offered.keys,
+        [
+            "accepted",
+            "proposed",
+            "gate/policy",
+            "gate/auto_execution",
+            "finished"
+        ]
+    );
+    assert_eq!(offered.gates(), ["policy", "auto_execution!"]);
+    let done = confirm(&app, "ada", &offered).await;
+    assert_eq!(
+        (&done.body["mode"], &done.body["executed"]),
+        (&json!("deterministic"), &json!(true))
+    );
+    assert!(done.text().starts_with("2d6 ("), "{}", done.text());
+    assert_eq!(confirm(&app, "ada", &offered).await.status, 409);
+    // What is no dice is the proposer's, or gets a hint without one.
+    assert_eq!(provider.calls().len(), 0);
+    act(&app, "ada", "I sneak past the guard").await;
+    assert_eq!(provider.count_step("proposal"), 1);
+    let alone = TestApp::start(&provider).await;
+    let hint = act(&alone, "ada", "I sneak past the guard").await;
+    assert_eq!(hint.body["error"], "unknown_intent");
+    assert!(
+        hint.body["message"].as_str().unwrap().contains("/do"),
+        "{}",
+        hint.body
+    );
+    // A guild's rules hold for offers too.
+    let rules = json!({ "guilds": { "g1": { "shadow": true } } });
+    let trial = TestApp::with(&provider, Setup::default().set("/policy/actions", rules)).await;
+    let declined = act(&trial, "ada", "I roll 2d6+3").await;
+    assert_eq!(declined.body["error"], "shadow_mode");
+    assert_eq!(declined.gates(), ["policy!"]);
+}
+
+#[tokio::test]
 async fn bad_requests_get_the_same_problems_as_a_chat() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
@@ -253,7 +305,7 @@ async fn an_action_is_a_run_with_a_journal_and_no_chat() {
 }
 
 #[tokio::test]
-async fn the_committee_narrates_an_action_and_cannot_change_its_dice() {
+async fn the_committee_tells_a_narrated_action_and_cannot_change_its_dice() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(
         &provider,
@@ -262,8 +314,8 @@ async fn the_committee_narrates_an_action_and_cannot_change_its_dice() {
     .await;
     act(&app, "ben", "(( not in the story ))").await;
     act(&app, "ben", "remember that my pin is 471147").await;
-    act(&app, "ben", "I climb the tower").await;
-    let answer = act(&app, "ada", "I sneak along the wall").await;
+    act(&app, "ben", "/do climb the tower").await;
+    let answer = act(&app, "ada", "/me sneaks along the wall, stealth").await;
     let result = &answer.body["actions"][0]["result"];
     let run: RunId = result["narration"]["run"]
         .as_str()
@@ -281,7 +333,7 @@ async fn the_committee_narrates_an_action_and_cannot_change_its_dice() {
         asked.message
     );
     assert!(
-        asked.message.contains("I climb the tower")
+        asked.message.contains("climb the tower")
             && !asked.message.contains("not in the story")
             && !asked.message.contains("471147"),
         "{}",
@@ -292,7 +344,7 @@ async fn the_committee_narrates_an_action_and_cannot_change_its_dice() {
     assert_eq!(answer.keys, ["accepted", "parsed", "executed", "finished"]);
     let silent = TestApp::start(&provider).await;
     assert!(
-        act(&silent, "ada", "I sneak along the wall").await.body["actions"][0]["result"]
+        act(&silent, "ada", "/do sneak along the wall").await.body["actions"][0]["result"]
             .get("narration")
             .is_none()
     );

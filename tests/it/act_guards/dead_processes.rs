@@ -74,7 +74,7 @@ async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
 
 #[test]
 fn an_action_executed_before_a_crash_is_reported_as_executed() {
-    use conclave::act::left_behind;
+    use conclave::actions::left_behind;
     use conclave::domain::{ActionMode, CommandName};
     use conclave::journal::{Executed, Parsed};
     let mut accepted = crate::store::new_run(1, None, "rope").accepted;

@@ -72,7 +72,7 @@ async fn an_unreadable_or_empty_proposal_is_not_requested_twice() {
         for answer in &answers {
             assert_eq!(
                 answer.body["message"],
-                conclave::act::reply::UNKNOWN,
+                conclave::actions::reply::UNKNOWN,
                 "{fault:?}: the same for everybody"
             );
             assert_eq!(answer.gates(), gates, "{fault:?}");
@@ -90,7 +90,7 @@ async fn an_unreadable_or_empty_proposal_is_not_requested_twice() {
             .await;
     assert!(
         both.iter()
-            .all(|answer| answer.body["message"] == conclave::act::reply::UNKNOWN)
+            .all(|answer| answer.body["message"] == conclave::actions::reply::UNKNOWN)
     );
     assert_eq!(provider.count_step("proposal"), 1);
     act(&app, "ada", "hm, what now").await;
@@ -175,7 +175,7 @@ async fn a_failing_provider_gives_a_friendly_answer_without_its_message() {
         let app = TestApp::with(&provider, proposing()).await;
         let answer = act(&app, "ada", "hm, what now").await;
         assert_eq!(answer.body["error"], "unknown_intent", "{fault:?}");
-        assert_eq!(answer.body["message"], conclave::act::reply::UNKNOWN);
+        assert_eq!(answer.body["message"], conclave::actions::reply::UNKNOWN);
         assert_eq!(
             provider.count_step("proposal"),
             1,

@@ -1,0 +1,506 @@
+//! The smallest and the largest total of an expression, without rolling: interval arithmetic over its parts.
+
+use crate::roll::RollError;
+use crate::{
+    Again, Dice, Expression, Function, MAX_DICE, Node, Operation, Operator, Selector, Set,
+};
+
+/// Between these is every total.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    pub min: f64,
+    /// Infinite when dice may explode.
+    pub max: f64,
+}
+
+impl Bounds {
+    const fn at(value: f64) -> Self {
+        Self {
+            min: value,
+            max: value,
+        }
+    }
+
+    fn hull(values: impl IntoIterator<Item = f64>) -> Self {
+        let start = Self {
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+        };
+        values.into_iter().fold(start, |all, value| Self {
+            min: all.min.min(value),
+            max: all.max.max(value),
+        })
+    }
+}
+
+impl Expression {
+    /// The smallest and the largest total, rounded towards zero as totals are. For parts that depend on each other in ways
+    /// that intervals do not see, the bounds may be wider than what can be rolled, never narrower.
+    ///
+    /// # Errors
+    /// [`RollError`] for what can never be rolled to an end.
+    pub fn bounds(&self) -> Result<Bounds, RollError> {
+        let Bounds { min, max } = of(&self.root)?;
+        Ok(Bounds {
+            min: min.trunc(),
+            max: max.trunc(),
+        })
+    }
+}
+
+fn of(node: &Node) -> Result<Bounds, RollError> {
+    Ok(match node {
+        Node::Number(number) => Bounds::at(*number),
+        Node::Labelled(inner, _) => of(inner)?,
+        Node::Negative(inner) => {
+            let inner = of(inner)?;
+            Bounds {
+                min: -inner.max,
+                max: -inner.min,
+            }
+        }
+        Node::Dice(dice) => of_dice(dice)?,
+        Node::Set(set) => of_set(set)?,
+        Node::Call(function, arguments) => called(*function, arguments)?,
+        Node::Binary(left, operator, right) => binary(of(left)?, *operator, of(right)?)?,
+    })
+}
+
+fn called(function: Function, arguments: &[Node]) -> Result<Bounds, RollError> {
+    let all = arguments.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+    let each =
+        |read: fn(f64) -> f64| Bounds::hull(all.iter().flat_map(|b| [read(b.min), read(b.max)]));
+    Ok(match function {
+        Function::Floor => each(f64::floor),
+        Function::Ceil => each(f64::ceil),
+        Function::Round => each(f64::round),
+        Function::Abs => {
+            let around_zero = all.iter().any(|b| b.min < 0.0 && b.max > 0.0);
+            let ends = all.iter().flat_map(|b| [b.min.abs(), b.max.abs()]);
+            Bounds::hull(ends.chain(around_zero.then_some(0.0)))
+        }
+        Function::Least => Bounds {
+            min: all.iter().map(|b| b.min).fold(f64::INFINITY, f64::min),
+            max: all.iter().map(|b| b.max).fold(f64::INFINITY, f64::min),
+        },
+        Function::Most => Bounds {
+            min: all.iter().map(|b| b.min).fold(f64::NEG_INFINITY, f64::max),
+            max: all.iter().map(|b| b.max).fold(f64::NEG_INFINITY, f64::max),
+        },
+    })
+}
+
+fn binary(left: Bounds, operator: Operator, right: Bounds) -> Result<Bounds, RollError> {
+    let corners = |left: Bounds, right: Bounds| {
+        let pairs = [
+            (left.min, right.min),
+            (left.min, right.max),
+            (left.max, right.min),
+            (left.max, right.max),
+        ];
+        // Infinity times zero is the zero that a die which never explodes contributes.
+        Bounds::hull(
+            pairs
+                .into_iter()
+                .filter_map(|(l, r)| operator.of(l, r))
+                .map(|v| if v.is_nan() { 0.0 } else { v }),
+        )
+    };
+    Ok(match operator {
+        Operator::Add => Bounds {
+            min: left.min + right.min,
+            max: left.max + right.max,
+        },
+        Operator::Subtract => Bounds {
+            min: left.min - right.max,
+            max: left.max - right.min,
+        },
+        Operator::Times => corners(left, right),
+        Operator::Divide | Operator::DivideWhole | Operator::Modulo if right == Bounds::at(0.0) => {
+            return Err(RollError::DivisionByZero);
+        }
+        Operator::Divide | Operator::DivideWhole => {
+            // Divisors are whole numbers or not: near zero a quotient has no bound, except between whole dice.
+            let (below, above) = (right.min < 0.0, right.max > 0.0);
+            let touches = right.min <= 0.0 && right.max >= 0.0;
+            if touches && below && above {
+                let most = left.min.abs().max(left.max.abs());
+                Bounds {
+                    min: -most,
+                    max: most,
+                }
+            } else if touches {
+                let near = if above {
+                    1.0_f64.min(right.max)
+                } else {
+                    (-1.0_f64).max(right.min)
+                };
+                let divisor = if above {
+                    Bounds { min: near, ..right }
+                } else {
+                    Bounds { max: near, ..right }
+                };
+                corners(left, divisor)
+            } else {
+                corners(left, right)
+            }
+        }
+        Operator::Modulo => modulo(left, right),
+        Operator::Equal
+        | Operator::Unequal
+        | Operator::Less
+        | Operator::AtMost
+        | Operator::Greater
+        | Operator::AtLeast => {
+            let apart = left.max < right.min || right.max < left.min;
+            let fixed = left.min == left.max && right.min == right.max;
+            if apart || fixed {
+                corners(left, right)
+            } else {
+                Bounds { min: 0.0, max: 1.0 }
+            }
+        }
+    })
+}
+
+fn modulo(left: Bounds, right: Bounds) -> Bounds {
+    if left.min == left.max && right.min == right.max {
+        return Bounds::hull(Operator::Modulo.of(left.min, right.min));
+    }
+    if left.min >= 0.0 && right.min > left.max {
+        return left;
+    }
+    Bounds {
+        min: if right.min < 0.0 { right.min } else { 0.0 },
+        max: if right.max > 0.0 {
+            right.max.min(if left.min >= 0.0 {
+                left.max
+            } else {
+                f64::INFINITY
+            })
+        } else {
+            0.0
+        },
+    }
+}
+
+/// Values of which each lies within bounds, and how many there are.
+#[derive(Clone, Copy)]
+struct Crowd {
+    least: usize,
+    most: usize,
+    each: Bounds,
+    endless: bool,
+}
+
+impl Crowd {
+    fn sum(self) -> Bounds {
+        let (least, most) = (self.least as f64, self.most as f64);
+        let times = |count: f64, value: f64| if count == 0.0 { 0.0 } else { count * value };
+        let min = if self.each.min < 0.0 {
+            times(most, self.each.min)
+        } else {
+            times(least, self.each.min)
+        };
+        let max = if self.each.max > 0.0 {
+            times(most, self.each.max)
+        } else {
+            times(least, self.each.max)
+        };
+        Bounds {
+            min,
+            max: if self.endless { f64::INFINITY } else { max },
+        }
+    }
+
+    fn empty(self) -> Self {
+        Self {
+            least: 0,
+            most: 0,
+            ..self
+        }
+    }
+
+    /// What is left of it when only what `selectors` take stays.
+    fn kept(self, selectors: &[Selector]) -> Self {
+        if self.most == 0 {
+            return self;
+        }
+        let ranked = |s: &Selector| match s {
+            Selector::Highest(n) | Selector::Lowest(n) => Some(*n),
+            _ => None,
+        };
+        let ranks: Vec<usize> = selectors.iter().filter_map(ranked).collect();
+        let ranked_least = ranks.iter().copied().max().unwrap_or(0);
+        let ranked_most: usize = ranks.iter().copied().fold(0, usize::saturating_add);
+        let valued: Vec<Selector> = selectors
+            .iter()
+            .copied()
+            .filter(|s| ranked(s).is_none())
+            .collect();
+        if valued.is_empty() {
+            return Self {
+                least: ranked_least.min(self.least),
+                most: ranked_most.min(self.most),
+                ..self
+            };
+        }
+        let (range, all) = taken(&valued, self.each);
+        match range {
+            None => Self {
+                least: ranked_least.min(self.least),
+                most: ranked_most.min(self.most),
+                ..self
+            },
+            Some(range) => {
+                let each = if ranks.is_empty() { range } else { self.each };
+                let least = if all {
+                    self.least
+                } else {
+                    ranked_least.min(self.least)
+                };
+                Self {
+                    least,
+                    most: self.most,
+                    each,
+                    endless: self.endless,
+                }
+            }
+        }
+    }
+
+    /// What is left of it when what `selectors` take goes.
+    fn without(self, selectors: &[Selector]) -> Self {
+        if self.most == 0 {
+            return self;
+        }
+        let mut gone_most = 0usize;
+        let mut gone_least = 0usize;
+        let mut each = self.each;
+        for selector in selectors {
+            match selector {
+                Selector::Highest(n) | Selector::Lowest(n) => {
+                    gone_most = gone_most.saturating_add(*n);
+                    gone_least = gone_least.max(*n);
+                }
+                valued => {
+                    let (range, all) = taken(&[*valued], self.each);
+                    if all {
+                        return self.empty();
+                    }
+                    if range.is_some() {
+                        gone_most = usize::MAX;
+                        each = narrowed(each, *valued);
+                    }
+                }
+            }
+        }
+        Self {
+            least: self.least.saturating_sub(gone_most),
+            most: self.most.saturating_sub(gone_least),
+            each,
+            ..self
+        }
+    }
+}
+
+/// The range of the values that are taken, `None` for none; and whether all are. Values are whole.
+fn taken(selectors: &[Selector], each: Bounds) -> (Option<Bounds>, bool) {
+    let points = candidates(selectors, each);
+    let takes = |value: f64| selectors.iter().any(|s| s.takes(value).unwrap_or(false));
+    let all = points.iter().all(|value| takes(*value));
+    let range = Bounds::hull(points.into_iter().filter(|value| takes(*value)));
+    (
+        if range.min > range.max {
+            None
+        } else {
+            Some(range)
+        },
+        all,
+    )
+}
+
+/// The ends of a range, and the whole numbers in it at which some selector may change its mind.
+fn candidates(selectors: &[Selector], each: Bounds) -> Vec<f64> {
+    let turning = selectors.iter().filter_map(|s| match s {
+        Selector::Highest(_) | Selector::Lowest(_) => None,
+        Selector::Is(n)
+        | Selector::IsNot(n)
+        | Selector::Above(n)
+        | Selector::Below(n)
+        | Selector::AtLeast(n)
+        | Selector::AtMost(n) => Some(*n as f64),
+    });
+    let around = turning
+        .flat_map(|n| [n - 1.0, n, n + 1.0])
+        .filter(|n| *n >= each.min && *n <= each.max);
+    around.chain([each.min, each.max]).collect()
+}
+
+/// A range without what a selector takes at its ends.
+fn narrowed(each: Bounds, selector: Selector) -> Bounds {
+    match selector {
+        Selector::Below(n) => Bounds {
+            min: each.min.max(n as f64),
+            ..each
+        },
+        Selector::AtMost(n) => Bounds {
+            min: each.min.max(n as f64 + 1.0),
+            ..each
+        },
+        Selector::Above(n) => Bounds {
+            max: each.max.min(n as f64),
+            ..each
+        },
+        Selector::AtLeast(n) => Bounds {
+            max: each.max.min(n as f64 - 1.0),
+            ..each
+        },
+        Selector::IsNot(n) => Bounds::at(n as f64),
+        Selector::Is(n) => {
+            let n = n as f64;
+            Bounds {
+                min: if each.min == n { n + 1.0 } else { each.min },
+                max: if each.max == n { n - 1.0 } else { each.max },
+            }
+        }
+        Selector::Highest(_) | Selector::Lowest(_) => each,
+    }
+}
+
+fn of_dice(dice: &Dice) -> Result<Bounds, RollError> {
+    let faces = Bounds {
+        min: dice.sides.lowest() as f64,
+        max: dice.sides.highest() as f64,
+    };
+    let count = dice.count as usize;
+    let crowd = Crowd {
+        least: count,
+        most: count,
+        each: faces,
+        endless: false,
+    };
+    Ok(operated(crowd, &dice.operations, faces)?.sum())
+}
+
+fn operated(mut crowd: Crowd, operations: &[Operation], faces: Bounds) -> Result<Crowd, RollError> {
+    for operation in operations {
+        crowd = match operation {
+            Operation::Keep(selectors) => crowd.kept(selectors),
+            Operation::Drop(selectors) => crowd.without(selectors),
+            Operation::Reroll(_, _) if crowd.most == 0 => crowd,
+            Operation::Reroll(Again::UntilNot, selectors) => {
+                let by_rank = selectors
+                    .iter()
+                    .any(|s| matches!(s, Selector::Highest(n) | Selector::Lowest(n) if *n > 0));
+                if crowd.least > 0 && (by_rank || taken(selectors, faces).1) {
+                    return Err(RollError::Endless);
+                }
+                Crowd {
+                    each: selectors.iter().fold(faces, |each, s| narrowed(each, *s)),
+                    ..crowd
+                }
+            }
+            Operation::Reroll(Again::Once, _) => Crowd {
+                each: Bounds {
+                    min: crowd.each.min.min(faces.min),
+                    max: crowd.each.max.max(faces.max),
+                },
+                ..crowd
+            },
+            Operation::Add(selectors) => {
+                let may = crowd.most > 0
+                    && (selectors.iter().any(|s| s.takes(0.0).is_none())
+                        || taken(selectors, crowd.each).0.is_some());
+                Crowd {
+                    most: crowd.most + usize::from(may),
+                    ..crowd
+                }
+            }
+            Operation::Explode(_, _) if crowd.most == 0 => crowd,
+            Operation::Explode(_, selectors) => {
+                let valued: Vec<Selector> = selectors
+                    .iter()
+                    .copied()
+                    .filter(|s| s.takes(0.0).is_some())
+                    .collect();
+                let (range, all) = taken(&valued, faces);
+                if crowd.least > 0 && all && !valued.is_empty() {
+                    return Err(RollError::Endless);
+                }
+                let may = range.is_some() || valued.len() < selectors.len();
+                // A penetrating die may show one less than its lowest face.
+                let least = if matches!(
+                    operation,
+                    Operation::Explode(super::Explosion::Penetrating, _)
+                ) {
+                    1.0
+                } else {
+                    0.0
+                };
+                let each = Bounds {
+                    min: crowd.each.min.min(faces.min - least),
+                    ..crowd.each
+                };
+                Crowd {
+                    most: if may {
+                        MAX_DICE.max(crowd.most)
+                    } else {
+                        crowd.most
+                    },
+                    endless: crowd.endless || may,
+                    each,
+                    ..crowd
+                }
+            }
+            Operation::AtLeast(n) => Crowd {
+                each: Bounds {
+                    min: crowd.each.min.max(*n),
+                    max: crowd.each.max.max(*n),
+                },
+                ..crowd
+            },
+            Operation::AtMost(n) => Crowd {
+                each: Bounds {
+                    min: crowd.each.min.min(*n),
+                    max: crowd.each.max.min(*n),
+                },
+                ..crowd
+            },
+            Operation::Unique(again) => {
+                if *again == Again::UntilNot && crowd.most as f64 > faces.max - faces.min + 1.0 {
+                    return Err(RollError::Endless);
+                }
+                crowd
+            }
+            Operation::Sort(_) | Operation::Mark(_) => crowd,
+        };
+    }
+    Ok(crowd)
+}
+
+fn of_set(set: &Set) -> Result<Bounds, RollError> {
+    let items = set.items.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+    if set.operations.is_empty() {
+        return Ok(items.iter().fold(Bounds::at(0.0), |sum, b| Bounds {
+            min: sum.min + b.min,
+            max: sum.max + b.max,
+        }));
+    }
+    let fixed: Option<Vec<f64>> = items
+        .iter()
+        .map(|b| (b.min == b.max).then_some(b.min))
+        .collect();
+    if let Some(values) = fixed {
+        return Ok(Bounds::at(super::roll::fixed(&values, &set.operations)));
+    }
+    let each = Bounds::hull(items.iter().flat_map(|b| [b.min, b.max]));
+    let endless = items.iter().any(|b| b.max.is_infinite());
+    let crowd = Crowd {
+        least: items.len(),
+        most: items.len(),
+        each,
+        endless,
+    };
+    Ok(operated(crowd, &set.operations, each)?.sum())
+}

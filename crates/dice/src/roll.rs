@@ -1,0 +1,502 @@
+//! Rolls an expression with the caller's random source, and reports every die.
+
+use serde::{Serialize, Serializer};
+use serde_json::json;
+
+use crate::{
+    Again, Dice, Explosion, Expression, Function, MAX_DICE, Node, Operation, Operator, Order,
+    Selector, Set, Sides, shown,
+};
+
+/// A larger total is refused, because doubles are not exact beyond it.
+const MAX_TOTAL: f64 = 9e15;
+
+/// The most dice that the text lists.
+const DICE_IN_TEXT: usize = 100;
+
+/// What a roll gave.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rolled {
+    /// Rounded towards zero.
+    pub total: i64,
+    /// Every die that was thrown, in the order of the expression.
+    pub dice: Vec<Group>,
+    /// The expression with its dice: `4d6kh3 (6, 5, 4, ~~1~~) + 2 = 17`.
+    pub text: String,
+}
+
+/// The dice of one place of an expression.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Group {
+    /// As written: `4d6kh3`.
+    pub expression: String,
+    pub rolls: Vec<Die>,
+}
+
+/// One die.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Die {
+    /// What it counts.
+    #[serde(serialize_with = "plain")]
+    pub value: f64,
+    /// Whether it counts.
+    pub kept: bool,
+    /// What it showed before it was rolled again, or raised, or lowered.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "all_plain")]
+    pub before: Vec<f64>,
+    /// It brought another one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub exploded: bool,
+    /// `cs` and `cf` point at it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub marked: bool,
+}
+
+/// A whole number as one.
+fn plain<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    if value.fract() == 0.0 {
+        serializer.serialize_i64(*value as i64)
+    } else {
+        serializer.serialize_f64(*value)
+    }
+}
+
+fn all_plain<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+    let whole = |value: &f64| {
+        if value.fract() == 0.0 {
+            json!(*value as i64)
+        } else {
+            json!(value)
+        }
+    };
+    serializer.collect_seq(values.iter().map(whole))
+}
+
+impl Die {
+    fn new(value: f64) -> Self {
+        Self {
+            value,
+            kept: true,
+            before: vec![],
+            exploded: false,
+            marked: false,
+        }
+    }
+
+    fn becomes(&mut self, value: f64) {
+        self.before.push(std::mem::replace(&mut self.value, value));
+    }
+}
+
+/// Why an expression cannot be rolled to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RollError {
+    #[error("a division by zero")]
+    DivisionByZero,
+    #[error("these dice would be rolled without an end")]
+    Endless,
+    #[error("more than {MAX_DICE} dice would be thrown")]
+    TooManyDice,
+    #[error("the total is too large to be counted exactly")]
+    TooLarge,
+}
+
+impl Expression {
+    /// Rolls. `die` is given the number of sides and gives a face from 1 to that.
+    ///
+    /// # Errors
+    /// [`RollError`].
+    pub fn roll(&self, die: &mut dyn FnMut(i64) -> i64) -> Result<Rolled, RollError> {
+        self.at(&mut Roller {
+            die,
+            thrown: 0,
+            groups: vec![],
+            written: 0,
+        })
+    }
+
+    /// Rolls several times. The dice of all of them count towards the most that may be thrown, and be written out.
+    ///
+    /// # Errors
+    /// [`RollError`].
+    pub fn roll_times(
+        &self,
+        times: u32,
+        die: &mut dyn FnMut(i64) -> i64,
+    ) -> Result<Vec<Rolled>, RollError> {
+        let mut table = Roller {
+            die,
+            thrown: 0,
+            groups: vec![],
+            written: 0,
+        };
+        (0..times).map(|_| self.at(&mut table)).collect()
+    }
+
+    fn at(&self, table: &mut Roller<'_>) -> Result<Rolled, RollError> {
+        let (value, text) = table.value(&self.root)?;
+        if !value.is_finite() || value.abs() > MAX_TOTAL {
+            return Err(RollError::TooLarge);
+        }
+        let total = value.trunc();
+        let text = format!("{text} = {}", shown(total));
+        Ok(Rolled {
+            total: total as i64,
+            dice: std::mem::take(&mut table.groups),
+            text,
+        })
+    }
+}
+
+/// What stays of values that do not change, after operations that look at nothing else.
+pub(super) fn fixed(values: &[f64], operations: &[Operation]) -> f64 {
+    let mut dice: Vec<Die> = values.iter().copied().map(Die::new).collect();
+    for operation in operations {
+        keep_or_drop(&mut dice, operation);
+    }
+    sum(&dice)
+}
+
+fn sum(dice: &[Die]) -> f64 {
+    dice.iter()
+        .filter(|die| die.kept)
+        .map(|die| die.value)
+        .sum()
+}
+
+fn keep_or_drop(dice: &mut [Die], operation: &Operation) {
+    let (selectors, keep) = match operation {
+        Operation::Keep(selectors) => (selectors, true),
+        Operation::Drop(selectors) => (selectors, false),
+        _ => return,
+    };
+    let chosen = selected(dice, selectors);
+    for (index, die) in dice.iter_mut().enumerate() {
+        if die.kept && chosen.binary_search(&index).is_ok() != keep {
+            die.kept = false;
+        }
+    }
+}
+
+/// The places of the dice that count and that some selector takes, in order.
+fn selected(dice: &[Die], selectors: &[Selector]) -> Vec<usize> {
+    let mut kept: Vec<(usize, f64)> = dice
+        .iter()
+        .enumerate()
+        .filter(|(_, die)| die.kept)
+        .map(|(index, die)| (index, die.value))
+        .collect();
+    let mut chosen: Vec<usize> = vec![];
+    for selector in selectors {
+        match selector {
+            Selector::Highest(most) => {
+                kept.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+                chosen.extend(kept.iter().take(*most).map(|(index, _)| *index));
+            }
+            Selector::Lowest(most) => {
+                kept.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+                chosen.extend(kept.iter().take(*most).map(|(index, _)| *index));
+            }
+            valued => {
+                let taken = kept
+                    .iter()
+                    .filter(|(_, value)| valued.takes(*value).unwrap_or(false));
+                chosen.extend(taken.map(|(index, _)| *index));
+            }
+        }
+    }
+    chosen.sort_unstable();
+    chosen.dedup();
+    chosen
+}
+
+struct Roller<'a> {
+    die: &'a mut dyn FnMut(i64) -> i64,
+    thrown: usize,
+    groups: Vec<Group>,
+    /// Dice that the text has.
+    written: usize,
+}
+
+impl Roller<'_> {
+    fn throw(&mut self, sides: Sides) -> Result<f64, RollError> {
+        self.thrown += 1;
+        if self.thrown > MAX_DICE {
+            return Err(RollError::TooManyDice);
+        }
+        let face = match sides {
+            Sides::Number(sides) => (self.die)(sides),
+            Sides::Fate => (self.die)(3) - 2,
+            Sides::BlankFate => match (self.die)(6) {
+                1 => -1,
+                6 => 1,
+                _ => 0,
+            },
+        };
+        Ok(face as f64)
+    }
+
+    /// A part's value and its text.
+    fn value(&mut self, node: &Node) -> Result<(f64, String), RollError> {
+        Ok(match node {
+            Node::Number(number) => (*number, shown(*number)),
+            Node::Labelled(inner, label) => {
+                let (value, text) = self.value(inner)?;
+                (value, format!("{text} [{label}]"))
+            }
+            Node::Negative(inner) => {
+                let (value, text) = self.value(inner)?;
+                (
+                    -value,
+                    if text == "0" {
+                        text
+                    } else {
+                        format!("-{text}")
+                    },
+                )
+            }
+            Node::Binary(left, operator, right) => {
+                let (left, before) = self.value(left)?;
+                let (right, after) = self.value(right)?;
+                let value = operator.of(left, right).ok_or(RollError::DivisionByZero)?;
+                (
+                    value,
+                    format!("{before} {} {after}", Operator::sign(*operator)),
+                )
+            }
+            Node::Call(function, arguments) => self.called(*function, arguments)?,
+            Node::Set(set) => self.set(set)?,
+            Node::Dice(dice) => self.dice(dice)?,
+        })
+    }
+
+    fn called(
+        &mut self,
+        function: Function,
+        arguments: &[Node],
+    ) -> Result<(f64, String), RollError> {
+        let parts = arguments
+            .iter()
+            .map(|node| self.value(node))
+            .collect::<Result<Vec<_>, _>>()?;
+        let values = || parts.iter().map(|(value, _)| *value);
+        let first = values().next().unwrap_or(0.0);
+        let (name, value) = match function {
+            Function::Floor => ("floor", first.floor()),
+            Function::Ceil => ("ceil", first.ceil()),
+            Function::Round => ("round", first.round()),
+            Function::Abs => ("abs", first.abs()),
+            Function::Least => ("min", values().fold(f64::INFINITY, f64::min)),
+            Function::Most => ("max", values().fold(f64::NEG_INFINITY, f64::max)),
+        };
+        let texts: Vec<&str> = parts.iter().map(|(_, text)| text.as_str()).collect();
+        Ok((value, format!("{name}({})", texts.join(", "))))
+    }
+
+    fn set(&mut self, set: &Set) -> Result<(f64, String), RollError> {
+        let (mut dice, mut texts, mut places) = (vec![], vec![], vec![]);
+        for item in &set.items {
+            let from = self.groups.len();
+            let (value, text) = self.value(item)?;
+            dice.push(Die::new(value));
+            texts.push(text);
+            places.push(from..self.groups.len());
+        }
+        for operation in &set.operations {
+            keep_or_drop(&mut dice, operation);
+        }
+        for ((die, text), place) in dice.iter().zip(&mut texts).zip(places) {
+            if !die.kept {
+                *text = format!("~~{}~~", text.replace("~~", ""));
+                let dropped = self.groups.get_mut(place).unwrap_or_default();
+                dropped
+                    .iter_mut()
+                    .flat_map(|group| &mut group.rolls)
+                    .for_each(|die| die.kept = false);
+            }
+        }
+        Ok((sum(&dice), format!("({})", texts.join(", "))))
+    }
+
+    fn dice(&mut self, dice: &Dice) -> Result<(f64, String), RollError> {
+        let mut rolls = Vec::with_capacity(dice.count as usize);
+        for _ in 0..dice.count {
+            rolls.push(Die::new(self.throw(dice.sides)?));
+        }
+        for operation in &dice.operations {
+            self.operate(&mut rolls, operation, dice.sides)?;
+        }
+        let text = format!("{} ({})", dice.text, self.written(&rolls));
+        let value = sum(&rolls);
+        self.groups.push(Group {
+            expression: dice.text.clone(),
+            rolls,
+        });
+        Ok((value, text))
+    }
+
+    fn operate(
+        &mut self,
+        rolls: &mut Vec<Die>,
+        operation: &Operation,
+        sides: Sides,
+    ) -> Result<(), RollError> {
+        match operation {
+            Operation::Keep(_) | Operation::Drop(_) => keep_or_drop(rolls, operation),
+            Operation::Reroll(again, selectors) => loop {
+                let chosen = selected(rolls, selectors);
+                for index in &chosen {
+                    let value = self.throw(sides)?;
+                    if let Some(die) = rolls.get_mut(*index) {
+                        die.becomes(value);
+                    }
+                }
+                if chosen.is_empty() || *again == Again::Once {
+                    break;
+                }
+            },
+            Operation::Add(selectors) => {
+                if let Some(die) = selected(rolls, selectors)
+                    .first()
+                    .and_then(|index| rolls.get_mut(*index))
+                {
+                    die.exploded = true;
+                    rolls.push(Die::new(self.throw(sides)?));
+                }
+            }
+            Operation::Explode(how, selectors) => self.explode(rolls, *how, selectors, sides)?,
+            Operation::AtLeast(least) => {
+                rolls
+                    .iter_mut()
+                    .filter(|die| die.kept && die.value < *least)
+                    .for_each(|die| die.becomes(*least));
+            }
+            Operation::AtMost(most) => {
+                rolls
+                    .iter_mut()
+                    .filter(|die| die.kept && die.value > *most)
+                    .for_each(|die| die.becomes(*most));
+            }
+            Operation::Unique(again) => self.unique(rolls, *again, sides)?,
+            Operation::Sort(order) => rolls.sort_by(|a, b| match order {
+                Order::Up => a.value.total_cmp(&b.value),
+                Order::Down => b.value.total_cmp(&a.value),
+            }),
+            Operation::Mark(selectors) => {
+                for index in selected(rolls, selectors) {
+                    if let Some(die) = rolls.get_mut(index) {
+                        die.marked = true;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn explode(
+        &mut self,
+        rolls: &mut Vec<Die>,
+        how: Explosion,
+        selectors: &[Selector],
+        sides: Sides,
+    ) -> Result<(), RollError> {
+        if how != Explosion::Another {
+            return self.explode_in_place(rolls, how, selectors, sides);
+        }
+        loop {
+            let chosen = selected(rolls, selectors);
+            let mut more = 0;
+            for index in chosen {
+                if let Some(die) = rolls.get_mut(index).filter(|die| !die.exploded) {
+                    die.exploded = true;
+                    more += 1;
+                }
+            }
+            if more == 0 {
+                return Ok(());
+            }
+            for _ in 0..more {
+                rolls.push(Die::new(self.throw(sides)?));
+            }
+        }
+    }
+
+    /// Explosions of single dice: their further throws are added to them, or stand behind them less one.
+    fn explode_in_place(
+        &mut self,
+        rolls: &mut Vec<Die>,
+        how: Explosion,
+        selectors: &[Selector],
+        sides: Sides,
+    ) -> Result<(), RollError> {
+        let first = selected(rolls, selectors);
+        let mut done = vec![];
+        for (index, mut die) in std::mem::take(rolls).into_iter().enumerate() {
+            let mut bursts = first.binary_search(&index).is_ok();
+            let mut further = vec![];
+            while bursts {
+                let face = self.throw(sides)?;
+                die.exploded = true;
+                match how {
+                    Explosion::Compound => {
+                        let value = die.value + face;
+                        die.becomes(value);
+                    }
+                    Explosion::Penetrating | Explosion::Another => {
+                        further.push(Die::new(face - 1.0));
+                    }
+                }
+                bursts = selectors.iter().any(|s| s.takes(face).unwrap_or(false));
+            }
+            done.push(die);
+            done.extend(further);
+        }
+        *rolls = done;
+        Ok(())
+    }
+
+    fn unique(&mut self, rolls: &mut [Die], again: Again, sides: Sides) -> Result<(), RollError> {
+        let mut seen: Vec<f64> = vec![];
+        for die in rolls.iter_mut().filter(|die| die.kept) {
+            let mut first = true;
+            while (first || again == Again::UntilNot) && seen.contains(&die.value) {
+                let value = self.throw(sides)?;
+                die.becomes(value);
+                first = false;
+            }
+            seen.push(die.value);
+        }
+        Ok(())
+    }
+
+    /// The dice for people: dropped ones struck out, exploded ones with `!`.
+    fn written(&mut self, rolls: &[Die]) -> String {
+        let room = DICE_IN_TEXT.saturating_sub(self.written);
+        self.written += rolls.len().min(room);
+        let mut texts: Vec<String> = rolls.iter().take(room).map(in_text).collect();
+        if rolls.len() > room {
+            texts.push(format!("... {} more", rolls.len() - room));
+        }
+        texts.join(", ")
+    }
+}
+
+fn in_text(die: &Die) -> String {
+    let mut text = String::new();
+    for before in &die.before {
+        text.push_str(&shown(*before));
+        text.push('>');
+    }
+    text.push_str(&shown(die.value));
+    if die.exploded {
+        text.push('!');
+    }
+    if die.marked {
+        text.push('*');
+    }
+    if die.kept {
+        text
+    } else {
+        format!("~~{text}~~")
+    }
+}

@@ -1,0 +1,308 @@
+//! Views of the registry for a model, for people, for programs and for Discord.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::commands::{Command, registry};
+use crate::domain::CommandName;
+use crate::llm::strict;
+
+/// Returns the allowed commands with their arguments, for a model.
+pub fn for_model(allowed: &BTreeSet<CommandName>) -> String {
+    let commands: Vec<Value> = registry()
+        .iter()
+        .filter(|command| allowed.contains(&command.name))
+        .map(|command| {
+            let arguments: Map<String, Value> =
+                simple_arguments(command).into_iter().map(|(k, v)| (k, short(&v))).collect();
+            json!({ "action": command.name, "does": command.help, "args": arguments, "examples": command.examples })
+        })
+        .collect();
+    commands
+        .iter()
+        .map(Value::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Returns the arguments that are plain values. A model proposes no composed ones.
+pub fn simple_arguments(command: &Command) -> Vec<(String, Value)> {
+    let schema = strict::inlined(&(command.schema)());
+    let properties = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+    properties
+        .into_iter()
+        .filter(|(_, schema)| !is_composed(schema))
+        .collect()
+}
+
+fn types(schema: &Value) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(name)) => vec![name.as_str()],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => schema
+            .get("anyOf")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .flat_map(types)
+            .collect(),
+    }
+}
+
+fn is_composed(schema: &Value) -> bool {
+    types(schema)
+        .iter()
+        .any(|name| matches!(*name, "object" | "array"))
+}
+
+/// Returns the allowed words of a value.
+fn choices(schema: &Value) -> Vec<String> {
+    let own = schema
+        .get("enum")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let constants = schema
+        .get("oneOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|s| s.get("const"));
+    let branches = schema
+        .get("anyOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let words = own
+        .chain(constants)
+        .filter_map(Value::as_str)
+        .map(str::to_owned);
+    words.chain(branches.flat_map(choices)).collect()
+}
+
+fn short(schema: &Value) -> Value {
+    let words = choices(schema);
+    let about = schema
+        .get("description")
+        .and_then(Value::as_str)
+        .unwrap_or("");
+    let what = if words.is_empty() {
+        types(schema).join("|")
+    } else {
+        words.join("|")
+    };
+    json!(if about.is_empty() {
+        what
+    } else {
+        format!("{what}: {about}")
+    })
+}
+
+/// Returns the schema of all arguments of all commands in one object, each nullable.
+pub fn merged_arguments() -> Value {
+    let mut properties = Map::new();
+    for command in registry() {
+        for (name, schema) in simple_arguments(&command) {
+            properties.entry(name).or_insert_with(|| nullable(schema));
+        }
+    }
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+fn nullable(schema: Value) -> Value {
+    if types(&schema).contains(&"null") {
+        schema
+    } else {
+        json!({ "anyOf": [schema, { "type": "null" }] })
+    }
+}
+
+/// Returns the registry as text for a terminal.
+pub fn for_people() -> String {
+    let mut text = String::new();
+    for command in registry() {
+        text.push_str(&format!("{:<14} {}\n", command.name.as_str(), command.help));
+        for example in command.examples {
+            text.push_str(&format!("{:<14}   {example}\n", ""));
+        }
+    }
+    text
+}
+
+/// Returns the whole registry as JSON.
+pub fn for_programs() -> Value {
+    let command = |command: &Command| {
+        json!({
+            "name": command.name, "help": command.help, "permission": command.permission.as_str(), "effect": command.reach,
+            "examples": command.examples, "arguments": (command.schema)(),
+        })
+    };
+    json!(registry().iter().map(command).collect::<Vec<_>>())
+}
+
+/// Returns the registration for Discord (`PUT /applications/ID/commands`): `/act` with free text,
+/// and each command. Names with a dot become a command with subcommands.
+pub fn for_discord() -> Value {
+    let option = |(name, schema): (String, Value), required: &[&str]| {
+        let kind = match types(&schema).into_iter().find(|name| *name != "null") {
+            Some("integer") => 4,
+            Some("boolean") => 5,
+            _ => 3,
+        };
+        let about = schema
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or(&name);
+        let mut option = json!({
+            "type": kind, "name": name.to_lowercase(), "description": super::sanitize::cut(about, 100),
+            "required": required.contains(&name.as_str()),
+        });
+        let words = choices(&schema);
+        if let (Value::Object(option), false) = (&mut option, words.is_empty()) {
+            // Discord takes at most 25.
+            let list: Vec<Value> = words
+                .iter()
+                .take(25)
+                .map(|word| json!({ "name": word, "value": word }))
+                .collect();
+            option.insert("choices".into(), json!(list));
+        }
+        option
+    };
+    let described = |command: &Command| {
+        let schema = (command.schema)();
+        let required: Vec<&str> = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        let mut options: Vec<Value> = simple_arguments(command)
+            .into_iter()
+            .map(|a| option(a, &required))
+            .collect();
+        // Discord requires that the required ones come first.
+        options.sort_by_key(|option| option.get("required") != Some(&json!(true)));
+        options
+    };
+    let text = json!([{ "type": 3, "name": "message", "description": "What you want to do, in your own words.", "required": true }]);
+    let mut all = vec![
+        json!({ "type": 1, "name": "act", "description": "Say what you want to do.", "options": text }),
+    ];
+    for command in registry() {
+        let (top, sub) = command
+            .name
+            .as_str()
+            .split_once('.')
+            .unwrap_or((command.name.as_str(), ""));
+        if sub.is_empty() {
+            all.push(json!({ "type": 1, "name": top, "description": command.help, "options": described(&command) }));
+            continue;
+        }
+        let part = json!({ "type": 1, "name": sub, "description": command.help, "options": described(&command) });
+        match all
+            .iter_mut()
+            .find(|known| known.get("name") == Some(&json!(top)))
+        {
+            Some(known) => {
+                if let Some(options) = known.get_mut("options").and_then(Value::as_array_mut) {
+                    options.push(part);
+                }
+            }
+            None => {
+                all.push(json!({ "type": 1, "name": top, "description": format!("Your {top}."), "options": [part] }));
+            }
+        }
+    }
+    json!(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actions::commands::Action;
+    use crate::actions::parser::{ParsedMessage, read};
+
+    #[test]
+    fn the_registry_has_every_name_once_and_every_example_is_understood() {
+        let names: Vec<CommandName> = registry().iter().map(|command| command.name).collect();
+        assert_eq!(names.len(), CommandName::ALL.len());
+        for name in CommandName::ALL {
+            assert!(names.contains(&name), "{name}");
+        }
+        for command in registry() {
+            for example in command.examples {
+                assert!(
+                    matches!(read(example), ParsedMessage::Clear(action) if action.name() == command.name),
+                    "{example} is not {}",
+                    command.name
+                );
+            }
+            assert!(jsonschema::validator_for(&(command.schema)()).is_ok());
+        }
+    }
+
+    #[test]
+    fn arguments_of_one_name_mean_the_same_in_every_command() {
+        let mut seen: std::collections::BTreeMap<String, Vec<String>> =
+            std::collections::BTreeMap::new();
+        for command in registry() {
+            for (name, schema) in simple_arguments(&command) {
+                let kinds: Vec<String> = types(&schema)
+                    .into_iter()
+                    .filter(|kind| *kind != "null")
+                    .map(str::to_owned)
+                    .collect();
+                assert_eq!(
+                    seen.entry(name.clone()).or_insert_with(|| kinds.clone()),
+                    &kinds,
+                    "{name}"
+                );
+            }
+        }
+        assert!(seen.contains_key("expression") && !seen.contains_key("abilities"));
+    }
+
+    #[test]
+    fn what_a_model_may_fill_in_is_taken_by_the_commands() {
+        let merged = merged_arguments();
+        let validator = jsonschema::validator_for(&merged).unwrap();
+        let arguments = json!({ "expression": "2d6", "label": null, "dc": null });
+        assert!(validator.is_valid(&arguments));
+        assert!(!validator.is_valid(&json!({ "user": "u2" })));
+        assert!(Action::read(CommandName::Roll, json!({ "expression": "2d6" })).is_ok());
+        let vendor = strict::for_vendor(&merged);
+        assert_eq!(
+            vendor["required"].as_array().unwrap().len(),
+            merged["properties"].as_object().unwrap().len()
+        );
+    }
+
+    #[test]
+    fn discord_is_told_what_it_takes() {
+        let commands = for_discord();
+        let names: Vec<&str> = commands
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| c["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "act", "roll", "check", "do", "sheet", "memory", "ooc", "help"
+            ]
+        );
+        for command in commands.as_array().unwrap() {
+            assert!(command["description"].as_str().unwrap().chars().count() <= 100);
+            assert!(command["options"].as_array().unwrap().len() <= 25);
+        }
+        assert_eq!(commands[4]["options"][0]["name"], "create");
+    }
+}

@@ -1,0 +1,259 @@
+//! `check`: a d20 against a difficulty, with the modifiers of the sheet.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, roll, schema};
+use crate::actions::sanitize::sanitize;
+use crate::actions::sheet::{Ability, Sheet, Skill};
+use crate::domain::{CommandName, Scope};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Advantage {
+    Advantage,
+    Disadvantage,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Check")]
+pub struct CheckArguments {
+    /// The ability; needed without a skill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ability: Option<Ability>,
+    /// The skill; it brings its ability.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<Skill>,
+    /// true: a saving throw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub save: Option<bool>,
+    /// The difficulty, 1 to 100. Without one there is only a total.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100))]
+    pub dc: Option<i64>,
+    /// Added to what the sheet gives, -100 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -100, max = 100))]
+    pub modifier: Option<i64>,
+    /// Whether the proficiency counts, whatever the sheet says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proficient: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advantage: Option<Advantage>,
+    /// Whose check it is, by the name of a sheet of one's own; default: the sheet that was changed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 80))]
+    pub character: Option<String>,
+}
+
+pub(super) fn command() -> Command {
+    Command {
+        name: CommandName::Check,
+        help: "Make an ability check or a saving throw with the values of your sheet.",
+        permission: Scope::Act,
+        reach: SideEffect::ReadsOwn,
+        examples: &[
+            "make a dexterity check against DC 15",
+            "/check dex 15",
+            "stealth check with advantage",
+            "con save dc 12",
+        ],
+        schema: schema::<CheckArguments>,
+        read: |arguments| {
+            let read: CheckArguments = read(in_small_letters(arguments))?;
+            if read.ability.is_none() && read.skill.is_none() {
+                return Err(
+                    "name an ability (str, dex, con, int, wis, cha) or a skill, such as stealth"
+                        .into(),
+                );
+            }
+            if read.dc.is_some_and(|dc| !(1..=100).contains(&dc)) {
+                return Err("the DC is from 1 to 100".into());
+            }
+            if read
+                .modifier
+                .is_some_and(|modifier| !(-100..=100).contains(&modifier))
+            {
+                return Err("the modifier is from -100 to 100".into());
+            }
+            Ok(Action::Check(read))
+        },
+    }
+}
+
+/// Normalizes names to those of the schema: "DEX", "Dexterity", "Sleight of Hand".
+fn in_small_letters(mut arguments: Value) -> Value {
+    for name in ["ability", "skill", "advantage"] {
+        if let Some(Value::String(word)) = arguments.get_mut(name) {
+            *word = word.trim().to_lowercase().replace(' ', "_");
+            if let Some(ability) = Ability::named(word) {
+                ability.as_str().clone_into(word);
+            }
+        }
+    }
+    arguments
+}
+
+/// Returns the sheet of that name, or the one that was changed last.
+pub(super) fn sheet_of(facts: &Inputs, name: Option<&str>) -> Result<Option<Sheet>, Refusal> {
+    let row = match name {
+        None => facts.sheets.first(),
+        Some(name) => {
+            let found = facts
+                .sheets
+                .iter()
+                .find(|row| row.name.to_lowercase() == name.trim().to_lowercase());
+            if found.is_none() {
+                return Err(Refusal {
+                    error: "not_found",
+                    message: format!("You have no sheet of \"{}\".", sanitize(name)),
+                });
+            }
+            found
+        }
+    };
+    Ok(row.and_then(|row| serde_json::from_value(row.sheet.clone()).ok()))
+}
+
+/// A d20 roll and its modifiers.
+pub(super) struct Throw {
+    /// The title: "Dexterity (stealth)".
+    pub what: String,
+    pub ability: Ability,
+    /// How often the proficiency counts.
+    pub times: i64,
+    pub dc: Option<i64>,
+    pub modifier: i64,
+    pub advantage: Option<Advantage>,
+}
+
+pub(super) fn execute(
+    arguments: &CheckArguments,
+    facts: &Inputs,
+    seed: u64,
+) -> Result<CommandOutcome, Refusal> {
+    let sheet = sheet_of(facts, arguments.character.as_deref())?;
+    let ability = arguments
+        .skill
+        .map(Skill::ability)
+        .or(arguments.ability)
+        .unwrap_or(Ability::Dex);
+    // An ability beside a skill overrides the skill's own: Strength (Intimidation).
+    let ability = arguments.ability.unwrap_or(ability);
+    let save = arguments.save.unwrap_or(false);
+    let what = match (arguments.skill, save) {
+        (Some(skill), _) => format!("{} ({})", ability.title(), skill.title()),
+        (None, true) => format!("{} saving throw", ability.title()),
+        (None, false) => ability.title().to_owned(),
+    };
+    let from_sheet = |sheet: &Sheet| match arguments.skill {
+        Some(skill) => sheet.times(skill.title()),
+        None if save => save_proficiency(sheet, ability),
+        None => 0,
+    };
+    let times = match arguments.proficient {
+        Some(proficient) => i64::from(proficient),
+        None => sheet.as_ref().map_or(0, from_sheet),
+    };
+    let (dc, modifier, advantage) = (
+        arguments.dc,
+        arguments.modifier.unwrap_or(0),
+        arguments.advantage,
+    );
+    Ok(CommandOutcome::saying(thrown(
+        sheet.as_ref(),
+        Throw {
+            what,
+            ability,
+            times,
+            dc,
+            modifier,
+            advantage,
+        },
+        seed,
+    )))
+}
+
+/// Returns how often the proficiency counts for a saving throw.
+pub(super) fn save_proficiency(sheet: &Sheet, ability: Ability) -> i64 {
+    let long = ability.title().to_lowercase();
+    sheet.times(ability.as_str()).max(sheet.times(&long))
+}
+
+/// Rolls it. Without a sheet only the modifier is added, and the proficiency is 2.
+pub(super) fn thrown(sheet: Option<&Sheet>, throw: Throw, seed: u64) -> Value {
+    let Throw {
+        what,
+        ability,
+        times,
+        dc,
+        modifier,
+        advantage,
+    } = throw;
+    let from_ability = sheet.map_or(0, |sheet| sheet.modifier(ability));
+    let proficiency = times * sheet.map_or(2, Sheet::proficiency);
+
+    let mut die = roll::chance(seed);
+    let mut rolls = vec![die(20)];
+    if advantage.is_some() {
+        rolls.push(die(20));
+    }
+    let kept = match advantage {
+        Some(Advantage::Disadvantage) => rolls.iter().min(),
+        Some(Advantage::Advantage) | None => rolls.iter().max(),
+    };
+    let kept = kept.copied().unwrap_or(1);
+    let total = kept + from_ability + proficiency + modifier;
+    let success = dc.map(|dc| total >= dc);
+
+    let who = sheet.map(|sheet| sanitize(&sheet.name));
+    let shown = rolls
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let how = match advantage {
+        Some(Advantage::Advantage) => " with advantage",
+        Some(Advantage::Disadvantage) => " with disadvantage",
+        None => "",
+    };
+    let mut text = format!(
+        "{}{what}{how}: d20 ({shown})",
+        who.as_ref()
+            .map(|who| format!("{who}: "))
+            .unwrap_or_default()
+    );
+    for (name, value) in [
+        ("ability", from_ability),
+        ("proficiency", proficiency),
+        ("modifier", modifier),
+    ] {
+        if value != 0 {
+            text.push_str(&format!(
+                " {} {} [{name}]",
+                if value < 0 { '-' } else { '+' },
+                value.abs()
+            ));
+        }
+    }
+    text.push_str(&format!(" = {total}"));
+    if let (Some(dc), Some(success)) = (dc, success) {
+        text.push_str(&format!(
+            " against DC {dc}: {}",
+            if success { "success" } else { "failure" }
+        ));
+    }
+    json!({
+        "text": text,
+        "check": what,
+        "character": who,
+        "rolls": rolls,
+        "kept": kept,
+        "modifiers": { "ability": from_ability, "proficiency": proficiency, "other": modifier },
+        "total": total,
+        "dc": dc,
+        "success": success,
+    })
+}

@@ -1,0 +1,241 @@
+//! The commands, one file each, and the registry that lists them.
+
+mod check;
+mod help;
+mod memory_add;
+mod memory_search;
+mod narrate;
+mod ooc;
+mod roll;
+mod sheet_create;
+mod sheet_show;
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::domain::{CommandName, Scope};
+use crate::journal::{Effect, MemoryRow, SheetRow};
+
+pub use check::{Advantage, CheckArguments};
+pub use help::HelpArguments;
+pub use memory_add::MemoryAddArguments;
+pub use memory_search::MemorySearchArguments;
+pub use narrate::{DoArguments, narration};
+pub use ooc::OocArguments;
+pub use roll::RollArguments;
+pub use sheet_create::SheetCreateArguments;
+pub use sheet_show::SheetShowArguments;
+
+/// The side effect of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SideEffect {
+    /// Changes and reads nothing.
+    Nothing,
+    /// Reads what its user has stored.
+    ReadsOwn,
+    /// Changes what its user has stored.
+    WritesOwn,
+    /// The committee may narrate the outcome, which costs money.
+    Narrates,
+}
+
+/// One command. Its permission and its side effect have no default.
+pub struct Command {
+    pub name: CommandName,
+    /// One sentence.
+    pub help: &'static str,
+    /// The scope that a token needs.
+    pub permission: Scope,
+    pub reach: SideEffect,
+    /// Examples of its use.
+    pub examples: &'static [&'static str],
+    /// The JSON schema of its arguments.
+    pub schema: fn() -> Value,
+    /// Reads its arguments.
+    read: fn(Value) -> Result<Action, String>,
+}
+
+/// Returns every command, in the order of the listings.
+pub fn registry() -> [Command; 9] {
+    [
+        roll::command(),
+        check::command(),
+        narrate::command(),
+        sheet_create::command(),
+        sheet_show::command(),
+        memory_add::command(),
+        memory_search::command(),
+        ooc::command(),
+        help::command(),
+    ]
+}
+
+/// A command with valid arguments.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    Roll(RollArguments),
+    Check(CheckArguments),
+    Do(DoArguments),
+    SheetCreate(Box<SheetCreateArguments>),
+    SheetShow(SheetShowArguments),
+    MemoryAdd(MemoryAddArguments),
+    MemorySearch(MemorySearchArguments),
+    Ooc(OocArguments),
+    Help(HelpArguments),
+}
+
+impl Action {
+    /// Validates arguments.
+    ///
+    /// # Errors
+    /// What is wrong with them, for people.
+    pub fn read(name: CommandName, arguments: Value) -> Result<Self, String> {
+        match registry().into_iter().find(|command| command.name == name) {
+            Some(command) => (command.read)(arguments),
+            None => Err(format!("there is no command {name}")),
+        }
+    }
+
+    pub fn name(&self) -> CommandName {
+        match self {
+            Action::Roll(_) => CommandName::Roll,
+            Action::Check(_) => CommandName::Check,
+            Action::Do(_) => CommandName::Do,
+            Action::SheetCreate(_) => CommandName::SheetCreate,
+            Action::SheetShow(_) => CommandName::SheetShow,
+            Action::MemoryAdd(_) => CommandName::MemoryAdd,
+            Action::MemorySearch(_) => CommandName::MemorySearch,
+            Action::Ooc(_) => CommandName::Ooc,
+            Action::Help(_) => CommandName::Help,
+        }
+    }
+
+    /// Returns the arguments as the command's schema has them.
+    pub fn arguments(&self) -> Value {
+        match self {
+            Action::Roll(a) => json!(a),
+            Action::Check(a) => json!(a),
+            Action::Do(a) => json!(a),
+            Action::SheetCreate(a) => json!(a),
+            Action::SheetShow(a) => json!(a),
+            Action::MemoryAdd(a) => json!(a),
+            Action::MemorySearch(a) => json!(a),
+            Action::Ooc(a) => json!(a),
+            Action::Help(a) => json!(a),
+        }
+    }
+
+    /// Returns what has to be loaded before the execution.
+    pub fn needs(&self) -> Requirements {
+        match self {
+            Action::Check(_) | Action::Do(_) | Action::SheetCreate(_) | Action::SheetShow(_) => {
+                Requirements::Sheets
+            }
+            Action::MemoryAdd(_) => Requirements::MemoryCount,
+            Action::MemorySearch(a) => Requirements::Memories {
+                terms: a.terms(),
+                most: memory_search::MAX_FOUND,
+            },
+            Action::Roll(_) | Action::Ooc(_) | Action::Help(_) => Requirements::Nothing,
+        }
+    }
+}
+
+/// The stored data that a command needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Requirements {
+    Nothing,
+    Sheets,
+    MemoryCount,
+    Memories { terms: Vec<String>, most: u32 },
+}
+
+/// The loaded data, always the user's own.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    /// The action's id. A stored memory gets it too.
+    pub id: String,
+    pub sheets: Vec<SheetRow>,
+    pub memories: Vec<MemoryRow>,
+    pub memory_count: u64,
+    /// The allowed commands, for `help`.
+    pub allowed: BTreeSet<CommandName>,
+}
+
+/// The result of a command.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommandOutcome {
+    /// An object; its `text` is for people.
+    pub result: Value,
+    pub effect: Option<Effect>,
+}
+
+impl CommandOutcome {
+    fn saying(result: Value) -> Self {
+        Self {
+            result,
+            effect: None,
+        }
+    }
+}
+
+/// Why a command was not executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// One word for programs.
+    pub error: &'static str,
+    /// One sentence for people.
+    pub message: String,
+}
+
+/// Executes a command. Pure: the dice come from `seed`, the stored data from `facts`, and the
+/// journal writes the effect.
+///
+/// # Errors
+/// [`Refusal`].
+pub fn execute(action: &Action, facts: &Inputs, seed: u64) -> Result<CommandOutcome, Refusal> {
+    match action {
+        Action::Roll(a) => roll::execute(a, seed),
+        Action::Check(a) => check::execute(a, facts, seed),
+        Action::Do(a) => Ok(narrate::execute(a, facts, seed)),
+        Action::SheetCreate(a) => sheet_create::execute(a, facts),
+        Action::SheetShow(a) => sheet_show::execute(a, facts),
+        Action::MemoryAdd(a) => memory_add::execute(a, facts),
+        Action::MemorySearch(a) => Ok(memory_search::execute(a, facts)),
+        Action::Ooc(a) => Ok(ooc::execute(a)),
+        Action::Help(a) => help::execute(a, facts),
+    }
+}
+
+/// Deserializes arguments.
+fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
+    serde_path_to_error::deserialize(arguments).map_err(|error| {
+        let place = super::sanitize::sanitize(&error.path().to_string());
+        let detail = super::sanitize::sanitize(&error.into_inner().to_string());
+        if place == "." {
+            detail
+        } else {
+            format!("{place}: {detail}")
+        }
+    })
+}
+
+/// Returns the schema of arguments.
+fn schema<T: JsonSchema>() -> Value {
+    schemars::schema_for!(T).to_value()
+}
+
+/// Returns the trimmed text, or an error if its length is out of bounds.
+fn text_of(name: &str, text: &str, most: usize) -> Result<String, String> {
+    let text = text.trim();
+    let chars = text.chars().count();
+    if chars == 0 || chars > most || text.contains('\0') {
+        return Err(format!("{name} has 1 to {most} characters"));
+    }
+    Ok(text.to_owned())
+}

@@ -1,0 +1,82 @@
+//! `sheet.create`: stores a character sheet, or replaces the one of the same name.
+
+use serde_json::json;
+
+use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, schema};
+use crate::actions::sanitize::sanitize;
+use crate::actions::sheet::Sheet;
+use crate::domain::{CommandName, Scope};
+use crate::journal::Effect;
+
+/// The most sheets of a user in one guild.
+const MAX_SHEETS: usize = 20;
+
+/// The sheet itself.
+pub type SheetCreateArguments = Sheet;
+
+pub(super) fn command() -> Command {
+    Command {
+        name: CommandName::SheetCreate,
+        help: "Create your character's sheet, or replace it.",
+        permission: Scope::Act,
+        reach: SideEffect::WritesOwn,
+        examples: &[
+            "create a character named Aria the rogue",
+            r#"/sheet create {"name": "Aria", "class": "rogue", "level": 3, "abilities": {"dex": 16}, "proficiencies": ["stealth"]}"#,
+        ],
+        schema: schema::<SheetCreateArguments>,
+        read: |arguments| {
+            let mut sheet: Sheet = read(arguments)?;
+            sheet.name = sheet.name.trim().to_owned();
+            let problems = sheet.problems();
+            if problems.is_empty() {
+                Ok(Action::SheetCreate(Box::new(sheet)))
+            } else {
+                Err(problems.join("; "))
+            }
+        },
+    }
+}
+
+pub(super) fn execute(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, Refusal> {
+    let known = facts
+        .sheets
+        .iter()
+        .any(|row| row.name.to_lowercase() == sheet.name.to_lowercase());
+    if !known && facts.sheets.len() >= MAX_SHEETS {
+        let message = format!("You have {MAX_SHEETS} sheets, which is all that there is room for.");
+        return Err(Refusal {
+            error: "too_many",
+            message,
+        });
+    }
+    // A few words must not replace a whole sheet.
+    let bare = json!(sheet).as_object().is_some_and(|keys| {
+        keys.keys()
+            .all(|key| matches!(key.as_str(), "name" | "class" | "level"))
+    });
+    let name = sanitize(&sheet.name);
+    if known && bare {
+        let how = "/sheet create {\"name\": ..., \"abilities\": {...}}";
+        let message = format!(
+            "There is a sheet of {name} already. To replace it, give the whole sheet: {how}"
+        );
+        return Err(Refusal {
+            error: "invalid_arguments",
+            message,
+        });
+    }
+    let text = if known {
+        format!("The sheet of {name} is replaced.")
+    } else {
+        format!("The sheet of {name} is kept.")
+    };
+    let effect = Effect::Sheet {
+        name: sheet.name.clone(),
+        sheet: json!(sheet),
+    };
+    Ok(CommandOutcome {
+        result: json!({ "text": text, "name": name, "replaced": known, "sheet": sheet }),
+        effect: Some(effect),
+    })
+}

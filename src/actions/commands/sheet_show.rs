@@ -1,0 +1,100 @@
+//! `sheet.show`: one of the user's own sheets.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::check::sheet_of;
+use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, schema};
+use crate::actions::sanitize::sanitize;
+use crate::actions::sheet::{Ability, Sheet};
+use crate::domain::{CommandName, Scope};
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "SheetShow")]
+pub struct SheetShowArguments {
+    /// The character's name; default: the sheet that was changed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 80))]
+    pub name: Option<String>,
+}
+
+pub(super) fn command() -> Command {
+    Command {
+        name: CommandName::SheetShow,
+        help: "Show your character's sheet.",
+        permission: Scope::Act,
+        reach: SideEffect::ReadsOwn,
+        examples: &["show my sheet", "/sheet show Aria"],
+        schema: schema::<SheetShowArguments>,
+        read: |arguments| {
+            let read: SheetShowArguments = read(arguments)?;
+            if read
+                .name
+                .as_ref()
+                .is_some_and(|name| name.chars().count() > 80)
+            {
+                return Err("a name has at most 80 characters".into());
+            }
+            Ok(Action::SheetShow(read))
+        },
+    }
+}
+
+pub(super) fn execute(
+    arguments: &SheetShowArguments,
+    facts: &Inputs,
+) -> Result<CommandOutcome, Refusal> {
+    let Some(sheet) = sheet_of(facts, arguments.name.as_deref())? else {
+        let message =
+            "You have no sheet yet. Say: create a character named Aria the rogue".to_owned();
+        return Err(Refusal {
+            error: "not_found",
+            message,
+        });
+    };
+    Ok(CommandOutcome::saying(
+        json!({ "text": written(&sheet), "name": sanitize(&sheet.name), "sheet": sheet }),
+    ))
+}
+
+fn written(sheet: &Sheet) -> String {
+    let mut first = format!("**{}**", sanitize(&sheet.name));
+    first.push_str(&format!(", level {}", sheet.level.unwrap_or(1)));
+    for part in [&sheet.ancestry, &sheet.class].into_iter().flatten() {
+        first.push_str(&format!(" {}", sanitize(part)));
+    }
+    let mut lines = vec![first];
+    if let Some(abilities) = &sheet.abilities {
+        let scores = Ability::ALL.map(|ability| {
+            format!(
+                "{} {} ({:+})",
+                ability.as_str().to_uppercase(),
+                abilities.score(ability),
+                sheet.modifier(ability)
+            )
+        });
+        lines.push(scores.join("  "));
+    }
+    let body = [
+        sheet
+            .hit_points
+            .as_ref()
+            .map(|hp| format!("Hit points {}/{}", hp.current, hp.max)),
+        sheet.armor_class.map(|ac| format!("Armor class {ac}")),
+        Some(format!("Proficiency {:+}", sheet.proficiency())),
+    ];
+    lines.push(body.into_iter().flatten().collect::<Vec<_>>().join("  "));
+    for (title, list) in [
+        ("Proficient", &sheet.proficiencies),
+        ("Expert", &sheet.expertise),
+        ("Carries", &sheet.inventory),
+    ] {
+        if !list.is_empty() {
+            lines.push(format!("{title}: {}", sanitize(&list.join(", "))));
+        }
+    }
+    lines.extend(sheet.notes.as_deref().map(sanitize));
+    lines.join("\n")
+}

@@ -1,0 +1,339 @@
+//! The response to an action, in one of three shapes.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::commands::Action;
+use super::sanitize::cut;
+use crate::domain::{ActionMode, CommandName, RunId, Source};
+use crate::journal::{ActionOutcome, Event, Executed, Parsed, Proposed};
+
+/// The answer to a text.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "ActionReply")]
+pub enum Reply {
+    Proposal(Box<ProposalReply>),
+    Done(Box<DoneReply>),
+    Declined(DeclinedReply),
+}
+
+/// Understood by fixed rules, and executed.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ActionDone", deny_unknown_fields)]
+pub struct DoneReply {
+    pub intent: Intent,
+    #[schemars(extend("const" = "deterministic"))]
+    pub mode: ActionMode,
+    pub executed: bool,
+    /// What was executed: one command.
+    pub actions: Vec<Performed>,
+}
+
+/// Proposed by a model, or dice in first-person prose; executed only if `executed` says so.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ActionProposal", deny_unknown_fields)]
+pub struct ProposalReply {
+    pub intent: Intent,
+    /// `deterministic`: no model was asked.
+    pub mode: ActionMode,
+    pub proposed_action: ProposedAction,
+    pub executed: bool,
+    /// The result, once it is executed.
+    pub result: Option<Value>,
+    pub actions: Vec<Performed>,
+    /// How to have it executed, while it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proposal: Option<Offer>,
+    /// With a confidence below 0.5: the readings to choose from, the first of which is `proposed_action`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 3))]
+    pub choices: Vec<Choice>,
+}
+
+/// Nothing was done.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ActionDeclined", deny_unknown_fields)]
+pub struct DeclinedReply {
+    /// One word for programs.
+    #[schemars(extend("enum" = [
+        "unknown_intent", "invalid_arguments", "not_allowed", "not_found", "too_many", "disabled", "shadow_mode"
+    ]))]
+    pub error: String,
+    /// One sentence for the user.
+    pub message: String,
+    /// For the user's eyes only: always true.
+    pub ephemeral: bool,
+}
+
+/// What the text is taken to mean.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Intent {
+    pub action: CommandName,
+    /// The command's arguments.
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    pub parameters: Value,
+    /// 1.0 if fixed rules executed it, 0.8 if they offer it, else the model's own.
+    #[schemars(range(min = 0, max = 1))]
+    pub confidence: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ProposedAction {
+    pub action: CommandName,
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    pub args: Value,
+    #[schemars(range(min = 0, max = 1))]
+    pub confidence: f64,
+    /// The model's words, cut at 120 characters; empty for Discord, where they are not to be shown.
+    #[schemars(length(max = 120))]
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Performed {
+    pub action: CommandName,
+    /// The command's own; `text` is for people.
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    pub result: Value,
+}
+
+/// A proposal that waits for its user's word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
+pub struct Offer {
+    /// For `POST /api/act/proposals/{id}/confirm`.
+    #[schemars(extend("format" = "uuid"))]
+    pub id: String,
+    #[schemars(extend("format" = "date-time"))]
+    pub expires_at: String,
+}
+
+/// One of several readings.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Choice {
+    /// What to confirm it with.
+    #[schemars(range(min = 1, max = 3))]
+    pub choice: usize,
+    pub action: CommandName,
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    pub args: Value,
+}
+
+/// Below this confidence the user is given a choice.
+pub const SURE_ENOUGH: f64 = 0.5;
+
+/// The message if no command was found.
+pub const UNKNOWN: &str = "I do not know which command you mean. Say \"help\" to see what I can do, and write /do before what your \
+     character does.";
+
+/// The message if the proposal timed out.
+pub const TOO_SLOW: &str = "That took me too long to work out, and nothing was done. Try a plain command, such as \"roll 1d20\", or say \"help\".";
+
+impl Reply {
+    /// Returns the reply to a command that a rule found and that was executed.
+    pub fn done(action: &Action, result: Value) -> Self {
+        Self::Done(Box::new(DoneReply {
+            intent: Intent {
+                action: action.name(),
+                parameters: action.arguments(),
+                confidence: 1.0,
+            },
+            mode: ActionMode::Deterministic,
+            executed: true,
+            actions: vec![Performed {
+                action: action.name(),
+                result,
+            }],
+        }))
+    }
+
+    /// Returns the reply to a proposal that is not executed yet. `others` are further readings.
+    pub fn offered(
+        mode: ActionMode,
+        (action, others): (&Action, &[Action]),
+        proposed: &Proposed,
+        source: Source,
+        (run, expires_at): (RunId, Timestamp),
+    ) -> Self {
+        let why = Why {
+            mode,
+            confidence: proposed.confidence,
+            reason: &proposed.reason,
+        };
+        let mut reply = proposal(action, why, source);
+        reply.proposal = Some(Offer {
+            id: run.to_string(),
+            expires_at: expires_at.to_string(),
+        });
+        if proposed.confidence < SURE_ENOUGH {
+            let all = std::iter::once(action).chain(others).enumerate();
+            reply.choices = all
+                .map(|(i, a)| Choice {
+                    choice: i + 1,
+                    action: a.name(),
+                    args: a.arguments(),
+                })
+                .collect();
+        }
+        Self::Proposal(Box::new(reply))
+    }
+
+    /// Returns the reply to a proposal that was executed, at once or after its confirmation.
+    pub fn proposed_and_done(action: &Action, why: Why<'_>, source: Source, result: Value) -> Self {
+        let mut reply = proposal(action, why, source);
+        reply.executed = true;
+        reply.result = Some(result.clone());
+        reply.actions = vec![Performed {
+            action: action.name(),
+            result,
+        }];
+        Self::Proposal(Box::new(reply))
+    }
+
+    pub fn declined(error: &str, message: impl Into<String>) -> Self {
+        Self::Declined(DeclinedReply {
+            error: error.into(),
+            message: message.into(),
+            ephemeral: true,
+        })
+    }
+
+    pub fn unknown() -> Self {
+        Self::declined("unknown_intent", UNKNOWN)
+    }
+
+    pub fn outcome(&self) -> ActionOutcome {
+        match self {
+            Reply::Done(_) => ActionOutcome::Executed,
+            Reply::Proposal(reply) if reply.executed => ActionOutcome::Executed,
+            Reply::Proposal(_) => ActionOutcome::Offered,
+            Reply::Declined(_) => ActionOutcome::Declined,
+        }
+    }
+
+    /// Returns the response's body.
+    pub fn value(&self) -> Value {
+        json!(self)
+    }
+}
+
+/// Why a command was proposed.
+#[derive(Debug, Clone, Copy)]
+pub struct Why<'a> {
+    pub mode: ActionMode,
+    pub confidence: f64,
+    pub reason: &'a str,
+}
+
+fn proposal(action: &Action, why: Why<'_>, source: Source) -> ProposalReply {
+    let (command, args, confidence) = (action.name(), action.arguments(), why.confidence);
+    let reason = if source == Source::Discord {
+        String::new()
+    } else {
+        cut(why.reason, 120)
+    };
+    ProposalReply {
+        intent: Intent {
+            action: command,
+            parameters: args.clone(),
+            confidence,
+        },
+        mode: why.mode,
+        proposed_action: ProposedAction {
+            action: command,
+            args,
+            confidence,
+            reason,
+        },
+        executed: false,
+        result: None,
+        actions: vec![],
+        proposal: None,
+        choices: vec![],
+    }
+}
+
+/// Returns the reply of an action that has executed its command, from its journal alone.
+pub fn of_execution(events: &[Event]) -> Option<Reply> {
+    let accepted = events.iter().find_map(|e| {
+        if let Event::Accepted(a) = e {
+            Some(a)
+        } else {
+            None
+        }
+    })?;
+    let executed: &Executed = events.iter().find_map(|e| {
+        if let Event::Executed(x) = e {
+            Some(x)
+        } else {
+            None
+        }
+    })?;
+    let parsed: &Parsed = events.iter().find_map(|e| {
+        if let Event::Parsed(p) = e {
+            Some(p)
+        } else {
+            None
+        }
+    })?;
+    let action = Action::read(parsed.command, parsed.arguments.clone()).ok()?;
+    let (result, source) = (executed.result.clone(), accepted.question.source);
+    Some(match parsed.reason.as_deref() {
+        None if parsed.mode == ActionMode::Deterministic => Reply::done(&action, result),
+        reason => {
+            let why = Why {
+                mode: parsed.mode,
+                confidence: parsed.confidence,
+                reason: reason.unwrap_or_default(),
+            };
+            Reply::proposed_and_done(&action, why, source, result)
+        }
+    })
+}
+
+/// Returns a response's body as text for people.
+pub fn shown(response: &Value) -> String {
+    let text = |pointer: &str| response.pointer(pointer).and_then(Value::as_str);
+    if let Some(message) = text("/message").filter(|_| response.get("error").is_some()) {
+        return message.to_owned();
+    }
+    if let Some(text) = text("/actions/0/result/text") {
+        return text.to_owned();
+    }
+    let line =
+        |action: &Value, args: &Value| format!("{} {args}", action.as_str().unwrap_or_default());
+    let mut lines = vec![];
+    let proposed = response.get("proposed_action").cloned().unwrap_or_default();
+    let part = |name: &str| proposed.get(name).cloned().unwrap_or_default();
+    lines.push(format!(
+        "Did you mean: {}",
+        line(&part("action"), &part("args"))
+    ));
+    for choice in response
+        .get("choices")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let part = |name: &str| choice.get(name).cloned().unwrap_or_default();
+        lines.push(format!(
+            "  {}  {}",
+            part("choice"),
+            line(&part("action"), &part("args"))
+        ));
+    }
+    if let Some(id) = text("/proposal/id") {
+        lines.push(format!(
+            "Nothing was done. To do it: conclave act --confirm {id}"
+        ));
+    }
+    lines.join("\n")
+}

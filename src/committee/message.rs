@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::budget::{self, InputBound, ModelText};
-use super::hedge::Hedge;
 use super::prompts::Rendered;
 use super::{Deps, Failure};
 use crate::config::RoleModel;
@@ -28,7 +27,6 @@ pub struct CallSpec<'a> {
     pub answer_tokens: Option<u32>,
     /// When the stage must be over, retries and repair included.
     pub until: Instant,
-    pub hedge: Hedge<'a>,
 }
 
 /// The output of a call.

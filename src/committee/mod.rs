@@ -17,7 +17,6 @@ mod deliberation;
 mod estimate;
 mod evidence;
 mod finish;
-mod hedge;
 mod hints;
 pub mod invariants;
 mod judge;

@@ -9,7 +9,6 @@ mod anthropic;
 mod circuit;
 mod error_body;
 mod http;
-mod latency;
 #[cfg(feature = "local")]
 pub mod local;
 mod openai;

@@ -3,6 +3,7 @@
 use super::attempt::Attempts;
 use std::time::Duration;
 
+use lenient_json::Problem;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -14,7 +15,6 @@ use super::{Deps, Failure};
 use crate::config::RoleModel;
 use crate::domain::{BilledTokens, Obtained};
 use crate::journal::{CallResult, CallStop, RunContext};
-use crate::llm::structured;
 
 /// The cause that earlier releases stored for a call that was dropped because a second, equal call
 /// had answered first.
@@ -48,7 +48,7 @@ pub async fn buy_checked<T>(
     run: &RunContext,
     deps: &Deps,
     ask: CallSpec<'_>,
-    check: impl Fn(&T) -> Vec<structured::Problem> + Sync,
+    check: impl Fn(&T) -> Vec<Problem> + Sync,
 ) -> Result<Result<Typed<T>, CallFailure>, Failure>
 where
     T: DeserializeOwned + JsonSchema + Send,
@@ -60,12 +60,12 @@ where
     };
     let read = || {
         let parsed = if first.is_blank() {
-            Err(vec![structured::Problem {
+            Err(vec![Problem {
                 pointer: String::new(),
                 detail: "the answer is empty".into(),
             }])
         } else {
-            structured::parse::<T>(&first.text, &schema)
+            lenient_json::parse::<T>(&first.text, &schema)
         };
         let problems = match &parsed {
             Ok(parsed) => check(&parsed.value),
@@ -94,7 +94,7 @@ where
     let second = buy(run, deps, &ask, Some(&schema), Some((&first, &problems))).await?;
     let read = || {
         let answer = second.ok()?;
-        let parsed = structured::parse::<T>(&answer.text, &schema).ok()?;
+        let parsed = lenient_json::parse::<T>(&answer.text, &schema).ok()?;
         Some((parsed, answer.stop == CallStop::MaxTokens, answer.tokens))
     };
     let repaired = run
@@ -192,13 +192,13 @@ where
     }
     let schema = schemars::schema_for!(T).to_value();
     let cut = answer.stop == CallStop::MaxTokens;
-    let read = || structured::parse::<T>(&answer.text, &schema);
+    let read = || lenient_json::parse::<T>(&answer.text, &schema);
     let parsed = run.compute(&format!("reading {}", ask.step), read).await?;
     Ok(match parsed {
         Ok(parsed) => {
             // A surrounding code fence does not count as needing repair.
             let as_written = parsed.clean
-                || (parsed.notes.len() == 1 && structured::is_only_fenced(&answer.text));
+                || (parsed.notes.len() == 1 && lenient_json::is_only_fenced(&answer.text));
             Ok((parsed.value, cut || !as_written))
         }
         Err(problems) => {

@@ -1,5 +1,6 @@
 //! Builds the messages of a call: the prompt, and for a repair the model's answer and its problems.
 
+use lenient_json::Problem;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -9,7 +10,7 @@ use super::{Deps, Failure};
 use crate::config::RoleModel;
 use crate::domain::Role;
 use crate::journal::CallStop;
-use crate::llm::{Author, Image, Message, Part, structured};
+use crate::llm::{Author, Image, Message, Part};
 
 /// The specification of a call.
 pub struct CallSpec<'a> {
@@ -52,7 +53,7 @@ impl Answer {
 }
 
 /// An answer to repair, with its problems.
-pub type Repair<'a> = (&'a Answer, &'a [structured::Problem]);
+pub type Repair<'a> = (&'a Answer, &'a [Problem]);
 
 /// Builds the messages of a call, or of its repair.
 ///

@@ -1,5 +1,5 @@
-//! The LLM layer: one trait and several providers. The crate `lenient-json` parses model output into
-//! typed values.
+//! The LLM layer: one trait and several providers. The crate `lenient-json` parses model output
+//! into typed values.
 //!
 //! A [`ChatModel`] makes exactly one attempt at one call. The caller is responsible for retries,
 //! money and the journal, so that every attempt is recorded with its own usage and cost. An adapter

@@ -9,7 +9,6 @@ use conclave::actions::parser::{self, ParsedMessage};
 use conclave::config::{self, Env};
 use conclave::domain::{AgentReport, Obtained, RunId};
 use conclave::journal::{self, Archive, Entry};
-use conclave::llm::structured;
 use conclave::llm::{StreamEvent, StreamReader};
 use conclave::scoring::{self as score, Output, Panel, Policy, report_from_text};
 use conclave::{app, http};
@@ -43,11 +42,11 @@ fn text(data: &[u8]) -> Option<&str> {
 pub fn structured_output(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let schema = schemars::schema_for!(AgentReport).to_value();
-    match structured::parse::<AgentReport>(text, &schema) {
+    match lenient_json::parse::<AgentReport>(text, &schema) {
         Err(problems) => assert!(!problems.is_empty(), "refused without a reason"),
         Ok(parsed) => {
             let written = serde_json::to_string(&parsed.value).expect("a report can be written");
-            let again = structured::parse::<AgentReport>(&written, &schema)
+            let again = lenient_json::parse::<AgentReport>(&written, &schema)
                 .expect("a written report can be read");
             assert!(
                 again.clean && again.value == parsed.value,
@@ -55,7 +54,7 @@ pub fn structured_output(data: &[u8]) {
             );
         }
     }
-    let _ = structured::extract_any(text);
+    let _ = lenient_json::extract_any(text);
 }
 
 /// Reads the body of a chat. The result is a question, or a list of problems. A question that

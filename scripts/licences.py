@@ -15,7 +15,7 @@ def metadata(triple):
 
 
 def linked(data):
-    """Returns the ids of the packages in the program, without those of build scripts and tests."""
+    """Returns the ids of the third-party packages in the program, without those of build scripts and tests."""
     nodes = {node["id"]: node for node in data["resolve"]["nodes"]}
     (start,) = [p["id"] for p in data["packages"] if p["name"] == "conclave"]
     seen, todo = set(), [start]
@@ -25,7 +25,7 @@ def linked(data):
             continue
         seen.add(identity)
         todo += [d["pkg"] for d in nodes[identity]["deps"] if any(k["kind"] is None for k in d["dep_kinds"])]
-    return seen - {start}
+    return seen - set(data["workspace_members"])
 
 
 def texts(package):

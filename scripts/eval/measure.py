@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Measures the scoring engine on recorded outputs, using only `conclave score`.
+"""Measures the scoring engine on recorded outputs, or the extraction of JSON from them.
 
 usage: measure.py TASK DATA.jsonl PRED.jsonl [--conclave COMMAND]
 
 TASK is select, debate, checked, contradiction, refusal, injection, halu or badjson. "checked" uses
 the debate rows with a truthful cross-check derived from their labels, to measure the engine with a
-perfect cross-check. Each row becomes an input line of `conclave score` (SPEC 13.1). The prediction
-for the row is derived from the output line and written to PRED.jsonl, in the format that the
+perfect cross-check. Each row becomes an input line of `conclave score` (SPEC 13.1), or for badjson
+of crates/lenient-json/examples/extract.rs; --conclave replaces this command. The prediction for the
+row is derived from the output line and written to PRED.jsonl, in the format that the
 evaluation of the data set reads. The input has only the request and the texts of the agents: no
 label, no reference, no model name. The exception is the cross-check of "checked".
 """
@@ -15,6 +16,9 @@ import json
 import shlex
 import subprocess
 import sys
+
+SCORE = "conclave score -"
+EXTRACT = "cargo run --locked --release --quiet -p conclave-lenient-json --example extract"
 
 # Unused: the question of a contradiction row is unknown, and its message is empty.
 SAME_THING = "Two statements about one thing."
@@ -106,11 +110,11 @@ def main():
     arguments.add_argument("task", choices=["select", "debate", "checked", "contradiction", "refusal", "injection", "halu", "badjson"])
     arguments.add_argument("data")
     arguments.add_argument("predictions")
-    arguments.add_argument("--conclave", default="conclave score -", help="how the engine is called; default: conclave score -")
+    arguments.add_argument("--conclave", help=f"how the engine is called; default: {SCORE}, for badjson {EXTRACT}")
     given = arguments.parse_args()
     rows = [json.loads(line) for line in open(given.data, encoding="utf-8") if line.strip()]
     lines = "".join(json.dumps(convert(given.task, row)) + "\n" for row in rows)
-    command = shlex.split(given.conclave) + (["--json-extract"] if given.task == "badjson" else [])
+    command = shlex.split(given.conclave or (EXTRACT if given.task == "badjson" else SCORE))
     ran = subprocess.run(command, input=lines, capture_output=True, text=True, encoding="utf-8")
     if ran.returncode:
         sys.stderr.write(ran.stderr)

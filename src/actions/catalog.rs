@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use lenient_json::strict;
 use serde_json::{Map, Value, json};
 
 use super::commands::{Command, registry};
 use crate::domain::CommandName;
-use crate::llm::strict;
 
 /// Returns the allowed commands with their arguments, for a model.
 pub fn for_model(allowed: &BTreeSet<CommandName>) -> String {

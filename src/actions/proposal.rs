@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use lenient_json::strict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -13,7 +14,6 @@ use super::sanitize::cut;
 use crate::committee::{Consultation, Deps, Failure, consult};
 use crate::domain::{CommandName, Role, Usd};
 use crate::journal::{CallResult, Event, Proposed, ProposedCommand, RunContext, settled_key};
-use crate::llm::strict;
 
 /// No model is asked about a longer text.
 pub const MAX_PROPOSED_CHARS: usize = 2000;

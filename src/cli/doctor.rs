@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::committee;
 use crate::config::{self, Env, OutputForm, RoleModel};
 use crate::domain::is_same_model;
-use crate::llm::{Author, ChatRequest, Message, Part, Schema, Stop, structured};
+use crate::llm::{Author, ChatRequest, Message, Part, Schema, Stop};
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArguments {
@@ -162,7 +162,7 @@ async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
     if text {
         return Ok(format!("plain text{served}{usage}"));
     }
-    let parsed = structured::parse::<Probe>(&reply.text, &schema).map_err(|problems| {
+    let parsed = lenient_json::parse::<Probe>(&reply.text, &schema).map_err(|problems| {
         let first = problems
             .first()
             .map(ToString::to_string)

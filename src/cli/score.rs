@@ -7,13 +7,10 @@ use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::exit::{Exit, fail};
 use super::terminal::say_json;
 use crate::config::{self, Env};
-use crate::llm::structured::extract_any;
 use crate::scoring;
 
 #[derive(Debug, Args)]
@@ -22,10 +19,6 @@ pub(super) struct ScoreArguments {
     /// ...]}; an output is an agent's report or {"agent", "text"}, with "model" if its model is
     /// known. "-" reads standard input.
     file: PathBuf,
-    /// Read {"id", "input"} instead and print the JSON value that the defensive extraction finds in
-    /// the input.
-    #[arg(long, hide = true)]
-    json_extract: bool,
 }
 
 pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Exit {
@@ -66,7 +59,6 @@ pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Exit {
             std::str::from_utf8(&line).map(|text| text.trim_start_matches('\u{feff}').trim());
         let answered = match text {
             Ok("") => continue,
-            Ok(text) if arguments.json_extract => extracted(text),
             Ok(text) => scored(text, &policy, &mut outputs),
             Err(_) => Err("it is not UTF-8".to_owned()),
         };
@@ -92,20 +84,6 @@ fn scored(line: &str, policy: &scoring::Policy, outputs: &mut usize) -> Result<S
     let record = scoring::parse_record(line).map_err(|error| error.to_string())?;
     *outputs += record.outputs();
     serde_json::to_string(&record.judge(policy)).map_err(|error| error.to_string())
-}
-
-fn extracted(line: &str) -> Result<String, String> {
-    #[derive(Deserialize)]
-    struct Row {
-        id: Value,
-        input: String,
-    }
-    let row: Row = serde_json::from_str(line).map_err(|error| error.to_string())?;
-    Ok(match extract_any(&row.input) {
-        Some(value) => json!({ "id": row.id, "value": value }),
-        None => json!({ "id": row.id, "error": true }),
-    }
-    .to_string())
 }
 
 /// Returns a counter of records on a terminal; elsewhere it is hidden.

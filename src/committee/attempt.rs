@@ -2,7 +2,6 @@
 
 use super::budget::{self, InputBound};
 use super::call::{FIRST_SHARE, MIN_TIME};
-use super::hedge::{self, SUPERSEDED};
 use super::message::CallSpec;
 use super::message::{Repair, input_bound, messages, schema_name, text_of};
 use super::output::CallFailure;
@@ -16,7 +15,6 @@ use crate::llm::{self, ChatReply, ChatRequest, Schema};
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 pub(super) struct Settled {
     pub result: CallResult,
@@ -74,77 +72,6 @@ impl Attempts<'_> {
             .then_some(pause)
     }
 
-    /// Makes the first attempt, and a second one beside it if the first takes unusually long and
-    /// the money allows. Returns the result and the number of attempts made. The slower attempt is
-    /// dropped only when the answer of the faster one is in the journal.
-    pub(super) async fn race(
-        &self,
-        model: &RoleModel,
-        limit: u32,
-    ) -> Result<(Result<Settled, CallFailure>, u32), Failure> {
-        let (ended, overtaken) = (
-            CancellationToken::new(),
-            [CancellationToken::new(), CancellationToken::new()],
-        );
-        let [stop_first, stop_second] = &overtaken;
-        let answered = |tried: &Result<Settled, CallFailure>| {
-            matches!(
-                tried,
-                Ok(Settled {
-                    result: CallResult::Answered { .. },
-                    ..
-                })
-            )
-        };
-        let first = async {
-            let tried = self.attempt((model, limit), 1, stop_first).await?;
-            ended.cancel();
-            if answered(&tried) {
-                stop_second.cancel();
-            }
-            Ok::<_, Failure>(tried)
-        };
-        let second = async {
-            tokio::select! {
-                biased;
-                () = ended.cancelled() => return Ok(None),
-                () = hedge::due(self.deps, model, self.ask.hedge) => {}
-            }
-            let twin = model.fallback.as_deref().unwrap_or(model);
-            if !self.can_spare(twin)? {
-                return Ok(None);
-            }
-            tracing::info!(
-                step = self.step,
-                model = twin.model,
-                "the call takes unusually long: a second one is made"
-            );
-            let tried = self
-                .attempt((twin, self.ask.limit(twin)), 2, stop_second)
-                .await?;
-            if answered(&tried) {
-                stop_first.cancel();
-            }
-            Ok(Some(tried))
-        };
-        let (first, second) = tokio::try_join!(first, second)?;
-        let made = if matches!(second, Some(Ok(_))) { 2 } else { 1 };
-        Ok(match second {
-            Some(second) if !answered(&first) && answered(&second) => (second, made),
-            _ => (first, made),
-        })
-    }
-
-    /// True if a second call takes at most half of the money that is left, so that it does not
-    /// starve later calls.
-    pub(super) fn can_spare(&self, model: &RoleModel) -> Result<bool, Failure> {
-        let messages = messages(self.deps, self.ask, model, None)?;
-        let bound = input_bound(self.ask, &messages, self.schema, None);
-        let worst = budget::worst_case(model, bound, self.ask.limit(model));
-        let left = self.run.ledger().left();
-        Ok(worst.is_none_or(|reservation| reservation.amount + reservation.amount <= left))
-    }
-
     /// Returns how to call a model again, as attempt `number`, after it spent its whole limit on
     /// thinking. The model is called with its least effort at the same limit. If it already had its
     /// least effort, the limit is doubled, as far as the cap allows. `None` if neither is possible.
@@ -181,12 +108,11 @@ impl Attempts<'_> {
         )))
     }
 
-    /// Makes or recalls one attempt with an output limit. Cancelling `overtaken` drops the call.
+    /// Makes or recalls one attempt with an output limit.
     pub(super) async fn attempt(
         &self,
         (model, limit): (&RoleModel, u32),
         number: u32,
-        overtaken: &CancellationToken,
     ) -> Result<Result<Settled, CallFailure>, Failure> {
         let Self {
             run,
@@ -249,9 +175,7 @@ impl Attempts<'_> {
             seed: run.accepted().seed,
             timeout: patience.min(deps.policy.call_timeout),
         };
-        let outcome = run
-            .call(sent, perform(deps, model, &request, overtaken))
-            .await?;
+        let outcome = run.call(sent, perform(deps, model, &request)).await?;
         Ok(match outcome {
             Ok(CallSettled { result, usage, .. }) => {
                 let clipped = patience < deps.policy.call_timeout;
@@ -271,39 +195,9 @@ impl Attempts<'_> {
 }
 
 /// Performs a call and converts its outcome to the journal's types.
-pub(super) async fn perform(
-    deps: &Deps,
-    model: &RoleModel,
-    request: &ChatRequest,
-    overtaken: &CancellationToken,
-) -> Call {
-    let dropped = |detail: &str, cost| {
-        let (cause, detail) = (SUPERSEDED.to_owned(), detail.to_owned());
-        let result = CallResult::Failed {
-            cause,
-            detail,
-            said: None,
-            retry: Retryable::No,
-        };
-        Call {
-            result,
-            usage: None,
-            cost,
-            served: None,
-        }
-    };
-    if overtaken.is_cancelled() {
-        return dropped(
-            "its twin answered before it was sent",
-            Some(crate::domain::Usd::ZERO),
-        );
-    }
+async fn perform(deps: &Deps, model: &RoleModel, request: &ChatRequest) -> Call {
     let reply = match deps.models.model(&model.provider) {
-        Some(chat) => tokio::select! {
-            biased;
-            reply = chat.chat(request) => reply,
-            () = overtaken.cancelled() => return dropped("its twin answered first; it may be billed", None),
-        },
+        Some(chat) => chat.chat(request).await,
         None => Err(llm::Error::Unfit {
             provider: model.provider.clone(),
             detail: "it is not running".into(),

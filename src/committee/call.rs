@@ -1,14 +1,13 @@
-//! Gets one output from a model: reserve, call, hedge, retry, fall back, parse, and repair once.
+//! Gets one output from a model: reserve, call, retry, fall back, parse, and repair once.
 
 use super::attempt::Attempts;
 use std::time::Duration;
 
+use lenient_json::Problem;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
-use super::hedge::SUPERSEDED;
 pub use super::message::CallSpec;
 use super::message::{Answer, Repair};
 pub use super::output::{CallFailure, OUT_OF_BUDGET, THOUGHT_AWAY, Typed};
@@ -16,7 +15,10 @@ use super::{Deps, Failure};
 use crate::config::RoleModel;
 use crate::domain::{BilledTokens, Obtained};
 use crate::journal::{CallResult, CallStop, RunContext};
-use crate::llm::structured;
+
+/// The cause that earlier releases stored for a call that was dropped because a second, equal call
+/// had answered first.
+const SUPERSEDED: &str = "overtaken";
 
 /// The first attempt at an output takes at most this share of the time that its stage has left.
 pub(super) const FIRST_SHARE: f64 = 2.0 / 3.0;
@@ -46,7 +48,7 @@ pub async fn buy_checked<T>(
     run: &RunContext,
     deps: &Deps,
     ask: CallSpec<'_>,
-    check: impl Fn(&T) -> Vec<structured::Problem> + Sync,
+    check: impl Fn(&T) -> Vec<Problem> + Sync,
 ) -> Result<Result<Typed<T>, CallFailure>, Failure>
 where
     T: DeserializeOwned + JsonSchema + Send,
@@ -58,12 +60,12 @@ where
     };
     let read = || {
         let parsed = if first.is_blank() {
-            Err(vec![structured::Problem {
+            Err(vec![Problem {
                 pointer: String::new(),
                 detail: "the answer is empty".into(),
             }])
         } else {
-            structured::parse::<T>(&first.text, &schema)
+            lenient_json::parse::<T>(&first.text, &schema)
         };
         let problems = match &parsed {
             Ok(parsed) => check(&parsed.value),
@@ -92,7 +94,7 @@ where
     let second = buy(run, deps, &ask, Some(&schema), Some((&first, &problems))).await?;
     let read = || {
         let answer = second.ok()?;
-        let parsed = structured::parse::<T>(&answer.text, &schema).ok()?;
+        let parsed = lenient_json::parse::<T>(&answer.text, &schema).ok()?;
         Some((parsed, answer.stop == CallStop::MaxTokens, answer.tokens))
     };
     let repaired = run
@@ -168,11 +170,10 @@ where
         once: true,
     };
     let limit = ask.limit(model);
-    let settled =
-        match Box::pin(purchase.attempt((model, limit), 1, &CancellationToken::new())).await? {
-            Ok(settled) => settled,
-            Err(unbought) => return Ok(Err(unbought)),
-        };
+    let settled = match Box::pin(purchase.attempt((model, limit), 1)).await? {
+        Ok(settled) => settled,
+        Err(unbought) => return Ok(Err(unbought)),
+    };
     let answer = match settled.result {
         CallResult::Answered { text, stop } if is_thought_away(&text, stop) => {
             return Ok(Err(CallFailure::thought_away(ask.role, settled.limit)));
@@ -191,13 +192,13 @@ where
     }
     let schema = schemars::schema_for!(T).to_value();
     let cut = answer.stop == CallStop::MaxTokens;
-    let read = || structured::parse::<T>(&answer.text, &schema);
+    let read = || lenient_json::parse::<T>(&answer.text, &schema);
     let parsed = run.compute(&format!("reading {}", ask.step), read).await?;
     Ok(match parsed {
         Ok(parsed) => {
             // A surrounding code fence does not count as needing repair.
             let as_written = parsed.clean
-                || (parsed.notes.len() == 1 && structured::is_only_fenced(&answer.text));
+                || (parsed.notes.len() == 1 && lenient_json::is_only_fenced(&answer.text));
             Ok((parsed.value, cut || !as_written))
         }
         Err(problems) => {
@@ -280,16 +281,7 @@ async fn buy(
             Some((model, limit)) => (model, *limit),
             None => (model, ask.limit(model)),
         };
-        let hedged = number == 1 && repair.is_none() && !purchase.is_known(1);
-        let (tried, calls) = if hedged {
-            Box::pin(purchase.race(asked, limit)).await?
-        } else {
-            (
-                Box::pin(purchase.attempt((asked, limit), number, &CancellationToken::new()))
-                    .await?,
-                1,
-            )
-        };
+        let tried = Box::pin(purchase.attempt((asked, limit), number)).await?;
         let settled = match (tried, &model.fallback) {
             (Ok(settled), _) => settled,
             // A cheaper model may still fit.
@@ -306,7 +298,7 @@ async fn buy(
                 ));
             }
         };
-        number += calls;
+        number += 1;
         match settled.result {
             CallResult::Answered { text, stop } if is_thought_away(&text, stop) => {
                 let cause = CallFailure::thought_away(ask.role, settled.limit);
@@ -319,8 +311,8 @@ async fn buy(
             CallResult::Answered { text, stop, .. } => {
                 return Ok(accepted(text, stop, settled.usage));
             }
-            // The call died with its process, or the other call of a hedge was faster. Neither
-            // counts against the model.
+            // The call died with its process, or a second call of an earlier release was faster.
+            // Neither counts against the model.
             CallResult::InDoubt => {}
             CallResult::Failed { cause, .. } if cause == SUPERSEDED => {}
             CallResult::Failed {
@@ -329,7 +321,7 @@ async fn buy(
                 retry,
                 ..
             } => {
-                tries += calls;
+                tries += 1;
                 let by_deadline = settled.clipped && cause == "timed out";
                 last = Some(CallFailure {
                     by_deadline,
@@ -340,7 +332,7 @@ async fn buy(
                     (Some(pause), _) if settled.fresh => tokio::time::sleep(pause).await,
                     (Some(_), _) => {}
                     (None, Some(fallback)) => (model, tries, roomier) = (fallback, 0, None),
-                    // The other call of a hedge may have answered.
+                    // The journal already has the next attempt: that decision stands.
                     (None, None) if purchase.is_known(number) => {}
                     (None, None) => return Ok(Err(last.unwrap_or_else(CallFailure::no_time))),
                 }

@@ -12,7 +12,6 @@ use tokio::time::Instant;
 
 use super::budget::{self, CheckCost, InputBound, ModelText, WantedCheck};
 use super::call::{CallFailure, CallSpec, buy_checked};
-use super::hedge::Hedge;
 use super::prompts::set;
 use super::round_context::{RoundContext, SCAFFOLDING_TOKENS};
 use super::verdicts::{self, CrossCheckReply, Shown, Written};
@@ -350,7 +349,6 @@ async fn ask(
         max_tokens: model.max_tokens,
         answer_tokens: Some(max_tokens(reports.len(), scope)),
         until,
-        hedge: Hedge::Never,
     };
     let check = |reply: &CrossCheckReply| verdicts::problems(reply, &shown);
     let bought = buy_checked::<CrossCheckReply>(context.run, context.deps, ask, check).await?;

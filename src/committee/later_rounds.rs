@@ -3,7 +3,6 @@
 use super::Failure;
 use super::call::{CallFailure, CallSpec, Typed, buy_text, call_json};
 use super::clean::clean;
-use super::hedge::Hedge;
 use super::open_claims::Open;
 use super::prompts::{Rendered, set, unquoted};
 use super::resolve::{self, Decisions, Held};
@@ -57,10 +56,7 @@ impl RoundContext<'_> {
                 .filter(|_| open.holders.contains(&agent))
             {
                 Some(report) => self.decide(round, agent, report, heard).await?,
-                None => {
-                    self.turn(round, agent, share, self.until, Hedge::Never)
-                        .await?
-                }
+                None => self.turn(round, agent, share, self.until).await?,
             };
             Ok((agent, outcome))
         });
@@ -74,7 +70,6 @@ impl RoundContext<'_> {
         agent: Agent,
         share: f64,
         until: Instant,
-        hedge: Hedge<'_>,
     ) -> Result<AgentOutcome, Failure> {
         if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
             return Ok(finished.outcome);
@@ -99,7 +94,6 @@ impl RoundContext<'_> {
             max_tokens: self.may_write(agent, share),
             answer_tokens: None,
             until,
-            hedge,
         };
         let bought = match model.output {
             OutputForm::Json => call_json::<AgentReport>(self.run, self.deps, ask).await?,
@@ -186,7 +180,6 @@ impl RoundContext<'_> {
             max_tokens: model.max_tokens,
             answer_tokens: Some(resolve::max_tokens(&held)),
             until: self.until,
-            hedge: Hedge::Never,
         };
         let (outcome, resolved) = match call_json::<Decisions>(self.run, self.deps, ask).await? {
             Ok(typed) => {

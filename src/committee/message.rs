@@ -1,16 +1,16 @@
 //! Builds the messages of a call: the prompt, and for a repair the model's answer and its problems.
 
+use lenient_json::Problem;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::budget::{self, InputBound, ModelText};
-use super::hedge::Hedge;
 use super::prompts::Rendered;
 use super::{Deps, Failure};
 use crate::config::RoleModel;
 use crate::domain::Role;
 use crate::journal::CallStop;
-use crate::llm::{Author, Image, Message, Part, structured};
+use crate::llm::{Author, Image, Message, Part};
 
 /// The specification of a call.
 pub struct CallSpec<'a> {
@@ -28,7 +28,6 @@ pub struct CallSpec<'a> {
     pub answer_tokens: Option<u32>,
     /// When the stage must be over, retries and repair included.
     pub until: Instant,
-    pub hedge: Hedge<'a>,
 }
 
 /// The output of a call.
@@ -54,7 +53,7 @@ impl Answer {
 }
 
 /// An answer to repair, with its problems.
-pub type Repair<'a> = (&'a Answer, &'a [structured::Problem]);
+pub type Repair<'a> = (&'a Answer, &'a [Problem]);
 
 /// Builds the messages of a call, or of its repair.
 ///

@@ -17,7 +17,6 @@ mod deliberation;
 mod estimate;
 mod evidence;
 mod finish;
-mod hedge;
 mod hints;
 pub mod invariants;
 mod judge;
@@ -53,6 +52,8 @@ mod verdicts;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt as _, SeedableRng as _};
 use secrecy::SecretString;
 
 use crate::attachments::Fetcher;
@@ -218,10 +219,10 @@ impl Deps {
             .min(self.policy.retry_max);
         // Half is fixed, and half is jitter from the run's own seed, so that runs do not retry in
         // step.
-        let spread = (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(tries) >> 40) as f64
-            / f64::from(1u32 << 24);
+        let mut random = ChaCha12Rng::seed_from_u64(seed);
+        random.set_stream(u64::from(tries));
         pause
-            .mul_f64(0.5 + 0.5 * spread)
+            .mul_f64(random.random_range(0.5..1.0))
             .max(Duration::from_millis(least_ms))
     }
 }

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::call::{CallSpec, Typed, call_json};
-use super::hedge::Hedge;
 use super::hints::task_type_of;
 use super::prompts::set;
 use super::request_context::RequestContext;
@@ -148,7 +147,6 @@ async fn ask_master(
         max_tokens: master.max_tokens,
         answer_tokens: Some(MAX_TOKENS),
         until: deps.stage_end(run, 0.45),
-        hedge: Hedge::Critical,
     };
     let bought = match master.output {
         OutputForm::Json => call_json::<OrchestrationPlan>(run, deps, ask).await?,

@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use super::budget::{self, InputBound};
 use super::call::CallFailure;
 use super::evidence::Evidence;
-use super::hedge::{Hedge, Missing};
 use super::open_claims::{self, Claim, Open};
 use super::prompts::{Rendered, set};
 use super::request_context::{RequestContext, ReusedOutputs};
@@ -251,14 +250,10 @@ impl RoundContext<'_> {
         } else {
             self.until
         };
-        let missing = Missing::new(first.asked.len());
-        let turns = first.asked.iter().map(|agent| async {
-            let outcome = self
-                .turn(1, *agent, 1.0, until, Hedge::WhenLast(&missing))
-                .await;
-            missing.one_less();
-            outcome
-        });
+        let turns = first
+            .asked
+            .iter()
+            .map(|agent| self.turn(1, *agent, 1.0, until));
         // Results are in the order of the agents, not in the order of finishing.
         for (agent, outcome) in first.asked.iter().zip(join_all(turns).await) {
             latest.insert(*agent, outcome?);

@@ -30,7 +30,7 @@ use crate::journal::{
     Accepted, AgentFinished, AgentOutcome, CheckScope, DisagreementNote, Draft, Event, Scored,
     Synthesized,
 };
-use crate::llm::{structured, without_secrets};
+use crate::llm::without_secrets;
 use crate::scoring;
 
 /// A routine's name, and the function that runs it on a text.
@@ -38,17 +38,19 @@ pub type Routine = (&'static str, fn(&str));
 
 pub const ROUTINES: &[Routine] = &[
     ("report: parse", |text| {
-        let _ =
-            structured::parse::<AgentReport>(text, &schemars::schema_for!(AgentReport).to_value());
+        let _ = lenient_json::parse::<AgentReport>(
+            text,
+            &schemars::schema_for!(AgentReport).to_value(),
+        );
     }),
     ("synthesis: parse", |text| {
-        let _ = structured::parse::<FinalSynthesis>(
+        let _ = lenient_json::parse::<FinalSynthesis>(
             text,
             &schemars::schema_for!(FinalSynthesis).to_value(),
         );
     }),
     ("report: any JSON", |text| {
-        let _ = structured::extract_any(text);
+        let _ = lenient_json::extract_any(text);
     }),
     ("report: clean", |text| drop(report(text))),
     ("report: from plain text", |text| {

@@ -1,5 +1,5 @@
 //! Gets one typed answer of one model, for code outside the committee. The run's journal has its
-//! intent, reservation and settlement, as for every call. There is no retry, repair, hedge or
+//! intent, reservation and settlement, as for every call. There is no retry, repair or
 //! fallback, because a client waits.
 
 use rand::rngs::ChaCha12Rng;
@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::call::{CallSpec, call_once};
-use super::hedge::Hedge;
 use super::{Deps, Failure};
 use crate::config::PromptSet;
 use crate::domain::Role;
@@ -94,7 +93,6 @@ where
         max_tokens: u32::MAX,
         answer_tokens: Some(max_tokens),
         until,
-        hedge: Hedge::Never,
     };
     let bought = call_once::<T>(run, deps, &ask, &schema).await?;
     Ok(match bought {

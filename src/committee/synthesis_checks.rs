@@ -1,12 +1,13 @@
 //! Checks a synthesis before it is accepted.
 
+use lenient_json::Problem;
+
 use super::assumptions::one_line;
 use super::synthesis_input::SynthesisInput;
 use super::synthesize::{FinalSynthesis, SynthesisAudit};
 use super::{confidence, sections};
 use crate::domain::{Agent, Status};
 use crate::journal::Justification;
-use crate::llm::structured::Problem;
 
 /// Returns the problem with the final answer that the master states, if there is one.
 pub(super) fn answer_problem(

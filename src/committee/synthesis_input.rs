@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::budget::ModelText;
 use super::call::CallSpec;
 use super::deliberation::Deliberation;
-use super::hedge::Hedge;
 use super::prompts::set;
 use super::redaction::Redactor;
 use super::request_context::RequestContext;
@@ -207,11 +206,6 @@ impl<'a> SynthesisInput<'a> {
             until: self
                 .deps
                 .stage_end(self.run, if step == "estimate" { 0.98 } else { 0.93 }),
-            hedge: if step == "estimate" {
-                Hedge::Never
-            } else {
-                Hedge::Critical
-            },
         })
     }
 

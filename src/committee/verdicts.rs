@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use lenient_json::Problem;
 use rand::seq::SliceRandom;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,7 +17,6 @@ use crate::domain::{
     Tag, Unit, UnitRef,
 };
 use crate::journal::CheckScope;
-use crate::llm::structured::Problem;
 
 /// The most claims of one report that are shown.
 const MAX_CLAIMS: usize = 4;

@@ -255,7 +255,6 @@ pub(super) struct PolicyFile {
     pub deadlines: Deadlines,
     pub retry: RetryFile,
     pub breaker: BreakerFile,
-    pub hedge: HedgeFile,
     /// How long a question waits for its answer, in minutes; default 30.
     #[schemars(range(min = 1, max = 10_080))]
     pub clarification_minutes: Option<u64>,
@@ -402,20 +401,6 @@ pub(super) struct BreakerFile {
     /// For how many seconds; then one call at a time is tried; default 15.
     #[schemars(range(min = 1, max = 3600))]
     pub open_seconds: Option<u64>,
-}
-
-/// A second call in parallel to one that takes unusually long while the whole run waits for it.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct HedgeFile {
-    /// Default false: the second call costs as much again.
-    pub enabled: Option<bool>,
-    /// Answers of a model that must be known before its 95th percentile counts; default 20.
-    #[schemars(range(min = 1, max = 200))]
-    pub least_samples: Option<usize>,
-    /// The shortest wait before the second call, in milliseconds; default 1000. Less than a call's
-    /// time.
-    pub least_ms: Option<u64>,
 }
 
 /// Returns the published schema of the config file.

@@ -251,20 +251,9 @@ pub struct Policy {
     /// Failures in a row of one model before its calls are suspended, and for how long.
     pub breaker_failures: u32,
     pub breaker_open: Duration,
-    pub hedge: HedgePolicy,
     pub clarification_window: Duration,
     pub lease: Duration,
     pub actions: ActionsPolicy,
-}
-
-/// When a second call is made in parallel to one that the whole run waits for.
-#[derive(Debug, Clone)]
-pub struct HedgePolicy {
-    pub enabled: bool,
-    /// Answers of the model that must be known before a second call.
-    pub least_samples: usize,
-    /// The shortest wait before the second call.
-    pub least: Duration,
 }
 
 impl Policy {

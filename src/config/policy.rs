@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::check::Check;
-use super::file::{Deadlines, HedgeFile, Limits, PolicyFile, RetryFile};
+use super::file::{Deadlines, Limits, PolicyFile, RetryFile};
 use super::shape::below;
-use super::{ActionsPolicy, HedgePolicy, Policy};
+use super::{ActionsPolicy, Policy};
 use crate::domain::{Agent, Thresholds, Usd};
 
 /// The highest cap of a run, in US dollars.
@@ -46,7 +46,6 @@ impl Check<'_> {
         }
         let seconds = self.deadlines(&p.deadlines);
         let pauses = self.pauses(&p.retry, &seconds);
-        let hedge = self.hedge(&p.hedge, &seconds);
         let role_weights = self.role_weights(&p.role_weights);
         let disabled_agents = self.disabled_agents(&p.disabled_agents);
         let actions = self.actions(&p.actions);
@@ -74,7 +73,6 @@ impl Check<'_> {
             retry_max: Duration::from_millis(pauses.max_ms),
             breaker_failures: p.breaker.failures.unwrap_or(8),
             breaker_open: Duration::from_secs(p.breaker.open_seconds.unwrap_or(15)),
-            hedge,
             clarification_window: Duration::from_secs(60 * p.clarification_minutes.unwrap_or(30)),
             lease: Duration::from_secs(p.lease_seconds.unwrap_or(30)),
             actions,
@@ -198,26 +196,6 @@ impl Check<'_> {
             attempts,
             base_ms,
             max_ms,
-        }
-    }
-
-    fn hedge(&mut self, h: &HedgeFile, seconds: &Seconds) -> HedgePolicy {
-        let call_ms = seconds.call.saturating_mul(1000);
-        let least_ms = h.least_ms.unwrap_or(1000.min(call_ms / 2));
-        let place = "/policy/hedge/leastMs";
-        if least_ms >= call_ms && self.are_sound(&[place, "/policy/deadlines/call"]) {
-            self.add(
-                place,
-                format!(
-                    "a second call after {least_ms} ms comes too late for a call of {} s",
-                    seconds.call
-                ),
-            );
-        }
-        HedgePolicy {
-            enabled: h.enabled.unwrap_or(false),
-            least_samples: h.least_samples.unwrap_or(20),
-            least: Duration::from_millis(least_ms),
         }
     }
 

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use conclave_local_model as engine;
+use lenient_json::strict;
 use serde_json::Value;
 
-use super::{Author, ChatModel, ChatReply, ChatRequest, Error, Message, Part, Stop, strict};
+use super::{Author, ChatModel, ChatReply, ChatRequest, Error, Message, Part, Stop};
 use crate::domain::BilledTokens;
 
 /// A GGUF model in this process. It is loaded once and shared by all roles.

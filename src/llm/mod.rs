@@ -1,4 +1,5 @@
-//! The LLM layer: one trait, several providers, and the parsing of model output into typed values.
+//! The LLM layer: one trait and several providers. The crate `lenient-json` parses model output
+//! into typed values.
 //!
 //! A [`ChatModel`] makes exactly one attempt at one call. The caller is responsible for retries,
 //! money and the journal, so that every attempt is recorded with its own usage and cost. An adapter
@@ -9,16 +10,14 @@ mod anthropic;
 mod circuit;
 mod error_body;
 mod http;
-mod latency;
 #[cfg(feature = "local")]
 pub mod local;
 mod openai;
 mod redact;
 mod redacting_model;
 mod registry;
+mod schema_prompt;
 mod sse;
-pub mod strict;
-pub mod structured;
 mod usage;
 
 use std::time::Duration;

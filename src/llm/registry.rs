@@ -13,7 +13,6 @@ use url::Url;
 
 use super::anthropic::Anthropic;
 use super::circuit::{self, Admission, BreakerSettings, Circuit, CircuitPosition, Outcome, Permit};
-use super::latency::Latencies;
 use super::openai::OpenAi;
 use super::redacting_model::RedactingModel;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
@@ -117,7 +116,7 @@ impl Registry {
         Ok(registry)
     }
 
-    /// Returns the same providers with other breaker settings, closed circuits and no latencies.
+    /// Returns the same providers with other breaker settings and closed circuits.
     #[must_use]
     pub fn with_breaker(mut self, breaker: BreakerSettings) -> Registry {
         self.breaker = breaker;
@@ -172,30 +171,18 @@ impl Registry {
     pub fn circuits(&self) -> Vec<CircuitState> {
         let now = Instant::now();
         let of = |limited: &Limited| -> Vec<CircuitState> {
-            let known = limited.known();
-            let state = |(model, known): (&String, &Known)| CircuitState {
+            let state = |(model, circuit): (&String, &Circuit)| CircuitState {
                 provider: limited.provider.clone(),
                 model: model.clone(),
-                state: known.circuit.position(now),
-                opened_total: known.circuit.opened_total(),
+                state: circuit.position(now),
+                opened_total: circuit.opened_total(),
             };
-            known.iter().map(state).collect()
+            limited.circuits().iter().map(state).collect()
         };
         self.models
             .values()
             .flat_map(|limited| of(limited))
             .collect()
-    }
-
-    /// Returns the 95th percentile of a model's latency, including the wait for a permit, once
-    /// `least` answers are known.
-    pub fn p95(&self, provider: &str, model: &str, least: usize) -> Option<Duration> {
-        self.models
-            .get(provider)?
-            .known()
-            .get(model)?
-            .latencies
-            .p95(least)
     }
 }
 
@@ -205,13 +192,8 @@ struct Limited {
     permits: Semaphore,
     model: Arc<dyn ChatModel>,
     breaker: BreakerSettings,
-    known: Mutex<BTreeMap<String, Known>>,
-}
-
-/// The state of one model.
-struct Known {
-    circuit: Circuit,
-    latencies: Latencies,
+    /// By model id.
+    circuits: Mutex<BTreeMap<String, Circuit>>,
 }
 
 impl Limited {
@@ -227,21 +209,20 @@ impl Limited {
             permits,
             model,
             breaker,
-            known: Mutex::default(),
+            circuits: Mutex::default(),
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn circuits(&self) -> MutexGuard<'_, BTreeMap<String, Circuit>> {
+        self.circuits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, model: &str, look: impl FnOnce(&mut Known) -> T) -> T {
-        let mut known = self.known();
-        let fresh = || Known {
-            circuit: Circuit::new(self.breaker),
-            latencies: Latencies::default(),
-        };
-        look(known.entry(model.to_owned()).or_insert_with(fresh))
+    fn with_circuit<T>(&self, model: &str, look: impl FnOnce(&mut Circuit) -> T) -> T {
+        let mut circuits = self.circuits();
+        let circuit = circuits
+            .entry(model.to_owned())
+            .or_insert_with(|| Circuit::new(self.breaker));
+        look(circuit)
     }
 
     fn refused(&self, model: &str, retry_in: Duration) -> Error {
@@ -253,9 +234,8 @@ impl Limited {
     }
 
     fn note(&self, model: &str, ticket: Permit, sign: Outcome) {
-        let changed = self.with(model, |known| {
-            known.circuit.note(ticket, sign, Instant::now())
-        });
+        let changed =
+            self.with_circuit(model, |circuit| circuit.note(ticket, sign, Instant::now()));
         let provider = self.provider.as_str();
         match changed {
             Some(CircuitPosition::Open) => {
@@ -278,7 +258,8 @@ impl Limited {
 
     /// Makes the call if the circuit admits it, and records the outcome.
     async fn admitted(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
-        let ticket = match self.with(&request.model, |known| known.circuit.admit(Instant::now())) {
+        let admission = self.with_circuit(&request.model, |circuit| circuit.admit(Instant::now()));
+        let ticket = match admission {
             Admission::Pass(ticket) => ticket,
             Admission::Refused(wait) => return Err(self.refused(&request.model, wait)),
         };
@@ -292,13 +273,30 @@ impl Limited {
         watch.sign = circuit::sign(&result, request.timeout, self.breaker.patience);
         result
     }
+}
 
+/// Records a call's outcome in the circuit when dropped, also if the call's future was dropped.
+struct Watch<'a> {
+    limited: &'a Limited,
+    model: &'a str,
+    ticket: Permit,
+    sign: Outcome,
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.limited.note(self.model, self.ticket, self.sign);
+    }
+}
+
+#[async_trait]
+impl ChatModel for Limited {
     /// Waits for a permit, then makes the call. The wait counts towards the request's timeout.
-    async fn in_turn(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+    async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         // Do not wait for a call that would be refused.
-        if let Some(wait) = self.with(&request.model, |known| {
-            known.circuit.refuses(Instant::now())
-        }) {
+        if let Some(wait) =
+            self.with_circuit(&request.model, |circuit| circuit.refuses(Instant::now()))
+        {
             return Err(self.refused(&request.model, wait));
         }
         // This is still fair: a released permit goes to the first waiting call, so none is free
@@ -323,58 +321,6 @@ impl Limited {
             ..request.clone()
         })
         .await
-    }
-}
-
-/// Records a call's outcome in the circuit when dropped, also if the call's future was dropped.
-struct Watch<'a> {
-    limited: &'a Limited,
-    model: &'a str,
-    ticket: Permit,
-    sign: Outcome,
-}
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        self.limited.note(self.model, self.ticket, self.sign);
-    }
-}
-
-/// Records a call's latency when dropped. A call that was dropped counts only if it had already
-/// taken longer than the 95th percentile. Otherwise slow calls that lost to a hedge would be
-/// forgotten, and every call would soon seem slow.
-struct Stopwatch<'a> {
-    limited: &'a Limited,
-    model: &'a str,
-    asked: Instant,
-    failed: Option<bool>,
-}
-
-impl Drop for Stopwatch<'_> {
-    fn drop(&mut self) {
-        let took = self.asked.elapsed();
-        self.limited.with(self.model, |known| match self.failed {
-            Some(false) => known.latencies.learn(took),
-            None if known.latencies.p95(1).is_some_and(|p95| took > p95) => {
-                known.latencies.learn(took);
-            }
-            Some(true) | None => {}
-        });
-    }
-}
-
-#[async_trait]
-impl ChatModel for Limited {
-    async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
-        let mut watch = Stopwatch {
-            limited: self,
-            model: &request.model,
-            asked: Instant::now(),
-            failed: None,
-        };
-        let result = self.in_turn(request).await;
-        watch.failed = Some(result.is_err());
-        result
     }
 }
 
@@ -512,8 +458,6 @@ mod tests {
             "one probe at a time"
         );
         assert!(model.chat(&first).await.is_ok());
-        assert_eq!(registry.p95("ill", "m", 2), Some(Duration::from_secs(2)));
-        assert_eq!(registry.p95("ill", "m", 3), None);
     }
 
     #[tokio::test(start_paused = true)]

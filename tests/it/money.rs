@@ -166,7 +166,7 @@ impl ChatModel for Hostile {
                     ..reply
                 })
             }
-            // Slower than usual, so that a hedge call is made.
+            // Slower than usual.
             20..=24 => {
                 tokio::time::sleep(Duration::from_millis(60)).await;
                 Ok(reply)
@@ -378,10 +378,6 @@ fn setup(cap_cents: u64) -> Setup {
         .set(
             "/policy/deadlines",
             json!({ "connect": 1, "call": 1, "ask": 4, "audit": 4, "deep": 4 }),
-        )
-        .set(
-            "/policy/hedge",
-            json!({ "enabled": true, "leastSamples": 3, "leastMs": 5 }),
         )
         .set("/models/roles/master", role("MASTER_MODEL", "SOLVER_MODEL"))
         .set("/models/roles/solver", role("SOLVER_MODEL", "MASTER_MODEL"))

@@ -1,5 +1,5 @@
-//! Tests a failing provider: circuit breakers, hedge calls, fallback models, and how runs end if a
-//! fifth of all calls fails.
+//! Tests a failing provider: circuit breakers, fallback models, and how runs end if a fifth of all
+//! calls fails.
 
 use std::time::Duration;
 
@@ -356,81 +356,6 @@ async fn a_call_that_may_be_billed_is_counted_before_its_retry() {
             Some(conclave::domain::Usd::ZERO)
         };
         assert_eq!(amounts.1, expected, "{fault:?}");
-    }
-}
-
-fn hedging() -> Setup {
-    let deadlines = json!({ "connect": 1, "call": 10, "ask": 40, "audit": 40, "deep": 40 });
-    Setup::default()
-        .set(
-            "/policy/hedge",
-            json!({ "enabled": true, "leastSamples": 1, "leastMs": 200 }),
-        )
-        .set("/policy/deadlines", deadlines)
-        .env("NORMAL_MAX_USD", "0.4")
-}
-
-#[tokio::test]
-async fn a_blocking_call_is_hedged_and_the_first_answer_wins() {
-    for step in ["plan", "synthesis", "r1/verifier"] {
-        let provider = MockProvider::start().await;
-        let app = TestApp::with(&provider, hedging()).await;
-        app.ask("ask", QUESTION).await;
-        provider.reset();
-        provider
-            .on(step, Fault::Hang(Duration::from_secs(30)))
-            .once();
-        let got = app.ask("ask", &format!("new: {QUESTION}")).await;
-        assert_eq!(
-            got.body["meta"]["invalidation"]["discarded"],
-            json!([]),
-            "{step}"
-        );
-        let keys: Vec<String> = provider
-            .calls_of(step)
-            .into_iter()
-            .map(|call| call.key)
-            .collect();
-        assert_eq!(keys, [step.to_owned(), format!("{step}#2")]);
-        let end = |call: &str| {
-            got.events().find_map(|event| match event {
-                Event::CallSettled(e) if e.call == call => Some(e.clone()),
-                _ => None,
-            })
-        };
-        let (loser, winner) = (end(step).unwrap(), end(&format!("{step}#2")).unwrap());
-        assert!(matches!(winner.result, CallResult::Answered { .. }));
-        assert!(
-            matches!(&loser.result, CallResult::Failed { cause, .. } if cause == "overtaken"),
-            "{loser:?}"
-        );
-        let reserved = got.events().find_map(|event| match event {
-            Event::CallSent(e) if e.call == step => e.reserved.as_ref().map(|r| r.amount),
-            _ => None,
-        });
-        assert_eq!(Some(loser.cost), reserved, "it may be billed all the same");
-        assert!(got.body["meta"]["budget"]["estimatedUsd"].as_f64().unwrap() <= 0.4);
-    }
-}
-
-#[tokio::test]
-async fn no_call_is_hedged_without_the_policy_or_without_money() {
-    for setup in [
-        Setup::default().set(
-            "/policy/hedge",
-            json!({ "enabled": false, "leastSamples": 1, "leastMs": 1 }),
-        ),
-        hedging().env("NORMAL_MAX_USD", "0.06"),
-    ] {
-        let provider = MockProvider::start().await;
-        let app = TestApp::with(&provider, setup).await;
-        app.ask("ask", QUESTION).await;
-        provider.reset();
-        provider
-            .on("synthesis", Fault::Latency(Duration::from_millis(1500)))
-            .once();
-        app.ask("ask", &format!("new: {QUESTION}")).await;
-        assert_eq!(provider.count_step("synthesis"), 1);
     }
 }
 

@@ -3,12 +3,17 @@
 //! and one that was interrupted in its first round.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use conclave::domain::{RunKind, Source};
-use conclave::journal::{Ending, Owner, RunFilter, RunState, SqliteStore, Store as _, verify};
+use conclave::domain::{Role, RunKind, Source, Usd};
+use conclave::journal::{
+    CallResult, CallSent, CallSettled, CallStop, Claim, Ending, Event, Owner, Retryable, RunFilter,
+    RunState, SqliteStore, Store as _, verify,
+};
 use tempfile::TempDir;
 
-use crate::support::{MockProvider, Setup, TestApp};
+use crate::store::new_run;
+use crate::support::{MockProvider, Scenario, Setup, TestApp};
 
 const RELEASED: [(&str, &str); 2] = [
     ("0001", include_str!("../fixtures/database-0001.sql")),
@@ -76,6 +81,69 @@ async fn a_run_of_an_older_release_is_finished_by_this_one() {
         let row = app.app.run(run).await.unwrap().unwrap();
         assert_eq!(verify(run, &app.entries(run).await, &row.head_hash), Ok(()));
     }
+}
+
+/// Earlier releases could make a second call beside a slow one. They stored the slower call as
+/// "overtaken".
+#[tokio::test]
+async fn a_call_that_an_older_release_superseded_is_not_made_again() {
+    let folder = Arc::new(TempDir::new().unwrap());
+    let provider = MockProvider::start().await;
+    let run = new_run(1, None, "At what temperature does water boil at sea level?");
+    let (id, at) = (run.id, run.at);
+    let (slower, faster) = ("plan", "plan#2");
+    let sent = |call: &str| {
+        Event::CallSent(CallSent {
+            call: call.into(),
+            role: Role::Master,
+            provider: "anthropic".into(),
+            model: "m".into(),
+            reserved: None,
+            max_tokens: 700,
+            effort: None,
+            prompt_hash: "h".into(),
+        })
+    };
+    let settled = |call: &str, result: CallResult| {
+        Event::CallSettled(CallSettled {
+            call: call.into(),
+            result,
+            cost: Usd::ZERO,
+            latency_ms: 1,
+            usage: None,
+            served: None,
+        })
+    };
+    let answer = CallResult::Answered {
+        text: Scenario::agreeing().plan().to_string(),
+        stop: CallStop::End,
+    };
+    let overtaken = CallResult::Failed {
+        cause: "overtaken".into(),
+        detail: "its twin answered first; it may be billed".into(),
+        said: None,
+        retry: Retryable::No,
+    };
+    {
+        let path = folder.path().join("conclave.db");
+        let store = SqliteStore::open(&path, "old").await.unwrap();
+        store.accept(run).await.unwrap();
+        let lease = Duration::from_secs(30);
+        let lease = store.claim(Claim::Oldest, "old", lease, at).await;
+        let events = [
+            sent(slower),
+            sent(faster),
+            settled(faster, answer),
+            settled(slower, overtaken),
+        ];
+        let lease = lease.unwrap().unwrap();
+        store.append(&lease, at, &events).await.unwrap();
+    }
+    let app = TestApp::on(&provider, Setup::default(), folder).await;
+    app.app.keep_recovering();
+    let ending = app.ended(id).await;
+    assert!(matches!(ending, Ending::Replied { .. }), "{ending:?}");
+    assert_eq!(provider.count_step("plan*"), 0);
 }
 
 #[tokio::test]

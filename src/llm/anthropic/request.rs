@@ -1,12 +1,15 @@
 //! Converts a [`ChatRequest`] to a request of the Messages API.
 
+use lenient_json::strict;
+
 use super::wire::{
     Block, CacheControl, Format, Message, OutputConfig, Request, Source, SystemBlock, Thinking,
     Tool, ToolChoice,
 };
 use crate::domain::Effort;
 use crate::llm::registry::StructuredOutput;
-use crate::llm::{Author, ChatRequest, Part, strict};
+use crate::llm::schema_prompt::with_instruction;
+use crate::llm::{Author, ChatRequest, Part};
 
 /// Builds the body of the call. Pure.
 pub(super) fn to_wire(
@@ -39,12 +42,12 @@ pub(super) fn to_wire(
                 tool_choice = Some(if settings.forced_tool {
                     ToolChoice::Tool { name: &schema.name }
                 } else {
-                    system = strict::with_instruction(&system, &schema.value);
+                    system = with_instruction(&system, &schema.value);
                     ToolChoice::Auto
                 });
             }
             StructuredOutput::JsonObject | StructuredOutput::None => {
-                system = strict::with_instruction(&system, &schema.value);
+                system = with_instruction(&system, &schema.value);
             }
         }
     }

@@ -1,11 +1,14 @@
 //! Converts a [`ChatRequest`] to a request of Chat Completions.
 
+use lenient_json::strict;
+
 use super::wire::{
     Content, Function, FunctionName, ImageUrl, JsonSchema, Message, Part, Request, ResponseFormat,
     Routing, StreamOptions, Tool, ToolChoice,
 };
 use crate::llm::registry::{ProviderSpec, Seeding, StructuredOutput};
-use crate::llm::{self, Author, ChatRequest, strict};
+use crate::llm::schema_prompt::with_instruction;
+use crate::llm::{self, Author, ChatRequest};
 
 /// The variant of the API that a provider supports.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +79,7 @@ pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Request<'_> {
                 });
             }
             StructuredOutput::JsonObject => {
-                system = strict::with_instruction(&system, &schema.value);
+                system = with_instruction(&system, &schema.value);
                 response_format = Some(ResponseFormat::JsonObject);
             }
             // GPT models since 5.6 accept tools only while they do not think, and some accept none.
@@ -84,7 +87,7 @@ pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Request<'_> {
             | StructuredOutput::JsonSchema
             | StructuredOutput::Tool
             | StructuredOutput::None => {
-                system = strict::with_instruction(&system, &schema.value);
+                system = with_instruction(&system, &schema.value);
             }
         }
     }

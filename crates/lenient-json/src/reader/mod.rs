@@ -1,7 +1,8 @@
-//! A tolerant JSON reader: what models write when they mean JSON.
+//! A tolerant JSON reader.
 //!
-//! It reads one object or list at a given place, mends what has exactly one sensible meaning, and says what it mended.
-//! Its work is bounded by fuel, its nesting by a limit; it never fails for good input, and gives up on prose.
+//! It reads one object or list at a given place. It repairs what has exactly one sensible meaning,
+//! and notes each repair. Fuel bounds its work, and a limit its nesting. It reads all valid JSON
+//! within these limits and gives up on prose.
 
 mod text;
 
@@ -11,58 +12,58 @@ use serde_json::{Map, Number, Value};
 
 use super::MAX_NESTING;
 
-/// What was read, up to where, and what had to be mended.
+/// A value, where it ends, and what was repaired.
 #[derive(Debug, PartialEq)]
-pub(super) struct ParsedJson {
+pub(crate) struct ParsedJson {
     pub value: Value,
-    /// The place after the value.
+    /// The index of the character after the value.
     pub end: usize,
-    /// What was mended, each kind once; empty for JSON as it should be.
-    pub mended: Vec<&'static str>,
+    /// The repairs, each kind once; empty for valid JSON.
+    pub repaired: Vec<&'static str>,
 }
 
-/// What to do with a number that the end of the text may have cut.
+/// What to do with a number at the end of the text, which may be cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LastNumber {
+pub(crate) enum LastNumber {
     Keep,
     /// `1` may have been `15`.
     Drop,
 }
 
-/// Why nothing was read.
+/// Why no value was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GaveUp {
+pub(crate) enum GaveUp {
     NotJson,
     TooDeep,
-    /// The text took more work than its length allows.
+    /// The text took more work than allowed for its length.
     OutOfFuel,
 }
 
 type Read<T> = Result<T, GaveUp>;
 
-pub(super) const CUT_SHORT: &str = "the reply was cut short; what was open was closed";
+pub(crate) const CUT_SHORT: &str = "the reply was cut short; what was open was closed";
 
-/// Whether strings end where JSON says, or where the text suggests.
+/// Where strings end: by the rules of JSON, or where the following text suggests it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Strict,
-    Mending,
+    Lenient,
 }
 
-/// Reads one value at `start`: to the letter if that works, so that good JSON is never second-guessed.
-pub(super) fn read(
+/// Reads one value at `start`, strictly first, so that valid JSON is never changed.
+pub(crate) fn read(
     chars: &[char],
     start: usize,
     last_number: LastNumber,
     fuel: &Cell<usize>,
 ) -> Read<ParsedJson> {
-    let attempt = |manner: Mode| {
+    let attempt = |mode: Mode| {
         let mut reader = Reader {
             chars,
             at: start,
-            manner,
+            mode,
             open: vec![],
-            mended: vec![],
+            repaired: vec![],
             last_number,
             fuel,
         };
@@ -70,24 +71,24 @@ pub(super) fn read(
         Ok(ParsedJson {
             value,
             end: reader.at,
-            mended: reader.mended,
+            repaired: reader.repaired,
         })
     };
     match attempt(Mode::Strict) {
-        Ok(reading) if reading.mended.is_empty() => Ok(reading),
-        _ => attempt(Mode::Mending),
+        Ok(reading) if reading.repaired.is_empty() => Ok(reading),
+        _ => attempt(Mode::Lenient),
     }
 }
 
 struct Reader<'a> {
     chars: &'a [char],
     at: usize,
-    manner: Mode,
-    /// The closers of what is open.
+    mode: Mode,
+    /// The closing brackets of the open objects and lists.
     open: Vec<char>,
-    mended: Vec<&'static str>,
+    repaired: Vec<&'static str>,
     last_number: LastNumber,
-    /// Characters that may still be looked at, also ahead.
+    /// The number of characters that may still be looked at, lookahead included.
     fuel: &'a Cell<usize>,
 }
 
@@ -102,7 +103,7 @@ impl Reader<'_> {
 
     fn burn(&self, work: usize) -> Read<()> {
         self.fuel.set(self.fuel.get().saturating_sub(work + 1));
-        if self.manner == Mode::Strict && !self.mended.is_empty() {
+        if self.mode == Mode::Strict && !self.repaired.is_empty() {
             return Err(GaveUp::NotJson);
         }
         if self.fuel.get() == 0 {
@@ -112,14 +113,14 @@ impl Reader<'_> {
         }
     }
 
-    fn mend(&mut self, what: &'static str) {
-        if !self.mended.contains(&what) {
-            self.mended.push(what);
+    fn note(&mut self, what: &'static str) {
+        if !self.repaired.contains(&what) {
+            self.repaired.push(what);
         }
     }
 
-    /// The place of the first character at or after `at` that is neither white space, comment nor code fence, and what
-    /// of the latter two was passed.
+    /// Returns the index of the first character at or after `at` that is no white space, comment or
+    /// code fence, and what was skipped besides plain white space.
     fn after_blank(&self, mut at: usize) -> (usize, Option<&'static str>) {
         let get = |at: usize| self.chars.get(at).copied();
         let start = at;
@@ -156,7 +157,7 @@ impl Reader<'_> {
                     }
                 }
                 _ => {
-                    // Looking ahead is work too; who reads on will notice an empty tank.
+                    // Lookahead costs fuel too; the next `burn` fails if none is left.
                     self.fuel.set(self.fuel.get().saturating_sub(at - start));
                     return (at, passed);
                 }
@@ -169,19 +170,19 @@ impl Reader<'_> {
         self.burn(0)?;
         self.at = at;
         if let Some(what) = passed {
-            self.mend(what);
+            self.note(what);
         }
         Ok(())
     }
 
-    /// `None` for something that stands for no value: an ellipsis, a keyword cut by the end.
+    /// Reads a value. `None`: an ellipsis, or a keyword that the end of the text cut.
     fn value(&mut self) -> Read<Option<Value>> {
         self.skip_blank()?;
         match self.peek() {
             Some('{') => self.nested('}', Self::object),
             Some('[') => self.nested(']', Self::array),
             Some('(') => {
-                self.mend("parentheses for a list");
+                self.note("parentheses for a list");
                 self.nested(')', Self::array)
             }
             Some(c) if text::closers(c).is_some() => {
@@ -207,7 +208,7 @@ impl Reader<'_> {
         value.map(Some)
     }
 
-    /// Whether a closer that does not fit here belongs to something further out.
+    /// True if a closing bracket belongs to an outer object or list.
     fn closes_outer(&self, closer: char) -> bool {
         self.open.iter().rev().skip(1).any(|open| *open == closer)
     }
@@ -220,35 +221,35 @@ impl Reader<'_> {
             self.burn(0)?;
             match self.peek() {
                 None => {
-                    self.mend(CUT_SHORT);
+                    self.note(CUT_SHORT);
                     return Ok(items.into());
                 }
                 Some(',') => {
                     if separated {
-                        self.mend("stray commas");
+                        self.note("stray commas");
                     }
                     separated = true;
                     self.at += 1;
                 }
                 Some(c) if c == closer => {
                     if separated && !items.is_empty() {
-                        self.mend("trailing commas");
+                        self.note("trailing commas");
                     }
                     self.at += 1;
                     return Ok(items.into());
                 }
                 Some(c @ ('}' | ']' | ')')) => {
-                    self.mend("mismatched brackets");
+                    self.note("mismatched brackets");
                     if self.closes_outer(c) {
                         return Ok(items.into());
                     }
                     self.at += 1;
                 }
-                // A key where an item should be: the list was never closed.
+                // A key in place of an item: the list was never closed.
                 Some(':') => return Err(GaveUp::NotJson),
                 Some(_) => {
                     if !separated {
-                        self.mend("missing commas");
+                        self.note("missing commas");
                     }
                     let before = self.at;
                     items.extend(self.value()?);
@@ -269,39 +270,39 @@ impl Reader<'_> {
             self.burn(0)?;
             match self.peek() {
                 None => {
-                    self.mend(CUT_SHORT);
+                    self.note(CUT_SHORT);
                     return Ok(members.into());
                 }
                 Some(',') => {
                     if separated {
-                        self.mend("stray commas");
+                        self.note("stray commas");
                     }
                     separated = true;
                     self.at += 1;
                 }
                 Some('}') => {
                     if separated && !members.is_empty() {
-                        self.mend("trailing commas");
+                        self.note("trailing commas");
                     }
                     self.at += 1;
                     return Ok(members.into());
                 }
                 Some(c @ (']' | ')')) => {
-                    self.mend("mismatched brackets");
+                    self.note("mismatched brackets");
                     if self.closes_outer(c) {
                         return Ok(members.into());
                     }
                     self.at += 1;
                 }
                 Some('{') if members.is_empty() => return self.doubled(),
-                // The next item of the list around: this object was never closed.
+                // The next item of the outer list: this object was never closed.
                 Some('{') if self.closes_outer(']') => {
-                    self.mend("missing closing braces");
+                    self.note("missing closing braces");
                     return Ok(members.into());
                 }
                 Some(_) => {
                     if !separated {
-                        self.mend("missing commas");
+                        self.note("missing commas");
                     }
                     separated = false;
                     self.member(&mut members)?;
@@ -310,9 +311,9 @@ impl Reader<'_> {
         }
     }
 
-    /// `{{ ... }}`, as templates that escape braces leave behind.
+    /// Reads `{{ ... }}`, which templates that escape braces produce.
     fn doubled(&mut self) -> Read<Value> {
-        self.mend("doubled braces");
+        self.note("doubled braces");
         let value = self.value()?.ok_or(GaveUp::NotJson)?;
         self.skip_blank()?;
         match self.peek() {
@@ -331,24 +332,24 @@ impl Reader<'_> {
         match self.peek() {
             Some(':') => self.at += 1,
             Some('=') if self.ahead(1) == Some('>') => {
-                self.mend("arrows for colons");
+                self.note("arrows for colons");
                 self.at += 2;
             }
             None => {
-                self.mend(CUT_SHORT);
+                self.note(CUT_SHORT);
                 return Ok(());
             }
-            Some(c) if text::closers(c).is_some() => self.mend("missing colons"),
+            Some(c) if text::closers(c).is_some() => self.note("missing colons"),
             Some(_) => return Err(GaveUp::NotJson),
         }
         self.skip_blank()?;
         match self.peek() {
-            None => self.mend(CUT_SHORT),
-            Some(',' | '}' | ']') => self.mend("keys without a value"),
+            None => self.note(CUT_SHORT),
+            Some(',' | '}' | ']') => self.note("keys without a value"),
             Some(_) => {
                 if let Some(value) = self.value()? {
                     if members.contains_key(&key) {
-                        self.mend("repeated keys");
+                        self.note("repeated keys");
                     }
                     members.insert(key, value);
                 }
@@ -357,7 +358,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `None` for what stands between members and is none: an ellipsis, a key that the end cut.
+    /// Reads a key. `None`: an ellipsis.
     fn key(&mut self) -> Read<Option<String>> {
         if self.peek().is_some_and(|c| text::closers(c).is_some()) {
             return self.string(text::Role::Key).map(Some);
@@ -383,7 +384,7 @@ impl Reader<'_> {
             .collect();
         let key = key.trim();
         if matches!(key, "..." | "…") {
-            self.mend("an ellipsis");
+            self.note("an ellipsis");
             return Ok(None);
         }
         if key.is_empty()
@@ -391,11 +392,11 @@ impl Reader<'_> {
         {
             return Err(GaveUp::NotJson);
         }
-        self.mend("keys without quotes");
+        self.note("keys without quotes");
         Ok(Some(key.to_owned()))
     }
 
-    /// A value without quotes: number, keyword, or a string that lacks them.
+    /// Reads a value without quotes: a number, a keyword, or a string whose quotes are missing.
     fn bare(&mut self) -> Read<Option<Value>> {
         let start = self.at;
         while let Some(c) = self.peek() {
@@ -431,14 +432,14 @@ impl Reader<'_> {
         let token = token.trim();
         let cut = self.at >= self.chars.len() && !self.open.is_empty();
         if cut {
-            self.mend(CUT_SHORT);
+            self.note(CUT_SHORT);
         }
         if let Some(number) = number(token) {
             if cut && self.last_number == LastNumber::Drop {
                 return Ok(None);
             }
             if token.parse::<Number>().is_err() {
-                self.mend("odd numbers");
+                self.note("odd numbers");
             }
             return Ok(Some(number));
         }
@@ -447,7 +448,7 @@ impl Reader<'_> {
             "false" => return Ok(Some(false.into())),
             "null" => return Ok(Some(Value::Null)),
             "..." | "…" => {
-                self.mend("an ellipsis");
+                self.note("an ellipsis");
                 return Ok(None);
             }
             "" => return Ok(None),
@@ -460,7 +461,7 @@ impl Reader<'_> {
             _ => None,
         };
         if keyword.is_some() {
-            self.mend("keywords of other languages");
+            self.note("keywords of other languages");
             return Ok(keyword);
         }
         if cut
@@ -473,11 +474,11 @@ impl Reader<'_> {
         if self.open.is_empty() {
             return Err(GaveUp::NotJson);
         }
-        self.mend("strings without quotes");
+        self.note("strings without quotes");
         Ok(Some(token.trim_end_matches(['"', '\'', '”']).into()))
     }
 
-    /// `ObjectId("123")` is its argument; anything else in parentheses is text.
+    /// Reads a function call with one argument, such as `ObjectId("123")`, as its argument.
     fn call(&mut self, start: usize) -> Read<Option<Value>> {
         let name = self.chars.get(start..self.at).unwrap_or_default();
         let is_name =
@@ -485,7 +486,7 @@ impl Reader<'_> {
         if !is_name {
             return Err(GaveUp::NotJson);
         }
-        self.mend("a function call for a value");
+        self.note("a function call for a value");
         let value = self.nested(')', Self::array)?;
         match value {
             Some(Value::Array(mut items)) if items.len() == 1 => Ok(items.pop()),
@@ -494,7 +495,8 @@ impl Reader<'_> {
     }
 }
 
-/// The number that a token means, also `+1`, `.5`, `2.` and `1_000`; not `05`, which may be a code.
+/// Returns the number that a token stands for, also `+1`, `.5`, `2.` and `1_000`; not `05`, which
+/// may be a code.
 fn number(token: &str) -> Option<Value> {
     let parsed = |text: &str| text.parse::<Number>().ok().map(Value::Number);
     if let Some(number) = parsed(token) {

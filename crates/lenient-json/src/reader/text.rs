@@ -1,18 +1,18 @@
-//! Strings as models write them: any quotes, quotes inside, raw line breaks, no end.
+//! Strings with any quotation marks, with quotes and raw line breaks inside, or without an end.
 
 use super::{CUT_SHORT, Mode, Read, Reader};
 
-/// Longer than any key without quotes.
+/// The longest key without quotes, in characters.
 pub(super) const MAX_BARE_KEY: usize = 100;
 
-/// Whether a string stands before a colon or after it.
+/// Whether a string is a key or a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Key,
     Value,
 }
 
-/// The characters that may end a string begun with this one.
+/// Returns the characters that may end a string that begins with this one.
 pub(super) fn closers(quote: char) -> Option<&'static [char]> {
     match quote {
         '"' => Some(&['"']),
@@ -24,19 +24,20 @@ pub(super) fn closers(quote: char) -> Option<&'static [char]> {
 }
 
 impl Reader<'_> {
-    /// Reads a string that begins here with a quote.
+    /// Reads a string that begins with a quote at the current character.
     pub(super) fn string(&mut self, role: Role) -> Read<String> {
         let Some(quote) = self.peek() else {
             return Ok(String::new());
         };
         let closers = closers(quote).unwrap_or_default();
         if quote != '"' {
-            self.mend("quotes other than \"");
+            self.note("quotes other than \"");
         }
         let start = self.at;
         self.at += 1;
         let mut text = String::new();
-        // Where a quote inside followed a comma: if the string runs into a colon, it should have ended before.
+        // The last comma before an inner quote. If the string runs into a colon, it should have
+        // ended before that comma.
         let mut missed_end: Option<(usize, usize)> = None;
         while let Some(c) = self.peek() {
             if closers.contains(&c) {
@@ -45,12 +46,12 @@ impl Reader<'_> {
                     return Ok(text);
                 }
                 if let Some((place, length)) = missed_end.filter(|_| self.runs_into_colon(role)) {
-                    self.mend("missing closing quotes");
+                    self.note("missing closing quotes");
                     text.truncate(length);
                     self.at = place;
                     return Ok(text);
                 }
-                self.mend("quotes inside a string");
+                self.note("quotes inside a string");
                 let trimmed = text.trim_end();
                 if let Some(before) = trimmed.strip_suffix(',') {
                     let comma = self
@@ -67,23 +68,23 @@ impl Reader<'_> {
                 self.escape(&mut text);
             } else {
                 if c.is_control() {
-                    self.mend("raw control characters");
+                    self.note("raw control characters");
                 }
                 text.push(c);
                 self.at += 1;
             }
         }
         self.burn(self.at - start)?;
-        self.mend(CUT_SHORT);
+        self.note(CUT_SHORT);
         if role == Role::Value {
             self.give_back_closers(&mut text);
         }
         Ok(text)
     }
 
-    /// Whether the quote here is the last one of its string, judged by what follows.
+    /// True if the current quote ends its string, by what follows it.
     fn ends_string(&mut self, role: Role) -> Read<bool> {
-        if self.manner == Mode::Strict {
+        if self.mode == Mode::Strict {
             return Ok(true);
         }
         let (next, _) = self.after_blank(self.at + 1);
@@ -113,7 +114,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Whether what stands after a comma can be the next member or item.
+    /// True if the text after a comma can be the next member or item.
     fn goes_on_after_comma(&self, at: usize) -> bool {
         let (at, _) = self.after_blank(at);
         let Some(c) = self.chars.get(at).copied() else {
@@ -133,7 +134,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a quoted key, or what is left of one at the end of the text, begins here.
+    /// True if a quoted key begins at `at`, or a part of one that the end of the text cut.
     fn is_key(&self, at: usize) -> bool {
         let Some(quote) = self.chars.get(at).copied() else {
             return true;
@@ -172,7 +173,8 @@ impl Reader<'_> {
         length > 0 && self.chars.get(next).is_none_or(|c| *c == ':')
     }
 
-    /// Whether a number, a keyword or a single word stands here, with nothing after it but a delimiter.
+    /// True if a number, a keyword or a single word begins at `at`, followed by a delimiter or the
+    /// end.
     fn is_scalar(&self, at: usize) -> bool {
         let word = self.chars.iter().skip(at).take(MAX_BARE_KEY);
         let length = word
@@ -186,17 +188,19 @@ impl Reader<'_> {
                 .is_none_or(|c| matches!(c, ',' | ']' | '}'))
     }
 
-    /// Whether the quote here closes what can only be the next key.
+    /// True if the current quote of a value is followed by a colon, so that it must end the next
+    /// key.
     fn runs_into_colon(&self, role: Role) -> bool {
         let (next, _) = self.after_blank(self.at + 1);
         role == Role::Value && self.chars.get(next) == Some(&':')
     }
 
-    /// At the end of the text, brackets at the end of an unclosed string were probably not part of it.
+    /// Removes the closing brackets at the end of a string that was never closed: they were
+    /// probably not part of it.
     fn give_back_closers(&mut self, text: &mut String) {
         for count in (1..=self.open.len()).rev() {
             let mut rest = text.trim_end();
-            // The outermost of them comes last in the text.
+            // The outermost bracket comes last in the text.
             let closers = self.open.iter().skip(self.open.len() - count);
             let all = closers
                 .copied()
@@ -227,13 +231,13 @@ impl Reader<'_> {
             'b' => text.push('\u{8}'),
             'f' => text.push('\u{c}'),
             'u' => self.unicode(text),
-            // A path, a formula or a pattern that nobody escaped.
+            // A path, a formula or a pattern with backslashes that were not escaped.
             c if c.is_ascii_alphanumeric() => {
-                self.mend("unknown escapes");
+                self.note("unknown escapes");
                 text.extend(['\\', c]);
             }
             c => {
-                self.mend("unknown escapes");
+                self.note("unknown escapes");
                 text.push(c);
             }
         }
@@ -241,8 +245,8 @@ impl Reader<'_> {
 
     fn unicode(&mut self, text: &mut String) {
         let Some(unit) = self.hex(self.at) else {
-            self.mend("unknown escapes");
-            // Cut by the end of the text, or not an escape at all.
+            self.note("unknown escapes");
+            // The end of the text cut it, or it is no escape.
             let rest = self.chars.get(self.at..).unwrap_or_default();
             if rest.len() < 4 && rest.iter().all(char::is_ascii_hexdigit) {
                 self.at = self.chars.len();

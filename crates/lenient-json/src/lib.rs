@@ -1,12 +1,17 @@
-//! From what a model wrote to a typed value.
+//! Reads the JSON that a language model wrote as a typed value.
 //!
-//! Strict first: exactly one JSON value that satisfies the schema. Failing that, the reply is looked for among fences,
-//! prose and thoughts, mended where only one thing can be meant, coerced by a fixed table, and held to the same schema.
-//! Every step is noted; what still does not fit is refused with named problems, in words fit for a repair call.
+//! [`parse`] first expects exactly one JSON value that satisfies the schema. If the text is not
+//! that, it searches code fences, prose and thinking for candidates. It repairs a candidate where
+//! only one meaning is possible, coerces its values by a fixed table, and validates it against the
+//! same schema. Every change is noted. A reply that still does not fit is refused with named
+//! problems, which can be sent back to the model.
+//!
+//! [`strict`] converts schemas to the subset that vendors accept in their strict modes.
 
 mod coerce;
 mod extract;
-mod lenient;
+mod reader;
+pub mod strict;
 
 use std::fmt;
 
@@ -16,12 +21,11 @@ use serde_json::Value;
 use serde_path_to_error::Segment;
 
 use self::extract::{Places, Search, search, without_thinking};
-use self::lenient::{CUT_SHORT, LastNumber};
-use super::strict;
+use self::reader::{CUT_SHORT, LastNumber};
 
-/// Longer replies are refused.
+/// The longest reply that is read.
 pub const MAX_BYTES: usize = 1024 * 1024;
-/// Deeper nesting is refused.
+/// The deepest nesting that is read.
 pub const MAX_NESTING: usize = 64;
 
 const MAX_PROBLEMS: usize = 20;
@@ -33,16 +37,16 @@ pub struct Parsed<T> {
     pub value: T,
     /// The text was exactly one JSON value, and nothing had to be changed.
     pub clean: bool,
-    /// What had to be mended or coerced, in order; empty if clean.
+    /// What was repaired or coerced, in order; empty if clean.
     pub notes: Vec<String>,
 }
 
 /// One reason why a reply was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where: a JSON pointer, empty for the reply as a whole.
+    /// A JSON pointer, empty for the reply as a whole.
     pub pointer: String,
-    /// What, in words that the model can act on.
+    /// What is wrong, in words that a model can act on.
     pub detail: String,
 }
 
@@ -55,17 +59,18 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Reads a reply that should satisfy a schema as schemars writes it.
+/// Reads a reply that should satisfy a schema in the form that schemars generates.
 ///
 /// # Errors
-/// The problems of the best candidate, at least one; or that there was none.
+/// The problems of the best candidate, at least one; or one problem that says that there is no
+/// candidate.
 pub fn parse<T: DeserializeOwned>(text: &str, schema: &Value) -> Result<Parsed<T>, Vec<Problem>> {
     if text.len() > MAX_BYTES {
         return Err(whole(&format!(
             "the reply is longer than {MAX_BYTES} bytes"
         )));
     }
-    let judge = Judge::new(schema)?;
+    let check = SchemaCheck::new(schema)?;
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     let exact = serde_json::from_str::<Value>(text).ok();
     if exact
@@ -85,22 +90,22 @@ pub fn parse<T: DeserializeOwned>(text: &str, schema: &Value) -> Result<Parsed<T
         },
         None => found_in(text, None),
     };
-    let mut verdicts = judge.all(candidates.list);
-    if !verdicts.iter().any(Verdict::is_valid) {
+    let mut checked = check.all(candidates.list);
+    if !checked.iter().any(Checked::is_valid) {
         let more = found_elsewhere(text);
         candidates.too_deep |= more.too_deep;
-        verdicts.extend(judge.all(more.list).into_iter().filter(Verdict::is_valid));
+        checked.extend(check.all(more.list).into_iter().filter(Checked::is_valid));
     }
-    match best(verdicts) {
-        Some(verdict) if verdict.is_valid() => typed(verdict),
-        Some(verdict) => Err(verdict.problems),
+    match best(checked) {
+        Some(checked) if checked.is_valid() => typed(checked),
+        Some(checked) => Err(checked.problems),
         None if candidates.too_deep => Err(whole(&too_deep())),
         None if text.is_empty() => Err(whole("the reply is empty")),
         None => Err(whole("there is no JSON object in the reply")),
     }
 }
 
-/// Whether a text is nothing but one sound JSON value inside one Markdown fence: then it was read as it was written.
+/// True if a text is exactly one valid JSON value inside one Markdown code fence.
 pub fn is_only_fenced(text: &str) -> bool {
     let inside = text
         .trim()
@@ -112,7 +117,8 @@ pub fn is_only_fenced(text: &str) -> bool {
     body.is_some_and(|body| serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok())
 }
 
-/// The JSON value in a text, by no schema: the text itself, or the longest object or list in it, mended.
+/// Returns the JSON value in a text without a schema: the whole text, or else the longest object or
+/// list in it, repaired.
 pub fn extract_any(text: &str) -> Option<Value> {
     if text.len() > MAX_BYTES {
         return None;
@@ -132,7 +138,7 @@ pub fn extract_any(text: &str) -> Option<Value> {
     let scalar = || {
         let chars: Vec<char> = text.chars().collect();
         let fuel = std::cell::Cell::new(16 * chars.len() + 1000);
-        let reading = lenient::read(&chars, 0, LastNumber::Keep, &fuel).ok()?;
+        let reading = reader::read(&chars, 0, LastNumber::Keep, &fuel).ok()?;
         (reading.end == chars.len()).then_some(reading.value)
     };
     if text.starts_with(['"', '\'', '“', '(']) {
@@ -143,7 +149,7 @@ pub fn extract_any(text: &str) -> Option<Value> {
     found.pop().map(|found| found.reading.value).or_else(scalar)
 }
 
-/// A value that may be the reply, and how it was obtained.
+/// A value that may be the reply, with notes on how it was obtained.
 struct Candidate {
     value: Value,
     notes: Vec<String>,
@@ -159,7 +165,7 @@ impl Candidates {
         let list = search.found.into_iter().map(|found| {
             let notes = note
                 .into_iter()
-                .chain(found.reading.mended)
+                .chain(found.reading.repaired)
                 .map(str::to_owned)
                 .collect();
             Candidate {
@@ -183,18 +189,19 @@ fn found_in(text: &str, note: Option<&'static str>) -> Candidates {
     }));
     let whole = answer.trim().chars().count();
     let mut search = search(answer, Places::Outermost, LastNumber::Drop);
-    // The JSON was all there was: what was mended says enough.
+    // The JSON was the whole text, so only the repairs are noted.
     let alone = search.found.len() == 1
         && search
             .found
             .iter()
-            .all(|found| found.length == whole && !found.reading.mended.is_empty());
+            .all(|found| found.length == whole && !found.reading.repaired.is_empty());
     let note = note.filter(|note| !(alone && *note == "text around the JSON"));
     search.found.truncate(100);
     Candidates::from(search, note)
 }
 
-/// The places of last resort: objects that a stray bracket swallowed, and JSON whose quotes are all escaped.
+/// Returns the candidates of last resort: objects after a stray opening bracket, and JSON whose
+/// quotes are all escaped.
 fn found_elsewhere(text: &str) -> Candidates {
     let answer = without_thinking(text);
     let mut candidates = Candidates::from(
@@ -215,28 +222,28 @@ fn found_elsewhere(text: &str) -> Candidates {
     candidates
 }
 
-/// The schema, ready to be held against values.
-struct Judge {
+/// A compiled schema.
+struct SchemaCheck {
     schema: Value,
     required: Vec<String>,
     validator: Validator,
 }
 
-struct Verdict {
+struct Checked {
     candidate: Candidate,
     problems: Vec<Problem>,
-    /// How many of the required keys are there.
+    /// The number of required keys that are present.
     keys: usize,
 }
 
-impl Verdict {
+impl Checked {
     fn is_valid(&self) -> bool {
         self.problems.is_empty()
     }
 }
 
-impl Judge {
-    fn new(schema: &Value) -> Result<Judge, Vec<Problem>> {
+impl SchemaCheck {
+    fn new(schema: &Value) -> Result<SchemaCheck, Vec<Problem>> {
         let schema = strict::inlined(schema);
         let validator = jsonschema::validator_for(&schema)
             .map_err(|error| whole(&format!("the schema cannot be used: {error}")))?;
@@ -249,14 +256,14 @@ impl Judge {
             .filter_map(Value::as_str)
             .map(str::to_owned)
             .collect();
-        Ok(Judge {
+        Ok(SchemaCheck {
             schema,
             required,
             validator,
         })
     }
 
-    fn all(&self, candidates: Vec<Candidate>) -> Vec<Verdict> {
+    fn all(&self, candidates: Vec<Candidate>) -> Vec<Checked> {
         candidates
             .into_iter()
             .flat_map(|candidate| self.with_wrapped(candidate))
@@ -264,7 +271,7 @@ impl Judge {
             .collect()
     }
 
-    fn one(&self, candidate: Candidate) -> Verdict {
+    fn one(&self, candidate: Candidate) -> Checked {
         let Candidate { value, mut notes } = candidate;
         let value = coerce::coerce(value, &self.schema, "", &mut notes);
         let keys = self
@@ -281,15 +288,15 @@ impl Judge {
                 detail: cut(&error.masked_with("the value").to_string()),
             });
         let problems = problems.collect();
-        Verdict {
+        Checked {
             candidate: Candidate { value, notes },
             problems,
             keys,
         }
     }
 
-    /// The candidate, and the objects it may be a wrapper of: list items, the value of a lone foreign key, the arguments
-    /// of a tool call written as text.
+    /// Returns the candidate and the objects that it may wrap: list items, the value of a single
+    /// unknown key, or the arguments of a tool call written as text.
     fn with_wrapped(&self, candidate: Candidate) -> Vec<Candidate> {
         let properties = self.schema.get("properties").and_then(Value::as_object);
         let (Some(properties), false) = (properties, self.validator.is_valid(&candidate.value))
@@ -328,21 +335,22 @@ impl Judge {
     }
 }
 
-/// The last valid one that was not cut short, else the last valid one, else the one with most of the required keys.
-fn best(verdicts: Vec<Verdict>) -> Option<Verdict> {
+/// Returns the last valid value that was not cut short, else the last valid one, else the one with
+/// the most required keys.
+fn best(checked: Vec<Checked>) -> Option<Checked> {
     let cut_short =
-        |verdict: &Verdict| verdict.candidate.notes.iter().any(|note| note == CUT_SHORT);
-    verdicts.into_iter().max_by_key(|verdict| {
+        |checked: &Checked| checked.candidate.notes.iter().any(|note| note == CUT_SHORT);
+    checked.into_iter().max_by_key(|checked| {
         (
-            verdict.is_valid(),
-            verdict.is_valid() && !cut_short(verdict),
-            verdict.keys,
+            checked.is_valid(),
+            checked.is_valid() && !cut_short(checked),
+            checked.keys,
         )
     })
 }
 
-fn typed<T: DeserializeOwned>(verdict: Verdict) -> Result<Parsed<T>, Vec<Problem>> {
-    let Candidate { value, notes } = verdict.candidate;
+fn typed<T: DeserializeOwned>(checked: Checked) -> Result<Parsed<T>, Vec<Problem>> {
+    let Candidate { value, notes } = checked.candidate;
     let value = serde_path_to_error::deserialize(value).map_err(|error| {
         let pointer = error.path().iter().map(|segment| match segment {
             Segment::Seq { index } => format!("/{index}"),

@@ -1,42 +1,43 @@
-//! Where the JSON is in a text that is more than JSON.
+//! Searches a text for JSON values.
 
 use std::cell::Cell;
 
-use super::lenient::{self, GaveUp, LastNumber, ParsedJson};
+use super::reader::{self, GaveUp, LastNumber, ParsedJson};
 
 /// A value found in a text.
 #[derive(Debug, PartialEq)]
-pub(super) struct Found {
+pub(crate) struct Found {
     pub reading: ParsedJson,
-    /// How much of the text it takes.
+    /// Its length in the text, in characters.
     pub length: usize,
 }
 
-/// What was found, and whether the search ended at something nested too deep.
+/// The values found, and whether the search stopped at one that is nested too deep.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Search {
+pub(crate) struct Search {
     pub found: Vec<Found>,
     pub too_deep: bool,
 }
 
-/// Which places are tried.
+/// The places where a value may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Places {
+pub(crate) enum Places {
     /// Every outermost object or list.
     Outermost,
-    /// Every object, also within what was read already: for when a stray bracket in prose swallowed the reply.
+    /// Every object, also inside values that were read already. Finds a reply that follows a stray
+    /// bracket in prose.
     EveryObject,
 }
 
-/// Looks at each character this many times at most.
-const LOOKS: usize = 16;
-/// More values than any reply has.
+/// The most times that a character is looked at, on average.
+const LOOKS_PER_CHAR: usize = 16;
+/// The search stops after this number of values.
 const MAX_FOUND: usize = 200;
 
-/// All objects and lists in the text, in order.
-pub(super) fn search(text: &str, places: Places, last_number: LastNumber) -> Search {
+/// Returns all objects and lists in the text, in order.
+pub(crate) fn search(text: &str, places: Places, last_number: LastNumber) -> Search {
     let chars: Vec<char> = text.chars().collect();
-    let fuel = Cell::new(LOOKS * chars.len() + 1000);
+    let fuel = Cell::new(LOOKS_PER_CHAR * chars.len() + 1000);
     let mut search = Search::default();
     let mut at = 0;
     while let Some(c) = chars.get(at) {
@@ -48,7 +49,7 @@ pub(super) fn search(text: &str, places: Places, last_number: LastNumber) -> Sea
             at += 1;
             continue;
         }
-        match lenient::read(&chars, at, last_number, &fuel) {
+        match reader::read(&chars, at, last_number, &fuel) {
             Ok(reading) => {
                 let next = match places {
                     Places::Outermost => reading.end,
@@ -74,8 +75,8 @@ pub(super) fn search(text: &str, places: Places, last_number: LastNumber) -> Sea
     search
 }
 
-/// The text without the model's thinking in front of it; empty if it never stopped thinking.
-pub(super) fn without_thinking(text: &str) -> &str {
+/// Returns the text after the model's thinking; empty if the thinking has no end.
+pub(crate) fn without_thinking(text: &str) -> &str {
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     for (open, close) in [
         ("<think>", "</think>"),

@@ -1,12 +1,12 @@
 //! Converts schemas as schemars writes them into the subset that providers accept in strict mode.
 //!
 //! Anthropic and OpenAI require closed objects and do not know bounds; OpenAI requires every key.
-//! Bounds become words in the description. `structured` enforces them on the reply, against the
-//! original schema.
+//! Bounds become words in the description. [`crate::parse`] enforces them on the reply, against
+//! the original schema.
 
 use serde_json::{Map, Value, json};
 
-/// Maximum depth to which a recursive schema is inlined. No schema of the project is deeper.
+/// Maximum depth to which a recursive schema is inlined. Sensible schemas are less deep.
 const MAX_INLINING: usize = 16;
 
 /// Keywords that some provider rejects and that have no meaning for a model.
@@ -76,20 +76,6 @@ pub fn depth(schema: &Value) -> usize {
             .unwrap_or(0)
     }
     below(&inlined(schema))
-}
-
-/// Returns the system text followed by the schema, for providers that cannot enforce it.
-pub(super) fn with_instruction(system: &str, schema: &Value) -> String {
-    let schema = for_vendor(schema);
-    let instruction = format!(
-        "Reply with exactly one JSON object, without prose or code fences around it, that satisfies this JSON \
-         Schema:\n{schema}"
-    );
-    if system.is_empty() {
-        instruction
-    } else {
-        format!("{system}\n\n{instruction}")
-    }
 }
 
 /// Replaces references by their targets. A keyword next to a reference overrides the target's

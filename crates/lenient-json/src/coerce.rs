@@ -1,16 +1,17 @@
-//! The coercion table: values of almost the right type, made right where only one thing can be meant.
+//! The coercion table: converts values of almost the right type where only one meaning is possible.
 //!
-//! A percentage is not a fraction, "9/10" is not a number and "yes" is not true: those stay wrong and are named as
-//! problems. Null for a property that may be absent is no coercion: that is how vendors' strict modes write "absent".
+//! A percentage is not a fraction, "9/10" is not a number and "yes" is not true: these stay as they
+//! are, and validation reports them. Null for an optional property is removed without a note:
+//! vendors' strict modes write "absent" like that.
 
 use std::cell::Cell;
 
 use serde_json::{Map, Number, Value};
 
-use super::lenient::{self, LastNumber};
+use super::reader::{self, LastNumber};
 
-/// The value, coerced towards the inlined schema; every change is noted.
-pub(super) fn coerce(
+/// Coerces a value to the inlined schema and notes every change.
+pub(crate) fn coerce(
     value: Value,
     schema: &Value,
     pointer: &str,
@@ -63,7 +64,8 @@ pub(super) fn coerce(
     }
 }
 
-/// The branch of a union that the value is meant for: the only one that is not null, or else the first that it fits.
+/// Returns the branch of a union that the value belongs to: the only one that is not null, else the
+/// first that it fits.
 fn branch_for<'a>(value: &Value, schema: &'a Value) -> Option<&'a Value> {
     let Some(branches) = ["anyOf", "oneOf"]
         .into_iter()
@@ -80,7 +82,7 @@ fn branch_for<'a>(value: &Value, schema: &'a Value) -> Option<&'a Value> {
         .collect();
     match real.as_slice() {
         [only] => branch_for(value, only),
-        // Documented variants of an enum, which `in_enum` knows.
+        // The documented variants of an enum: `in_enum` handles them.
         constants
             if constants
                 .iter()
@@ -95,7 +97,7 @@ fn branch_for<'a>(value: &Value, schema: &'a Value) -> Option<&'a Value> {
     }
 }
 
-/// Whether the constants that the branch demands are in the object.
+/// True if the object has the constants that the branch requires.
 fn tag_fits(value: &Value, branch: &Value) -> bool {
     let properties = branch
         .get("properties")
@@ -217,8 +219,8 @@ fn stringified(text: &str) -> Option<Value> {
     }
     let chars: Vec<char> = text.chars().collect();
     let fuel = Cell::new(16 * chars.len() + 1000);
-    let reading = lenient::read(&chars, 0, LastNumber::Drop, &fuel).ok()?;
-    (reading.end == chars.len() && !reading.mended.contains(&lenient::CUT_SHORT))
+    let reading = reader::read(&chars, 0, LastNumber::Drop, &fuel).ok()?;
+    (reading.end == chars.len() && !reading.repaired.contains(&reader::CUT_SHORT))
         .then_some(reading.value)
 }
 
@@ -249,10 +251,10 @@ fn scalar(text: &str, wants: &dyn Fn(&str) -> bool) -> Option<Value> {
     }
 }
 
-/// The whole number that a float like `9.0` is.
+/// Returns the whole number that a float such as `9.0` equals.
 fn whole(number: &Number) -> Option<i64> {
     let float = number.as_f64()?;
-    // Beyond 2^53 a float no longer names one whole number.
+    // From 2^53 on, a float may stand for several whole numbers.
     #[allow(
         clippy::cast_possible_truncation,
         reason = "checked to be whole and small"
@@ -276,7 +278,7 @@ fn object(
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    // Keys in another spelling: `answer_summary` for `answerSummary`.
+    // Renames keys in another spelling: `answer_summary` for `answerSummary`.
     for name in properties
         .keys()
         .filter(|name| !members.contains_key(*name))
@@ -321,7 +323,7 @@ fn object(
     Value::Object(result)
 }
 
-/// Whether a schema is an enum of constants and nothing else.
+/// True if a schema is only an enum of constants.
 fn is_closed(schema: &Value) -> bool {
     let constant = |schema: &Value| schema.get("const").or(schema.get("enum")).is_some();
     let mut unions = ["oneOf", "anyOf"]
@@ -333,7 +335,7 @@ fn is_closed(schema: &Value) -> bool {
             .is_some_and(|branches| !branches.is_empty() && branches.iter().all(constant))
 }
 
-/// The words that an enum of strings allows; none for any other schema.
+/// Returns the words that an enum of strings allows; none for any other schema.
 fn allowed_words(schema: &Value) -> Vec<&str> {
     let constants = ["oneOf", "anyOf"]
         .into_iter()
@@ -353,7 +355,7 @@ fn allowed_words(schema: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Brings the spelling of an enum value in line.
+/// Corrects the spelling of an enum value.
 fn in_enum(value: Value, schema: &Value, pointer: &str, notes: &mut Vec<String>) -> Value {
     let Some(text) = value.as_str() else {
         return value;
@@ -376,7 +378,7 @@ fn in_enum(value: Value, schema: &Value, pointer: &str, notes: &mut Vec<String>)
     }
 }
 
-/// Letters and digits only, lower case.
+/// Returns the letters and digits of a text in lower case.
 fn folded(text: &str) -> String {
     text.chars()
         .filter(|c| c.is_alphanumeric())

@@ -1,0 +1,18 @@
+//! The schema in the prompt, for providers that have no structured output.
+
+use lenient_json::strict;
+use serde_json::Value;
+
+/// Returns the system text followed by the schema, for providers that cannot enforce it.
+pub(super) fn with_instruction(system: &str, schema: &Value) -> String {
+    let schema = strict::for_vendor(schema);
+    let instruction = format!(
+        "Reply with exactly one JSON object, without prose or code fences around it, that satisfies this JSON \
+         Schema:\n{schema}"
+    );
+    if system.is_empty() {
+        instruction
+    } else {
+        format!("{system}\n\n{instruction}")
+    }
+}

@@ -1,11 +1,11 @@
 //! The audit appendix (SPEC 7): a view of the journal, as data and as Markdown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use super::cross_check::is_cross_check;
-use super::redaction::{Redactor, last_reports};
+use super::redaction::{Redactor, discarded_agents, last_reports};
 use crate::domain::{Agent, AgentReport, CrossCheck, Judgement, RunId, UnitRef};
 use crate::journal::views::{self, CallView};
 use crate::journal::{
@@ -90,7 +90,7 @@ impl<'a> Facts<'a> {
         let Some(checked) = self.cross_checked() else {
             return Value::Null;
         };
-        let reports = last_reports(self.events);
+        let (reports, discarded) = (last_reports(self.events), discarded_agents(self.events));
         let passes: Vec<Value> = checked
             .passes
             .iter()
@@ -99,7 +99,7 @@ impl<'a> Facts<'a> {
                     "role": pass.role, "model": pass.model, "reversed": pass.reversed, "scope": pass.scope,
                     "obtained": pass.obtained, "notes": pass.notes,
                 });
-                if let (Value::Object(all), Value::Object(found)) = (&mut value, verdicts(&pass.found, &reports)) {
+                if let (Value::Object(all), Value::Object(found)) = (&mut value, verdicts(&pass.found, &reports, &discarded)) {
                     all.extend(found);
                 }
                 value
@@ -159,11 +159,49 @@ impl<'a> Facts<'a> {
     }
 }
 
+/// What stands in place of a text that only discarded outputs have.
+const NOT_SHOWN: &str = "not shown: the output was discarded";
+
+/// The answer groups. The answer of a group of discarded outputs only is not shown.
+fn answer_groups(judgement: &Judgement, discarded: &BTreeSet<&str>) -> Value {
+    let mut groups = judgement.answer_groups.clone();
+    for group in &mut groups {
+        if group
+            .agents
+            .iter()
+            .all(|agent| discarded.contains(agent.as_str()))
+        {
+            NOT_SHOWN.clone_into(&mut group.answer);
+        }
+    }
+    json!(groups)
+}
+
+/// The disagreements. The text of a position that only discarded outputs hold is not shown.
+fn disagreements(judgement: &Judgement, discarded: &BTreeSet<&str>) -> Value {
+    let mut disagreements = judgement.disagreements.clone();
+    for position in disagreements.iter_mut().flat_map(|d| &mut d.positions) {
+        if position
+            .agents
+            .iter()
+            .all(|agent| discarded.contains(agent.as_str()))
+        {
+            NOT_SHOWN.clone_into(&mut position.text);
+        }
+    }
+    json!(disagreements)
+}
+
 /// The verdicts of a cross-check, each with the text of its claim.
-fn verdicts(found: &CrossCheck, reports: &BTreeMap<Agent, &AgentReport>) -> Value {
+fn verdicts(
+    found: &CrossCheck,
+    reports: &BTreeMap<Agent, &AgentReport>,
+    discarded: &BTreeSet<&str>,
+) -> Value {
     let claims = found.claims.iter().map(|verdict| {
         let UnitRef { agent, unit } = &verdict.claim;
         let report = reports.iter().find(|(name, _)| name.as_str() == agent);
+        let report = report.filter(|_| !discarded.contains(agent.as_str()));
         let claim = report.and_then(|(_, report)| report.units.iter().find(|u| u.id == *unit));
         json!({
             "claim": verdict.claim.to_string(), "text": claim.map(|claim| &claim.text),
@@ -191,6 +229,7 @@ pub fn view(run: RunId, events: &[Event]) -> Option<Value> {
         accepted,
         calls: views::calls(&events.iter()),
     };
+    let discarded = discarded_agents(events);
     let planned = facts.planned();
     let synthesized = facts.synthesized();
     let draft = synthesized.and_then(|s| s.draft.as_ref());
@@ -208,9 +247,9 @@ pub fn view(run: RunId, events: &[Event]) -> Option<Value> {
         "agents": agents(&facts),
         "rounds": rounds(&facts),
         "crossCheck": facts.cross_check(),
-        "answerGroups": facts.judgement().map(|j| json!(j.answer_groups)),
+        "answerGroups": facts.judgement().map(|j| answer_groups(j, &discarded)),
         "disagreements": {
-            "detected": facts.judgement().map(|j| json!(j.disagreements)),
+            "detected": facts.judgement().map(|j| disagreements(j, &discarded)),
             "summary": draft.map(|d| json!(d.disagreements)),
         },
         "coverage": facts.judgement().map(|j| json!({ "parts": j.parts, "covered": j.covered })),

@@ -183,7 +183,7 @@ fn texts(draft: &mut Draft) -> impl Iterator<Item = &mut String> {
 }
 
 /// The agents whose outputs the last judgement of a run discards.
-fn discarded_agents(events: &[Event]) -> BTreeSet<&str> {
+pub fn discarded_agents(events: &[Event]) -> BTreeSet<&str> {
     let last: Option<&Judgement> = events.iter().rev().find_map(|event| match event {
         Event::Scored(scored) => Some(&scored.judgement),
         _ => None,

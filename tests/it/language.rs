@@ -2,11 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use regex::Regex;
 
 /// Words of the old private language, and pronouns for users and models.
-const BANNED: &str = r"(?i)\b(?:whoever|whomever|nobody|somebody|anybody|house|doorkeeper|desk|upright|withheld|mended|stand-in|starved|unbought|he|him|his|she|her)\b";
+static BANNED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?i)\b(?:whoever|whomever|nobody|somebody|anybody|house|doorkeeper|desk|upright|withheld|mended|stand-in|starved|unbought|he|him|his|she|her)\b").unwrap());
+
+static QUOTED: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#"`[^`]*`|"[^"]*"|“[^”]*”"#).unwrap());
 
 fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
@@ -29,11 +33,9 @@ fn prose<'a>(path: &Path, line: &'a str) -> Option<&'a str> {
 }
 
 fn banned_in(text: &str) -> Vec<String> {
-    let banned = Regex::new(BANNED).unwrap();
     // Code and quotations may hold any word.
-    let quoted = Regex::new(r#"`[^`]*`|"[^"]*"|“[^”]*”"#).unwrap();
-    let text = quoted.replace_all(text, "");
-    banned
+    let text = QUOTED.replace_all(text, "");
+    BANNED
         .find_iter(&text)
         .map(|word| word.as_str().to_owned())
         .collect()

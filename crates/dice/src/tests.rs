@@ -407,11 +407,3 @@ mod properties {
         }
     }
 }
-
-#[test]
-fn nobody_is_called_by_a_label() {
-    assert_eq!(
-        with_faces("1d6[@everyone]", &[4]).text,
-        "1d6 (4) [@\u{200b}everyone] = 4"
-    );
-}

@@ -197,19 +197,22 @@ fn tier(total: i64) -> &'static str {
     }
 }
 
+// An underscore after it closes Markdown emphasis.
 static DIFFICULTY: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)\b(?:dc|ac)\s*:?\s*(\d{1,9})\b").ok());
+    LazyLock::new(|| Regex::new(r"(?i)\b(?:dc|ac)\s*:?\s*(-?\d+)(?:_|\b)").ok());
 
+// "Takes advantage of" is no advantage on a roll.
 static EDGE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)\b(?:with|at)\s+(dis)?adv(?:antage)?\b").ok());
+    LazyLock::new(|| Regex::new(r"(?i)\b(?:(?:with|at)\s+(dis)?advantage|(dis)?adv)(?:_|\b)").ok());
 
-/// Returns the difficulties that a text names: "AC 15".
+/// Returns the difficulties that a text names: "AC 15". A number that is too large for the type is
+/// the largest.
 fn difficulties(text: &str) -> BTreeSet<i64> {
     DIFFICULTY
         .as_ref()
         .into_iter()
         .flat_map(|pattern| pattern.captures_iter(text))
-        .filter_map(|captures| captures.get(1)?.as_str().parse().ok())
+        .filter_map(|captures| Some(captures.get(1)?.as_str().parse().unwrap_or(i64::MAX)))
         .collect()
 }
 
@@ -218,7 +221,7 @@ fn advantage(text: &str) -> Option<Advantage> {
     let claimed: BTreeSet<bool> = EDGE
         .as_ref()?
         .captures_iter(text)
-        .map(|captures| captures.get(1).is_none())
+        .map(|captures| captures.get(1).or(captures.get(2)).is_none())
         .collect();
     match (claimed.contains(&true), claimed.contains(&false)) {
         (true, false) => Some(Advantage::Advantage),
@@ -415,10 +418,15 @@ mod tests {
         let dice = |text: &str| done(text)["mechanics"]["text"].as_str().unwrap().to_owned();
         assert!(dice("stealth with advantage").contains("with advantage: d20 ("));
         assert!(dice("attack with disadvantage").contains("with disadvantage: d20 ("));
+        assert!(dice("_stealth disadv_").contains("with disadvantage: d20 ("));
+        assert!(dice("_stealth DC 14_").contains("against DC 14"));
+        assert!(!dice("takes advantage of the dark, stealth").contains("with advantage"));
         assert!(!dice("stealth with advantage and with disadvantage").contains("advantage"));
         let read = |text: &str| Action::read(CommandName::Do, json!({ "deed": text }));
         for (text, problem) in [
             ("attack the goblin, AC 1000", "1 to 100"),
+            ("attack, AC 99999999999999999999", "1 to 100"),
+            ("attack, AC -5", "1 to 100"),
             ("attack, AC 15 or AC 16", "one DC or AC"),
         ] {
             assert!(read(text).unwrap_err().contains(problem), "{text}");

@@ -56,6 +56,10 @@ pub(super) fn command() -> Command {
             }
             let expression =
                 Expression::parse(&read.expression).map_err(|error| error.to_string())?;
+            // "6#1d20 bananas" reads as the number 6 with a comment.
+            if let (false, Some(comment)) = (expression.has_dice(), expression.comment()) {
+                return Err(format!("{:?} is no dice notation", sanitize(comment)));
+            }
             let times = read.times.unwrap_or(1);
             if !(1..=MAX_TIMES).contains(&times) {
                 return Err(format!("dice are rolled 1 to {MAX_TIMES} times"));
@@ -137,4 +141,23 @@ fn shown(rolled: &[Rolled]) -> String {
         .map(|rolled| sanitize_uncut(&rolled.text))
         .collect();
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_in_the_notation_notifies_no_user() {
+        let arguments = RollArguments {
+            expression: "1d1[@everyone]".into(),
+            times: None,
+            label: None,
+        };
+        let done = execute(&arguments, 1);
+        assert_eq!(
+            done.unwrap().result["text"],
+            "1d1 (1) [@\u{200b}everyone] = 1"
+        );
+    }
 }

@@ -79,7 +79,7 @@ pub(super) fn read(text: &str) -> Option<Found> {
 
 /// Returns the arguments of dice in words, or `None` if a word is not understood.
 pub(super) fn expression(text: &str) -> Option<Value> {
-    if Expression::parse(text).is_ok() || repeated(text).is_some() {
+    if Expression::parse(text).is_ok_and(|e| e.has_dice()) || repeated(text).is_some() {
         return Some(json!({ "expression": text }));
     }
     let mut text = text.to_lowercase().trim().to_owned();

@@ -7,7 +7,9 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 /// Words of the old private language, and pronouns for users and models.
-static BANNED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?i)\b(?:whoever|whomever|nobody|somebody|anybody|house|doorkeeper|desk|upright|withheld|mended|stand-in|starved|unbought|he|him|his|she|her)\b").unwrap());
+static BANNED: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(?:whoever|whomever|nobody|somebody|anybody|house|doorkeeper|desk|upright|withheld|mended|stand-in|starved|unbought|he|him|his|she|her)\b").unwrap()
+});
 
 static QUOTED: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"`[^`]*`|"[^"]*"|“[^”]*”"#).unwrap());

@@ -42,11 +42,11 @@ fn text(data: &[u8]) -> Option<&str> {
 pub fn structured_output(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let schema = schemars::schema_for!(AgentReport).to_value();
-    match lenient_json::parse::<AgentReport>(text, &schema) {
+    match conclave_lenient_json::parse::<AgentReport>(text, &schema) {
         Err(problems) => assert!(!problems.is_empty(), "refused without a reason"),
         Ok(parsed) => {
             let written = serde_json::to_string(&parsed.value).expect("a report can be written");
-            let again = lenient_json::parse::<AgentReport>(&written, &schema)
+            let again = conclave_lenient_json::parse::<AgentReport>(&written, &schema)
                 .expect("a written report can be read");
             assert!(
                 again.clean && again.value == parsed.value,
@@ -54,7 +54,7 @@ pub fn structured_output(data: &[u8]) {
             );
         }
     }
-    let _ = lenient_json::extract_any(text);
+    let _ = conclave_lenient_json::extract_any(text);
 }
 
 /// Reads the body of a chat. The result is a question, or a list of problems. A question that

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lenient_json::strict;
+use conclave_lenient_json::strict;
 use serde_json::{Map, Value, json};
 
 use super::commands::{Command, registry};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lenient_json::strict;
+use conclave_lenient_json::strict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

@@ -162,13 +162,14 @@ async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
     if text {
         return Ok(format!("plain text{served}{usage}"));
     }
-    let parsed = lenient_json::parse::<Probe>(&reply.text, &schema).map_err(|problems| {
-        let first = problems
-            .first()
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        format!("its JSON is not valid: {first}")
-    })?;
+    let parsed =
+        conclave_lenient_json::parse::<Probe>(&reply.text, &schema).map_err(|problems| {
+            let first = problems
+                .first()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            format!("its JSON is not valid: {first}")
+        })?;
     let how = if parsed.clean {
         "clean JSON"
     } else {

@@ -3,7 +3,7 @@
 use super::attempt::Attempts;
 use std::time::Duration;
 
-use lenient_json::Problem;
+use conclave_lenient_json::Problem;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -65,7 +65,7 @@ where
                 detail: "the answer is empty".into(),
             }])
         } else {
-            lenient_json::parse::<T>(&first.text, &schema)
+            conclave_lenient_json::parse::<T>(&first.text, &schema)
         };
         let problems = match &parsed {
             Ok(parsed) => check(&parsed.value),
@@ -94,7 +94,7 @@ where
     let second = buy(run, deps, &ask, Some(&schema), Some((&first, &problems))).await?;
     let read = || {
         let answer = second.ok()?;
-        let parsed = lenient_json::parse::<T>(&answer.text, &schema).ok()?;
+        let parsed = conclave_lenient_json::parse::<T>(&answer.text, &schema).ok()?;
         Some((parsed, answer.stop == CallStop::MaxTokens, answer.tokens))
     };
     let repaired = run
@@ -192,13 +192,13 @@ where
     }
     let schema = schemars::schema_for!(T).to_value();
     let cut = answer.stop == CallStop::MaxTokens;
-    let read = || lenient_json::parse::<T>(&answer.text, &schema);
+    let read = || conclave_lenient_json::parse::<T>(&answer.text, &schema);
     let parsed = run.compute(&format!("reading {}", ask.step), read).await?;
     Ok(match parsed {
         Ok(parsed) => {
             // A surrounding code fence does not count as needing repair.
             let as_written = parsed.clean
-                || (parsed.notes.len() == 1 && lenient_json::is_only_fenced(&answer.text));
+                || (parsed.notes.len() == 1 && conclave_lenient_json::is_only_fenced(&answer.text));
             Ok((parsed.value, cut || !as_written))
         }
         Err(problems) => {

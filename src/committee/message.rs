@@ -1,6 +1,6 @@
 //! Builds the messages of a call: the prompt, and for a repair the model's answer and its problems.
 
-use lenient_json::Problem;
+use conclave_lenient_json::Problem;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

@@ -38,19 +38,19 @@ pub type Routine = (&'static str, fn(&str));
 
 pub const ROUTINES: &[Routine] = &[
     ("report: parse", |text| {
-        let _ = lenient_json::parse::<AgentReport>(
+        let _ = conclave_lenient_json::parse::<AgentReport>(
             text,
             &schemars::schema_for!(AgentReport).to_value(),
         );
     }),
     ("synthesis: parse", |text| {
-        let _ = lenient_json::parse::<FinalSynthesis>(
+        let _ = conclave_lenient_json::parse::<FinalSynthesis>(
             text,
             &schemars::schema_for!(FinalSynthesis).to_value(),
         );
     }),
     ("report: any JSON", |text| {
-        let _ = lenient_json::extract_any(text);
+        let _ = conclave_lenient_json::extract_any(text);
     }),
     ("report: clean", |text| drop(report(text))),
     ("report: from plain text", |text| {

@@ -1,6 +1,6 @@
 //! Checks a synthesis before it is accepted.
 
-use lenient_json::Problem;
+use conclave_lenient_json::Problem;
 
 use super::assumptions::one_line;
 use super::synthesis_input::SynthesisInput;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use lenient_json::Problem;
+use conclave_lenient_json::Problem;
 use rand::seq::SliceRandom;
 use schemars::JsonSchema;
 use serde::Deserialize;

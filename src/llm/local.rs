@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use async_trait::async_trait;
+use conclave_lenient_json::strict;
 use conclave_local_model as engine;
-use lenient_json::strict;
 use serde_json::Value;
 
 use super::{Author, ChatModel, ChatReply, ChatRequest, Error, Message, Part, Stop};

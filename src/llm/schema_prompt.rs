@@ -1,6 +1,6 @@
 //! The schema in the prompt, for providers that have no structured output.
 
-use lenient_json::strict;
+use conclave_lenient_json::strict;
 use serde_json::Value;
 
 /// Returns the system text followed by the schema, for providers that cannot enforce it.

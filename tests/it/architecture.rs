@@ -136,7 +136,10 @@ const HOMES: &[(&str, &[&str])] = &[
     ("sqlx", &["journal"]),
     ("reqwest", &["attachments", "cli", "llm"]),
     ("axum", &["cli", "http"]),
-    ("lenient_json", &["actions", "cli", "committee", "llm"]),
+    (
+        "conclave_lenient_json",
+        &["actions", "cli", "committee", "llm"],
+    ),
 ];
 
 const NAMES_THAT_SAY_NOTHING: &[&str] =

@@ -1,6 +1,6 @@
 //! Converts a [`ChatRequest`] to a request of the Messages API.
 
-use lenient_json::strict;
+use conclave_lenient_json::strict;
 
 use super::wire::{
     Block, CacheControl, Format, Message, OutputConfig, Request, Source, SystemBlock, Thinking,

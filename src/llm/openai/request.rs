@@ -1,6 +1,6 @@
 //! Converts a [`ChatRequest`] to a request of Chat Completions.
 
-use lenient_json::strict;
+use conclave_lenient_json::strict;
 
 use super::wire::{
     Content, Function, FunctionName, ImageUrl, JsonSchema, Message, Part, Request, ResponseFormat,

@@ -1,10 +1,11 @@
 //! Records a run's events and performs its calls, each exactly once.
 
+mod pieces;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
@@ -15,20 +16,12 @@ use super::resumed::{self, Deaths};
 use super::step::Step;
 use super::wake::Wake;
 use super::{
-    Accepted, CallResult, CallSent, CallSettled, ChainFault, ComputeStarted, Ending, Entry, Error,
-    Event, Finished, Lease, Store, verify,
+    Accepted, CallResult, CallSent, CallSettled, ChainFault, Ending, Entry, Error, Event, Finished,
+    Lease, Store, verify,
 };
 use crate::clock::Clock;
-use crate::compute::{ComputePool, Isolation, Place};
+use crate::compute::ComputePool;
 use crate::domain::{BilledTokens, Ledger, Refused, RunId, Usd};
-
-/// Pause before a CPU-heavy piece, for each process that ended in one. The pause makes it unlikely
-/// that a kill from outside falls into a piece and is blamed on the run.
-const PAUSE_PER_DEATH: Duration = Duration::from_secs(2);
-
-/// A piece takes milliseconds. Only one that takes longer than this is recorded, so that kills from
-/// outside at random moments, also in quick succession, are not attributed to the run.
-const LONG_PIECE: Duration = Duration::from_secs(1);
 
 /// Why a run must stop without writing an ending of its own.
 #[derive(Debug, thiserror::Error)]
@@ -96,20 +89,6 @@ struct State {
     resumed: Option<Resumed>,
     /// True if every further write and call is refused.
     closed: bool,
-}
-
-/// A piece of a resumed run, from its start to its end.
-struct Announced<'a> {
-    /// Records the start of the piece if it takes longer than [`LONG_PIECE`].
-    notice: AbortHandle,
-    _isolation: Option<Isolation>,
-    _alone: tokio::sync::MutexGuard<'a, ()>,
-}
-
-impl Drop for Announced<'_> {
-    fn drop(&mut self) {
-        self.notice.abort();
-    }
 }
 
 /// A resumed run that has made no progress yet.
@@ -414,64 +393,6 @@ impl RunContext {
         Ok(Ok(settled))
     }
 
-    /// Runs a CPU-heavy piece of work off the async workers. A resumed run without progress records
-    /// that it is in a piece once the piece takes long: see [`RunContext::deaths`].
-    ///
-    /// # Errors
-    /// [`Stop`] if the database fails, the lease is lost or the run has ended.
-    pub async fn compute<T>(
-        &self,
-        piece: &str,
-        work: impl FnOnce() -> T + Send,
-    ) -> Result<T, Stop> {
-        if self.state().closed {
-            return Err(Stop::Lost);
-        }
-        let (place, _announced) = self.announce(piece).await?;
-        Ok(place.run(work))
-    }
-
-    async fn announce(&self, piece: &str) -> Result<(Place, Option<Announced<'_>>), Stop> {
-        let deaths = self
-            .state()
-            .resumed
-            .as_ref()
-            .map(|resumed| resumed.deaths.count);
-        let isolation = match deaths {
-            None => return Ok((self.compute.place().await, None)),
-            Some(0) => None,
-            Some(deaths) => {
-                tokio::time::sleep(PAUSE_PER_DEATH * deaths).await;
-                // With isolation, of two suspected runs only the one at fault is in a piece when
-                // the process ends.
-                Some(self.compute.isolated().await)
-            }
-        };
-        // A process that is killed while the piece waits for its place has not ended in it.
-        let place = self.compute.place().await;
-        let alone = self.alone.lock().await;
-        let Some(number) = self.state().resumed.as_mut().map(|resumed| {
-            resumed.pieces += 1;
-            resumed.pieces
-        }) else {
-            return Ok((place, None));
-        };
-        let started = Event::ComputeStarted(ComputeStarted {
-            epoch: self.lease.epoch,
-            number,
-            piece: piece.to_owned(),
-        });
-        let notice = self.write_after(LONG_PIECE, started)?;
-        Ok((
-            place,
-            Some(Announced {
-                notice,
-                _isolation: isolation,
-                _alone: alone,
-            }),
-        ))
-    }
-
     /// Returns how many processes in a row, up to this one, ended at the run's current point, the
     /// later ones in a CPU-heavy piece. Other ends, such as a kill during a call, do not count.
     pub fn deaths(&self) -> Deaths {
@@ -546,27 +467,6 @@ impl RunContext {
 
     /// Starts a write, unless the context is closed. The state lock covers both steps, so that
     /// [`RunContext::close`] waits for every write.
-    /// Writes an event once `delay` has passed, in a task of its own: the worker of this one may be in
-    /// the piece then.
-    fn write_after(&self, delay: Duration, event: Event) -> Result<AbortHandle, Stop> {
-        let state = self.state();
-        if state.closed {
-            return Err(Stop::Lost);
-        }
-        let (store, lease, clock) = (
-            Arc::clone(&self.store),
-            self.lease.clone(),
-            self.clock.clone(),
-        );
-        let write = async move {
-            tokio::time::sleep(delay).await;
-            if let Err(error) = store.append(&lease, clock.now(), &[event]).await {
-                tracing::warn!(%error, "the start of a long piece was not recorded");
-            }
-        };
-        Ok(self.writes.spawn(write.in_current_span()).abort_handle())
-    }
-
     fn begin_write(&self, events: Vec<Event>) -> Result<JoinHandle<Result<i64, Error>>, Stop> {
         let state = self.state();
         if state.closed {

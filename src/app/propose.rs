@@ -231,7 +231,8 @@ impl App {
         if execute && proposed.mended {
             execute = false;
             if let Some(last) = checked.last_mut() {
-                (last.passed, last.why) = (false, "the model's answer had to be mended".to_owned());
+                (last.passed, last.why) =
+                    (false, "the model's answer had to be repaired".to_owned());
             }
         }
         // In shadow mode a proposal that passes is recorded but not executed.

@@ -28,7 +28,7 @@ impl From<sqlx::Error> for Error {
             },
             sqlx::Error::PoolTimedOut => "no connection to it could be had in time".to_owned(),
             sqlx::Error::Io(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => {
-                "nobody listens there".to_owned()
+                "no server listens there".to_owned()
             }
             // The TLS library reports an untrusted certificate in this way.
             sqlx::Error::Io(e) if e.kind() == std::io::ErrorKind::InvalidData => {
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(
             said,
             [
-                "the database is not available: nobody listens there",
+                "the database is not available: no server listens there",
                 "the database is not available: no connection to it could be had in time",
                 "the database is not available: its address cannot be used",
             ]

@@ -294,7 +294,7 @@ async fn an_unreachable_database_stops_the_start_without_showing_its_password() 
     let cases = [
         (
             "postgres://ada:planted-secret@127.0.0.1:9/conclave".to_owned(),
-            "the database is not available: nobody listens there",
+            "the database is not available: no server listens there",
         ),
         (no_such.into(), "it has no database of this name"),
         (

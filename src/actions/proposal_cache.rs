@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cell_that_somebody_has_asked_for_is_not_thrown_out_before_he_locks_it() {
+    async fn a_requested_slot_is_not_evicted_before_it_is_locked() {
         let plans = ProposalCache::new(Duration::from_secs(30));
         let early = plans.cell(scene("c"), "hm");
         // Enough other texts come that entries are evicted more than once.

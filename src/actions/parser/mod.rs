@@ -331,10 +331,10 @@ fn sheets(text: &str) -> Option<Found> {
             .or(captures.name("own"))?
             .as_str()
             .trim();
-        let somebody = [
+        let pronouns = [
             "my", "your", "the", "this", "that", "his", "her", "their", "it", "what", "who", "here",
         ];
-        return (!somebody.contains(&name.to_lowercase().as_str()))
+        return (!pronouns.contains(&name.to_lowercase().as_str()))
             .then(|| (CommandName::SheetShow, json!({ "name": name })));
     }
     let captures = CREATE.as_ref()?.captures(text)?;

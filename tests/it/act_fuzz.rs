@@ -12,7 +12,7 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
-use crate::support::acting::said;
+use crate::act::said;
 use crate::support::{MockProvider, Setup, TestApp};
 
 /// Words of commands, dice notation, attacks, and unrelated text.

@@ -145,7 +145,7 @@ async fn a_limit_of_the_size_of_files_is_an_error_and_no_crash() {
     let mut refused = None;
     for n in 0..60 {
         let message = format!("{n} {}", "And why? ".repeat(3000));
-        let body = crate::support::acting::said("u", &format!("remember {message}"));
+        let body = crate::act::said("u", &format!("remember {message}"));
         let response = client
             .post(format!("{url}/api/act"))
             .json(&body)

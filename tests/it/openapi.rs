@@ -8,7 +8,7 @@ use jsonschema::Validator;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::acting;
+use crate::act;
 use crate::support::{MockProvider, Scenario, TestApp, chat};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
@@ -291,7 +291,7 @@ async fn answers_to_actions_have_the_documented_shapes() {
     let proposal = json!({ "ok": true, "confidence": 0.3, "action": "roll", "args": { "expression": "1d6" }, "reason": "r",
                            "alternatives": [{ "action": "check", "args": { "ability": "dex" } }] });
     provider.reply_with("proposal", proposal);
-    let app = TestApp::with(&provider, acting::proposing()).await;
+    let app = TestApp::with(&provider, act::proposing()).await;
     let document = document();
     let schema = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
     for (message, shape) in [
@@ -300,7 +300,7 @@ async fn answers_to_actions_have_the_documented_shapes() {
         ("/roll x", "ActionDeclined"),
         ("hm, dice", "ActionProposal"),
     ] {
-        let answer = acting::act(&app, "ada", message).await;
+        let answer = act::act(&app, "ada", message).await;
         hold(&document, &schema(shape), &answer.body);
         hold(&document, &schema("ActionReply"), &answer.body);
         hold(
@@ -314,7 +314,7 @@ async fn answers_to_actions_have_the_documented_shapes() {
             hold(
                 &document,
                 &schema("ActionProposal"),
-                &acting::confirm(&app, "ada", &answer).await.body,
+                &act::confirm(&app, "ada", &answer).await.body,
             );
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::acting::{keys, proposal, proposing};
+use crate::act::{keys, proposal, proposing};
 use crate::support::program::conclave;
 use crate::support::{MockProvider, TestApp};
 

@@ -4,7 +4,7 @@ use conclave::domain::RunId;
 use conclave::journal::{Ending, Event, views};
 use serde_json::{Value, json};
 
-use crate::support::acting::{Answer, act, confirm, keys, post, proposing, said};
+use crate::act::{Answer, act, confirm, keys, post, proposing, said};
 use crate::support::{MockProvider, Setup, TestApp};
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use conclave::journal::Event;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::acting::{act, confirm, keys, post, proposal, proposing, said};
+use crate::act::{act, confirm, keys, post, proposal, proposing, said};
 use crate::support::{MockProvider, TestApp};
 
 #[tokio::test]

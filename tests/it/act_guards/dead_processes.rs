@@ -7,7 +7,7 @@ use conclave::journal::{ActionOutcome, Ending, Event, RunFilter, SqliteStore};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::acting::{proposing, said};
+use crate::act::{proposing, said};
 use crate::support::replica::Home;
 use crate::support::{Fault, MockProvider, TestApp, client};
 

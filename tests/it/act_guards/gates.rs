@@ -3,7 +3,7 @@
 use conclave::journal::{Event, RunFilter};
 use serde_json::{Value, json};
 
-use crate::support::acting::{act, post, proposal, proposing, said};
+use crate::act::{act, post, proposal, proposing, said};
 use crate::support::{MockProvider, TestApp};
 
 #[tokio::test]

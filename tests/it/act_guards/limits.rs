@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use conclave::journal::Event;
 use serde_json::{Value, json};
 
-use crate::support::acting::{act, confirm, post, proposal, proposing, said};
+use crate::act::{act, confirm, post, proposal, proposing, said};
 use crate::support::{Fault, MockProvider, Setup, TestApp};
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use conclave::journal::Event;
 use serde_json::json;
 
-use crate::support::acting::{act, confirm, post, proposal, proposing, said};
+use crate::act::{act, confirm, post, proposal, proposing, said};
 use crate::support::app::PLANTED_KEY;
 use crate::support::{Fault, MockProvider, TestApp};
 

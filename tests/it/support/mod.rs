@@ -5,8 +5,6 @@
     reason = "shared by many tests, of which each uses a part"
 )]
 
-pub mod acting;
-pub mod api_tables;
 pub mod app;
 mod checked;
 pub mod daemon;

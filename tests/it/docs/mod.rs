@@ -1,5 +1,7 @@
 //! Compares the documentation with the program: generated parts, metrics and links.
 
+mod api_tables;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +9,7 @@ use conclave::config::Limits;
 use conclave::{cli, http};
 use regex::Regex;
 
-use crate::support::api_tables::ApiTables;
+use api_tables::ApiTables;
 
 /// The command that regenerates every generated document.
 const AGAIN: &str =

@@ -22,9 +22,8 @@ use conclave::journal::{Ending, views};
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
 
+use support::process::Service;
 use support::{Fault, LoopbackClient, MockProvider, Setup, TestApp, chat, client, mix};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
@@ -86,7 +85,7 @@ async fn faults() {
     for (name, fault) in mix::kinds() {
         print_row(name, &row(RUNS, vec![fault]).await, &honest);
     }
-    let every: Vec<Fault> = mix::kinds().into_iter().map(|(_, fault)| fault).collect();
+    let every: Vec<Fault> = mix::kinds().map(|(_, fault)| fault).into();
     print_row("every kind, mixed", &row(MIXED_RUNS, every).await, &honest);
 }
 
@@ -106,7 +105,7 @@ fn print_row(name: &str, row: &Row, honest: &Row) {
 async fn row(runs: usize, faults: Vec<Fault>) -> Row {
     let provider = MockProvider::start().await;
     if !faults.is_empty() {
-        provider.mix(Some(mix::of(3, PERCENT, faults)));
+        provider.mix(mix::of(3, PERCENT, faults));
     }
     // Calls time out early, so that a row ends soon. All other settings are as shipped.
     let setup = Setup::default()
@@ -182,61 +181,33 @@ async fn one(app: &TestApp, case: usize) -> (u16, bool, f64) {
     (status, whole && agrees, row.spent.dollars())
 }
 
-/// The service as a separate process.
-struct Service {
-    _child: Child,
-    url: String,
+/// Starts the service as a separate process.
+async fn service(folder: &TempDir, provider: &MockProvider) -> Service {
+    let mut file: Value = serde_json::from_str(support::SHIPPED).unwrap();
+    file["providers"]["anthropic"]["maxConcurrent"] = json!(2048);
+    std::fs::write(folder.path().join("config.json"), file.to_string()).unwrap();
+    let url = provider.url();
+    let variables = [
+        ("CONCLAVE_CONFIG", "config.json"),
+        ("ANTHROPIC_API_KEY", "k"),
+        ("ANTHROPIC_BASE_URL", url.as_str()),
+        ("RUST_LOG", "conclave=info"),
+    ];
+    Service::start(folder.path(), &variables).await
 }
 
-impl Service {
-    async fn start(folder: &TempDir, provider: &MockProvider) -> Self {
-        let mut file: Value = serde_json::from_str(include_str!("../llm.config.json")).unwrap();
-        file["providers"]["anthropic"]["maxConcurrent"] = json!(2048);
-        let config = folder.path().join("config.json");
-        std::fs::write(&config, file.to_string()).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_conclave"))
-            .arg("serve")
-            .current_dir(folder.path())
-            .env_clear()
-            .env("CONCLAVE_CONFIG", &config)
-            .env("CONCLAVE_BIND", "127.0.0.1:0")
-            .env("ANTHROPIC_API_KEY", "k")
-            .env("ANTHROPIC_BASE_URL", provider.url())
-            .env("RUST_LOG", "conclave=info")
-            .stderr(std::process::Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let url = loop {
-            let line = lines
-                .next_line()
-                .await
-                .unwrap()
-                .expect("the service says where it listens");
-            if let Some(rest) = line.split("listening on ").nth(1) {
-                break rest.split_whitespace().next().unwrap().to_owned();
-            }
-        };
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "it ends with the process whose output it reads"
-        )]
-        tokio::spawn(async move {
-            while let Ok(Some(line)) = lines.next_line().await {
-                if line.contains("ERROR") || line.contains("panicked") {
-                    eprintln!("bench: the service says: {line}");
-                }
-            }
-            eprintln!("bench: the service has ended");
-        });
-        Self { _child: child, url }
+/// Stops the service and prints the errors in its log.
+async fn stop(service: Service) {
+    for line in service.stop().await.lines() {
+        if line.contains("ERROR") || line.contains("panicked") {
+            eprintln!("bench: the service says: {line}");
+        }
     }
 }
 
 async fn load() {
     let provider = MockProvider::start().await;
-    provider.forget_calls();
+    provider.repeat_answers();
     // Measures the six calls of a run without the service: one, three at once, one, one.
     provider.latency(Duration::from_secs(1));
     let direct = client();
@@ -244,9 +215,10 @@ async fn load() {
     drop(direct);
     eprintln!("bench: directly done in {:.1} s", pure.at(100));
     let folder = TempDir::new().unwrap();
-    let service = Service::start(&folder, &provider).await;
+    let service = service(&folder, &provider).await;
     let client = client();
     let served = all_at_once(|case| served_path(&client, &service.url, case)).await;
+    stop(service).await;
     println!(
         "\nLoad: {IN_FLIGHT} runs in flight at once, the mock answers after 1 s; journal in SQLite, on disk."
     );
@@ -290,7 +262,7 @@ const BLOCKS: usize = 11;
 async fn act() {
     let provider = MockProvider::start().await;
     let folder = TempDir::new().unwrap();
-    let service = Service::start(&folder, &provider).await;
+    let service = service(&folder, &provider).await;
     let client = client();
     let health = || client.get(format!("{}/health", service.url));
     let said = |message: &str, case: usize| {
@@ -349,6 +321,7 @@ async fn act() {
         );
     }
     assert_eq!(provider.calls().len(), 0);
+    stop(service).await;
 }
 
 async fn timed(request: reqwest::RequestBuilder) -> f64 {

@@ -8,8 +8,8 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::daemon::Daemon;
-use crate::support::program::conclave;
+use crate::support::process::Service;
+use crate::support::process::conclave;
 use crate::support::{Fault, MockProvider, Setup, TestApp, chat};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
@@ -341,7 +341,7 @@ async fn a_public_address_is_served_only_with_a_token() {
         .await
         .unwrap();
     let token = String::from_utf8(made.stdout).unwrap();
-    let service = Daemon::start(folder.path(), &variables).await;
+    let service = Service::start(folder.path(), &variables).await;
     let port = service.url.rsplit(':').next().unwrap().to_owned();
     let url = format!("http://127.0.0.1:{port}/api/runs");
     assert_eq!(

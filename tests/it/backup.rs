@@ -7,8 +7,8 @@ use std::process::Output;
 use tempfile::TempDir;
 
 use crate::support::MockProvider;
-use crate::support::daemon::Daemon;
-use crate::support::program::conclave;
+use crate::support::process::Service;
+use crate::support::process::conclave;
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 const DATABASE: &str = "data/conclave.db";
@@ -118,7 +118,7 @@ async fn change(path: &Path, statement: &'static str) {
 async fn a_backup_of_a_running_service_is_restored_into_an_empty_folder() {
     let here = Place::with_runs(2).await;
     let url = here.provider.url();
-    let service = Daemon::start(
+    let service = Service::start(
         here.folder.path(),
         &[
             ("ANTHROPIC_API_KEY", "k"),
@@ -173,7 +173,7 @@ async fn a_database_in_use_is_not_replaced_even_by_force() {
         ("ANTHROPIC_API_KEY", "k"),
         ("ANTHROPIC_BASE_URL", url.as_str()),
     ];
-    let service = Daemon::start(place.folder.path(), &variables).await;
+    let service = Service::start(place.folder.path(), &variables).await;
     for arguments in [&["restore", &backup][..], &["restore", "--force", &backup]] {
         let said = place.run(arguments).await;
         assert_eq!(said.code, 4, "{}", said.error);

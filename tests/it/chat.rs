@@ -117,7 +117,11 @@ async fn a_deep_run_settles_a_disagreement_in_its_second_round() {
 
 #[tokio::test]
 async fn a_round_with_nothing_to_settle_is_skipped_and_the_journal_says_why() {
-    let provider = MockProvider::playing(Scenario::agreeing().rounds(3).shape("deep")).await;
+    let provider = MockProvider::playing(Scenario::agreeing().with(|scenario| {
+        scenario.plan["rounds"] = json!(3);
+        scenario.plan["outputShape"] = json!("deep");
+    }))
+    .await;
     let app = TestApp::start(&provider).await;
     let got = app
         .ask(
@@ -308,7 +312,8 @@ async fn a_plan_ships_with_an_estimate_whose_sums_are_right() {
 
 #[tokio::test]
 async fn missing_figures_of_the_synthesis_are_requested() {
-    let scenario = Scenario::howto().without_figures();
+    let scenario =
+        Scenario::howto().with(|scenario| scenario.synthesis["meta"]["planSteps"] = json!([]));
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
     let app = TestApp::start(&provider).await;
@@ -323,7 +328,8 @@ async fn missing_figures_of_the_synthesis_are_requested() {
 
 #[tokio::test]
 async fn without_any_figures_the_estimate_is_a_rule_of_thumb_and_says_so() {
-    let scenario = Scenario::howto().without_figures();
+    let scenario =
+        Scenario::howto().with(|scenario| scenario.synthesis["meta"]["planSteps"] = json!([]));
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
     provider.on("estimate*", Fault::Malformed);
@@ -370,7 +376,7 @@ async fn a_cap_with_no_room_at_all_is_a_clear_refusal() {
 #[tokio::test]
 async fn the_master_estimates_are_clamped_and_logged() {
     let scenario = Scenario::agreeing();
-    let mut synthesis = scenario.synthesis();
+    let mut synthesis = scenario.synthesis.clone();
     synthesis["audit"]["conflictPenalty"] = json!(7.5);
     synthesis["audit"]["coverageBonus"] = json!(9.0);
     let provider = MockProvider::playing(scenario).await;
@@ -414,9 +420,9 @@ async fn the_same_chat_works_with_another_provider_by_config_alone() {
 
 #[tokio::test]
 async fn images_are_shown_only_to_the_visual_agent() {
-    let provider = MockProvider::playing(
-        Scenario::agreeing().agents(&["solver", "critic", "verifier", "visual"]),
-    )
+    let provider = MockProvider::playing(Scenario::agreeing().with(|scenario| {
+        scenario.plan["agentsToRun"] = json!(["solver", "critic", "verifier", "visual"]);
+    }))
     .await;
     let app = TestApp::start(&provider).await;
     let mut body = chat("ask", "What is in this picture?");
@@ -503,7 +509,7 @@ async fn text_that_imitates_the_fence_stays_data() {
 async fn figures_for_steps_outside_the_plan_are_requested_again() {
     let scenario = Scenario::howto();
     let message = scenario.message.clone();
-    let mut synthesis = scenario.synthesis();
+    let mut synthesis = scenario.synthesis.clone();
     synthesis["meta"]["planSteps"] = json!([{ "step": "All of it", "o": 1, "m": 2, "p": 3 }]);
     let provider = MockProvider::playing(scenario).await;
     provider.reply_with("synthesis", synthesis);
@@ -517,7 +523,7 @@ async fn figures_for_steps_outside_the_plan_are_requested_again() {
 async fn agents_that_answered_for_another_option_are_called_again() {
     let scenario = Scenario::agreeing();
     let message = scenario.message.clone();
-    let mut synthesis = scenario.synthesis();
+    let mut synthesis = scenario.synthesis.clone();
     synthesis["audit"]["conflictPenalty"] = json!(0.3);
     synthesis["audit"]["coverageBonus"] = json!(0);
     let options = [

@@ -10,16 +10,18 @@ use conclave::clock::Clock;
 use conclave::compute::ComputePool;
 use conclave::domain::{RunId, Usd};
 use conclave::journal::{
-    Call, CallResult, CallSent, CallStop, Claim, Ending, Event, PostgresStore, RunContext,
+    Call, CallResult, CallSent, CallStop, Claim, Ending, Entry, Event, PostgresStore, RunContext,
     RunState, SqliteStore, Stop, Store, Wake,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::process::Command;
 
+use crate::crash::{Toll, toll};
 use crate::store::new_run;
-use crate::support::replica::{Home, QUESTION, Replica, Toll};
+use crate::support::process::{Home, Service};
 use crate::support::{MockProvider, client, postgres};
+
+const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
 /// A message for which the solver's prompt renders without end.
 const ENDLESS: &str = "ENDLESS: what is the boiling point of water at sea level in Celsius?";
@@ -44,23 +46,16 @@ fn set_deadlines(home: &Home, seconds: u64) {
     std::fs::write(&path, config.to_string()).unwrap();
 }
 
+/// Waits until the journal of a run is as described, and returns it.
 async fn until(home: &Home, run: RunId, what: impl Fn(&[Event]) -> bool) -> Vec<Event> {
-    for _ in 0..1200 {
-        let events: Vec<Event> = home
-            .entries(run)
-            .await
-            .into_iter()
-            .map(|entry| entry.event)
-            .collect();
-        if what(&events) {
-            return events;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!(
-        "it did not happen: {:?}",
-        home.entries(run).await.pop().map(|entry| entry.key)
-    );
+    let events = |entries: &[Entry]| -> Vec<Event> {
+        entries.iter().map(|entry| entry.event.clone()).collect()
+    };
+    events(
+        &home
+            .entries_once(run, |entries| what(&events(entries)))
+            .await,
+    )
 }
 
 fn in_round_1(events: &[Event]) -> bool {
@@ -73,8 +68,8 @@ fn ended(events: &[Event]) -> bool {
     matches!(events.last(), Some(Event::Finished(_)))
 }
 
-async fn answer_of(service: &Replica, home: &Home, number: usize) -> RunId {
-    let run = service.accept_in("ask", QUESTION, number).await.unwrap();
+async fn answer_of(service: &Service, home: &Home, number: usize) -> RunId {
+    let run = service.accept("ask", QUESTION, number).await.unwrap();
     until(home, run, ended).await;
     run
 }
@@ -86,9 +81,9 @@ async fn a_run_that_computes_without_end_delays_no_other_and_can_end() {
     set_deadlines(&home, 8);
     let prompts = prompts_that_never_end(&home);
     let mut service = home
-        .serve_with(&provider, &[("CONCLAVE_PROMPTS_DIR", &prompts)])
+        .serve(&provider, &[("CONCLAVE_PROMPTS_DIR", &prompts)])
         .await;
-    let endless = service.accept_in("ask", ENDLESS, 1).await.unwrap();
+    let endless = service.accept("ask", ENDLESS, 1).await.unwrap();
     until(&home, endless, in_round_1).await;
     let health = client()
         .get(format!("{}/health", service.url))
@@ -102,17 +97,9 @@ async fn a_run_that_computes_without_end_delays_no_other_and_can_end() {
     let events = until(&home, endless, ended).await;
     assert!(matches!(events.last(), Some(Event::Finished(f)) if f.ending == Ending::Cancelled));
     // The second run is not cancelled: its deadline ends it. SIGTERM then ends the process.
-    let second = service.accept_in("ask", ENDLESS, 3).await.unwrap();
+    let second = service.accept("ask", ENDLESS, 3).await.unwrap();
     until(&home, second, in_round_1).await;
-    let pid = service.child.id().unwrap().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-TERM", &pid])
-            .status()
-            .await
-            .unwrap()
-            .success()
-    );
+    service.terminate().await;
     let status = tokio::time::timeout(Duration::from_secs(60), service.child.wait())
         .await
         .unwrap()
@@ -144,14 +131,14 @@ async fn three_processes_end_in_a_piece(home: Home) {
     let provider = MockProvider::start().await;
     let prompts = prompts_that_never_end(&home);
     let variables = [("CONCLAVE_PROMPTS_DIR", prompts.as_str())];
-    let service = home.serve_with(&provider, &variables).await;
-    let fatal = service.accept_in("ask", ENDLESS, 0).await.unwrap();
+    let service = home.serve(&provider, &variables).await;
+    let fatal = service.accept("ask", ENDLESS, 0).await.unwrap();
     until(&home, fatal, in_round_1).await;
-    let mut others = vec![service.accept_in("ask", QUESTION, 1).await.unwrap()];
+    let mut others = vec![service.accept("ask", QUESTION, 1).await.unwrap()];
     service.kill().await;
     let mut epoch = 1;
     for number in 2..4 {
-        let service = home.serve_with(&provider, &variables).await;
+        let service = home.serve(&provider, &variables).await;
         let in_a_piece = |events: &[Event]| matches!(events.last(), Some(Event::ComputeStarted(e)) if e.epoch > epoch);
         let events = until(&home, fatal, in_a_piece).await;
         epoch = events
@@ -165,10 +152,10 @@ async fn three_processes_end_in_a_piece(home: Home) {
             })
             .max()
             .unwrap();
-        others.push(service.accept_in("ask", QUESTION, number).await.unwrap());
+        others.push(service.accept("ask", QUESTION, number).await.unwrap());
         service.kill().await;
     }
-    let service = home.serve_with(&provider, &variables).await;
+    let service = home.serve(&provider, &variables).await;
     let events = until(&home, fatal, ended).await;
     let Some(Event::Finished(finished)) = events.last() else {
         unreachable!()
@@ -180,7 +167,7 @@ async fn three_processes_end_in_a_piece(home: Home) {
         detail,
         "the run was given up: 3 processes in a row ended at the same point of it, the last in asking r1/solver"
     );
-    assert_eq!(home.toll(&others, &provider).await, Toll::none(3));
+    assert_eq!(toll(&home, &others, &provider).await, Toll::none(3));
     service.kill().await;
 }
 

@@ -50,7 +50,7 @@ fn check_otherwise(
 ) {
     let scenario = scenario.clone();
     provider.reply_by(pattern, move |call: &Call| {
-        let mut reply = scenario.reply_to("cross-check", &call.text());
+        let mut reply = scenario.reply("cross-check", &call.text()).unwrap();
         change(&mut reply);
         reply
     });
@@ -198,7 +198,7 @@ async fn a_report_that_gives_orders_stays_data_and_is_recorded() {
         let scenario = scenario.clone();
         provider.reply_by("cross-check", move |call: &Call| {
             let request = call.text();
-            let mut reply = scenario.reply_to("cross-check", &request);
+            let mut reply = scenario.reply("cross-check", &request).unwrap();
             let steering = request.split(" REPORT ").skip(1).find(|report| report.contains("SYSTEM:")).unwrap();
             let label = steering.lines().next().unwrap();
             reply["reports"] = json!([{ "report": label, "kind": "steers", "why": "It gives orders to its readers." }]);
@@ -459,7 +459,7 @@ async fn a_concession_without_evidence_changes_nothing() {
     let (got, _) = run(scenario.clone(), "deep", Setup::default(), |provider| {
         let scenario = scenario.clone();
         provider.reply_by("r2/resolve/critic", move |call: &Call| {
-            let mut reply = scenario.reply_to("r2/resolve/critic", &call.text());
+            let mut reply = scenario.reply("r2/resolve/critic", &call.text()).unwrap();
             for decision in reply["decisions"].as_array_mut().unwrap() {
                 decision["evidence"] = json!(" ");
             }
@@ -488,7 +488,10 @@ async fn a_concession_without_evidence_changes_nothing() {
 
 #[tokio::test]
 async fn passes_that_differ_leave_the_claim_undecided() {
-    let scenario = Scenario::agreeing().rounds(1).shape("deep");
+    let scenario = Scenario::agreeing().with(|scenario| {
+        scenario.plan["rounds"] = json!(1);
+        scenario.plan["outputShape"] = json!("deep");
+    });
     let (got, provider) = run(scenario.clone(), "deep", Setup::default(), |provider| {
         check_otherwise(provider, &scenario, "cross-check/reversed", |reply| {
             for claim in reply["claims"].as_array_mut().unwrap() {
@@ -555,11 +558,13 @@ async fn a_report_that_steers_is_not_valid() {
 
 #[tokio::test]
 async fn without_a_cross_check_the_demands_of_the_plan_count_as_parts() {
-    let scenario = Scenario::agreeing().demands(&json!([
-        { "counted": "words", "atLeast": null, "atMost": 200 },
-        { "counted": "items", "atLeast": 40, "atMost": 40 },
-        { "counted": "items", "atLeast": 3, "atMost": 2 },
-    ]));
+    let scenario = Scenario::agreeing().with(|scenario| {
+        scenario.plan["demands"] = json!([
+            { "counted": "words", "atLeast": null, "atMost": 200 },
+            { "counted": "items", "atLeast": 40, "atMost": 40 },
+            { "counted": "items", "atLeast": 3, "atMost": 2 },
+        ]);
+    });
     let never = Setup::default().set("/policy/crossCheck", json!("never"));
     let (got, _) = run(scenario.clone(), "audit", never, |_| {}).await;
     let coverage = &got.body["audit"]["coverage"];

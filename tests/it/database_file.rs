@@ -6,7 +6,7 @@ use std::path::Path;
 use conclave::journal::SqliteStore;
 use tempfile::TempDir;
 
-use crate::support::program::conclave;
+use crate::support::process::{Service, conclave};
 use crate::support::{MockProvider, TestApp, chat, client};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
@@ -82,7 +82,7 @@ async fn a_database_file_that_was_deleted_or_replaced_stops_new_runs() {
     assert_eq!(app.get("/ready").await.0, 200);
     assert_eq!(app.ask("ask", QUESTION).await.outcome, "answered");
     assert_eq!(
-        provider.count(|call| call.step == "plan"),
+        provider.count_step("plan"),
         1,
         "the refused ones bought nothing"
     );
@@ -122,25 +122,11 @@ async fn a_limit_of_the_size_of_files_is_an_error_and_no_crash() {
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?))),
     );
-    let mut child = limited
+    limited
         .stderr(std::process::Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut lines = {
-        use tokio::io::AsyncBufReadExt as _;
-        tokio::io::BufReader::new(child.stderr.take().unwrap()).lines()
-    };
-    let url = loop {
-        let line = lines
-            .next_line()
-            .await
-            .unwrap()
-            .expect("the service comes up");
-        if let Some((_, rest)) = line.split_once("listening on ") {
-            break rest.split_whitespace().next().unwrap().to_owned();
-        }
-    };
+        .kill_on_drop(true);
+    let mut service = Service::of(limited).await;
+    let url = service.url.clone();
     let client = client();
     let mut refused = None;
     for n in 0..60 {
@@ -180,5 +166,8 @@ async fn a_limit_of_the_size_of_files_is_an_error_and_no_crash() {
             .status(),
         200
     );
-    assert!(child.try_wait().unwrap().is_none(), "the process lives");
+    assert!(
+        service.child.try_wait().unwrap().is_none(),
+        "the process lives"
+    );
 }

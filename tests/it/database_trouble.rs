@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use tempfile::TempDir;
 
-use crate::support::program::conclave;
+use crate::support::process::conclave;
 use crate::support::{Fault, MockProvider, Setup, TestApp, chat, postgres};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";

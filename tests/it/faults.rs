@@ -286,7 +286,7 @@ async fn a_synthesis_that_stays_cut_off_is_replaced_by_the_best_report() {
 async fn an_enormous_figure_is_limited_and_the_run_is_answered() {
     let scenario = Scenario::howto();
     let message = scenario.message.clone();
-    let mut synthesis = scenario.synthesis();
+    let mut synthesis = scenario.synthesis.clone();
     synthesis["meta"]["planSteps"][0]["p"] = json!(1e308);
     let provider = MockProvider::playing(scenario).await;
     provider.reply_with("synthesis", synthesis);

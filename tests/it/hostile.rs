@@ -3,19 +3,16 @@
 
 use std::time::Duration;
 
+use conclave::journal::{Ending, views};
 use regex::Regex;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use wiremock::matchers::any;
-use wiremock::{Mock, MockServer, ResponseTemplate};
 
-use crate::support::daemon::Daemon;
-use crate::support::program::conclave;
-use crate::support::replica::Home;
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat, client};
+use crate::support::process::{Home, Service, conclave};
+use crate::support::{Canned, Fault, MockProvider, Setup, TestApp, chat, client};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
@@ -57,21 +54,19 @@ async fn replies_of_eight_megabytes_are_not_stored_and_use_bounded_memory() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Overlong(8 * 1024 * 1024 - 4096));
     let home = Home::sqlite();
-    let service = home.serve(&provider).await;
+    let service = home.serve(&provider, &[]).await;
     let before = peak_memory(service.child.id().unwrap());
-    let run = service.accept(1).await.unwrap();
-    assert_eq!(
-        home.toll(&[run], &provider).await.without_reply.len(),
-        1,
-        "no agent has a usable reply"
+    let run = service.accept("ask", QUESTION, 1).await.unwrap();
+    let entries = home
+        .entries_once(run, |entries| views::finished(entries).is_some())
+        .await;
+    let ending = &views::finished(&entries).unwrap().ending;
+    assert!(
+        matches!(ending, Ending::Failed { .. }),
+        "no agent has a usable reply: {ending:?}"
     );
     let after = peak_memory(service.child.id().unwrap());
-    let bytes: usize = home
-        .entries(run)
-        .await
-        .iter()
-        .map(|entry| entry.body.len())
-        .sum();
+    let bytes: usize = entries.iter().map(|entry| entry.body.len()).sum();
     println!("journal: {bytes} bytes; memory: {before} KiB before the run, {after} KiB at most");
     assert!(bytes < 100_000, "{bytes}");
     // Three replies arrive at once. Each is in memory twice: as received and as parsed.
@@ -289,30 +284,24 @@ const FORGED: &str = "x\r\n2026-01-01T00:00:00.000000Z  INFO forged line\u{1b}[3
 /// Sends hostile text to every input of the real binary and returns its log.
 async fn log_under_attack(format: &str) -> String {
     let folder = TempDir::new().unwrap();
-    let provider = MockServer::start().await;
+    let provider = MockProvider::start().await;
     let refusal = json!({ "type": "error", "error": { "type": FORGED, "message": FORGED } });
     let reply = json!({
         "id": FORGED, "type": "message", "role": "assistant", "model": FORGED, "stop_reason": "end_turn",
         "content": [{ "type": "text", "text": FORGED }], "usage": { "input_tokens": 1, "output_tokens": 1 },
     });
-    let refuse = ResponseTemplate::new(400).set_body_json(refusal);
-    Mock::given(any())
-        .respond_with(refuse)
-        .up_to_n_times(3)
-        .mount(&provider)
-        .await;
-    Mock::given(any())
-        .respond_with(ResponseTemplate::new(200).set_body_json(reply))
-        .mount(&provider)
-        .await;
-    let url = provider.uri();
+    provider.canned("*", move |_| Canned::Body(200, reply.to_string()));
+    provider
+        .canned("*", move |_| Canned::Body(400, refusal.to_string()))
+        .times(3);
+    let url = provider.url();
     let variables = [
         ("ANTHROPIC_API_KEY", "k"),
         ("ANTHROPIC_BASE_URL", url.as_str()),
         ("RUST_LOG", "trace"),
         ("LOG_FORMAT", format),
     ];
-    let service = Daemon::start(folder.path(), &variables).await;
+    let service = Service::start(folder.path(), &variables).await;
     let client = client();
     let post = |body: &Value| client.post(format!("{}/api/chat", service.url)).json(body);
     for _ in 0..3 {
@@ -436,14 +425,11 @@ async fn no_text_from_outside_breaks_a_line_of_the_json_log() {
 #[tokio::test]
 async fn no_command_prints_a_control_character_of_a_user_or_a_provider() {
     let hostile = "abc\u{202e} \u{2066} \u{9b}2J \u{7f} \u{1b}]0;title\u{7} \u{1b}[31mred";
-    let provider = MockServer::start().await;
+    let provider = MockProvider::start().await;
     let refusal = json!({ "type": "error", "error": { "type": "invalid_request_error", "message": hostile } });
-    Mock::given(any())
-        .respond_with(ResponseTemplate::new(400).set_body_json(refusal))
-        .mount(&provider)
-        .await;
+    provider.canned("*", move |_| Canned::Body(400, refusal.to_string()));
     let folder = TempDir::new().unwrap();
-    let url = provider.uri();
+    let url = provider.url();
     let variables = [
         ("ANTHROPIC_API_KEY", "sk-ant-0123456789"),
         ("ANTHROPIC_BASE_URL", url.as_str()),

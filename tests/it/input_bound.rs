@@ -2,16 +2,17 @@
 //! that bills as many tokens as the worst of them counts.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
+use async_trait::async_trait;
 use conclave::committee::text_bound;
 use conclave::domain::{BilledTokens, Mode};
 use conclave::journal::{Ending, Event, RunState};
-use conclave::llm::{ChatReply, ChatRequest, Part};
+use conclave::llm::{ChatModel, ChatReply, ChatRequest, Error, Part};
 use serde::Deserialize;
 use serde_json::Value;
+use tempfile::TempDir;
 
-use crate::support::scripted::{Stage, Twist};
+use crate::money::{ScriptedModel, question, service};
 use crate::support::{Scenario, Setup};
 
 /// A text with its token count by tokenizer.
@@ -75,32 +76,31 @@ fn prompts_use_less_than_two_thirds_of_their_reserved_tokens() {
 
 /// Bills one token for every byte that a user or a model wrote, in the longer of both normal forms.
 /// Bills English prompts at the count of the worst tokenizer plus 30 %.
-fn worst_tokenizer() -> Twist {
-    Arc::new(|_, request: &ChatRequest, reply: ChatReply| {
+struct WorstTokenizer(ScriptedModel);
+
+#[async_trait]
+impl ChatModel for WorstTokenizer {
+    async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+        let reply = self.0.chat(request).await?;
         let schema = request
             .schema
             .as_ref()
             .map_or(0, |schema| schema.value.to_string().len());
         let ours = ((request.system.len() + schema) as f64 * 0.28 * 1.3).ceil() as u64;
-        let texts = request
-            .messages
-            .iter()
-            .flat_map(|message| &message.parts)
-            .filter_map(|part| match part {
-                Part::Text(text) => Some(text_bound(text)),
-                Part::Image(_) => None,
-            });
+        let parts = request.messages.iter().flat_map(|message| &message.parts);
+        let texts = parts.filter_map(|part| match part {
+            Part::Text(text) => Some(text_bound(text)),
+            Part::Image(_) => None,
+        });
         let input = ours + texts.sum::<u64>();
         let output = (reply.text.len() as u64).min(u64::from(request.max_tokens));
-        Ok(ChatReply {
-            usage: Some(BilledTokens {
-                input,
-                output,
-                ..BilledTokens::default()
-            }),
-            ..reply
-        })
-    })
+        let usage = Some(BilledTokens {
+            input,
+            output,
+            ..BilledTokens::default()
+        });
+        Ok(ChatReply { usage, ..reply })
+    }
 }
 
 #[tokio::test]
@@ -115,7 +115,9 @@ async fn honest_bills_of_the_worst_tokenizer_stay_within_the_caps() {
         "🇩🇪👩🏽‍🔬",
         "Xq7 ",
     ];
-    let stage = Stage::set(Scenario::converging(), worst_tokenizer(), &Setup::default()).await;
+    let folder = TempDir::new().unwrap();
+    let model = WorstTokenizer(ScriptedModel(Scenario::converging()));
+    let app = service(&folder, "only", &Setup::default(), model).await;
     let (mut answered, mut refused) = (0, 0);
     for (number, alphabet) in alphabets.into_iter().enumerate() {
         for length in [200, 6000, 20_000] {
@@ -127,15 +129,20 @@ async fn honest_bills_of_the_worst_tokenizer_stay_within_the_caps() {
                     .chain(alphabet.chars().cycle())
                     .take(length)
                     .collect();
-                let run = stage.ask(mode, &message).await;
-                let row = stage.app.run(run).await.unwrap().unwrap();
+                let asked = answered + refused;
+                let run = app
+                    .submit(question(asked, mode, &message))
+                    .await
+                    .unwrap()
+                    .run;
+                app.finished(run).await.unwrap().unwrap();
+                let row = app.run(run).await.unwrap().unwrap();
                 assert!(
                     row.spent.dollars() <= cap,
                     "{} of {cap} for {length} of {alphabet}",
                     row.spent
                 );
-                let events: Vec<Event> = stage
-                    .app
+                let events: Vec<Event> = app
                     .entries(run)
                     .await
                     .unwrap()

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::MockProvider;
-use crate::support::program::conclave;
+use crate::support::process::conclave;
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 

@@ -37,7 +37,6 @@ mod model_data;
 mod money;
 mod openapi;
 mod pipeline;
-mod provider_selftest;
 #[cfg(feature = "local")]
 mod real_model;
 mod record;

@@ -195,7 +195,7 @@ async fn the_log_has_one_line_per_step_with_the_run_id_without_content() {
         ("LOG_FORMAT", "json"),
     ];
     let mut command =
-        crate::support::program::conclave(folder.path(), &["ask", "--json", QUESTION], &variables);
+        crate::support::process::conclave(folder.path(), &["ask", "--json", QUESTION], &variables);
     let output = command.output().await.unwrap();
     assert!(output.status.success());
     let text = String::from_utf8(output.stderr).unwrap();

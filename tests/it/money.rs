@@ -10,19 +10,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use conclave::app::{App, Submission};
 use conclave::clock::Clock;
-use conclave::committee::invariants::{self, InvariantInput};
 use conclave::domain::BilledTokens;
 use conclave::domain::{Context, Mode, Question, RunId, Source, Usd, User};
 use conclave::journal::{self, Cause, Ending, Entry, Event, SqliteStore, views};
-use conclave::llm::{BreakerSettings, ChatModel, ChatReply, ChatRequest, Error, Registry, Stop};
+use conclave::llm::{
+    BreakerSettings, ChatModel, ChatReply, ChatRequest, Error, Part, Registry, Stop,
+};
 use proptest::prelude::*;
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::support::app::config;
 use crate::support::mix::mixed;
-use crate::support::scripted::{ScriptedModel, honest};
-use crate::support::{Scenario, Setup};
+use crate::support::{Scenario, Setup, app, step_of, until};
 
 const CASES: u32 = if cfg!(feature = "long-chaos") {
     400
@@ -33,11 +33,62 @@ const CASES: u32 = if cfg!(feature = "long-chaos") {
 /// The time within which every run of a case must end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// A model in this process that plays a scenario and bills honestly.
+pub struct ScriptedModel(pub Scenario);
+
+#[async_trait]
+impl ChatModel for ScriptedModel {
+    async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+        let parts = request.messages.iter().flat_map(|message| &message.parts);
+        let texts = parts.filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            Part::Image(_) => None,
+        });
+        let (_, key) = request.key.split_once('/').unwrap();
+        let reply = self.0.reply(&step_of(key), &texts.collect::<String>());
+        let usage = BilledTokens {
+            input: 500,
+            output: 200,
+            ..BilledTokens::default()
+        };
+        Ok(ChatReply {
+            text: reply.unwrap().to_string(),
+            stop: Stop::End,
+            usage: Some(usage),
+            model: None,
+            provider_request_id: None,
+        })
+    }
+}
+
+/// Assembles a service on a journal in the folder, whose only model is this one.
+pub async fn service(
+    folder: &TempDir,
+    owner: &str,
+    setup: &Setup,
+    model: impl ChatModel + 'static,
+) -> Arc<App> {
+    let path = folder.path().join("conclave.db");
+    let config = config(
+        "http://127.0.0.1:9",
+        &format!("sqlite://{}", path.display()),
+        setup,
+    );
+    let store = SqliteStore::open(&path, owner).await.unwrap();
+    let breaker = BreakerSettings {
+        failures: 4,
+        ..BreakerSettings::default()
+    };
+    let mut models = Registry::default().with_breaker(breaker);
+    models.insert("anthropic", Arc::new(model), 8);
+    App::assemble(config, Clock::System, Arc::new(store), models, owner.into()).unwrap()
+}
+
 /// Answers as scripted and applies to each call a fault drawn from its number.
 struct Hostile {
     script: ScriptedModel,
     seed: u64,
-    calls: AtomicU64,
+    calls: Arc<AtomicU64>,
     /// True if it may bill more than the request allows.
     greedy: bool,
 }
@@ -47,7 +98,10 @@ impl ChatModel for Hostile {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         let drawn = mixed(self.seed, &number.to_string());
-        tokio::time::sleep(Duration::from_millis((drawn >> 40) % 12)).await;
+        // Changes the order in which concurrent calls end.
+        for _ in 0..(drawn >> 40) % 12 {
+            tokio::task::yield_now().await;
+        }
         let reply = self.script.chat(request).await?;
         let provider = || "hostile".to_owned();
         let billed = |input, output| {
@@ -166,11 +220,6 @@ impl ChatModel for Hostile {
                     ..reply
                 })
             }
-            // Slower than usual.
-            20..=24 => {
-                tokio::time::sleep(Duration::from_millis(60)).await;
-                Ok(reply)
-            }
             _ => Ok(reply),
         }
     }
@@ -182,33 +231,19 @@ struct House {
     setup: Setup,
     seed: u64,
     greedy: bool,
+    /// The number of calls to the provider so far.
+    calls: Arc<AtomicU64>,
 }
 
 impl House {
     async fn open(&self, owner: &str, generation: u64) -> Arc<App> {
-        let path = self.folder.path().join("conclave.db");
-        let config = config(
-            "http://127.0.0.1:9",
-            &format!("sqlite://{}", path.display()),
-            &self.setup,
-        );
-        let store = SqliteStore::open(&path, owner).await.unwrap();
-        let script = ScriptedModel {
-            scenario: Scenario::converging(),
-            twist: honest(),
-        };
         let hostile = Hostile {
-            script,
+            script: ScriptedModel(Scenario::converging()),
             seed: self.seed ^ generation,
-            calls: AtomicU64::new(0),
+            calls: Arc::clone(&self.calls),
             greedy: self.greedy,
         };
-        let mut models = Registry::default().with_breaker(BreakerSettings {
-            failures: 4,
-            ..BreakerSettings::default()
-        });
-        models.insert("anthropic", Arc::new(hostile), 8);
-        App::assemble(config, Clock::System, Arc::new(store), models, owner.into()).unwrap()
+        service(&self.folder, owner, &self.setup, hostile).await
     }
 
     /// Leaves the lock file of a killed process, without its lock.
@@ -221,7 +256,7 @@ impl House {
     }
 }
 
-fn question(number: u64, mode: Mode) -> Submission {
+pub fn question(number: u64, mode: Mode, message: &str) -> Submission {
     let question = Question {
         source: Source::Http,
         mode,
@@ -230,7 +265,7 @@ fn question(number: u64, mode: Mode) -> Submission {
             name: "Ada".into(),
         },
         context: Context::default(),
-        message: Scenario::converging().message,
+        message: message.into(),
         attachments: vec![],
     };
     Submission {
@@ -298,31 +333,7 @@ fn hold(run: RunId, entries: &[Entry], row: &journal::RunRow, threshold: f64) {
     assert!(!cause(Cause::Internal), "{:?}", finished.ending);
     if let Ending::Replied { reply } = &finished.ending {
         assert_eq!(reply.meta.budget.exceeded, overbilled);
-        let events: Vec<Event> = entries
-            .iter()
-            .map(|e| e.event.clone())
-            .filter(|e| !matches!(e, Event::Finished(_)))
-            .collect();
-        for event in &events {
-            if let Event::Synthesized(synthesized) = event {
-                assert_eq!(
-                    synthesized.broken_rules, [""; 0],
-                    "{:?}",
-                    synthesized.corrections
-                );
-            }
-        }
-        let mode = views::accepted(entries).unwrap().question.mode;
-        let chain = journal::verify(run, entries, &row.head_hash);
-        let exhibit = InvariantInput {
-            reply,
-            mode,
-            events: &events,
-            chain,
-            threshold,
-            secrets: &[],
-        };
-        assert_eq!(invariants::check(&exhibit), vec![], "{}", reply.text);
+        app::hold(run, entries, &row.head_hash, threshold);
     }
 }
 
@@ -332,16 +343,16 @@ struct Schedule {
     greedy: bool,
     cap_cents: u64,
     modes: Vec<u8>,
-    /// Milliseconds after which a run is cancelled, by its number.
+    /// The number of calls after which a run is cancelled, by the run's number.
     cancels: BTreeMap<u8, u64>,
-    /// Milliseconds after which the process dies.
+    /// The number of calls after which the process dies.
     dies_after: Option<u64>,
 }
 
 fn schedules() -> impl Strategy<Value = Schedule> {
     let modes = prop::collection::vec(0u8..3, 1..5);
-    let cancels = prop::collection::btree_map(0u8..5, 0u64..200, 0..2);
-    let dies_after = prop::option::of(5u64..300);
+    let cancels = prop::collection::btree_map(0u8..5, 0u64..20, 0..2);
+    let dies_after = prop::option::of(1u64..40);
     (
         any::<u64>(),
         prop::bool::weighted(0.3),
@@ -384,13 +395,14 @@ fn setup(cap_cents: u64) -> Setup {
 }
 
 async fn begin(app: &Arc<App>, schedule: &Schedule) -> Vec<RunId> {
+    let message = Scenario::converging().message;
     let mut runs = vec![];
     for (number, mode) in (0u64..).zip(&schedule.modes) {
         let mode = [Mode::Ask, Mode::Audit, Mode::Deep][usize::from(*mode)];
         // Each question is submitted twice at once and makes one run.
         let (once, again) = tokio::join!(
-            app.submit(question(number, mode)),
-            app.submit(question(number, mode))
+            app.submit(question(number, mode, &message)),
+            app.submit(question(number, mode, &message))
         );
         let (once, again) = (once.unwrap(), again.unwrap());
         assert_eq!(once.run, again.run);
@@ -399,13 +411,20 @@ async fn begin(app: &Arc<App>, schedule: &Schedule) -> Vec<RunId> {
     runs
 }
 
-async fn cancel(app: &Arc<App>, runs: &[RunId], schedule: &Schedule) {
-    for (number, after) in &schedule.cancels {
-        if let Some(run) = runs.get(usize::from(*number)) {
-            tokio::time::sleep(Duration::from_millis(*after)).await;
-            app.cancel(*run).await.unwrap();
+/// Waits until the provider has got this number of calls, or all runs have ended.
+async fn until_calls(house: &House, app: &Arc<App>, runs: &[RunId], calls: u64) {
+    let is_open = async |run: RunId| {
+        let row = app.run(run).await.unwrap().unwrap();
+        !row.state.is_terminal()
+    };
+    until(async || {
+        let mut open = 0;
+        for run in runs {
+            open += usize::from(is_open(*run).await);
         }
-    }
+        open == 0 || house.calls.load(Ordering::Relaxed) >= calls
+    })
+    .await;
 }
 
 fn play(schedule: &Schedule) {
@@ -414,17 +433,20 @@ fn play(schedule: &Schedule) {
         setup: setup(schedule.cap_cents),
         seed: schedule.seed,
         greedy: schedule.greedy,
+        calls: Arc::default(),
     };
     let mut first = Some(runtime());
     let runs = first.as_ref().unwrap().block_on(async {
         let app = house.open("first", 0).await;
         let runs = begin(&app, schedule).await;
-        let cancelling = cancel(&app, &runs, schedule);
-        match schedule.dies_after {
-            Some(after) => {
-                let _ = tokio::time::timeout(Duration::from_millis(after), cancelling).await;
+        for (number, calls) in &schedule.cancels {
+            if let Some(run) = runs.get(usize::from(*number)) {
+                until_calls(&house, &app, &runs, *calls).await;
+                app.cancel(*run).await.unwrap();
             }
-            None => cancelling.await,
+        }
+        if let Some(calls) = schedule.dies_after {
+            until_calls(&house, &app, &runs, calls).await;
         }
         runs
     });

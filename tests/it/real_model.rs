@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::program::conclave;
+use crate::support::process::conclave;
 
 fn weights() -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::program::conclave;
+use crate::support::process::conclave;
 use crate::support::{Fault, MockProvider, Scenario};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";

@@ -13,7 +13,7 @@ const ALONE: &str = "no synthesis: this is the best single report";
 /// Returns the synthesis of the boiling-point scenario with another main answer and further
 /// changes.
 fn synthesis(main: &str, change: impl Fn(&mut Value)) -> Value {
-    let mut synthesis = Scenario::agreeing().synthesis();
+    let mut synthesis = Scenario::agreeing().synthesis;
     synthesis["replyMarkdown"] = json!(main);
     change(&mut synthesis);
     synthesis
@@ -139,7 +139,8 @@ async fn an_agent_that_a_plan_names_twice_runs_once() {
     let names = [
         "solver", "Solver ", "critic", "verifier", "critic", "editor", "editor",
     ];
-    let scenario = Scenario::agreeing().agents(&names);
+    let scenario =
+        Scenario::agreeing().with(|scenario| scenario.plan["agentsToRun"] = json!(names));
     let provider = MockProvider::playing(scenario).await;
     let app = TestApp::start(&provider).await;
     let got = app.ask("audit", QUESTION).await;
@@ -159,7 +160,7 @@ async fn an_agent_that_a_plan_names_twice_runs_once() {
 
 #[tokio::test]
 async fn the_options_of_a_plans_question_have_one_letter_each() {
-    let mut plan = Scenario::agreeing().plan();
+    let mut plan = Scenario::agreeing().plan;
     plan["needsClarification"] = json!(true);
     plan["clarificationQuestion"] = json!({
         "question": "I have to know. 哪一天？And why? Also how",
@@ -185,12 +186,12 @@ async fn outvoted(
     tau: [f64; 2],
     synthesis: impl Fn(&mut Value),
 ) -> (MockProvider, TestApp, String) {
-    let scenario = Scenario::converging().rounds(1);
+    let scenario = Scenario::converging().with(|scenario| scenario.plan["rounds"] = json!(1));
     let message = scenario.message.clone();
     let mut critic = scenario.report("r1/critic");
     critic["units"][1]["text"] = json!("March has 30 days, MARKERSHORT.");
     critic["failureModes"] = json!([LONG]);
-    let mut draft = scenario.synthesis();
+    let mut draft = scenario.synthesis.clone();
     draft["audit"]["unitsUsed"] = json!(["solver:u1"]);
     draft["audit"]["quarantineJustifications"] = json!([]);
     synthesis(&mut draft);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use conclave::journal::{CallResult, Cause, Ending, Event, views};
 use serde_json::{Value, json};
 
-use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat, mix};
+use crate::support::{Canned, Fault, MockProvider, Scenario, Setup, TestApp, chat, mix};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
@@ -229,13 +229,9 @@ async fn a_run_without_time_for_its_agents_is_504() {
 #[tokio::test]
 async fn a_provider_message_is_in_the_journal_and_in_no_answer() {
     let provider = MockProvider::start().await;
-    provider.on(
-        "plan",
-        Fault::Said(
-            401,
-            "File \"/opt/app/server.py\", line 3: SELECT * FROM users",
-        ),
-    );
+    let words = "File \"/opt/app/server.py\", line 3: SELECT * FROM users";
+    let error = json!({ "type": "error", "error": { "type": "api_error", "message": words } });
+    provider.canned("plan", move |_| Canned::Body(401, error.to_string()));
     let app = TestApp::start(&provider).await;
     let (status, problem) = refused(&app).await;
     assert_eq!(status, 502);
@@ -363,8 +359,8 @@ async fn a_call_that_may_be_billed_is_counted_before_its_retry() {
 async fn runs_end_as_expected_if_a_fifth_of_calls_fails() {
     const RUNS: usize = 40;
     let provider = MockProvider::start().await;
-    let faults = mix::kinds().into_iter().map(|(_, fault)| fault).collect();
-    provider.mix(Some(mix::of(7, 20, faults)));
+    let faults = mix::kinds().map(|(_, fault)| fault).into();
+    provider.mix(mix::of(7, 20, faults));
     let deadlines = json!({ "connect": 2, "call": 3, "ask": 60, "audit": 60, "deep": 60 });
     let retry = json!({ "attempts": 4, "baseMs": 5, "maxMs": 1000 });
     let app = TestApp::with(

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use tokio::process::Command;
 
 use crate::support::MockProvider;
-use crate::support::replica::Home;
+use crate::support::process::Home;
 
 /// The variable with the path of Schemathesis. `make test` installs it and sets the variable.
 const PROGRAM: &str = "CONCLAVE_SCHEMATHESIS";
@@ -29,9 +29,7 @@ async fn requests_made_from_the_document_get_only_documented_answers() {
     });
     let provider = MockProvider::start().await;
     let home = Home::sqlite();
-    let service = home
-        .serve_with(&provider, &[("CONCLAVE_TOKEN", TOKEN)])
-        .await;
+    let service = home.serve(&provider, &[("CONCLAVE_TOKEN", TOKEN)]).await;
     let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemathesis.toml");
     let output = Command::new(program)
         .arg("--config-file")

@@ -6,12 +6,9 @@ use std::path::Path;
 use conclave::domain::BearerToken;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use wiremock::matchers::any;
-use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
-use crate::support::daemon::Daemon;
-use crate::support::program::conclave;
-use crate::support::{MockProvider, Scenario, chat, client};
+use crate::support::process::{Service, conclave};
+use crate::support::{Call, Canned, MockProvider, Scenario, chat, client};
 
 const API_KEY: &str = "sk-planted-key-51c0ffee9d2b7a64";
 const FIXED: &str = "planted-fixed-token-3be1f7";
@@ -105,7 +102,7 @@ async fn models_that_know_every_secret_leak_none() {
     }
     provider.reply_with("r1/solver", report);
     provider.reply_text("r1/critic", format!("no JSON, but {all}"));
-    let mut synthesis = scenario.synthesis();
+    let mut synthesis = scenario.synthesis.clone();
     synthesis["replyMarkdown"] = json!(format!(
         "{} The key is {all}.",
         synthesis["replyMarkdown"].as_str().unwrap()
@@ -127,7 +124,7 @@ async fn models_that_know_every_secret_leak_none() {
     seen.add("standard error of token create", made.stderr);
     let token = BearerToken::parse(String::from_utf8(made.stdout).unwrap().trim()).unwrap();
     let secret = token.reveal().rsplit('_').next().unwrap().to_owned();
-    let service = Daemon::start(folder.path(), &variables).await;
+    let service = Service::start(folder.path(), &variables).await;
     let client = client();
     let post = |path: &str, body: &Value| client.post(format!("{}{path}", service.url)).json(body);
     let get = |path: &str| {
@@ -204,30 +201,24 @@ async fn models_that_know_every_secret_leak_none() {
 
 #[tokio::test]
 async fn providers_that_echo_their_requests_leak_no_secret() {
-    let provider = MockServer::start().await;
+    let provider = MockProvider::start().await;
     // Returns every header of the request, either as an error with this status or as an invalid
     // body.
-    let echo = |request: &Request, status: u16| {
-        let headers = format!(
-            "{:?} {API_KEY} Bearer {API_KEY} {PASSWORD}",
-            request.headers
-        );
-        if status == 200 {
-            return ResponseTemplate::new(200)
-                .set_body_json(json!({ "content": headers, "model": headers }));
-        }
-        let error = json!({ "type": "error", "error": { "type": "authentication_error", "message": headers } });
-        ResponseTemplate::new(status).set_body_json(error)
+    let echo = |call: &Call, status: u16| {
+        let headers = format!("{:?} {API_KEY} Bearer {API_KEY} {PASSWORD}", call.headers);
+        let body = match status {
+            200 => json!({ "content": headers, "model": headers }),
+            _ => {
+                json!({ "type": "error", "error": { "type": "authentication_error", "message": headers } })
+            }
+        };
+        Canned::Body(status, body.to_string())
     };
-    let url = with_password(&provider.uri());
+    let url = with_password(&provider.url());
     let secrets = [API_KEY, FIXED, PASSWORD, DATABASE, &basic()];
     let mut seen = Seen(vec![]);
     for status in [200, 400, 401, 403, 500] {
-        provider.reset().await;
-        Mock::given(any())
-            .respond_with(move |request: &Request| echo(request, status))
-            .mount(&provider)
-            .await;
+        provider.canned("*", move |call| echo(call, status));
         let folder = TempDir::new().unwrap();
         let variables = [
             ("ANTHROPIC_API_KEY", API_KEY),
@@ -235,7 +226,7 @@ async fn providers_that_echo_their_requests_leak_no_secret() {
             ("CONCLAVE_TOKEN", FIXED),
             ("RUST_LOG", "trace"),
         ];
-        let service = Daemon::start(folder.path(), &variables).await;
+        let service = Service::start(folder.path(), &variables).await;
         let ask = client()
             .post(format!("{}/api/chat", service.url))
             .bearer_auth(FIXED)
@@ -301,7 +292,7 @@ async fn a_key_in_json_escapes_is_in_no_journal_stream_or_database() {
     report["reasoning"] = json!(format!("{} KEY", report["reasoning"].as_str().unwrap()));
     provider.reply_text("r1/solver", report.to_string().replace("KEY", &first));
     provider.reply_text("r1/critic", format!("no JSON, but {}", escaped(API_KEY)));
-    let mut synthesis = scenario.synthesis();
+    let mut synthesis = scenario.synthesis.clone();
     synthesis["replyMarkdown"] = json!(format!(
         "{} The key is KEY.",
         synthesis["replyMarkdown"].as_str().unwrap()
@@ -316,7 +307,7 @@ async fn a_key_in_json_escapes_is_in_no_journal_stream_or_database() {
         ("ANTHROPIC_BASE_URL", url.as_str()),
     ];
     let mut seen = Seen(vec![]);
-    let service = Daemon::start(folder.path(), &variables).await;
+    let service = Service::start(folder.path(), &variables).await;
     let ask = client()
         .post(format!("{}/api/chat", service.url))
         .header("accept", "text/event-stream");
@@ -368,7 +359,7 @@ async fn a_key_in_an_id_or_an_address_is_stored_nowhere() {
         ("ANTHROPIC_BASE_URL", url.as_str()),
     ];
     let mut seen = Seen(vec![]);
-    let service = Daemon::start(folder.path(), &variables).await;
+    let service = Service::start(folder.path(), &variables).await;
     let mut body = chat("ask", "Why is the sky blue?");
     body["user"] = json!({ "id": format!("u-{API_KEY}"), "name": format!("n-{API_KEY}") });
     body["context"] = json!({ "channelId": API_KEY, "guildId": API_KEY, "messageId": API_KEY });

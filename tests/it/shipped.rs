@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::support::program::conclave;
+use crate::support::process::conclave;
 use crate::support::{Fault, MockProvider, Setup, TestApp};
 
 const QUESTION: &str = "Which HTTP status fits a request that breaks a business rule?";

@@ -115,7 +115,7 @@ async fn a_call_that_an_older_release_superseded_is_not_made_again() {
         })
     };
     let answer = CallResult::Answered {
-        text: Scenario::agreeing().plan().to_string(),
+        text: Scenario::agreeing().plan.to_string(),
         stop: CallStop::End,
     };
     let overtaken = CallResult::Failed {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::act::{keys, proposal, proposing};
-use crate::support::program::conclave;
+use crate::support::process::conclave;
 use crate::support::{MockProvider, TestApp};
 
 #[tokio::test]

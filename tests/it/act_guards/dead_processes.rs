@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::act::{proposing, said};
-use crate::support::replica::Home;
+use crate::support::process::Home;
 use crate::support::{Fault, MockProvider, TestApp, client};
 
 #[tokio::test]
@@ -19,10 +19,7 @@ async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
     let path = folder.path().join("conclave.db");
     let owner = "00000000-0000-7000-8000-00000000dead";
     let store = SqliteStore::open(&path, owner).await.unwrap();
-    let mut setup = proposing();
-    setup
-        .config
-        .push(("/policy/actions", json!({ "timeoutMs": 60000 })));
+    let setup = proposing().set("/policy/actions", json!({ "timeoutMs": 60000 }));
     let run = {
         let app = TestApp::with_store(&provider, setup, Arc::clone(&folder), store, owner).await;
         let body = said("ada", "hm, what now");
@@ -113,7 +110,7 @@ async fn actions_and_their_changes_survive_kills_of_the_process() {
     let client = client();
     let mut answered = 0;
     for round in 0..3 {
-        let service = home.serve(&provider).await;
+        let service = home.serve(&provider, &[]).await;
         let mut said_so = said(&format!("u{round}"), "");
         for n in 0..15 {
             said_so["message"] = json!(format!("remember that wagon {n} is full"));

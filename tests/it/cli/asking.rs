@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::{QUESTION, run, text};
-use crate::support::program::conclave;
+use crate::support::process::conclave;
 use crate::support::{Fault, MockProvider, Scenario, TestApp};
 
 #[tokio::test]
@@ -186,8 +186,8 @@ async fn a_question_to_a_server_shows_the_same_progress() {
         "{}",
         text(&output.stderr)
     );
-    let dead = MockProvider::dead_url().await;
-    let output = run(&folder, &["ask", "--server", &dead, QUESTION], &provider).await;
+    let dead = "http://127.0.0.1:9";
+    let output = run(&folder, &["ask", "--server", dead, QUESTION], &provider).await;
     assert_eq!(output.status.code(), Some(8));
 }
 

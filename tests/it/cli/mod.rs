@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::support::MockProvider;
 use crate::support::app::PLANTED_KEY;
-use crate::support::program::conclave;
+use crate::support::process::conclave;
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::{QUESTION, newest, run, text};
 use crate::support::MockProvider;
-use crate::support::program::conclave;
+use crate::support::process::conclave;
 
 #[tokio::test]
 async fn an_audit_prints_progress_reply_and_appendix_and_can_be_verified() {

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::{run, text};
 use crate::docs::held;
-use crate::support::program::conclave;
+use crate::support::process::conclave;
 use crate::support::{Fault, MockProvider};
 
 #[tokio::test]

@@ -9,12 +9,13 @@ use conclave::app::App;
 use conclave::clock::Clock;
 use conclave::committee::invariants::{self, InvariantInput};
 use conclave::config::{self, Config, Env};
-use conclave::domain::{Mode, RunId};
+use conclave::domain::{Reply, RunId};
 use conclave::http;
 use conclave::journal::{self, Ending, Entry, Event, Store, views};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 use super::{LoopbackClient, MockProvider, client, postgres};
 
@@ -24,22 +25,18 @@ pub const PLANTED_KEY: &str = "sk-planted-8c1f2e9a7b6d";
 /// The changes of a test to the shipped config and the environment.
 #[derive(Default)]
 pub struct Setup {
-    pub variables: Vec<(&'static str, String)>,
+    pub variables: Vec<(String, String)>,
     /// JSON pointers into the config with their new values.
-    pub config: Vec<(&'static str, Value)>,
+    pub config: Vec<(String, Value)>,
 }
 
 impl Setup {
     /// Moves every role to an OpenAI-compatible provider.
     pub fn on_openai(self, provider: &MockProvider) -> Self {
-        let mut setup = self
-            .set(
-                "/providers/openai",
-                json!({ "enabled": true, "kind": "openai", "baseUrl": provider.url() }),
-            )
-            .env("OPENAI_API_KEY", "sk-other")
-            .env("OPENAI_MODEL_OF_TEST", "gpt-4.1");
-        for role in [
+        let openai = json!({ "enabled": true, "kind": "openai", "baseUrl": provider.url() });
+        let role =
+            json!({ "provider": "openai", "model": "OPENAI_MODEL_OF_TEST", "maxTokens": 1000 });
+        let roles = [
             "master",
             "solver",
             "critic",
@@ -47,23 +44,22 @@ impl Setup {
             "editor",
             "implementer",
             "visual",
-        ] {
-            let pointer: &'static str = Box::leak(format!("/models/roles/{role}").into_boxed_str());
-            setup = setup.set(
-                pointer,
-                json!({ "provider": "openai", "model": "OPENAI_MODEL_OF_TEST", "maxTokens": 1000 }),
-            );
-        }
-        setup
+        ];
+        let setup = self
+            .set("/providers/openai", openai)
+            .env("OPENAI_API_KEY", "sk-other")
+            .env("OPENAI_MODEL_OF_TEST", "gpt-4.1");
+        let set = |setup: Self, name| setup.set(format!("/models/roles/{name}"), role.clone());
+        roles.into_iter().fold(setup, set)
     }
 
-    pub fn set(mut self, pointer: &'static str, value: Value) -> Self {
-        self.config.push((pointer, value));
+    pub fn set(mut self, pointer: impl Into<String>, value: Value) -> Self {
+        self.config.push((pointer.into(), value));
         self
     }
 
-    pub fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.variables.push((name, value.into()));
+    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.variables.push((name.into(), value.into()));
         self
     }
 }
@@ -73,7 +69,7 @@ pub struct TestApp {
     pub url: String,
     pub client: LoopbackClient,
     pub folder: Arc<TempDir>,
-    server: tokio::task::JoinHandle<()>,
+    server: JoinHandle<()>,
 }
 
 /// A reply as the client received it, already checked against the invariants.
@@ -103,15 +99,14 @@ impl Got {
 /// name.
 pub async fn database_of(folder: &TempDir) -> String {
     if postgres::is_chosen() {
-        postgres::database(&folder.path().display().to_string()).await
-    } else {
-        format!("sqlite://{}", folder.path().join("conclave.db").display())
+        return postgres::database(&folder.path().display().to_string()).await;
     }
+    format!("sqlite://{}", folder.path().join("conclave.db").display())
 }
 
 /// Returns the shipped config with a test's changes.
 pub fn config(provider_url: &str, database: &str, setup: &Setup) -> Config {
-    let mut file: Value = serde_json::from_str(include_str!("../../../llm.config.json")).unwrap();
+    let mut file: Value = serde_json::from_str(super::SHIPPED).unwrap();
     // Short pauses: the tests only need that there are some.
     file["policy"]["retry"] = json!({ "attempts": 3, "baseMs": 5, "maxMs": 40 });
     file["policy"]["deadlines"] =
@@ -122,17 +117,13 @@ pub fn config(provider_url: &str, database: &str, setup: &Setup) -> Config {
         let (parent, key) = pointer.rsplit_once('/').unwrap();
         file.pointer_mut(parent).unwrap()[key] = value.clone();
     }
-    let mut variables = vec![
-        ("ANTHROPIC_API_KEY".to_owned(), PLANTED_KEY.to_owned()),
-        ("ANTHROPIC_BASE_URL".to_owned(), provider_url.to_owned()),
-        ("DATABASE_URL".to_owned(), database.to_owned()),
+    let own = [
+        ("ANTHROPIC_API_KEY", PLANTED_KEY),
+        ("ANTHROPIC_BASE_URL", provider_url),
+        ("DATABASE_URL", database),
     ];
-    variables.extend(
-        setup
-            .variables
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), value.clone())),
-    );
+    let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let variables = own.into_iter().chain(setup.variables.iter().cloned());
     config::from_text(&file.to_string(), &Env::of(variables)).unwrap()
 }
 
@@ -148,8 +139,7 @@ impl TestApp {
     /// Starts on a folder that may hold the journal of an earlier service.
     pub async fn on(provider: &MockProvider, setup: Setup, folder: Arc<TempDir>) -> Self {
         let config = config(&provider.url(), &database_of(&folder).await, &setup);
-        let app = App::start(config, Clock::System).await.unwrap();
-        Self::serve(app, folder).await
+        Self::serve(App::start(config, Clock::System).await.unwrap(), folder).await
     }
 
     /// Starts on a store that the test has opened in the folder.
@@ -161,25 +151,19 @@ impl TestApp {
         owner: &str,
     ) -> Self {
         let config = config(&provider.url(), &database_of(&folder).await, &setup);
-        let app = App::start_on(config, Clock::System, Arc::new(store), owner.to_owned())
-            .await
-            .unwrap();
-        Self::serve(app, folder).await
+        let app = App::start_on(config, Clock::System, Arc::new(store), owner.to_owned()).await;
+        Self::serve(app.unwrap(), folder).await
     }
 
     async fn serve(app: Arc<App>, folder: Arc<TempDir>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let serving = Arc::clone(&app);
+        let serving = http::serve(Arc::clone(&app), listener, std::future::pending());
         #[allow(
             clippy::disallowed_methods,
-            reason = "the handle is kept, and the task ends with the test"
+            reason = "the handle is kept: it ends with the test"
         )]
-        let server = tokio::spawn(async move {
-            http::serve(serving, listener, std::future::pending())
-                .await
-                .unwrap();
-        });
+        let server = tokio::spawn(async { serving.await.unwrap() });
         Self {
             app,
             url,
@@ -202,23 +186,15 @@ impl TestApp {
 
     pub async fn reply(&self, request: reqwest::RequestBuilder) -> Got {
         let response = request.send().await.unwrap();
-        let status = response.status().as_u16();
-        let header = |name: &str| {
-            response
-                .headers()
-                .get(name)
-                .map(|v| v.to_str().unwrap().to_owned())
-        };
-        let (run, outcome) = (
-            header("x-request-id").unwrap(),
-            header("x-conclave-outcome"),
-        );
+        let (status, headers) = (response.status(), response.headers().clone());
         let body: Value = response.json().await.unwrap();
         assert_eq!(status, 200, "{body:#}");
-        let run: RunId = run.parse().unwrap();
+        let header = |name: &str| headers[name].to_str().unwrap();
+        let run: RunId = header("x-request-id").parse().unwrap();
+        let outcome = header("x-conclave-outcome").to_owned();
         let got = Got {
             run,
-            outcome: outcome.unwrap(),
+            outcome,
             entries: self.entries(run).await,
             body,
         };
@@ -245,61 +221,57 @@ impl TestApp {
 
     /// Checks the invariants of SPEC 14 on a reply, and the shape of the response.
     fn hold(&self, got: &Got) {
-        let Some(Ending::Replied { reply }) = views::finished(&got.entries).map(|f| &f.ending)
-        else {
-            panic!("a reply without an ending in the journal")
-        };
-        let events: Vec<Event> = got
-            .events()
-            .filter(|event| !matches!(event, Event::Finished(_)))
-            .cloned()
-            .collect();
-        let head = got.entries.last().map(|entry| entry.hash.clone()).unwrap();
-        let mode: Mode = views::accepted(&got.entries).unwrap().question.mode;
-        // A reply that replaced a draft because of a broken rule counts as a defect too.
-        for event in &events {
-            if let Event::Synthesized(synthesized) = event {
-                assert_eq!(
-                    synthesized.broken_rules, [""; 0],
-                    "{:?}",
-                    synthesized.corrections
-                );
-            }
-        }
-        let violations = invariants::check(&InvariantInput {
-            reply,
-            mode,
-            events: &events,
-            chain: journal::verify(got.run, &got.entries, &head),
-            threshold: self.app.config.policy.ask_user_threshold,
-            secrets: &[PLANTED_KEY],
-        });
-        assert_eq!(violations, vec![], "{}", got.text());
+        let head = &got.entries.last().unwrap().hash;
+        let reply = hold(
+            got.run,
+            &got.entries,
+            head,
+            self.app.config.policy.ask_user_threshold,
+        );
         assert_eq!(got.text(), reply.text);
+        let mode = views::accepted(&got.entries).unwrap().question.mode;
         let keys: Vec<&String> = got.body.as_object().unwrap().keys().collect();
-        let expected: &[&str] = if mode.has_audit() {
-            &["reply", "meta", "audit"]
-        } else {
-            &["reply", "meta"]
-        };
-        assert_eq!(keys, expected);
-        let journal: String = got
-            .entries
-            .iter()
-            .map(|entry| entry.body.as_str())
-            .collect();
-        assert!(!journal.contains(PLANTED_KEY), "the key is in the journal");
+        let expected = ["reply", "meta", "audit"];
+        assert_eq!(keys, expected[..if mode.has_audit() { 3 } else { 2 }]);
     }
 
     /// Waits until a run has ended.
     pub async fn ended(&self, run: RunId) -> Ending {
-        tokio::time::timeout(Duration::from_secs(30), self.app.finished(run))
-            .await
-            .unwrap()
-            .unwrap()
-            .unwrap()
-            .ending
+        let finished = tokio::time::timeout(Duration::from_secs(30), self.app.finished(run)).await;
+        finished.unwrap().unwrap().unwrap().ending
     }
+}
+
+/// Checks the invariants of SPEC 14 on a run that ended with a reply.
+///
+/// # Panics
+/// Panics if one does not hold.
+pub fn hold<'a>(run: RunId, entries: &'a [Entry], head: &str, threshold: f64) -> &'a Reply {
+    let Some(Ending::Replied { reply }) = views::finished(entries).map(|f| &f.ending) else {
+        panic!("a reply without an ending in the journal")
+    };
+    let events = entries.iter().map(|entry| entry.event.clone());
+    let events: Vec<Event> = events
+        .filter(|event| !matches!(event, Event::Finished(_)))
+        .collect();
+    // A reply that replaced a draft because of a broken rule counts as a defect too.
+    for event in &events {
+        if let Event::Synthesized(draft) = event {
+            assert_eq!(draft.broken_rules, [""; 0], "{:?}", draft.corrections);
+        }
+    }
+    let violations = invariants::check(&InvariantInput {
+        reply,
+        mode: views::accepted(entries).unwrap().question.mode,
+        events: &events,
+        chain: journal::verify(run, entries, head),
+        threshold,
+        secrets: &[PLANTED_KEY],
+    });
+    assert_eq!(violations, vec![], "{}", reply.text);
+    let leaks = entries.iter().any(|entry| entry.body.contains(PLANTED_KEY));
+    assert!(!leaks, "the key is in the journal");
+    reply
 }
 
 impl Drop for TestApp {
@@ -311,10 +283,7 @@ impl Drop for TestApp {
 /// Returns the body of a chat.
 pub fn chat(mode: &str, message: &str) -> Value {
     json!({
-        "source": "http",
-        "mode": mode,
-        "user": { "id": "u1", "name": "Ada" },
-        "context": { "channelId": "c1" },
-        "message": message,
+        "source": "http", "mode": mode, "message": message,
+        "user": { "id": "u1", "name": "Ada" }, "context": { "channelId": "c1" },
     })
 }

@@ -2,35 +2,47 @@
 #![allow(
     dead_code,
     unused_imports,
-    reason = "shared by many tests, of which each uses a part"
+    reason = "shared by many tests and a bench, of which each uses a part"
 )]
 
 pub mod app;
-mod checked;
-pub mod daemon;
-mod dialect;
+mod call;
 pub mod mix;
-mod panels;
+mod mock;
 pub mod postgres;
-pub mod program;
-pub mod provider;
-mod quarrels;
-mod record;
-pub mod replica;
-pub mod replies;
-pub mod script;
-pub mod scripted;
-
-mod thinking;
+pub mod process;
+mod scenario;
+mod script;
+mod truth;
+mod vendor;
 mod wire;
 
-pub use app::{Got, Setup, TestApp, chat};
-pub use provider::MockProvider;
-pub use record::{Call, Ended};
-pub use replies::{ReportBuilder, Scenario, report};
-pub use script::{Fault, StepKey};
+use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, Url};
+
+pub use app::{Got, Setup, TestApp, chat};
+pub use call::{Call, step_of};
+pub use mock::MockProvider;
+pub use scenario::Scenario;
+pub use script::{Canned, Fault};
+
+/// The shipped config.
+pub const SHIPPED: &str = include_str!("../../../llm.config.json");
+
+/// Waits until the condition holds.
+///
+/// # Panics
+/// Panics after 90 seconds.
+pub async fn until(mut holds: impl AsyncFnMut() -> bool) {
+    let polling = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(Duration::from_secs(90), polling).await;
+    in_time.expect("the condition holds within 90 seconds");
+}
 
 /// The HTTP client of the tests. It refuses every host but loopback.
 #[derive(Debug, Clone)]
@@ -38,10 +50,7 @@ pub struct LoopbackClient(reqwest::Client);
 
 /// Returns a client for servers that the test itself has started. It has no proxy, no redirects and
 /// no timeout.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the one client of the tests, and it leaves loopback never"
-)]
+#[allow(clippy::disallowed_methods, reason = "the one client of the tests")]
 pub fn client() -> LoopbackClient {
     // A second installation fails, which is harmless.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -53,7 +62,7 @@ pub fn client() -> LoopbackClient {
         .tcp_keepalive(None)
         .tcp_user_timeout(None)
         .build();
-    LoopbackClient(inner.expect("an HTTP client"))
+    LoopbackClient(inner.unwrap())
 }
 
 impl LoopbackClient {
@@ -69,27 +78,17 @@ impl LoopbackClient {
         self.request(Method::DELETE, url)
     }
 
-    /// Starts a request to a loopback address.
+    /// Starts a request.
     ///
     /// # Panics
-    /// Panics if the URL's host is not loopback.
+    /// Panics if the host is not loopback.
     pub fn request(&self, method: Method, url: impl AsRef<str>) -> RequestBuilder {
-        let url = Url::parse(url.as_ref()).expect("a URL");
+        let url = Url::parse(url.as_ref()).unwrap();
+        let host = url.host_str().unwrap();
         assert!(
-            is_loopback(&url),
-            "tests talk to loopback only, not to {url}"
+            ["localhost", "127.0.0.1", "[::1]"].contains(&host),
+            "not to {url}"
         );
         self.0.request(method, url)
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host_str() {
-        Some("localhost") => true,
-        Some(host) => host
-            .trim_matches(['[', ']'])
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback()),
-        None => false,
     }
 }

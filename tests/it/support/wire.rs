@@ -1,20 +1,18 @@
-//! The two wire formats as documented by their vendors: replies, event streams and errors.
+//! The two formats of providers, as documented by them: replies, event streams and errors.
 
 use serde_json::{Value, json};
 
-use super::record::Call;
+use super::call::Call;
 
-/// The vendor's format of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
+pub(super) enum Wire {
     /// `.../messages`
     Anthropic,
     /// `.../chat/completions`
     OpenAi,
 }
 
-/// A model's answer, independent of a vendor.
-#[derive(Debug, Clone, PartialEq)]
+/// A model's answer, independent of a provider.
 pub(super) struct Answer {
     pub text: String,
     pub stop: Stop,
@@ -23,7 +21,7 @@ pub(super) struct Answer {
     pub model: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     End,
     /// Stopped at `max_tokens`.
@@ -33,7 +31,7 @@ pub(super) enum Stop {
 
 /// Billed tokens. `input` excludes cache reads and cache writes. Signed, because a mock may report
 /// false counts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Tokens {
     pub input: i64,
     pub cache_read: i64,
@@ -41,175 +39,123 @@ pub(super) struct Tokens {
     /// Includes thinking.
     pub output: i64,
     pub thinking: i64,
-}
-
-/// The form of reply that the caller wants.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Wanted {
-    Text,
-    /// JSON text that fits this schema (null for plain JSON mode).
-    Json(Value),
-    /// A forced call of the named tool.
-    Tool(String, Value),
-}
-
-/// A body ready to be sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Payload {
-    pub content_type: &'static str,
-    pub text: String,
+    /// The thinking that is reported in addition to the completion tokens, not as a part of them.
+    pub on_top: i64,
 }
 
 impl Wire {
-    pub(super) fn of_path(path: &str) -> Option<Self> {
-        if path.ends_with("/chat/completions") {
-            Some(Wire::OpenAi)
-        } else {
-            path.ends_with("/messages").then_some(Wire::Anthropic)
+    pub fn of_path(path: &str) -> Option<Self> {
+        match path.rsplit('/').next()? {
+            "messages" => Some(Wire::Anthropic),
+            "completions" => Some(Wire::OpenAi),
+            _ => None,
         }
     }
 
     /// Returns the header with the provider's id of a request.
-    pub(super) fn request_id_header(self) -> &'static str {
+    pub fn request_id_header(self) -> &'static str {
         match self {
             Wire::Anthropic => "request-id",
             Wire::OpenAi => "x-request-id",
         }
     }
+
+    /// Returns the body of an error.
+    pub fn error(self, status: u16, message: &str) -> String {
+        let kind = match (self, status) {
+            (Wire::OpenAi, 429) => "requests",
+            (Wire::OpenAi, 500..) => "server_error",
+            (_, 401) => "authentication_error",
+            (_, 429) => "rate_limit_error",
+            (_, 529) => "overloaded_error",
+            (_, 500..) => "api_error",
+            _ => "invalid_request_error",
+        };
+        let error = json!({ "type": kind, "message": message, "param": null, "code": null });
+        json!({ "type": "error", "error": error, "request_id": "req_mock" }).to_string()
+    }
 }
 
-pub(super) fn wanted(call: &Call) -> Wanted {
-    let body = &call.body;
+/// Returns the schema of the reply, or null if the caller wants plain text.
+pub(super) fn schema(call: &Call) -> &Value {
     match call.wire {
-        Wire::Anthropic => {
-            let format = &body["output_config"]["format"];
-            let forced = body["tool_choice"]["name"]
-                .as_str()
-                .filter(|_| body["tool_choice"]["type"] == "tool");
-            if format["type"] == "json_schema" {
-                Wanted::Json(format["schema"].clone())
-            } else if let Some(name) = forced {
-                let tools = body["tools"]
-                    .as_array()
-                    .map(Vec::as_slice)
-                    .unwrap_or_default();
-                let tool = tools
-                    .iter()
-                    .find(|tool| tool["name"] == name)
-                    .unwrap_or(&Value::Null);
-                Wanted::Tool(name.to_owned(), tool["input_schema"].clone())
-            } else {
-                Wanted::Text
-            }
-        }
-        Wire::OpenAi => match body["response_format"]["type"].as_str() {
-            Some("json_schema") => {
-                Wanted::Json(body["response_format"]["json_schema"]["schema"].clone())
-            }
-            Some("json_object") => Wanted::Json(Value::Null),
-            _ => Wanted::Text,
-        },
+        Wire::Anthropic => &call.body["output_config"]["format"]["schema"],
+        Wire::OpenAi => &call.body["response_format"]["json_schema"]["schema"],
     }
 }
 
 /// Returns the maximum of output tokens that the caller allows.
-pub(super) fn max_tokens(call: &Call) -> Option<usize> {
-    let max = call.body["max_completion_tokens"]
-        .as_u64()
-        .or_else(|| call.body["max_tokens"].as_u64());
-    max.and_then(|max| usize::try_from(max).ok())
+pub(super) fn max_tokens(call: &Call) -> i64 {
+    let max = call.body["max_completion_tokens"].as_i64();
+    max.or_else(|| call.body["max_tokens"].as_i64())
+        .unwrap_or(i64::MAX / 4)
 }
 
-pub(super) fn render(call: &Call, answer: &Answer) -> Payload {
+/// Returns the content type and the body of an answer.
+pub(super) fn render(call: &Call, answer: &Answer) -> (&'static str, String) {
     let reply = match call.wire {
-        Wire::Anthropic => anthropic(call, answer),
-        Wire::OpenAi => openai(call, answer),
+        Wire::Anthropic => anthropic(answer),
+        Wire::OpenAi => openai(answer),
     };
     if call.body["stream"] != true {
-        return Payload {
-            content_type: "application/json",
-            text: reply.to_string(),
-        };
+        return ("application/json", reply.to_string());
     }
-    let text = match call.wire {
+    let events = match call.wire {
         Wire::Anthropic => anthropic_events(&reply),
-        Wire::OpenAi => openai_chunks(&reply, call.body["stream_options"]["include_usage"] == true),
+        Wire::OpenAi => openai_chunks(&reply, &call.body["stream_options"]),
     };
-    Payload {
-        content_type: "text/event-stream; charset=utf-8",
-        text,
-    }
+    ("text/event-stream; charset=utf-8", events)
 }
 
-fn anthropic(call: &Call, answer: &Answer) -> Value {
-    let text_block = || {
-        if answer.text.is_empty() {
-            json!([])
-        } else {
-            json!([{"type": "text", "text": answer.text}])
-        }
-    };
-    let tool_id = format!("toolu_mock{:06}", call.serial);
-    let tool_block = |name: &str, input: Value| json!([{"type": "tool_use", "id": tool_id, "name": name, "input": input}]);
-    let (content, ended) = match (wanted(call), serde_json::from_str::<Value>(&answer.text)) {
-        (Wanted::Tool(name, _), Ok(input @ Value::Object(_))) => {
-            (tool_block(&name, input), "tool_use")
-        }
-        (Wanted::Tool(name, _), _) if answer.stop == Stop::Cut => {
-            (tool_block(&name, json!({})), "tool_use")
-        }
-        _ => (text_block(), "end_turn"),
-    };
+fn anthropic(answer: &Answer) -> Value {
+    let text = json!({ "type": "text", "text": answer.text });
     let stop_reason = match answer.stop {
-        Stop::End => ended,
+        Stop::End => "end_turn",
         Stop::Cut => "max_tokens",
         Stop::Refused => "refusal",
     };
     let mut reply = json!({
-        "id": format!("msg_mock{:06}", call.serial), "type": "message", "role": "assistant", "model": answer.model,
-        "content": content, "stop_reason": stop_reason, "stop_sequence": null,
+        "id": "msg_mock", "type": "message", "role": "assistant", "model": answer.model,
+        "content": if answer.text.is_empty() { json!([]) } else { json!([text]) },
+        "stop_reason": stop_reason, "stop_sequence": null,
     });
     if let Some(tokens) = answer.tokens {
         reply["usage"] = json!({
-            "input_tokens": tokens.input, "cache_creation_input_tokens": tokens.cache_write,
-            "cache_read_input_tokens": tokens.cache_read, "output_tokens": tokens.output, "service_tier": "standard",
-            "output_tokens_details": {"thinking_tokens": tokens.thinking},
+            "input_tokens": tokens.input, "output_tokens": tokens.output,
+            "cache_creation_input_tokens": tokens.cache_write,
+            "cache_read_input_tokens": tokens.cache_read,
+            "output_tokens_details": { "thinking_tokens": tokens.thinking },
         });
     }
     reply
 }
 
-fn openai(call: &Call, answer: &Answer) -> Value {
-    let (content, refusal, finish) = match answer.stop {
-        Stop::End => (json!(answer.text), Value::Null, "stop"),
-        Stop::Cut => (json!(answer.text), Value::Null, "length"),
-        Stop::Refused => (
-            Value::Null,
-            json!("I'm sorry, but I can't help with that."),
-            "stop",
-        ),
+fn openai(answer: &Answer) -> Value {
+    let (content, refusal) = match answer.stop {
+        Stop::Refused => (Value::Null, json!("I'm sorry, but I can't help with that.")),
+        _ => (json!(answer.text), Value::Null),
     };
+    let finish = if answer.stop == Stop::Cut {
+        "length"
+    } else {
+        "stop"
+    };
+    let message = json!({ "role": "assistant", "content": content, "refusal": refusal });
+    let choice =
+        json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": finish });
     let mut reply = json!({
-        "id": format!("chatcmpl-mock{:06}", call.serial), "object": "chat.completion", "created": 1_750_000_000,
-        "model": answer.model, "system_fingerprint": "fp_mock",
-        "choices": [{
-            "index": 0, "message": {"role": "assistant", "content": content, "refusal": refusal},
-            "logprobs": null, "finish_reason": finish,
-        }],
+        "id": "chatcmpl-mock", "object": "chat.completion", "created": 1_750_000_000,
+        "model": answer.model, "choices": [choice],
     });
     if let Some(tokens) = answer.tokens {
-        // OpenAI's prompt tokens include cache reads and cache writes.
+        // The prompt tokens include cache reads and cache writes.
         let prompt = tokens.input + tokens.cache_read + tokens.cache_write;
-        let beside = if super::thinking::is_on_top(call) {
-            tokens.thinking
-        } else {
-            0
-        };
+        let (read, write) = (tokens.cache_read, tokens.cache_write);
         reply["usage"] = json!({
-            "prompt_tokens": prompt, "completion_tokens": tokens.output - beside,
+            "prompt_tokens": prompt, "completion_tokens": tokens.output - tokens.on_top,
             "total_tokens": prompt + tokens.output,
-            "prompt_tokens_details": {"cached_tokens": tokens.cache_read, "cache_write_tokens": tokens.cache_write},
-            "completion_tokens_details": {"reasoning_tokens": tokens.thinking},
+            "prompt_tokens_details": { "cached_tokens": read, "cache_write_tokens": write },
+            "completion_tokens_details": { "reasoning_tokens": tokens.thinking },
         });
     }
     reply
@@ -218,126 +164,52 @@ fn openai(call: &Call, answer: &Answer) -> Value {
 fn anthropic_events(reply: &Value) -> String {
     let mut start = reply.clone();
     start["content"] = json!([]);
-    start["stop_reason"] = Value::Null;
-    let mut billed = json!({});
-    if let Some(usage) = reply.get("usage") {
-        start["usage"]["output_tokens"] = json!(1);
-        billed = json!({"output_tokens": usage["output_tokens"]});
-    }
+    start["usage"]["output_tokens"] = json!(1);
+    let block = json!({ "type": "text", "text": "" });
     let mut events = vec![
-        json!({"type": "message_start", "message": start}),
-        json!({"type": "ping"}),
+        json!({ "type": "message_start", "message": start }),
+        json!({ "type": "content_block_start", "index": 0, "content_block": block }),
     ];
-    for (index, block) in reply["content"].as_array().unwrap().iter().enumerate() {
-        let is_text = block["type"] == "text";
-        let whole = if is_text {
-            block["text"].as_str().unwrap().to_owned()
-        } else {
-            block["input"].to_string()
-        };
-        let mut empty = block.clone();
-        empty[if is_text { "text" } else { "input" }] = if is_text { json!("") } else { json!({}) };
-        events.push(json!({"type": "content_block_start", "index": index, "content_block": empty}));
-        events.extend(pieces(&whole).map(|piece| {
-            let delta = if is_text {
-                json!({"type": "text_delta", "text": piece})
-            } else {
-                json!({"type": "input_json_delta", "partial_json": piece})
-            };
-            json!({"type": "content_block_delta", "index": index, "delta": delta})
-        }));
-        events.push(json!({"type": "content_block_stop", "index": index}));
-    }
-    let delta = json!({"stop_reason": reply["stop_reason"], "stop_sequence": null});
-    let mut last = json!({"type": "message_delta", "delta": delta});
-    if reply.get("usage").is_some() {
-        last["usage"] = billed;
-    }
-    events.extend([last, json!({"type": "message_stop"})]);
-    events
-        .iter()
-        .map(|event| {
-            format!(
-                "event: {}\ndata: {event}\n\n",
-                event["type"].as_str().unwrap()
-            )
+    let text = reply["content"][0]["text"].as_str().unwrap_or_default();
+    events.extend(text.split_inclusive(' ').map(|piece| {
+        let delta = json!({ "type": "text_delta", "text": piece });
+        json!({ "type": "content_block_delta", "index": 0, "delta": delta })
+    }));
+    let usage = json!({ "output_tokens": reply["usage"]["output_tokens"] });
+    let delta = json!({ "stop_reason": reply["stop_reason"], "stop_sequence": null });
+    events.extend([
+        json!({ "type": "content_block_stop", "index": 0 }),
+        json!({ "type": "message_delta", "delta": delta, "usage": usage }),
+        json!({ "type": "message_stop" }),
+    ]);
+    let line = |event: &Value| {
+        let name = event["type"].as_str().unwrap();
+        format!("event: {name}\ndata: {event}\n\n")
+    };
+    events.iter().map(line).collect()
+}
+
+fn openai_chunks(reply: &Value, options: &Value) -> String {
+    let chunk = |choices: Value, usage: &Value| {
+        json!({
+            "id": reply["id"], "object": "chat.completion.chunk", "created": reply["created"],
+            "model": reply["model"], "choices": choices, "usage": usage,
         })
-        .collect()
-}
-
-fn openai_chunks(reply: &Value, with_usage: bool) -> String {
-    let chunk = |choices: Value| {
-        let mut chunk = json!({"object": "chat.completion.chunk", "choices": choices});
-        for key in ["id", "created", "model", "system_fingerprint"] {
-            chunk[key] = reply[key].clone();
-        }
-        chunk
     };
+    let choice = &reply["choices"][0];
     let delta = |delta: Value, finish: &Value| {
-        chunk(json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}]))
+        let choice = json!([{ "index": 0, "delta": delta, "finish_reason": finish }]);
+        chunk(choice, &Value::Null)
     };
-    let message = &reply["choices"][0]["message"];
-    let mut chunks = vec![delta(
-        json!({"role": "assistant", "content": "", "refusal": null}),
-        &Value::Null,
-    )];
-    for key in ["content", "refusal"] {
-        let text = message[key].as_str().unwrap_or_default();
-        chunks.extend(pieces(text).map(|piece| delta(json!({ key: piece }), &Value::Null)));
+    let text = choice["message"]["content"].as_str().unwrap_or_default();
+    let mut chunks: Vec<Value> = text
+        .split_inclusive(' ')
+        .map(|piece| delta(json!({ "content": piece }), &Value::Null))
+        .collect();
+    chunks.push(delta(json!({}), &choice["finish_reason"]));
+    if options["include_usage"] == true {
+        chunks.push(chunk(json!([]), &reply["usage"]));
     }
-    chunks.push(delta(json!({}), &reply["choices"][0]["finish_reason"]));
-    if let Some(usage) = reply.get("usage").filter(|_| with_usage) {
-        let mut last = chunk(json!([]));
-        last["usage"] = usage.clone();
-        chunks.push(last);
-    }
-    chunks
-        .iter()
-        .map(|chunk| format!("data: {chunk}\n\n"))
-        .chain(["data: [DONE]\n\n".to_owned()])
-        .collect()
-}
-
-fn pieces(text: &str) -> impl Iterator<Item = String> {
-    let chars: Vec<char> = text.chars().collect();
-    chars
-        .chunks(40)
-        .map(|piece| piece.iter().collect())
-        .collect::<Vec<String>>()
-        .into_iter()
-}
-
-/// Returns the body of an error.
-pub(super) fn error(wire: Wire, status: u16, message: &str) -> Payload {
-    let text = match wire {
-        Wire::Anthropic => {
-            let kind = match status {
-                400 | 422 => "invalid_request_error",
-                401 => "authentication_error",
-                402 => "billing_error",
-                403 => "permission_error",
-                404 => "not_found_error",
-                413 => "request_too_large",
-                429 => "rate_limit_error",
-                504 => "timeout_error",
-                529 => "overloaded_error",
-                _ => "api_error",
-            };
-            let detail = json!({"type": kind, "message": message});
-            json!({"type": "error", "error": detail, "request_id": "req_mock"})
-        }
-        Wire::OpenAi => {
-            let (kind, code) = match status {
-                401 => ("invalid_request_error", json!("invalid_api_key")),
-                429 => ("requests", json!("rate_limit_exceeded")),
-                400..=499 => ("invalid_request_error", Value::Null),
-                _ => ("server_error", Value::Null),
-            };
-            json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
-        }
-    };
-    Payload {
-        content_type: "application/json",
-        text: text.to_string(),
-    }
+    let chunks = chunks.iter().map(|chunk| format!("data: {chunk}\n\n"));
+    chunks.chain(["data: [DONE]\n\n".to_owned()]).collect()
 }

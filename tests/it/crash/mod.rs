@@ -1,14 +1,18 @@
 //! Tests SIGKILL on the real binary: no accepted run is lost, and no settled call is made again. On
 //! SQLite one service restarts; on PostgreSQL the other replica takes over.
 
+mod toll;
+
 use std::time::Duration;
 
 use conclave::domain::RunId;
-use conclave::journal::{CallResult, Event};
-use tokio::process::Command;
+use conclave::journal::{CallResult, Entry, Event, views};
 
-use crate::support::replica::{Home, Replica, Toll};
-use crate::support::{Fault, MockProvider, Scenario, chat, client};
+use crate::support::process::{Home, Service};
+use crate::support::{Fault, MockProvider, Scenario, chat, client, until};
+pub use toll::{Toll, toll};
+
+const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
 /// Number of kills, one per round of the test.
 const KILLS: usize = if cfg!(feature = "long-chaos") { 200 } else { 8 };
@@ -19,24 +23,17 @@ const LEASE_SECONDS: u64 = if cfg!(feature = "long-chaos") { 30 } else { 2 };
 
 /// Waits until the solver and the critic are settled and only the verifier is in flight.
 async fn until_the_verifier_is_alone(home: &Home, run: RunId) {
-    loop {
-        let entries = home.entries(run).await;
-        if entries
-            .iter()
-            .filter(|e| matches!(e.event, Event::CallSettled(_)))
-            .count()
-            == 3
-        {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let is_settled = |entry: &&Entry| matches!(entry.event, Event::CallSettled(_));
+    home.entries_once(run, |entries| {
+        entries.iter().filter(is_settled).count() == 3
+    })
+    .await;
 }
 
 /// Checks that the verifier's call, in flight at the kill, was made again under a new key, and no
 /// other call was.
 async fn hold_the_call_in_flight(home: &Home, provider: &MockProvider, run: RunId) {
-    assert_eq!(home.toll(&[run], provider).await, Toll::none(1));
+    assert_eq!(toll(home, &[run], provider).await, Toll::none(1));
     assert_eq!(
         provider.count_step("r1/solver"),
         1,
@@ -60,11 +57,11 @@ async fn a_killed_service_completes_its_run_after_the_restart() {
         .on("r1/verifier", Fault::Latency(Duration::from_secs(60)))
         .once();
     let home = Home::sqlite();
-    let service = home.serve(&provider).await;
-    let run = service.accept(1).await.unwrap();
+    let service = home.serve(&provider, &[]).await;
+    let run = service.accept("ask", QUESTION, 1).await.unwrap();
     until_the_verifier_is_alone(&home, run).await;
     service.kill().await;
-    let service = home.serve(&provider).await;
+    let service = home.serve(&provider, &[]).await;
     hold_the_call_in_flight(&home, &provider, run).await;
     service.kill().await;
 }
@@ -76,14 +73,12 @@ async fn a_kill_in_the_cross_check_repeats_no_report() {
         .on("cross-check", Fault::Latency(Duration::from_secs(60)))
         .once();
     let home = Home::sqlite();
-    let service = home.serve(&provider).await;
-    let run = service.accept(1).await.unwrap();
-    while provider.count_step("cross-check") == 0 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let service = home.serve(&provider, &[]).await;
+    let run = service.accept("ask", QUESTION, 1).await.unwrap();
+    until(async || provider.count_step("cross-check") > 0).await;
     service.kill().await;
-    let service = home.serve(&provider).await;
-    assert_eq!(home.toll(&[run], &provider).await, Toll::none(1));
+    let service = home.serve(&provider, &[]).await;
+    assert_eq!(toll(&home, &[run], &provider).await, Toll::none(1));
     assert_eq!(
         (
             provider.count_step("r1/*"),
@@ -112,20 +107,18 @@ async fn a_kill_in_the_second_cross_check_does_not_repeat_the_first() {
         )
         .once();
     let home = Home::sqlite();
-    let service = home.serve(&provider).await;
+    let service = home.serve(&provider, &[]).await;
     let run = service
-        .accept_in("deep", &Scenario::converging().message, 1)
+        .accept("deep", &Scenario::converging().message, 1)
         .await
         .unwrap();
     let is_settled = |e: &conclave::journal::Entry| matches!(&e.event, Event::CallSettled(s) if s.call == "cross-check");
-    while provider.count_step("cross-check/reversed") == 0
-        || !home.entries(run).await.iter().any(is_settled)
-    {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until(async || provider.count_step("cross-check/reversed") > 0).await;
+    home.entries_once(run, |entries| entries.iter().any(is_settled))
+        .await;
     service.kill().await;
-    let service = home.serve(&provider).await;
-    assert_eq!(home.toll(&[run], &provider).await, Toll::none(1));
+    let service = home.serve(&provider, &[]).await;
+    assert_eq!(toll(&home, &[run], &provider).await, Toll::none(1));
     let calls = |step: &str| provider.count_step(step);
     assert_eq!(
         (
@@ -150,10 +143,10 @@ async fn a_killed_replica_has_its_run_completed_by_the_other() {
         .once();
     let home = Home::postgres(LEASE_SECONDS).await;
     let shipped = [("NORMAL_MAX_USD", "0.1")];
-    let first = home.serve_with(&provider, &shipped).await;
-    let run = first.accept(1).await.unwrap();
+    let first = home.serve(&provider, &shipped).await;
+    let run = first.accept("ask", QUESTION, 1).await.unwrap();
     until_the_verifier_is_alone(&home, run).await;
-    let second = home.serve_with(&provider, &shipped).await;
+    let second = home.serve(&provider, &shipped).await;
     first.kill().await;
     hold_the_call_in_flight(&home, &provider, run).await;
     second.kill().await;
@@ -169,20 +162,39 @@ async fn quarrelling() -> (MockProvider, String) {
     (provider, message)
 }
 
+/// Waits until the provider has got this number of calls, or all runs have ended.
+async fn until_calls(home: &Home, provider: &MockProvider, runs: &[RunId], calls: usize) {
+    let store = home.store().await;
+    let has_ended = async |run: RunId| {
+        let row = store.run(run).await.unwrap();
+        row.is_none_or(|row| row.state.is_terminal())
+    };
+    let wanted = provider.calls().len() + calls;
+    until(async || {
+        let mut open = 0;
+        for run in runs {
+            open += usize::from(!has_ended(*run).await);
+        }
+        open == 0 || provider.calls().len() >= wanted
+    })
+    .await;
+}
+
 /// Asks one question in each mode, then kills the service. The second question goes to the other
 /// replica if there is one. The moment of the kill depends on `number`, not on a random source.
 async fn ask_and_kill(
-    service: Replica,
-    other: Option<&Replica>,
-    message: &str,
-    number: usize,
+    home: &Home,
+    provider: &MockProvider,
+    (service, other): (Service, Option<&Service>),
+    (message, number): (&str, usize),
     accepted: &mut Vec<RunId>,
 ) {
+    let first = accepted.len();
     for (i, mode) in ["deep", "ask", "audit"].into_iter().enumerate() {
         let at = other.filter(|_| i == 1).unwrap_or(&service);
-        accepted.extend(at.accept_in(mode, message, number * 3 + i).await);
+        accepted.extend(at.accept(mode, message, number * 3 + i).await);
     }
-    tokio::time::sleep(Duration::from_millis((number as u64 * 37) % 320)).await;
+    until_calls(home, provider, &accepted[first..], number * 7 % 20).await;
     service.kill().await;
 }
 
@@ -192,12 +204,13 @@ async fn kills_at_random_moments_lose_nothing() {
     let home = Home::sqlite();
     let mut accepted = vec![];
     for number in 0..KILLS {
-        let service = home.serve(&provider).await;
-        ask_and_kill(service, None, &message, number, &mut accepted).await;
+        let service = home.serve(&provider, &[]).await;
+        let (services, question) = ((service, None), (message.as_str(), number));
+        ask_and_kill(&home, &provider, services, question, &mut accepted).await;
     }
-    let service = home.serve(&provider).await;
+    let service = home.serve(&provider, &[]).await;
     assert_eq!(accepted.len(), 3 * KILLS);
-    let toll = home.toll(&accepted, &provider).await;
+    let toll = toll::toll(&home, &accepted, &provider).await;
     toll.print("one service on SQLite", KILLS);
     print_endings(&home, &toll).await;
     service.kill().await;
@@ -213,14 +226,15 @@ async fn two_replicas_that_are_killed_in_turn_lose_nothing() {
     let (provider, message) = quarrelling().await;
     let home = Home::postgres(2).await;
     let mut accepted = vec![];
-    let mut survivor = home.serve(&provider).await;
+    let mut survivor = home.serve(&provider, &[]).await;
     for number in 0..KILLS {
-        let newcomer = home.serve(&provider).await;
-        ask_and_kill(survivor, Some(&newcomer), &message, number, &mut accepted).await;
+        let newcomer = home.serve(&provider, &[]).await;
+        let (services, question) = ((survivor, Some(&newcomer)), (message.as_str(), number));
+        ask_and_kill(&home, &provider, services, question, &mut accepted).await;
         survivor = newcomer;
     }
     assert_eq!(accepted.len(), 3 * KILLS);
-    let toll = home.toll(&accepted, &provider).await;
+    let toll = toll::toll(&home, &accepted, &provider).await;
     toll.print("two replicas on PostgreSQL", KILLS);
     print_endings(&home, &toll).await;
     survivor.kill().await;
@@ -303,13 +317,13 @@ async fn without_reply(
             .into_iter()
             .flat_map(|model| variables.map(|variable| (variable, model))),
     );
-    let mut service = home.serve_with(&provider, &shipped).await;
+    let mut service = home.serve(&provider, &shipped).await;
     let mut runs = vec![];
     for (number, message) in messages().iter().enumerate() {
         for mode in ["ask", "deep"] {
             runs.push(
                 service
-                    .accept_in(mode, message, 2 * number + usize::from(mode == "deep"))
+                    .accept(mode, message, 2 * number + usize::from(mode == "deep"))
                     .await
                     .unwrap(),
             );
@@ -321,9 +335,9 @@ async fn without_reply(
         }
         service.kill().await;
         provider.heal();
-        service = home.serve_with(&provider, &shipped).await;
+        service = home.serve(&provider, &shipped).await;
     }
-    let toll = home.toll(&runs, &provider).await;
+    let toll = toll::toll(&home, &runs, &provider).await;
     service.kill().await;
     print_endings(&home, &toll).await;
     let number = |run: &RunId| runs.iter().position(|known| known == run).unwrap();
@@ -358,28 +372,26 @@ async fn print_endings(home: &Home, toll: &Toll) {
 /// refused.
 async fn until_only_these_are_open(home: &Home, run: RunId, agents: &[&str]) {
     let under_way = |call: &str| agents.iter().any(|agent| call == format!("r1/{agent}"));
-    loop {
+    let are_alone = |entries: &[Entry]| {
         let mut panel = None;
-        let (mut sent, mut settled, mut ended) = (0, 0, false);
-        for entry in home.entries(run).await {
-            match entry.event {
-                Event::Trimmed(trimmed) => panel = Some(trimmed.agents),
+        let (mut sent, mut settled) = (0, 0);
+        for entry in entries {
+            match &entry.event {
+                Event::Trimmed(trimmed) => panel = Some(&trimmed.agents),
                 Event::CallSent(call) => sent += usize::from(call.call.starts_with("r1/")),
                 Event::CallSettled(call) => settled += usize::from(call.call.starts_with("r1/")),
-                Event::Finished(_) => ended = true,
                 _ => {}
             }
         }
-        let panel: Option<Vec<String>> =
-            panel.map(|panel| panel.iter().map(|agent| format!("r1/{agent}")).collect());
-        let done = |panel: Vec<String>| {
-            sent == panel.len() && settled == panel.iter().filter(|call| !under_way(call)).count()
+        let done = |panel: &Vec<_>| {
+            let others = panel
+                .iter()
+                .filter(|agent| !under_way(&format!("r1/{agent}")));
+            sent == panel.len() && settled == others.count()
         };
-        if ended || panel.is_some_and(done) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        views::finished(entries).is_some() || panel.is_some_and(done)
+    };
+    home.entries_once(run, are_alone).await;
 }
 
 /// Kills the service once per run, at a different moment each time, under the shipped caps. No
@@ -405,22 +417,17 @@ async fn a_kill_at_any_moment_under_the_shipped_caps_costs_no_answer() {
         .collect();
     let (mut accepted, mut disturbed) = (vec![], 0);
     for number in 0..KILLS {
-        let service = home.serve_with(&provider, &shipped).await;
+        let service = home.serve(&provider, &shipped).await;
         let message = &messages[number % messages.len()];
         let mut runs = vec![];
         for (i, mode) in ["deep", "ask", "audit"].into_iter().enumerate() {
-            runs.push(
-                service
-                    .accept_in(mode, message, number * 3 + i)
-                    .await
-                    .unwrap(),
-            );
+            runs.push(service.accept(mode, message, number * 3 + i).await.unwrap());
         }
-        tokio::time::sleep(Duration::from_millis((number as u64 * 97) % 700)).await;
+        until_calls(&home, &provider, &runs, number * 5 % 12).await;
         service.kill().await;
-        let service = home.serve_with(&provider, &shipped).await;
+        let service = home.serve(&provider, &shipped).await;
         assert_eq!(
-            home.toll(&runs, &provider).await,
+            toll(&home, &runs, &provider).await,
             Toll::none(runs.len()),
             "{} characters",
             message.chars().count()
@@ -436,7 +443,7 @@ async fn a_kill_at_any_moment_under_the_shipped_caps_costs_no_answer() {
         service.kill().await;
         accepted.extend(runs);
     }
-    home.toll(&accepted, &provider).await.print(
+    toll(&home, &accepted, &provider).await.print(
         "one service on SQLite, shipped caps and long messages",
         KILLS,
     );
@@ -494,18 +501,11 @@ async fn a_draining_service_still_answers_and_finishes_its_runs() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_millis(1500)));
     let home = Home::sqlite();
-    let mut service = home.serve(&provider).await;
-    let run = service.accept(1).await.unwrap();
-    let pid = service.child.id().unwrap().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-TERM", &pid])
-            .status()
-            .await
-            .unwrap()
-            .success()
-    );
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let mut service = home.serve(&provider, &[]).await;
+    let run = service.accept("ask", QUESTION, 1).await.unwrap();
+    service.terminate().await;
+    let ready = || client().get(format!("{}/ready", service.url)).send();
+    until(async || ready().await.is_ok_and(|response| response.status() == 503)).await;
     let health = client()
         .get(format!("{}/health", service.url))
         .send()

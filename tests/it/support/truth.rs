@@ -1,0 +1,111 @@
+//! The replies of a truthful model to a cross-check, and to a decision on its own contested claims.
+//! Both are derived from the request.
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+/// A report as a request shows it: its label, and its claims as id, tags and text.
+struct Report<'a> {
+    label: &'a str,
+    claims: Vec<[&'a str; 3]>,
+}
+
+impl Report<'_> {
+    fn answer(&self) -> Option<&str> {
+        let answer = self
+            .claims
+            .iter()
+            .find(|[_, tags, _]| tags.contains("answer"));
+        answer.map(|[_, _, text]| *text)
+    }
+}
+
+fn reports(request: &str) -> Vec<Report<'_>> {
+    let claim = Regex::new(r"(?m)^(R\d+\.\d+) \(([^)]*)\): (.*)$").unwrap();
+    let block = Regex::new(r"(?ms)^<<<[0-9a-f]+ REPORT (R\d+)\n(.*?)>>>$").unwrap();
+    block
+        .captures_iter(request)
+        .map(|found| {
+            let (_, [label, text]) = found.extract();
+            let claims = claim
+                .captures_iter(text)
+                .map(|claim| claim.extract().1)
+                .collect();
+            Report { label, claims }
+        })
+        .collect()
+}
+
+fn holds_one_of(right: &[String], text: &str) -> bool {
+    right.iter().any(|known| text.contains(known.as_str()))
+}
+
+pub fn cross_check(right: &[String], request: &str) -> Value {
+    let reports = reports(request);
+    let labels = |wanted: &dyn Fn(&Report<'_>) -> bool| -> Vec<&str> {
+        reports
+            .iter()
+            .filter(|report| wanted(report))
+            .map(|report| report.label)
+            .collect()
+    };
+    let mut claims = vec![];
+    for report in &reports {
+        let is_other = |other: &Report<'_>| other.label != report.label;
+        let agrees =
+            |other: &Report<'_>| report.answer().is_none() || other.answer() == report.answer();
+        let same = labels(&|other| is_other(other) && agrees(other));
+        let differ = labels(&|other| is_other(other) && !agrees(other));
+        for [id, tags, text] in &report.claims {
+            let (holds, evidence) = match (right, differ.as_slice()) {
+                ([], []) => ("yes", "Redone: it comes out the same."),
+                ([], _) => ("unknown", ""),
+                _ if holds_one_of(right, text) => ("yes", "Redone: it comes out the same."),
+                _ => ("no", "Redone: it comes out differently."),
+            };
+            let is_contradicted = holds == "no" || (holds == "unknown" && tags.contains("answer"));
+            claims.push(json!({
+                "claim": id, "supportedBy": same, "holds": holds, "by": "calculation", "evidence": evidence,
+                "contradictedBy": if is_contradicted { differ.clone() } else { vec![] },
+            }));
+        }
+    }
+    let mut same_answers: Vec<Vec<&str>> = reports
+        .iter()
+        .filter_map(Report::answer)
+        .map(|answer| labels(&|report| report.answer() == Some(answer)))
+        .filter(|labels| labels.len() > 1)
+        .collect();
+    same_answers.sort();
+    same_answers.dedup();
+    let parts = json!([{ "part": "the question", "answeredBy": labels(&|_| true) }]);
+    let parts = if reports.is_empty() { json!([]) } else { parts };
+    json!({ "claims": claims, "sameAnswers": same_answers, "parts": parts, "reports": [] })
+}
+
+/// Keeps right claims and concedes the others to a right one. Keeps all if the right answer is
+/// unknown.
+pub fn decisions(right: &[String], request: &str) -> Value {
+    let block = Regex::new(r"(?s) CONTESTED\n(.*?)>>>").unwrap();
+    let claim = Regex::new(r"(?m)^(C\d+): .*\n  yours: (.*)\n((?:  [A-Z]: .*\n)*)").unwrap();
+    let block = block
+        .captures(request)
+        .map_or("", |found| found.extract::<1>().1[0]);
+    let decide = |found: regex::Captures<'_>| {
+        let (_, [id, own, others]) = found.extract();
+        let is_wrong = !right.is_empty() && !holds_one_of(right, own);
+        let better = others
+            .lines()
+            .rfind(|line| is_wrong && holds_one_of(right, line));
+        let (decision, to, evidence) = match better {
+            Some(line) => (
+                "concede",
+                &line[2..3],
+                "March has 31 days and not 30, so 31 + 30 = 61.",
+            ),
+            None => ("keep", "", "Redone: it comes out the same."),
+        };
+        json!({ "claim": id, "decision": decision, "to": to, "by": "calculation", "evidence": evidence })
+    };
+    json!({ "decisions": claim.captures_iter(block).map(decide).collect::<Vec<_>>() })
+}

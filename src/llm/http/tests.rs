@@ -1,13 +1,12 @@
 //! Tests of both providers over real HTTP, against a server on loopback.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wiremock::matchers::{body_partial_json, header, method, path};
-use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
 use super::{Call, Collect, HttpClient, Settings};
 use crate::domain::BilledTokens;
@@ -52,42 +51,53 @@ fn request() -> ChatRequest {
     }
 }
 
+/// Reads a request: its head in lower case, and its body.
+fn read_request(stream: &mut TcpStream) -> (String, Value) {
+    let (mut request, mut buffer) = (vec![], [0; 8192]);
+    loop {
+        let read = stream.read(&mut buffer).unwrap();
+        request.extend_from_slice(buffer.get(..read).unwrap());
+        let text = String::from_utf8_lossy(&request);
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_default();
+        if let Ok(body) = serde_json::from_str(body) {
+            return (head.to_lowercase(), body);
+        }
+        assert!(read > 0, "a whole request: {text}");
+    }
+}
+
+/// Returns the base URL of a server that answers one call, and the request that it gets. `head` has
+/// the status and more headers.
+fn answering(head: &str, body: &str) -> (String, JoinHandle<(String, Value)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let length = body.len();
+    let answer = format!("HTTP/1.1 {head}\r\ncontent-length: {length}\r\n\r\n{body}");
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let request = read_request(&mut stream);
+        // The client may close the connection before the end of a long answer.
+        let _ = stream.write_all(answer.as_bytes());
+        request
+    });
+    (base, server)
+}
+
 /// Returns the result of a call to an Anthropic-like server with this answer.
-async fn answered(template: ResponseTemplate) -> Result<ChatReply, Error> {
-    let server = MockServer::start().await;
-    Mock::given(method("POST"))
-        .respond_with(template)
-        .mount(&server)
-        .await;
-    model(&server.uri(), ProviderKind::Anthropic, Some(KEY))
+async fn answered(head: &str, body: &str) -> Result<ChatReply, Error> {
+    let (base, _) = answering(head, body);
+    model(&base, ProviderKind::Anthropic, Some(KEY))
         .chat(&request())
         .await
 }
 
+const OK: &str = "200 OK\r\ncontent-type: application/json";
+
 #[tokio::test]
 async fn anthropic_answers() {
-    let server = MockServer::start().await;
-    Mock::given(method("POST"))
-        .and(path("/v1/messages"))
-        .and(header("x-api-key", KEY))
-        .and(header("anthropic-version", "2023-06-01"))
-        .and(header("idempotency-key", "run/solver/1"))
-        .and(header("content-type", "application/json"))
-        .and(body_partial_json(
-            json!({"model": "claude-sonnet-5-5", "max_tokens": 64}),
-        ))
-        .respond_with(
-            ResponseTemplate::new(200)
-                .insert_header("request-id", "req_1")
-                .set_body_raw(
-                    include_str!("../../../tests/cassettes/anthropic_structured.json"),
-                    "application/json",
-                ),
-        )
-        .expect(1)
-        .mount(&server)
-        .await;
-    let reply = model(&server.uri(), ProviderKind::Anthropic, Some(KEY))
+    let cassette = include_str!("../../../tests/cassettes/anthropic_structured.json");
+    let (base, server) = answering(&format!("{OK}\r\nrequest-id: req_1"), cassette);
+    let reply = model(&base, ProviderKind::Anthropic, Some(KEY))
         .chat(&request())
         .await
         .unwrap();
@@ -105,44 +115,50 @@ async fn anthropic_answers() {
             thinking: 21
         })
     );
+    let (head, body) = server.join().unwrap();
+    assert!(head.starts_with("post /v1/messages http/1.1\r\n"), "{head}");
+    let own = format!("x-api-key: {KEY}");
+    for header in [
+        own.as_str(),
+        "anthropic-version: 2023-06-01",
+        "idempotency-key: run/solver/1",
+        "content-type: application/json",
+    ] {
+        assert!(head.lines().any(|line| line == header), "{header}: {head}");
+    }
+    assert_eq!(
+        (&body["model"], &body["max_tokens"]),
+        (&json!("claude-sonnet-5-5"), &json!(64))
+    );
 }
 
 #[tokio::test]
 async fn openai_answers_with_and_without_a_key() {
     for key in [Some(KEY), None, Some(" ")] {
-        let server = MockServer::start().await;
         let cassette = include_str!("../../../tests/cassettes/openai_structured.json");
-        let expected = (key == Some(KEY)).then(|| format!("Bearer {KEY}"));
-        Mock::given(method("POST"))
-            .and(path("/v1/chat/completions"))
-            .and(move |request: &Request| {
-                request
-                    .headers
-                    .get("authorization")
-                    .and_then(|value| value.to_str().ok())
-                    == expected.as_deref()
-            })
-            .respond_with(ResponseTemplate::new(200).set_body_raw(cassette, "application/json"))
-            .expect(1)
-            .mount(&server)
-            .await;
-        let reply = model(&server.uri(), ProviderKind::OpenAi, key)
+        let (base, server) = answering(OK, cassette);
+        let reply = model(&base, ProviderKind::OpenAi, key)
             .chat(&request())
             .await
             .unwrap();
         assert_eq!(reply.text, r#"{"answer":"42","confidence":0.7}"#);
+        let (head, _) = server.join().unwrap();
+        assert!(
+            head.starts_with("post /v1/chat/completions http/1.1\r\n"),
+            "{head}"
+        );
+        let sent = head
+            .lines()
+            .find_map(|line| line.strip_prefix("authorization: "));
+        let expected = (key == Some(KEY)).then(|| format!("bearer {KEY}"));
+        assert_eq!(sent, expected.as_deref());
     }
 }
 
 #[tokio::test]
 async fn a_rate_limit_says_when_to_come_back() {
     let body = json!({"type": "error", "error": {"type": "rate_limit_error", "message": "Slow down."}, "request_id": "req_2"});
-    let error = answered(
-        ResponseTemplate::new(429)
-            .insert_header("retry-after", "7")
-            .set_body_json(body),
-    )
-    .await;
+    let error = answered("429 Slow\r\nretry-after: 7", &body.to_string()).await;
     let error = error.unwrap_err();
     assert_eq!(
         error,
@@ -160,7 +176,7 @@ async fn a_rate_limit_says_when_to_come_back() {
 async fn overload_and_failure_are_worth_another_attempt() {
     for status in [500, 502, 529] {
         let body = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
-        let error = answered(ResponseTemplate::new(status).set_body_json(body))
+        let error = answered(&format!("{status} Failed"), &body.to_string())
             .await
             .unwrap_err();
         assert!(
@@ -173,7 +189,7 @@ async fn overload_and_failure_are_worth_another_attempt() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let error = answered(ResponseTemplate::new(307).insert_header("location", "/elsewhere"))
+    let error = answered("307 Elsewhere\r\nlocation: /elsewhere", "")
         .await
         .unwrap_err();
     assert!(
@@ -184,18 +200,13 @@ async fn a_redirect_is_not_followed() {
 
 #[tokio::test]
 async fn no_answer_in_time_is_a_timeout() {
-    let server = MockServer::start().await;
-    let late = ResponseTemplate::new(200).set_delay(Duration::from_secs(30));
-    Mock::given(method("POST"))
-        .respond_with(late)
-        .mount(&server)
-        .await;
+    let base = raw(b"", Then::KeepOpen);
     let after = Duration::from_millis(150);
     let request = ChatRequest {
         timeout: after,
         ..request()
     };
-    let error = model(&server.uri(), ProviderKind::OpenAi, None)
+    let error = model(&base, ProviderKind::OpenAi, None)
         .chat(&request)
         .await
         .unwrap_err();
@@ -399,25 +410,22 @@ async fn an_https_address_is_spoken_to_in_tls_with_and_without_a_proxy() {
 
 #[tokio::test]
 async fn a_password_of_the_address_goes_into_a_header() {
-    let server = MockServer::start().await;
     let ok = include_str!("../../../tests/cassettes/openai_structured.json");
-    Mock::given(method("POST"))
-        .and(wiremock::matchers::header(
-            "authorization",
-            "Basic bWU6c2VjIHJldA==",
-        ))
-        .respond_with(ResponseTemplate::new(200).set_body_raw(ok, "application/json"))
-        .mount(&server)
-        .await;
-    let base = server.uri().replacen("http://", "http://me:sec%20ret@", 1);
+    let (base, server) = answering(OK, ok);
+    let base = base.replacen("http://", "http://me:sec%20ret@", 1);
     model(&base, ProviderKind::OpenAi, None)
         .chat(&request())
         .await
         .unwrap();
+    let (head, _) = server.join().unwrap();
+    assert!(
+        head.contains("\r\nauthorization: basic bwu6c2vjihjlda=="),
+        "{head}"
+    );
 }
 
 #[tokio::test]
-async fn nobody_at_home_is_unreachable() {
+async fn a_closed_port_is_unreachable() {
     let port = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -436,13 +444,13 @@ async fn nobody_at_home_is_unreachable() {
 
 #[tokio::test]
 async fn a_200_that_is_not_the_api_is_unreadable_and_not_quoted() {
-    for template in [
-        ResponseTemplate::new(200).set_body_raw("<html>private words</html>", "text/html"),
-        ResponseTemplate::new(200).set_body_json(json!({"hello": "private words"})),
-        ResponseTemplate::new(200),
-        ResponseTemplate::new(200).set_body_string(" ".repeat(9 * 1024 * 1024)),
+    for body in [
+        "<html>private words</html>",
+        r#"{"hello": "private words"}"#,
+        "",
+        &" ".repeat(9 * 1024 * 1024),
     ] {
-        let error = answered(template).await.unwrap_err();
+        let error = answered(OK, body).await.unwrap_err();
         assert!(matches!(error, Error::Unreadable { .. }), "{error:?}");
         assert!(!error.to_string().contains("private"), "{error}");
     }
@@ -457,7 +465,7 @@ async fn the_key_is_in_no_error() {
         echo(format!("header was 'Bearer {KEY}'")),
         Value::String(KEY.into()),
     ] {
-        let error = answered(ResponseTemplate::new(401).set_body_json(body))
+        let error = answered("401 Unauthorized", &body.to_string())
             .await
             .unwrap_err();
         let text = format!("{error} {error:?}");
@@ -535,7 +543,7 @@ async fn a_stream_that_falls_silent_is_given_up_long_before_the_call_is() {
 #[tokio::test]
 async fn what_a_stream_says_of_its_error_is_for_the_journal() {
     let events = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"SELECT * FROM keys\"}}\n\n";
-    let error = answered(ResponseTemplate::new(200).set_body_raw(events, "text/event-stream"))
+    let error = answered("200 OK\r\ncontent-type: text/event-stream", events)
         .await
         .unwrap_err();
     assert!(

@@ -117,6 +117,33 @@ fn every_operation_is_described_and_every_reference_resolves() {
     }
 }
 
+/// The operations with their statuses, and the schemas with their fields. A field that may be absent
+/// ends in `?`.
+#[test]
+fn the_api_has_these_operations_and_fields() {
+    let document = document();
+    let mut lines = vec![];
+    for (path, method, operation) in operations(&document) {
+        let statuses = operation["responses"].as_object().unwrap().keys();
+        let statuses = statuses.cloned().collect::<Vec<_>>().join(" ");
+        lines.push(format!("{} {path}: {statuses}", method.to_uppercase()));
+    }
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let fields = schema["properties"].as_object().into_iter().flatten();
+        let fields = fields.map(|(field, _)| {
+            let mark = if required.iter().any(|one| one == field) {
+                ""
+            } else {
+                "?"
+            };
+            format!(" {field}{mark}")
+        });
+        lines.push(format!("{name}:{}", fields.collect::<String>()));
+    }
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
 /// The router takes a route only with its description. A handler could still add one without
 /// `Routes`, so this test reads the source as well.
 #[test]

@@ -1,6 +1,10 @@
 //! Snapshots of the journal and of the reply of a run.
 
+use std::collections::BTreeSet;
+
 use conclave::journal::{Ending, Entry, Event, views};
+
+use regex::Regex;
 
 use crate::support::{MockProvider, Scenario, TestApp};
 
@@ -58,4 +62,41 @@ async fn a_reply_with_a_plan_reads_like_this() {
         panic!("no reply")
     };
     insta::assert_snapshot!(reply.text);
+}
+
+/// Replaces what differs between runs or follows from a prompt or a weight: ids, figures, features of
+/// scores, and the order of agents.
+fn form_of(text: &str) -> String {
+    let masks = [
+        (r"[0-9a-f]{8}-[0-9a-f-]{27}|\b[0-9a-f]{12}\b", "ID"),
+        (r"\d[\d.]*", "0"),
+        (r"(?m)(^  - \w+ 0/0, .*?):.*$", "$1"),
+        (
+            r"\b(solver|critic|verifier)(, (solver|critic|verifier))+",
+            "AGENTS",
+        ),
+    ];
+    let text = masks.iter().fold(text.to_owned(), |text, (pattern, mask)| {
+        let pattern = Regex::new(pattern).unwrap();
+        pattern.replace_all(&text, *mask).into_owned()
+    });
+    // The calls of a round are concurrent.
+    let (calls, mut rest): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|line| line.starts_with("| r0/"));
+    let after = rest
+        .iter()
+        .position(|line| line.starts_with("| plan "))
+        .unwrap()
+        + 1;
+    rest.splice(after..after, BTreeSet::from_iter(calls));
+    rest.join("\n")
+}
+
+#[tokio::test]
+async fn a_reply_with_an_audit_reads_like_this() {
+    let entries = entries_of(Scenario::agreeing(), "audit").await;
+    let Some(Ending::Replied { reply }) = views::finished(&entries).map(|f| &f.ending) else {
+        panic!("no reply")
+    };
+    insta::assert_snapshot!(form_of(&reply.text));
 }

@@ -12,7 +12,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use tempfile::TempDir;
 
 use crate::support::process::conclave;
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat, postgres};
+use crate::support::{Fault, MockProvider, Setup, TestApp, chat, postgres, until};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
@@ -155,9 +155,7 @@ async fn a_locked_database_refuses_new_runs_and_delays_those_in_flight() {
         .times(3);
     let (app, raw) = cramped(&provider, None).await;
     let run = hand_in(&app, QUESTION).await.unwrap();
-    while provider.in_flight() < 3 {
-        tokio::task::yield_now().await;
-    }
+    until(async || provider.in_flight() >= 3).await;
     let lock = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
     let (status, problem) = hand_in(&app, "Another?").await.unwrap_err();
     assert_eq!(
@@ -170,9 +168,7 @@ async fn a_locked_database_refuses_new_runs_and_delays_those_in_flight() {
         200,
         "reading needs no lock"
     );
-    while provider.in_flight() > 0 {
-        tokio::task::yield_now().await;
-    }
+    until(async || provider.in_flight() == 0).await;
     lock.rollback().await.unwrap();
     hold(&app, &raw, &[run]).await;
     assert!(hand_in(&app, "Another?").await.is_ok());

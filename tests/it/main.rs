@@ -33,6 +33,7 @@ mod keeping;
 mod language;
 mod limits_on_input;
 mod metrics;
+mod mock_provider;
 mod model_data;
 mod money;
 mod openapi;

@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat, postgres};
+use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat, postgres, until};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
@@ -56,9 +56,7 @@ async fn under_way(at: &TestApp, provider: &MockProvider) -> RunId {
         .unwrap()
         .parse()
         .unwrap();
-    while provider.in_flight() < 3 {
-        tokio::task::yield_now().await;
-    }
+    until(async || provider.in_flight() >= 3).await;
     run
 }
 
@@ -98,9 +96,7 @@ async fn a_run_can_be_cancelled_at_the_other_replica() {
         );
         // With the wire whole, the lease is renewed too late to notice the cancellation by it.
         assert!(matches!(other.ended(run).await, Ending::Cancelled));
-        while provider.in_flight() > 0 {
-            tokio::task::yield_now().await;
-        }
+        until(async || provider.in_flight() == 0).await;
         assert_eq!(state(other, run).await, RunState::Cancelled);
     }
 }

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::act::{proposing, said};
 use crate::support::process::Home;
-use crate::support::{Fault, MockProvider, TestApp, client};
+use crate::support::{Fault, MockProvider, TestApp, client, until};
 
 #[tokio::test]
 async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
@@ -24,7 +24,10 @@ async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
         let app = TestApp::with_store(&provider, setup, Arc::clone(&folder), store, owner).await;
         let body = said("ada", "hm, what now");
         let request = app.client.post(format!("{}/api/act", app.url)).json(&body);
-        let _ = tokio::time::timeout(Duration::from_millis(1500), request.send()).await;
+        tokio::select! {
+            answer = request.send() => panic!("{answer:?}"),
+            () = until(async || provider.in_flight() == 1) => {}
+        }
         let rows = app
             .app
             .runs(&RunFilter {

@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 use super::{QUESTION, run, text};
 use crate::support::process::conclave;
-use crate::support::{Fault, MockProvider, Scenario, TestApp};
+use crate::support::{Fault, MockProvider, Scenario, TestApp, until};
 
 #[tokio::test]
 async fn the_question_may_come_from_standard_input() {
@@ -111,9 +111,7 @@ async fn the_hint_to_answer_repeats_the_flags_and_the_configured_time() {
 }
 
 async fn in_flight(provider: &MockProvider, calls: usize) {
-    while provider.in_flight() < calls {
-        tokio::task::yield_now().await;
-    }
+    until(async || provider.in_flight() >= calls).await;
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use conclave::journal::Ending;
 use serde_json::json;
 
 use super::{QUESTION, events};
-use crate::support::{Fault, MockProvider, TestApp, chat};
+use crate::support::{Fault, MockProvider, TestApp, chat, until};
 
 #[tokio::test]
 async fn a_stream_shows_the_progress_and_ends_with_the_reply() {
@@ -77,9 +77,7 @@ async fn a_stream_from_a_future_event_ends_with_the_run() {
         .to_str()
         .unwrap()
         .to_owned();
-    while provider.in_flight() < 3 {
-        tokio::task::yield_now().await;
-    }
+    until(async || provider.in_flight() >= 3).await;
     let stream = app
         .client
         .get(format!("{}/api/runs/{id}/events", app.url))
@@ -168,18 +166,14 @@ async fn a_run_in_flight_is_cancelled_with_its_calls() {
         .to_str()
         .unwrap()
         .to_owned();
-    while provider.in_flight() < 3 {
-        tokio::task::yield_now().await;
-    }
+    until(async || provider.in_flight() >= 3).await;
     let url = format!("{}/api/runs/{id}", app.url);
     assert_eq!(app.client.delete(&url).send().await.unwrap().status(), 202);
     assert!(matches!(
         app.ended(id.parse().unwrap()).await,
         Ending::Cancelled
     ));
-    while provider.in_flight() > 0 {
-        tokio::task::yield_now().await;
-    }
+    until(async || provider.in_flight() == 0).await;
     let again = app.client.delete(&url).send().await.unwrap();
     assert_eq!(again.status(), 200);
     let (_, run) = app.get(&format!("/api/runs/{id}")).await;

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sha2::{Digest as _, Sha256};
+
 use super::script::{Fault, Mix};
 
 /// Returns every kind of fault with its name in tables.
@@ -50,13 +52,11 @@ pub fn of(seed: u64, percent: u64, faults: Vec<Fault>) -> Mix {
     })
 }
 
-/// Returns a pseudo-random number for a seed and a text (FNV-1a, then the end of SplitMix64).
+/// Returns a pseudo-random number for a seed and a text.
 pub fn mixed(seed: u64, text: &str) -> u64 {
-    let start = 0xcbf2_9ce4_8422_2325 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let hash = text.bytes().fold(start, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ (hash >> 31)
+    let digest = Sha256::digest(format!("{seed}/{text}"));
+    digest
+        .iter()
+        .take(8)
+        .fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

@@ -30,6 +30,9 @@ static THINKING: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(claude-\w+-5[.-]5|gpt-6-luna|gpt-6\.1-sol|grok-4\.[36]|gemma4:e4b)$").unwrap()
 });
 
+static WRITES_CACHE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(claude-\w+-5[.-]5|gpt-6-luna|gpt-6\.1-sol)$").unwrap());
+
 /// Returns the status and the reason with which the provider would reject the request.
 pub(super) fn complaint(call: &Call) -> Option<(u16, String)> {
     let has = |name: &str| call.headers.contains_key(name);
@@ -53,12 +56,19 @@ pub(super) fn complaint(call: &Call) -> Option<(u16, String)> {
         "anthropic-version: header is required".to_owned()
     } else if let Some(error) = rules.iter_errors(&call.body).next() {
         format!("{}: {error}", error.instance_path())
+    } else if call.wire == Wire::Anthropic && !ends_with_user(&call.body["messages"]) {
+        "messages: the last must be the user's".to_owned()
     } else if strict && !requires_all(wire::schema(call)) {
         "'required' must list every property".to_owned()
     } else {
         return None;
     };
     Some((400, reason))
+}
+
+fn ends_with_user(messages: &Value) -> bool {
+    let last = messages.as_array().and_then(|all| all.last());
+    last.is_some_and(|last| last["role"] == "user")
 }
 
 /// True if every object of a schema requires all its properties.
@@ -117,45 +127,26 @@ pub(super) fn bill(call: &Call, reply: &str, thinking: i64, is_cached: bool) -> 
     };
     let system = tokens(&call.system());
     let rest = tokens(&call.prompt()) + schema + call.images() as i64 * IMAGE_TOKENS;
-    let output = tokens(reply).max(1) + thinking;
     let is_openai = call.wire == Wire::OpenAi;
-    let on_top = if is_openai && call.model.contains("grok-4") {
-        thinking
-    } else {
-        0
-    };
     let asked = is_openai || call.body.to_string().contains("cache_control");
-    let billed = Tokens {
-        output,
-        thinking,
-        on_top,
-        ..Tokens::default()
-    };
-    match (asked && system >= CACHED_FROM_TOKENS, is_cached) {
-        (true, true) => Tokens {
-            input: rest,
-            cache_read: system,
-            ..billed
-        },
-        (true, false) if !is_openai => Tokens {
-            input: rest,
-            cache_write: system,
-            ..billed
-        },
+    let (input, cache_read, cache_write) = match (asked && system >= CACHED_FROM_TOKENS, is_cached)
+    {
+        (true, true) => (rest, system, 0),
+        (true, false) if !is_openai => (rest, 0, system),
         // These models write the whole prompt into a cache, and bill the write.
-        (true, false)
-            if THINKING.is_match(&call.model)
-                && !call.model.contains("grok")
-                && !call.model.contains("gemma") =>
-        {
-            Tokens {
-                cache_write: system + rest,
-                ..billed
-            }
-        }
-        _ => Tokens {
-            input: system + rest,
-            ..billed
+        (true, false) if WRITES_CACHE.is_match(&call.model) => (0, 0, system + rest),
+        _ => (system + rest, 0, 0),
+    };
+    Tokens {
+        input,
+        cache_read,
+        cache_write,
+        output: tokens(reply).max(1) + thinking,
+        thinking,
+        on_top: if is_openai && call.model.contains("grok-4") {
+            thinking
+        } else {
+            0
         },
     }
 }

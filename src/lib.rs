@@ -15,7 +15,8 @@
 //! 1. [`domain`] has the types and rules that all other modules share: questions, plans, agents,
 //!    reports, money, the ledger, confidence. It is pure: no async, no I/O.
 //! 2. [`clock`] is the only source of time, ids and randomness, so that tests can fix them.
-//! 3. [`compute`] runs CPU-heavy pieces of work without delaying other tasks.
+//! 3. [`compute`] runs CPU-heavy pieces of work without delaying other tasks, and notes which run
+//!    crashed the process.
 //! 4. [`text`] splits text into words and sentences and handles Markdown.
 //!
 //! # Storage, models and configuration
@@ -45,8 +46,8 @@
 //!
 //! # Dependencies
 //!
-//! A module uses only modules listed before it, and often fewer. `domain`, `clock`, `compute` and
-//! `text` use no other module. `tests/it/architecture.rs` checks the allowed dependencies, and
+//! A module uses only modules listed before it, and often fewer. `domain`, `clock` and `text` use
+//! no other module. `tests/it/architecture.rs` checks the allowed dependencies, and
 //! which external crates each module may use. Two public traits have several implementations and
 //! are used as `dyn`: `Store` in [`journal`] and `ChatModel` in [`llm`].
 

@@ -31,7 +31,7 @@ const MODULES: &[Module] = &[
     },
     Module {
         name: "compute",
-        may_know: &[],
+        may_know: &["domain"],
         doors: &[],
     },
     Module {

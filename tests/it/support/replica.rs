@@ -11,9 +11,9 @@ use conclave::journal::{self, Entry, RunState, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
-use super::program::conclave;
+use super::program::limited;
 use super::{MockProvider, chat, client, postgres};
 
 pub const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
@@ -67,6 +67,16 @@ impl Home {
 
     /// Starts a replica with further variables in its environment.
     pub async fn serve_with(&self, provider: &MockProvider, more: &[(&str, &str)]) -> Replica {
+        self.serve_limited("-v unlimited", provider, more).await
+    }
+
+    /// Starts a replica under a resource limit: the options of the shell's `ulimit`.
+    pub async fn serve_limited(
+        &self,
+        limit: &str,
+        provider: &MockProvider,
+        more: &[(&str, &str)],
+    ) -> Replica {
         let url = provider.url();
         // Calls in doubt are paid for. The cap leaves room for many kills, so that a run does not
         // end for lack of money.
@@ -79,7 +89,7 @@ impl Home {
             ("NORMAL_MAX_USD", "20"),
             ("DEEP_MAX_USD", "20"),
         ];
-        let mut command: Command = conclave(self.folder.path(), &["serve"], &variables);
+        let mut command = limited(limit, self.folder.path(), &["serve"], &variables);
         command.envs(more.iter().copied());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();

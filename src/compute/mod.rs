@@ -3,10 +3,16 @@
 //! The text of models and users is parsed, scored and rendered here. A piece may take seconds.
 //! Requests, deadlines, cancellations and signals are served meanwhile.
 
+mod crashes;
+
 use std::sync::Arc;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+
+use crate::domain::RunId;
+
+pub use crashes::Crashes;
 
 /// Minimum number of concurrent pieces, so that one long piece does not block all others.
 const MIN_PIECES: usize = 2;
@@ -16,6 +22,7 @@ const MIN_PIECES: usize = 2;
 pub struct ComputePool {
     permits: Arc<Semaphore>,
     isolation: Arc<Mutex<()>>,
+    crashes: Arc<Crashes>,
 }
 
 /// While this exists, no other piece that asks for isolation runs.
@@ -29,11 +36,25 @@ impl Default for ComputePool {
         Self {
             permits: Arc::new(Semaphore::new(cores)),
             isolation: Arc::default(),
+            crashes: Arc::default(),
         }
     }
 }
 
 impl ComputePool {
+    /// Returns a pool that knows the crashes of earlier processes.
+    pub fn after(crashes: Crashes) -> Self {
+        Self {
+            crashes: Arc::new(crashes),
+            ..Self::default()
+        }
+    }
+
+    /// Returns how many earlier processes a run crashed.
+    pub fn crashes(&self, run: RunId) -> u32 {
+        self.crashes.of(run)
+    }
+
     /// Runs a piece in this task, after moving the worker's other tasks to another thread. A
     /// single-threaded runtime, as in tests, runs the piece directly.
     ///
@@ -63,6 +84,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// Runs a piece of a run. A crash of the process in it is noted as one of this run.
+    pub fn run_for<T>(self, run: RunId, piece: impl FnOnce() -> T + Send) -> T {
+        self.run(|| crashes::attributed(run, piece))
+    }
+
     /// Runs a piece as [`ComputePool::run`] does.
     pub fn run<T>(self, piece: impl FnOnce() -> T + Send) -> T {
         match Handle::current().runtime_flavor() {

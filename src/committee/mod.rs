@@ -4,50 +4,15 @@
 //! named here. It may be called again with the same journal at any time: a settled call is recalled
 //! from the journal, not made again.
 
-mod assumptions;
-mod attempt;
-mod audit;
-mod audit_text;
-mod budget;
-mod call;
-mod clean;
-mod confidence;
-mod cross_check;
-mod deliberation;
-mod estimate;
-mod evidence;
-mod finish;
-mod hints;
-pub mod invariants;
-mod judge;
-mod later_rounds;
-mod message;
-mod open_claims;
-mod output;
-mod plan;
-mod plan_steps;
-mod price;
-mod prompts;
-mod question;
 mod request_context;
-mod rounds;
-mod single_call;
-mod synthesis_input;
-
-mod fallback_answer;
-mod redaction;
-mod replayed;
+mod stages;
+mod call;
+mod money;
 mod reply;
-mod resolve;
-mod reuse;
-mod round_context;
-pub mod routines;
-mod sections;
-mod synthesis_checks;
-mod synthesize;
+
+mod replayed;
 mod track_record;
-mod trim;
-mod verdicts;
+pub mod routines;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -62,21 +27,24 @@ use crate::domain::{Agent, Confidence, Gate, Reply, Role, Usd};
 use crate::journal::step::{GateStep, HintsStep};
 use crate::journal::{AgentOutcome, Cause, Event, Gated, RunContext, Stop};
 use crate::llm::Registry;
+use reply::render;
 use request_context::RequestContext;
-use synthesis_input::SynthesisInput;
+use stages::synthesis_input::SynthesisInput;
+use stages::{confidence, finish, hints, plan, question, rounds, synthesize};
 
-pub use audit::view as audit_view;
-pub use audit_text::markdown as audit_markdown;
-pub use budget::text_bound;
-pub use plan::OrchestrationPlan;
-pub use price::{Quote, context_needed, quote};
-pub use prompts::{Error as PromptError, Prompts};
+pub use call::prompts::{Error as PromptError, Prompts};
+pub use call::single_call::{Consultation, consult};
+pub use money::budget::text_bound;
+pub use money::price::{Quote, context_needed, quote};
 pub use replayed::{Replayed, Verdict, replay};
-pub use resolve::Decisions;
-pub use single_call::{Consultation, consult};
-pub use synthesize::FinalSynthesis;
+pub use reply::audit::view as audit_view;
+pub use reply::audit_text::markdown as audit_markdown;
+pub use reply::invariants;
+pub use stages::plan::OrchestrationPlan;
+pub use stages::resolve::Decisions;
+pub use stages::synthesize::FinalSynthesis;
+pub use stages::verdicts::CrossCheckReply;
 pub use track_record::{Bin, Member, TrackRecord};
-pub use verdicts::CrossCheckReply;
 
 /// The dependencies of a committee: models, prompts, policy. The question is not among them.
 pub struct Deps {
@@ -267,7 +235,7 @@ impl Failure {
             .collect();
         let causes = panel.iter().filter_map(|(agent, outcome)| match outcome {
             AgentOutcome::Failed { cause, detail, .. } => {
-                Some(format!("{agent}: {}", reply::why(cause, detail)))
+                Some(format!("{agent}: {}", render::why(cause, detail)))
             }
             AgentOutcome::Answered { .. } => None,
         });

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::confidence::{out_of_reach, settle};
-use super::cross_check::TURNED_OFF;
-use super::evidence::Evidence;
-use super::judge::{families_of, outputs};
-use super::open_claims::open;
-use super::request_context::lineage;
+use crate::committee::request_context::lineage;
+use crate::committee::stages::confidence::{out_of_reach, settle};
+use crate::committee::stages::cross_check::TURNED_OFF;
+use crate::committee::stages::evidence::Evidence;
+use crate::committee::stages::judge::{families_of, outputs};
+use crate::committee::stages::open_claims::open;
 use crate::config::Policy;
 use crate::domain::{Agent, Confidence, Gate, Judgement, RunId, Status};
 use crate::journal::{AgentOutcome, Entry, Event, Planned, Synthesized, Trimmed, views};

@@ -1,0 +1,284 @@
+//! The end of a run: its reply, rendered from the journal and held against the invariants. What the master wrote is held
+//! against them before it is recorded, so that a defect costs the synthesis and not the run that has been paid for.
+
+use secrecy::ExposeSecret;
+
+use crate::committee::call::CallFailure;
+use crate::committee::reply::audit;
+use crate::committee::reply::invariants::{self, InvariantInput, Violation};
+use crate::committee::reply::render;
+use crate::committee::request_context::RequestContext;
+use crate::committee::stages::deliberation::Deliberation;
+use crate::committee::stages::synthesis_input::SynthesisInput;
+use crate::committee::stages::{confidence, fallback_answer, question, synthesize};
+use crate::committee::{Deps, Failure};
+use crate::domain::{
+    Agent, BudgetMeta, Gate, Invalidation, Meta, Outcome, Reply, Status, TaskType,
+};
+use crate::journal::{ChainFault, Event, Gated, RunContext, Synthesized, views};
+
+/// Renders the reply and holds it against the invariants.
+///
+/// # Errors
+/// When it breaks one of them all the same, or when the database refuses.
+pub async fn reply(
+    run: &RunContext,
+    deps: &Deps,
+    request: &RequestContext,
+    deliberation: Option<&Deliberation>,
+    gated: &Gated,
+) -> Result<Reply, Failure> {
+    let ending = FinalState {
+        run,
+        deps,
+        request,
+        deliberation,
+    };
+    let chain = run.verify().await?;
+    let render = || {
+        let events = run.events();
+        let reply = ending.render(&events, gated)?;
+        let violations = ending.violations(&reply, &events, chain, gated);
+        Ok::<_, Failure>((reply, violations))
+    };
+    let (reply, violations) = run.compute("rendering the reply", render).await??;
+    if violations.is_empty() {
+        return Ok(reply);
+    }
+    let broken = violations
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ");
+    tracing::error!(
+        broken,
+        "the reply breaks a rule of the service, and nothing is left to stand in for it"
+    );
+    Err(Failure::internal(&format!(
+        "the reply breaks a rule of the service: {broken}"
+    )))
+}
+
+/// The synthesis, or what stands in for one with which the reply would break a rule: the best VALID report, and a question
+/// made by rules.
+///
+/// # Errors
+/// When the database refuses.
+pub async fn enforce_invariants(
+    input: &SynthesisInput<'_>,
+    synthesized: Synthesized,
+) -> Result<Synthesized, Failure> {
+    let broken = input
+        .run
+        .compute("checking the synthesis", || violations(input, &synthesized))
+        .await?;
+    if broken.is_empty() {
+        return Ok(synthesized);
+    }
+    let rules = broken.join("; ");
+    let why = CallFailure::unusable(&format!(
+        "with it the reply would break a rule of the service: {rules}"
+    ));
+    let stand_in = if synthesized.draft.is_some() {
+        fallback_answer::of(input, &why).await?
+    } else {
+        None
+    };
+    let mut instead = match stand_in {
+        Some(mut stand_in) => {
+            input
+                .run
+                .compute("cleaning the best report", || {
+                    synthesize::clean(input, &mut stand_in);
+                })
+                .await?;
+            stand_in
+        }
+        None => Synthesized {
+            question: question::by_rule(input),
+            corrections: vec![],
+            ..synthesized.clone()
+        },
+    };
+    let mut corrections = synthesized.corrections;
+    corrections.append(&mut instead.corrections);
+    corrections.push(format!(
+        "what the master wrote would have broken a rule of the service: {rules}"
+    ));
+    Ok(Synthesized {
+        corrections,
+        broken_rules: broken,
+        ..instead
+    })
+}
+
+/// The rules that the reply would break with this synthesis, once each.
+fn violations(input: &SynthesisInput<'_>, synthesized: &Synthesized) -> Vec<String> {
+    let end = FinalState {
+        run: input.run,
+        deps: input.deps,
+        request: input.request,
+        deliberation: Some(input.deliberation),
+    };
+    let judgement = &input.deliberation.judgement;
+    let confidence = confidence::settle(&input.deps.policy, judgement, synthesized.draft.as_ref());
+    let gated = Gated {
+        gate: confidence.gate(),
+        confidence,
+        mode: input.request.question.mode,
+    };
+    let mut events = input.run.events();
+    events.push(Event::Synthesized(Box::new(synthesized.clone())));
+    events.push(Event::Gated(gated.clone()));
+    // What cannot be rendered at all is told of at the end.
+    let Ok(reply) = end.render(&events, &gated) else {
+        return vec![];
+    };
+    let mut rules: Vec<String> = vec![];
+    for violation in end.violations(&reply, &events, Ok(()), &gated) {
+        if !rules.iter().any(|known| known == violation.rule) {
+            rules.push(violation.rule.to_owned());
+        }
+    }
+    rules
+}
+
+/// A run whose rounds are over.
+struct FinalState<'a> {
+    run: &'a RunContext,
+    deps: &'a Deps,
+    request: &'a RequestContext,
+    /// `None` when no agent ran.
+    deliberation: Option<&'a Deliberation>,
+}
+
+impl FinalState<'_> {
+    /// The reply of these events.
+    fn render(&self, events: &[Event], gated: &Gated) -> Result<Reply, Failure> {
+        let synthesized = events.iter().find_map(|e| {
+            if let Event::Synthesized(s) = e {
+                Some(s)
+            } else {
+                None
+            }
+        });
+        let Some(synthesized) = synthesized else {
+            return Err(Failure::internal("there is nothing to reply with"));
+        };
+        let audit = if self.request.question.mode.has_audit() {
+            audit::view(self.run.id(), events)
+        } else {
+            None
+        };
+        let (outcome, text) = match (gated.gate, &synthesized.draft) {
+            (Gate::Ship, Some(draft)) => {
+                let mut text =
+                    render::answer(draft, &gated.confidence, &self.notes(synthesized, events));
+                if let Some(audit) = &audit {
+                    text = format!(
+                        "{text}\n{}",
+                        crate::committee::reply::audit_text::markdown(audit)
+                    );
+                }
+                (Outcome::Answered, text)
+            }
+            (Gate::Ask, _) => (
+                Outcome::Clarification,
+                render::clarification(&synthesized.question),
+            ),
+            (Gate::Ship, None) => {
+                return Err(Failure::internal("the gate ships what nobody wrote"));
+            }
+        };
+        let ledger = self.run.ledger();
+        let planned = events.iter().find_map(|e| {
+            if let Event::Planned(p) = e {
+                Some(p.plan.task_type)
+            } else {
+                None
+            }
+        });
+        let written = synthesized.draft.as_ref().map(|draft| draft.task_type);
+        let panel = |d: &Deliberation| d.panel.iter().map(|(agent, _)| *agent).collect();
+        let meta = Meta {
+            task_type: written.or(planned).unwrap_or(TaskType::Mixed),
+            c_final: gated.confidence.c_final,
+            budget: BudgetMeta {
+                cap: ledger.cap(),
+                spent: ledger.spent(),
+                exceeded: ledger.exceeded(),
+            },
+            used_agents: self.deliberation.map(panel).unwrap_or_default(),
+            invalidation: self.deliberation.map(invalidation).unwrap_or_default(),
+        };
+        Ok(Reply {
+            outcome,
+            text,
+            meta,
+            audit,
+        })
+    }
+
+    /// What the Confidence section owns up to.
+    fn notes(&self, synthesized: &Synthesized, events: &[Event]) -> Vec<String> {
+        let mut notes = self
+            .deliberation
+            .map(render::panel_notes)
+            .unwrap_or_default();
+        if synthesized.obtained == fallback_answer::OBTAINED {
+            let why = synthesized
+                .corrections
+                .iter()
+                .find(|line| line.starts_with(fallback_answer::WHY));
+            let why = why.map(|line| format!(" ({line})")).unwrap_or_default();
+            notes.insert(
+                0,
+                format!("no synthesis: this is the best single report, unchanged{why}"),
+            );
+        }
+        let unseen = events.iter().filter_map(|e| {
+            if let Event::Hinted(h) = e {
+                Some(&h.unseen)
+            } else {
+                None
+            }
+        });
+        notes.extend(unseen.flatten().cloned());
+        notes.extend(views::replacements(&events.iter()));
+        notes
+    }
+
+    fn violations(
+        &self,
+        reply: &Reply,
+        events: &[Event],
+        chain: Result<(), ChainFault>,
+        gated: &Gated,
+    ) -> Vec<Violation> {
+        let secrets: Vec<&str> = self
+            .deps
+            .secrets
+            .iter()
+            .map(ExposeSecret::expose_secret)
+            .collect();
+        invariants::check(&InvariantInput {
+            reply,
+            mode: self.request.question.mode,
+            events,
+            chain,
+            threshold: gated.confidence.threshold,
+            secrets: &secrets,
+        })
+    }
+}
+
+fn invalidation(deliberation: &Deliberation) -> Invalidation {
+    let mut discarded: Vec<Agent> = deliberation.failed().map(|(agent, ..)| agent).collect();
+    discarded.extend(deliberation.with_status(Status::Discard));
+    discarded.sort();
+    Invalidation {
+        discarded,
+        quarantined: deliberation.with_status(Status::Quarantine),
+        valid: deliberation.with_status(Status::Valid),
+    }
+}

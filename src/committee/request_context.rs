@@ -6,7 +6,8 @@ use rand::rngs::ChaCha12Rng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use crate::committee::{Deps, Failure};
+use crate::committee::deps::Deps;
+use crate::committee::failure::Failure;
 use crate::domain::{Agent, AgentReport, Assumption, Clarification, Obtained, Question, RunId};
 use crate::journal::{
     Accepted, AgentOutcome, Continuation, Entry, Event, Planned, RunContext, Scored, Synthesized,

@@ -8,6 +8,9 @@ use secrecy::SecretString;
 use crate::committee::call::clean::clean;
 use crate::committee::call::prompts::unquoted;
 use crate::committee::money::budget;
+use crate::committee::output_shapes::{
+    ConductOut, CrossCheckReply, FinalSynthesis, PartOut, VerdictOut,
+};
 use crate::committee::reply::assumptions;
 use crate::committee::reply::audit;
 use crate::committee::reply::invariants::{self, InvariantInput};
@@ -19,10 +22,7 @@ use crate::committee::request_context::RequestContext;
 use crate::committee::stages::hints;
 use crate::committee::stages::open_claims;
 use crate::committee::stages::resolve;
-use crate::committee::stages::synthesize::FinalSynthesis;
-use crate::committee::stages::verdicts::{
-    self, ConductOut, CrossCheckReply, PartOut, Shown, VerdictOut, Written,
-};
+use crate::committee::stages::verdicts::{self, Shown, Written};
 use crate::domain::{
     Agent, AgentReport, Assumption, AssumptionKind, Basis, BudgetMeta, Clarification, ConductKind,
     Confidence, Context, Disagreement, Holds, Invalidation, Judgement, Meta, Mode, Obtained,

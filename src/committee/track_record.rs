@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::committee::call_names::{is_cross_check, is_report};
 use crate::committee::replayed::families;
 use crate::committee::request_context::lineage;
 use crate::committee::stages::confidence::settle;
-use crate::committee::stages::cross_check::is_cross_check;
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::judge::outputs;
-use crate::committee::stages::rounds::is_report;
 use crate::config::Policy;
 use crate::domain::{Agent, Gate, Judgement, Outcome, Role, RunId, Status, Usd};
 use crate::journal::{

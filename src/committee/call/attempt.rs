@@ -3,9 +3,9 @@
 use crate::committee::call::message::CallSpec;
 use crate::committee::call::message::{Repair, input_bound, messages, schema_name, text_of};
 use crate::committee::call::output::CallFailure;
-use crate::committee::call::{FIRST_SHARE, MIN_TIME};
+use crate::committee::deps::Deps;
+use crate::committee::failure::Failure;
 use crate::committee::money::budget::{self, InputBound};
-use crate::committee::{Deps, Failure};
 use crate::config::RoleModel;
 use crate::domain::BilledTokens;
 use crate::journal::{
@@ -15,6 +15,12 @@ use crate::llm::{self, ChatReply, ChatRequest, Schema};
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::Instant;
+
+/// The first attempt at an output takes at most this share of the time that its stage has left.
+const FIRST_SHARE: f64 = 2.0 / 3.0;
+
+/// An attempt with less time than this is not made.
+const MIN_TIME: Duration = Duration::from_millis(200);
 
 pub(super) struct Settled {
     pub result: CallResult,

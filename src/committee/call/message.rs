@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::committee::call::prompts::Rendered;
+use crate::committee::call_names::is_cross_check;
+use crate::committee::deps::Deps;
+use crate::committee::failure::Failure;
 use crate::committee::money::budget::{self, InputBound, ModelText};
-use crate::committee::{Deps, Failure};
 use crate::config::RoleModel;
 use crate::domain::Role;
 use crate::journal::CallStop;
@@ -140,7 +142,7 @@ pub fn text_of(part: &Part) -> Option<&str> {
 pub fn schema_name(step: &str) -> String {
     let last = step.rsplit('/').next().unwrap_or(step);
     let name = match last {
-        _ if crate::committee::stages::cross_check::is_cross_check(step) => "cross_check",
+        _ if is_cross_check(step) => "cross_check",
         _ if step.contains("/resolve/") => "decisions",
         "plan" => "orchestration_plan",
         "synthesis" => "final_synthesis",

@@ -4,13 +4,11 @@
 pub(super) mod prompts;
 mod message;
 mod attempt;
-mod output;
+pub(super) mod output;
 pub(super) mod clean;
 pub(super) mod single_call;
 
 use crate::committee::call::attempt::Attempts;
-use std::time::Duration;
-
 use conclave_lenient_json::Problem;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -18,8 +16,9 @@ use serde_json::Value;
 
 pub use crate::committee::call::message::CallSpec;
 use crate::committee::call::message::{Answer, Repair};
-pub use crate::committee::call::output::{CallFailure, OUT_OF_BUDGET, THOUGHT_AWAY, Typed};
-use crate::committee::{Deps, Failure};
+pub use crate::committee::call::output::{CallFailure, Typed};
+use crate::committee::deps::Deps;
+use crate::committee::failure::Failure;
 use crate::config::RoleModel;
 use crate::domain::{BilledTokens, Obtained};
 use crate::journal::{CallResult, CallStop, RunContext};
@@ -27,12 +26,6 @@ use crate::journal::{CallResult, CallStop, RunContext};
 /// The cause that earlier releases stored for a call that was dropped because a second, equal call
 /// had answered first.
 const SUPERSEDED: &str = "overtaken";
-
-/// The first attempt at an output takes at most this share of the time that its stage has left.
-pub(super) const FIRST_SHARE: f64 = 2.0 / 3.0;
-
-/// An attempt with less time than this is not made.
-pub(super) const MIN_TIME: Duration = Duration::from_millis(200);
 
 /// Gets a JSON value of type `T`. The output is extracted defensively, checked against the schema
 /// of `T`, and repaired by at most one further call.

@@ -106,3 +106,12 @@ impl CallFailure {
         }
     }
 }
+
+/// Returns the cause of a failure, with the detail if the reader can act on it.
+pub(in crate::committee) fn why(cause: &str, detail: &str) -> String {
+    if cause == THOUGHT_AWAY {
+        format!("{cause}: {detail}")
+    } else {
+        cause.to_owned()
+    }
+}

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::committee::call::{CallSpec, call_once};
-use crate::committee::{Deps, Failure};
+use crate::committee::deps::Deps;
+use crate::committee::failure::Failure;
 use crate::config::PromptSet;
 use crate::domain::Role;
 use crate::journal::RunContext;

@@ -6,6 +6,13 @@ use crate::config::{ProviderKind, RoleModel};
 use crate::domain::{Agent, BilledTokens, Reservation, Role, Usd};
 use crate::journal::{CheckScope, CheckSize, Trimmed};
 
+/// The most tokens in the user part of a prompt beside the question: labels, fences, hints,
+/// instructions.
+pub const SCAFFOLDING_TOKENS: u64 = 700;
+
+/// The longest plan, in tokens.
+pub const PLAN_TOKENS: u32 = 700;
+
 /// The least bytes per token of the service's own prompts and schemas, which are English prose and
 /// JSON keys. Tokenizers up to 2025 need more than three bytes per token for them. Those since
 /// Claude 4.7 count about 30 % more tokens.

@@ -2,5 +2,6 @@
 //! before a run. It makes no call; the journal reserves and settles the money.
 
 pub(super) mod budget;
+pub(super) mod check_cost;
 pub(super) mod trim;
 pub(super) mod price;

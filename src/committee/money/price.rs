@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use crate::committee::Deps;
-use crate::committee::money::budget::{self, InputBound, ModelText, Wanted};
+use crate::committee::deps::Deps;
+use crate::committee::money::budget::{
+    self, InputBound, ModelText, PLAN_TOKENS, SCAFFOLDING_TOKENS, Wanted,
+};
+use crate::committee::money::check_cost;
 use crate::committee::money::trim::FINDINGS_TOKENS;
-use crate::committee::stages::cross_check;
-use crate::committee::stages::round_context::SCAFFOLDING_TOKENS;
 use crate::domain::{Agent, CORE_AGENTS, Question, Role, Usd};
 use crate::journal::CheckSize;
 
@@ -93,7 +94,6 @@ pub fn quote(deps: &Deps, question: &Question) -> Quote {
             .map(|model| u64::from(model.max_tokens))
             .sum()
     };
-    let plan = crate::committee::stages::plan::MAX_TOKENS;
     // The core agents that fit under the cap, computed as a run does.
     let wanted = |role: Role| {
         let findings = if role == Role::Master {
@@ -112,13 +112,13 @@ pub fn quote(deps: &Deps, question: &Question) -> Quote {
         .iter()
         .filter_map(|agent| wanted(Role::Agent(*agent)))
         .collect();
-    let left = cap - call(Role::Master, 0, Some(plan), false);
+    let left = cap - call(Role::Master, 0, Some(PLAN_TOKENS), false);
     let cost = |max_tokens: &[(Role, u32)], size: CheckSize| {
         let written = max_tokens.iter().filter(|(role, _)| *role != Role::Master);
         let reports: Vec<u64> = written.map(|(_, tokens)| u64::from(*tokens)).collect();
-        cross_check::worst_case(deps, budget::text_bound(&question.message), &reports, size)
+        check_cost::worst_case(deps, budget::text_bound(&question.message), &reports, size)
     };
-    let check = cross_check::wanted(deps, question.mode, &cost);
+    let check = check_cost::wanted(deps, question.mode, &cost);
     let fit = |left: Usd| budget::fit(&core, &wanted(Role::Master)?, &check, left);
     // Without room for a plan, the hints decide.
     let (fitted, plans) = match fit(left) {
@@ -139,7 +139,7 @@ pub fn quote(deps: &Deps, question: &Question) -> Quote {
         .trimmed
         .cross_check
         .map_or(0, |size| usize::from(size.passes));
-    let expected: Usd = call(Role::Master, 0, Some(plan), true)
+    let expected: Usd = call(Role::Master, 0, Some(PLAN_TOKENS), true)
         + panel
             .iter()
             .map(|agent| call(Role::Agent(*agent), 0, None, true))
@@ -161,11 +161,11 @@ pub fn quote(deps: &Deps, question: &Question) -> Quote {
             ))
         })
         .collect();
-    let checked = cross_check::sizes(deps, question.mode)
+    let checked = check_cost::sizes(deps, question.mode)
         .first()
         .map_or(Usd::ZERO, |size| cost(&all, *size));
     // In a later round an agent decides on its claims or reports again. A new report costs more.
-    let mut worst = call(Role::Master, 0, Some(plan), false) + first + checked;
+    let mut worst = call(Role::Master, 0, Some(PLAN_TOKENS), false) + first + checked;
     worst += call(Role::Master, everybody, None, false);
     worst += (1..rounds).map(|_| first).sum::<Usd>();
     Quote {

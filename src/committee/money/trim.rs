@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::committee::money::budget::{self, InputBound, ModelText, Wanted, WantedCheck};
-use crate::committee::request_context::RequestContext;
-use crate::committee::stages::round_context::SCAFFOLDING_TOKENS;
-use crate::committee::stages::rounds::is_report;
-use crate::committee::stages::{cross_check, reuse};
-use crate::committee::{Deps, Failure};
-use crate::domain::{Agent, Plan, Role, Usd};
+use crate::committee::call_names::is_report;
+use crate::committee::deps::Deps;
+use crate::committee::failure::Failure;
+use crate::committee::money::budget::{
+    self, InputBound, ModelText, SCAFFOLDING_TOKENS, Wanted, WantedCheck,
+};
+use crate::committee::money::check_cost;
+use crate::committee::request_context::{RequestContext, ReusedOutputs};
+use crate::domain::{Agent, Role, Usd};
 use crate::journal::step::{CrossCheckStep, ScoreStep, TrimStep};
 use crate::journal::{
     AgentOutcome, CallResult, CallSettled, CheckSize, Event, RunContext, Trimmed,
@@ -73,25 +75,24 @@ pub struct Room {
     pub check: Usd,
 }
 
-/// Fits the plan under the cap, and earmarks the money for the cross-check and the synthesis.
+/// Fits the agents to call under the cap, beside those whose output is reused. Earmarks the money
+/// for the cross-check and the synthesis.
 pub async fn panel(
     run: &RunContext,
     deps: &Deps,
     request: &RequestContext,
-    plan: &Plan,
+    asked: &[Agent],
+    reused: &BTreeMap<Agent, ReusedOutputs>,
 ) -> Result<Room, Failure> {
     run.hold(Usd::ZERO);
     let wanted = |role: Role| wanted(deps, request, role);
-    let split = reuse::split(request, &plan.agents_to_run);
-    let agents: Vec<Wanted<'_>> = split
-        .asked
+    let agents: Vec<Wanted<'_>> = asked
         .iter()
         .filter_map(|a| wanted(Role::Agent(*a)))
         .collect();
     let Some(mut synthesis) = wanted(Role::Master) else {
         return Err(Failure::internal("no master is configured"));
     };
-    let reused = split.reused;
     let stored: Vec<ModelText> = reused
         .values()
         .map(|i| ModelText::planned(i.tokens))
@@ -106,9 +107,9 @@ pub async fn panel(
         let reports: Vec<u64> = written
             .chain(reused.values().map(|inherited| inherited.tokens))
             .collect();
-        cross_check::worst_case(deps, read, &reports, size)
+        check_cost::worst_case(deps, read, &reports, size)
     };
-    let check = cross_check::wanted(deps, request.question.mode, &cost);
+    let check = check_cost::wanted(deps, request.question.mode, &cost);
     let recorded = run
         .events()
         .into_iter()

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use crate::committee::call_names::is_cross_check;
 use crate::committee::reply::redaction::{Redactor, discarded_agents, last_reports};
-use crate::committee::stages::cross_check::is_cross_check;
 use crate::domain::{Agent, AgentReport, CrossCheck, Judgement, RunId, UnitRef};
 use crate::journal::views::{self, CallView};
 use crate::journal::{

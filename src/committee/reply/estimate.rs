@@ -1,21 +1,13 @@
-//! The execution time estimate, which every plan in a reply has. The model gives optimistic, most
-//! likely and pessimistic figures; the service computes the rest.
+//! The execution time estimate, which every plan in a reply has. A model gives optimistic, most
+//! likely and pessimistic figures; this file computes the rest, and fills what is missing by a rule.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
-use crate::committee::Failure;
-use crate::committee::call::call_json;
-use crate::committee::call::prompts::set;
+use crate::committee::output_shapes::EstimateOut;
 use crate::committee::reply::assumptions::one_line;
-use crate::committee::reply::plan_steps::{label, plan_steps};
-use crate::committee::stages::synthesis_input::SynthesisInput;
-use crate::config::OutputForm;
-use crate::domain::{Estimate, EstimateStep, Pert, Role, TimeUnit};
+use crate::committee::reply::plan_steps::label;
+use crate::domain::{Estimate, EstimateStep, Pert, TimeUnit};
 
 /// The most steps that are estimated one by one.
-pub(super) const MAX_STEPS: usize = 100;
+pub(in crate::committee) const MAX_STEPS: usize = 100;
 
 /// Minutes for one step of an unknown task, used when no model gives figures.
 const BY_RULE: (f64, f64, f64) = (5.0, 15.0, 45.0);
@@ -23,136 +15,8 @@ const BY_RULE: (f64, f64, f64) = (5.0, 15.0, 45.0);
 /// The confidence in figures by rule.
 const RULES_CONFIDENCE: f64 = 0.1;
 
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PlanStepOut {
-    pub step: String,
-    /// Optimistic.
-    pub o: f64,
-    /// Most likely.
-    pub m: f64,
-    /// Pessimistic.
-    pub p: f64,
-}
-
-/// Three-point figures as the master writes them when it is asked for these alone.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct EstimateOut {
-    pub plan_unit: TimeUnit,
-    /// One entry per step, in order.
-    pub plan_steps: Vec<PlanStepOut>,
-    pub plan_assumptions: Vec<String>,
-    pub plan_risks: Vec<String>,
-    pub plan_confidence: f64,
-}
-
-/// The same for a model that can give numbers only.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Figures {
-    plan_unit: TimeUnit,
-    #[schemars(length(min = 1, max = 12))]
-    plan_steps: Vec<Figure>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Figure {
-    #[schemars(range(min = 1, max = 600))]
-    o: u32,
-    #[schemars(range(min = 1, max = 600))]
-    m: u32,
-    #[schemars(range(min = 1, max = 600))]
-    p: u32,
-}
-
-/// Returns the estimate of a structured synthesis. Its own figures are used if they fit. Otherwise
-/// the master is asked for figures, if the Markdown has a plan.
-pub async fn of_synthesis(
-    input: &SynthesisInput<'_>,
-    given: EstimateOut,
-    main: &str,
-    corrections: &mut Vec<String>,
-) -> Result<Option<Estimate>, Failure> {
-    if given.plan_steps.is_empty() {
-        return of_text(input, main, corrections).await;
-    }
-    let steps = plan_of(input, main).await?;
-    let count = steps.len();
-    if count == 0 || count == given.plan_steps.len() {
-        return Ok(Some(estimate(&given, corrections)));
-    }
-    let why = format!(
-        "the plan has {count} steps and the figures {}: they were asked for",
-        given.plan_steps.len()
-    );
-    corrections.push(why);
-    asked_for(input, steps, Some(given), corrections).await
-}
-
-/// Returns the estimate of a Markdown text. If the text has a plan, the master is asked for
-/// figures; if it gives none, they are set by rule.
-pub async fn of_text(
-    input: &SynthesisInput<'_>,
-    main: &str,
-    corrections: &mut Vec<String>,
-) -> Result<Option<Estimate>, Failure> {
-    let steps = plan_of(input, main).await?;
-    if steps.is_empty() {
-        return Ok(None);
-    }
-    corrections.push("the answer has a plan and no figures: they were asked for".into());
-    asked_for(input, steps, None, corrections).await
-}
-
-/// Returns the steps of the plan in a text, computed off the async workers.
-async fn plan_of(input: &SynthesisInput<'_>, main: &str) -> Result<Vec<String>, Failure> {
-    Ok(input
-        .run
-        .compute("finding the plan's steps", || plan_steps(main))
-        .await?)
-}
-
-/// Asks for a figure for every step of a plan. Where none comes, the figures given earlier are
-/// used, and a rule fills the rest.
-async fn asked_for(
-    input: &SynthesisInput<'_>,
-    mut steps: Vec<String>,
-    given: Option<EstimateOut>,
-    corrections: &mut Vec<String>,
-) -> Result<Option<Estimate>, Failure> {
-    steps.truncate(MAX_STEPS);
-    let mut values = input
-        .request
-        .values(Some(input.plan.task_type.as_str()), &[]);
-    set(&mut values, "steps", json!(steps));
-    let mut ask = input.ask("estimate", values, vec![])?;
-    let form = input
-        .deps
-        .role(Role::Master)
-        .map_or(OutputForm::Json, |master| master.output);
-    let out = match form {
-        OutputForm::Json => {
-            ask.answer_tokens = Some(900);
-            call_json::<EstimateOut>(input.run, input.deps, ask)
-                .await?
-                .ok()
-                .map(|typed| typed.value)
-        }
-        OutputForm::Text => {
-            ask.answer_tokens = Some(260);
-            call_json::<Figures>(input.run, input.deps, ask)
-                .await?
-                .ok()
-                .map(|typed| of_figures(typed.value))
-        }
-    };
-    Ok(Some(fitted(steps, out, given, corrections)))
-}
-
 /// Returns the estimate of these steps, from the requested figures and those given before.
-fn fitted(
+pub(in crate::committee) fn fitted(
     steps: Vec<String>,
     asked: Option<EstimateOut>,
     given: Option<EstimateOut>,
@@ -167,7 +31,7 @@ fn fitted(
         // the steps.
         corrections
             .push("no figures came for the plan's own steps: those of the draft stand".into());
-        return estimate(given, corrections);
+        return of_figures(given, corrections);
     }
     // Of equals the last one counts: the figures that were requested step by step.
     let fullest = [given, asked]
@@ -241,7 +105,11 @@ fn by_rule(unit: TimeUnit) -> Pert {
     Pert::new(in_unit(o), in_unit(m), in_unit(p))
 }
 
-fn estimate(out: &EstimateOut, corrections: &mut Vec<String>) -> Estimate {
+/// Returns the estimate of figures that are complete, put in order.
+pub(in crate::committee) fn of_figures(
+    out: &EstimateOut,
+    corrections: &mut Vec<String>,
+) -> Estimate {
     let steps = out
         .plan_steps
         .iter()
@@ -275,22 +143,6 @@ fn estimate(out: &EstimateOut, corrections: &mut Vec<String>) -> Estimate {
     }
 }
 
-fn of_figures(figures: Figures) -> EstimateOut {
-    let step = |f: Figure| PlanStepOut {
-        step: String::new(),
-        o: f.o.into(),
-        m: f.m.into(),
-        p: f.p.into(),
-    };
-    EstimateOut {
-        plan_unit: figures.plan_unit,
-        plan_steps: figures.plan_steps.into_iter().map(step).collect(),
-        plan_assumptions: vec![],
-        plan_risks: vec![],
-        plan_confidence: 0.2,
-    }
-}
-
 fn confidence(stated: f64) -> f64 {
     if stated.is_finite() {
         stated.clamp(0.0, 1.0)
@@ -302,6 +154,7 @@ fn confidence(stated: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::committee::output_shapes::PlanStepOut;
 
     fn figures(unit: TimeUnit, count: usize) -> Option<EstimateOut> {
         let step = PlanStepOut {
@@ -371,7 +224,7 @@ mod tests {
             out.plan_steps[0].m,
             out.plan_steps[0].p,
         ) = (0.125, 0.333, 1.005);
-        let time = estimate(&out, &mut corrections).steps[0].time;
+        let time = of_figures(&out, &mut corrections).steps[0].time;
         assert_eq!(
             (time.optimistic, time.likely, time.pessimistic),
             (0.125, 0.333, 1.005)

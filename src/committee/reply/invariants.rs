@@ -6,6 +6,7 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
+use crate::committee::output_shapes::OrchestrationPlan;
 use crate::committee::reply::estimate::MAX_STEPS;
 use crate::committee::reply::plan_steps::plan_steps;
 use crate::committee::reply::redaction::{Redactor, last_reports};
@@ -13,7 +14,6 @@ use crate::committee::reply::render::{
     ASSUMPTIONS, AUDIT, CONFIDENCE, ESTIMATE, TLDR, figure, title,
 };
 use crate::committee::reply::sections::outline::Outline;
-use crate::committee::stages::plan::OrchestrationPlan;
 use crate::domain::{
     Agent, AgentReport, Estimate, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Usd, is_question_mark,
 };

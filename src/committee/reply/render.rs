@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::committee::reply::sections::{plain_line, renderable};
-use crate::committee::stages::deliberation::Deliberation;
-use crate::domain::{Assumption, Clarification, Confidence, Estimate, OPTION_LETTERS, Status};
+use crate::domain::{Assumption, Clarification, Confidence, Estimate, OPTION_LETTERS};
 use crate::journal::Draft;
 
 pub const TLDR: &str = "## TL;DR";
@@ -54,58 +53,6 @@ pub fn clarification(question: &Clarification) -> String {
         let _ = write!(text, "\n{letter}) {option}");
     }
     text
-}
-
-/// Returns the notes of the Confidence section on the panel. They say which agents are missing and
-/// why, what the cap left out, and how few outputs remained.
-pub fn panel_notes(deliberation: &Deliberation) -> Vec<String> {
-    let mut notes: Vec<String> = deliberation
-        .failed()
-        .map(|(agent, cause, detail)| format!("{agent}: no usable output ({})", why(cause, detail)))
-        .collect();
-    let discarded = deliberation.with_status(Status::Discard);
-    if !discarded.is_empty() {
-        let plural = if discarded.len() == 1 {
-            "output was"
-        } else {
-            "outputs were"
-        };
-        notes.push(format!(
-            "{} {plural} left out for too low a score",
-            discarded.len()
-        ));
-    }
-    notes.extend(
-        deliberation
-            .trimmed
-            .left_out
-            .iter()
-            .map(|l| format!("to stay under the cap, {l}")),
-    );
-    notes.extend(deliberation.missed.iter().cloned());
-    if let Some(why) = &deliberation.evidence.unchecked {
-        notes.push(format!("not cross-checked: {why}"));
-    }
-    let usable: Vec<_> = deliberation
-        .answered()
-        .filter(|(_, _, score, _)| score.status != Status::Discard)
-        .map(|(a, ..)| a)
-        .collect();
-    if let [only] = usable.as_slice() {
-        notes.push(format!(
-            "this rests on the {only} alone: it is one view, not a synthesis of several"
-        ));
-    }
-    notes
-}
-
-/// Returns the cause of a failure, with the detail if the reader can act on it.
-pub(in crate::committee) fn why(cause: &str, detail: &str) -> String {
-    if cause == crate::committee::call::THOUGHT_AWAY {
-        format!("{cause}: {detail}")
-    } else {
-        cause.to_owned()
-    }
 }
 
 fn assumption_line(assumption: &Assumption) -> String {

@@ -1,11 +1,11 @@
 //! The answer when money has run out, or the master's synthesis stays unreadable: the best usable report as it is,
 //! named for what it is. A failed master is another matter: then the run fails.
 
-use crate::committee::Failure;
 use crate::committee::call::CallFailure;
-use crate::committee::reply::{assumptions, estimate, sections};
-use crate::committee::stages::synthesis_input::SynthesisInput;
-use crate::committee::stages::{question, synthesize};
+use crate::committee::failure::Failure;
+use crate::committee::reply::{assumptions, sections};
+use crate::committee::stages::synthesis_input::{SynthesisInput, answer_of};
+use crate::committee::stages::{figures, question_rules};
 use crate::domain::{Agent, AgentReport, Status};
 use crate::journal::{Draft, Synthesized};
 
@@ -47,7 +47,7 @@ pub async fn of(
     if main.trim().is_empty() {
         return Ok(None);
     }
-    let estimate = estimate::of_text(input, &main, &mut corrections).await?;
+    let estimate = figures::of_text(input, &main, &mut corrections).await?;
     let own: Vec<(Agent, &AgentReport)> = vec![(*agent, *report)];
     let collect = || assumptions::ledger(&assumptions::of_reports(&own), &own, input.request);
     let (assumptions, assumptions_left_out) =
@@ -68,11 +68,11 @@ pub async fn of(
         quarantine_justifications: vec![],
         conflict_penalty: None,
         coverage_bonus: None,
-        final_answer: synthesize::answer_of(report),
+        final_answer: answer_of(report),
         answer_justification: None,
         main,
     };
-    let question = question::by_rule(input);
+    let question = question_rules::by_rule(input);
     Ok(Some(Synthesized {
         draft: Some(draft),
         question,

@@ -4,14 +4,16 @@
 use secrecy::ExposeSecret;
 
 use crate::committee::call::CallFailure;
+use crate::committee::call::output::why;
+use crate::committee::deps::Deps;
+use crate::committee::failure::Failure;
 use crate::committee::reply::audit;
 use crate::committee::reply::invariants::{self, InvariantInput, Violation};
 use crate::committee::reply::render;
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::deliberation::Deliberation;
-use crate::committee::stages::synthesis_input::SynthesisInput;
-use crate::committee::stages::{confidence, fallback_answer, question, synthesize};
-use crate::committee::{Deps, Failure};
+use crate::committee::stages::synthesis_input::{SynthesisInput, clean};
+use crate::committee::stages::{confidence, fallback_answer, question_rules};
 use crate::domain::{
     Agent, BudgetMeta, Gate, Invalidation, Meta, Outcome, Reply, Status, TaskType,
 };
@@ -89,13 +91,13 @@ pub async fn enforce_invariants(
             input
                 .run
                 .compute("cleaning the best report", || {
-                    synthesize::clean(input, &mut stand_in);
+                    clean(input, &mut stand_in);
                 })
                 .await?;
             stand_in
         }
         None => Synthesized {
-            question: question::by_rule(input),
+            question: question_rules::by_rule(input),
             corrections: vec![],
             ..synthesized.clone()
         },
@@ -221,10 +223,7 @@ impl FinalState<'_> {
 
     /// What the Confidence section owns up to.
     fn notes(&self, synthesized: &Synthesized, events: &[Event]) -> Vec<String> {
-        let mut notes = self
-            .deliberation
-            .map(render::panel_notes)
-            .unwrap_or_default();
+        let mut notes = self.deliberation.map(panel_notes).unwrap_or_default();
         if synthesized.obtained == fallback_answer::OBTAINED {
             let why = synthesized
                 .corrections
@@ -281,4 +280,47 @@ fn invalidation(deliberation: &Deliberation) -> Invalidation {
         quarantined: deliberation.with_status(Status::Quarantine),
         valid: deliberation.with_status(Status::Valid),
     }
+}
+
+/// Returns the notes of the Confidence section on the panel. They say which agents are missing and
+/// why, what the cap left out, and how few outputs remained.
+fn panel_notes(deliberation: &Deliberation) -> Vec<String> {
+    let mut notes: Vec<String> = deliberation
+        .failed()
+        .map(|(agent, cause, detail)| format!("{agent}: no usable output ({})", why(cause, detail)))
+        .collect();
+    let discarded = deliberation.with_status(Status::Discard);
+    if !discarded.is_empty() {
+        let plural = if discarded.len() == 1 {
+            "output was"
+        } else {
+            "outputs were"
+        };
+        notes.push(format!(
+            "{} {plural} left out for too low a score",
+            discarded.len()
+        ));
+    }
+    notes.extend(
+        deliberation
+            .trimmed
+            .left_out
+            .iter()
+            .map(|l| format!("to stay under the cap, {l}")),
+    );
+    notes.extend(deliberation.missed.iter().cloned());
+    if let Some(why) = &deliberation.evidence.unchecked {
+        notes.push(format!("not cross-checked: {why}"));
+    }
+    let usable: Vec<_> = deliberation
+        .answered()
+        .filter(|(_, _, score, _)| score.status != Status::Discard)
+        .map(|(a, ..)| a)
+        .collect();
+    if let [only] = usable.as_slice() {
+        notes.push(format!(
+            "this rests on the {only} alone: it is one view, not a synthesis of several"
+        ));
+    }
+    notes
 }

@@ -1,9 +1,9 @@
 //! Scores the outputs of a round and records the judgement.
 
-use crate::committee::Failure;
+use crate::committee::call_names::is_report;
+use crate::committee::failure::Failure;
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::round_context::RoundContext;
-use crate::committee::stages::rounds::is_report;
 use crate::domain::{Agent, Judgement, Role};
 use crate::journal::step::ScoreStep;
 use crate::journal::{AgentOutcome, CallResult, Event, Scored};

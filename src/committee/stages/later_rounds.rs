@@ -1,23 +1,179 @@
-//! Later rounds, in which each agent that holds a contested claim keeps or concedes its position.
+//! Later rounds: whether one is held, for which agents, and its outcomes.
 
-use crate::committee::Failure;
-use crate::committee::call::clean::clean;
-use crate::committee::call::prompts::{Rendered, set, unquoted};
-use crate::committee::call::{CallFailure, CallSpec, Typed, buy_text, call_json};
-use crate::committee::stages::open_claims::Open;
-use crate::committee::stages::resolve::{self, Decisions, Held};
-use crate::committee::stages::round_context::RoundContext;
-use crate::committee::stages::rounds::{RoundInput, SHARES, failed, finished};
-use crate::config::{OutputForm, RoleModel};
-use crate::domain::{Agent, AgentReport, Obtained, Resolution, Role};
-use crate::journal::step::AgentStep;
-use crate::journal::{AgentFinished, AgentOutcome, Event, Resolved};
-use crate::scoring;
 use futures_util::future::join_all;
-use serde_json::json;
 use tokio::time::Instant;
 
+use crate::committee::failure::Failure;
+use crate::committee::money::budget::{self, InputBound};
+use crate::committee::output_shapes::Decisions;
+use crate::committee::stages::open_claims::Open;
+use crate::committee::stages::resolve;
+use crate::committee::stages::round_context::{RoundContext, RoundInput};
+use crate::domain::{Agent, AgentReport, Judgement, Resolution, Role, Usd};
+use crate::journal::step::{RoundStep, SkipStep};
+use crate::journal::{AgentOutcome, Event, RoundSkipped, RoundStarted};
+
+/// The shares of its first output limit that an agent may use when it reports again.
+const SHARES: [f64; 2] = [1.0, 0.5];
+
+/// Reasons for skipping a round that are not a fault.
+pub(super) const SETTLED: &str =
+    "nothing is left to settle: no contested claim, and every core output is VALID";
+pub(super) const KEPT: &str = "every contested claim was kept in the round before";
+
 impl RoundContext<'_> {
+    /// Records that a later round begins, or why it is skipped. A decision made before a crash
+    /// stands, because time and money look different afterwards. `None`: this round and all later
+    /// ones are skipped.
+    pub(super) async fn begin(
+        &self,
+        round: u8,
+        open: Open,
+        heard: &RoundInput<'_>,
+        judgement: &Judgement,
+    ) -> Result<Option<Open>, Failure> {
+        if self.run.recorded(&SkipStep { round }).is_some() {
+            return Ok(None);
+        }
+        if let Some(started) = self.run.recorded(&RoundStep { round }) {
+            let asked = |agents: Vec<Agent>| {
+                agents
+                    .into_iter()
+                    .filter(|a| started.agents.contains(a))
+                    .collect()
+            };
+            return Ok(Some(Open {
+                holders: asked(open.holders),
+                anew: asked(open.anew),
+            }));
+        }
+        let open = match self.affordable(round, open, heard, judgement)? {
+            Ok(open) => open,
+            Err(why) => {
+                for skipped in round..=self.plan.rounds {
+                    self.run
+                        .record(Event::RoundSkipped(RoundSkipped {
+                            round: skipped,
+                            why: why.clone(),
+                        }))
+                        .await?;
+                }
+                return Ok(None);
+            }
+        };
+        let topics: Vec<&str> = heard
+            .claims
+            .iter()
+            .map(|claim| claim.topic.as_str())
+            .collect();
+        let why = if open.holders.is_empty() {
+            "some core outputs are not VALID".to_owned()
+        } else {
+            format!("contested: {}", topics.join(", "))
+        };
+        self.run
+            .record(Event::RoundStarted(RoundStarted {
+                round,
+                agents: open.agents(),
+                why,
+            }))
+            .await?;
+        Ok(Some(open))
+    }
+
+    /// Returns the part of a further round that is needed and fits the time and money left. The
+    /// inner error says why there is none.
+    fn affordable(
+        &self,
+        round: u8,
+        open: Open,
+        heard: &RoundInput<'_>,
+        judgement: &Judgement,
+    ) -> Result<Result<Open, String>, Failure> {
+        if open.agents().is_empty() {
+            let prose = "what is contested was said in plain text, which has no claims to concede";
+            let contested = judgement.disagreements.iter().any(|d| !d.settled);
+            return Ok(Err(if contested { prose } else { SETTLED }.to_owned()));
+        }
+        if round > 2 && open.anew.is_empty() && !self.moved(round - 1) {
+            return Ok(Err(KEPT.to_owned()));
+        }
+        if self
+            .until
+            .saturating_duration_since(Instant::now())
+            .is_zero()
+        {
+            return Ok(Err("no time is left for it".to_owned()));
+        }
+        let left = self.run.ledger().left();
+        let decisions = self.worst_decisions(round, &open.holders, heard)?;
+        let least = SHARES.last().copied().unwrap_or(1.0);
+        if decisions + self.worst_reports(&open.anew, least)? <= left {
+            return Ok(Ok(open));
+        }
+        if decisions <= left && !open.holders.is_empty() {
+            return Ok(Ok(Open {
+                anew: vec![],
+                ..open
+            }));
+        }
+        Ok(Err(format!(
+            "the cap cannot carry it: it may cost {decisions}, and {left} is left"
+        )))
+    }
+
+    /// Returns the worst-case cost of the decisions of these agents.
+    fn worst_decisions(
+        &self,
+        round: u8,
+        agents: &[Agent],
+        heard: &RoundInput<'_>,
+    ) -> Result<Usd, Failure> {
+        let schema = schemars::schema_for!(Decisions)
+            .to_value()
+            .to_string()
+            .len();
+        let mut worst = Usd::ZERO;
+        for agent in agents {
+            let Some(model) = self.deps.role(Role::Agent(*agent)) else {
+                continue;
+            };
+            let held = resolve::held(self.request, round, *agent, heard.claims);
+            let prompt = self.resolve_prompt(model, &held)?;
+            let input = InputBound::new(
+                prompt.system.len() + schema,
+                budget::text_bound(&prompt.user),
+                &[],
+                0,
+            );
+            let output = model.limit_for(resolve::max_tokens(&held));
+            worst += budget::worst_case(model, input, output)
+                .map_or(Usd::ZERO, |reservation| reservation.amount);
+        }
+        Ok(worst)
+    }
+
+    /// Returns the worst-case cost of new reports of these agents, each at this share of its first
+    /// output limit.
+    fn worst_reports(&self, agents: &[Agent], share: f64) -> Result<Usd, Failure> {
+        let schema = schemars::schema_for!(AgentReport)
+            .to_value()
+            .to_string()
+            .len();
+        let mut worst = Usd::ZERO;
+        for agent in agents {
+            let Some(model) = self.deps.role(Role::Agent(*agent)) else {
+                continue;
+            };
+            let prompt = self.prompt(*agent, model)?;
+            let (read, images) = (budget::text_bound(&prompt.user), self.images(*agent).len());
+            let input = InputBound::new(prompt.system.len() + schema, read, &[], images);
+            let reservation = budget::worst_case(model, input, self.may_write(*agent, share));
+            worst += reservation.map_or(Usd::ZERO, |reservation| reservation.amount);
+        }
+        Ok(worst)
+    }
+
     /// True if a round changed any report.
     pub(super) fn moved(&self, round: u8) -> bool {
         self.run.events().iter().any(|event| match event {
@@ -61,186 +217,5 @@ impl RoundContext<'_> {
             Ok((agent, outcome))
         });
         join_all(turns).await.into_iter().collect()
-    }
-
-    /// Makes or recalls an agent's part in a round in which it reports.
-    pub(super) async fn turn(
-        &self,
-        round: u8,
-        agent: Agent,
-        share: f64,
-        until: Instant,
-    ) -> Result<AgentOutcome, Failure> {
-        if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
-            return Ok(finished.outcome);
-        }
-        let role = Role::Agent(agent);
-        let Some(model) = self.deps.role(role) else {
-            return Err(Failure::internal(
-                "an agent without a model is on the panel",
-            ));
-        };
-        let render = || self.prompt(agent, model);
-        let prompt = self
-            .run
-            .compute(&format!("asking r{round}/{agent}"), render)
-            .await??;
-        let ask = CallSpec {
-            step: format!("r{round}/{agent}"),
-            role,
-            prompt,
-            images: self.images(agent),
-            model_texts: vec![],
-            max_tokens: self.may_write(agent, share),
-            answer_tokens: None,
-            until,
-        };
-        let bought = match model.output {
-            OutputForm::Json => call_json::<AgentReport>(self.run, self.deps, ask).await?,
-            OutputForm::Text => match buy_text(self.run, self.deps, ask).await? {
-                Ok(typed) => {
-                    let message = self.request.full_text();
-                    let read = || {
-                        scoring::report_from_text(agent.as_str(), &message, &unquoted(&typed.value))
-                    };
-                    let report = self
-                        .run
-                        .compute(&format!("reading r{round}/{agent}"), read)
-                        .await?;
-                    Ok(Typed {
-                        obtained: Obtained::Text,
-                        ..typed.map(|_| report)
-                    })
-                }
-                Err(unbought) => Err(unbought),
-            },
-        };
-        let outcome = match bought {
-            Ok(Typed {
-                value,
-                obtained,
-                truncated,
-                notes,
-                tokens,
-            }) => {
-                let report = clean(value, self.deps.policy.llm_confidence_ceiling);
-                AgentOutcome::Answered {
-                    report,
-                    obtained,
-                    truncated,
-                    notes,
-                    tokens,
-                }
-            }
-            Err(unbought) => failed(unbought),
-        };
-        finished(
-            self.run,
-            AgentFinished {
-                round,
-                agent,
-                outcome,
-                reused_from: None,
-                resolved: None,
-            },
-        )
-        .await
-    }
-
-    /// Makes or recalls an agent's part in a round in which it keeps or concedes its contested
-    /// claims.
-    pub(super) async fn decide(
-        &self,
-        round: u8,
-        agent: Agent,
-        report: &AgentReport,
-        heard: &RoundInput<'_>,
-    ) -> Result<AgentOutcome, Failure> {
-        if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
-            return Ok(finished.outcome);
-        }
-        let role = Role::Agent(agent);
-        let Some(model) = self.deps.role(role) else {
-            return Err(Failure::internal(
-                "an agent without a model is on the panel",
-            ));
-        };
-        let held = resolve::held(self.request, round, agent, heard.claims);
-        let ask = CallSpec {
-            step: format!("r{round}/resolve/{agent}"),
-            role,
-            prompt: self
-                .run
-                .compute("rendering contested claims", || {
-                    self.resolve_prompt(model, &held)
-                })
-                .await??,
-            images: &[],
-            model_texts: vec![],
-            max_tokens: model.max_tokens,
-            answer_tokens: Some(resolve::max_tokens(&held)),
-            until: self.until,
-        };
-        let (outcome, resolved) = match call_json::<Decisions>(self.run, self.deps, ask).await? {
-            Ok(typed) => {
-                let settle = || self.resolved(agent, report, heard, &held, &typed);
-                self.run
-                    .compute(&format!("settling r{round}/{agent}"), settle)
-                    .await?
-            }
-            Err(unbought) => (failed(unbought), None),
-        };
-        finished(
-            self.run,
-            AgentFinished {
-                round,
-                agent,
-                outcome,
-                reused_from: None,
-                resolved,
-            },
-        )
-        .await
-    }
-
-    /// Returns the earlier outcome with the agent's concessions applied, and its decisions.
-    pub(super) fn resolved(
-        &self,
-        agent: Agent,
-        report: &AgentReport,
-        heard: &RoundInput<'_>,
-        held: &[Held<'_>],
-        typed: &Typed<Decisions>,
-    ) -> (AgentOutcome, Option<Resolved>) {
-        let (report, resolved) =
-            resolve::settle(report, agent.as_str(), held, &typed.value, typed.obtained);
-        let outcome = match heard.latest.get(&agent) {
-            Some(AgentOutcome::Answered {
-                obtained,
-                truncated,
-                notes,
-                tokens,
-                ..
-            }) => AgentOutcome::Answered {
-                report,
-                obtained: *obtained,
-                truncated: *truncated,
-                notes: notes.clone(),
-                tokens: *tokens,
-            },
-            _ => failed(CallFailure::unusable("there is no earlier report")),
-        };
-        (outcome, Some(resolved))
-    }
-
-    pub(super) fn resolve_prompt(
-        &self,
-        model: &RoleModel,
-        held: &[Held<'_>],
-    ) -> Result<Rendered, Failure> {
-        let mut values = self.request.values(Some(self.plan.task_type.as_str()), &[]);
-        set(&mut values, "images", json!(0));
-        set(&mut values, "claims", resolve::shown(held));
-        Ok(self.deps.prompts.render(model.prompts, "resolve", values)?)
     }
 }

@@ -8,57 +8,22 @@ use serde_json::json;
 
 use crate::committee::call::prompts::set;
 use crate::committee::call::{CallSpec, Typed, call_json};
+use crate::committee::deps::Deps;
+use crate::committee::failure::Failure;
+use crate::committee::money::budget::PLAN_TOKENS;
 use crate::committee::money::trim;
+use crate::committee::output_shapes::OrchestrationPlan;
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::hints::task_type_of;
-use crate::committee::{Deps, Failure};
 use crate::config::OutputForm;
-use crate::domain::{
-    Agent, CORE_AGENTS, Clarification, Demand, MAX_DEMANDS, Mode, Plan, Role, TaskType,
-};
+use crate::domain::{Agent, CORE_AGENTS, Clarification, MAX_DEMANDS, Mode, Plan, Role, TaskType};
 use crate::journal::step::PlanStep;
 use crate::journal::{Hinted, Planned, RunContext};
-
-/// The longest plan, in tokens.
-pub const MAX_TOKENS: u32 = 700;
 
 /// Characters of a long question that the master reads for planning: from its beginning and its
 /// end.
 const HEAD_CHARS: usize = 3000;
 const TAIL_CHARS: usize = 1000;
-
-/// The plan as the master writes it.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct OrchestrationPlan {
-    /// The kind of work that the question asks for.
-    pub task_type: TaskType,
-    /// The agents to run, by name. solver, critic and verifier always run.
-    pub agents_to_run: Vec<String>,
-    /// Rounds of deliberation, 1 to 3. A value out of bounds is clamped, not refused.
-    pub rounds: i64,
-    /// True only if no useful answer is possible under any stated assumption.
-    pub needs_clarification: bool,
-    /// The question to ask if needsClarification is true, else null.
-    #[serde(default)]
-    pub clarification_question: Option<QuestionOut>,
-    /// ask, audit or deep: the form of the reply.
-    pub output_shape: Mode,
-    /// What the request itself demands of its answer in numbers or as a form; empty if nothing.
-    #[serde(default)]
-    pub demands: Vec<Demand>,
-}
-
-/// A question with three options as the master writes it.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct QuestionOut {
-    /// One question.
-    pub question: String,
-    /// Three options that lead to materially different answers, beginning with "A ", "B ", "C ",
-    /// each saying what it would change.
-    pub options: Vec<String>,
-}
 
 /// The choice requested from a model that cannot follow a schema by itself.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -146,7 +111,7 @@ async fn ask_master(
         images: &[],
         model_texts: vec![],
         max_tokens: master.max_tokens,
-        answer_tokens: Some(MAX_TOKENS),
+        answer_tokens: Some(PLAN_TOKENS),
         until: deps.stage_end(run, 0.45),
     };
     let bought = match master.output {

@@ -3,15 +3,12 @@
 //! change.
 
 use rand::seq::SliceRandom;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::committee::output_shapes::{DecisionOut, Decisions};
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::open_claims::{Claim, is_held, one_line, own_units};
-use crate::domain::{
-    Agent, AgentReport, Basis, Decision, Obtained, Position, Resolution, Tag, UnitRef,
-};
+use crate::domain::{Agent, AgentReport, Decision, Obtained, Position, Resolution, Tag, UnitRef};
 use crate::journal::Resolved;
 
 /// Output tokens: this base, plus an amount for each claim.
@@ -19,49 +16,6 @@ const BASE_TOKENS: u32 = 120;
 const TOKENS_PER_CLAIM: u32 = 120;
 
 const EVIDENCE_CHARS: usize = 300;
-
-/// The agent's decisions on its contested claims.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Decisions {
-    /// One for each contested claim.
-    pub decisions: Vec<DecisionOut>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DecisionOut {
-    /// The id of the claim, such as "C1".
-    pub claim: String,
-    pub decision: Decision,
-    /// The letter of the position that is right, if you concede; else empty.
-    pub to: String,
-    pub by: Ground,
-    /// What decides it, in one or two sentences.
-    pub evidence: String,
-}
-
-/// What a decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Ground {
-    Calculation,
-    Test,
-    Source,
-    /// The wording of the question.
-    Given,
-}
-
-impl From<Ground> for Basis {
-    fn from(ground: Ground) -> Self {
-        match ground {
-            Ground::Calculation => Basis::Calculation,
-            Ground::Test => Basis::Test,
-            Ground::Source => Basis::Source,
-            Ground::Given => Basis::Given,
-        }
-    }
-}
 
 /// A contested claim from the view of one of its holders.
 pub struct Held<'a> {

@@ -2,11 +2,11 @@
 
 use conclave_lenient_json::Problem;
 
+use crate::committee::output_shapes::{FinalSynthesis, SynthesisAudit};
 use crate::committee::reply::assumptions::one_line;
 use crate::committee::reply::sections;
 use crate::committee::stages::confidence;
 use crate::committee::stages::synthesis_input::SynthesisInput;
-use crate::committee::stages::synthesize::{FinalSynthesis, SynthesisAudit};
 use crate::domain::{Agent, Status};
 use crate::journal::Justification;
 

@@ -1,17 +1,19 @@
-//! Builds the input and the messages of the synthesis call.
+//! Builds the input and the messages of the synthesis call, and cleans the draft that comes of it.
 
 use serde_json::{Value, json};
 
 use crate::committee::call::CallSpec;
 use crate::committee::call::prompts::set;
+use crate::committee::deps::Deps;
+use crate::committee::failure::Failure;
 use crate::committee::money::budget::ModelText;
+use crate::committee::reply::assumptions::one_line;
 use crate::committee::reply::redaction::Redactor;
 use crate::committee::reply::sections;
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::deliberation::Deliberation;
-use crate::committee::{Deps, Failure};
-use crate::domain::{Agent, AgentReport, Disagreement, Plan, Position, Role, Status};
-use crate::journal::{DisagreementNote, Justification, RunContext};
+use crate::domain::{Agent, AgentReport, Disagreement, Plan, Position, Role, Status, Tag};
+use crate::journal::{DisagreementNote, Justification, RunContext, Synthesized};
 
 /// The most disagreements that the master is shown.
 const MAX_DISAGREEMENTS: usize = 6;
@@ -227,4 +229,26 @@ fn qualified(agent: Agent, report: &AgentReport) -> AgentReport {
         unit.id = format!("{agent}:{}", unit.id);
     }
     report
+}
+
+/// Returns the answer that a report tags as final.
+pub(super) fn answer_of(report: &AgentReport) -> Option<String> {
+    let unit = report
+        .units
+        .iter()
+        .find(|unit| unit.tags.contains(&Tag::Answer))?;
+    Some(one_line(&unit.text)).filter(|answer| !answer.is_empty())
+}
+
+/// Puts the draft into the form in which it is shown, and removes references that it must not have.
+pub(super) fn clean(input: &SynthesisInput<'_>, synthesized: &mut Synthesized) {
+    let Some(draft) = &mut synthesized.draft else {
+        return;
+    };
+    sections::plain_draft(draft);
+    let barred = input.barred(&draft.quarantine_justifications);
+    barred.redact_draft(
+        synthesized,
+        "references to discarded or unjustified quarantined outputs were removed from the draft",
+    );
 }

@@ -1,29 +1,22 @@
 //! Phase B: the master writes the answer; the service checks it and adds what it can compute.
 
+use serde_json::json;
+
+use crate::committee::call::prompts::{set, unquoted};
+use crate::committee::call::{CallFailure, Typed, buy_checked, buy_text};
+use crate::committee::failure::Failure;
+use crate::committee::money::budget::ModelText;
+use crate::committee::output_shapes::{EstimateOut, FinalSynthesis, SynthesisAudit, SynthesisMeta};
+use crate::committee::reply::assumptions::{self, one_line};
+use crate::committee::reply::plan_steps::plan_steps;
+use crate::committee::reply::sections;
 use crate::committee::stages::synthesis_checks::{
     answer_problem, justifications_of, known_units, problems, shown_quarantine,
 };
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
-use crate::committee::Failure;
-use crate::committee::call::prompts::set;
-use crate::committee::call::prompts::unquoted;
-use crate::committee::call::{CallFailure, Typed, buy_checked, buy_text};
-use crate::committee::money::budget::ModelText;
-use crate::committee::reply::assumptions::{self, one_line};
-use crate::committee::reply::estimate::{EstimateOut, PlanStepOut};
-use crate::committee::reply::plan_steps::plan_steps;
-use crate::committee::reply::{estimate, sections};
-use crate::committee::stages::plan::QuestionOut;
-use crate::committee::stages::synthesis_input::SynthesisInput;
-use crate::committee::stages::{fallback_answer, finish, question};
+use crate::committee::stages::synthesis_input::{SynthesisInput, answer_of, clean};
+use crate::committee::stages::{fallback_answer, figures, finish, question_rules};
 use crate::config::OutputForm;
-use crate::domain::{
-    Agent, AgentReport, AssumptionKind, Clarification, Estimate, Mode, Role, Tag, TaskType,
-    TimeUnit,
-};
+use crate::domain::{Agent, AgentReport, AssumptionKind, Clarification, Estimate, Mode, Role};
 use crate::journal::step::SynthesisStep;
 use crate::journal::{DisagreementNote, Draft, Justification, Synthesized};
 use crate::scoring;
@@ -33,76 +26,6 @@ const ASK_WORDS: u32 = 250;
 
 /// Entries kept of each list of a synthesis. A sound synthesis has fewer.
 const MAX_ENTRIES: usize = 100;
-
-/// The final synthesis as the master writes it: exactly these three keys.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct FinalSynthesis {
-    /// The main answer in Markdown, and nothing that the service adds itself.
-    pub reply_markdown: String,
-    pub meta: SynthesisMeta,
-    pub audit: SynthesisAudit,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SynthesisMeta {
-    pub task_type: TaskType,
-    /// One to three lines.
-    pub tldr: Vec<String>,
-    /// The bare answer of the reply, if the question has one short correct answer; else empty.
-    pub final_answer: String,
-    pub assumptions: Vec<AssumptionOut>,
-    /// How one would see that the result works, if the task is buildable; else empty.
-    pub acceptance_tests: Vec<String>,
-    /// One unit for the whole estimate.
-    pub plan_unit: TimeUnit,
-    /// One entry per step of the plan in the answer, in order; empty if it has none.
-    pub plan_steps: Vec<PlanStepOut>,
-    pub plan_assumptions: Vec<String>,
-    /// What would push the work towards the pessimistic figures.
-    pub plan_risks: Vec<String>,
-    /// Confidence in the estimate, 0 to 1.
-    pub plan_confidence: f64,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AssumptionOut {
-    pub text: String,
-    pub kind: AssumptionKind,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SynthesisAudit {
-    /// The ids of the units relied on, such as "solver:u1".
-    pub units_used: Vec<String>,
-    pub disagreements: Vec<DisagreementOut>,
-    /// If finalAnswer differs from that of most reports: what shows theirs to be wrong; else empty.
-    pub answer_justification: String,
-    /// 0 to 0.60: how much unresolved conflict lowers confidence.
-    pub conflict_penalty: f64,
-    /// 0 to 0.10: how completely the answer covers the question.
-    pub coverage_bonus: f64,
-    pub quarantine_justifications: Vec<JustificationOut>,
-    /// The question to ask if confidence turns out too low.
-    pub fallback_question: QuestionOut,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DisagreementOut {
-    pub topic: String,
-    pub summary: String,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct JustificationOut {
-    pub agent: String,
-    pub why: String,
-}
 
 /// Writes the answer and the fallback question.
 ///
@@ -125,19 +48,6 @@ pub async fn write(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
         Ok(Box::new(synthesized))
     };
     Ok(*input.run.step(SynthesisStep, write).await?)
-}
-
-/// Puts the draft into the form in which it is shown, and removes references that it must not have.
-pub(super) fn clean(input: &SynthesisInput<'_>, synthesized: &mut Synthesized) {
-    let Some(draft) = &mut synthesized.draft else {
-        return;
-    };
-    sections::plain_draft(draft);
-    let barred = input.barred(&draft.quarantine_justifications);
-    barred.redact_draft(
-        synthesized,
-        "references to discarded or unjustified quarantined outputs were removed from the draft",
-    );
 }
 
 async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
@@ -213,7 +123,7 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     if main.trim().is_empty() {
         return instead(input, &CallFailure::unusable("the main answer is empty")).await;
     }
-    let estimate = estimate::of_text(input, &main, &mut corrections).await?;
+    let estimate = figures::of_text(input, &main, &mut corrections).await?;
     let (assumptions, assumptions_left_out) =
         assumptions::ledger(&assumptions::of_reports(&reports), &reports, input.request);
     let draft = Draft {
@@ -238,7 +148,7 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         answer_justification: None,
         main,
     };
-    let question = question::by_rule(input);
+    let question = question_rules::by_rule(input);
     Ok(Synthesized {
         draft: Some(draft),
         question,
@@ -296,7 +206,7 @@ async fn complete(
         plan_risks: meta.plan_risks.clone(),
         plan_confidence: meta.plan_confidence,
     };
-    let estimate = estimate::of_synthesis(input, given, &main, &mut corrections).await?;
+    let estimate = figures::of_synthesis(input, given, &main, &mut corrections).await?;
     let obtained = typed.obtained.as_str().into();
     let draft = || {
         let unjustified = answer_problem(input, &meta.final_answer, &audit.answer_justification);
@@ -367,12 +277,12 @@ impl Parts {
             tldr
         };
         let question =
-            question::question_of(input, &audit.fallback_question).unwrap_or_else(|| {
+            question_rules::question_of(input, &audit.fallback_question).unwrap_or_else(|| {
                 corrections.push(
                 "the fallback question is not one with three different options: rules made another"
                     .into(),
             );
-                question::by_rule(input)
+                question_rules::by_rule(input)
             });
         let mut disagreements: Vec<DisagreementNote> = audit
             .disagreements
@@ -411,15 +321,6 @@ impl Parts {
         };
         (draft, question)
     }
-}
-
-/// Returns the answer that a report tags as final.
-pub(super) fn answer_of(report: &AgentReport) -> Option<String> {
-    let unit = report
-        .units
-        .iter()
-        .find(|unit| unit.tags.contains(&Tag::Answer))?;
-    Some(one_line(&unit.text)).filter(|answer| !answer.is_empty())
 }
 
 /// Returns the first sentence of a text. For a bare list of steps, names the first and the last

@@ -6,88 +6,21 @@ use std::collections::BTreeMap;
 
 use conclave_lenient_json::Problem;
 use rand::seq::SliceRandom;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::committee::money::check_cost::{CLAIM_BYTES, SUMMARY_BYTES, claims_of};
+use crate::committee::output_shapes::{CrossCheckReply, VerdictOut};
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::open_claims::one_line;
 use crate::domain::{
-    Agent, AgentReport, Basis, ClaimVerdict, Conduct, ConductKind, CrossCheck, Holds, PartAnswered,
-    Tag, Unit, UnitRef,
+    Agent, AgentReport, ClaimVerdict, Conduct, CrossCheck, Holds, PartAnswered, Tag, Unit, UnitRef,
 };
 use crate::journal::CheckScope;
-
-/// The most claims of one report that are shown.
-const MAX_CLAIMS: usize = 4;
-
-/// The most bytes of a claim and of a summary that are shown.
-const CLAIM_BYTES: usize = 320;
-const SUMMARY_BYTES: usize = 400;
 
 /// The most parts of the request, and characters of a text, that are kept.
 const MAX_PARTS: usize = 8;
 const EVIDENCE_CHARS: usize = 300;
 const PART_CHARS: usize = 120;
-
-/// The result of the cross-check.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CrossCheckReply {
-    /// One for each claim that was given.
-    pub claims: Vec<VerdictOut>,
-    /// Groups of reports whose final answers mean the same.
-    pub same_answers: Vec<Vec<String>>,
-    /// What the question asks for, part by part.
-    pub parts: Vec<PartOut>,
-    /// Only reports that do not count as an answer.
-    pub reports: Vec<ConductOut>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct VerdictOut {
-    /// The claim's id, such as "R1.2".
-    pub claim: String,
-    /// Other reports, or their claims, that say the same.
-    pub supported_by: Vec<String>,
-    /// Other reports, or their claims, that cannot be true beside it.
-    pub contradicted_by: Vec<String>,
-    pub holds: Holds,
-    pub by: Basis,
-    /// What decides it, in at most 25 words; empty if nothing does.
-    pub evidence: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PartOut {
-    pub part: String,
-    /// Reports that answer it.
-    pub answered_by: Vec<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ConductOut {
-    /// The report's label, such as "R1".
-    pub report: String,
-    pub kind: ConductKind,
-    pub why: String,
-}
-
-/// Returns the most bytes of one report that are shown.
-pub fn text_bytes(scope: CheckScope) -> u64 {
-    (SUMMARY_BYTES + claims_of(scope) * CLAIM_BYTES) as u64
-}
-
-/// Returns the most claims of one report that are shown.
-pub fn claims_of(scope: CheckScope) -> usize {
-    match scope {
-        CheckScope::Key => MAX_CLAIMS,
-        CheckScope::First => 1,
-    }
-}
 
 /// A report to check.
 pub struct Written<'a> {

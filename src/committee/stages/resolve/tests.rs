@@ -1,4 +1,5 @@
 use super::*;
+use crate::committee::output_shapes::Ground;
 use crate::domain::Unit;
 
 fn unit(id: &str, text: &str, tags: &[Tag]) -> Unit {

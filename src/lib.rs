@@ -32,8 +32,9 @@
 //! # The committee
 //!
 //! 9. [`scoring`] judges the reports of a panel. It is deterministic and asks no model.
-//! 10. [`committee`] has `convene` and one file per stage: plan, fit under the cap, rounds with a
-//!     cross-check, synthesis, confidence and gate, reply and audit, invariants.
+//! 10. [`committee`] has `convene` and four folders. `stages` has one file per stage: plan, rounds
+//!     with a cross-check, synthesis, confidence. `call` gets one output of a model, `money` fits a
+//!     run under its cap, and `reply` has the text, the audit and the invariants.
 //! 11. [`actions`] maps free text to commands, such as a roll of dice: by a deterministic parser, or
 //!     by a model's proposal, which has to pass four gates before anything is executed.
 //!

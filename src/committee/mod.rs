@@ -1,8 +1,13 @@
 //! The committee: turns a question into a reply with a measured confidence.
 //!
-//! [`convene`] is a function over the run's journal. It calls its stages in the order of the files
-//! named here. It may be called again with the same journal at any time: a settled call is recalled
+//! [`convene`] is a function over the run's journal. It calls its stages in the order of the list in
+//! `stages`. It may be called again with the same journal at any time: a settled call is recalled
 //! from the journal, not made again.
+//!
+//! `stages` uses `call`, `money` and `reply`. These three use none of its files. What several of
+//! the four need is in files beside them: `request_context`, `deps`, `failure`, `output_shapes` and
+//! `call_names`. `replayed` and `track_record` read the journals of past runs. `routines` is for
+//! measurements and the fuzzer.
 
 mod request_context;
 mod stages;

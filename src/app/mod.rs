@@ -35,7 +35,7 @@ use crate::config::Config;
 use crate::domain::{Question, RunId, fingerprint};
 use crate::journal::{
     self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, RunFilter, RunRow,
-    SpendingLimit, Store, Wake,
+    SpendingLimit, Store, Transcript, Wake,
 };
 use crate::llm::{self, CircuitPosition, Registry};
 use runner::Runner;
@@ -377,7 +377,7 @@ impl App {
             };
             if row.state.is_terminal() {
                 let entries = self.store.entries(run, 0).await?;
-                return Ok(journal::views::finished(&entries).cloned());
+                return Ok(Transcript::of_entries(&entries).finished.cloned());
             }
             runner::wait_for_signal(&mut wake).await;
         }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::committee::call::output::{CallFailure, OUT_OF_BUDGET, why};
+use crate::committee::call::output::{CallFailure, why};
 use crate::committee::call::prompts::Error as PromptError;
-use crate::domain::{Agent, Usd};
+use crate::domain::{Agent, FailureCause, Usd};
 use crate::journal::{AgentOutcome, Cause, Stop};
 
 /// The reason why a run has no reply.
@@ -33,8 +33,8 @@ impl Failure {
         failure
     }
 
-    fn master_detail(stage: &str, cause: &str, detail: &str) -> Self {
-        let kind = if cause == "out of budget" {
+    fn master_detail(stage: &str, cause: &FailureCause, detail: &str) -> Self {
+        let kind = if *cause == FailureCause::OutOfBudget {
             Cause::Budget
         } else {
             Cause::Provider
@@ -46,12 +46,12 @@ impl Failure {
     }
 
     pub(super) fn no_core_output(panel: &BTreeMap<Agent, AgentOutcome>) -> Self {
-        let failed: Vec<(Agent, &str, bool)> = panel
+        let failed: Vec<(Agent, &FailureCause, bool)> = panel
             .iter()
             .filter_map(|(agent, outcome)| match outcome {
                 AgentOutcome::Failed {
                     cause, by_deadline, ..
-                } => Some((*agent, cause.as_str(), *by_deadline)),
+                } => Some((*agent, cause, *by_deadline)),
                 AgentOutcome::Answered { .. } => None,
             })
             .collect();
@@ -63,9 +63,10 @@ impl Failure {
         });
         let causes: Vec<String> = causes.collect();
         let detail = format!("no core agent gave any output ({})", causes.join(", "));
-        let all =
-            |is: &dyn Fn(&(Agent, &str, bool)) -> bool| !failed.is_empty() && failed.iter().all(is);
-        let cause = if all(&|(_, cause, _)| *cause == OUT_OF_BUDGET) {
+        let all = |is: &dyn Fn(&(Agent, &FailureCause, bool)) -> bool| {
+            !failed.is_empty() && failed.iter().all(is)
+        };
+        let cause = if all(&|(_, cause, _)| **cause == FailureCause::OutOfBudget) {
             Cause::Budget
         } else if all(&|(_, _, by_deadline)| *by_deadline) {
             Cause::Deadline

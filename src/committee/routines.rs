@@ -30,7 +30,7 @@ use crate::domain::{
 };
 use crate::journal::{
     Accepted, AgentFinished, AgentOutcome, CheckScope, DisagreementNote, Draft, Event, Scored,
-    Synthesized,
+    SynthesisSource, Synthesized, Transcript,
 };
 use crate::llm::without_secrets;
 use crate::scoring;
@@ -344,7 +344,7 @@ fn synthesized(text: &str) -> Synthesized {
     Synthesized {
         draft: Some(draft),
         question,
-        obtained: "clean".into(),
+        obtained: SynthesisSource::Model(Obtained::Clean),
         corrections: vec![],
         broken_rules: vec![],
     }
@@ -388,7 +388,8 @@ fn render(text: &str) {
         Event::Synthesized(Box::new(synthesized.clone())),
     ];
     let run = RunId::from_uuid(uuid::Uuid::nil());
-    let audit = audit::view(run, &events);
+    let transcript = Transcript::of(&events);
+    let audit = audit::view(run, &transcript);
     let appendix = audit
         .as_ref()
         .map(crate::committee::reply::audit_text::markdown)
@@ -414,7 +415,7 @@ fn render(text: &str) {
     drop(invariants::check(&InvariantInput {
         reply: &reply,
         mode: Mode::Deep,
-        events: &events,
+        run: &transcript,
         chain: Ok(()),
         threshold: 0.7,
         secrets: &[],

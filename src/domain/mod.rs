@@ -9,6 +9,7 @@ mod confidence;
 mod demand;
 mod estimate;
 mod evidence;
+mod failure_cause;
 mod ids;
 mod model;
 mod money;
@@ -33,6 +34,7 @@ pub use evidence::{
     Basis, ClaimVerdict, Conduct, ConductKind, CrossCheck, Decision, Holds, PartAnswered,
     Resolution, Tag, UnitRef,
 };
+pub use failure_cause::FailureCause;
 pub use ids::{RunId, fingerprint};
 pub use model::{
     BilledTokens, Effort, LongContext, Price, Rate, Settings, Takes, Traits, is_same_model, undated,

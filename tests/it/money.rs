@@ -13,7 +13,7 @@ use conclave::clock::Clock;
 use conclave::committee::invariants::{self, InvariantInput};
 use conclave::domain::BilledTokens;
 use conclave::domain::{Context, Mode, Question, RunId, Source, Usd, User};
-use conclave::journal::{self, Cause, Ending, Entry, Event, SqliteStore, views};
+use conclave::journal::{self, Cause, Ending, Entry, Event, SqliteStore, Transcript};
 use conclave::llm::{BreakerSettings, ChatModel, ChatReply, ChatRequest, Error, Registry, Stop};
 use proptest::prelude::*;
 use serde_json::json;
@@ -251,7 +251,7 @@ fn runtime() -> tokio::runtime::Runtime {
 /// Checks one run's journal against every rule of its money and its reply.
 fn hold(run: RunId, entries: &[Entry], row: &journal::RunRow, threshold: f64) {
     assert_eq!(journal::verify(run, entries, &row.head_hash), Ok(()));
-    let Some(finished) = views::finished(entries) else {
+    let Some(finished) = Transcript::of_entries(entries).finished else {
         panic!("run {run} has no end")
     };
     let mut reserved: BTreeMap<&str, Usd> = BTreeMap::new();
@@ -312,12 +312,13 @@ fn hold(run: RunId, entries: &[Entry], row: &journal::RunRow, threshold: f64) {
                 );
             }
         }
-        let mode = views::accepted(entries).unwrap().question.mode;
+        let transcript = Transcript::of(&events);
+        let mode = transcript.accepted.unwrap().question.mode;
         let chain = journal::verify(run, entries, &row.head_hash);
         let exhibit = InvariantInput {
             reply,
             mode,
-            events: &events,
+            run: &transcript,
             chain,
             threshold,
             secrets: &[],

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use conclave::domain::BilledTokens;
 use conclave::domain::{Mode, Usd};
-use conclave::journal::{Ending, Entry, Event, views};
+use conclave::journal::{Ending, Entry, Event, Transcript};
 use conclave::llm::{ChatReply, Error, Stop};
 use proptest::prelude::*;
 
@@ -71,7 +71,9 @@ async fn a_reply_with_a_plan_reads_like_this() {
     let stage = Stage::set(scenario, honest(), &Setup::default()).await;
     let run = stage.ask(Mode::Ask, &message).await;
     let entries = stage.app.entries(run).await.unwrap();
-    let Some(Ending::Replied { reply }) = views::finished(&entries).map(|f| &f.ending) else {
+    let Some(Ending::Replied { reply }) =
+        Transcript::of_entries(&entries).finished.map(|f| &f.ending)
+    else {
         panic!("no reply")
     };
     insta::assert_snapshot!(reply.text);
@@ -181,10 +183,10 @@ proptest! {
             assert!(peak(&entries) <= row.cap, "{} of {}", peak(&entries), row.cap);
             assert!(row.spent <= row.cap);
             let defect = matches!(
-                views::finished(&entries).map(|f| &f.ending),
+                Transcript::of_entries(&entries).finished.map(|f| &f.ending),
                 Some(Ending::Failed { cause: conclave::journal::Cause::Internal, .. }) | None
             );
-            assert!(!defect, "{:?}", views::finished(&entries));
+            assert!(!defect, "{:?}", Transcript::of_entries(&entries).finished);
             let mended = |entry: &Entry| matches!(&entry.event, Event::Synthesized(s) if !s.broken_rules.is_empty());
             assert!(!entries.iter().any(mended), "a rule would have been broken");
         });

@@ -20,12 +20,8 @@ pub use crate::committee::call::output::{CallFailure, Typed};
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::config::RoleModel;
-use crate::domain::{BilledTokens, Obtained};
+use crate::domain::{BilledTokens, FailureCause, Obtained};
 use crate::journal::{CallResult, CallStop, RunContext};
-
-/// The cause that earlier releases stored for a call that was dropped because a second, equal call
-/// had answered first.
-const SUPERSEDED: &str = "overtaken";
 
 /// Gets a JSON value of type `T`. The output is extracted defensively, checked against the schema
 /// of `T`, and repaired by at most one further call.
@@ -125,9 +121,9 @@ where
         (None, Err(_)) if first.is_blank() => Ok(Err(CallFailure::empty())),
         (None, Err(_)) => {
             let cut = if first.stop == CallStop::MaxTokens {
-                "cut off"
+                FailureCause::CutOff
             } else {
-                "malformed output"
+                FailureCause::MalformedOutput
             };
             let detail = problems
                 .iter()
@@ -157,7 +153,7 @@ where
 {
     let Some(model) = deps.role(ask.role) else {
         return Ok(Err(CallFailure::new(
-            "not configured",
+            FailureCause::NotConfigured,
             format!("no model is configured for {}", ask.role),
         )));
     };
@@ -185,7 +181,7 @@ where
         },
         CallResult::InDoubt => return Ok(Err(CallFailure::no_time())),
         CallResult::Failed { cause, detail, .. } => {
-            return Ok(Err(CallFailure::new(&cause, detail)));
+            return Ok(Err(CallFailure::new(cause, detail)));
         }
     };
     if answer.is_blank() {
@@ -209,7 +205,7 @@ where
                 .map(ToString::to_string)
                 .collect::<Vec<_>>()
                 .join("; ");
-            Err(CallFailure::new("malformed output", detail))
+            Err(CallFailure::new(FailureCause::MalformedOutput, detail))
         }
     })
 }
@@ -248,7 +244,7 @@ async fn buy(
 ) -> Result<Result<Answer, CallFailure>, Failure> {
     let Some(mut model) = deps.role(ask.role) else {
         return Ok(Err(CallFailure::new(
-            "not configured",
+            FailureCause::NotConfigured,
             format!("no model is configured for {}", ask.role),
         )));
     };
@@ -315,7 +311,10 @@ async fn buy(
             // The call died with its process, or a second call of an earlier release was faster.
             // Neither counts against the model.
             CallResult::InDoubt => {}
-            CallResult::Failed { cause, .. } if cause == SUPERSEDED => {}
+            CallResult::Failed {
+                cause: FailureCause::Superseded,
+                ..
+            } => {}
             CallResult::Failed {
                 cause,
                 detail,
@@ -323,10 +322,10 @@ async fn buy(
                 ..
             } => {
                 tries += 1;
-                let by_deadline = settled.clipped && cause == "timed out";
+                let by_deadline = settled.clipped && cause == FailureCause::TimedOut;
                 last = Some(CallFailure {
                     by_deadline,
-                    ..CallFailure::new(&cause, detail)
+                    ..CallFailure::new(cause, detail)
                 });
                 let pause = purchase.pause(retry, tries);
                 match (pause, &model.fallback) {
@@ -353,7 +352,10 @@ pub(super) fn accepted(
     usage: Option<BilledTokens>,
 ) -> Result<Answer, CallFailure> {
     if stop == CallStop::Refusal {
-        return Err(CallFailure::new("refused", "the model declined to answer"));
+        return Err(CallFailure::new(
+            FailureCause::Refused,
+            "the model declined to answer",
+        ));
     }
     let tokens = usage.map_or(text.len() as u64, |usage| {
         usage.output.min(text.len() as u64)

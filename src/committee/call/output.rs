@@ -1,11 +1,6 @@
 //! The output of a call, or the reason why there is none.
 
-use crate::domain::{Obtained, Role};
-
-pub const OUT_OF_BUDGET: &str = "out of budget";
-
-/// The cause of failure when a model spent its whole output limit on thinking.
-pub const THOUGHT_AWAY: &str = "thought its limit away";
+use crate::domain::{FailureCause, Obtained, Role};
 
 /// A typed output.
 #[derive(Debug, Clone)]
@@ -40,8 +35,7 @@ impl<T> Typed<T> {
 /// The reason why there is no output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallFailure {
-    /// Short and bounded, such as "timed out".
-    pub cause: String,
+    pub cause: FailureCause,
     pub detail: String,
     /// True if the run's own deadline ended the call, not the call's timeout.
     pub by_deadline: bool,
@@ -50,9 +44,9 @@ pub struct CallFailure {
 }
 
 impl CallFailure {
-    pub(super) fn new(cause: &str, detail: impl Into<String>) -> Self {
+    pub(super) fn new(cause: FailureCause, detail: impl Into<String>) -> Self {
         Self {
-            cause: cause.to_owned(),
+            cause,
             detail: detail.into(),
             by_deadline: false,
             starved: false,
@@ -65,53 +59,53 @@ impl CallFailure {
     pub fn is_recoverable(&self) -> bool {
         self.starved
             || matches!(
-                self.cause.as_str(),
-                "malformed output"
-                    | THOUGHT_AWAY
-                    | "cut off"
-                    | "empty output"
-                    | "refused"
-                    | "request rejected"
-                    | "request does not fit the model"
+                self.cause,
+                FailureCause::MalformedOutput
+                    | FailureCause::ThoughtAway
+                    | FailureCause::CutOff
+                    | FailureCause::EmptyOutput
+                    | FailureCause::Refused
+                    | FailureCause::RequestRejected
+                    | FailureCause::RequestUnfit
             )
     }
 
     /// Returns the failure for a well-formed answer that contains nothing usable.
     pub fn unusable(detail: &str) -> Self {
-        Self::new("malformed output", detail)
+        Self::new(FailureCause::MalformedOutput, detail)
     }
 
     pub(super) fn budget_exhausted(detail: impl Into<String>) -> Self {
         Self {
             starved: true,
-            ..Self::new(OUT_OF_BUDGET, detail)
+            ..Self::new(FailureCause::OutOfBudget, detail)
         }
     }
 
     pub(super) fn empty() -> Self {
-        Self::new("empty output", "the model wrote nothing")
+        Self::new(FailureCause::EmptyOutput, "the model wrote nothing")
     }
 
     pub(super) fn thought_away(role: Role, limit: u32) -> Self {
         let detail = format!(
             "the model spent all {limit} tokens thinking: raise maxTokens of {role}, or lower its effort"
         );
-        Self::new(THOUGHT_AWAY, detail)
+        Self::new(FailureCause::ThoughtAway, detail)
     }
 
     pub(super) fn no_time() -> Self {
         Self {
             by_deadline: true,
-            ..Self::new("timed out", "no time was left for the call")
+            ..Self::new(FailureCause::TimedOut, "no time was left for the call")
         }
     }
 }
 
 /// Returns the cause of a failure, with the detail if the reader can act on it.
-pub(in crate::committee) fn why(cause: &str, detail: &str) -> String {
-    if cause == THOUGHT_AWAY {
+pub(in crate::committee) fn why(cause: &FailureCause, detail: &str) -> String {
+    if *cause == FailureCause::ThoughtAway {
         format!("{cause}: {detail}")
     } else {
-        cause.to_owned()
+        cause.to_string()
     }
 }

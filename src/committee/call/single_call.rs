@@ -13,7 +13,7 @@ use crate::committee::call::{CallSpec, call_once};
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::config::PromptSet;
-use crate::domain::Role;
+use crate::domain::{FailureCause, Role};
 use crate::journal::RunContext;
 
 /// The specification of a single call.
@@ -42,8 +42,7 @@ pub struct SingleAnswer<T> {
 
 /// The reason why there is no answer.
 pub struct SingleCallFailure {
-    /// Short and bounded, such as "timed out" or "malformed output".
-    pub cause: String,
+    pub cause: FailureCause,
     pub detail: String,
 }
 

@@ -5,158 +5,62 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::committee::call_names::is_cross_check;
-use crate::committee::reply::redaction::{Redactor, discarded_agents, last_reports};
-use crate::domain::{Agent, AgentReport, CrossCheck, Judgement, RunId, UnitRef};
+use crate::committee::reply::redaction::{Redactor, discarded_agents};
+use crate::domain::{Agent, AgentReport, CrossCheck, Judgement, RunId, UnitRef, Usd};
 use crate::journal::views::{self, CallView};
-use crate::journal::{
-    Accepted, AgentFinished, AgentOutcome, CrossChecked, Event, Gated, Planned, Synthesized,
-    Trimmed,
-};
+use crate::journal::{Accepted, AgentFinished, AgentOutcome, Round, Transcript};
 
-/// What the appendix is made from.
-struct Facts<'a> {
-    events: &'a [Event],
-    accepted: &'a Accepted,
-    calls: Vec<CallView<'a>>,
+/// What the cross-check found, or why there is none.
+fn cross_check(run: &Transcript<'_>) -> Value {
+    let Some(checked) = run.cross_checked else {
+        return Value::Null;
+    };
+    let (reports, discarded) = (run.reports(), discarded_agents(run));
+    let passes: Vec<Value> = checked
+        .passes
+        .iter()
+        .map(|pass| {
+            let mut value = json!({
+                "role": pass.role, "model": pass.model, "reversed": pass.reversed, "scope": pass.scope,
+                "obtained": pass.obtained, "notes": pass.notes,
+            });
+            if let (Value::Object(all), Value::Object(found)) = (&mut value, verdicts(&pass.found, &reports, &discarded)) {
+                all.extend(found);
+            }
+            value
+        })
+        .collect();
+    json!({ "passes": passes, "notes": checked.notes })
 }
 
-impl<'a> Facts<'a> {
-    fn find<T>(&self, pick: impl Fn(&'a Event) -> Option<T>) -> Option<T> {
-        self.events.iter().rev().find_map(pick)
-    }
-
-    fn planned(&self) -> Option<&'a Planned> {
-        self.find(|e| {
-            if let Event::Planned(p) = e {
-                Some(p)
-            } else {
-                None
-            }
-        })
-    }
-
-    fn trimmed(&self) -> Option<&'a Trimmed> {
-        self.find(|e| {
-            if let Event::Trimmed(t) = e {
-                Some(t)
-            } else {
-                None
-            }
-        })
-    }
-
-    fn synthesized(&self) -> Option<&'a Synthesized> {
-        self.find(|e| {
-            if let Event::Synthesized(s) = e {
-                Some(&**s)
-            } else {
-                None
-            }
-        })
-    }
-
-    fn judgement(&self) -> Option<&'a Judgement> {
-        self.find(|e| {
-            if let Event::Scored(s) = e {
-                Some(&s.judgement)
-            } else {
-                None
-            }
-        })
-    }
-
-    fn gated(&self) -> Option<&'a Gated> {
-        self.find(|e| {
-            if let Event::Gated(g) = e {
-                Some(g)
-            } else {
-                None
-            }
-        })
-    }
-
-    fn cross_checked(&self) -> Option<&'a CrossChecked> {
-        self.find(|e| {
-            if let Event::CrossChecked(c) = e {
-                Some(&**c)
-            } else {
-                None
-            }
-        })
-    }
-
-    /// What the cross-check found, or why there is none.
-    fn cross_check(&self) -> Value {
-        let Some(checked) = self.cross_checked() else {
-            return Value::Null;
+/// What the agents decided in a later round, and why.
+fn resolutions(run: &Transcript<'_>, round: u8) -> Value {
+    let of_round = run
+        .outcomes
+        .iter()
+        .filter(|finished| finished.round == round);
+    let mut finished: Vec<_> = of_round.collect();
+    finished.sort_by_key(|finished| finished.agent);
+    let decided = finished.into_iter().map(|finished| {
+        let failed = match &finished.outcome {
+            AgentOutcome::Failed { cause, .. } => Some(cause),
+            AgentOutcome::Answered { .. } => None,
         };
-        let (reports, discarded) = (last_reports(self.events), discarded_agents(self.events));
-        let passes: Vec<Value> = checked
-            .passes
-            .iter()
-            .map(|pass| {
-                let mut value = json!({
-                    "role": pass.role, "model": pass.model, "reversed": pass.reversed, "scope": pass.scope,
-                    "obtained": pass.obtained, "notes": pass.notes,
-                });
-                if let (Value::Object(all), Value::Object(found)) = (&mut value, verdicts(&pass.found, &reports, &discarded)) {
-                    all.extend(found);
-                }
-                value
+        let resolved = finished.resolved.as_ref();
+        let resolutions: Vec<Value> = resolved
+            .into_iter()
+            .flat_map(|resolved| &resolved.resolutions)
+            .map(|r| {
+                json!({ "claim": r.claim, "decision": r.decision, "by": r.by,
+                        "evidence": r.evidence })
             })
             .collect();
-        json!({ "passes": passes, "notes": checked.notes })
-    }
-
-    /// What the agents decided in a later round, and why.
-    fn resolutions(&self, round: u8) -> Value {
-        let of_round = self.events.iter().filter_map(|event| match event {
-            Event::AgentFinished(finished) if finished.round == round => Some(finished),
-            _ => None,
-        });
-        let mut finished: Vec<_> = of_round.collect();
-        finished.sort_by_key(|finished| finished.agent);
-        let decided = finished.into_iter().map(|finished| {
-            let failed = match &finished.outcome {
-                AgentOutcome::Failed { cause, .. } => Some(cause),
-                AgentOutcome::Answered { .. } => None,
-            };
-            let resolved = finished.resolved.as_ref();
-            let resolutions: Vec<Value> = resolved
-                .into_iter()
-                .flat_map(|resolved| &resolved.resolutions)
-                .map(|r| {
-                    json!({ "claim": r.claim, "decision": r.decision, "by": r.by,
-                            "evidence": r.evidence })
-                })
-                .collect();
-            let notes: Vec<String> =
-                resolved.into_iter().flat_map(|resolved| &resolved.notes).cloned().collect();
-            json!({ "agent": finished.agent, "resolutions": resolutions, "notes": notes, "failed": failed,
-                    "anew": failed.is_none() && resolved.is_none() })
-        });
-        Value::Array(decided.collect())
-    }
-
-    /// Each agent's last outcome that counts, by agent.
-    fn agents(&self) -> Vec<&'a AgentFinished> {
-        let mut last: Vec<&AgentFinished> = vec![];
-        for event in self.events {
-            let Event::AgentFinished(finished) = event else {
-                continue;
-            };
-            let improves = matches!(finished.outcome, AgentOutcome::Answered { .. })
-                || !last.iter().any(|k| {
-                    k.agent == finished.agent && matches!(k.outcome, AgentOutcome::Answered { .. })
-                });
-            if improves {
-                last.retain(|known| known.agent != finished.agent);
-                last.push(finished);
-            }
-        }
-        last.sort_by_key(|finished| finished.agent);
-        last
-    }
+        let notes: Vec<String> =
+            resolved.into_iter().flat_map(|resolved| &resolved.notes).cloned().collect();
+        json!({ "agent": finished.agent, "resolutions": resolutions, "notes": notes, "failed": failed,
+                "anew": failed.is_none() && resolved.is_none() })
+    });
+    Value::Array(decided.collect())
 }
 
 /// What stands in place of a text that only discarded outputs have.
@@ -216,45 +120,32 @@ fn verdicts(
 }
 
 /// The appendix as data.
-pub fn view(run: RunId, events: &[Event]) -> Option<Value> {
-    let accepted = events.iter().find_map(|e| {
-        if let Event::Accepted(a) = e {
-            Some(&**a)
-        } else {
-            None
-        }
-    })?;
-    let facts = Facts {
-        events,
-        accepted,
-        calls: views::calls(&events.iter()),
-    };
-    let discarded = discarded_agents(events);
-    let planned = facts.planned();
-    let synthesized = facts.synthesized();
-    let draft = synthesized.and_then(|s| s.draft.as_ref());
+pub fn view(id: RunId, run: &Transcript<'_>) -> Option<Value> {
+    let accepted = run.accepted?;
+    let discarded = discarded_agents(run);
+    let (planned, synthesized, draft) = (run.planned, run.synthesized, run.draft());
     let mut audit = json!({
-        "runId": run.to_string(),
+        "runId": id.to_string(),
         "continues": accepted.continues,
         "version": accepted.version,
         "configHash": accepted.config_hash,
         "promptsHash": accepted.prompts_hash,
-        "hints": facts.find(|e| if let Event::Hinted(h) = e { Some(json!(h)) } else { None }),
+        "hints": run.hinted.map(|h| json!(h)),
         "plan": planned.map(|p| json!(p.plan)),
-        "planObtained": planned.map(|p| p.obtained.clone()),
+        "planObtained": planned.map(|p| p.obtained),
         "planCorrections": planned.map(|p| p.corrections.clone()).unwrap_or_default(),
-        "leftOut": facts.trimmed().map(|t| t.left_out.clone()).unwrap_or_default(),
-        "agents": agents(&facts),
-        "rounds": rounds(&facts),
-        "crossCheck": facts.cross_check(),
-        "answerGroups": facts.judgement().map(|j| answer_groups(j, &discarded)),
+        "leftOut": run.trimmed.map(|t| t.left_out.clone()).unwrap_or_default(),
+        "agents": agents(run),
+        "rounds": rounds(run),
+        "crossCheck": cross_check(run),
+        "answerGroups": run.judgement().map(|j| answer_groups(j, &discarded)),
         "disagreements": {
-            "detected": facts.judgement().map(|j| disagreements(j, &discarded)),
+            "detected": run.judgement().map(|j| disagreements(j, &discarded)),
             "summary": draft.map(|d| json!(d.disagreements)),
         },
-        "coverage": facts.judgement().map(|j| json!({ "parts": j.parts, "covered": j.covered })),
-        "confidence": facts.gated().map(|g| json!(g.confidence)),
-        "gate": facts.gated().map(|g| json!(g.gate)),
+        "coverage": run.judgement().map(|j| json!({ "parts": j.parts, "covered": j.covered })),
+        "confidence": run.gated.map(|g| json!(g.confidence)),
+        "gate": run.gated.map(|g| json!(g.gate)),
         "synthesis": synthesized.map(|s| json!({
             "obtained": s.obtained,
             "corrections": s.corrections,
@@ -269,22 +160,22 @@ pub fn view(run: RunId, events: &[Event]) -> Option<Value> {
             }
             value
         }),
-        "budget": budget(&facts),
+        "budget": budget(accepted, &run.calls),
     });
-    Redactor::of_discarded(events).redact_value(&mut audit);
+    Redactor::of_discarded(run).redact_value(&mut audit);
     Some(audit)
 }
 
-fn agents(facts: &Facts<'_>) -> Vec<Value> {
-    let rows = facts.agents();
-    rows.iter().map(|finished| agent(facts, finished)).collect()
+fn agents(run: &Transcript<'_>) -> Vec<Value> {
+    let finished = run.standing().into_values();
+    finished.map(|finished| agent(run, finished)).collect()
 }
 
-fn agent(facts: &Facts<'_>, finished: &AgentFinished) -> Value {
+fn agent(run: &Transcript<'_>, finished: &AgentFinished) -> Value {
     let name = finished.agent.as_str();
     let own =
         |call: &&CallView<'_>| call.sent.role.as_str() == name && !is_cross_check(&call.sent.call);
-    let calls: Vec<&CallView<'_>> = facts.calls.iter().filter(own).collect();
+    let calls: Vec<&CallView<'_>> = run.calls.iter().filter(own).collect();
     let totals = calls
         .iter()
         .fold(views::Totals::default(), |mut sum, call| {
@@ -297,7 +188,7 @@ fn agent(facts: &Facts<'_>, finished: &AgentFinished) -> Value {
             sum.cost += one.cost;
             sum
         });
-    let score = facts
+    let score = run
         .judgement()
         .and_then(|j| j.scores.iter().find(|s| s.agent == name));
     let (outcome, obtained, cause, truncated) = match &finished.outcome {
@@ -336,28 +227,25 @@ fn agent(facts: &Facts<'_>, finished: &AgentFinished) -> Value {
     })
 }
 
-fn rounds(facts: &Facts<'_>) -> Vec<Value> {
-    let round = |event: &Event| match event {
-        Event::RoundStarted(r) => {
-            let mut value = json!({ "round": r.round, "state": "run", "agents": r.agents, "why": &r.why.clone() });
+fn rounds(run: &Transcript<'_>) -> Vec<Value> {
+    let round = |round: &Round<'_>| match round {
+        Round::Started(r) => {
+            let mut value =
+                json!({ "round": r.round, "state": "run", "agents": r.agents, "why": r.why });
             if let Value::Object(map) = &mut value
                 && r.round > 1
             {
-                map.insert("resolutions".into(), facts.resolutions(r.round));
+                map.insert("resolutions".into(), resolutions(run, r.round));
             }
-            Some(value)
+            value
         }
-        Event::RoundSkipped(r) => {
-            Some(json!({ "round": r.round, "state": "skipped", "why": &r.why.clone() }))
-        }
-        _ => None,
+        Round::Skipped(r) => json!({ "round": r.round, "state": "skipped", "why": r.why }),
     };
-    facts.events.iter().filter_map(round).collect()
+    run.rounds.iter().map(round).collect()
 }
 
-fn budget(facts: &Facts<'_>) -> Value {
-    let calls: Vec<Value> = facts
-        .calls
+fn budget(accepted: &Accepted, calls: &[CallView<'_>]) -> Value {
+    let rows: Vec<Value> = calls
         .iter()
         .map(|call| {
             let settled = call.settled;
@@ -383,24 +271,16 @@ fn budget(facts: &Facts<'_>) -> Value {
             })
         })
         .collect();
-    let spent: crate::domain::Usd = facts
-        .calls
-        .iter()
-        .filter_map(|c| c.settled)
-        .map(|s| s.cost)
-        .sum();
-    let exceeded = facts.calls.iter().any(|c| {
-        let reserved = c
-            .sent
-            .reserved
-            .as_ref()
-            .map_or(crate::domain::Usd::ZERO, |r| r.amount);
-        c.settled.is_some_and(|s| s.cost > reserved)
+    let spent: Usd = calls.iter().filter_map(|c| c.settled).map(|s| s.cost).sum();
+    let exceeded = calls.iter().any(|call| {
+        let reserved = call.sent.reserved.as_ref();
+        let reserved = reserved.map_or(Usd::ZERO, |reserved| reserved.amount);
+        call.settled.is_some_and(|settled| settled.cost > reserved)
     });
     json!({
-        "capUsd": facts.accepted.cap.dollars(),
+        "capUsd": accepted.cap.dollars(),
         "spentUsd": spent.dollars(),
         "modeCapExceeded": exceeded,
-        "calls": calls,
+        "calls": rows,
     })
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::committee::output_shapes::OrchestrationPlan;
 use crate::committee::reply::estimate::MAX_STEPS;
 use crate::committee::reply::plan_steps::plan_steps;
-use crate::committee::reply::redaction::{Redactor, last_reports};
+use crate::committee::reply::redaction::Redactor;
 use crate::committee::reply::render::{
     ASSUMPTIONS, AUDIT, CONFIDENCE, ESTIMATE, TLDR, figure, title,
 };
@@ -17,7 +17,7 @@ use crate::committee::reply::sections::outline::Outline;
 use crate::domain::{
     Agent, AgentReport, Estimate, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Usd, is_question_mark,
 };
-use crate::journal::{AgentOutcome, ChainFault, Draft, Event, views};
+use crate::journal::{AgentOutcome, ChainFault, Draft, Planned, Transcript};
 
 /// A shorter secret may be a word that anyone writes.
 const MIN_SECRET: usize = 16;
@@ -39,8 +39,7 @@ impl std::fmt::Display for Violation {
 pub struct InvariantInput<'a> {
     pub reply: &'a Reply,
     pub mode: Mode,
-    /// The run's journal, in order.
-    pub events: &'a [Event],
+    pub run: &'a Transcript<'a>,
     /// What became of the chain when it was proven.
     pub chain: Result<(), ChainFault>,
     pub threshold: f64,
@@ -83,7 +82,7 @@ impl Violations {
         let asks = x.reply.outcome == Outcome::Clarification;
         let below = x.reply.meta.c_final < x.threshold;
         // The master's question before any agent ran is asked whatever the threshold is.
-        let expected = if asked_first(x.events) {
+        let expected = if asked_first(x.run) {
             asks
         } else {
             asks == below
@@ -152,7 +151,7 @@ impl Violations {
     }
 
     fn estimate(&mut self, x: &InvariantInput<'_>, frame: &Frame) {
-        let Some(draft) = draft(x.events) else { return };
+        let Some(draft) = x.run.draft() else { return };
         let rule = "a plan has an estimate";
         let planned = plan_steps(&draft.main).len().min(MAX_STEPS);
         let estimated = draft
@@ -176,7 +175,7 @@ impl Violations {
         };
         // The master's structured draft may divide the work in its own way, but more finely only once it was asked.
         let astray = estimate.by_rule && estimated != planned;
-        if astray || (asked_for_estimate(x.events) && estimated < planned) {
+        if astray || (asked_for_estimate(x.run) && estimated < planned) {
             self.add(
                 rule,
                 format!("{planned} steps in the main answer, {estimated} estimated"),
@@ -211,7 +210,7 @@ impl Violations {
 
     /// The reply and its audit hold no unit id of a discarded output.
     fn discarded(&mut self, x: &InvariantInput<'_>) {
-        let redactor = Redactor::of_discarded(x.events);
+        let redactor = Redactor::of_discarded(x.run);
         let in_text = redactor.references(&x.reply.text).len();
         let in_audit = x
             .reply
@@ -228,10 +227,10 @@ impl Violations {
 
     /// Before the appendix there is no unit id of a quarantined output, unless the audit justifies its use.
     fn quarantined(&mut self, x: &InvariantInput<'_>, frame: &Frame) {
-        let Some(draft) = draft(x.events) else { return };
+        let Some(draft) = x.run.draft() else { return };
         let end = frame.audit.unwrap_or(x.reply.text.len());
         let body = x.reply.text.get(..end).unwrap_or(&x.reply.text);
-        let reports = last_reports(x.events);
+        let reports = x.run.reports();
         let invalidation = &x.reply.meta.invalidation;
         for agent in &invalidation.quarantined {
             let mut reasons = draft.quarantine_justifications.iter();
@@ -258,11 +257,8 @@ impl Violations {
     }
 
     fn money(&mut self, x: &InvariantInput<'_>) {
-        let settled: Usd = views::calls(&x.events.iter())
-            .iter()
-            .filter_map(|c| c.settled)
-            .map(|settled| settled.cost)
-            .sum();
+        let settled = x.run.calls.iter().filter_map(|call| call.settled);
+        let settled: Usd = settled.map(|settled| settled.cost).sum();
         let budget = &x.reply.meta.budget;
         if settled != budget.spent {
             self.add(
@@ -279,17 +275,12 @@ impl Violations {
     }
 
     fn schemas(&mut self, x: &InvariantInput<'_>) {
-        for event in x.events {
-            match event {
-                Event::Planned(planned) => {
-                    self.schema::<OrchestrationPlan>("the plan", &json!(planned.plan));
-                }
-                Event::AgentFinished(finished) => {
-                    if let AgentOutcome::Answered { report, .. } = &finished.outcome {
-                        self.schema::<AgentReport>("an agent's report", &json!(report));
-                    }
-                }
-                _ => {}
+        if let Some(planned) = x.run.planned {
+            self.schema::<OrchestrationPlan>("the plan", &json!(planned.plan));
+        }
+        for finished in &x.run.outcomes {
+            if let AgentOutcome::Answered { report, .. } = &finished.outcome {
+                self.schema::<AgentReport>("an agent's report", &json!(report));
             }
         }
     }
@@ -380,30 +371,21 @@ fn totals(text: &str) -> Option<Vec<String>> {
     )
 }
 
-fn draft(events: &[Event]) -> Option<&Draft> {
-    events.iter().find_map(|event| match event {
-        Event::Synthesized(synthesized) => synthesized.draft.as_ref(),
-        _ => None,
-    })
-}
-
 /// True if the draft names a unit of the agent as a source.
 fn uses_units_of(draft: &Draft, agent: Agent) -> bool {
     let prefix = format!("{agent}:");
     draft.units_used.iter().any(|id| id.starts_with(&prefix))
 }
 
-/// Whether the run is a question of the master's own, asked before any agent ran.
-fn asked_first(events: &[Event]) -> bool {
-    let planned = |e: &Event| matches!(e, Event::Planned(planned) if planned.plan.clarification_question.is_some());
-    events.iter().any(planned) && !events.iter().any(|e| matches!(e, Event::AgentFinished(_)))
+/// True if the master asks its own question before any agent runs.
+fn asked_first(run: &Transcript<'_>) -> bool {
+    let asks = |planned: &Planned| planned.plan.clarification_question.is_some();
+    run.planned.is_some_and(asks) && run.outcomes.is_empty()
 }
 
-/// Whether the master was asked for the figures of a plan by themselves.
-fn asked_for_estimate(events: &[Event]) -> bool {
-    events
-        .iter()
-        .any(|event| matches!(event, Event::CallSent(sent) if sent.call.starts_with("estimate")))
+/// True if the master was asked for the figures of a plan in a call of their own.
+fn asked_for_estimate(run: &Transcript<'_>) -> bool {
+    run.last_call(|call| call.starts_with("estimate")).is_some()
 }
 
 #[cfg(test)]

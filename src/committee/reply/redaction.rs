@@ -2,13 +2,13 @@
 //! such as `critic:u1`. Texts are not searched: a discarded output is never shown to the master.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use regex::Regex;
 use serde_json::Value;
 
-use crate::domain::{Agent, AgentReport, Judgement, Status};
-use crate::journal::{AgentOutcome, Draft, Event, Synthesized};
+use crate::domain::{AgentReport, Status};
+use crate::journal::{Draft, Synthesized, Transcript};
 
 /// Knows the units that must not be referred to.
 #[derive(Debug, Default)]
@@ -70,16 +70,14 @@ impl Redactor {
         }
     }
 
-    /// For the outputs that the last judgement of a run discards.
-    pub fn of_discarded(events: &[Event]) -> Self {
-        let discarded = discarded_agents(events);
-        let reports = last_reports(events);
-        Self::new(
-            reports
-                .iter()
-                .filter(|(agent, _)| discarded.contains(agent.as_str()))
-                .map(|(agent, report)| (agent.as_str(), *report)),
-        )
+    /// Returns the redactor for the outputs that the last judgement of a run discards.
+    pub fn of_discarded(run: &Transcript<'_>) -> Self {
+        let discarded = discarded_agents(run);
+        let reports = run.reports();
+        let names = reports
+            .iter()
+            .map(|(agent, report)| (agent.as_str(), *report));
+        Self::new(names.filter(|(name, _)| discarded.contains(name)))
     }
 
     /// The references in a text, in order.
@@ -182,33 +180,20 @@ fn texts(draft: &mut Draft) -> impl Iterator<Item = &mut String> {
         )
 }
 
-/// The agents whose outputs the last judgement of a run discards.
-pub fn discarded_agents(events: &[Event]) -> BTreeSet<&str> {
-    let last: Option<&Judgement> = events.iter().rev().find_map(|event| match event {
-        Event::Scored(scored) => Some(&scored.judgement),
-        _ => None,
-    });
-    let scores = last.into_iter().flat_map(|judgement| &judgement.scores);
+/// Returns the agents whose outputs the last judgement of a run discards.
+pub fn discarded_agents<'a>(run: &Transcript<'a>) -> BTreeSet<&'a str> {
+    let scores = run
+        .judgement()
+        .into_iter()
+        .flat_map(|judgement| &judgement.scores);
     let discarded = scores.filter(|score| score.status == Status::Discard);
     discarded.map(|score| score.agent.as_str()).collect()
-}
-
-/// Each agent's last report.
-pub fn last_reports(events: &[Event]) -> BTreeMap<Agent, &AgentReport> {
-    let answered = events.iter().filter_map(|event| match event {
-        Event::AgentFinished(finished) => match &finished.outcome {
-            AgentOutcome::Answered { report, .. } => Some((finished.agent, report)),
-            AgentOutcome::Failed { .. } => None,
-        },
-        _ => None,
-    });
-    answered.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Unit;
+    use crate::domain::{Agent, Unit};
 
     fn report(agent: Agent, ids: &[&str]) -> AgentReport {
         let unit = |id: &&str| Unit {

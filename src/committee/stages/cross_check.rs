@@ -20,7 +20,7 @@ use crate::committee::stages::verdicts::{self, Shown, Written};
 use crate::domain::{Agent, Mode, Role, Usd};
 use crate::journal::step::CrossCheckStep;
 use crate::journal::{
-    AgentOutcome, CheckPass, CheckScope, CheckSize, CrossChecked, Event, RunContext, views,
+    AgentOutcome, CheckPass, CheckScope, CheckSize, CrossChecked, Event, RunContext, Transcript,
 };
 
 /// If later rounds follow, the cross-check takes at most this share of the time left for rounds.
@@ -267,7 +267,7 @@ fn step(pass: Pass, scope: CheckScope) -> String {
 /// Returns the model that answered a step: the role's own model or a fallback.
 fn model_of(run: &RunContext, step: &str) -> Option<String> {
     let events = run.events();
-    let calls = views::calls(&events.iter());
+    let calls = Transcript::of(&events).calls;
     let of_step = |call: &str| {
         call.strip_prefix(step)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))

@@ -2,7 +2,7 @@
 
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::open_claims::{self};
-use crate::domain::{Agent, AgentReport, Disagreement, Judgement, Position, Status};
+use crate::domain::{Agent, AgentReport, Disagreement, FailureCause, Judgement, Position, Status};
 use crate::journal::{AgentOutcome, Trimmed};
 
 /// The result of the rounds.
@@ -53,12 +53,12 @@ impl Deliberation {
         open_claims::visible(&self.judgement.disagreements, &reports)
     }
 
-    pub fn failed(&self) -> impl Iterator<Item = (Agent, &str, &str)> {
+    pub fn failed(&self) -> impl Iterator<Item = (Agent, &FailureCause, &str)> {
         self.panel
             .iter()
             .filter_map(|(agent, outcome)| match outcome {
                 AgentOutcome::Failed { cause, detail, .. } => {
-                    Some((*agent, cause.as_str(), detail.as_str()))
+                    Some((*agent, cause, detail.as_str()))
                 }
                 AgentOutcome::Answered { .. } => None,
             })

@@ -9,7 +9,7 @@ use crate::config::Policy;
 use crate::domain::{
     Agent, AgentReport, ClaimVerdict, CrossCheck, Decision, Holds, Mode, Resolution, UnitRef,
 };
-use crate::journal::{AgentOutcome, CrossChecked, Event};
+use crate::journal::{AgentOutcome, CrossChecked, Transcript};
 
 /// The most findings that the master is shown.
 const MAX_FINDINGS: usize = 10;
@@ -24,33 +24,33 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Collects the evidence from the events. When an agent submits a new report, the findings
+    /// Collects the evidence of a run. When an agent submits a new report, the findings
     /// about its earlier report are removed.
-    pub fn of<'a>(events: impl Iterator<Item = &'a Event>) -> Self {
+    pub fn of(transcript: &Transcript<'_>) -> Self {
         let mut evidence = Self {
             unchecked: Some("the run has none".to_owned()),
             ..Self::default()
         };
-        for event in events {
-            match event {
-                Event::CrossChecked(checked) => evidence.take(checked),
-                Event::AgentFinished(finished) if finished.round > 1 => {
-                    match (&finished.outcome, &finished.resolved) {
-                        (AgentOutcome::Answered { .. }, Some(resolved)) => {
-                            for resolution in &resolved.resolutions {
-                                evidence
-                                    .resolutions
-                                    .retain(|known| known.claim != resolution.claim);
-                                evidence.resolutions.push(resolution.clone());
-                            }
-                        }
-                        (AgentOutcome::Answered { .. }, None) => {
-                            evidence.forget(finished.agent.as_str());
-                        }
-                        (AgentOutcome::Failed { .. }, _) => {}
+        if let Some(checked) = transcript.cross_checked {
+            evidence.take(checked);
+        }
+        // The cross-check comes before every later round.
+        for finished in transcript
+            .outcomes
+            .iter()
+            .filter(|finished| finished.round > 1)
+        {
+            match (&finished.outcome, &finished.resolved) {
+                (AgentOutcome::Answered { .. }, Some(resolved)) => {
+                    for resolution in &resolved.resolutions {
+                        evidence
+                            .resolutions
+                            .retain(|known| known.claim != resolution.claim);
+                        evidence.resolutions.push(resolution.clone());
                     }
                 }
-                _ => {}
+                (AgentOutcome::Answered { .. }, None) => evidence.forget(finished.agent.as_str()),
+                (AgentOutcome::Failed { .. }, _) => {}
             }
         }
         evidence
@@ -211,7 +211,7 @@ fn merged(checks: &[CrossCheck]) -> Vec<ClaimVerdict> {
 mod tests {
     use super::*;
     use crate::domain::{Basis, Obtained, Role};
-    use crate::journal::{AgentFinished, CheckPass, CheckScope, Resolved};
+    use crate::journal::{AgentFinished, CheckPass, CheckScope, Event, Resolved};
 
     fn verdict(
         claim: &str,
@@ -275,7 +275,7 @@ mod tests {
             verdict("critic:u1", Holds::Yes, &["solver"], &[]),
         ];
         let anew = [checked(claims.clone()), finished(Agent::Critic, None)];
-        let evidence = Evidence::of(anew.iter());
+        let evidence = Evidence::of(&Transcript::of(&anew));
         assert_eq!(
             evidence.cross_checks[0].claims,
             [verdict("solver:u1", Holds::Yes, &["verifier"], &[])]
@@ -290,7 +290,10 @@ mod tests {
             checked(claims.clone()),
             finished(Agent::Critic, Some(resolved)),
         ];
-        assert_eq!(Evidence::of(kept.iter()).cross_checks[0].claims, claims);
+        assert_eq!(
+            Evidence::of(&Transcript::of(&kept)).cross_checks[0].claims,
+            claims
+        );
     }
 
     #[test]
@@ -306,7 +309,7 @@ mod tests {
             .iter()
             .map(|(agent, report)| (*agent, report))
             .collect();
-        let told = Evidence::of(events.iter()).findings(&reports);
+        let told = Evidence::of(&Transcript::of(&events)).findings(&reports);
         assert_eq!(
             told,
             [

@@ -7,10 +7,7 @@ use crate::committee::reply::{assumptions, sections};
 use crate::committee::stages::synthesis_input::{SynthesisInput, answer_of};
 use crate::committee::stages::{figures, question_rules};
 use crate::domain::{Agent, AgentReport, Status};
-use crate::journal::{Draft, Synthesized};
-
-/// How such a synthesis says that it is none.
-pub const OBTAINED: &str = "no synthesis";
+use crate::journal::{Draft, SynthesisSource, Synthesized};
 
 /// What the correction begins with that says why.
 pub const WHY: &str = "the master wrote no synthesis";
@@ -76,7 +73,7 @@ pub async fn of(
     Ok(Some(Synthesized {
         draft: Some(draft),
         question,
-        obtained: OBTAINED.into(),
+        obtained: SynthesisSource::Fallback,
         corrections,
         broken_rules: vec![],
     }))

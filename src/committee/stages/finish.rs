@@ -1,5 +1,5 @@
-//! The end of a run: its reply, rendered from the journal and held against the invariants. What the master wrote is held
-//! against them before it is recorded, so that a defect costs the synthesis and not the run that has been paid for.
+//! Renders the reply from the journal and checks the invariants. The master's synthesis is checked
+//! before it is recorded, so that a defect costs the synthesis and not the whole run.
 
 use secrecy::ExposeSecret;
 
@@ -17,12 +17,14 @@ use crate::committee::stages::{confidence, fallback_answer, question_rules};
 use crate::domain::{
     Agent, BudgetMeta, Gate, Invalidation, Meta, Outcome, Reply, Status, TaskType,
 };
-use crate::journal::{ChainFault, Event, Gated, RunContext, Synthesized, views};
+use crate::journal::{
+    ChainFault, Gated, RunContext, SynthesisSource, Synthesized, Transcript, views,
+};
 
-/// Renders the reply and holds it against the invariants.
+/// Renders the reply and checks the invariants.
 ///
 /// # Errors
-/// When it breaks one of them all the same, or when the database refuses.
+/// If the reply breaks an invariant, or the database fails.
 pub async fn reply(
     run: &RunContext,
     deps: &Deps,
@@ -39,8 +41,9 @@ pub async fn reply(
     let chain = run.verify().await?;
     let render = || {
         let events = run.events();
-        let reply = ending.render(&events, gated)?;
-        let violations = ending.violations(&reply, &events, chain, gated);
+        let transcript = Transcript::of(&events);
+        let reply = ending.render(&transcript, gated)?;
+        let violations = ending.violations(&reply, &transcript, chain, gated);
         Ok::<_, Failure>((reply, violations))
     };
     let (reply, violations) = run.compute("rendering the reply", render).await??;
@@ -54,18 +57,18 @@ pub async fn reply(
         .join("; ");
     tracing::error!(
         broken,
-        "the reply breaks a rule of the service, and nothing is left to stand in for it"
+        "the reply breaks a rule of the service, and there is no fallback for it"
     );
     Err(Failure::internal(&format!(
         "the reply breaks a rule of the service: {broken}"
     )))
 }
 
-/// The synthesis, or what stands in for one with which the reply would break a rule: the best VALID report, and a question
-/// made by rules.
+/// Returns the synthesis if its reply breaks no rule. Otherwise returns the fallback: the best VALID
+/// report, with a question made by rules.
 ///
 /// # Errors
-/// When the database refuses.
+/// If the database fails.
 pub async fn enforce_invariants(
     input: &SynthesisInput<'_>,
     synthesized: Synthesized,
@@ -114,7 +117,7 @@ pub async fn enforce_invariants(
     })
 }
 
-/// The rules that the reply would break with this synthesis, once each.
+/// Returns the rules that the reply would break with this synthesis, once each.
 fn violations(input: &SynthesisInput<'_>, synthesized: &Synthesized) -> Vec<String> {
     let end = FinalState {
         run: input.run,
@@ -129,15 +132,16 @@ fn violations(input: &SynthesisInput<'_>, synthesized: &Synthesized) -> Vec<Stri
         confidence,
         mode: input.request.question.mode,
     };
-    let mut events = input.run.events();
-    events.push(Event::Synthesized(Box::new(synthesized.clone())));
-    events.push(Event::Gated(gated.clone()));
-    // What cannot be rendered at all is told of at the end.
-    let Ok(reply) = end.render(&events, &gated) else {
+    let events = input.run.events();
+    let mut transcript = Transcript::of(&events);
+    transcript.synthesized = Some(synthesized);
+    transcript.gated = Some(&gated);
+    // A reply that cannot be rendered fails the run at its end.
+    let Ok(reply) = end.render(&transcript, &gated) else {
         return vec![];
     };
     let mut rules: Vec<String> = vec![];
-    for violation in end.violations(&reply, &events, Ok(()), &gated) {
+    for violation in end.violations(&reply, &transcript, Ok(()), &gated) {
         if !rules.iter().any(|known| known == violation.rule) {
             rules.push(violation.rule.to_owned());
         }
@@ -150,32 +154,25 @@ struct FinalState<'a> {
     run: &'a RunContext,
     deps: &'a Deps,
     request: &'a RequestContext,
-    /// `None` when no agent ran.
+    /// `None` if no agent ran.
     deliberation: Option<&'a Deliberation>,
 }
 
 impl FinalState<'_> {
-    /// The reply of these events.
-    fn render(&self, events: &[Event], gated: &Gated) -> Result<Reply, Failure> {
-        let synthesized = events.iter().find_map(|e| {
-            if let Event::Synthesized(s) = e {
-                Some(s)
-            } else {
-                None
-            }
-        });
-        let Some(synthesized) = synthesized else {
+    /// Renders the reply of a run.
+    fn render(&self, transcript: &Transcript<'_>, gated: &Gated) -> Result<Reply, Failure> {
+        let Some(synthesized) = transcript.synthesized else {
             return Err(Failure::internal("there is nothing to reply with"));
         };
         let audit = if self.request.question.mode.has_audit() {
-            audit::view(self.run.id(), events)
+            audit::view(self.run.id(), transcript)
         } else {
             None
         };
         let (outcome, text) = match (gated.gate, &synthesized.draft) {
             (Gate::Ship, Some(draft)) => {
-                let mut text =
-                    render::answer(draft, &gated.confidence, &self.notes(synthesized, events));
+                let notes = self.notes(synthesized, transcript);
+                let mut text = render::answer(draft, &gated.confidence, &notes);
                 if let Some(audit) = &audit {
                     text = format!(
                         "{text}\n{}",
@@ -189,17 +186,13 @@ impl FinalState<'_> {
                 render::clarification(&synthesized.question),
             ),
             (Gate::Ship, None) => {
-                return Err(Failure::internal("the gate ships what nobody wrote"));
+                return Err(Failure::internal(
+                    "the gate ships an answer that does not exist",
+                ));
             }
         };
         let ledger = self.run.ledger();
-        let planned = events.iter().find_map(|e| {
-            if let Event::Planned(p) = e {
-                Some(p.plan.task_type)
-            } else {
-                None
-            }
-        });
+        let planned = transcript.planned.map(|planned| planned.plan.task_type);
         let written = synthesized.draft.as_ref().map(|draft| draft.task_type);
         let panel = |d: &Deliberation| d.panel.iter().map(|(agent, _)| *agent).collect();
         let meta = Meta {
@@ -221,10 +214,10 @@ impl FinalState<'_> {
         })
     }
 
-    /// What the Confidence section owns up to.
-    fn notes(&self, synthesized: &Synthesized, events: &[Event]) -> Vec<String> {
+    /// Returns the restrictions that the Confidence section states.
+    fn notes(&self, synthesized: &Synthesized, transcript: &Transcript<'_>) -> Vec<String> {
         let mut notes = self.deliberation.map(panel_notes).unwrap_or_default();
-        if synthesized.obtained == fallback_answer::OBTAINED {
+        if synthesized.obtained == SynthesisSource::Fallback {
             let why = synthesized
                 .corrections
                 .iter()
@@ -235,22 +228,19 @@ impl FinalState<'_> {
                 format!("no synthesis: this is the best single report, unchanged{why}"),
             );
         }
-        let unseen = events.iter().filter_map(|e| {
-            if let Event::Hinted(h) = e {
-                Some(&h.unseen)
-            } else {
-                None
-            }
-        });
-        notes.extend(unseen.flatten().cloned());
-        notes.extend(views::replacements(&events.iter()));
+        let unseen = transcript
+            .hinted
+            .into_iter()
+            .flat_map(|hinted| &hinted.unseen);
+        notes.extend(unseen.cloned());
+        notes.extend(views::replacements(&transcript.calls));
         notes
     }
 
     fn violations(
         &self,
         reply: &Reply,
-        events: &[Event],
+        transcript: &Transcript<'_>,
         chain: Result<(), ChainFault>,
         gated: &Gated,
     ) -> Vec<Violation> {
@@ -263,7 +253,7 @@ impl FinalState<'_> {
         invariants::check(&InvariantInput {
             reply,
             mode: self.request.question.mode,
-            events,
+            run: transcript,
             chain,
             threshold: gated.confidence.threshold,
             secrets: &secrets,

@@ -6,7 +6,7 @@ use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::round_context::RoundContext;
 use crate::domain::{Agent, Judgement, Role};
 use crate::journal::step::ScoreStep;
-use crate::journal::{AgentOutcome, CallResult, Event, Scored};
+use crate::journal::{AgentFinished, AgentOutcome, Scored, Transcript};
 use crate::scoring;
 use std::collections::BTreeMap;
 
@@ -14,6 +14,12 @@ use std::collections::BTreeMap;
 pub(super) struct Answers<'a> {
     pub first: Option<&'a BTreeMap<Agent, AgentOutcome>>,
     pub latest: &'a BTreeMap<Agent, AgentOutcome>,
+}
+
+/// Returns the outcomes alone.
+pub fn outcomes(finished: BTreeMap<Agent, &AgentFinished>) -> BTreeMap<Agent, AgentOutcome> {
+    let outcome = |(agent, finished): (Agent, &AgentFinished)| (agent, finished.outcome.clone());
+    finished.into_iter().map(outcome).collect()
 }
 
 /// Returns the panel's outputs as input of the scoring engine.
@@ -35,28 +41,15 @@ pub fn outputs<'a>(
 /// Returns the model family behind each agent's latest report. The family is that of the call that
 /// was answered, by the role's own model or a fallback. Decisions on contested claims are no
 /// reports.
-pub fn families_of<'a>(events: impl Iterator<Item = &'a Event>) -> BTreeMap<Agent, String> {
-    let (mut sent, mut families) = (BTreeMap::new(), BTreeMap::new());
-    for event in events {
-        match event {
-            Event::CallSent(call) => {
-                if let Role::Agent(agent) = call.role
-                    && is_report(&call.call, agent)
-                {
-                    sent.insert(call.call.as_str(), (agent, call.model.as_str()));
-                }
-            }
-            Event::CallSettled(settled)
-                if matches!(settled.result, CallResult::Answered { .. }) =>
-            {
-                if let Some((agent, model)) = sent.get(settled.call.as_str()) {
-                    families.insert(*agent, scoring::family(model));
-                }
-            }
-            _ => {}
+pub fn families_of(transcript: &Transcript<'_>) -> BTreeMap<Agent, String> {
+    let answered = transcript.calls.iter().filter(|call| call.is_answered());
+    let reports = answered.filter_map(|call| match call.sent.role {
+        Role::Agent(agent) if is_report(&call.sent.call, agent) => {
+            Some((agent, scoring::family(&call.sent.model)))
         }
-    }
-    families
+        _ => None,
+    });
+    reports.collect()
 }
 
 pub(super) async fn judge(
@@ -95,9 +88,11 @@ pub(super) fn judgement(context: &RoundContext<'_>, answers: &Answers<'_>) -> Ju
             ))
         })
         .collect();
-    families.extend(families_of(run.events().iter()));
+    let events = run.events();
+    let transcript = Transcript::of(&events);
+    families.extend(families_of(&transcript));
     let message = request.full_text();
-    let evidence = Evidence::of(run.events().iter());
+    let evidence = Evidence::of(&transcript);
     let panel = scoring::Panel {
         message: &message,
         task_type: Some(plan.task_type),

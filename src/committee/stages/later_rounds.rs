@@ -11,7 +11,7 @@ use crate::committee::stages::resolve;
 use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::domain::{Agent, AgentReport, Judgement, Resolution, Role, Usd};
 use crate::journal::step::{RoundStep, SkipStep};
-use crate::journal::{AgentOutcome, Event, RoundSkipped, RoundStarted};
+use crate::journal::{AgentOutcome, Event, RoundSkipped, RoundStarted, Transcript};
 
 /// The shares of its first output limit that an agent may use when it reports again.
 const SHARES: [f64; 2] = [1.0, 0.5];
@@ -176,17 +176,18 @@ impl RoundContext<'_> {
 
     /// True if a round changed any report.
     pub(super) fn moved(&self, round: u8) -> bool {
-        self.run.events().iter().any(|event| match event {
-            Event::AgentFinished(finished) if finished.round == round => {
-                match (&finished.outcome, &finished.resolved) {
-                    (AgentOutcome::Answered { .. }, Some(resolved)) => {
-                        resolved.resolutions.iter().any(Resolution::concedes)
-                    }
-                    (AgentOutcome::Answered { .. }, None) => true,
-                    (AgentOutcome::Failed { .. }, _) => false,
-                }
+        let events = self.run.events();
+        let transcript = Transcript::of(&events);
+        let mut of_round = transcript
+            .outcomes
+            .iter()
+            .filter(|finished| finished.round == round);
+        of_round.any(|finished| match (&finished.outcome, &finished.resolved) {
+            (AgentOutcome::Answered { .. }, Some(resolved)) => {
+                resolved.resolutions.iter().any(Resolution::concedes)
             }
-            _ => false,
+            (AgentOutcome::Answered { .. }, None) => true,
+            (AgentOutcome::Failed { .. }, _) => false,
         })
     }
 

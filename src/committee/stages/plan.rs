@@ -16,9 +16,11 @@ use crate::committee::output_shapes::OrchestrationPlan;
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::hints::task_type_of;
 use crate::config::OutputForm;
-use crate::domain::{Agent, CORE_AGENTS, Clarification, MAX_DEMANDS, Mode, Plan, Role, TaskType};
+use crate::domain::{
+    Agent, CORE_AGENTS, Clarification, FailureCause, MAX_DEMANDS, Mode, Plan, Role, TaskType,
+};
 use crate::journal::step::PlanStep;
-use crate::journal::{Hinted, Planned, RunContext};
+use crate::journal::{Hinted, PlanSource, Planned, RunContext};
 
 /// Characters of a long question that the master reads for planning: from its beginning and its
 /// end.
@@ -76,7 +78,7 @@ fn reuse(planned: &Planned, deps: &Deps, request: &RequestContext) -> Planned {
     let (plan, corrections) = bound(&raw, deps, request);
     Planned {
         plan,
-        obtained: "reused".into(),
+        obtained: PlanSource::Reused,
         corrections,
     }
 }
@@ -131,12 +133,12 @@ async fn ask_master(
             );
             Planned {
                 plan,
-                obtained: typed.obtained.as_str().into(),
+                obtained: PlanSource::Model(typed.obtained),
                 corrections,
             }
         }
         // A master that was too slow here may still be in time for the synthesis.
-        Err(unbought) if unbought.is_recoverable() || unbought.cause == "timed out" => {
+        Err(unbought) if unbought.is_recoverable() || unbought.cause == FailureCause::TimedOut => {
             let (plan, mut corrections) = bound(&by_hints(request, hints), deps, request);
             corrections.push(format!(
                 "there is no plan of the master ({}): hints decided",
@@ -144,7 +146,7 @@ async fn ask_master(
             ));
             Planned {
                 plan,
-                obtained: "by hints".into(),
+                obtained: PlanSource::Hints,
                 corrections,
             }
         }

@@ -9,8 +9,8 @@ use crate::committee::stages::question_rules::{by_rule, of_text, question_of};
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::config::OutputForm;
 use crate::domain::{Clarification, Role};
-use crate::journal::Synthesized;
 use crate::journal::step::SynthesisStep;
+use crate::journal::{SynthesisSource, Synthesized};
 
 /// Gets the question alone, without a synthesis.
 ///
@@ -52,10 +52,12 @@ pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure
             let read = || question_of(input, &typed.value);
             (
                 input.run.compute("reading the question", read).await?,
-                typed.obtained.as_str().to_owned(),
+                SynthesisSource::Model(typed.obtained),
             )
         }
-        Err(unbought) if unbought.is_recoverable() => (None, unbought.cause),
+        Err(unbought) if unbought.is_recoverable() => {
+            (None, SynthesisSource::Failed(unbought.cause))
+        }
         Err(unbought) => return Err(Failure::master("question", &unbought)),
     };
     let question = question.unwrap_or_else(|| {
@@ -83,7 +85,7 @@ pub fn of_plan(question: &Clarification) -> Synthesized {
     Synthesized {
         draft: None,
         question: question.clone(),
-        obtained: "plan".into(),
+        obtained: SynthesisSource::Plan,
         corrections,
         broken_rules: vec![],
     }

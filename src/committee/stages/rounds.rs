@@ -17,7 +17,9 @@ use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::committee::stages::turn::finished;
 use crate::committee::stages::{cross_check, open_claims, reuse};
 use crate::domain::{Agent, Plan};
-use crate::journal::{AgentFinished, AgentOutcome, Event, RoundStarted, RunContext};
+use crate::journal::{
+    AgentFinished, AgentOutcome, Event, Round, RoundSkipped, RoundStarted, RunContext, Transcript,
+};
 
 /// The ends of the first round, if a cross-check follows it, and of all rounds, as shares of the
 /// deadline.
@@ -103,11 +105,12 @@ pub async fn rounds(
         .filter_map(|a| latest.get(a).map(|o| (*a, o.clone())))
         .collect();
     let events = run.events();
+    let transcript = Transcript::of(&events);
     Ok(Deliberation {
         panel,
         judgement,
-        missed: missed(&events),
-        evidence: Evidence::of(events.iter()),
+        missed: missed(&transcript),
+        evidence: Evidence::of(&transcript),
         trimmed,
     })
 }
@@ -138,32 +141,33 @@ async fn take_over(
     .await
 }
 
-/// Returns what later rounds failed to give, one line each.
-fn missed(events: &[Event]) -> Vec<String> {
-    let (mut missed, mut answered) = (vec![], BTreeSet::new());
-    for event in events {
-        match event {
-            Event::RoundSkipped(skipped) if skipped.why != SETTLED && skipped.why != KEPT => {
-                missed.push(format!(
-                    "round {} was left out: {}",
-                    skipped.round, skipped.why
-                ));
+/// Returns what later rounds failed to give, one line each, by round.
+fn missed(transcript: &Transcript<'_>) -> Vec<String> {
+    let skipped = transcript.rounds.iter().filter_map(|round| match round {
+        Round::Skipped(RoundSkipped { round, why }) if why != SETTLED && why != KEPT => {
+            Some((*round, format!("round {round} was left out: {why}")))
+        }
+        Round::Skipped(_) | Round::Started(_) => None,
+    });
+    let mut missed: Vec<(u8, String)> = skipped.collect();
+    let mut answered = BTreeSet::new();
+    for finished in &transcript.outcomes {
+        let AgentFinished { agent, round, .. } = finished;
+        match &finished.outcome {
+            AgentOutcome::Answered { .. } => {
+                answered.insert(*agent);
             }
-            Event::AgentFinished(finished) => match &finished.outcome {
-                AgentOutcome::Answered { .. } => {
-                    answered.insert(finished.agent);
-                }
-                AgentOutcome::Failed { cause, .. } if answered.contains(&finished.agent) => missed
-                    .push(format!(
-                        "{} gave nothing in round {} ({cause}): its earlier report stands",
-                        finished.agent, finished.round
-                    )),
-                AgentOutcome::Failed { .. } => {}
-            },
-            _ => {}
+            AgentOutcome::Failed { cause, .. } if answered.contains(agent) => {
+                let line = format!(
+                    "{agent} gave nothing in round {round} ({cause}): its earlier report stands"
+                );
+                missed.push((*round, line));
+            }
+            AgentOutcome::Failed { .. } => {}
         }
     }
-    missed
+    missed.sort_by_key(|(round, _)| *round);
+    missed.into_iter().map(|(_, line)| line).collect()
 }
 
 impl RoundContext<'_> {

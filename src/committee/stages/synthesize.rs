@@ -18,7 +18,7 @@ use crate::committee::stages::{fallback_answer, figures, finish, question_rules}
 use crate::config::OutputForm;
 use crate::domain::{Agent, AgentReport, AssumptionKind, Clarification, Estimate, Mode, Role};
 use crate::journal::step::SynthesisStep;
-use crate::journal::{DisagreementNote, Draft, Justification, Synthesized};
+use crate::journal::{DisagreementNote, Draft, Justification, SynthesisSource, Synthesized};
 use crate::scoring;
 
 /// The approximate limit of the main answer of `ask`, in words.
@@ -152,7 +152,7 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     Ok(Synthesized {
         draft: Some(draft),
         question,
-        obtained: typed.obtained.as_str().into(),
+        obtained: SynthesisSource::Model(typed.obtained),
         corrections,
         broken_rules: vec![],
     })
@@ -207,7 +207,7 @@ async fn complete(
         plan_confidence: meta.plan_confidence,
     };
     let estimate = figures::of_synthesis(input, given, &main, &mut corrections).await?;
-    let obtained = typed.obtained.as_str().into();
+    let obtained = SynthesisSource::Model(typed.obtained);
     let draft = || {
         let unjustified = answer_problem(input, &meta.final_answer, &audit.answer_justification);
         let parts = Parts {

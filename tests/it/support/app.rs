@@ -11,7 +11,7 @@ use conclave::committee::invariants::{self, InvariantInput};
 use conclave::config::{self, Config, Env};
 use conclave::domain::{Mode, RunId};
 use conclave::http;
-use conclave::journal::{self, Ending, Entry, Event, Store, views};
+use conclave::journal::{self, Ending, Entry, Event, Store, Transcript};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -245,7 +245,9 @@ impl TestApp {
 
     /// Checks the invariants of SPEC 14 on a reply, and the shape of the response.
     fn hold(&self, got: &Got) {
-        let Some(Ending::Replied { reply }) = views::finished(&got.entries).map(|f| &f.ending)
+        let Some(Ending::Replied { reply }) = Transcript::of_entries(&got.entries)
+            .finished
+            .map(|f| &f.ending)
         else {
             panic!("a reply without an ending in the journal")
         };
@@ -255,7 +257,11 @@ impl TestApp {
             .cloned()
             .collect();
         let head = got.entries.last().map(|entry| entry.hash.clone()).unwrap();
-        let mode: Mode = views::accepted(&got.entries).unwrap().question.mode;
+        let mode: Mode = Transcript::of_entries(&got.entries)
+            .accepted
+            .unwrap()
+            .question
+            .mode;
         // A reply that replaced a draft because of a broken rule counts as a defect too.
         for event in &events {
             if let Event::Synthesized(synthesized) = event {
@@ -269,7 +275,7 @@ impl TestApp {
         let violations = invariants::check(&InvariantInput {
             reply,
             mode,
-            events: &events,
+            run: &Transcript::of(&events),
             chain: journal::verify(got.run, &got.entries, &head),
             threshold: self.app.config.policy.ask_user_threshold,
             secrets: &[PLANTED_KEY],

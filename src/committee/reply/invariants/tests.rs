@@ -8,7 +8,9 @@ use crate::domain::{
     Agent, Axes, AxisScore, BudgetMeta, Clarification, Confidence, EstimateStep, Invalidation,
     Judgement, Meta, Obtained, Plan, Score, Status, TaskType, Terms, TimeUnit, Unit,
 };
-use crate::journal::{AgentFinished, CallSent, Planned, Scored, Synthesized};
+use crate::journal::{
+    AgentFinished, CallSent, Event, PlanSource, Planned, Scored, SynthesisSource, Synthesized,
+};
 
 const LONG: &str = "The volume has to be backed up before the container is replaced, or else all of its data is gone.";
 
@@ -51,7 +53,7 @@ fn written(draft: &Draft) -> Event {
     Event::Synthesized(Box::new(Synthesized {
         draft: Some(draft.clone()),
         question,
-        obtained: "clean".into(),
+        obtained: SynthesisSource::Model(Obtained::Clean),
         corrections: vec![],
         broken_rules: vec![],
     }))
@@ -137,7 +139,7 @@ fn plan(question: Option<Clarification>) -> Event {
     };
     Event::Planned(Planned {
         plan,
-        obtained: "clean".into(),
+        obtained: PlanSource::Model(Obtained::Clean),
         corrections: vec![],
     })
 }
@@ -184,7 +186,7 @@ fn broken(reply: &Reply, events: &[Event], threshold: f64, secrets: &[&str]) -> 
     let violations = check(&InvariantInput {
         reply,
         mode: Mode::Ask,
-        events,
+        run: &Transcript::of(events),
         chain: Ok(()),
         threshold,
         secrets,
@@ -289,7 +291,7 @@ fn a_discarded_unit_is_found_in_text_and_audit() {
         let input = InvariantInput {
             reply: &reply,
             mode: Mode::Audit,
-            events: &events,
+            run: &Transcript::of(&events),
             chain: Ok(()),
             threshold: 0.7,
             secrets: &[],
@@ -337,7 +339,7 @@ fn a_redacted_draft_breaks_no_rule() {
         finished(Agent::Critic, "u1", "x"),
         scored(1, Agent::Critic, Status::Discard),
     ];
-    let redactor = Redactor::of_discarded(&events);
+    let redactor = Redactor::of_discarded(&Transcript::of(&events));
     let mut draft = draft_of("It is 4 (critic:u1).");
     let mut estimate = estimate_of(1, false);
     estimate.steps[0].step = "Do critic:u1".into();
@@ -385,7 +387,7 @@ fn a_violation_holds_nothing_of_the_reply() {
     let exhibit = InvariantInput {
         reply: &reply,
         mode: Mode::Ask,
-        events: &[],
+        run: &Transcript::default(),
         chain: Ok(()),
         threshold: 0.9,
         secrets: &[],
@@ -468,7 +470,7 @@ proptest! {
     #[test]
     fn no_main_answer_and_no_line_breaks_the_frame(main in pieces(), lines in prop::collection::vec(pieces(), 0..4)) {
         let events = vec![finished(Agent::Critic, "u1", "x"), scored(1, Agent::Critic, Status::Discard)];
-        let discarded = Redactor::of_discarded(&events);
+        let discarded = Redactor::of_discarded(&Transcript::of(&events));
         let mut draft = draft_of(&sections::main_answer(&main, "", &discarded, &mut vec![]));
         draft.tldr = lines.iter().map(|line| sections::plain_line(line)).filter(|l| !l.is_empty()).collect();
         draft.acceptance_tests.clone_from(&lines);

@@ -23,7 +23,7 @@ mod scope;
 mod score;
 mod token;
 
-pub use budget::{Ledger, Refused, Reservation};
+pub use budget::{Earmark, Ledger, Refused, Reservation};
 pub use calibration::Calibration;
 pub use clarification::{Clarification, OPTION_LETTERS, is_question_mark};
 pub use command::{ActionGate, ActionMode, CommandName, RunKind};

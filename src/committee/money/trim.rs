@@ -11,10 +11,10 @@ use crate::committee::money::budget::{
 };
 use crate::committee::money::check_cost;
 use crate::committee::request_context::{RequestContext, ReusedOutputs};
-use crate::domain::{Agent, Role, Usd};
+use crate::domain::{Agent, Earmark, Role, Usd};
 use crate::journal::step::{CrossCheckStep, ScoreStep, TrimStep};
 use crate::journal::{
-    AgentOutcome, CallResult, CallSettled, CheckSize, Event, RunContext, Trimmed,
+    AgentOutcome, CallResult, CallSettled, CheckSize, RunContext, Transcript, Trimmed,
 };
 
 /// The most tokens of scores, disagreements and missing agents that the master is shown.
@@ -62,17 +62,13 @@ pub fn check_room(run: &RunContext, deps: &Deps, request: &RequestContext) -> Re
         &WantedCheck::none(),
         run.ledger().left(),
     ) {
-        Some(fitted) => run.hold(fitted.held.max(budget::least(&solver, &master))),
+        Some(fitted) => run.earmark(
+            Earmark::Synthesis,
+            fitted.held.max(budget::least(&solver, &master)),
+        ),
         None => return Err(Failure::no_room(run.ledger().left())),
     }
     Ok(())
-}
-
-/// What fits under the cap.
-pub struct Room {
-    pub trimmed: Trimmed,
-    /// The money earmarked for the cross-check, in addition to that for the synthesis.
-    pub check: Usd,
 }
 
 /// Fits the agents to call under the cap, beside those whose output is reused. Earmarks the money
@@ -83,8 +79,8 @@ pub async fn panel(
     request: &RequestContext,
     asked: &[Agent],
     reused: &BTreeMap<Agent, ReusedOutputs>,
-) -> Result<Room, Failure> {
-    run.hold(Usd::ZERO);
+) -> Result<Trimmed, Failure> {
+    run.release(Earmark::Synthesis);
     let wanted = |role: Role| wanted(deps, request, role);
     let agents: Vec<Wanted<'_>> = asked
         .iter()
@@ -110,27 +106,18 @@ pub async fn panel(
         check_cost::worst_case(deps, read, &reports, size)
     };
     let check = check_cost::wanted(deps, request.question.mode, &cost);
-    let recorded = run
-        .events()
-        .into_iter()
-        .rev()
-        .find_map(|event| match event {
-            Event::Trimmed(trimmed) => Some(trimmed),
-            _ => None,
-        });
-    if let Some(recorded) = recorded {
-        return fit_again(run, recorded, agents, synthesis, check).await;
+    let events = run.events();
+    if let Some(recorded) = Transcript::of(&events).trimmed {
+        return fit_again(run, recorded.clone(), agents, synthesis, check).await;
     }
     let Some(mut fitted) = budget::fit(&agents, &synthesis, &check, run.ledger().left()) else {
         return Err(Failure::no_room(run.ledger().left()));
     };
-    run.hold(fitted.held + fitted.check);
+    run.earmark(Earmark::Synthesis, fitted.held);
+    run.earmark(Earmark::CrossCheck, fitted.check);
     fitted.trimmed.agents.extend(reused.keys());
     fitted.trimmed.agents.sort();
-    Ok(Room {
-        trimmed: record_trimmed(run, fitted.trimmed).await?,
-        check: fitted.check,
-    })
+    record_trimmed(run, fitted.trimmed).await
 }
 
 async fn record_trimmed(run: &RunContext, trimmed: Trimmed) -> Result<Trimmed, Failure> {
@@ -148,14 +135,15 @@ async fn fit_again(
     asked: Vec<Wanted<'_>>,
     mut synthesis: Wanted<'_>,
     mut check: WantedCheck<'_>,
-) -> Result<Room, Failure> {
+) -> Result<Trimmed, Failure> {
     let hold = budget::synthesis_hold(&recorded.max_tokens, &synthesis);
     let made = run.recorded(&CrossCheckStep).is_some();
     let size = recorded.cross_check.filter(|_| !made);
     let checked = size.map_or(Usd::ZERO, |size| (check.cost)(&recorded.max_tokens, size));
     let left = run.ledger().left();
-    run.hold(hold + checked);
-    let answered = answered_first(&run.events());
+    run.earmark(Earmark::Synthesis, hold);
+    run.earmark(Earmark::CrossCheck, checked);
+    let answered = answered_first(&Transcript::of(&run.events()));
     let on_panel = |wanted: &Wanted<'_>| {
         recorded
             .agents
@@ -173,10 +161,7 @@ async fn fit_again(
         .collect();
     let carried = budget::panel_cost(&open, &recorded.max_tokens) + hold + checked <= left;
     if carried || open.is_empty() || run.recorded(&ScoreStep { round: 1 }).is_some() {
-        return Ok(Room {
-            trimmed: recorded,
-            check: checked,
-        });
+        return Ok(recorded);
     }
     check.sizes.retain(|size| {
         recorded
@@ -192,7 +177,8 @@ async fn fit_again(
         Some(fitted) => (fitted.trimmed, fitted.held, fitted.check),
         None => (solver_alone(&open, &recorded), Usd::ZERO, Usd::ZERO),
     };
-    run.hold(held + checked);
+    run.earmark(Earmark::Synthesis, held);
+    run.earmark(Earmark::CrossCheck, checked);
     let is_dropped = |agent: &Agent| {
         open.iter().any(|wanted| wanted.role == Role::Agent(*agent))
             && !fitted.agents.contains(agent)
@@ -211,10 +197,7 @@ async fn fit_again(
             .map_or(*tokens, |(_, fewer)| *fewer);
     }
     trimmed.left_out.extend(fitted.left_out);
-    Ok(Room {
-        trimmed: record_trimmed(run, trimmed).await?,
-        check: checked,
-    })
+    record_trimmed(run, trimmed).await
 }
 
 /// Returns a panel of the solver alone, for when the money left does not suffice for a synthesis.
@@ -236,33 +219,32 @@ fn solver_alone(open: &[Wanted<'_>], recorded: &Trimmed) -> Trimmed {
 
 /// Returns the agents that have an outcome in round 1, or an answer that was paid for, with the
 /// tokens that they wrote.
-fn answered_first(events: &[Event]) -> BTreeMap<Agent, u64> {
+fn answered_first(run: &Transcript<'_>) -> BTreeMap<Agent, u64> {
     let mut answered = BTreeMap::new();
-    for event in events {
-        match event {
-            Event::CallSettled(CallSettled {
-                call,
-                result: CallResult::Answered { text, .. },
-                usage,
-                ..
-            }) => {
-                let agent = Agent::ALL
-                    .into_iter()
-                    .find(|agent| call.starts_with("r1/") && is_report(call, *agent));
-                let tokens = usage
-                    .as_ref()
-                    .map_or(text.len() as u64, |usage| usage.output);
-                answered.extend(agent.map(|agent| (agent, tokens)));
-            }
-            Event::AgentFinished(finished) if finished.round == 1 => {
-                let tokens = match &finished.outcome {
-                    AgentOutcome::Answered { tokens, .. } => *tokens,
-                    AgentOutcome::Failed { .. } => 0,
-                };
-                answered.insert(finished.agent, tokens);
-            }
-            _ => {}
-        }
+    for call in &run.calls {
+        let Some(CallSettled {
+            result: CallResult::Answered { text, .. },
+            usage,
+            ..
+        }) = call.settled
+        else {
+            continue;
+        };
+        let name = &call.sent.call;
+        let agent = Agent::ALL
+            .into_iter()
+            .find(|agent| name.starts_with("r1/") && is_report(name, *agent));
+        let tokens = usage
+            .as_ref()
+            .map_or(text.len() as u64, |usage| usage.output);
+        answered.extend(agent.map(|agent| (agent, tokens)));
+    }
+    for finished in run.outcomes.iter().filter(|finished| finished.round == 1) {
+        let tokens = match &finished.outcome {
+            AgentOutcome::Answered { tokens, .. } => *tokens,
+            AgentOutcome::Failed { .. } => 0,
+        };
+        answered.insert(finished.agent, tokens);
     }
     answered
 }

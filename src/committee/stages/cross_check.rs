@@ -17,7 +17,7 @@ use crate::committee::money::check_cost::{checkers, max_tokens};
 use crate::committee::output_shapes::CrossCheckReply;
 use crate::committee::stages::round_context::RoundContext;
 use crate::committee::stages::verdicts::{self, Shown, Written};
-use crate::domain::{Agent, Mode, Role, Usd};
+use crate::domain::{Agent, Earmark, Mode, Role};
 use crate::journal::step::CrossCheckStep;
 use crate::journal::{
     AgentOutcome, CheckPass, CheckScope, CheckSize, CrossChecked, Event, RunContext, Transcript,
@@ -39,17 +39,16 @@ struct Pass {
     reversed: bool,
 }
 
-/// Makes the cross-check and records its findings, once. `held` is the money earmarked for it.
+/// Makes the cross-check and records its findings, once. Releases the money earmarked for it.
 ///
 /// # Errors
 /// Like every call.
 pub async fn make(
     context: &RoundContext<'_>,
     latest: &BTreeMap<Agent, AgentOutcome>,
-    held: Usd,
 ) -> Result<(), Failure> {
     let run = context.run;
-    run.hold(run.ledger().held() - held);
+    run.release(Earmark::CrossCheck);
     if run.recorded(&CrossCheckStep).is_some() {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use crate::committee::stages::finish;
 use crate::committee::stages::question_rules::{by_rule, of_text, question_of};
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::config::OutputForm;
-use crate::domain::{Clarification, Role};
+use crate::domain::{Clarification, Earmark, Role};
 use crate::journal::step::SynthesisStep;
 use crate::journal::{SynthesisSource, Synthesized};
 
@@ -30,7 +30,7 @@ pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure
         .await?;
     let mut ask = input.ask("question", values, texts)?;
     ask.answer_tokens = Some(500);
-    input.run.hold(crate::domain::Usd::ZERO);
+    input.run.release(Earmark::Synthesis);
     let mut corrections = vec![
         "no synthesis was bought: even the largest bonus could not reach the threshold".to_owned(),
     ];

@@ -38,8 +38,7 @@ pub async fn rounds(
     plan: &Plan,
 ) -> Result<Deliberation, Failure> {
     let split = reuse::split(request, &plan.agents_to_run);
-    let trim::Room { trimmed, check } =
-        trim::panel(run, deps, request, &split.asked, &split.reused).await?;
+    let trimmed = trim::panel(run, deps, request, &split.asked, &split.reused).await?;
     let until = deps.stage_end(run, ROUNDS_END);
     let context = RoundContext {
         run,
@@ -56,7 +55,7 @@ pub async fn rounds(
     {
         return Err(Failure::no_core_output(&latest));
     }
-    cross_check::make(&context, &latest, check).await?;
+    cross_check::make(&context, &latest).await?;
     let first = latest.clone();
     let mut judgement = judge(
         &context,

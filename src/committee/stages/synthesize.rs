@@ -16,7 +16,9 @@ use crate::committee::stages::synthesis_checks::{
 use crate::committee::stages::synthesis_input::{SynthesisInput, answer_of, clean};
 use crate::committee::stages::{fallback_answer, figures, finish, question_rules};
 use crate::config::OutputForm;
-use crate::domain::{Agent, AgentReport, AssumptionKind, Clarification, Estimate, Mode, Role};
+use crate::domain::{
+    Agent, AgentReport, AssumptionKind, Clarification, Earmark, Estimate, Mode, Role,
+};
 use crate::journal::step::SynthesisStep;
 use crate::journal::{DisagreementNote, Draft, Justification, SynthesisSource, Synthesized};
 use crate::scoring;
@@ -62,7 +64,7 @@ async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     };
     set(&mut values, "max_words", json!(max_words));
     let ask = input.ask("synthesis", values, texts)?;
-    input.run.hold(crate::domain::Usd::ZERO);
+    input.run.release(Earmark::Synthesis);
     let check = |synthesis: &FinalSynthesis| problems(input, synthesis);
     match buy_checked::<FinalSynthesis>(input.run, input.deps, ask, check).await? {
         Ok(typed) => complete(input, typed).await,
@@ -101,7 +103,7 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         .collect();
     set(&mut values, "drafts", json!(drafts));
     let ask = input.ask("synthesis", values, texts)?;
-    input.run.hold(crate::domain::Usd::ZERO);
+    input.run.release(Earmark::Synthesis);
     let typed = match buy_text(input.run, input.deps, ask).await? {
         Ok(typed) => typed,
         Err(unbought) => return instead(input, &unbought).await,

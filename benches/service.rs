@@ -18,7 +18,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use conclave::journal::{Ending, views};
+use conclave::journal::{Ending, Transcript};
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -173,7 +173,10 @@ async fn one(app: &TestApp, case: usize) -> (u16, bool, f64) {
     let entries = app.entries(run).await;
     let whole =
         conclave::journal::verify(run, &entries, &row.head_hash).is_ok() && row.spent <= row.cap;
-    let agrees = match views::finished(&entries).map(|finished| &finished.ending) {
+    let agrees = match Transcript::of_entries(&entries)
+        .finished
+        .map(|finished| &finished.ending)
+    {
         Some(Ending::Replied { reply }) => body["reply"].as_str() == Some(&reply.text),
         Some(Ending::Failed { detail, .. }) => body["detail"].as_str() == Some(detail),
         Some(Ending::Cancelled | Ending::Acted { .. }) | None => false,

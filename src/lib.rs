@@ -15,7 +15,8 @@
 //! 1. [`domain`] has the types and rules that all other modules share: questions, plans, agents,
 //!    reports, money, the ledger, confidence. It is pure: no async, no I/O.
 //! 2. [`clock`] is the only source of time, ids and randomness, so that tests can fix them.
-//! 3. [`compute`] runs CPU-heavy pieces of work without delaying other tasks.
+//! 3. [`compute`] runs CPU-heavy pieces of work without delaying other tasks, and notes which run
+//!    crashed the process.
 //! 4. [`text`] splits text into words and sentences and handles Markdown.
 //!
 //! # Storage, models and configuration
@@ -31,8 +32,9 @@
 //! # The committee
 //!
 //! 9. [`scoring`] judges the reports of a panel. It is deterministic and asks no model.
-//! 10. [`committee`] has `convene` and one file per stage: plan, fit under the cap, rounds with a
-//!     cross-check, synthesis, confidence and gate, reply and audit, invariants.
+//! 10. [`committee`] has `convene` and four folders. `stages` has one file per stage: plan, rounds
+//!     with a cross-check, synthesis, confidence. `call` gets one output of a model, `money` fits a
+//!     run under its cap, and `reply` has the text, the audit and the invariants.
 //! 11. [`actions`] maps free text to commands, such as a roll of dice: by a deterministic parser, or
 //!     by a model's proposal, which has to pass four gates before anything is executed.
 //!
@@ -45,8 +47,8 @@
 //!
 //! # Dependencies
 //!
-//! A module uses only modules listed before it, and often fewer. `domain`, `clock`, `compute` and
-//! `text` use no other module. `tests/it/architecture.rs` checks the allowed dependencies, and
+//! A module uses only modules listed before it, and often fewer. `domain`, `clock` and `text` use
+//! no other module. `tests/it/architecture.rs` checks the allowed dependencies, and
 //! which external crates each module may use. Two public traits have several implementations and
 //! are used as `dyn`: `Store` in [`journal`] and `ChatModel` in [`llm`].
 

@@ -12,7 +12,7 @@ use super::catalog;
 use super::proposal_cache::Interpretation;
 use super::sanitize::cut;
 use crate::committee::{Consultation, Deps, Failure, consult};
-use crate::domain::{CommandName, Role, Usd};
+use crate::domain::{CommandName, FailureCause, Role, Usd};
 use crate::journal::{CallResult, Event, Proposed, ProposedCommand, RunContext, settled_key};
 
 /// No model is asked about a longer text.
@@ -197,18 +197,18 @@ pub async fn propose(
     };
     Ok(match bought {
         Ok(told) => Ok(told.value.into_event(&raw, told.mended)),
-        Err(untold) => Err(match untold.cause.as_str() {
-            "malformed output" | "empty output" => Unproposed {
+        Err(untold) => Err(match untold.cause {
+            FailureCause::MalformedOutput | FailureCause::EmptyOutput => Unproposed {
                 why: Interpretation::Unreadable(cut(&untold.detail, WHY_CHARS)),
                 free,
             },
             // A call to the in-process model has no price but takes the time.
-            "timed out" => Unproposed {
+            FailureCause::TimedOut => Unproposed {
                 why: Interpretation::TooSlow,
                 free: false,
             },
-            _ => Unproposed {
-                why: Interpretation::Nothing(untold.cause),
+            cause => Unproposed {
+                why: Interpretation::Nothing(cause.to_string()),
                 free,
             },
         }),

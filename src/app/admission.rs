@@ -9,7 +9,7 @@ use super::answer::read_answer;
 use super::problems::{FieldProblem, ProblemList};
 use crate::config::{Limits, Policy};
 use crate::domain::{Attachment, Question};
-use crate::journal::{Continuation, Continues, Error, Event, Requester, RunState, Store};
+use crate::journal::{Continuation, Continues, Error, Requester, RunState, Store, Transcript};
 
 /// A question as a client submits it.
 #[derive(Debug, Clone)]
@@ -191,14 +191,7 @@ pub(super) async fn continuation(
         return Ok(None);
     }
     let entries = store.entries(last.id, 0).await?;
-    let synthesized = entries.iter().find_map(|e| {
-        if let Event::Synthesized(s) = &e.event {
-            Some(s)
-        } else {
-            None
-        }
-    });
-    let Some(synthesized) = synthesized else {
+    let Some(synthesized) = Transcript::of_entries(&entries).synthesized else {
         return Ok(None);
     };
     let by = match (last.state, correction) {

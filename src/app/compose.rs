@@ -1,6 +1,7 @@
 //! Builds the service from its config: stores, models, secrets.
 
 use super::StartError;
+use crate::compute::Crashes;
 use crate::config::{self, Config, ProviderKind};
 use crate::journal::{PostgresStore, SqliteStore, Store};
 use crate::llm::{self, BreakerSettings, ProviderSpec, Registry, Seeding, StructuredOutput};
@@ -8,6 +9,9 @@ use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// The file in the data folder that names the runs which crashed a process.
+const CRASHES_FILE: &str = "crashes.log";
 
 /// The kind of database that a URL names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +56,21 @@ pub async fn open_store(database_url: &str, owner: &str) -> Result<Arc<dyn Store
     Ok(match Database::of(database_url)? {
         Database::Sqlite(path) => Arc::new(SqliteStore::open(&path, owner).await?),
         Database::Postgres => Arc::new(PostgresStore::open(database_url, owner).await?),
+    })
+}
+
+/// Returns the runs that crashed earlier processes, and notes those that crash this one.
+pub(super) fn crashes(config: &Config) -> Crashes {
+    let folder = match Database::of(config.database_url.expose_secret()) {
+        Ok(Database::Sqlite(path)) => path.parent().map(PathBuf::from).unwrap_or_default(),
+        Ok(Database::Postgres) | Err(_) => config.data_folder.clone(),
+    };
+    let path = folder.join(CRASHES_FILE);
+    let opened = std::fs::create_dir_all(&folder).and_then(|()| Crashes::open(&path));
+    opened.unwrap_or_else(|error| {
+        let path = path.display();
+        tracing::warn!(%path, %error, "a run that crashes the process will not be recognised");
+        Crashes::default()
     })
 }
 

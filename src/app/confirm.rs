@@ -7,7 +7,7 @@ use super::{App, Rejected, check};
 use crate::actions::commands::Action;
 use crate::actions::reply::{Reply, Why};
 use crate::domain::{ActionMode, CommandName, Question, RunId, RunKind, fingerprint};
-use crate::journal::{ActionIntake, ActionOutcome, Ending, Event, views};
+use crate::journal::{ActionIntake, ActionOutcome, Ending, Event, Transcript};
 use jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -46,8 +46,10 @@ impl App {
         }
         self.pace_action(&question)?;
         let entries = self.store.entries(proposal, 0).await?;
-        let Some(accepted) =
-            views::accepted(&entries).filter(|accepted| accepted.kind() == RunKind::Action)
+        let transcript = Transcript::of_entries(&entries);
+        let Some(accepted) = transcript
+            .accepted
+            .filter(|accepted| accepted.kind() == RunKind::Action)
         else {
             return Err(Rejected::NoSuchProposal);
         };
@@ -66,7 +68,7 @@ impl App {
         if !rules.enabled {
             return Ok(disabled());
         }
-        let offer = match views::finished(&entries).map(|finished| &finished.ending) {
+        let offer = match transcript.finished.map(|finished| &finished.ending) {
             Some(Ending::Acted {
                 outcome: ActionOutcome::Offered,
                 response,

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::domain::RunId;
-use crate::journal::{self, Annotated, Event, Feedback, RunState, Store, views};
+use crate::journal::{self, Annotated, Event, Feedback, RunState, Store, Transcript};
 
 /// The maximum length of a comment in characters.
 pub const MAX_COMMENT_CHARS: usize = 2000;
@@ -46,7 +46,8 @@ pub async fn give_feedback(
         if !matches!(row.state, RunState::Answered | RunState::Clarification) {
             return Err(FeedbackRefused::NoReply(row.state));
         }
-        let given = views::feedback(&store.entries(run, 0).await?).len();
+        let entries = store.entries(run, 0).await?;
+        let given = Transcript::of_entries(&entries).feedback.len();
         let number = u32::try_from(given).unwrap_or(u32::MAX).saturating_add(1);
         let feedback = Feedback {
             number,

@@ -19,7 +19,7 @@ mod telemetry;
 mod user_rate_limit;
 
 pub use compose::{Database, open_store};
-use compose::{models, secrets, turns};
+use compose::{crashes, models, secrets, turns};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ use crate::config::Config;
 use crate::domain::{Question, RunId, fingerprint};
 use crate::journal::{
     self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, RunFilter, RunRow,
-    SpendingLimit, Store, Wake,
+    SpendingLimit, Store, Transcript, Wake,
 };
 use crate::llm::{self, CircuitPosition, Registry};
 use runner::Runner;
@@ -139,10 +139,12 @@ impl App {
     pub async fn start(config: Config, clock: Clock) -> Result<Arc<App>, StartError> {
         let owner = clock.new_id().to_string();
         let store = open_store(config.database_url.expose_secret(), &owner).await?;
-        Self::start_on(config, clock, store, owner).await
+        let models = models(&config).await?;
+        let compute = ComputePool::after(crashes(&config));
+        Self::connect(config, clock, store, models, (owner, compute))
     }
 
-    /// As [`App::start`], with a given store that was opened for `owner`.
+    /// As [`App::start`], with a given store that was opened for `owner`. Crashes are not noted.
     ///
     /// # Errors
     /// As [`App::start`].
@@ -167,6 +169,22 @@ impl App {
         models: Registry,
         owner: String,
     ) -> Result<Arc<App>, StartError> {
+        Self::connect(
+            config,
+            clock,
+            store,
+            models,
+            (owner, ComputePool::default()),
+        )
+    }
+
+    fn connect(
+        config: Config,
+        clock: Clock,
+        store: Arc<dyn Store>,
+        models: Registry,
+        (owner, compute): (String, ComputePool),
+    ) -> Result<Arc<App>, StartError> {
         let prompts = Prompts::load(config.prompts_dir.as_deref())?;
         let secrets = secrets(&config);
         let models = models.redacting(&secrets);
@@ -187,7 +205,6 @@ impl App {
         let _ = metrics_recorder::metrics();
         let wake = Wake::default();
         let turns = turns(&config);
-        let compute = ComputePool::default();
         let shared = (wake.clone(), compute.clone());
         let runner = Runner::new(
             Arc::clone(&store),
@@ -360,7 +377,7 @@ impl App {
             };
             if row.state.is_terminal() {
                 let entries = self.store.entries(run, 0).await?;
-                return Ok(journal::views::finished(&entries).cloned());
+                return Ok(Transcript::of_entries(&entries).finished.cloned());
             }
             runner::wait_for_signal(&mut wake).await;
         }

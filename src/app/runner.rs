@@ -406,6 +406,17 @@ impl Runner {
                 })
                 .await;
         }
+        let crashes = inner.compute.crashes(lease.run);
+        if crashes >= MAX_DEATHS {
+            let detail = format!("the run was given up: it crashed {crashes} processes");
+            tracing::error!("{detail}");
+            return context
+                .finish(Ending::Failed {
+                    cause: Cause::Internal,
+                    detail,
+                })
+                .await;
+        }
         let deaths = context.deaths();
         if deaths.count >= MAX_DEATHS {
             return context.finish(fatal(&deaths)).await;

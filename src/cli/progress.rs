@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::colour::Tone;
 use super::terminal::without_controls;
 use crate::domain::Role;
-use crate::journal::{AgentOutcome, CallResult, Entry, Event, views};
+use crate::journal::{AgentOutcome, CallResult, Entry, Event, Transcript, views};
 
 /// A progress display. It receives journal entries and draws them.
 pub(super) struct Progress {
@@ -190,7 +190,7 @@ impl Progress {
     }
 
     fn totals(&self, step: &str) -> String {
-        let calls = views::calls(&self.events.iter());
+        let calls = Transcript::of(&self.events).calls;
         let totals = views::totals(&calls, step);
         if totals.calls == 0 {
             return String::new();

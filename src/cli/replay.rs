@@ -9,7 +9,7 @@ use super::terminal::say;
 use crate::committee::{Replayed, Verdict, replay};
 use crate::config::{self, Env};
 use crate::domain::{Confidence, Gate, RunId};
-use crate::journal::{ancestors, views};
+use crate::journal::{Transcript, ancestors};
 
 #[derive(Debug, Args)]
 pub(super) struct ReplayArguments {
@@ -34,7 +34,7 @@ pub(super) async fn run(env: &Env, arguments: ReplayArguments) -> Exit {
         Ok(entries) => entries,
         Err(error) => return fail(Exit::Unexpected, error),
     };
-    let Some(accepted) = views::accepted(&entries) else {
+    let Some(accepted) = Transcript::of_entries(&entries).accepted else {
         return fail(Exit::Refused, format!("there is no run {id}"));
     };
     let earlier = match ancestors(&*store, accepted).await {

@@ -9,7 +9,7 @@ use super::terminal::{say, say_json};
 use crate::committee::TrackRecord;
 use crate::config::{self, Env, Policy};
 use crate::domain::{RunId, RunKind};
-use crate::journal::{Entry, Error, RunFilter, Store, ancestors, views};
+use crate::journal::{Entry, Error, RunFilter, Store, Transcript, ancestors};
 
 /// The number of runs that are read at a time.
 const PAGE: u32 = 200;
@@ -87,7 +87,7 @@ async fn history(
     run: RunId,
 ) -> Result<(Vec<Entry>, Vec<(RunId, Vec<Entry>)>), Error> {
     let entries = store.entries(run, 0).await?;
-    let earlier = match views::accepted(&entries) {
+    let earlier = match Transcript::of_entries(&entries).accepted {
         Some(accepted) => ancestors(store, accepted).await?,
         None => vec![],
     };

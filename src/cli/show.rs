@@ -14,7 +14,7 @@ use crate::committee::{audit_markdown, audit_view};
 use crate::config::{self, Env};
 use crate::domain::{RunId, RunKind};
 use crate::http::reply_body;
-use crate::journal::{Ending, Event, Store, views};
+use crate::journal::{Ending, Store, Transcript};
 
 /// The start of the audit appendix in a reply.
 const APPENDIX: &str = "\n## Audit appendix\n";
@@ -54,9 +54,9 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
         (Ok(None), _) => return fail(Exit::Refused, format!("there is no run {id}")),
         (Err(error), _) | (_, Err(error)) => return fail(Exit::Unexpected, error),
     };
-    let events: Vec<Event> = entries.iter().map(|entry| entry.event.clone()).collect();
-    let audit = audit_view(id, &events);
-    let ending = views::finished(&entries).map(|finished| &finished.ending);
+    let transcript = Transcript::of_entries(&entries);
+    let audit = audit_view(id, &transcript);
+    let ending = transcript.finished.map(|finished| &finished.ending);
     if arguments.json {
         let body = match ending {
             Some(Ending::Replied { reply }) => reply_body(reply),
@@ -69,13 +69,7 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
         return Exit::Done;
     }
     print(&format!("> {}\n", row.message.replace('\n', "\n> ")));
-    let gate = events.iter().find_map(|event| {
-        if let Event::Gated(gated) = event {
-            Some(gated.gate)
-        } else {
-            None
-        }
-    });
+    let gate = transcript.gated.map(|gated| gated.gate);
     let mut shown = false;
     match ending {
         Some(Ending::Replied { reply }) => {

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::confidence::{out_of_reach, settle};
-use super::cross_check::TURNED_OFF;
-use super::evidence::Evidence;
-use super::judge::{families_of, outputs};
-use super::open_claims::open;
-use super::request_context::lineage;
+use crate::committee::request_context::lineage;
+use crate::committee::stages::confidence::{out_of_reach, settle};
+use crate::committee::stages::cross_check::TURNED_OFF;
+use crate::committee::stages::evidence::Evidence;
+use crate::committee::stages::judge::{families_of, outcomes, outputs};
+use crate::committee::stages::open_claims::open;
 use crate::config::Policy;
-use crate::domain::{Agent, Confidence, Gate, Judgement, RunId, Status};
-use crate::journal::{AgentOutcome, Entry, Event, Planned, Synthesized, Trimmed, views};
+use crate::domain::{Agent, Confidence, Gate, Judgement, Mode, RunId, Status};
+use crate::journal::{Entry, Event, Transcript};
 use crate::scoring;
 
 /// The outcome of a run under a policy.
@@ -67,44 +67,35 @@ pub fn replay(
     ancestors: &[(RunId, Vec<Entry>)],
     policy: &Policy,
 ) -> Option<Replayed> {
-    let accepted = views::accepted(entries)?;
+    let whole = Transcript::of_entries(entries);
+    let accepted = whole.accepted?;
     let (message, mode) = (
         lineage(accepted, ancestors).full_text(),
         accepted.question.mode,
     );
-    let mut tape = Tape::default();
-    let mut recorded: Option<&Judgement> = None;
-    let mut replayed: Option<Judgement> = None;
+    let mut judged_again: Option<Judgement> = None;
     let mut needs = vec![];
+    if let Some(checked) = whole.cross_checked
+        && policy.cross_check.covers(mode)
+        && checked.notes.iter().any(|note| note == TURNED_OFF)
+    {
+        needs.push(Need {
+            call: "cross-check".into(),
+            why: "under this policy the key claims are cross-checked".to_owned(),
+        });
+    }
     for (at, entry) in entries.iter().enumerate() {
+        let so_far = || Transcript::of_entries(entries.get(..at).unwrap_or_default());
         match &entry.event {
-            Event::Planned(planned) => tape.planned = Some(planned),
-            Event::Trimmed(trimmed) => tape.trimmed = Some(trimmed),
-            Event::AgentFinished(finished) => tape.take(finished.agent, &finished.outcome),
-            Event::CrossChecked(checked)
-                if policy.cross_check.covers(mode)
-                    && checked.notes.iter().any(|note| note == TURNED_OFF) =>
-            {
-                let why = "under this policy the key claims are cross-checked".to_owned();
-                needs.push(Need {
-                    call: "cross-check".into(),
-                    why,
-                });
-            }
-            Event::Scored(scored) => {
-                recorded = Some(&scored.judgement);
-                let so_far = entries.get(..at).unwrap_or_default();
-                tape.families = families(so_far, ancestors);
-                let evidence =
-                    Evidence::of(so_far.iter().map(|entry| &entry.event)).under(policy, mode);
-                replayed = Some(tape.judge(&message, policy, &evidence));
-                tape.first.get_or_insert_with(|| tape.latest.clone());
+            Event::Scored(_) => {
+                let so_far = so_far();
+                let families = families(&so_far, ancestors);
+                judged_again = Some(judge(&so_far, &message, mode, policy, &families));
             }
             Event::RoundSkipped(skipped) if needs.is_empty() => {
-                let (was, is) = (
-                    tape.contested(recorded?),
-                    tape.contested(replayed.as_ref()?),
-                );
+                let so_far = so_far();
+                let was = contested(&so_far, so_far.judgement()?);
+                let is = contested(&so_far, judged_again.as_ref()?);
                 // A round that was skipped for lack of time or money would be skipped again.
                 if was.is_empty() {
                     needs.extend(is.into_iter().map(|agent| Need {
@@ -113,12 +104,11 @@ pub fn replay(
                     }));
                 }
             }
-            Event::Synthesized(synthesized) => tape.synthesized = Some(synthesized),
             _ => {}
         }
     }
-    let (recorded, replayed) = (recorded?, replayed?);
-    let draft = tape.synthesized.and_then(|s| s.draft.as_ref());
+    let (recorded, replayed) = (whole.judgement()?, judged_again?);
+    let draft = whole.draft();
     let confidence = settle(policy, &replayed, draft);
     let (was, is) = (shown(recorded), shown(&replayed));
     let only_question = out_of_reach(policy, &replayed);
@@ -147,13 +137,7 @@ pub fn replay(
             why,
         });
     }
-    let gated = entries.iter().find_map(|e| {
-        if let Event::Gated(gated) = &e.event {
-            Some(gated)
-        } else {
-            None
-        }
-    });
+    let gated = whole.gated;
     Some(Replayed {
         recorded: Verdict {
             scores: judged(recorded),
@@ -169,60 +153,45 @@ pub fn replay(
     })
 }
 
-/// The state of a run after the events read so far.
-#[derive(Default)]
-struct Tape<'a> {
-    planned: Option<&'a Planned>,
-    trimmed: Option<&'a Trimmed>,
-    families: BTreeMap<Agent, String>,
-    /// The outcomes of round 1, once a later round has begun.
-    first: Option<BTreeMap<Agent, AgentOutcome>>,
-    latest: BTreeMap<Agent, AgentOutcome>,
-    synthesized: Option<&'a Synthesized>,
+/// Scores the panel of a run under a policy.
+fn judge(
+    so_far: &Transcript<'_>,
+    message: &str,
+    mode: Mode,
+    policy: &Policy,
+    families: &BTreeMap<Agent, String>,
+) -> Judgement {
+    let evidence = Evidence::of(so_far).under(policy, mode);
+    let (latest, first) = (
+        outcomes(so_far.standing()),
+        so_far.first_round().map(outcomes),
+    );
+    let read = |outcomes| outputs(so_far.panel(), outcomes, families);
+    let panel = scoring::Panel {
+        message,
+        task_type: so_far.planned.map(|planned| planned.plan.task_type),
+        demands: so_far.planned.map_or(&[], |planned| &planned.plan.demands),
+        outputs: read(&latest),
+        first_round: first.as_ref().map(read).unwrap_or_default(),
+        cross_checks: &evidence.cross_checks,
+        resolutions: &evidence.resolutions,
+    };
+    scoring::judge(&panel, &scoring::Policy::from(policy))
 }
 
-impl Tape<'_> {
-    /// Stores an outcome. As in the rounds, a later failure does not replace an earlier report.
-    fn take(&mut self, agent: Agent, outcome: &AgentOutcome) {
-        let answered = matches!(outcome, AgentOutcome::Answered { .. });
-        if answered || !matches!(self.latest.get(&agent), Some(AgentOutcome::Answered { .. })) {
-            self.latest.insert(agent, outcome.clone());
-        }
-    }
-
-    fn panel(&self) -> Vec<Agent> {
-        self.trimmed
-            .map(|trimmed| trimmed.agents.clone())
-            .unwrap_or_default()
-    }
-
-    fn judge(&self, message: &str, policy: &Policy, evidence: &Evidence) -> Judgement {
-        let panel = self.panel();
-        let read = |outcomes| outputs(&panel, outcomes, &self.families);
-        let panel = scoring::Panel {
-            message,
-            task_type: self.planned.map(|planned| planned.plan.task_type),
-            demands: self.planned.map_or(&[], |planned| &planned.plan.demands),
-            outputs: read(&self.latest),
-            first_round: self.first.as_ref().map(read).unwrap_or_default(),
-            cross_checks: &evidence.cross_checks,
-            resolutions: &evidence.resolutions,
-        };
-        scoring::judge(&panel, &scoring::Policy::from(policy))
-    }
-
-    fn contested(&self, judgement: &Judgement) -> Vec<Agent> {
-        open(judgement, &self.latest, &self.panel()).agents()
-    }
+fn contested(so_far: &Transcript<'_>, judgement: &Judgement) -> Vec<Agent> {
+    let latest = outcomes(so_far.standing());
+    open(judgement, &latest, so_far.panel()).agents()
 }
 
 /// Returns the model family of each agent's report, from this run or the nearest ancestor.
-pub fn families(entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)]) -> BTreeMap<Agent, String> {
-    let mut families = BTreeMap::new();
-    for entries in
-        std::iter::once(entries).chain(ancestors.iter().map(|(_, entries)| entries.as_slice()))
-    {
-        for (agent, family) in families_of(entries.iter().map(|entry| &entry.event)) {
+pub fn families(
+    run: &Transcript<'_>,
+    ancestors: &[(RunId, Vec<Entry>)],
+) -> BTreeMap<Agent, String> {
+    let mut families = families_of(run);
+    for (_, entries) in ancestors {
+        for (agent, family) in families_of(&Transcript::of_entries(entries)) {
             families.entry(agent).or_insert(family);
         }
     }

@@ -6,11 +6,11 @@ use rand::rngs::ChaCha12Rng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use super::{Deps, Failure};
+use crate::committee::deps::Deps;
+use crate::committee::failure::Failure;
 use crate::domain::{Agent, AgentReport, Assumption, Clarification, Obtained, Question, RunId};
 use crate::journal::{
-    Accepted, AgentOutcome, Continuation, Entry, Event, Planned, RunContext, Scored, Synthesized,
-    views,
+    Accepted, AgentOutcome, Continuation, Entry, Planned, RunContext, Scored, Transcript,
 };
 use crate::llm::Image;
 
@@ -131,7 +131,8 @@ pub fn lineage(accepted: &Accepted, ancestors: &[(RunId, Vec<Entry>)]) -> Conver
             }
             None => break,
         }
-        let Some(earlier) = views::accepted(entries) else {
+        let transcript = Transcript::of_entries(entries);
+        let Some(earlier) = transcript.accepted else {
             break;
         };
         question.message.clone_from(&earlier.question.message);
@@ -139,7 +140,7 @@ pub fn lineage(accepted: &Accepted, ancestors: &[(RunId, Vec<Entry>)]) -> Conver
         attachments.append(&mut question.attachments);
         question.attachments = attachments;
         continues.clone_from(&earlier.continues);
-        parent.get_or_insert_with(|| reuse_from(*id, entries));
+        parent.get_or_insert_with(|| reuse_from(*id, &transcript));
     }
     answers.reverse();
     corrections.reverse();
@@ -158,50 +159,42 @@ impl Conversation {
     }
 }
 
-fn reuse_from(run: RunId, entries: &[Entry]) -> Parent {
-    let mut parent = Parent {
+fn reuse_from(run: RunId, transcript: &Transcript<'_>) -> Parent {
+    let reports = transcript
+        .standing()
+        .into_iter()
+        .filter_map(|(agent, finished)| {
+            let AgentOutcome::Answered {
+                report,
+                obtained,
+                truncated,
+                tokens,
+                ..
+            } = &finished.outcome
+            else {
+                return None;
+            };
+            let reused = ReusedOutputs {
+                report: report.clone(),
+                obtained: *obtained,
+                truncated: *truncated,
+                tokens: *tokens,
+            };
+            Some((agent, reused))
+        });
+    let draft = transcript.draft();
+    Parent {
         run,
-        planned: None,
-        reports: BTreeMap::new(),
-        scored: None,
-        assumptions: vec![],
-        question: None,
-    };
-    for entry in entries {
-        match &entry.event {
-            Event::Planned(planned) => parent.planned = Some(planned.clone()),
-            Event::Scored(scored) => parent.scored = Some(Scored::clone(scored)),
-            Event::Synthesized(synthesized) => {
-                parent.question = Some(synthesized.question.clone());
-                if let Synthesized {
-                    draft: Some(draft), ..
-                } = &**synthesized
-                {
-                    parent.assumptions.clone_from(&draft.assumptions);
-                }
-            }
-            Event::AgentFinished(finished) => match &finished.outcome {
-                AgentOutcome::Answered {
-                    report,
-                    obtained,
-                    truncated,
-                    tokens,
-                    ..
-                } => {
-                    let inherited = ReusedOutputs {
-                        report: report.clone(),
-                        obtained: *obtained,
-                        truncated: *truncated,
-                        tokens: *tokens,
-                    };
-                    parent.reports.insert(finished.agent, inherited);
-                }
-                AgentOutcome::Failed { .. } => {}
-            },
-            _ => {}
-        }
+        planned: transcript.planned.cloned(),
+        reports: reports.collect(),
+        scored: transcript.scored.last().map(|scored| Scored::clone(scored)),
+        assumptions: draft
+            .map(|draft| draft.assumptions.clone())
+            .unwrap_or_default(),
+        question: transcript
+            .synthesized
+            .map(|synthesized| synthesized.question.clone()),
     }
-    parent
 }
 
 /// Returns a random tag that occurs in none of the texts that it will fence.

@@ -5,22 +5,24 @@ use std::collections::BTreeMap;
 
 use secrecy::SecretString;
 
-use super::assumptions;
-use super::audit;
-use super::budget;
-use super::clean::clean;
-use super::hints;
-use super::invariants::{self, InvariantInput};
-use super::open_claims;
-use super::plan_steps::{label, plan_steps};
-use super::prompts::unquoted;
-use super::redaction::Redactor;
-use super::reply;
-use super::request_context::RequestContext;
-use super::resolve;
-use super::sections;
-use super::synthesize::FinalSynthesis;
-use super::verdicts::{self, ConductOut, CrossCheckReply, PartOut, Shown, VerdictOut, Written};
+use crate::committee::call::clean::clean;
+use crate::committee::call::prompts::unquoted;
+use crate::committee::money::budget;
+use crate::committee::output_shapes::{
+    ConductOut, CrossCheckReply, FinalSynthesis, PartOut, VerdictOut,
+};
+use crate::committee::reply::assumptions;
+use crate::committee::reply::audit;
+use crate::committee::reply::invariants::{self, InvariantInput};
+use crate::committee::reply::plan_steps::{label, plan_steps};
+use crate::committee::reply::redaction::Redactor;
+use crate::committee::reply::render;
+use crate::committee::reply::sections;
+use crate::committee::request_context::RequestContext;
+use crate::committee::stages::hints;
+use crate::committee::stages::open_claims;
+use crate::committee::stages::resolve;
+use crate::committee::stages::verdicts::{self, Shown, Written};
 use crate::domain::{
     Agent, AgentReport, Assumption, AssumptionKind, Basis, BudgetMeta, Clarification, ConductKind,
     Confidence, Context, Disagreement, Holds, Invalidation, Judgement, Meta, Mode, Obtained,
@@ -28,7 +30,7 @@ use crate::domain::{
 };
 use crate::journal::{
     Accepted, AgentFinished, AgentOutcome, CheckScope, DisagreementNote, Draft, Event, Scored,
-    Synthesized,
+    SynthesisSource, Synthesized, Transcript,
 };
 use crate::llm::without_secrets;
 use crate::scoring;
@@ -342,7 +344,7 @@ fn synthesized(text: &str) -> Synthesized {
     Synthesized {
         draft: Some(draft),
         question,
-        obtained: "clean".into(),
+        obtained: SynthesisSource::Model(Obtained::Clean),
         corrections: vec![],
         broken_rules: vec![],
     }
@@ -386,10 +388,11 @@ fn render(text: &str) {
         Event::Synthesized(Box::new(synthesized.clone())),
     ];
     let run = RunId::from_uuid(uuid::Uuid::nil());
-    let audit = audit::view(run, &events);
+    let transcript = Transcript::of(&events);
+    let audit = audit::view(run, &transcript);
     let appendix = audit
         .as_ref()
-        .map(super::audit_text::markdown)
+        .map(crate::committee::reply::audit_text::markdown)
         .unwrap_or_default();
     let meta = Meta {
         task_type: TaskType::Mixed,
@@ -402,7 +405,7 @@ fn render(text: &str) {
         used_agents: vec![],
         invalidation: Invalidation::default(),
     };
-    let text = format!("{}\n{appendix}", reply::answer(draft, &confidence, &[]));
+    let text = format!("{}\n{appendix}", render::answer(draft, &confidence, &[]));
     let reply = Reply {
         outcome: Outcome::Answered,
         text,
@@ -412,7 +415,7 @@ fn render(text: &str) {
     drop(invariants::check(&InvariantInput {
         reply: &reply,
         mode: Mode::Deep,
-        events: &events,
+        run: &transcript,
         chain: Ok(()),
         threshold: 0.7,
         secrets: &[],

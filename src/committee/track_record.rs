@@ -4,17 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::confidence::settle;
-use super::cross_check::is_cross_check;
-use super::evidence::Evidence;
-use super::judge::outputs;
-use super::replayed::families;
-use super::request_context::lineage;
-use super::rounds::is_report;
+use crate::committee::call_names::{is_cross_check, is_report};
+use crate::committee::replayed::families;
+use crate::committee::request_context::lineage;
+use crate::committee::stages::confidence::settle;
+use crate::committee::stages::evidence::Evidence;
+use crate::committee::stages::judge::{outcomes, outputs};
 use crate::config::Policy;
-use crate::domain::{Agent, Gate, Judgement, Outcome, Role, RunId, Status, Usd};
+use crate::domain::{Agent, Gate, Outcome, Role, RunId, Status, Usd};
 use crate::journal::{
-    AgentOutcome, CallResult, CrossChecked, Ending, Entry, Event, Synthesized, Trimmed, views,
+    AgentFinished, AgentOutcome, CallSent, CrossChecked, Ending, Entry, Transcript,
 };
 use crate::scoring;
 
@@ -23,6 +22,9 @@ const BINS: usize = 10;
 
 /// The role of cross-checks in the record, for any role's model.
 const CROSS_CHECK: &str = "cross-check";
+
+/// How an output was obtained that was not valid.
+const FAILED: &str = "failed";
 
 /// The counts of a member's outcomes, and their cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -101,7 +103,8 @@ pub struct TrackRecord {
 impl TrackRecord {
     /// Adds a run. `ancestors` are the journals of the runs that it continues, the nearest first.
     pub fn add(&mut self, entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)], policy: &Policy) {
-        let Some(finished) = views::finished(entries) else {
+        let run = Transcript::of_entries(entries);
+        let Some(finished) = run.finished else {
             return;
         };
         self.runs += 1;
@@ -112,16 +115,13 @@ impl TrackRecord {
             Ending::Acted { outcome, .. } => outcome.as_str(),
         };
         *self.outcomes.entry(outcome.to_owned()).or_default() += 1;
-        let events: Vec<&Event> = entries.iter().map(|entry| &entry.event).collect();
-        self.add_calls(&events);
-        self.add_outputs(&events);
-        self.add_statuses(&events);
+        self.add_calls(&run);
+        self.add_outputs(&run);
+        self.add_statuses(&run);
         if let Ending::Replied { reply } = &finished.ending {
-            self.add_dispensable(entries, ancestors, policy);
-            let said = views::feedback(entries)
-                .pop()
-                .filter(|_| reply.outcome == Outcome::Answered);
-            if let Some((_, said)) = said {
+            self.add_dispensable(&run, ancestors, policy);
+            let said = run.feedback.last();
+            if let Some(said) = said.filter(|_| reply.outcome == Outcome::Answered) {
                 let c_final = reply.meta.c_final;
                 let at = ((c_final * BINS as f64) as usize).min(BINS - 1);
                 if let Some(bin) = self.reliability.get_mut(at) {
@@ -146,8 +146,8 @@ impl TrackRecord {
         (all > 0).then(|| distance / all as f64)
     }
 
-    fn add_calls(&mut self, events: &[&Event]) {
-        for call in views::calls(&events.iter().copied()) {
+    fn add_calls(&mut self, run: &Transcript<'_>) {
+        for call in &run.calls {
             let role = if is_cross_check(&call.sent.call) {
                 CROSS_CHECK
             } else {
@@ -159,7 +159,7 @@ impl TrackRecord {
                 continue;
             };
             member.cost += settled.cost;
-            if matches!(settled.result, CallResult::Answered { .. }) {
+            if call.is_answered() {
                 let at = member
                     .latencies
                     .partition_point(|known| *known <= settled.latency_ms);
@@ -170,57 +170,61 @@ impl TrackRecord {
         }
     }
 
-    fn add_outputs(&mut self, events: &[&Event]) {
-        for event in events {
-            let master = Role::Master.as_str();
-            let (role, step, how) = match event {
-                Event::AgentFinished(e) if e.reused_from.is_none() => {
-                    let (how, step) = match (&e.outcome, &e.resolved) {
-                        (AgentOutcome::Answered { .. }, Some(resolved)) => {
-                            (resolved.obtained.as_str(), "resolve/")
-                        }
-                        (AgentOutcome::Answered { obtained, .. }, None) => (obtained.as_str(), ""),
-                        (AgentOutcome::Failed { .. }, _) => ("failed", ""),
-                    };
-                    (
-                        e.agent.as_str(),
-                        format!("r{}/{step}{}", e.round, e.agent),
-                        how.to_owned(),
-                    )
+    fn add_outputs(&mut self, run: &Transcript<'_>) {
+        for finished in run
+            .outcomes
+            .iter()
+            .filter(|finished| finished.reused_from.is_none())
+        {
+            let (how, step) = match (&finished.outcome, &finished.resolved) {
+                (AgentOutcome::Answered { .. }, Some(resolved)) => {
+                    (resolved.obtained.as_str(), "resolve/")
                 }
-                Event::CrossChecked(e) => {
-                    self.add_cross_check(events, e);
-                    continue;
-                }
-                Event::Planned(e) => (master, "plan".to_owned(), e.obtained.clone()),
-                Event::Synthesized(e) => {
-                    let step = if e.draft.is_some() {
-                        "synthesis"
-                    } else {
-                        "question"
-                    };
-                    (master, step.to_owned(), e.obtained.clone())
-                }
-                _ => continue,
+                (AgentOutcome::Answered { obtained, .. }, None) => (obtained.as_str(), ""),
+                (AgentOutcome::Failed { .. }, _) => (FAILED, ""),
             };
-            // Without a call there was no output to judge: the plan was reused, or there was no
-            // money.
-            let Some((provider, model)) = model_of(events, &step) else {
-                continue;
-            };
-            let how = if matches!(how.as_str(), "clean" | "extracted" | "repaired" | "text") {
-                how
+            let AgentFinished { round, agent, .. } = finished;
+            self.add_output(run, agent.as_str(), &format!("r{round}/{step}{agent}"), how);
+        }
+        let master = Role::Master.as_str();
+        if let Some(planned) = run.planned {
+            self.add_output(run, master, "plan", planned.obtained.as_str());
+        }
+        if let Some(checked) = run.cross_checked {
+            self.add_cross_check(run, checked);
+        }
+        if let Some(synthesized) = run.synthesized {
+            let step = if synthesized.draft.is_some() {
+                "synthesis"
             } else {
-                "failed".into()
+                "question"
             };
-            let member = self.member(role, &provider, &model);
-            member.outputs += 1;
-            *member.obtained.entry(how).or_default() += 1;
+            self.add_output(run, master, step, synthesized.obtained.as_str());
         }
     }
 
+    /// Adds an output of a step. Without a call there was none to judge: the plan was reused, or
+    /// there was no money.
+    fn add_output(&mut self, run: &Transcript<'_>, role: &str, step: &str, how: &str) {
+        let of_step = |call: &str| {
+            call.strip_prefix(step)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']))
+        };
+        let Some(call) = run.last_call(of_step) else {
+            return;
+        };
+        let how = if matches!(how, "clean" | "extracted" | "repaired" | "text") {
+            how
+        } else {
+            FAILED
+        };
+        let member = self.member(role, &call.provider, &call.model);
+        member.outputs += 1;
+        *member.obtained.entry(how.to_owned()).or_default() += 1;
+    }
+
     /// Adds the cross-check. A pass that was called and is not among the results counts as failed.
-    fn add_cross_check(&mut self, events: &[&Event], checked: &CrossChecked) {
+    fn add_cross_check(&mut self, run: &Transcript<'_>, checked: &CrossChecked) {
         for reversed in [false, true] {
             let step = if reversed {
                 "cross-check/reversed"
@@ -232,29 +236,29 @@ impl TrackRecord {
                     && call.starts_with(step)
                     && (reversed || !call.starts_with("cross-check/reversed"))
             };
-            let Some((provider, model)) = last_model(events, of_pass) else {
+            let Some(call) = run.last_call(of_pass) else {
                 continue;
             };
             let pass = checked.passes.iter().find(|pass| pass.reversed == reversed);
-            let how = pass.map_or("failed", |pass| pass.obtained.as_str());
-            let member = self.member(CROSS_CHECK, &provider, &model);
+            let how = pass.map_or(FAILED, |pass| pass.obtained.as_str());
+            let member = self.member(CROSS_CHECK, &call.provider, &call.model);
             member.outputs += 1;
             *member.obtained.entry(how.to_owned()).or_default() += 1;
         }
     }
 
-    fn add_statuses(&mut self, events: &[&Event]) {
-        let Some(judgement) = last_judgement(events) else {
+    fn add_statuses(&mut self, run: &Transcript<'_>) {
+        let Some(judgement) = run.judgement() else {
             return;
         };
         for score in &judgement.scores {
             let Ok(agent) = score.agent.parse::<Agent>() else {
                 continue;
             };
-            let Some((provider, model)) = model_of_agent(events, agent) else {
+            let Some(call) = report_call(run, agent) else {
                 continue;
             };
-            let member = self.member(agent.as_str(), &provider, &model);
+            let member = self.member(agent.as_str(), &call.provider, &call.model);
             match score.status {
                 Status::Valid => member.valid += 1,
                 Status::Quarantine => member.quarantined += 1,
@@ -266,29 +270,19 @@ impl TrackRecord {
     /// Counts for each agent of the panel whether the reply would have been the same without it.
     fn add_dispensable(
         &mut self,
-        entries: &[Entry],
+        run: &Transcript<'_>,
         ancestors: &[(RunId, Vec<Entry>)],
         policy: &Policy,
     ) {
-        let events: Vec<&Event> = entries.iter().map(|entry| &entry.event).collect();
-        let Some(accepted) = views::accepted(entries) else {
+        let Some(accepted) = run.accepted else {
             return;
         };
         let message = lineage(accepted, ancestors).full_text();
-        let (mut panel, mut plan, mut synthesized): (&[Agent], _, Option<&Synthesized>) =
-            (&[], None, None);
-        for event in &events {
-            match event {
-                Event::Trimmed(Trimmed { agents, .. }) => panel = agents,
-                Event::Planned(planned) => plan = Some(&planned.plan),
-                Event::Synthesized(s) => synthesized = Some(s),
-                _ => {}
-            }
-        }
-        let (first, latest) = standing(&events);
-        let families = families(entries, ancestors);
-        let draft = synthesized.and_then(|s| s.draft.as_ref());
-        let evidence = Evidence::of(events.iter().copied());
+        let plan = run.planned.map(|planned| &planned.plan);
+        let (first, latest) = (run.first_round().map(outcomes), outcomes(run.standing()));
+        let families = families(run, ancestors);
+        let draft = run.draft();
+        let evidence = Evidence::of(run);
         let reply_of = |panel: &[Agent]| -> (Gate, Option<String>) {
             let outputs = |outcomes| outputs(panel, outcomes, &families);
             let first_round = first.as_ref().map(outputs).unwrap_or_default();
@@ -312,12 +306,11 @@ impl TrackRecord {
                 leading.map(|group| group.answer.clone()),
             )
         };
+        let panel = run.panel();
         let whole = reply_of(panel);
-        for agent in panel
-            .iter()
-            .filter(|a| matches!(latest.get(a), Some(AgentOutcome::Answered { .. })))
-        {
-            let Some((provider, model)) = model_of_agent(&events, *agent) else {
+        let answered = |agent: &&Agent| latest.get(agent).is_some_and(AgentOutcome::is_answered);
+        for agent in panel.iter().filter(answered) {
+            let Some(call) = report_call(run, *agent) else {
                 continue;
             };
             let used = draft.is_some_and(|d| {
@@ -332,7 +325,7 @@ impl TrackRecord {
                 .collect();
             let same = !used && reply_of(&others) == whole;
             let agent = *agent;
-            let member = self.member(agent.as_str(), &provider, &model);
+            let member = self.member(agent.as_str(), &call.provider, &call.model);
             member.replies += 1;
             member.influence += u64::from(same);
         }
@@ -345,68 +338,10 @@ impl TrackRecord {
     }
 }
 
-/// Returns the outcomes of round 1, if there was a later round, and each agent's last outcome. A
-/// later failure does not replace an earlier report.
-fn standing(
-    events: &[&Event],
-) -> (
-    Option<BTreeMap<Agent, AgentOutcome>>,
-    BTreeMap<Agent, AgentOutcome>,
-) {
-    let (mut first, mut latest) = (None, BTreeMap::new());
-    for event in events {
-        match event {
-            Event::RoundStarted(started) if started.round == 2 => first = Some(latest.clone()),
-            Event::AgentFinished(finished) => {
-                let answered = matches!(finished.outcome, AgentOutcome::Answered { .. });
-                if answered
-                    || !matches!(
-                        latest.get(&finished.agent),
-                        Some(AgentOutcome::Answered { .. })
-                    )
-                {
-                    latest.insert(finished.agent, finished.outcome.clone());
-                }
-            }
-            _ => {}
-        }
-    }
-    (first, latest)
-}
-
-fn last_judgement<'a>(events: &[&'a Event]) -> Option<&'a Judgement> {
-    events.iter().rev().find_map(|event| {
-        if let Event::Scored(scored) = event {
-            Some(&scored.judgement)
-        } else {
-            None
-        }
-    })
-}
-
-/// Returns provider and model of the last call of a step, its repairs and further attempts
-/// included.
-fn model_of(events: &[&Event], step: &str) -> Option<(String, String)> {
-    last_model(events, |call| {
-        call.strip_prefix(step)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']))
-    })
-}
-
-/// Returns provider and model of the last call that satisfies `wanted`.
-fn last_model(events: &[&Event], wanted: impl Fn(&str) -> bool) -> Option<(String, String)> {
-    events.iter().rev().find_map(|event| match event {
-        Event::CallSent(sent) if wanted(&sent.call) => {
-            Some((sent.provider.clone(), sent.model.clone()))
-        }
-        _ => None,
-    })
-}
-
-/// Returns provider and model of the agent's last report in the run; `None` if it was reused from
-/// an earlier run.
-fn model_of_agent(events: &[&Event], agent: Agent) -> Option<(String, String)> {
-    last_model(events, |call| is_report(call, agent))
+/// Returns the last call for the agent's report in the run; `None` if the report was reused from an
+/// earlier run.
+fn report_call<'a>(run: &Transcript<'a>, agent: Agent) -> Option<&'a CallSent> {
+    run.last_call(|call| is_report(call, agent))
 }
 
 fn share(part: u64, whole: u64) -> Option<f64> {

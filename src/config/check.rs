@@ -214,6 +214,7 @@ impl Check<'_> {
         Some(Config {
             bind: bind?,
             database_url,
+            data_folder: source::data_folder(self.env),
             token,
             prompts_dir,
             attachment_hosts,

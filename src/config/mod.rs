@@ -90,6 +90,8 @@ pub struct Config {
     pub bind: SocketAddr,
     /// It may contain a password.
     pub database_url: SecretString,
+    /// The folder of the data, unless the database is a file in another one.
+    pub data_folder: PathBuf,
     pub token: Option<SecretString>,
     pub prompts_dir: Option<PathBuf>,
     /// If it is empty, no attachment is fetched.

@@ -22,12 +22,20 @@ pub struct Refused {
     pub left: Usd,
 }
 
-/// The money of one run. An earmark (`hold`) keeps money free for calls that come later, such as
-/// the synthesis. It is released just before such a call is reserved.
+/// The later stage for which money is kept free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Earmark {
+    CrossCheck,
+    /// The synthesis or the question in its place.
+    Synthesis,
+}
+
+/// The money of one run. An earmark keeps money free for a later stage. The stage releases it just
+/// before it reserves its call.
 #[derive(Debug, Clone)]
 pub struct Ledger {
     cap: Usd,
-    held: Usd,
+    earmarks: BTreeMap<Earmark, Usd>,
     reserved: BTreeMap<String, Reserved>,
     settled: Usd,
     exceeded: bool,
@@ -50,7 +58,7 @@ impl Ledger {
     pub fn new(cap: Usd) -> Self {
         Self {
             cap,
-            held: Usd::ZERO,
+            earmarks: BTreeMap::new(),
             reserved: BTreeMap::new(),
             settled: Usd::ZERO,
             exceeded: false,
@@ -67,16 +75,17 @@ impl Ledger {
         self.settled
     }
 
-    /// Returns what is settled and reserved, without the earmark.
+    /// Returns what is settled and reserved, without the earmarks.
     pub fn committed(&self) -> Usd {
         self.settled + self.reserved.values().map(|reserved| reserved.amount).sum()
     }
 
     /// Returns the greatest worst case that a further call may have.
     pub fn left(&self) -> Usd {
+        let earmarked: Usd = self.earmarks.values().copied().sum();
         let room = self.cap
             - self.committed()
-            - self.held.share_up(self.overbilling_factor, NO_OVERBILLING);
+            - earmarked.share_up(self.overbilling_factor, NO_OVERBILLING);
         room.share_down(NO_OVERBILLING, self.overbilling_factor)
     }
 
@@ -86,14 +95,14 @@ impl Ledger {
         self.exceeded
     }
 
-    /// Earmarks `amount` for later calls. Replaces the earlier earmark.
-    pub fn hold(&mut self, amount: Usd) {
-        self.held = amount;
+    /// Earmarks `amount` for a stage. Replaces the stage's earlier earmark.
+    pub fn earmark(&mut self, stage: Earmark, amount: Usd) {
+        self.earmarks.insert(stage, amount);
     }
 
-    /// Returns the earmarked amount.
-    pub fn held(&self) -> Usd {
-        self.held
+    /// Releases the money that is earmarked for a stage.
+    pub fn release(&mut self, stage: Earmark) {
+        self.earmarks.remove(&stage);
     }
 
     /// Reserves a call whose worst case is `worst`. Returns the reserved amount: `worst` times the
@@ -153,9 +162,10 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_hold_is_room_that_others_cannot_take() {
+    fn other_calls_cannot_take_earmarked_money() {
         let mut ledger = Ledger::new(Usd::from_nanos(10));
-        ledger.hold(Usd::from_nanos(6));
+        ledger.earmark(Earmark::Synthesis, Usd::from_nanos(4));
+        ledger.earmark(Earmark::CrossCheck, Usd::from_nanos(2));
         assert_eq!(
             ledger.reserve("plan", Usd::from_nanos(5)),
             Err(Refused {
@@ -163,7 +173,9 @@ mod tests {
                 left: Usd::from_nanos(4)
             })
         );
-        ledger.hold(Usd::ZERO);
+        ledger.release(Earmark::CrossCheck);
+        assert_eq!(ledger.left(), Usd::from_nanos(6));
+        ledger.release(Earmark::Synthesis);
         assert_eq!(
             ledger.reserve("synthesis", Usd::from_nanos(10)),
             Ok(Usd::from_nanos(10))
@@ -180,7 +192,7 @@ mod tests {
         ledger.settle("a", Usd::from_nanos(10));
         assert!(ledger.exceeded());
         assert_eq!(ledger.left(), Usd::from_nanos(45));
-        ledger.hold(Usd::from_nanos(20));
+        ledger.earmark(Earmark::Synthesis, Usd::from_nanos(20));
         assert_eq!(ledger.left(), Usd::from_nanos(25));
         assert!(ledger.reserve("b", Usd::from_nanos(26)).is_err());
         assert_eq!(
@@ -189,7 +201,7 @@ mod tests {
         );
         ledger.settle("b", Usd::from_nanos(50));
         assert_eq!(ledger.left(), Usd::ZERO);
-        ledger.hold(Usd::ZERO);
+        ledger.release(Earmark::Synthesis);
         assert_eq!(ledger.left(), Usd::from_nanos(20));
         // The bill is 3 times the reservation, which was 2 times the worst case: 6 times in all.
         ledger.reserve("c", Usd::from_nanos(1)).unwrap();
@@ -239,7 +251,7 @@ mod tests {
             let mut ledger = Ledger::new(Usd::from_nanos(cap));
             let mut billed = 0;
             for (worst, hold) in calls {
-                ledger.hold(Usd::from_nanos(hold));
+                ledger.earmark(Earmark::Synthesis, Usd::from_nanos(hold));
                 if ledger.reserve("x", Usd::from_nanos(worst)).is_ok() {
                     ledger.settle("x", Usd::from_nanos(worst * times));
                     billed += 1;

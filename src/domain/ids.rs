@@ -17,6 +17,11 @@ impl RunId {
     pub fn from_uuid(id: Uuid) -> Self {
         Self(id)
     }
+
+    /// Returns the id as a UUID.
+    pub fn uuid(self) -> Uuid {
+        self.0
+    }
 }
 
 impl fmt::Display for RunId {

@@ -9,6 +9,7 @@ mod confidence;
 mod demand;
 mod estimate;
 mod evidence;
+mod failure_cause;
 mod ids;
 mod model;
 mod money;
@@ -22,7 +23,7 @@ mod scope;
 mod score;
 mod token;
 
-pub use budget::{Ledger, Refused, Reservation};
+pub use budget::{Earmark, Ledger, Refused, Reservation};
 pub use calibration::Calibration;
 pub use clarification::{Clarification, OPTION_LETTERS, is_question_mark};
 pub use command::{ActionGate, ActionMode, CommandName, RunKind};
@@ -33,6 +34,7 @@ pub use evidence::{
     Basis, ClaimVerdict, Conduct, ConductKind, CrossCheck, Decision, Holds, PartAnswered,
     Resolution, Tag, UnitRef,
 };
+pub use failure_cause::FailureCause;
 pub use ids::{RunId, fingerprint};
 pub use model::{
     BilledTokens, Effort, LongContext, Price, Rate, Settings, Takes, Traits, is_same_model, undated,

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::clock::Clock;
 use crate::compute::ComputePool;
-use crate::domain::{BilledTokens, Ledger, Refused, RunId, Usd};
+use crate::domain::{BilledTokens, Earmark, Ledger, Refused, RunId, Usd};
 
 /// Why a run must stop without writing an ending of its own.
 #[derive(Debug, thiserror::Error)]
@@ -274,9 +274,14 @@ impl RunContext {
         self.observer.refused(call);
     }
 
-    /// Earmarks money for later calls, such as the synthesis.
-    pub fn hold(&self, amount: Usd) {
-        self.state().ledger.hold(amount);
+    /// Earmarks money for a later stage. Replaces the stage's earlier earmark.
+    pub fn earmark(&self, stage: Earmark, amount: Usd) {
+        self.state().ledger.earmark(stage, amount);
+    }
+
+    /// Releases the money that is earmarked for a stage.
+    pub fn release(&self, stage: Earmark) {
+        self.state().ledger.release(stage);
     }
 
     /// Records a decision once. If the journal already has an event with this key, returns that

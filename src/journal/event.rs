@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::evidence::{CheckSize, CrossChecked, Resolved};
+use super::source::{PlanSource, SynthesisSource};
 use crate::domain::{
     Agent, AgentReport, Assumption, BilledTokens, Clarification, Confidence, Effort, Estimate,
-    Gate, Judgement, Mode, Obtained, Plan, Question, Reply, Reservation, Role, RunId, RunKind,
-    TaskType, Usd,
+    FailureCause, Gate, Judgement, Mode, Obtained, Plan, Question, Reply, Reservation, Role, RunId,
+    RunKind, TaskType, Usd,
 };
 
 /// Version of the event format. Readers accept every version up to this one.
@@ -224,9 +225,7 @@ pub struct Hinted {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Planned {
     pub plan: Plan,
-    /// How the plan was obtained: the [`Obtained`] value of its JSON, or "reused", or "by hints" if
-    /// it was made from the hints.
-    pub obtained: String,
+    pub obtained: PlanSource,
     /// Changes by the service, one sentence each.
     pub corrections: Vec<String>,
 }
@@ -303,7 +302,7 @@ pub enum CallResult {
         stop: CallStop,
     },
     Failed {
-        cause: String,
+        cause: FailureCause,
         /// The service's own words. Clients may read them.
         detail: String,
         /// The provider's error text.
@@ -372,13 +371,18 @@ pub enum AgentOutcome {
         tokens: u64,
     },
     Failed {
-        /// From a short fixed list: "timed out", "malformed output", "refused", ...
-        cause: String,
+        cause: FailureCause,
         detail: String,
         /// True if the agent ran out of the run's own time.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         by_deadline: bool,
     },
+}
+
+impl AgentOutcome {
+    pub fn is_answered(&self) -> bool {
+        matches!(self, Self::Answered { .. })
+    }
 }
 
 /// The judgement of the panel after a round.
@@ -396,7 +400,7 @@ pub struct Synthesized {
     pub draft: Option<Draft>,
     /// The question to ask if the gate asks.
     pub question: Clarification,
-    pub obtained: String,
+    pub obtained: SynthesisSource,
     pub corrections: Vec<String>,
     /// Rules of SPEC 14 that the master's text would have broken. If there are any, the fallback
     /// answer is used instead.

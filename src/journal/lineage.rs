@@ -1,6 +1,6 @@
 //! The runs that a run continues.
 
-use super::{Accepted, Entry, Error, Store, views};
+use super::{Accepted, Entry, Error, Store, Transcript};
 use crate::domain::RunId;
 
 /// The maximum length of a chain of continued runs, so that a damaged journal cannot cause an
@@ -25,7 +25,8 @@ pub async fn ancestors(
         && found.len() < LONGEST
     {
         let entries = store.entries(id, 0).await?;
-        parent = views::accepted(&entries)
+        parent = Transcript::of_entries(&entries)
+            .accepted
             .and_then(|a| a.continues.as_ref())
             .map(|continues| continues.parent);
         found.push((id, entries));

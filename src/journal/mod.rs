@@ -16,10 +16,12 @@ mod postgres;
 mod proof;
 mod resumed;
 mod rows;
+mod source;
 mod sqlite;
 mod statements;
 pub mod step;
 mod store;
+mod transcript;
 mod unavailable;
 pub mod views;
 mod wake;
@@ -33,10 +35,13 @@ pub use lineage::ancestors;
 pub use postgres::PostgresStore;
 pub use proof::prove;
 pub use resumed::Deaths;
+pub use source::{PlanSource, SynthesisSource};
 pub use sqlite::{Existing, Restoration, RestoreError, SqliteBounds, SqliteStore, restore};
 pub use store::{
     Acceptance, ActionStart, AfterAction, Annotated, CancelOutcome, Claim, Entry, Error, Lease,
     LeaseState, MemoryRow, NewRun, Owner, Requester, Restored, RunFilter, RunRow, RunState,
     SceneLine, SheetRow, SpendingLimit, SpendingScope, Store, TokenRow,
 };
+pub use transcript::{Round, Transcript};
+pub use views::CallView;
 pub use wake::{Listener, Wake};

@@ -41,7 +41,7 @@ impl Observer {
                 tracing::info!(task_types = ?hinted.task_types, unseen, "step: hints");
             }
             Event::Planned(planned) => {
-                obtained("plan", planned.obtained.clone());
+                obtained("plan", planned.obtained.as_str().to_owned());
                 let plan = &planned.plan;
                 let (task, rounds, corrections) = (
                     plan.task_type.as_str(),
@@ -130,7 +130,7 @@ impl Observer {
                 );
             }
             Event::Synthesized(synthesized) => {
-                obtained("synthesis", synthesized.obtained.clone());
+                obtained("synthesis", synthesized.obtained.as_str().to_owned());
                 let (draft, corrections) =
                     (synthesized.draft.is_some(), synthesized.corrections.len());
                 let took_ms = self.stage("synthesis");
@@ -264,7 +264,7 @@ fn settle(sent: &CallSent, settled: &CallSettled) {
     );
     let result = match &settled.result {
         CallResult::Answered { .. } => "answered".to_owned(),
-        CallResult::Failed { cause, .. } => cause.clone(),
+        CallResult::Failed { cause, .. } => cause.to_string(),
         CallResult::InDoubt => "in doubt".to_owned(),
     };
     let labels = [

@@ -1,11 +1,8 @@
-//! Views of a journal: calls, money, outcomes. Pure functions over entries.
+//! Calls and what they cost, as a journal has them.
 
-use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{
-    Accepted, AgentFinished, CallResult, CallSent, CallSettled, Entry, Event, Feedback, Finished,
-};
+use super::{CallResult, CallSent, CallSettled};
 use crate::domain::{Usd, fingerprint, is_same_model};
 
 /// A call's intent and, if it ended, its settlement.
@@ -26,6 +23,11 @@ impl CallView<'_> {
         }
     }
 
+    pub fn is_answered(&self) -> bool {
+        self.settled
+            .is_some_and(|settled| matches!(settled.result, CallResult::Answered { .. }))
+    }
+
     /// Returns the model that the provider reports, if the call was answered and it is not blank.
     pub fn served(&self) -> Option<&str> {
         self.settled?
@@ -42,34 +44,18 @@ impl CallView<'_> {
 }
 
 /// Lists the calls that another model answered: one sentence for each role and pair of models.
-pub fn replacements<'a>(events: &(impl Iterator<Item = &'a Event> + Clone)) -> Vec<String> {
-    let replaced = |call: CallView<'_>| {
+pub fn replacements(calls: &[CallView<'_>]) -> Vec<String> {
+    let replaced = |call: &CallView<'_>| {
         let served = call.served().filter(|_| call.is_replaced())?;
         Some(format!(
             "{}: {served} answered in the place of {}",
             call.sent.role, call.sent.model
         ))
     };
-    let mut lines: Vec<String> = calls(events).into_iter().filter_map(replaced).collect();
+    let mut lines: Vec<String> = calls.iter().filter_map(replaced).collect();
     lines.sort();
     lines.dedup();
     lines
-}
-
-/// Returns all calls, in the order of their intents.
-pub fn calls<'a>(events: &(impl Iterator<Item = &'a Event> + Clone)) -> Vec<CallView<'a>> {
-    let sent = events.clone().filter_map(|event| match event {
-        Event::CallSent(sent) => Some(sent),
-        _ => None,
-    });
-    sent.map(|sent| CallView {
-        sent,
-        settled: events.clone().find_map(|event| match event {
-            Event::CallSettled(settled) if settled.call == sent.call => Some(settled),
-            _ => None,
-        }),
-    })
-    .collect()
 }
 
 /// Sums over calls.
@@ -106,41 +92,6 @@ pub fn totals(calls: &[CallView<'_>], step: &str) -> Totals {
         }
     }
     totals
-}
-
-pub fn accepted(entries: &[Entry]) -> Option<&Accepted> {
-    entries.iter().find_map(|entry| match &entry.event {
-        Event::Accepted(accepted) => Some(&**accepted),
-        _ => None,
-    })
-}
-
-pub fn finished(entries: &[Entry]) -> Option<&Finished> {
-    entries.iter().find_map(|entry| match &entry.event {
-        Event::Finished(finished) => Some(&**finished),
-        _ => None,
-    })
-}
-
-/// Returns the feedback on the reply, oldest first.
-pub fn feedback(entries: &[Entry]) -> Vec<(Timestamp, &Feedback)> {
-    let said = entries.iter().filter_map(|entry| match &entry.event {
-        Event::Feedback(feedback) => Some((entry.at, feedback)),
-        _ => None,
-    });
-    said.collect()
-}
-
-/// Returns each agent's last outcome.
-pub fn last_outcomes(entries: &[Entry]) -> Vec<&AgentFinished> {
-    let mut last: Vec<&AgentFinished> = vec![];
-    for entry in entries {
-        if let Event::AgentFinished(finished) = &entry.event {
-            last.retain(|known| known.agent != finished.agent);
-            last.push(finished);
-        }
-    }
-    last
 }
 
 /// Returns the fingerprint of a prompt as it was sent.

@@ -26,7 +26,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::{BilledTokens, Settings};
+use crate::domain::{BilledTokens, FailureCause, Settings};
 
 pub use circuit::{BreakerSettings, CircuitPosition};
 pub use redact::without_secrets;
@@ -287,26 +287,26 @@ impl Error {
         }
     }
 
-    /// Returns a short label from a fixed list, for journal and metrics.
-    pub fn cause(&self) -> &'static str {
+    /// Returns the cause for journal and metrics.
+    pub fn cause(&self) -> FailureCause {
         match self {
-            Error::Connect { .. } => "unreachable",
-            Error::Broken { .. } => "connection broken",
-            Error::Timeout { .. } => "timed out",
+            Error::Connect { .. } => FailureCause::Unreachable,
+            Error::Broken { .. } => FailureCause::ConnectionBroken,
+            Error::Timeout { .. } => FailureCause::TimedOut,
             Error::Status {
                 status: 401 | 403, ..
-            } => "not authorized",
-            Error::Status { status: 429, .. } => "rate limited",
+            } => FailureCause::NotAuthorized,
+            Error::Status { status: 429, .. } => FailureCause::RateLimited,
             Error::Status {
                 status: 500..=599, ..
-            } => "provider error",
-            Error::Status { .. } => "request rejected",
-            Error::Unreadable { .. } => "unreadable reply",
-            Error::Unfit { .. } => "request does not fit the model",
-            Error::TooLong { .. } => "reply too long",
-            Error::Saturated { .. } => "saturated",
-            Error::CircuitOpen { .. } => "circuit open",
-            Error::Cancelled => "cancelled",
+            } => FailureCause::ProviderError,
+            Error::Status { .. } => FailureCause::RequestRejected,
+            Error::Unreadable { .. } => FailureCause::UnreadableReply,
+            Error::Unfit { .. } => FailureCause::RequestUnfit,
+            Error::TooLong { .. } => FailureCause::ReplyTooLong,
+            Error::Saturated { .. } => FailureCause::Saturated,
+            Error::CircuitOpen { .. } => FailureCause::CircuitOpen,
+            Error::Cancelled => FailureCause::Cancelled,
         }
     }
 }

@@ -329,6 +329,7 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
+    use crate::domain::FailureCause;
     use crate::llm::Stop;
 
     /// Answers after two seconds with the timeout of its request.
@@ -427,12 +428,15 @@ mod tests {
             ..request(10)
         };
         for asked in [&request(10), &request(10), &other] {
-            assert_eq!(model.chat(asked).await.unwrap_err().cause(), "unreachable");
+            assert_eq!(
+                model.chat(asked).await.unwrap_err().cause(),
+                FailureCause::Unreachable
+            );
         }
         let refused = model.chat(&request(10)).await.unwrap_err();
         assert_eq!(
             (refused.cause(), refused.retry(), refused.may_be_billed()),
-            ("circuit open", super::super::Retry::Never, false)
+            (FailureCause::CircuitOpen, super::super::Retry::Never, false)
         );
         let state = |model: &str, state, opened_total| CircuitState {
             provider: "ill".into(),
@@ -454,7 +458,7 @@ mod tests {
         assert!(probe.is_ok());
         assert_eq!(
             beside.unwrap_err().cause(),
-            "circuit open",
+            FailureCause::CircuitOpen,
             "one probe at a time"
         );
         assert!(model.chat(&first).await.is_ok());

@@ -1,6 +1,7 @@
 //! Tests CPU-heavy work of a run. It delays no other request, and its run can be ended meanwhile. A
 //! run that takes its process down repeatedly is given up.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
@@ -10,8 +11,8 @@ use conclave::clock::Clock;
 use conclave::compute::ComputePool;
 use conclave::domain::{RunId, Usd};
 use conclave::journal::{
-    Call, CallResult, CallSent, CallStop, Claim, Ending, Entry, Event, PostgresStore, RunContext,
-    RunState, SqliteStore, Stop, Store, Wake,
+    Call, CallResult, CallSent, CallStop, Cause, Claim, Ending, Entry, Event, PostgresStore,
+    RunContext, RunState, SqliteStore, Stop, Store, Wake,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -26,12 +27,18 @@ const QUESTION: &str = "What is the boiling point of water at sea level in Celsi
 /// A message for which the solver's prompt renders without end.
 const ENDLESS: &str = "ENDLESS: what is the boiling point of water at sea level in Celsius?";
 
-/// Writes a solver prompt that renders without end if the message says so. Returns its folder.
+/// A message for which the solver's prompt takes all memory, in less than a second.
+const BOUNDLESS: &str = "BOUNDLESS: what is the boiling point of water at sea level in Celsius?";
+
+/// Writes a solver prompt that renders without end, or takes all memory, if the message says so.
+/// Returns its folder.
 fn prompts_that_never_end(home: &Home) -> String {
     let folder = home.folder.path().join("prompts");
     std::fs::create_dir_all(&folder).unwrap();
     let endless = "{% if 'ENDLESS' in question %}{% for a in range(100000) %}{% for b in range(100000) %}\
-                   {% endfor %}{% endfor %}{% endif %}";
+                   {% endfor %}{% endfor %}{% endif %}\
+                   {% if 'BOUNDLESS' in question %}{% set ns = namespace(text='xxxxxxxx') %}\
+                   {% for _ in range(40) %}{% set ns.text = ns.text ~ ns.text %}{% endfor %}{% endif %}";
     let solver = include_str!("../../prompts/solver.md");
     let solver = solver.replace("=== user ===\n", &format!("=== user ===\n{endless}"));
     std::fs::write(folder.join("solver.md"), solver).unwrap();
@@ -179,6 +186,47 @@ async fn a_run_that_brings_its_process_down_three_times_is_given_up() {
 #[tokio::test]
 async fn a_run_that_brings_its_replica_down_three_times_is_given_up() {
     three_processes_end_in_a_piece(Home::postgres(3).await).await;
+}
+
+/// Lets a run take all memory of three processes in a row. Other runs are still answered.
+async fn three_processes_abort_in_a_piece(home: Home) {
+    let provider = MockProvider::start().await;
+    let prompts = prompts_that_never_end(&home);
+    let variables = [("CONCLAVE_PROMPTS_DIR", prompts.as_str())];
+    let mut runs = vec![];
+    for number in 0..3 {
+        let mut service = home
+            .serve_limited("-c 0; ulimit -v 1500000", &provider, &variables)
+            .await;
+        if number == 0 {
+            runs.extend(service.accept("ask", BOUNDLESS, 0).await);
+        }
+        let died = tokio::time::timeout(Duration::from_secs(60), service.child.wait());
+        let status = died.await.unwrap().unwrap();
+        assert_eq!(status.signal(), Some(6), "SIGABRT, not the test, ends it");
+    }
+    let service = home.serve(&provider, &variables).await;
+    let events = until(&home, runs[0], ended).await;
+    let Some(Event::Finished(finished)) = events.last() else {
+        unreachable!()
+    };
+    let given_up = Ending::Failed {
+        cause: Cause::Internal,
+        detail: "the run was given up: it crashed 3 processes".into(),
+    };
+    assert_eq!(finished.ending, given_up);
+    let other = answer_of(&service, &home, 1).await;
+    assert_eq!(toll(&home, &[other], &provider).await, Toll::none(1));
+}
+
+#[tokio::test]
+async fn a_run_that_aborts_three_processes_at_once_is_given_up() {
+    three_processes_abort_in_a_piece(Home::sqlite()).await;
+}
+
+#[tokio::test]
+async fn a_run_that_aborts_three_replicas_at_once_is_given_up() {
+    three_processes_abort_in_a_piece(Home::postgres(3).await).await;
 }
 
 fn intent(call: &str) -> CallSent {

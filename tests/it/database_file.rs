@@ -6,7 +6,7 @@ use std::path::Path;
 use conclave::journal::SqliteStore;
 use tempfile::TempDir;
 
-use crate::support::process::{Service, conclave};
+use crate::support::process::{Service, conclave, limited};
 use crate::support::{MockProvider, TestApp, chat, client};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
@@ -107,24 +107,8 @@ async fn a_limit_of_the_size_of_files_is_an_error_and_no_crash() {
             .unwrap()
             .success()
     );
-    let program = conclave(folder.path(), &["serve"], &variables);
-    let mut limited = tokio::process::Command::new("/bin/bash");
     // The unit is 1024 bytes: the limit is slightly above the size of the database.
-    let script = "ulimit -f 320; exec \"$0\" serve";
-    limited
-        .args(["-c", script])
-        .arg(program.as_std().get_program())
-        .current_dir(folder.path())
-        .env_clear();
-    limited.envs(
-        program
-            .as_std()
-            .get_envs()
-            .filter_map(|(name, value)| Some((name, value?))),
-    );
-    limited
-        .stderr(std::process::Stdio::piped())
-        .kill_on_drop(true);
+    let limited = limited("-f 320", folder.path(), &["serve"], &variables);
     let mut service = Service::of(limited).await;
     let url = service.url.clone();
     let client = client();

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use conclave::journal::{Ending, views};
+use conclave::journal::{Ending, Transcript};
 use regex::Regex;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -58,9 +58,11 @@ async fn replies_of_eight_megabytes_are_not_stored_and_use_bounded_memory() {
     let before = peak_memory(service.child.id().unwrap());
     let run = service.accept("ask", QUESTION, 1).await.unwrap();
     let entries = home
-        .entries_once(run, |entries| views::finished(entries).is_some())
+        .entries_once(run, |entries| {
+            Transcript::of_entries(entries).finished.is_some()
+        })
         .await;
-    let ending = &views::finished(&entries).unwrap().ending;
+    let ending = &Transcript::of_entries(&entries).finished.unwrap().ending;
     assert!(
         matches!(ending, Ending::Failed { .. }),
         "no agent has a usable reply: {ending:?}"

@@ -12,7 +12,7 @@ use conclave::app::{App, Submission};
 use conclave::clock::Clock;
 use conclave::domain::BilledTokens;
 use conclave::domain::{Context, Mode, Question, RunId, Source, Usd, User};
-use conclave::journal::{self, Cause, Ending, Entry, Event, SqliteStore, views};
+use conclave::journal::{self, Cause, Ending, Entry, Event, SqliteStore, Transcript};
 use conclave::llm::{
     BreakerSettings, ChatModel, ChatReply, ChatRequest, Error, Part, Registry, Stop,
 };
@@ -286,7 +286,7 @@ fn runtime() -> tokio::runtime::Runtime {
 /// Checks one run's journal against every rule of its money and its reply.
 fn hold(run: RunId, entries: &[Entry], row: &journal::RunRow, threshold: f64) {
     assert_eq!(journal::verify(run, entries, &row.head_hash), Ok(()));
-    let Some(finished) = views::finished(entries) else {
+    let Some(finished) = Transcript::of_entries(entries).finished else {
         panic!("run {run} has no end")
     };
     let mut reserved: BTreeMap<&str, Usd> = BTreeMap::new();

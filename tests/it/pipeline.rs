@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use conclave::journal::{Ending, Entry, Event, views};
+use conclave::journal::{Ending, Entry, Event, Transcript};
 
 use regex::Regex;
 
@@ -58,7 +58,9 @@ async fn a_question_of_the_gate_writes_this_journal() {
 #[tokio::test]
 async fn a_reply_with_a_plan_reads_like_this() {
     let entries = entries_of(Scenario::howto(), "ask").await;
-    let Some(Ending::Replied { reply }) = views::finished(&entries).map(|f| &f.ending) else {
+    let Some(Ending::Replied { reply }) =
+        Transcript::of_entries(&entries).finished.map(|f| &f.ending)
+    else {
         panic!("no reply")
     };
     insta::assert_snapshot!(reply.text);
@@ -95,7 +97,9 @@ fn form_of(text: &str) -> String {
 #[tokio::test]
 async fn a_reply_with_an_audit_reads_like_this() {
     let entries = entries_of(Scenario::agreeing(), "audit").await;
-    let Some(Ending::Replied { reply }) = views::finished(&entries).map(|f| &f.ending) else {
+    let Some(Ending::Replied { reply }) =
+        Transcript::of_entries(&entries).finished.map(|f| &f.ending)
+    else {
         panic!("no reply")
     };
     insta::assert_snapshot!(form_of(&reply.text));

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use conclave::journal::{CallResult, Cause, Ending, Event, views};
+use conclave::domain::FailureCause;
+use conclave::journal::{CallResult, Cause, Ending, Event, Transcript};
 use serde_json::{Value, json};
 
 use crate::support::{Canned, Fault, MockProvider, Scenario, Setup, TestApp, chat, mix};
@@ -312,7 +313,7 @@ async fn streamed_replies_are_whole_and_their_tokens_counted() {
             _ => None,
         });
         assert!(
-            matches!(first.unwrap().result, CallResult::Failed { cause, .. } if cause == "connection broken")
+            matches!(first.unwrap().result, CallResult::Failed { cause, .. } if cause == FailureCause::ConnectionBroken)
         );
     }
 }
@@ -389,7 +390,7 @@ async fn runs_end_as_expected_if_a_fifth_of_calls_fails() {
     let ends = futures_util::future::join_all(asked).await;
     let mut counts = std::collections::BTreeMap::new();
     for (status, _, entries) in &ends {
-        let ending = &views::finished(entries).unwrap().ending;
+        let ending = &Transcript::of_entries(entries).finished.unwrap().ending;
         match status {
             200 => assert!(matches!(ending, Ending::Replied { .. })),
             502 => assert!(matches!(

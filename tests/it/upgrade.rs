@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use conclave::domain::{Role, RunKind, Source, Usd};
+use conclave::domain::{FailureCause, Role, RunKind, Source, Usd};
 use conclave::journal::{
     CallResult, CallSent, CallSettled, CallStop, Claim, Ending, Event, Owner, Retryable, RunFilter,
     RunState, SqliteStore, Store as _, verify,
@@ -119,7 +119,7 @@ async fn a_call_that_an_older_release_superseded_is_not_made_again() {
         stop: CallStop::End,
     };
     let overtaken = CallResult::Failed {
-        cause: "overtaken".into(),
+        cause: FailureCause::Superseded,
         detail: "its twin answered first; it may be billed".into(),
         said: None,
         retry: Retryable::No,

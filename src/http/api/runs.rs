@@ -20,7 +20,9 @@ use crate::domain::{Mode, RunId, RunKind};
 use crate::http::auth::Caller;
 use crate::http::error::Problem;
 use crate::http::sse;
-use crate::journal::{CancelOutcome, Ending, Entry, RunFilter, RunRow, RunState, prove, views};
+use crate::journal::{
+    CancelOutcome, Ending, Entry, RunFilter, RunRow, RunState, Transcript, prove,
+};
 
 pub(in crate::http) use super::run_bodies::{
     about_cancel, about_events, about_journal, about_list, about_show,
@@ -147,15 +149,12 @@ pub(in crate::http) async fn show(
 }
 
 fn shown(row: &RunRow, entries: &[Entry]) -> RunBody {
-    let accepted = views::accepted(entries);
-    let events: Vec<_> = entries.iter().map(|entry| entry.event.clone()).collect();
-    let reply = match views::finished(entries).map(|f| &f.ending) {
-        Some(Ending::Replied { reply }) => Some(reply),
-        _ => None,
-    };
-    let action = match views::finished(entries).map(|f| &f.ending) {
-        Some(Ending::Acted { response, .. }) => Some(response.clone()),
-        _ => None,
+    let transcript = Transcript::of_entries(entries);
+    let accepted = transcript.accepted;
+    let (reply, action) = match transcript.finished.map(|finished| &finished.ending) {
+        Some(Ending::Replied { reply }) => (Some(reply), None),
+        Some(Ending::Acted { response, .. }) => (None, Some(response.clone())),
+        Some(Ending::Failed { .. } | Ending::Cancelled) | None => (None, None),
     };
     let timings = Timings {
         accepted_at: row.accepted_at.to_string(),
@@ -163,7 +162,8 @@ fn shown(row: &RunRow, entries: &[Entry]) -> RunBody {
         total_ms: row
             .finished_at
             .map(|at| (at.as_millisecond() - row.accepted_at.as_millisecond()).max(0)),
-        calls: views::calls(&events.iter())
+        calls: transcript
+            .calls
             .iter()
             .map(|call| CallTiming {
                 call: call.sent.call.clone(),

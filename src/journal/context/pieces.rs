@@ -47,7 +47,7 @@ impl RunContext {
             return Err(Stop::Lost);
         }
         let (place, _announced) = self.announce(piece).await?;
-        Ok(place.run(work))
+        Ok(place.run_for(self.lease.run, work))
     }
 
     async fn announce(&self, piece: &str) -> Result<(Place, Option<Announced<'_>>), Stop> {

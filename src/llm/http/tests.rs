@@ -1,5 +1,6 @@
 //! Tests of both providers over real HTTP, against a server on loopback.
 
+use crate::domain::FailureCause;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -470,7 +471,7 @@ async fn the_key_is_in_no_error() {
             .unwrap_err();
         let text = format!("{error} {error:?}");
         assert!(!text.contains("0123"), "{text}");
-        assert_eq!(error.cause(), "not authorized");
+        assert_eq!(error.cause(), FailureCause::NotAuthorized);
     }
 }
 

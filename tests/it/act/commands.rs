@@ -1,7 +1,7 @@
 //! Tests commands over HTTP: their effects, their answers and their journal entries.
 
 use conclave::domain::RunId;
-use conclave::journal::{Ending, Event, views};
+use conclave::journal::{Ending, Event, Transcript};
 use serde_json::{Value, json};
 
 use crate::act::{Answer, act, confirm, keys, post, proposing, said};
@@ -324,7 +324,7 @@ async fn the_committee_tells_a_narrated_action_and_cannot_change_its_dice() {
         .unwrap();
     assert!(matches!(app.ended(run).await, Ending::Replied { .. }));
     let entries = app.entries(run).await;
-    let asked = &views::accepted(&entries).unwrap().question;
+    let asked = &Transcript::of_entries(&entries).accepted.unwrap().question;
     assert!(
         asked
             .message

@@ -6,7 +6,7 @@ mod toll;
 use std::time::Duration;
 
 use conclave::domain::RunId;
-use conclave::journal::{CallResult, Entry, Event, views};
+use conclave::journal::{CallResult, Entry, Event, Transcript};
 
 use crate::support::process::{Home, Service};
 use crate::support::{Fault, MockProvider, Scenario, chat, client, until};
@@ -389,7 +389,7 @@ async fn until_only_these_are_open(home: &Home, run: RunId, agents: &[&str]) {
                 .filter(|agent| !under_way(&format!("r1/{agent}")));
             sent == panel.len() && settled == others.count()
         };
-        views::finished(entries).is_some() || panel.is_some_and(done)
+        Transcript::of_entries(entries).finished.is_some() || panel.is_some_and(done)
     };
     home.entries_once(run, are_alone).await;
 }

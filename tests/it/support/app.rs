@@ -11,7 +11,7 @@ use conclave::committee::invariants::{self, InvariantInput};
 use conclave::config::{self, Config, Env};
 use conclave::domain::{Reply, RunId};
 use conclave::http;
-use conclave::journal::{self, Ending, Entry, Event, Store, views};
+use conclave::journal::{self, Ending, Entry, Event, Store, Transcript};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -229,7 +229,11 @@ impl TestApp {
             self.app.config.policy.ask_user_threshold,
         );
         assert_eq!(got.text(), reply.text);
-        let mode = views::accepted(&got.entries).unwrap().question.mode;
+        let mode = Transcript::of_entries(&got.entries)
+            .accepted
+            .unwrap()
+            .question
+            .mode;
         let keys: Vec<&String> = got.body.as_object().unwrap().keys().collect();
         let expected = ["reply", "meta", "audit"];
         assert_eq!(keys, expected[..if mode.has_audit() { 3 } else { 2 }]);
@@ -247,7 +251,9 @@ impl TestApp {
 /// # Panics
 /// Panics if one does not hold.
 pub fn hold<'a>(run: RunId, entries: &'a [Entry], head: &str, threshold: f64) -> &'a Reply {
-    let Some(Ending::Replied { reply }) = views::finished(entries).map(|f| &f.ending) else {
+    let Some(Ending::Replied { reply }) =
+        Transcript::of_entries(entries).finished.map(|f| &f.ending)
+    else {
         panic!("a reply without an ending in the journal")
     };
     let events = entries.iter().map(|entry| entry.event.clone());
@@ -260,10 +266,11 @@ pub fn hold<'a>(run: RunId, entries: &'a [Entry], head: &str, threshold: f64) ->
             assert_eq!(draft.broken_rules, [""; 0], "{:?}", draft.corrections);
         }
     }
+    let transcript = Transcript::of(&events);
     let violations = invariants::check(&InvariantInput {
         reply,
-        mode: views::accepted(entries).unwrap().question.mode,
-        events: &events,
+        mode: transcript.accepted.unwrap().question.mode,
+        run: &transcript,
         chain: journal::verify(run, entries, head),
         threshold,
         secrets: &[PLANTED_KEY],

@@ -16,9 +16,32 @@ use tokio::task::JoinHandle;
 
 use super::{MockProvider, chat, client, postgres, until};
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_conclave");
+
 /// Returns the binary's command in a folder, with only the given environment.
 pub fn conclave(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_conclave"));
+    set_up(Command::new(PROGRAM), folder, arguments, variables)
+}
+
+/// Returns the command under a resource limit: the options of the shell's `ulimit`.
+pub fn limited(
+    limit: &str,
+    folder: &Path,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> Command {
+    let mut shell = Command::new("/bin/bash");
+    let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+    shell.args(["-c", &script, PROGRAM]);
+    set_up(shell, folder, arguments, variables)
+}
+
+fn set_up(
+    mut command: Command,
+    folder: &Path,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> Command {
     let config = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.json");
     command
         .args(arguments)
@@ -45,9 +68,8 @@ pub struct Service {
 
 impl Service {
     pub async fn start(folder: &Path, variables: &[(&str, &str)]) -> Self {
-        let mut command = conclave(folder, &["serve"], &[("CONCLAVE_BIND", "127.0.0.1:0")]);
-        command.envs(variables.iter().copied());
-        Self::of(command).await
+        let variables = [&[("CONCLAVE_BIND", "127.0.0.1:0")], variables].concat();
+        Self::of(conclave(folder, &["serve"], &variables)).await
     }
 
     /// Starts the service by this command and waits until it listens.
@@ -158,18 +180,30 @@ impl Home {
 
     /// Starts a service, with more variables in its environment.
     pub async fn serve(&self, provider: &MockProvider, more: &[(&str, &str)]) -> Service {
+        self.serve_limited("-v unlimited", provider, more).await
+    }
+
+    /// Starts a service under a resource limit.
+    pub async fn serve_limited(
+        &self,
+        limit: &str,
+        provider: &MockProvider,
+        more: &[(&str, &str)],
+    ) -> Service {
         let url = provider.url();
         // Calls in doubt are paid for. The cap leaves room for many kills, so that a run does not
         // end for lack of money.
         let variables = [
             ("ANTHROPIC_API_KEY", "k"),
             ("ANTHROPIC_BASE_URL", url.as_str()),
+            ("CONCLAVE_BIND", "127.0.0.1:0"),
             ("CONCLAVE_CONFIG", "config.json"),
             ("DATABASE_URL", self.database.as_str()),
             ("NORMAL_MAX_USD", "20"),
             ("DEEP_MAX_USD", "20"),
         ];
-        Service::start(self.folder.path(), &[&variables, more].concat()).await
+        let variables = [&variables, more].concat();
+        Service::of(limited(limit, self.folder.path(), &["serve"], &variables)).await
     }
 
     /// Opens the journal for reading, separately from the services.

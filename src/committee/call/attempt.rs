@@ -1,0 +1,289 @@
+//! Makes the attempts at one output of a model: reserve, call, retry, fall back.
+
+use crate::committee::call::message::CallSpec;
+use crate::committee::call::message::{Repair, input_bound, messages, schema_name, text_of};
+use crate::committee::call::output::CallFailure;
+use crate::committee::deps::Deps;
+use crate::committee::failure::Failure;
+use crate::committee::money::budget::{self, InputBound};
+use crate::config::RoleModel;
+use crate::domain::BilledTokens;
+use crate::journal::{
+    Call, CallResult, CallSent, CallSettled, CallStop, Retryable, RunContext, views,
+};
+use crate::llm::{self, ChatReply, ChatRequest, Schema};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The first attempt at an output takes at most this share of the time that its stage has left.
+const FIRST_SHARE: f64 = 2.0 / 3.0;
+
+/// An attempt with less time than this is not made.
+const MIN_TIME: Duration = Duration::from_millis(200);
+
+pub(super) struct Settled {
+    pub result: CallResult,
+    pub usage: Option<BilledTokens>,
+    /// True if this process made the call just now; false if it was read from the journal.
+    pub fresh: bool,
+    /// True if the run's remaining time gave the call less than the usual call timeout.
+    pub clipped: bool,
+    /// The output limit of the call, in tokens.
+    pub limit: u32,
+}
+
+/// The attempts at one output.
+pub(super) struct Attempts<'a> {
+    pub run: &'a RunContext,
+    pub deps: &'a Deps,
+    pub ask: &'a CallSpec<'a>,
+    pub schema: Option<&'a Value>,
+    pub repair: Option<Repair<'a>>,
+    pub step: String,
+    /// True if there will be no other attempt.
+    pub once: bool,
+}
+
+impl Attempts<'_> {
+    /// Returns the name of an attempt: `r1/solver`, `r1/solver#2`.
+    pub(super) fn call(&self, number: u32) -> String {
+        if number == 1 {
+            self.step.clone()
+        } else {
+            format!("{}#{number}", self.step)
+        }
+    }
+
+    /// True if the journal has the attempt as settled.
+    pub(super) fn is_known(&self, number: u32) -> bool {
+        self.run
+            .recall(&crate::journal::settled_key(&self.call(number)))
+            .is_some()
+    }
+
+    /// Returns how long to wait before the same model is called again; `None` if it is not. `None`
+    /// too if the pause would outlast the stage, or is much longer than the policy's longest pause.
+    /// Then the fallback is called at once.
+    pub(super) fn pause(&self, retry: Retryable, tries: u32) -> Option<Duration> {
+        let Retryable::AfterMs(least) = retry else {
+            return None;
+        };
+        let policy = &self.deps.policy;
+        let pause = self.deps.backoff(tries, least, self.run.accepted().seed);
+        let in_time = Instant::now()
+            .checked_add(pause)
+            .is_some_and(|end| end <= self.ask.until);
+        (tries < policy.retry_attempts && pause <= policy.retry_max.saturating_mul(4) && in_time)
+            .then_some(pause)
+    }
+
+    /// Returns how to call a model again, as attempt `number`, after it spent its whole limit on
+    /// thinking. The model is called with its least effort at the same limit. If it already had its
+    /// least effort, the limit is doubled, as far as the cap allows. `None` if neither is possible.
+    pub(super) fn roomier(
+        &self,
+        model: &RoleModel,
+        limit: u32,
+        number: u32,
+    ) -> Result<Option<(RoleModel, u32)>, Failure> {
+        let calmer = model.with_least_effort();
+        if calmer.effort != model.effort {
+            return Ok(Some((calmer, limit)));
+        }
+        if limit > self.ask.limit(model) {
+            return Ok(None);
+        }
+        let wanted = limit
+            .saturating_mul(2)
+            .min(model.traits.max_output.unwrap_or(u32::MAX));
+        let messages = messages(self.deps, self.ask, model, self.repair)?;
+        let bound = input_bound(self.ask, &messages, self.schema, self.repair);
+        let limit = match affordable(self.run, model, bound, wanted) {
+            Some(carried) if carried > limit => carried,
+            // The decision made before a crash stands, because the money looks different now.
+            _ if self.is_known(number) => wanted,
+            _ => return Ok(None),
+        };
+        Ok(Some((
+            RoleModel {
+                max_tokens: model.max_tokens.max(limit),
+                ..calmer
+            },
+            limit,
+        )))
+    }
+
+    /// Makes or recalls one attempt with an output limit.
+    pub(super) async fn attempt(
+        &self,
+        (model, limit): (&RoleModel, u32),
+        number: u32,
+    ) -> Result<Result<Settled, CallFailure>, Failure> {
+        let Self {
+            run,
+            deps,
+            ask,
+            schema,
+            repair,
+            ..
+        } = *self;
+        let (call, known) = (self.call(number), self.is_known(number));
+        let time = ask.until.saturating_duration_since(Instant::now());
+        if !known && time < MIN_TIME {
+            return Ok(Err(CallFailure::no_time()));
+        }
+        // A hanging call must leave time for another attempt.
+        let patience = if number == 1 && !self.once && time.mul_f64(1.0 - FIRST_SHARE) > MIN_TIME {
+            time.mul_f64(FIRST_SHARE)
+        } else {
+            time
+        };
+        let messages = messages(deps, ask, model, repair)?;
+        let bound = input_bound(ask, &messages, schema, repair);
+        let max_tokens = match affordable(run, model, bound, limit) {
+            Some(max_tokens) => max_tokens,
+            None if known => limit,
+            None => {
+                run.refused(&call);
+                return Ok(Err(CallFailure::budget_exhausted(
+                    "the cap has no room for the call",
+                )));
+            }
+        };
+        let user = messages
+            .iter()
+            .flat_map(|m| &m.parts)
+            .filter_map(text_of)
+            .collect::<Vec<_>>()
+            .join("\n");
+        let sent = CallSent {
+            call: call.clone(),
+            role: ask.role,
+            provider: model.provider.clone(),
+            model: model.shown(),
+            reserved: budget::worst_case(model, bound, max_tokens),
+            max_tokens,
+            effort: model.effort,
+            prompt_hash: views::prompt_hash(&ask.prompt.system, &user),
+        };
+        let request = ChatRequest {
+            key: format!("{}/{call}", run.id()),
+            model: model.model.clone(),
+            system: ask.prompt.system.clone(),
+            messages,
+            schema: schema.map(|value| Schema {
+                name: schema_name(&ask.step),
+                value: value.clone(),
+            }),
+            max_tokens,
+            settings: model.settings(),
+            seed: run.accepted().seed,
+            timeout: patience.min(deps.policy.call_timeout),
+        };
+        let outcome = run.call(sent, perform(deps, model, &request)).await?;
+        Ok(match outcome {
+            Ok(CallSettled { result, usage, .. }) => {
+                let clipped = patience < deps.policy.call_timeout;
+                // For a recalled call the journal has the limit.
+                let limit = run.sent(&call).map_or(max_tokens, |sent| sent.max_tokens);
+                Ok(Settled {
+                    result,
+                    usage,
+                    fresh: !known,
+                    clipped,
+                    limit,
+                })
+            }
+            Err(refused) => Err(CallFailure::budget_exhausted(refused.to_string())),
+        })
+    }
+}
+
+/// Performs a call and converts its outcome to the journal's types.
+async fn perform(deps: &Deps, model: &RoleModel, request: &ChatRequest) -> Call {
+    let reply = match deps.models.model(&model.provider) {
+        Some(chat) => chat.chat(request).await,
+        None => Err(llm::Error::Unfit {
+            provider: model.provider.clone(),
+            detail: "it is not running".into(),
+        }),
+    };
+    match reply {
+        Ok(ChatReply {
+            text,
+            stop,
+            usage,
+            model: served,
+            ..
+        }) => {
+            let stop = match stop {
+                llm::Stop::End => CallStop::End,
+                llm::Stop::MaxTokens => CallStop::MaxTokens,
+                llm::Stop::Refusal => CallStop::Refusal,
+                llm::Stop::Other => CallStop::Other,
+            };
+            // Zero tokens for an answer with text mean that the provider did not count.
+            let counted = usage
+                .as_ref()
+                .filter(|usage| text.is_empty() || **usage != BilledTokens::default());
+            let cost = counted.map(|usage| budget::cost(model, usage));
+            Call {
+                result: CallResult::Answered { text, stop },
+                usage,
+                cost,
+                served,
+            }
+        }
+        Err(error) => {
+            let retry = match error.retry() {
+                llm::Retry::Never => Retryable::No,
+                llm::Retry::After(least) => Retryable::AfterMs(
+                    least.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
+                ),
+            };
+            let cost = if error.may_be_billed() {
+                None
+            } else {
+                Some(crate::domain::Usd::ZERO)
+            };
+            let (cause, detail, said) = (
+                error.cause().to_owned(),
+                error.outline(),
+                error.said().map(str::to_owned),
+            );
+            Call {
+                result: CallResult::Failed {
+                    cause,
+                    detail,
+                    said,
+                    retry,
+                },
+                usage: None,
+                cost,
+                served: None,
+            }
+        }
+    }
+}
+
+/// Returns the most output tokens, up to `wanted`, whose worst case fits the money that is left.
+pub(super) fn affordable(
+    run: &RunContext,
+    model: &RoleModel,
+    input: InputBound,
+    wanted: u32,
+) -> Option<u32> {
+    let left = run.ledger().left();
+    let fits =
+        |tokens: u32| budget::worst_case(model, input, tokens).is_none_or(|r| r.amount <= left);
+    let mut tokens = wanted;
+    while !fits(tokens) {
+        let least = model.least_tokens();
+        if tokens <= least {
+            return None;
+        }
+        tokens = (tokens / 4 * 3).max(least);
+    }
+    Some(tokens)
+}

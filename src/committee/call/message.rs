@@ -1,0 +1,155 @@
+//! Builds the messages of a call: the prompt, and for a repair the model's answer and its problems.
+
+use conclave_lenient_json::Problem;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::committee::call::prompts::Rendered;
+use crate::committee::call_names::is_cross_check;
+use crate::committee::deps::Deps;
+use crate::committee::failure::Failure;
+use crate::committee::money::budget::{self, InputBound, ModelText};
+use crate::config::RoleModel;
+use crate::domain::Role;
+use crate::journal::CallStop;
+use crate::llm::{Author, Image, Message, Part};
+
+/// The specification of a call.
+pub struct CallSpec<'a> {
+    /// The step, such as "r1/solver".
+    pub step: String,
+    pub role: Role,
+    pub prompt: Rendered,
+    pub images: &'a [Image],
+    /// The model-written texts inside the prompt.
+    pub model_texts: Vec<ModelText>,
+    /// The output limit, thinking included.
+    pub max_tokens: u32,
+    /// The most tokens of the answer itself. If set, the limit is lowered to this plus room for
+    /// thinking.
+    pub answer_tokens: Option<u32>,
+    /// When the stage must be over, retries and repair included.
+    pub until: Instant,
+}
+
+/// The output of a call.
+pub struct Answer {
+    pub text: String,
+    pub stop: CallStop,
+    pub tokens: u64,
+}
+
+impl CallSpec<'_> {
+    /// Returns the output limit of a call to this model, before the budget is considered.
+    pub fn limit(&self, model: &RoleModel) -> u32 {
+        let limit = self.max_tokens.min(model.max_tokens);
+        self.answer_tokens
+            .map_or(limit, |visible| limit.min(model.limit_for(visible)))
+    }
+}
+
+impl Answer {
+    pub fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+}
+
+/// An answer to repair, with its problems.
+pub type Repair<'a> = (&'a Answer, &'a [Problem]);
+
+/// Builds the messages of a call, or of its repair.
+///
+/// # Errors
+/// If the repair's prompt cannot be rendered.
+pub fn messages(
+    deps: &Deps,
+    ask: &CallSpec<'_>,
+    model: &RoleModel,
+    repair: Option<Repair<'_>>,
+) -> Result<Vec<Message>, Failure> {
+    let mut parts: Vec<Part> = ask.images.iter().cloned().map(Part::Image).collect();
+    parts.push(Part::Text(ask.prompt.user.clone()));
+    let Some((answer, problems)) = repair else {
+        return Ok(vec![Message {
+            author: Author::User,
+            parts,
+        }]);
+    };
+    let list: Vec<Value> = problems
+        .iter()
+        .map(|p| json!({ "pointer": p.pointer, "detail": p.detail }))
+        .collect();
+    let correction = Part::Text(
+        deps.prompts
+            .repair(model.prompts, json!({ "problems": list }))?,
+    );
+    if answer.is_blank() {
+        // No provider accepts an empty message of the assistant.
+        parts.push(correction);
+        return Ok(vec![Message {
+            author: Author::User,
+            parts,
+        }]);
+    }
+    Ok(vec![
+        Message {
+            author: Author::User,
+            parts,
+        },
+        Message {
+            author: Author::Assistant,
+            parts: vec![Part::Text(answer.text.clone())],
+        },
+        Message {
+            author: Author::User,
+            parts: vec![correction],
+        },
+    ])
+}
+
+/// Returns an upper bound of the input tokens of the messages and the schema.
+pub fn input_bound(
+    ask: &CallSpec<'_>,
+    messages: &[Message],
+    schema: Option<&Value>,
+    repair: Option<Repair<'_>>,
+) -> InputBound {
+    let schema_bytes = schema.map_or(0, |s| s.to_string().len());
+    let user = messages
+        .iter()
+        .flat_map(|m| &m.parts)
+        .filter_map(text_of)
+        .map(budget::text_bound)
+        .sum();
+    let mut texts = ask.model_texts.clone();
+    texts.extend(repair.map(|(answer, _)| ModelText::of(&answer.text, answer.tokens)));
+    InputBound::new(
+        ask.prompt.system.len() + schema_bytes,
+        user,
+        &texts,
+        ask.images.len(),
+    )
+}
+
+pub fn text_of(part: &Part) -> Option<&str> {
+    match part {
+        Part::Text(text) => Some(text),
+        Part::Image(_) => None,
+    }
+}
+
+/// Returns the schema's name on the wire: letters, digits and underscores.
+pub fn schema_name(step: &str) -> String {
+    let last = step.rsplit('/').next().unwrap_or(step);
+    let name = match last {
+        _ if is_cross_check(step) => "cross_check",
+        _ if step.contains("/resolve/") => "decisions",
+        "plan" => "orchestration_plan",
+        "synthesis" => "final_synthesis",
+        "question" => "clarification_question",
+        "estimate" => "execution_estimate",
+        "proposal" => "action_proposal",
+        _ => "agent_report",
+    };
+    name.to_owned()
+}

@@ -1,0 +1,111 @@
+//! The output of a call, or the reason why there is none.
+
+use crate::domain::{FailureCause, Obtained, Role};
+
+/// A typed output.
+#[derive(Debug, Clone)]
+pub struct Typed<T> {
+    pub value: T,
+    pub obtained: Obtained,
+    pub truncated: bool,
+    pub notes: Vec<String>,
+    /// Output tokens of the call that gave it.
+    pub tokens: u64,
+}
+
+impl<T> Typed<T> {
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Typed<U> {
+        let Self {
+            value,
+            obtained,
+            truncated,
+            notes,
+            tokens,
+        } = self;
+        Typed {
+            value: f(value),
+            obtained,
+            truncated,
+            notes,
+            tokens,
+        }
+    }
+}
+
+/// The reason why there is no output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallFailure {
+    pub cause: FailureCause,
+    pub detail: String,
+    /// True if the run's own deadline ended the call, not the call's timeout.
+    pub by_deadline: bool,
+    /// True if the cap has no room for another attempt. The model itself did not fail for good.
+    pub starved: bool,
+}
+
+impl CallFailure {
+    pub(super) fn new(cause: FailureCause, detail: impl Into<String>) -> Self {
+        Self {
+            cause,
+            detail: detail.into(),
+            by_deadline: false,
+            starved: false,
+        }
+    }
+
+    /// True if the run can finish without this call. That is so if the model gave an unusable
+    /// answer, refused this one request, or could not be called again for lack of money. If the
+    /// provider itself is failing, the run fails (SPEC 1.3).
+    pub fn is_recoverable(&self) -> bool {
+        self.starved
+            || matches!(
+                self.cause,
+                FailureCause::MalformedOutput
+                    | FailureCause::ThoughtAway
+                    | FailureCause::CutOff
+                    | FailureCause::EmptyOutput
+                    | FailureCause::Refused
+                    | FailureCause::RequestRejected
+                    | FailureCause::RequestUnfit
+            )
+    }
+
+    /// Returns the failure for a well-formed answer that contains nothing usable.
+    pub fn unusable(detail: &str) -> Self {
+        Self::new(FailureCause::MalformedOutput, detail)
+    }
+
+    pub(super) fn budget_exhausted(detail: impl Into<String>) -> Self {
+        Self {
+            starved: true,
+            ..Self::new(FailureCause::OutOfBudget, detail)
+        }
+    }
+
+    pub(super) fn empty() -> Self {
+        Self::new(FailureCause::EmptyOutput, "the model wrote nothing")
+    }
+
+    pub(super) fn thought_away(role: Role, limit: u32) -> Self {
+        let detail = format!(
+            "the model spent all {limit} tokens thinking: raise maxTokens of {role}, or lower its effort"
+        );
+        Self::new(FailureCause::ThoughtAway, detail)
+    }
+
+    pub(super) fn no_time() -> Self {
+        Self {
+            by_deadline: true,
+            ..Self::new(FailureCause::TimedOut, "no time was left for the call")
+        }
+    }
+}
+
+/// Returns the cause of a failure, with the detail if the reader can act on it.
+pub(in crate::committee) fn why(cause: &FailureCause, detail: &str) -> String {
+    if *cause == FailureCause::ThoughtAway {
+        format!("{cause}: {detail}")
+    } else {
+        cause.to_string()
+    }
+}

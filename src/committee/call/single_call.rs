@@ -1,0 +1,105 @@
+//! Gets one typed answer of one model, for code outside the committee. The run's journal has its
+//! intent, reservation and settlement, as for every call. There is no retry, repair or
+//! fallback, because a client waits.
+
+use rand::rngs::ChaCha12Rng;
+use rand::{Rng as _, SeedableRng as _};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::committee::call::{CallSpec, call_once};
+use crate::committee::deps::Deps;
+use crate::committee::failure::Failure;
+use crate::config::PromptSet;
+use crate::domain::{FailureCause, Role};
+use crate::journal::RunContext;
+
+/// The specification of a single call.
+pub struct Consultation<'a> {
+    pub step: &'static str,
+    pub role: Role,
+    /// The prompt file.
+    pub prompt: &'static str,
+    /// Appended to the stable part of the prompt; the same for many runs.
+    pub appendix: String,
+    /// The user's text, which is fenced as data.
+    pub question: &'a str,
+    /// The schema sent to the model. It may be narrower than the schema of the answer's type.
+    pub schema: Value,
+    /// Output tokens, without thinking.
+    pub max_tokens: u32,
+    pub until: Instant,
+}
+
+/// The answer.
+pub struct SingleAnswer<T> {
+    pub value: T,
+    /// True if the JSON needed repair or was cut at the token limit.
+    pub mended: bool,
+}
+
+/// The reason why there is no answer.
+pub struct SingleCallFailure {
+    pub cause: FailureCause,
+    pub detail: String,
+}
+
+/// Makes the call.
+///
+/// # Errors
+/// The outer error stops the run. The inner error says why there is no answer.
+pub async fn consult<T>(
+    run: &RunContext,
+    deps: &Deps,
+    asked: Consultation<'_>,
+) -> Result<Result<SingleAnswer<T>, SingleCallFailure>, Failure>
+where
+    T: DeserializeOwned + JsonSchema + Send,
+{
+    let Consultation {
+        step,
+        role,
+        prompt,
+        appendix,
+        question,
+        schema,
+        max_tokens,
+        until,
+    } = asked;
+    let mut random = ChaCha12Rng::seed_from_u64(run.accepted().seed);
+    let fence = loop {
+        let tag = format!("{:016x}", random.next_u64());
+        if !question.contains(&tag) {
+            break tag;
+        }
+    };
+    // The answer is always JSON, so a plain-text role gets the prompts of small models.
+    let set = match deps.role(role).map(|model| model.prompts) {
+        Some(PromptSet::Text | PromptSet::Compact) => PromptSet::Compact,
+        Some(PromptSet::Full) | None => PromptSet::Full,
+    };
+    let mut prompt =
+        deps.prompts
+            .render(set, prompt, json!({ "fence": fence, "question": question }))?;
+    prompt.system = format!("{}\n{appendix}", prompt.system);
+    let ask = CallSpec {
+        step: step.to_owned(),
+        role,
+        prompt,
+        images: &[],
+        model_texts: vec![],
+        max_tokens: u32::MAX,
+        answer_tokens: Some(max_tokens),
+        until,
+    };
+    let bought = call_once::<T>(run, deps, &ask, &schema).await?;
+    Ok(match bought {
+        Ok((value, mended)) => Ok(SingleAnswer { value, mended }),
+        Err(unbought) => Err(SingleCallFailure {
+            cause: unbought.cause,
+            detail: unbought.detail,
+        }),
+    })
+}

@@ -1,0 +1,87 @@
+//! What a committee needs besides the question, and what follows from its policy alone.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt as _, SeedableRng as _};
+use secrecy::SecretString;
+
+use crate::attachments::Fetcher;
+use crate::committee::call::prompts::Prompts;
+use crate::committee::output_shapes::FinalSynthesis;
+use crate::config::{OutputForm, Policy, RoleModel};
+use crate::domain::Role;
+use crate::journal::RunContext;
+use crate::llm::Registry;
+
+/// The dependencies of a committee: models, prompts, policy. The question is not among them.
+pub struct Deps {
+    pub policy: Policy,
+    pub roles: BTreeMap<Role, RoleModel>,
+    pub models: Registry,
+    pub prompts: Prompts,
+    pub attachments: Fetcher,
+    /// Secrets that must never appear in a reply.
+    pub secrets: Vec<SecretString>,
+}
+
+impl Deps {
+    pub fn role(&self, role: Role) -> Option<&RoleModel> {
+        self.roles.get(&role)
+    }
+
+    /// Returns when a stage must be over: at a share of the run's deadline, counted from the run's
+    /// start in this process.
+    pub(super) fn stage_end(&self, run: &RunContext, share: f64) -> tokio::time::Instant {
+        run.started()
+            + self
+                .policy
+                .deadline(run.accepted().question.mode)
+                .mul_f64(share)
+    }
+
+    /// Returns the bytes of a role's stable prompt, its schema included.
+    pub(super) fn prompt_bytes(&self, role: Role) -> usize {
+        let name = match role {
+            Role::Master => "synthesis",
+            Role::Agent(agent) => agent.as_str(),
+            Role::Proposer => "propose",
+        };
+        let Some(model) = self.role(role) else {
+            return 0;
+        };
+        let schema = match (model.output, role) {
+            (OutputForm::Text, _) | (_, Role::Proposer) => 0,
+            (OutputForm::Json, Role::Master) => schemars::schema_for!(FinalSynthesis)
+                .to_value()
+                .to_string()
+                .len(),
+            (OutputForm::Json, Role::Agent(_)) => schemars::schema_for!(crate::domain::AgentReport)
+                .to_value()
+                .to_string()
+                .len(),
+        };
+        self.prompts.system_bytes(model.prompts, name) + schema
+    }
+
+    /// Returns the pause before attempt `tries + 1`: exponential with jitter, and at least as long
+    /// as the provider asked for.
+    pub(super) fn backoff(&self, tries: u32, least_ms: u64, seed: u64) -> Duration {
+        let factor = 1u32
+            .checked_shl(tries.saturating_sub(1))
+            .unwrap_or(u32::MAX);
+        let pause = self
+            .policy
+            .retry_base
+            .saturating_mul(factor)
+            .min(self.policy.retry_max);
+        // Half is fixed, and half is jitter from the run's own seed, so that runs do not retry in
+        // step.
+        let mut random = ChaCha12Rng::seed_from_u64(seed);
+        random.set_stream(u64::from(tries));
+        pause
+            .mul_f64(random.random_range(0.5..1.0))
+            .max(Duration::from_millis(least_ms))
+    }
+}

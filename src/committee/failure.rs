@@ -1,0 +1,92 @@
+//! The reasons why a run has no reply.
+
+use std::collections::BTreeMap;
+
+use crate::committee::call::output::{CallFailure, why};
+use crate::committee::call::prompts::Error as PromptError;
+use crate::domain::{Agent, FailureCause, Usd};
+use crate::journal::{AgentOutcome, Cause, Stop};
+
+/// The reason why a run has no reply.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The run cannot continue in this process. Its journal has no final event.
+    #[error(transparent)]
+    Stopped(#[from] Stop),
+    #[error("{detail}")]
+    Failed { cause: Cause, detail: String },
+}
+
+impl Failure {
+    pub(super) fn internal(detail: &str) -> Self {
+        Self::Failed {
+            cause: Cause::Internal,
+            detail: detail.to_owned(),
+        }
+    }
+
+    pub(super) fn master(stage: &str, unbought: &CallFailure) -> Self {
+        let mut failure = Self::master_detail(stage, &unbought.cause, &unbought.detail);
+        if let (Self::Failed { cause, .. }, true) = (&mut failure, unbought.by_deadline) {
+            *cause = Cause::Deadline;
+        }
+        failure
+    }
+
+    fn master_detail(stage: &str, cause: &FailureCause, detail: &str) -> Self {
+        let kind = if *cause == FailureCause::OutOfBudget {
+            Cause::Budget
+        } else {
+            Cause::Provider
+        };
+        Self::Failed {
+            cause: kind,
+            detail: format!("the master gave no {stage}: {cause} ({detail})"),
+        }
+    }
+
+    pub(super) fn no_core_output(panel: &BTreeMap<Agent, AgentOutcome>) -> Self {
+        let failed: Vec<(Agent, &FailureCause, bool)> = panel
+            .iter()
+            .filter_map(|(agent, outcome)| match outcome {
+                AgentOutcome::Failed {
+                    cause, by_deadline, ..
+                } => Some((*agent, cause, *by_deadline)),
+                AgentOutcome::Answered { .. } => None,
+            })
+            .collect();
+        let causes = panel.iter().filter_map(|(agent, outcome)| match outcome {
+            AgentOutcome::Failed { cause, detail, .. } => {
+                Some(format!("{agent}: {}", why(cause, detail)))
+            }
+            AgentOutcome::Answered { .. } => None,
+        });
+        let causes: Vec<String> = causes.collect();
+        let detail = format!("no core agent gave any output ({})", causes.join(", "));
+        let all = |is: &dyn Fn(&(Agent, &FailureCause, bool)) -> bool| {
+            !failed.is_empty() && failed.iter().all(is)
+        };
+        let cause = if all(&|(_, cause, _)| **cause == FailureCause::OutOfBudget) {
+            Cause::Budget
+        } else if all(&|(_, _, by_deadline)| *by_deadline) {
+            Cause::Deadline
+        } else {
+            Cause::Provider
+        };
+        Self::Failed { cause, detail }
+    }
+
+    pub(super) fn no_room(left: Usd) -> Self {
+        let detail = format!("the cap has no room for one agent and the synthesis: {left} is left");
+        Self::Failed {
+            cause: Cause::Budget,
+            detail,
+        }
+    }
+}
+
+impl From<PromptError> for Failure {
+    fn from(error: PromptError) -> Self {
+        Self::internal(&error.to_string())
+    }
+}

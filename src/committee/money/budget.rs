@@ -1,0 +1,343 @@
+//! Computes what a call costs at worst, and fits a plan under the cap.
+
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::config::{ProviderKind, RoleModel};
+use crate::domain::{Agent, BilledTokens, Reservation, Role, Usd};
+use crate::journal::{CheckScope, CheckSize, Trimmed};
+
+/// The most tokens in the user part of a prompt beside the question: labels, fences, hints,
+/// instructions.
+pub const SCAFFOLDING_TOKENS: u64 = 700;
+
+/// The longest plan, in tokens.
+pub const PLAN_TOKENS: u32 = 700;
+
+/// The least bytes per token of the service's own prompts and schemas, which are English prose and
+/// JSON keys. Tokenizers up to 2025 need more than three bytes per token for them. Those since
+/// Claude 4.7 count about 30 % more tokens.
+const TRUSTED_BYTES_PER_TOKEN: f64 = 1.9;
+
+/// The factor by which another vendor's tokenizer may exceed a reported token count.
+const TOKENIZER_SPREAD: f64 = 1.3;
+
+/// The tokens that a vendor adds around a request: roles, separators, tool preambles.
+const OVERHEAD_TOKENS: u64 = 400;
+
+/// The most tokens that any vendor counts for one image.
+const IMAGE_TOKENS: u64 = 5000;
+
+/// A million dollars. Sums of thousands of such settlements still fit into a database's integer.
+const ABSURD_COST: Usd = Usd::from_nanos(1_000_000_000_000_000);
+
+/// The shares of their usual length to which outputs are shrunk before an agent is left out.
+const SHARES: [f64; 5] = [1.0, 0.85, 0.7, 0.6, MIN_SHARE];
+const MIN_SHARE: f64 = 0.5;
+
+/// A model-written text inside a prompt. Its own token count is a tighter bound than its
+/// characters.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ModelText {
+    /// The [`text_bound`] of the text; `None` if it is not written yet.
+    pub bound: Option<u64>,
+    pub tokens: u64,
+}
+
+impl ModelText {
+    pub fn of(text: &str, tokens: u64) -> Self {
+        Self {
+            bound: Some(text_bound(text)),
+            tokens,
+        }
+    }
+
+    /// Returns the bound of a text still to be written, of at most `tokens` tokens.
+    pub fn planned(tokens: u64) -> Self {
+        Self {
+            bound: None,
+            tokens,
+        }
+    }
+
+    fn tokens_at_most(self) -> u64 {
+        let by_tokens = (self.tokens as f64 * TOKENIZER_SPREAD).ceil() as u64;
+        self.bound.map_or(by_tokens, |bound| by_tokens.min(bound))
+    }
+}
+
+/// Upper bounds of a request's input tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InputBound {
+    /// The stable prefix, which may be billed as a cache write.
+    pub stable: u64,
+    pub volatile: u64,
+}
+
+impl InputBound {
+    /// `trusted_bytes` counts the service's own prompts and schemas. `user_bound` is the
+    /// [`text_bound`] of the user parts. `model_texts` are the texts of models within them, taken
+    /// at their own count.
+    pub fn new(
+        trusted_bytes: usize,
+        user_bound: u64,
+        model_texts: &[ModelText],
+        images: usize,
+    ) -> Self {
+        let stable =
+            (trusted_bytes as f64 / TRUSTED_BYTES_PER_TOKEN).ceil() as u64 + OVERHEAD_TOKENS;
+        let written: u64 = model_texts.iter().filter_map(|text| text.bound).sum();
+        let read: u64 = model_texts.iter().map(|text| text.tokens_at_most()).sum();
+        Self {
+            stable,
+            volatile: user_bound.saturating_sub(written) + read + IMAGE_TOKENS * images as u64,
+        }
+    }
+
+    pub fn total(self) -> u64 {
+        self.stable + self.volatile
+    }
+}
+
+/// Returns the most tokens that a text of unknown origin can make. A byte-level vocabulary has a
+/// token for every byte, so a text has at most as many tokens as bytes. Some tokenizers first
+/// normalize the text to NFKC, which can be longer: the longer form counts.
+pub fn text_bound(text: &str) -> u64 {
+    if text.is_ascii() {
+        return text.len() as u64;
+    }
+    let normalized: usize = text.nfkc().map(char::len_utf8).sum();
+    text.len().max(normalized) as u64
+}
+
+/// Returns the worst-case cost of a call; `None` for the in-process model, which costs nothing.
+pub fn worst_case(model: &RoleModel, input: InputBound, max_tokens: u32) -> Option<Reservation> {
+    let output_tokens = u64::from(max_tokens);
+    // Anthropic caches only the marked stable prefix. Others choose by themselves what they cache.
+    let (cacheable, plain) = match model.kind {
+        ProviderKind::Anthropic => (input.stable, input.volatile),
+        ProviderKind::Openai | ProviderKind::Local => (input.total(), 0),
+    };
+    let amount = model.price?.worst(cacheable, plain, output_tokens);
+    Some(Reservation {
+        input_tokens: input.total(),
+        output_tokens,
+        amount,
+    })
+}
+
+/// Returns the cost of the reported usage, at most [`ABSURD_COST`]. A larger figure would say no
+/// more than that the cap is exceeded.
+pub fn cost(model: &RoleModel, usage: &BilledTokens) -> Usd {
+    model
+        .price
+        .map_or(Usd::ZERO, |price| price.cost(usage).min(ABSURD_COST))
+}
+
+/// A call of the plan, as input of [`fit`].
+#[derive(Debug, Clone)]
+pub struct Wanted<'a> {
+    pub role: Role,
+    pub model: &'a RoleModel,
+    /// Upper bound of its input, without what other agents will have written.
+    pub input: InputBound,
+}
+
+/// Returns the worst-case cost of a cross-check of a size, given the most output tokens of each
+/// role.
+pub type CheckCost<'a> = dyn Fn(&[(Role, u32)], CheckSize) -> Usd + Sync + 'a;
+
+/// The cross-check, as input of [`fit`].
+pub struct WantedCheck<'a> {
+    /// The possible sizes of the cross-check, the largest first; empty if none is made.
+    pub sizes: Vec<CheckSize>,
+    pub cost: &'a CheckCost<'a>,
+}
+
+impl WantedCheck<'_> {
+    /// Returns a [`WantedCheck`] without a cross-check.
+    pub fn none() -> Self {
+        WantedCheck {
+            sizes: vec![],
+            cost: &|_, _| Usd::ZERO,
+        }
+    }
+}
+
+/// What fits under the cap: the agents in order, with the output tokens that each may use.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fitted {
+    pub trimmed: Trimmed,
+    /// The money to earmark for the synthesis, and for a repetition of the solver after a crash.
+    pub held: Usd,
+    /// The money to earmark for the cross-check, in addition.
+    pub check: Usd,
+}
+
+/// Fits one round, the cross-check and the synthesis into `left`. The steps are:
+///
+/// 1. Every output is shrunk, down to half.
+/// 2. Optional agents are dropped, the last named first.
+/// 3. The cross-check is made smaller, then dropped.
+/// 4. The critic is dropped, then the verifier. The freed money may pay for a cross-check of the
+///    others.
+///
+/// `None` if the solver and the synthesis do not fit.
+///
+/// If a process dies in the round, all of its calls are in doubt and count at their reservations.
+/// Therefore [`fit`] prefers a length at which the earmarked money also pays for one more solver
+/// call and the synthesis, both at their least lengths. No agent is dropped for that. But a
+/// cross-check of a panel without the whole core must leave that money over.
+pub fn fit(
+    agents: &[Wanted<'_>],
+    synthesis: &Wanted<'_>,
+    check: &WantedCheck<'_>,
+    left: Usd,
+) -> Option<Fitted> {
+    let solver = agents
+        .iter()
+        .find(|wanted| wanted.role == Role::Agent(Agent::Solver));
+    let repetition = solver.map_or(Usd::ZERO, |solver| least(solver, synthesis));
+    let mut kept: Vec<&Wanted<'_>> = agents.iter().collect();
+    let mut left_out = vec![];
+    let mut sizes = check.sizes.iter().copied();
+    let mut size = sizes.next();
+    let mut is_whole = true;
+    loop {
+        let least_spare = if is_whole || size.is_none() {
+            Usd::ZERO
+        } else {
+            repetition
+        };
+        for (share, spare) in [repetition, least_spare]
+            .into_iter()
+            .flat_map(|spare| SHARES.map(|share| (share, spare)))
+        {
+            let (max_tokens, panel, held) = shrunk_to(&kept, synthesis, share);
+            let checked = size.map_or(Usd::ZERO, |size| (check.cost)(&max_tokens, size));
+            let reserve = (held + checked).max(spare);
+            if panel + reserve <= left {
+                if share < 1.0 {
+                    left_out.push(format!(
+                        "outputs were limited to {:.0} % of their usual length",
+                        share * 100.0
+                    ));
+                }
+                if size.is_some_and(|size| size.scope == CheckScope::First) {
+                    left_out.push("the cross-check was given one claim of each report".to_owned());
+                }
+                let agents = kept.iter().filter_map(|w| agent_of(w.role)).collect();
+                let trimmed = Trimmed {
+                    agents,
+                    max_tokens,
+                    left_out,
+                    cross_check: size,
+                    epoch: None,
+                };
+                return Some(Fitted {
+                    trimmed,
+                    held: reserve - checked,
+                    check: checked,
+                });
+            }
+        }
+        let optional = kept
+            .iter()
+            .rposition(|w| agent_of(w.role).is_some_and(|a| !a.is_core()));
+        if optional.is_none() && size.is_some() {
+            size = sizes.next();
+            continue;
+        }
+        let drop_order = [Agent::Critic, Agent::Verifier];
+        let next = optional.or_else(|| {
+            drop_order
+                .iter()
+                .find_map(|a| kept.iter().position(|w| w.role == Role::Agent(*a)))
+        });
+        let dropped = kept.remove(next?);
+        if agent_of(dropped.role).is_some_and(Agent::is_core) {
+            is_whole = false;
+            sizes = check.sizes.iter().copied();
+            size = sizes.next();
+        }
+        left_out.push(did_not_run(dropped.role));
+    }
+}
+
+/// Returns the note for readers that the cap left an agent out.
+pub fn did_not_run(role: Role) -> String {
+    format!("{role} did not run: the cap has no room for it")
+}
+
+/// Returns the least cost of one agent and the synthesis.
+pub fn least(agent: &Wanted<'_>, synthesis: &Wanted<'_>) -> Usd {
+    let (_, panel, held) = shrunk_to(&[agent], synthesis, MIN_SHARE);
+    panel + held
+}
+
+fn agent_of(role: Role) -> Option<Agent> {
+    match role {
+        Role::Agent(agent) => Some(agent),
+        Role::Master | Role::Proposer => None,
+    }
+}
+
+/// Shrinks outputs to a share. Returns the output tokens of each role, the worst-case cost of the
+/// agents, and the money to earmark for the synthesis.
+fn shrunk_to(
+    agents: &[&Wanted<'_>],
+    synthesis: &Wanted<'_>,
+    share: f64,
+) -> (Vec<(Role, u32)>, Usd, Usd) {
+    let shrunk = |wanted: &Wanted<'_>| {
+        let usual = wanted.model.max_tokens;
+        ((f64::from(usual) * share) as u32).max(wanted.model.least_tokens())
+    };
+    let mut max_tokens = vec![];
+    let mut panel = Usd::ZERO;
+    for wanted in agents {
+        let tokens = shrunk(wanted);
+        panel += worst_case(wanted.model, wanted.input, tokens).map_or(Usd::ZERO, |r| r.amount);
+        max_tokens.push((wanted.role, tokens));
+    }
+    max_tokens.push((synthesis.role, shrunk(synthesis)));
+    let held = synthesis_hold(&max_tokens, synthesis);
+    (max_tokens, panel, held)
+}
+
+/// Returns the worst-case cost of the agents with the given output tokens.
+pub fn panel_cost(agents: &[Wanted<'_>], max_tokens: &[(Role, u32)]) -> Usd {
+    let given = |role: Role| {
+        max_tokens
+            .iter()
+            .find(|(r, _)| *r == role)
+            .map(|(_, tokens)| *tokens)
+    };
+    let cost = |wanted: &Wanted<'_>| {
+        worst_case(
+            wanted.model,
+            wanted.input,
+            given(wanted.role).unwrap_or(wanted.model.max_tokens),
+        )
+    };
+    agents
+        .iter()
+        .filter_map(cost)
+        .map(|reservation| reservation.amount)
+        .sum()
+}
+
+/// Returns the cost of the synthesis if every agent writes as much as it may.
+pub fn synthesis_hold(max_tokens: &[(Role, u32)], synthesis: &Wanted<'_>) -> Usd {
+    let (mut input, mut written) = (synthesis.input, synthesis.model.max_tokens);
+    for (role, tokens) in max_tokens {
+        if *role == synthesis.role {
+            written = *tokens;
+        } else {
+            input.volatile += ModelText::planned(u64::from(*tokens)).tokens_at_most();
+        }
+    }
+    worst_case(synthesis.model, input, written).map_or(Usd::ZERO, |r| r.amount)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! Selects the models of the cross-check and bounds its cost, before any claim is known.
+
+use std::sync::LazyLock;
+
+use crate::committee::deps::Deps;
+use crate::committee::money::budget::{
+    self, CheckCost, InputBound, ModelText, SCAFFOLDING_TOKENS, WantedCheck,
+};
+use crate::committee::output_shapes::CrossCheckReply;
+use crate::config::{OutputForm, PromptSet, RoleModel};
+use crate::domain::{Agent, Mode, Role, Usd};
+use crate::journal::{CheckScope, CheckSize};
+use crate::scoring;
+
+/// Output tokens of a pass: this base, plus an amount for each report and for each claim.
+const BASE_TOKENS: u32 = 160;
+const TOKENS_PER_REPORT: u32 = 60;
+const TOKENS_PER_CLAIM: u32 = 80;
+
+/// The most output tokens of a pass, for any number of claims.
+pub const MAX_TOKENS: u32 = 2400;
+
+/// The most tokens that labels, tags and fences of one report take in the prompt.
+const LABEL_TOKENS: u64 = 260;
+
+/// The most claims of one report that are shown.
+const MAX_CLAIMS: usize = 4;
+
+/// The most bytes of a claim and of a summary that are shown.
+pub const CLAIM_BYTES: usize = 320;
+pub const SUMMARY_BYTES: usize = 400;
+
+static SCHEMA_BYTES: LazyLock<usize> = LazyLock::new(|| {
+    schemars::schema_for!(CrossCheckReply)
+        .to_value()
+        .to_string()
+        .len()
+});
+
+/// Returns the roles whose models check, in the order of the passes. The first is the verifier,
+/// unless its model is of the solver's family and another role's is not. The second prefers a model
+/// that differs from the first.
+pub fn checkers(deps: &Deps) -> Vec<Role> {
+    let candidates = [
+        Agent::Verifier,
+        Agent::Critic,
+        Agent::Editor,
+        Agent::Implementer,
+        Agent::Visual,
+    ];
+    let able: Vec<(Role, &RoleModel)> = candidates
+        .into_iter()
+        .map(Role::Agent)
+        .chain([Role::Master])
+        .filter_map(|role| Some((role, deps.role(role)?)))
+        .filter(|(_, model)| model.output == OutputForm::Json && model.prompts != PromptSet::Text)
+        .collect();
+    let family = |model: &RoleModel| scoring::family(&model.shown());
+    let solver = deps.role(Role::Agent(Agent::Solver)).map(family);
+    let foreign = |model: &RoleModel| {
+        solver
+            .as_ref()
+            .is_none_or(|solver| *solver != family(model))
+    };
+    // The master writes the reply, so it checks only if it adds a foreign family.
+    let able = || {
+        able.iter()
+            .filter(|(role, model)| *role != Role::Master || foreign(model))
+    };
+    let first = able()
+        .find(|(_, model)| foreign(model))
+        .or_else(|| able().next());
+    let Some((first, first_model)) = first else {
+        return vec![];
+    };
+    let other = |model: &RoleModel| {
+        (&model.provider, &model.model) != (&first_model.provider, &first_model.model)
+    };
+    let rank = |model: &RoleModel| (u8::from(foreign(model)) * 2) + u8::from(other(model));
+    // `rev` makes `max_by_key` return the first of equals.
+    let second = able()
+        .filter(|(role, _)| role != first)
+        .rev()
+        .max_by_key(|(_, model)| rank(model));
+    std::iter::once(*first)
+        .chain(second.map(|(role, _)| *role))
+        .collect()
+}
+
+/// Returns the sizes in which a run's cross-check may be made, the largest first; empty if none is.
+pub fn sizes(deps: &Deps, mode: Mode) -> Vec<CheckSize> {
+    if !deps.policy.cross_check.covers(mode) {
+        return vec![];
+    }
+    let most = if mode == Mode::Deep { 2 } else { 1 };
+    let passes = u8::try_from(checkers(deps).len()).unwrap_or(most).min(most);
+    let keys = (1..=passes).rev().map(|passes| CheckSize {
+        passes,
+        scope: CheckScope::Key,
+    });
+    let first = (passes > 0).then_some(CheckSize {
+        passes: 1,
+        scope: CheckScope::First,
+    });
+    keys.chain(first).collect()
+}
+
+/// Returns the worst-case cost of a cross-check of this size. `reports` are the most tokens of each
+/// report; `read` bounds the tokens of the request.
+pub fn worst_case(deps: &Deps, read: u64, reports: &[u64], size: CheckSize) -> Usd {
+    let cost = |role: Role| {
+        let Some(model) = deps.role(role) else {
+            return Usd::ZERO;
+        };
+        let texts: Vec<ModelText> = reports
+            .iter()
+            .map(|tokens| ModelText::planned((*tokens).min(text_bytes(size.scope))))
+            .collect();
+        let trusted = deps.prompts.system_bytes(model.prompts, "cross_check") + *SCHEMA_BYTES;
+        let read = read + SCAFFOLDING_TOKENS + LABEL_TOKENS * reports.len() as u64;
+        let input = InputBound::new(trusted, read, &texts, 0);
+        let output = model.limit_for(max_tokens(reports.len(), size.scope));
+        budget::worst_case(model, input, output).map_or(Usd::ZERO, |worst| worst.amount)
+    };
+    checkers(deps)
+        .into_iter()
+        .take(usize::from(size.passes))
+        .map(cost)
+        .sum()
+}
+
+/// Returns the cross-check as input of [`budget::fit`].
+pub fn wanted<'a>(deps: &Deps, mode: Mode, cost: &'a CheckCost<'a>) -> WantedCheck<'a> {
+    WantedCheck {
+        sizes: sizes(deps, mode),
+        cost,
+    }
+}
+
+/// Returns the most output tokens of a pass, without thinking.
+pub fn max_tokens(reports: usize, scope: CheckScope) -> u32 {
+    let reports = u32::try_from(reports).unwrap_or(u32::MAX);
+    let claims = u32::try_from(claims_of(scope)).unwrap_or(u32::MAX);
+    let each = TOKENS_PER_REPORT.saturating_add(TOKENS_PER_CLAIM.saturating_mul(claims));
+    BASE_TOKENS
+        .saturating_add(reports.saturating_mul(each))
+        .min(MAX_TOKENS)
+}
+
+/// Returns the most bytes of one report that are shown.
+pub fn text_bytes(scope: CheckScope) -> u64 {
+    (SUMMARY_BYTES + claims_of(scope) * CLAIM_BYTES) as u64
+}
+
+/// Returns the most claims of one report that are shown.
+pub fn claims_of(scope: CheckScope) -> usize {
+    match scope {
+        CheckScope::Key => MAX_CLAIMS,
+        CheckScope::First => 1,
+    }
+}

@@ -1,0 +1,173 @@
+//! The assumptions ledger: each assumption once, with a handle, a kind and the agents that made it.
+
+use std::collections::BTreeSet;
+
+use crate::committee::request_context::RequestContext;
+use crate::domain::{Agent, AgentReport, Assumption, AssumptionKind};
+
+/// The most assumptions that a reply lists. It states how many more there were.
+const MAX: usize = 24;
+
+/// The most entries of each list that are read. Later ones are ignored.
+const MAX_READ: usize = 50;
+
+/// The most words of an assumption that are compared.
+const MAX_WORDS: usize = 60;
+
+/// Two wordings with at least this overlap are the same assumption (Jaccard index of their words).
+const SAME: f64 = 0.6;
+
+/// Merges the master's assumptions with the agents that made the same ones. Corrections by the user
+/// come first, as given. Returns the entries, and how many more there would be.
+pub fn ledger(
+    stated: &[(String, AssumptionKind)],
+    reports: &[(Agent, &AgentReport)],
+    request: &RequestContext,
+) -> (Vec<Assumption>, usize) {
+    let read = |texts: &[String]| -> Vec<Wording> {
+        texts
+            .iter()
+            .take(MAX_READ)
+            .map(|text| Wording::of(text))
+            .collect()
+    };
+    let assumed: Vec<(Agent, Vec<Wording>)> = reports
+        .iter()
+        .map(|(agent, r)| (*agent, read(&r.assumptions)))
+        .collect();
+    let corrected: Vec<Wording> = request
+        .corrections
+        .iter()
+        .map(|corrected| Wording::of(&corrected.wrong))
+        .collect();
+    let mut entries: Vec<(String, AssumptionKind, Vec<Agent>)> = vec![];
+    let mut known: Vec<Wording> = vec![];
+    for corrected in &request.corrections {
+        let text = one_line(&corrected.correction);
+        known.push(Wording::of(&text));
+        entries.push((text, AssumptionKind::Given, vec![]));
+    }
+    for (text, kind) in stated.iter().take(MAX_READ) {
+        let text = one_line(text);
+        let wording = Wording::of(&text);
+        let is_among = |others: &[Wording]| others.iter().any(|other| other.is_same(&wording));
+        if !text.is_empty() && !is_among(&known) && !is_among(&corrected) && !is_nothing(&text) {
+            let agents = assumed
+                .iter()
+                .filter(|(_, assumed)| is_among(assumed))
+                .map(|(agent, _)| *agent)
+                .collect();
+            known.push(wording);
+            entries.push((text, *kind, agents));
+        }
+    }
+    let left_out = entries.len().saturating_sub(MAX) + stated.len().saturating_sub(MAX_READ);
+    let listed = entries.into_iter().take(MAX).enumerate();
+    let assumption = |(i, (text, kind, agents))| Assumption {
+        handle: format!("A{}", i + 1),
+        text,
+        kind,
+        agents,
+    };
+    (listed.map(assumption).collect(), left_out)
+}
+
+/// Returns the agents' own assumptions, all as guesses, for a master that cannot state any.
+pub fn of_reports(reports: &[(Agent, &AgentReport)]) -> Vec<(String, AssumptionKind)> {
+    let all = reports.iter().flat_map(|(_, report)| &report.assumptions);
+    all.map(|text| (text.clone(), AssumptionKind::Guess))
+        .collect()
+}
+
+/// A text prepared for comparison with others.
+struct Wording {
+    words: BTreeSet<String>,
+    /// Figures and negations.
+    decisive: BTreeSet<String>,
+    names: BTreeSet<String>,
+}
+
+impl Wording {
+    fn of(text: &str) -> Self {
+        let words = words(text);
+        let negation =
+            |word: &str| matches!(word, "not" | "no" | "never" | "without" | "nor" | "t");
+        let decides =
+            |word: &&String| word.contains(|c: char| c.is_ascii_digit()) || negation(word);
+        Self {
+            decisive: words.iter().filter(decides).cloned().collect(),
+            names: names(text),
+            words,
+        }
+    }
+
+    /// True if two texts assume the same. Texts that differ in a figure, a name or a "not" do not,
+    /// however similar they are.
+    fn is_same(&self, other: &Self) -> bool {
+        let foreign = |one: &Self, other: &Self| !one.names.is_subset(&other.words);
+        if self.decisive != other.decisive || (foreign(self, other) && foreign(other, self)) {
+            return false;
+        }
+        let common = self.words.intersection(&other.words).count();
+        let all = self.words.len() + other.words.len() - common;
+        all > 0 && common as f64 / all as f64 >= SAME
+    }
+}
+
+/// Returns the capitalized words. The first word of a text is included if it is capitalized, name
+/// or not.
+fn names(text: &str) -> BTreeSet<String> {
+    let capital = |word: &&str| word.chars().next().is_some_and(char::is_uppercase);
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .take(MAX_WORDS)
+        .filter(capital)
+        .map(str::to_lowercase)
+        .collect()
+}
+
+fn is_nothing(text: &str) -> bool {
+    let bare = text.trim_end_matches('.').to_lowercase();
+    matches!(bare.as_str(), "none" | "n/a" | "no assumptions" | "nothing")
+}
+
+fn words(text: &str) -> BTreeSet<String> {
+    let words = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|w| !w.is_empty());
+    words.take(MAX_WORDS).map(str::to_lowercase).collect()
+}
+
+pub(in crate::committee) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn same(a: &str, b: &str) -> bool {
+        Wording::of(a).is_same(&Wording::of(b))
+    }
+
+    #[test]
+    fn a_figure_a_name_or_a_negation_makes_another_assumption() {
+        for (a, b) in [
+            ("PostgreSQL is version 14.", "Redis is version 14."),
+            ("The budget is 100 USD.", "The budget is 500 USD."),
+            ("The API is public.", "The API is not public."),
+            ("It doesn't run as root.", "It does run as root."),
+        ] {
+            assert!(!same(a, b), "{a} {b}");
+        }
+        for (a, b) in [
+            (
+                "The server runs Ubuntu 22.04.",
+                "the server runs on Ubuntu 22.04",
+            ),
+            ("Water is at sea level.", "The water is at sea level"),
+        ] {
+            assert!(same(a, b), "{a} {b}");
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! The audit appendix as Markdown.
+
+use crate::committee::reply::render::{AUDIT, figure};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// The appendix as Markdown, from the same data.
+pub fn markdown(audit: &Value) -> String {
+    let mut text = format!("{AUDIT}\n\n");
+    let _ = writeln!(text, "- Run: {}", plain(&audit["runId"]));
+    if let Some(parent) = audit.pointer("/continues/parent").and_then(Value::as_str) {
+        let _ = writeln!(text, "- Continues: {parent}");
+    }
+    let _ = writeln!(
+        text,
+        "- Config: {}; prompts: {}",
+        short(&audit["configHash"]),
+        short(&audit["promptsHash"])
+    );
+    let _ = write!(
+        text,
+        "\n### Plan\n\n```json\n{}\n```\n\n",
+        pretty(&audit["plan"])
+    );
+    let _ = writeln!(text, "- Obtained: {}", plain(&audit["planObtained"]));
+    list(&mut text, "Corrected", &audit["planCorrections"]);
+    list(&mut text, "Left out", &audit["leftOut"]);
+    if let Some(agents) = audit["agents"].as_array().filter(|a| !a.is_empty()) {
+        agents_section(&mut text, agents);
+    }
+    if let Some(rounds) = audit["rounds"].as_array().filter(|r| !r.is_empty()) {
+        text.push_str("\n### Rounds\n\n");
+        for round in rounds {
+            let _ = writeln!(
+                text,
+                "- Round {}: {}. {}",
+                round["round"],
+                plain(&round["state"]),
+                plain(&round["why"])
+            );
+            decisions(&mut text, round);
+        }
+    }
+    cross_check_section(&mut text, &audit["crossCheck"]);
+    disagreements_section(&mut text, &audit["disagreements"]);
+    confidence_section(&mut text, &audit["confidence"]);
+    let synthesis = &audit["synthesis"];
+    if !synthesis.is_null() {
+        text.push_str("\n### Synthesis\n\n");
+        let _ = writeln!(text, "- Obtained: {}", plain(&synthesis["obtained"]));
+        list(&mut text, "Units used", &synthesis["unitsUsed"]);
+        list(&mut text, "Corrected", &synthesis["corrections"]);
+        list(
+            &mut text,
+            "A rule that the master's reply would have broken",
+            &synthesis["brokenRules"],
+        );
+    }
+    if let Some(justified) = audit["quarantineJustifications"]
+        .as_array()
+        .filter(|j| !j.is_empty())
+    {
+        text.push_str("\n### Why quarantined material was used\n\n");
+        for j in justified {
+            let _ = writeln!(text, "- {}: {}", plain(&j["agent"]), plain(&j["why"]));
+        }
+    }
+    if !audit["executionEstimate"].is_null() {
+        let _ = write!(
+            text,
+            "\n### Estimate object\n\n```json\n{}\n```\n",
+            pretty(&audit["executionEstimate"])
+        );
+    }
+    budget_section(&mut text, &audit["budget"]);
+    text
+}
+
+/// What agents decided on their contested claims in a round.
+pub(super) fn decisions(text: &mut String, round: &Value) {
+    for decided in round["resolutions"].as_array().into_iter().flatten() {
+        let agent = plain(&decided["agent"]);
+        for resolution in decided["resolutions"].as_array().into_iter().flatten() {
+            let did = if resolution["decision"] == "concede" {
+                "concedes"
+            } else {
+                "keeps"
+            };
+            let evidence =
+                crate::committee::reply::sections::excerpt(&plain(&resolution["evidence"]), 160);
+            let (claim, by) = (plain(&resolution["claim"]), plain(&resolution["by"]));
+            let _ = writeln!(text, "  - {agent} {did} {claim}, by {by}: {evidence}");
+        }
+        if let Some(cause) = decided["failed"].as_str() {
+            let _ = writeln!(
+                text,
+                "  - {agent} gave nothing further ({cause}): its earlier report stands"
+            );
+        } else if decided["anew"] == true {
+            let _ = writeln!(text, "  - {agent} reported anew");
+        }
+        for note in decided["notes"].as_array().into_iter().flatten() {
+            let _ = writeln!(text, "  - {agent}: {}", plain(note));
+        }
+    }
+}
+
+/// What the cross-check found, pass by pass.
+pub(super) fn cross_check_section(text: &mut String, check: &Value) {
+    if check.is_null() {
+        return;
+    }
+    text.push_str("\n### Cross-check\n\n");
+    for pass in check["passes"].as_array().into_iter().flatten() {
+        let order = if pass["reversed"] == true {
+            ", in reverse order"
+        } else {
+            ""
+        };
+        let (role, model) = (plain(&pass["role"]), cell(&pass["model"]));
+        let _ = writeln!(text, "- By the model of {role} ({model}){order}:");
+        for verdict in pass["claims"].as_array().into_iter().flatten() {
+            let said = crate::committee::reply::sections::excerpt(&plain(&verdict["text"]), 80);
+            let evidence =
+                crate::committee::reply::sections::excerpt(&plain(&verdict["evidence"]), 160);
+            let named = |key: &str, what: &str| {
+                let names = join(&verdict[key]);
+                if names.is_empty() {
+                    String::new()
+                } else {
+                    format!("; {what} {names}")
+                }
+            };
+            let _ = writeln!(
+                text,
+                "  - {} \"{said}\" holds: {}, by {}: {}{}{}",
+                plain(&verdict["claim"]),
+                plain(&verdict["holds"]),
+                plain(&verdict["by"]),
+                if evidence.is_empty() {
+                    "no evidence"
+                } else {
+                    &evidence
+                },
+                named("supportedBy", "supported by"),
+                named("contradictedBy", "contradicted by"),
+            );
+        }
+        for group in pass["sameAnswers"].as_array().into_iter().flatten() {
+            let _ = writeln!(text, "  - the same final answer: {}", join(group));
+        }
+        for part in pass["parts"].as_array().into_iter().flatten() {
+            let by = join(&part["answeredBy"]);
+            let by = if by.is_empty() { "none" } else { &by };
+            let _ = writeln!(
+                text,
+                "  - part \"{}\" is answered by {by}",
+                plain(&part["part"])
+            );
+        }
+        for report in pass["reports"].as_array().into_iter().flatten() {
+            let (agent, kind) = (plain(&report["agent"]), plain(&report["kind"]));
+            let why = crate::committee::reply::sections::excerpt(&plain(&report["why"]), 160);
+            let _ = writeln!(text, "  - {agent} is no answer ({kind}): {why}");
+        }
+        for note in pass["notes"].as_array().into_iter().flatten() {
+            let _ = writeln!(text, "  - {}", plain(note));
+        }
+    }
+    list(text, "Not made", &check["notes"]);
+}
+
+pub(super) fn agents_section(text: &mut String, agents: &[Value]) {
+    text.push_str(
+        "\n### Agents\n\n| agent | status | Cred | model | served | latency | tokens in/out (thinking) | cost USD | attempts | JSON \
+         |\n",
+    );
+    text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    for a in agents {
+        let json = match (a["obtained"].as_str(), a["reusedFrom"].as_str()) {
+            (Some(obtained), Some(_)) => format!("{obtained}, reused"),
+            (Some(obtained), None) => obtained.to_owned(),
+            (None, _) => format!("failed ({})", cell(&a["cause"])),
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} ms | {}/{} ({}) | {:.5} | {} | {json} |",
+            plain(&a["agent"]),
+            plain(&a["status"]),
+            a["cred"]
+                .as_f64()
+                .map_or("none".into(), |c| format!("{c:.3}")),
+            cell(&a["model"]),
+            served(a),
+            a["latencyMs"],
+            a["inputTokens"],
+            a["outputTokens"],
+            a["thinkingTokens"],
+            a["costUsd"].as_f64().unwrap_or(0.0),
+            a["attempts"],
+        );
+    }
+    for a in agents.iter().filter(|a| a["cause"].is_string()) {
+        let _ = writeln!(
+            text,
+            "\n{} failed: {}",
+            plain(&a["agent"]),
+            plain(&a["cause"])
+        );
+    }
+    text.push_str("\n### Scores\n\n");
+    for a in agents {
+        let Some(axes) = a["axes"].as_object() else {
+            continue;
+        };
+        let _ = writeln!(text, "- {} ({}):", plain(&a["agent"]), plain(&a["status"]));
+        for (name, axis) in axes {
+            let features: Vec<String> = axis["features"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|f| {
+                    let name = plain(&f["name"]);
+                    let name = name.rsplit('.').next().unwrap_or_default().to_owned();
+                    format!(
+                        "{name} {} ({:+.1})",
+                        figure(number(&f["value"])),
+                        number(&f["points"])
+                    )
+                })
+                .collect();
+            let _ = writeln!(
+                text,
+                "  - {name} {:.1}/25, {:.1} from code, {:.1} from peers: {}",
+                number(&axis["points"]),
+                number(&axis["fromCode"]),
+                number(&axis["points"]) - number(&axis["fromCode"]),
+                features.join(", ")
+            );
+        }
+    }
+}
+
+pub(super) fn disagreements_section(text: &mut String, disagreements: &Value) {
+    text.push_str("\n### Disagreements\n\n");
+    let detected = disagreements["detected"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    if detected.is_empty() {
+        text.push_str("- none detected\n");
+    }
+    for d in &detected {
+        let positions: Vec<String> = d["positions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|p| format!("\"{}\" ({})", plain(&p["text"]), join(&p["agents"])))
+            .collect();
+        let _ = writeln!(
+            text,
+            "- {}: {}",
+            plain(&d["topic"]),
+            positions.join(" against ")
+        );
+    }
+    for d in disagreements["summary"].as_array().into_iter().flatten() {
+        let _ = writeln!(
+            text,
+            "- As the master saw it, {}: {}",
+            plain(&d["topic"]),
+            plain(&d["summary"])
+        );
+    }
+}
+
+pub(super) fn confidence_section(text: &mut String, c: &Value) {
+    if c.is_null() {
+        return;
+    }
+    text.push_str("\n### Confidence\n\n");
+    let term = |t: &Value| {
+        let estimated = t["estimated"]
+            .as_f64()
+            .map_or("not estimated".into(), |e| format!("estimated {e:.3}"));
+        format!(
+            "{:.3} ({estimated}, measured {:.3})",
+            number(&t["applied"]),
+            number(&t["measured"])
+        )
+    };
+    let _ = writeln!(text, "- BaseScore: {:.3}", number(&c["baseScore"]));
+    let _ = writeln!(text, "- Conflict penalty: {}", term(&c["conflictPenalty"]));
+    let _ = writeln!(text, "- Coverage bonus: {}", term(&c["coverageBonus"]));
+    let _ = writeln!(
+        text,
+        "- c_final: {:.4}; threshold {:.2}",
+        number(&c["c_final"]),
+        number(&c["threshold"])
+    );
+}
+
+pub(super) fn budget_section(text: &mut String, budget: &Value) {
+    text.push_str(
+        "\n### Budget\n\n| call | model | served | effort | state | reserved USD | cost USD | tokens in/out (thinking) | \
+         latency | prompt |\n",
+    );
+    text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    for call in budget["calls"].as_array().into_iter().flatten() {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {}/{} ({}) | {} ms | {} |",
+            plain(&call["call"]),
+            cell(&call["model"]),
+            served(call),
+            call["effort"].as_str().unwrap_or("-"),
+            cell(&call["state"]),
+            dollars(&call["reservedUsd"]),
+            dollars(&call["costUsd"]),
+            call["inputTokens"],
+            call["outputTokens"],
+            call["thinkingTokens"],
+            call["latencyMs"],
+            short(&call["promptHash"])
+        );
+    }
+    let exceeded = if budget["modeCapExceeded"] == true {
+        "; A PROVIDER BILLED MORE THAN WAS RESERVED"
+    } else {
+        ""
+    };
+    let _ = writeln!(
+        text,
+        "\nSpent {:.5} of {:.2} USD{exceeded}.",
+        number(&budget["spentUsd"]),
+        number(&budget["capUsd"])
+    );
+}
+
+pub(super) fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(
+        || value.to_string(),
+        |s| s.split_whitespace().collect::<Vec<_>>().join(" "),
+    )
+}
+
+/// The model that answered, with a flag if it is another one than was asked for.
+pub(super) fn served(row: &Value) -> String {
+    match row["servedModel"].as_str() {
+        None => "not said".to_owned(),
+        Some(_) if row["modelReplaced"] == true => {
+            format!("{} **(another model)**", cell(&row["servedModel"]))
+        }
+        Some(_) => cell(&row["servedModel"]),
+    }
+}
+
+/// For a table: at most 60 characters, without the sign that ends a cell.
+pub(super) fn cell(value: &Value) -> String {
+    let text = plain(value).replace('|', "/");
+    let text = text
+        .rsplit('/')
+        .next()
+        .filter(|_| text.contains(".gguf"))
+        .unwrap_or(&text);
+    crate::committee::reply::sections::excerpt(text, 60)
+}
+
+pub(super) fn short(value: &Value) -> String {
+    plain(value).chars().take(12).collect()
+}
+
+pub(super) fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+pub(super) fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(0.0)
+}
+
+pub(super) fn dollars(value: &Value) -> String {
+    value.as_f64().map_or("free".into(), |d| format!("{d:.5}"))
+}
+
+pub(super) fn join(values: &Value) -> String {
+    values
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(plain)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+pub(super) fn list(text: &mut String, title: &str, values: &Value) {
+    for value in values.as_array().into_iter().flatten() {
+        let _ = writeln!(text, "- {title}: {}", plain(value));
+    }
+}

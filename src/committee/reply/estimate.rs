@@ -1,0 +1,234 @@
+//! The execution time estimate, which every plan in a reply has. A model gives optimistic, most
+//! likely and pessimistic figures; this file computes the rest, and fills what is missing by a rule.
+
+use crate::committee::output_shapes::EstimateOut;
+use crate::committee::reply::assumptions::one_line;
+use crate::committee::reply::plan_steps::label;
+use crate::domain::{Estimate, EstimateStep, Pert, TimeUnit};
+
+/// The most steps that are estimated one by one.
+pub(in crate::committee) const MAX_STEPS: usize = 100;
+
+/// Minutes for one step of an unknown task, used when no model gives figures.
+const BY_RULE: (f64, f64, f64) = (5.0, 15.0, 45.0);
+
+/// The confidence in figures by rule.
+const RULES_CONFIDENCE: f64 = 0.1;
+
+/// Returns the estimate of these steps, from the requested figures and those given before.
+pub(in crate::committee) fn fitted(
+    steps: Vec<String>,
+    asked: Option<EstimateOut>,
+    given: Option<EstimateOut>,
+    corrections: &mut Vec<String>,
+) -> Estimate {
+    let complete = |out: &EstimateOut| out.plan_steps.len() >= steps.len();
+    if let Some(given) = given
+        .as_ref()
+        .filter(|given| complete(given) && !asked.as_ref().is_some_and(complete))
+    {
+        // The draft divides the same work more finely, which says more than figures for a part of
+        // the steps.
+        corrections
+            .push("no figures came for the plan's own steps: those of the draft stand".into());
+        return of_figures(given, corrections);
+    }
+    // Of equals the last one counts: the figures that were requested step by step.
+    let fullest = [given, asked]
+        .into_iter()
+        .flatten()
+        .filter(|out| !out.plan_steps.is_empty());
+    let fullest = fullest.max_by_key(|out| out.plan_steps.len().min(steps.len()));
+    let (of_all, unit) = (
+        steps.len(),
+        fullest
+            .as_ref()
+            .map_or(TimeUnit::Minutes, |out| out.plan_unit),
+    );
+    let mut times: Vec<Pert> = fullest
+        .iter()
+        .flat_map(|out| &out.plan_steps)
+        .map(|s| Pert::new(s.o, s.m, s.p))
+        .collect();
+    times.truncate(of_all);
+    let known = times.len();
+    times.resize(of_all, by_rule(unit));
+    let share = known as f64 / of_all.max(1) as f64;
+    let by_model = fullest
+        .as_ref()
+        .map_or(0.0, |out| confidence(out.plan_confidence));
+    let lines = |of: fn(&EstimateOut) -> &Vec<String>| -> Vec<String> {
+        let lines = fullest.iter().flat_map(of).map(|line| one_line(line));
+        lines.filter(|line| !line.is_empty()).collect()
+    };
+    let mut assumptions = lines(|out| &out.plan_assumptions);
+    if known == 0 {
+        corrections.push("no model gave a figure for any step: the estimate is by rule".into());
+    } else if known < of_all {
+        let missing = if known + 1 == of_all {
+            format!("step {of_all}")
+        } else {
+            format!("steps {} to {of_all}", known + 1)
+        };
+        corrections.push(format!(
+            "no model gave a figure for {missing}: a rule gave it"
+        ));
+        assumptions.push(format!(
+            "No model gave figures for {missing}: a rule of thumb stands there."
+        ));
+    }
+    Estimate {
+        unit,
+        steps: steps
+            .into_iter()
+            .zip(times)
+            .map(|(step, time)| EstimateStep { step, time })
+            .collect(),
+        assumptions,
+        risks: lines(|out| &out.plan_risks),
+        confidence: if known == of_all {
+            by_model
+        } else {
+            RULES_CONFIDENCE + (by_model - RULES_CONFIDENCE) * share
+        },
+        by_rule: known == 0,
+    }
+}
+
+/// Returns the rule's figures for one step, in a unit.
+fn by_rule(unit: TimeUnit) -> Pert {
+    let (o, m, p) = BY_RULE;
+    let in_unit = |minutes: f64| match unit {
+        TimeUnit::Minutes => minutes,
+        TimeUnit::Hours => minutes / 60.0,
+    };
+    Pert::new(in_unit(o), in_unit(m), in_unit(p))
+}
+
+/// Returns the estimate of figures that are complete, put in order.
+pub(in crate::committee) fn of_figures(
+    out: &EstimateOut,
+    corrections: &mut Vec<String>,
+) -> Estimate {
+    let steps = out
+        .plan_steps
+        .iter()
+        .take(MAX_STEPS)
+        .map(|s| {
+            let time = Pert::new(s.o, s.m, s.p);
+            if (time.optimistic, time.likely, time.pessimistic) != (s.o, s.m, s.p) {
+                corrections
+                    .push("the figures of a step were put in order: 0 <= O <= M <= P".into());
+            }
+            EstimateStep {
+                step: label(&s.step),
+                time,
+            }
+        })
+        .collect();
+    let lines = |lines: &[String]| {
+        lines
+            .iter()
+            .map(|l| one_line(l))
+            .filter(|l| !l.is_empty())
+            .collect()
+    };
+    Estimate {
+        unit: out.plan_unit,
+        steps,
+        assumptions: lines(&out.plan_assumptions),
+        risks: lines(&out.plan_risks),
+        confidence: confidence(out.plan_confidence),
+        by_rule: false,
+    }
+}
+
+fn confidence(stated: f64) -> f64 {
+    if stated.is_finite() {
+        stated.clamp(0.0, 1.0)
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::committee::output_shapes::PlanStepOut;
+
+    fn figures(unit: TimeUnit, count: usize) -> Option<EstimateOut> {
+        let step = PlanStepOut {
+            step: "x".into(),
+            o: 1.0,
+            m: 2.0,
+            p: 3.0,
+        };
+        Some(EstimateOut {
+            plan_unit: unit,
+            plan_steps: vec![step; count],
+            plan_assumptions: vec!["One host.".into()],
+            plan_risks: vec![],
+            plan_confidence: 0.7,
+        })
+    }
+
+    fn fit(asked: Option<EstimateOut>, given: Option<EstimateOut>) -> (Vec<f64>, Estimate) {
+        let steps = ["Install it", "Run it", "Check it"]
+            .map(str::to_owned)
+            .to_vec();
+        let estimate = fitted(steps, asked, given, &mut vec![]);
+        (
+            estimate.steps.iter().map(|step| step.time.likely).collect(),
+            estimate,
+        )
+    }
+
+    #[test]
+    fn every_step_of_a_plan_has_its_figures_whatever_models_give() {
+        let (minutes, hours) = (TimeUnit::Minutes, TimeUnit::Hours);
+        assert_eq!(
+            fit(figures(minutes, 3), figures(minutes, 2)).0,
+            [2.0, 2.0, 2.0]
+        );
+        for asked in [
+            None,
+            figures(minutes, 0),
+            figures(minutes, 1),
+            figures(minutes, 2),
+        ] {
+            let (likely, padded) = fit(asked, figures(minutes, 2));
+            assert_eq!(likely, [2.0, 2.0, 15.0]);
+            assert_eq!((padded.by_rule, padded.assumptions.len()), (false, 2));
+            assert!(
+                (padded.confidence - 0.5).abs() < 1e-9,
+                "{}",
+                padded.confidence
+            );
+        }
+        assert_eq!(fit(None, figures(hours, 2)).0, [2.0, 2.0, 0.25]);
+        let (likely, ruled) = fit(None, None);
+        assert_eq!(
+            (likely, ruled.by_rule, ruled.confidence),
+            (vec![15.0; 3], true, RULES_CONFIDENCE)
+        );
+        assert_eq!(fit(None, figures(minutes, 5)).0, [2.0; 5]);
+        assert_eq!(fit(figures(minutes, 4), figures(minutes, 5)).0, [2.0; 3]);
+    }
+
+    #[test]
+    fn fractions_are_in_order() {
+        let mut corrections = vec![];
+        let mut out = figures(TimeUnit::Hours, 1).unwrap();
+        (
+            out.plan_steps[0].o,
+            out.plan_steps[0].m,
+            out.plan_steps[0].p,
+        ) = (0.125, 0.333, 1.005);
+        let time = of_figures(&out, &mut corrections).steps[0].time;
+        assert_eq!(
+            (time.optimistic, time.likely, time.pessimistic),
+            (0.125, 0.333, 1.005)
+        );
+        assert_eq!(corrections, [""; 0]);
+    }
+}

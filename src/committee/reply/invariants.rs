@@ -1,0 +1,392 @@
+//! What holds for every reply (SPEC 14): one function, called before a reply leaves and by every test that gets one.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use schemars::JsonSchema;
+use serde_json::{Value, json};
+
+use crate::committee::output_shapes::OrchestrationPlan;
+use crate::committee::reply::estimate::MAX_STEPS;
+use crate::committee::reply::plan_steps::plan_steps;
+use crate::committee::reply::redaction::Redactor;
+use crate::committee::reply::render::{
+    ASSUMPTIONS, AUDIT, CONFIDENCE, ESTIMATE, TLDR, figure, title,
+};
+use crate::committee::reply::sections::outline::Outline;
+use crate::domain::{
+    Agent, AgentReport, Estimate, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Usd, is_question_mark,
+};
+use crate::journal::{AgentOutcome, ChainFault, Draft, Planned, Transcript};
+
+/// A shorter secret may be a word that anyone writes.
+const MIN_SECRET: usize = 16;
+
+/// A rule that a reply breaks. It goes to logs: it names the rule and counts, and holds nothing of any text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    pub rule: &'static str,
+    pub detail: String,
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.rule, self.detail)
+    }
+}
+
+/// A reply with everything it is held against.
+pub struct InvariantInput<'a> {
+    pub reply: &'a Reply,
+    pub mode: Mode,
+    pub run: &'a Transcript<'a>,
+    /// What became of the chain when it was proven.
+    pub chain: Result<(), ChainFault>,
+    pub threshold: f64,
+    /// Secrets that must stand nowhere.
+    pub secrets: &'a [&'a str],
+}
+
+/// Every rule that the reply breaks; empty is as it must be.
+pub fn check(exhibit: &InvariantInput<'_>) -> Vec<Violation> {
+    let mut found = Violations(vec![]);
+    let frame = Frame::of(&exhibit.reply.text);
+    found.gate(exhibit);
+    if exhibit.reply.outcome == Outcome::Answered {
+        found.sections(exhibit, &frame);
+        found.estimate(exhibit, &frame);
+    }
+    found.discarded(exhibit);
+    found.quarantined(exhibit, &frame);
+    found.money(exhibit);
+    found.schemas(exhibit);
+    found.audit(exhibit, &frame);
+    found.secrets(exhibit);
+    if let Err(broken) = &exhibit.chain {
+        found.add("the journal's chain verifies", broken.to_string());
+    }
+    found.0
+}
+
+struct Violations(Vec<Violation>);
+
+impl Violations {
+    fn add(&mut self, rule: &'static str, detail: impl Into<String>) {
+        self.0.push(Violation {
+            rule,
+            detail: detail.into(),
+        });
+    }
+
+    fn gate(&mut self, x: &InvariantInput<'_>) {
+        let asks = x.reply.outcome == Outcome::Clarification;
+        let below = x.reply.meta.c_final < x.threshold;
+        // The master's question before any agent ran is asked whatever the threshold is.
+        let expected = if asked_first(x.run) {
+            asks
+        } else {
+            asks == below
+        };
+        if !expected && x.reply.outcome != Outcome::Heuristic {
+            let detail = format!(
+                "c_final {} with outcome {}",
+                x.reply.meta.c_final,
+                x.reply.outcome.as_str()
+            );
+            self.add(
+                "c_final below the threshold means a question, else an answer",
+                detail,
+            );
+        }
+        if !asks {
+            return;
+        }
+        let text = &x.reply.text;
+        let marks = text.matches(is_question_mark).count();
+        if marks != 1 {
+            self.add("exactly one question", format!("{marks} question marks"));
+        }
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .collect();
+        let shaped = lines.len() == 4
+            && lines.first().is_some_and(|line| line.ends_with('?'))
+            && lines
+                .iter()
+                .skip(1)
+                .zip(OPTION_LETTERS)
+                .all(|(line, letter)| line.starts_with(&format!("{letter}) ")));
+        if !shaped {
+            self.add(
+                "one question, three options, and nothing after them",
+                format!("{} lines", lines.len()),
+            );
+        }
+    }
+
+    fn sections(&mut self, x: &InvariantInput<'_>, frame: &Frame) {
+        for (heading, at) in [
+            (TLDR, frame.tldr),
+            (ASSUMPTIONS, frame.assumptions),
+            (CONFIDENCE, frame.confidence),
+        ] {
+            if at.is_none() {
+                self.add(
+                    "TL;DR, assumptions and confidence are present, in order",
+                    heading,
+                );
+            }
+        }
+        let shown = frame
+            .confidence
+            .and_then(|at| x.reply.text.get(at..))
+            .unwrap_or("");
+        if !shown.starts_with(&format!("{CONFIDENCE}\n\n{:.2}\n", x.reply.meta.c_final)) {
+            self.add(
+                "the confidence shown is c_final with two decimals",
+                x.reply.meta.c_final.to_string(),
+            );
+        }
+    }
+
+    fn estimate(&mut self, x: &InvariantInput<'_>, frame: &Frame) {
+        let Some(draft) = x.run.draft() else { return };
+        let rule = "a plan has an estimate";
+        let planned = plan_steps(&draft.main).len().min(MAX_STEPS);
+        let estimated = draft
+            .estimate
+            .as_ref()
+            .map_or(0, |estimate| estimate.steps.len());
+        if planned > 0 && estimated == 0 {
+            self.add(
+                rule,
+                format!("{planned} steps in the main answer, none estimated"),
+            );
+        }
+        if frame.estimate.is_some() != draft.estimate.is_some() {
+            self.add(
+                rule,
+                "the estimate of the draft and the reply's section differ",
+            );
+        }
+        let Some(estimate) = &draft.estimate else {
+            return;
+        };
+        // The master's structured draft may divide the work in its own way, but more finely only once it was asked.
+        let astray = estimate.by_rule && estimated != planned;
+        if astray || (asked_for_estimate(x.run) && estimated < planned) {
+            self.add(
+                rule,
+                format!("{planned} steps in the main answer, {estimated} estimated"),
+            );
+        }
+        let section = frame
+            .estimate
+            .and_then(|at| x.reply.text.get(at..))
+            .unwrap_or("");
+        self.arithmetic(estimate, section);
+    }
+
+    fn arithmetic(&mut self, estimate: &Estimate, section: &str) {
+        for (i, step) in estimate.steps.iter().enumerate() {
+            let t = step.time;
+            if t != Pert::new(t.optimistic, t.likely, t.pessimistic) {
+                self.add(
+                    "0 <= O <= M <= P and E = (O + 4M + P) / 6",
+                    format!("step {}", i + 1),
+                );
+            }
+        }
+        let t = estimate.total();
+        let expected = [t.optimistic, t.likely, t.pessimistic, t.expected].map(figure);
+        if totals(section).as_deref() != Some(expected.as_slice()) {
+            self.add(
+                "the totals are the sums of the steps",
+                format!("{} steps", estimate.steps.len()),
+            );
+        }
+    }
+
+    /// The reply and its audit hold no unit id of a discarded output.
+    fn discarded(&mut self, x: &InvariantInput<'_>) {
+        let redactor = Redactor::of_discarded(x.run);
+        let in_text = redactor.references(&x.reply.text).len();
+        let in_audit = x
+            .reply
+            .audit
+            .as_ref()
+            .map_or(0, |audit| redactor.count(audit));
+        if in_text + in_audit > 0 {
+            self.add(
+                "DISCARD is never referenced",
+                format!("{in_text} references in the text, {in_audit} in the audit"),
+            );
+        }
+    }
+
+    /// Before the appendix there is no unit id of a quarantined output, unless the audit justifies its use.
+    fn quarantined(&mut self, x: &InvariantInput<'_>, frame: &Frame) {
+        let Some(draft) = x.run.draft() else { return };
+        let end = frame.audit.unwrap_or(x.reply.text.len());
+        let body = x.reply.text.get(..end).unwrap_or(&x.reply.text);
+        let reports = x.run.reports();
+        let invalidation = &x.reply.meta.invalidation;
+        for agent in &invalidation.quarantined {
+            let mut reasons = draft.quarantine_justifications.iter();
+            if reasons.any(|j| j.agent == *agent && !j.why.is_empty()) {
+                continue;
+            }
+            let report = reports.get(agent).map(|report| (agent.as_str(), *report));
+            let in_body = Redactor::new(report).references(body).len();
+            if in_body > 0 || uses_units_of(draft, *agent) {
+                self.add(
+                    "QUARANTINE is justified",
+                    format!("{in_body} references to {agent}"),
+                );
+            }
+        }
+        for agent in &invalidation.discarded {
+            if uses_units_of(draft, *agent) {
+                self.add(
+                    "DISCARD is never referenced",
+                    format!("a unit of {agent} is in unitsUsed"),
+                );
+            }
+        }
+    }
+
+    fn money(&mut self, x: &InvariantInput<'_>) {
+        let settled = x.run.calls.iter().filter_map(|call| call.settled);
+        let settled: Usd = settled.map(|settled| settled.cost).sum();
+        let budget = &x.reply.meta.budget;
+        if settled != budget.spent {
+            self.add(
+                "what is reported is what was settled",
+                format!("{settled} settled, {} reported", budget.spent),
+            );
+        }
+        if budget.spent > budget.cap && !budget.exceeded {
+            self.add(
+                "spending is at most the cap",
+                format!("{} of {}", budget.spent, budget.cap),
+            );
+        }
+    }
+
+    fn schemas(&mut self, x: &InvariantInput<'_>) {
+        if let Some(planned) = x.run.planned {
+            self.schema::<OrchestrationPlan>("the plan", &json!(planned.plan));
+        }
+        for finished in &x.run.outcomes {
+            if let AgentOutcome::Answered { report, .. } = &finished.outcome {
+                self.schema::<AgentReport>("an agent's report", &json!(report));
+            }
+        }
+    }
+
+    fn schema<T: JsonSchema>(&mut self, what: &str, value: &Value) {
+        let schema = schemars::schema_for!(T).to_value();
+        if jsonschema::validate(&schema, value).is_err() {
+            self.add("plan and agent JSON are valid against their schemas", what);
+        }
+    }
+
+    fn audit(&mut self, x: &InvariantInput<'_>, frame: &Frame) {
+        let rule = "the audit is present exactly in audit and deep";
+        if x.reply.audit.is_some() != x.mode.has_audit() {
+            self.add(rule, format!("in {}", x.mode.as_str()));
+        }
+        if frame.audit.is_some() != (x.mode.has_audit() && x.reply.outcome == Outcome::Answered) {
+            self.add(rule, "as Markdown");
+        }
+    }
+
+    fn secrets(&mut self, x: &InvariantInput<'_>) {
+        let audit = x
+            .reply
+            .audit
+            .as_ref()
+            .map(Value::to_string)
+            .unwrap_or_default();
+        let stands = |secret: &str| x.reply.text.contains(secret) || audit.contains(secret);
+        let leaks = x
+            .secrets
+            .iter()
+            .filter(|s| s.chars().count() >= MIN_SECRET && stands(s))
+            .count();
+        if leaks > 0 {
+            self.add(
+                "no secret anywhere",
+                format!("{leaks} in the reply or its audit"),
+            );
+        }
+    }
+}
+
+/// Where the service's own sections begin, in bytes. Each is looked for after the one before it; what follows
+/// Confidence is the service's alone, so no heading of the main answer is taken for one of these.
+struct Frame {
+    tldr: Option<usize>,
+    assumptions: Option<usize>,
+    confidence: Option<usize>,
+    estimate: Option<usize>,
+    audit: Option<usize>,
+}
+
+impl Frame {
+    fn of(text: &str) -> Self {
+        let outline = Outline::of(text);
+        let after = |heading: &'static str, from: Option<usize>| {
+            let level = heading.len() - heading.trim_start_matches('#').len();
+            outline.section(level, title(heading), from.unwrap_or(0))
+        };
+        let tldr = after(TLDR, None);
+        let assumptions = after(ASSUMPTIONS, tldr);
+        let confidence = after(CONFIDENCE, assumptions);
+        let estimate = after(ESTIMATE, confidence);
+        Self {
+            tldr,
+            assumptions,
+            confidence,
+            estimate,
+            audit: after(AUDIT, confidence),
+        }
+    }
+}
+
+static TOTALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?m)^- Total: O_total=([0-9.]+), M_total=([0-9.]+), P_total=([0-9.]+), E_total=([0-9.]+)$").ok()
+});
+
+fn totals(text: &str) -> Option<Vec<String>> {
+    let captures = TOTALS.as_ref()?.captures(text)?;
+    Some(
+        captures
+            .iter()
+            .skip(1)
+            .flatten()
+            .map(|m| m.as_str().to_owned())
+            .collect(),
+    )
+}
+
+/// True if the draft names a unit of the agent as a source.
+fn uses_units_of(draft: &Draft, agent: Agent) -> bool {
+    let prefix = format!("{agent}:");
+    draft.units_used.iter().any(|id| id.starts_with(&prefix))
+}
+
+/// True if the master asks its own question before any agent runs.
+fn asked_first(run: &Transcript<'_>) -> bool {
+    let asks = |planned: &Planned| planned.plan.clarification_question.is_some();
+    run.planned.is_some_and(asks) && run.outcomes.is_empty()
+}
+
+/// True if the master was asked for the figures of a plan in a call of their own.
+fn asked_for_estimate(run: &Transcript<'_>) -> bool {
+    run.last_call(|call| call.starts_with("estimate")).is_some()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! Removes references to outputs that a reply must not refer to (SPEC 2). A reference is the id of a unit with its agent,
+//! such as `critic:u1`. Texts are not searched: a discarded output is never shown to the master.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use regex::Regex;
+use serde_json::Value;
+
+use crate::domain::{AgentReport, Status};
+use crate::journal::{Draft, Synthesized, Transcript};
+
+/// Knows the units that must not be referred to.
+#[derive(Debug, Default)]
+pub struct Redactor {
+    patterns: Option<Patterns>,
+}
+
+#[derive(Debug)]
+struct Patterns {
+    /// An id; its first group is the name of the agent.
+    id: Regex,
+    /// Ids in brackets that hold nothing else, with the space before.
+    bracketed: Regex,
+}
+
+impl Redactor {
+    /// For all units of these reports.
+    pub fn new<'a>(reports: impl IntoIterator<Item = (&'a str, &'a AgentReport)>) -> Self {
+        let mut units: Vec<(&str, &str)> = reports
+            .into_iter()
+            .flat_map(|(agent, report)| {
+                report
+                    .units
+                    .iter()
+                    .map(move |unit| (agent, unit.id.as_str()))
+            })
+            .collect();
+        if units.is_empty() {
+            return Self::default();
+        }
+        // The longest first, so that `u12` is not read as `u1`.
+        units.sort_by_key(|(_, id)| std::cmp::Reverse(id.len()));
+        let alternatives = |group: bool| -> String {
+            let one = |(agent, id): &(&str, &str)| {
+                let (agent, id) = (regex::escape(agent), regex::escape(id));
+                let end = if id.ends_with(char::is_alphanumeric) {
+                    r"\b"
+                } else {
+                    ""
+                };
+                if group {
+                    format!("({agent}):{id}{end}")
+                } else {
+                    format!("{agent}:{id}{end}")
+                }
+            };
+            units.iter().map(one).collect::<Vec<_>>().join("|")
+        };
+        let ids = alternatives(false);
+        let id = Regex::new(&format!(r"(?i)\b(?:{ids})"));
+        let bracketed = Regex::new(&format!(
+            r"(?i)[ \t]*[\[(]\s*(?:{ids})(?:\s*[,;]\s*(?:{ids}))*\s*[\])]"
+        ));
+        Self {
+            patterns: id
+                .ok()
+                .zip(bracketed.ok())
+                .map(|(id, bracketed)| Patterns { id, bracketed }),
+        }
+    }
+
+    /// Returns the redactor for the outputs that the last judgement of a run discards.
+    pub fn of_discarded(run: &Transcript<'_>) -> Self {
+        let discarded = discarded_agents(run);
+        let reports = run.reports();
+        let names = reports
+            .iter()
+            .map(|(agent, report)| (agent.as_str(), *report));
+        Self::new(names.filter(|(name, _)| discarded.contains(name)))
+    }
+
+    /// The references in a text, in order.
+    pub fn references<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        let ids = self
+            .patterns
+            .iter()
+            .flat_map(|patterns| patterns.id.find_iter(text));
+        ids.map(|found| found.as_str()).collect()
+    }
+
+    /// The number of references in all strings of a value.
+    pub fn count(&self, value: &Value) -> usize {
+        match value {
+            Value::String(text) => self.references(text).len(),
+            Value::Array(values) => values.iter().map(|value| self.count(value)).sum(),
+            Value::Object(map) => map.values().map(|value| self.count(value)).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
+    }
+
+    /// The text without references. One in brackets of its own is removed, any other becomes the name of its agent.
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let Some(Patterns { id, bracketed }) = &self.patterns else {
+            return Cow::Borrowed(text);
+        };
+        let mut text = Cow::Borrowed(text);
+        // Each pass shortens the text; `critic:u1:u1` takes two.
+        while id.is_match(&text) {
+            let without = bracketed.replace_all(&text, "");
+            let named = id.replace_all(&without, |found: &regex::Captures<'_>| {
+                let found = found.get(0).map_or("", |id| id.as_str());
+                found.split(':').next().unwrap_or_default().to_owned()
+            });
+            text = Cow::Owned(named.into_owned());
+        }
+        text
+    }
+
+    /// The same for all strings of a value.
+    pub fn redact_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(redacted) = self.redact(text) {
+                    *text = redacted;
+                }
+            }
+            Value::Array(values) => values.iter_mut().for_each(|value| self.redact_value(value)),
+            Value::Object(map) => map.values_mut().for_each(|value| self.redact_value(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// The same for all texts of a draft. A change is noted as a correction.
+    pub fn redact_draft(&self, synthesized: &mut Synthesized, correction: &str) {
+        let Some(draft) = &mut synthesized.draft else {
+            return;
+        };
+        let mut changed = false;
+        for text in texts(draft) {
+            if let Cow::Owned(redacted) = self.redact(text) {
+                *text = redacted;
+                changed = true;
+            }
+        }
+        if changed {
+            synthesized.corrections.push(correction.to_owned());
+        }
+    }
+}
+
+/// All texts of a draft that a reader sees.
+fn texts(draft: &mut Draft) -> impl Iterator<Item = &mut String> {
+    let estimate = draft.estimate.iter_mut().flat_map(|estimate| {
+        let steps = estimate.steps.iter_mut().map(|step| &mut step.step);
+        steps
+            .chain(&mut estimate.assumptions)
+            .chain(&mut estimate.risks)
+    });
+    let notes = draft
+        .disagreements
+        .iter_mut()
+        .flat_map(|note| [&mut note.topic, &mut note.summary]);
+    std::iter::once(&mut draft.main)
+        .chain(&mut draft.tldr)
+        .chain(&mut draft.acceptance_tests)
+        .chain(
+            draft
+                .assumptions
+                .iter_mut()
+                .map(|assumption| &mut assumption.text),
+        )
+        .chain(estimate)
+        .chain(notes)
+        .chain(
+            draft
+                .quarantine_justifications
+                .iter_mut()
+                .map(|j| &mut j.why),
+        )
+}
+
+/// Returns the agents whose outputs the last judgement of a run discards.
+pub fn discarded_agents<'a>(run: &Transcript<'a>) -> BTreeSet<&'a str> {
+    let scores = run
+        .judgement()
+        .into_iter()
+        .flat_map(|judgement| &judgement.scores);
+    let discarded = scores.filter(|score| score.status == Status::Discard);
+    discarded.map(|score| score.agent.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Agent, Unit};
+
+    fn report(agent: Agent, ids: &[&str]) -> AgentReport {
+        let unit = |id: &&str| Unit {
+            id: (*id).to_owned(),
+            topic: "t".into(),
+            text: "x".into(),
+            tags: vec![],
+        };
+        AgentReport {
+            units: ids.iter().map(unit).collect(),
+            ..AgentReport::empty(agent)
+        }
+    }
+
+    #[test]
+    fn references_are_removed_or_become_the_name_of_their_agent() {
+        let critic = report(Agent::Critic, &["u1", "u12", "u2"]);
+        let redactor = Redactor::new([("critic", &critic)]);
+        for (text, expected) in [
+            (
+                "It is 4 [critic:u1], see solver:u2.",
+                "It is 4, see solver:u2.",
+            ),
+            ("It is 4 [critic:u1, critic:u12].", "It is 4."),
+            (
+                "It is 4 (Critic:U1; solver:u2).",
+                "It is 4 (Critic; solver:u2).",
+            ),
+            ("As critic:u2 says, 4.", "As critic says, 4."),
+            ("critic:u1:u1", "critic"),
+            (
+                "See critic:u13 and critic:us.",
+                "See critic:u13 and critic:us.",
+            ),
+        ] {
+            assert_eq!(redactor.redact(text), expected);
+            assert!(redactor.references(&redactor.redact(text)).is_empty());
+        }
+        assert_eq!(
+            redactor.references("critic:u1, CRITIC:u12"),
+            ["critic:u1", "CRITIC:u12"]
+        );
+        assert_eq!(Redactor::default().redact("critic:u1"), "critic:u1");
+    }
+}

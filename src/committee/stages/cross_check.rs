@@ -1,0 +1,279 @@
+//! The cross-check (SPEC 5). After round 1 a model compares the key claims of all reports, one by
+//! one, without knowing their authors. In `deep` a second model does the same with everything in
+//! reverse order. This file makes the calls; `verdicts` selects what is shown and reads the
+//! answers; `check_cost` selects the models and bounds the cost.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::committee::call::prompts::set;
+use crate::committee::call::{CallFailure, CallSpec, buy_checked};
+use crate::committee::failure::Failure;
+use crate::committee::money::budget::ModelText;
+use crate::committee::money::check_cost::{checkers, max_tokens};
+use crate::committee::output_shapes::CrossCheckReply;
+use crate::committee::stages::round_context::RoundContext;
+use crate::committee::stages::verdicts::{self, Shown, Written};
+use crate::domain::{Agent, Earmark, Mode, Role};
+use crate::journal::step::CrossCheckStep;
+use crate::journal::{
+    AgentOutcome, CheckPass, CheckScope, CheckSize, CrossChecked, Event, RunContext, Transcript,
+};
+
+/// If later rounds follow, the cross-check takes at most this share of the time left for rounds.
+const TIME_SHARE: f64 = 0.5;
+
+/// The reason for no cross-check: the policy turns it off.
+pub const TURNED_OFF: &str = "the config turns it off for this mode (policy.crossCheck)";
+const NO_CHECKER: &str = "no other role than the solver writes JSON";
+const NO_MONEY: &str = "the cap has no room for it";
+const NO_TIME: &str = "no time was left for it";
+
+/// One call of the cross-check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pass {
+    role: Role,
+    reversed: bool,
+}
+
+/// Makes the cross-check and records its findings, once. Releases the money earmarked for it.
+///
+/// # Errors
+/// Like every call.
+pub async fn make(
+    context: &RoundContext<'_>,
+    latest: &BTreeMap<Agent, AgentOutcome>,
+) -> Result<(), Failure> {
+    let run = context.run;
+    run.release(Earmark::CrossCheck);
+    if run.recorded(&CrossCheckStep).is_some() {
+        return Ok(());
+    }
+    let checked = match refusal(context) {
+        Some(why) => CrossChecked {
+            passes: vec![],
+            notes: vec![why.to_owned()],
+        },
+        None => passes(context, latest).await?,
+    };
+    run.record(Event::CrossChecked(Box::new(checked))).await?;
+    Ok(())
+}
+
+/// Returns the reason for no cross-check, if there is one.
+fn refusal(context: &RoundContext<'_>) -> Option<&'static str> {
+    let mode = context.request.question.mode;
+    if !context.deps.policy.cross_check.covers(mode) {
+        Some(TURNED_OFF)
+    } else if checkers(context.deps).is_empty() {
+        Some(NO_CHECKER)
+    } else if context.trimmed.cross_check.is_none() {
+        Some(NO_MONEY)
+    } else {
+        None
+    }
+}
+
+async fn passes(
+    context: &RoundContext<'_>,
+    latest: &BTreeMap<Agent, AgentOutcome>,
+) -> Result<CrossChecked, Failure> {
+    let size = context.trimmed.cross_check.unwrap_or(CheckSize {
+        passes: 1,
+        scope: CheckScope::First,
+    });
+    let now = Instant::now();
+    let left = context.until.saturating_duration_since(now);
+    let until = if context.plan.rounds > 1 {
+        now + left.mul_f64(TIME_SHARE)
+    } else {
+        context.until
+    };
+    let reports: Vec<Written<'_>> = latest
+        .iter()
+        .filter_map(|(agent, outcome)| match outcome {
+            AgentOutcome::Answered { report, tokens, .. } => Some(Written {
+                agent: *agent,
+                report,
+                tokens: *tokens,
+            }),
+            AgentOutcome::Failed { .. } => None,
+        })
+        .collect();
+    let roles = checkers(context.deps)
+        .into_iter()
+        .take(usize::from(size.passes));
+    let made = roles
+        .zip([false, true])
+        .map(|(role, reversed)| Pass { role, reversed });
+    let outcomes =
+        join_all(made.map(|pass| ask_smaller(context, pass, &reports, size.scope, until))).await;
+    let mut checked = CrossChecked::default();
+    for outcome in outcomes {
+        match outcome? {
+            Ok(pass) => checked.passes.push(pass),
+            Err(why) => checked.notes.push(why),
+        }
+    }
+    if size.passes < 2 && context.request.question.mode == Mode::Deep && !checked.passes.is_empty()
+    {
+        checked
+            .notes
+            .push("one pass only: the cap or the config has no second one".to_owned());
+    }
+    Ok(checked)
+}
+
+/// Makes one pass. If the money left does not suffice, makes a smaller one, with only the first
+/// claim of each report. The inner error says why there is none.
+async fn ask_smaller(
+    context: &RoundContext<'_>,
+    pass: Pass,
+    reports: &[Written<'_>],
+    scope: CheckScope,
+    until: Instant,
+) -> Result<Result<CheckPass, String>, Failure> {
+    let smaller = (scope == CheckScope::Key).then_some(CheckScope::First);
+    let mut last = None;
+    for scope in std::iter::once(scope).chain(smaller) {
+        match ask(context, pass, reports, scope, until).await? {
+            Ok(found) => return Ok(Ok(found)),
+            Err(unbought) if unbought.starved => last = Some(unbought),
+            Err(unbought) => return Ok(Err(told(context, pass, &unbought))),
+        }
+    }
+    Ok(Err(last.map_or_else(
+        || NO_MONEY.to_owned(),
+        |unbought| told(context, pass, &unbought),
+    )))
+}
+
+fn told(context: &RoundContext<'_>, pass: Pass, unbought: &CallFailure) -> String {
+    if unbought.by_deadline
+        && context
+            .until
+            .saturating_duration_since(Instant::now())
+            .is_zero()
+    {
+        return NO_TIME.to_owned();
+    }
+    if unbought.starved {
+        return NO_MONEY.to_owned();
+    }
+    let second = if pass.reversed { " a second time" } else { "" };
+    format!(
+        "the model of {} did not check{second}: {}",
+        pass.role, unbought.cause
+    )
+}
+
+async fn ask(
+    context: &RoundContext<'_>,
+    pass: Pass,
+    reports: &[Written<'_>],
+    scope: CheckScope,
+    until: Instant,
+) -> Result<Result<CheckPass, CallFailure>, Failure> {
+    let Some(model) = context.deps.role(pass.role) else {
+        return Err(Failure::internal(
+            "a role without a model is to cross-check",
+        ));
+    };
+    let step = step(pass, scope);
+    let render = || -> Result<_, Failure> {
+        let shown = verdicts::shown(context.request, reports, scope, pass.reversed);
+        let mut values = context
+            .request
+            .values(Some(context.plan.task_type.as_str()), &[]);
+        set(&mut values, "images", json!(0));
+        set(
+            &mut values,
+            "reports",
+            shown.iter().map(Shown::value).collect(),
+        );
+        let texts = shown
+            .iter()
+            .map(|shown| ModelText::of(&shown.text(), shown.tokens))
+            .collect();
+        Ok((
+            context
+                .deps
+                .prompts
+                .render(model.prompts, "cross_check", values)?,
+            texts,
+            shown,
+        ))
+    };
+    let (prompt, model_texts, shown) = context
+        .run
+        .compute(&format!("asking for {step}"), render)
+        .await??;
+    let ask = CallSpec {
+        step: step.clone(),
+        role: pass.role,
+        prompt,
+        images: &[],
+        model_texts,
+        max_tokens: model.max_tokens,
+        answer_tokens: Some(max_tokens(reports.len(), scope)),
+        until,
+    };
+    let check = |reply: &CrossCheckReply| verdicts::problems(reply, &shown);
+    let bought = buy_checked::<CrossCheckReply>(context.run, context.deps, ask, check).await?;
+    let typed = match bought {
+        Ok(typed) => typed,
+        Err(unbought) => return Ok(Err(unbought)),
+    };
+    let read = || {
+        if !verdicts::problems(&typed.value, &shown).is_empty() {
+            return Err(CallFailure::unusable("it gave no verdict on any claim"));
+        }
+        let (found, mut notes) = verdicts::read(&typed.value, &shown);
+        if typed.truncated {
+            notes.push("its answer was cut at its token limit".to_owned());
+        }
+        Ok(CheckPass {
+            role: pass.role,
+            model: model_of(context.run, &step).unwrap_or_else(|| model.shown()),
+            reversed: pass.reversed,
+            scope,
+            obtained: typed.obtained,
+            found,
+            notes,
+        })
+    };
+    Ok(context
+        .run
+        .compute(&format!("reading {step}"), read)
+        .await?)
+}
+
+/// Returns the step's name. It includes what was shown, so that a resumed run never reads the
+/// answer to a different prompt.
+fn step(pass: Pass, scope: CheckScope) -> String {
+    let reversed = if pass.reversed { "/reversed" } else { "" };
+    let first = if scope == CheckScope::First {
+        "/first"
+    } else {
+        ""
+    };
+    format!("cross-check{reversed}{first}")
+}
+
+/// Returns the model that answered a step: the role's own model or a fallback.
+fn model_of(run: &RunContext, step: &str) -> Option<String> {
+    let events = run.events();
+    let calls = Transcript::of(&events).calls;
+    let of_step = |call: &str| {
+        call.strip_prefix(step)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+    };
+    let answered = calls
+        .iter()
+        .rev()
+        .find(|call| of_step(&call.sent.call) && call.state() == "answered");
+    answered.map(|call| call.sent.model.clone())
+}

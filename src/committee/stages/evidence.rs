@@ -1,0 +1,321 @@
+//! The evidence in a run's journal beside the reports: cross-checks and resolutions. Only those
+//! about the agents' latest reports are kept.
+
+use std::collections::BTreeMap;
+
+use crate::committee::reply::sections::excerpt;
+use crate::committee::stages::cross_check::TURNED_OFF;
+use crate::config::Policy;
+use crate::domain::{
+    Agent, AgentReport, ClaimVerdict, CrossCheck, Decision, Holds, Mode, Resolution, UnitRef,
+};
+use crate::journal::{AgentOutcome, CrossChecked, Transcript};
+
+/// The most findings that the master is shown.
+const MAX_FINDINGS: usize = 10;
+
+/// The findings, in the order in which they were made.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
+    pub cross_checks: Vec<CrossCheck>,
+    pub resolutions: Vec<Resolution>,
+    /// The reason for no cross-check; `None` if there is one.
+    pub unchecked: Option<String>,
+}
+
+impl Evidence {
+    /// Collects the evidence of a run. When an agent submits a new report, the findings
+    /// about its earlier report are removed.
+    pub fn of(transcript: &Transcript<'_>) -> Self {
+        let mut evidence = Self {
+            unchecked: Some("the run has none".to_owned()),
+            ..Self::default()
+        };
+        if let Some(checked) = transcript.cross_checked {
+            evidence.take(checked);
+        }
+        // The cross-check comes before every later round.
+        for finished in transcript
+            .outcomes
+            .iter()
+            .filter(|finished| finished.round > 1)
+        {
+            match (&finished.outcome, &finished.resolved) {
+                (AgentOutcome::Answered { .. }, Some(resolved)) => {
+                    for resolution in &resolved.resolutions {
+                        evidence
+                            .resolutions
+                            .retain(|known| known.claim != resolution.claim);
+                        evidence.resolutions.push(resolution.clone());
+                    }
+                }
+                (AgentOutcome::Answered { .. }, None) => evidence.forget(finished.agent.as_str()),
+                (AgentOutcome::Failed { .. }, _) => {}
+            }
+        }
+        evidence
+    }
+
+    fn take(&mut self, checked: &CrossChecked) {
+        self.cross_checks = checked
+            .passes
+            .iter()
+            .map(|pass| pass.found.clone())
+            .collect();
+        self.unchecked = self
+            .cross_checks
+            .is_empty()
+            .then(|| checked.notes.join("; "));
+    }
+
+    fn forget(&mut self, agent: &str) {
+        let other = |name: &String| name.split(':').next() != Some(agent);
+        for check in &mut self.cross_checks {
+            check.claims.retain(|verdict| verdict.claim.agent != agent);
+            for verdict in &mut check.claims {
+                verdict.supported_by.retain(other);
+                verdict.contradicted_by.retain(other);
+            }
+            check
+                .same_answers
+                .iter_mut()
+                .for_each(|group| group.retain(other));
+            check.same_answers.retain(|group| group.len() > 1);
+            check
+                .parts
+                .iter_mut()
+                .for_each(|part| part.answered_by.retain(other));
+            check.conduct.retain(|conduct| conduct.agent != agent);
+        }
+        self.resolutions
+            .retain(|resolution| resolution.claim.agent != agent);
+    }
+
+    /// Returns the evidence, without cross-checks if the policy turns them off for the mode.
+    pub fn under(mut self, policy: &Policy, mode: Mode) -> Self {
+        if !policy.cross_check.covers(mode) {
+            self.cross_checks.clear();
+            self.unchecked = Some(TURNED_OFF.to_owned());
+        }
+        self
+    }
+
+    /// Returns the evidence of a panel without one of its agents.
+    pub fn without(mut self, agent: &str) -> Self {
+        self.forget(agent);
+        self
+    }
+
+    /// Returns what was found about the claims of some reports, and what their agents conceded, one
+    /// line each: contradictions first.
+    pub fn findings(&self, reports: &[(Agent, &AgentReport)]) -> Vec<String> {
+        let is_shown = |name: &str| {
+            let agent = name.split(':').next().unwrap_or_default();
+            reports.iter().any(|(known, _)| known.as_str() == agent)
+        };
+        let conceded = self
+            .resolutions
+            .iter()
+            .filter(|r| is_shown(&r.claim.agent))
+            .map(|resolution| {
+                let did = if resolution.decision == Decision::Concede {
+                    "gave up"
+                } else {
+                    "keeps"
+                };
+                let evidence = excerpt(&resolution.evidence, 200);
+                let why = if evidence.is_empty() {
+                    "without evidence".to_owned()
+                } else {
+                    evidence
+                };
+                let (agent, by) = (&resolution.claim.agent, resolution.by.as_str());
+                format!("{agent} {did} {}, by {by}: {why}", resolution.claim)
+            });
+        let named = |names: &[String], what: &str| {
+            let names: Vec<&str> = names
+                .iter()
+                .map(String::as_str)
+                .filter(|name| is_shown(name))
+                .collect();
+            if names.is_empty() {
+                String::new()
+            } else {
+                format!("; {what} {}", names.join(", "))
+            }
+        };
+        let mut verdicts = merged(&self.cross_checks);
+        verdicts.retain(|verdict| is_shown(&verdict.claim.agent));
+        verdicts.sort_by_key(|verdict| {
+            (
+                verdict.contradicted_by.is_empty() && verdict.holds != Holds::No,
+                verdict.holds == Holds::Yes,
+            )
+        });
+        let told = verdicts.iter().map(|verdict| {
+            let evidence = excerpt(&verdict.evidence, 200);
+            let why = if evidence.is_empty() {
+                "no evidence".to_owned()
+            } else {
+                evidence
+            };
+            let holds = match verdict.holds {
+                Holds::Yes => "holds",
+                Holds::No => "does not hold",
+                Holds::Unknown => "is undecided",
+            };
+            let contradicted = named(&verdict.contradicted_by, "contradicted by");
+            let supported = named(&verdict.supported_by, "supported by");
+            format!(
+                "{} {holds}, by {}: {why}{contradicted}{supported}",
+                verdict.claim,
+                verdict.by.as_str()
+            )
+        });
+        conceded.chain(told).take(MAX_FINDINGS).collect()
+    }
+}
+
+/// Merges the verdicts of all passes into one per claim. A claim on which passes differ is
+/// undecided.
+fn merged(checks: &[CrossCheck]) -> Vec<ClaimVerdict> {
+    let mut all: BTreeMap<&UnitRef, ClaimVerdict> = BTreeMap::new();
+    for verdict in checks.iter().flat_map(|check| &check.claims) {
+        match all.get_mut(&verdict.claim) {
+            None => {
+                all.insert(&verdict.claim, verdict.clone());
+            }
+            Some(known) => {
+                if known.holds != verdict.holds {
+                    known.holds = Holds::Unknown;
+                    known.evidence.clear();
+                }
+                for (names, more) in [
+                    (&mut known.supported_by, &verdict.supported_by),
+                    (&mut known.contradicted_by, &verdict.contradicted_by),
+                ] {
+                    let new: Vec<String> = more
+                        .iter()
+                        .filter(|name| !names.contains(name))
+                        .cloned()
+                        .collect();
+                    names.extend(new);
+                }
+            }
+        }
+    }
+    all.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Basis, Obtained, Role};
+    use crate::journal::{AgentFinished, CheckPass, CheckScope, Event, Resolved};
+
+    fn verdict(
+        claim: &str,
+        holds: Holds,
+        supported: &[&str],
+        contradicted: &[&str],
+    ) -> ClaimVerdict {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        ClaimVerdict {
+            claim: claim.parse().unwrap(),
+            supported_by: owned(supported),
+            contradicted_by: owned(contradicted),
+            holds,
+            by: Basis::Calculation,
+            evidence: "31 + 30 = 61".into(),
+        }
+    }
+
+    fn checked(claims: Vec<ClaimVerdict>) -> Event {
+        let found = CrossCheck {
+            claims,
+            same_answers: vec![vec!["solver".into(), "critic".into()]],
+            ..CrossCheck::default()
+        };
+        let pass = CheckPass {
+            role: Role::Agent(Agent::Verifier),
+            model: "m".into(),
+            reversed: false,
+            scope: CheckScope::Key,
+            obtained: Obtained::Clean,
+            found,
+            notes: vec![],
+        };
+        Event::CrossChecked(Box::new(CrossChecked {
+            passes: vec![pass],
+            notes: vec![],
+        }))
+    }
+
+    fn finished(agent: Agent, resolved: Option<Resolved>) -> Event {
+        let outcome = AgentOutcome::Answered {
+            report: AgentReport::empty(agent),
+            obtained: Obtained::Clean,
+            truncated: false,
+            notes: vec![],
+            tokens: 1,
+        };
+        Event::AgentFinished(Box::new(AgentFinished {
+            round: 2,
+            agent,
+            outcome,
+            reused_from: None,
+            resolved,
+        }))
+    }
+
+    #[test]
+    fn verdicts_on_a_report_that_was_handed_in_anew_no_longer_count() {
+        let claims = vec![
+            verdict("solver:u1", Holds::Yes, &["critic:u1", "verifier"], &[]),
+            verdict("critic:u1", Holds::Yes, &["solver"], &[]),
+        ];
+        let anew = [checked(claims.clone()), finished(Agent::Critic, None)];
+        let evidence = Evidence::of(&Transcript::of(&anew));
+        assert_eq!(
+            evidence.cross_checks[0].claims,
+            [verdict("solver:u1", Holds::Yes, &["verifier"], &[])]
+        );
+        assert!(evidence.cross_checks[0].same_answers.is_empty() && evidence.unchecked.is_none());
+        let resolved = Resolved {
+            obtained: Obtained::Clean,
+            resolutions: vec![],
+            notes: vec![],
+        };
+        let kept = [
+            checked(claims.clone()),
+            finished(Agent::Critic, Some(resolved)),
+        ];
+        assert_eq!(
+            Evidence::of(&Transcript::of(&kept)).cross_checks[0].claims,
+            claims
+        );
+    }
+
+    #[test]
+    fn the_master_reads_contradictions_first_and_nothing_of_outputs_that_it_is_not_shown() {
+        let events = [checked(vec![
+            verdict("solver:u1", Holds::Yes, &["verifier"], &[]),
+            verdict("solver:u2", Holds::No, &[], &["critic:u2", "verifier:u2"]),
+            verdict("critic:u1", Holds::Yes, &["solver"], &[]),
+        ])];
+        let reports =
+            [Agent::Solver, Agent::Verifier].map(|agent| (agent, AgentReport::empty(agent)));
+        let reports: Vec<(Agent, &AgentReport)> = reports
+            .iter()
+            .map(|(agent, report)| (*agent, report))
+            .collect();
+        let told = Evidence::of(&Transcript::of(&events)).findings(&reports);
+        assert_eq!(
+            told,
+            [
+                "solver:u2 does not hold, by calculation: 31 + 30 = 61; contradicted by verifier:u2",
+                "solver:u1 holds, by calculation: 31 + 30 = 61; supported by verifier",
+            ]
+        );
+    }
+}

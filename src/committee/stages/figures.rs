@@ -1,0 +1,136 @@
+//! Gets the figures of a plan's estimate: those of the synthesis if they fit, else the master is
+//! asked for them alone. `estimate` computes the rest.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::committee::call::call_json;
+use crate::committee::call::prompts::set;
+use crate::committee::failure::Failure;
+use crate::committee::output_shapes::{EstimateOut, PlanStepOut};
+use crate::committee::reply::estimate;
+use crate::committee::reply::plan_steps::plan_steps;
+use crate::committee::stages::synthesis_input::SynthesisInput;
+use crate::config::OutputForm;
+use crate::domain::{Estimate, Role, TimeUnit};
+
+/// The same for a model that can give numbers only.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Figures {
+    plan_unit: TimeUnit,
+    #[schemars(length(min = 1, max = 12))]
+    plan_steps: Vec<Figure>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Figure {
+    #[schemars(range(min = 1, max = 600))]
+    o: u32,
+    #[schemars(range(min = 1, max = 600))]
+    m: u32,
+    #[schemars(range(min = 1, max = 600))]
+    p: u32,
+}
+
+/// Returns the estimate of a structured synthesis. Its own figures are used if they fit. Otherwise
+/// the master is asked for figures, if the Markdown has a plan.
+pub async fn of_synthesis(
+    input: &SynthesisInput<'_>,
+    given: EstimateOut,
+    main: &str,
+    corrections: &mut Vec<String>,
+) -> Result<Option<Estimate>, Failure> {
+    if given.plan_steps.is_empty() {
+        return of_text(input, main, corrections).await;
+    }
+    let steps = plan_of(input, main).await?;
+    let count = steps.len();
+    if count == 0 || count == given.plan_steps.len() {
+        return Ok(Some(estimate::of_figures(&given, corrections)));
+    }
+    let why = format!(
+        "the plan has {count} steps and the figures {}: they were asked for",
+        given.plan_steps.len()
+    );
+    corrections.push(why);
+    asked_for(input, steps, Some(given), corrections).await
+}
+
+/// Returns the estimate of a Markdown text. If the text has a plan, the master is asked for
+/// figures; if it gives none, they are set by rule.
+pub async fn of_text(
+    input: &SynthesisInput<'_>,
+    main: &str,
+    corrections: &mut Vec<String>,
+) -> Result<Option<Estimate>, Failure> {
+    let steps = plan_of(input, main).await?;
+    if steps.is_empty() {
+        return Ok(None);
+    }
+    corrections.push("the answer has a plan and no figures: they were asked for".into());
+    asked_for(input, steps, None, corrections).await
+}
+
+/// Returns the steps of the plan in a text, computed off the async workers.
+async fn plan_of(input: &SynthesisInput<'_>, main: &str) -> Result<Vec<String>, Failure> {
+    Ok(input
+        .run
+        .compute("finding the plan's steps", || plan_steps(main))
+        .await?)
+}
+
+/// Asks for a figure for every step of a plan. Where none comes, the figures given earlier are
+/// used, and a rule fills the rest.
+async fn asked_for(
+    input: &SynthesisInput<'_>,
+    mut steps: Vec<String>,
+    given: Option<EstimateOut>,
+    corrections: &mut Vec<String>,
+) -> Result<Option<Estimate>, Failure> {
+    steps.truncate(estimate::MAX_STEPS);
+    let mut values = input
+        .request
+        .values(Some(input.plan.task_type.as_str()), &[]);
+    set(&mut values, "steps", json!(steps));
+    let mut ask = input.ask("estimate", values, vec![])?;
+    let form = input
+        .deps
+        .role(Role::Master)
+        .map_or(OutputForm::Json, |master| master.output);
+    let out = match form {
+        OutputForm::Json => {
+            ask.answer_tokens = Some(900);
+            call_json::<EstimateOut>(input.run, input.deps, ask)
+                .await?
+                .ok()
+                .map(|typed| typed.value)
+        }
+        OutputForm::Text => {
+            ask.answer_tokens = Some(260);
+            call_json::<Figures>(input.run, input.deps, ask)
+                .await?
+                .ok()
+                .map(|typed| in_full(typed.value))
+        }
+    };
+    Ok(Some(estimate::fitted(steps, out, given, corrections)))
+}
+
+fn in_full(figures: Figures) -> EstimateOut {
+    let step = |f: Figure| PlanStepOut {
+        step: String::new(),
+        o: f.o.into(),
+        m: f.m.into(),
+        p: f.p.into(),
+    };
+    EstimateOut {
+        plan_unit: figures.plan_unit,
+        plan_steps: figures.plan_steps.into_iter().map(step).collect(),
+        plan_assumptions: vec![],
+        plan_risks: vec![],
+        plan_confidence: 0.2,
+    }
+}

@@ -1,0 +1,222 @@
+//! Later rounds: whether one is held, for which agents, and its outcomes.
+
+use futures_util::future::join_all;
+use tokio::time::Instant;
+
+use crate::committee::failure::Failure;
+use crate::committee::money::budget::{self, InputBound};
+use crate::committee::output_shapes::Decisions;
+use crate::committee::stages::open_claims::Open;
+use crate::committee::stages::resolve;
+use crate::committee::stages::round_context::{RoundContext, RoundInput};
+use crate::domain::{Agent, AgentReport, Judgement, Resolution, Role, Usd};
+use crate::journal::step::{RoundStep, SkipStep};
+use crate::journal::{AgentOutcome, Event, RoundSkipped, RoundStarted, Transcript};
+
+/// The shares of its first output limit that an agent may use when it reports again.
+const SHARES: [f64; 2] = [1.0, 0.5];
+
+/// Reasons for skipping a round that are not a fault.
+pub(super) const SETTLED: &str =
+    "nothing is left to settle: no contested claim, and every core output is VALID";
+pub(super) const KEPT: &str = "every contested claim was kept in the round before";
+
+impl RoundContext<'_> {
+    /// Records that a later round begins, or why it is skipped. A decision made before a crash
+    /// stands, because time and money look different afterwards. `None`: this round and all later
+    /// ones are skipped.
+    pub(super) async fn begin(
+        &self,
+        round: u8,
+        open: Open,
+        heard: &RoundInput<'_>,
+        judgement: &Judgement,
+    ) -> Result<Option<Open>, Failure> {
+        if self.run.recorded(&SkipStep { round }).is_some() {
+            return Ok(None);
+        }
+        if let Some(started) = self.run.recorded(&RoundStep { round }) {
+            let asked = |agents: Vec<Agent>| {
+                agents
+                    .into_iter()
+                    .filter(|a| started.agents.contains(a))
+                    .collect()
+            };
+            return Ok(Some(Open {
+                holders: asked(open.holders),
+                anew: asked(open.anew),
+            }));
+        }
+        let open = match self.affordable(round, open, heard, judgement)? {
+            Ok(open) => open,
+            Err(why) => {
+                for skipped in round..=self.plan.rounds {
+                    self.run
+                        .record(Event::RoundSkipped(RoundSkipped {
+                            round: skipped,
+                            why: why.clone(),
+                        }))
+                        .await?;
+                }
+                return Ok(None);
+            }
+        };
+        let topics: Vec<&str> = heard
+            .claims
+            .iter()
+            .map(|claim| claim.topic.as_str())
+            .collect();
+        let why = if open.holders.is_empty() {
+            "some core outputs are not VALID".to_owned()
+        } else {
+            format!("contested: {}", topics.join(", "))
+        };
+        self.run
+            .record(Event::RoundStarted(RoundStarted {
+                round,
+                agents: open.agents(),
+                why,
+            }))
+            .await?;
+        Ok(Some(open))
+    }
+
+    /// Returns the part of a further round that is needed and fits the time and money left. The
+    /// inner error says why there is none.
+    fn affordable(
+        &self,
+        round: u8,
+        open: Open,
+        heard: &RoundInput<'_>,
+        judgement: &Judgement,
+    ) -> Result<Result<Open, String>, Failure> {
+        if open.agents().is_empty() {
+            let prose = "what is contested was said in plain text, which has no claims to concede";
+            let contested = judgement.disagreements.iter().any(|d| !d.settled);
+            return Ok(Err(if contested { prose } else { SETTLED }.to_owned()));
+        }
+        if round > 2 && open.anew.is_empty() && !self.moved(round - 1) {
+            return Ok(Err(KEPT.to_owned()));
+        }
+        if self
+            .until
+            .saturating_duration_since(Instant::now())
+            .is_zero()
+        {
+            return Ok(Err("no time is left for it".to_owned()));
+        }
+        let left = self.run.ledger().left();
+        let decisions = self.worst_decisions(round, &open.holders, heard)?;
+        let least = SHARES.last().copied().unwrap_or(1.0);
+        if decisions + self.worst_reports(&open.anew, least)? <= left {
+            return Ok(Ok(open));
+        }
+        if decisions <= left && !open.holders.is_empty() {
+            return Ok(Ok(Open {
+                anew: vec![],
+                ..open
+            }));
+        }
+        Ok(Err(format!(
+            "the cap cannot carry it: it may cost {decisions}, and {left} is left"
+        )))
+    }
+
+    /// Returns the worst-case cost of the decisions of these agents.
+    fn worst_decisions(
+        &self,
+        round: u8,
+        agents: &[Agent],
+        heard: &RoundInput<'_>,
+    ) -> Result<Usd, Failure> {
+        let schema = schemars::schema_for!(Decisions)
+            .to_value()
+            .to_string()
+            .len();
+        let mut worst = Usd::ZERO;
+        for agent in agents {
+            let Some(model) = self.deps.role(Role::Agent(*agent)) else {
+                continue;
+            };
+            let held = resolve::held(self.request, round, *agent, heard.claims);
+            let prompt = self.resolve_prompt(model, &held)?;
+            let input = InputBound::new(
+                prompt.system.len() + schema,
+                budget::text_bound(&prompt.user),
+                &[],
+                0,
+            );
+            let output = model.limit_for(resolve::max_tokens(&held));
+            worst += budget::worst_case(model, input, output)
+                .map_or(Usd::ZERO, |reservation| reservation.amount);
+        }
+        Ok(worst)
+    }
+
+    /// Returns the worst-case cost of new reports of these agents, each at this share of its first
+    /// output limit.
+    fn worst_reports(&self, agents: &[Agent], share: f64) -> Result<Usd, Failure> {
+        let schema = schemars::schema_for!(AgentReport)
+            .to_value()
+            .to_string()
+            .len();
+        let mut worst = Usd::ZERO;
+        for agent in agents {
+            let Some(model) = self.deps.role(Role::Agent(*agent)) else {
+                continue;
+            };
+            let prompt = self.prompt(*agent, model)?;
+            let (read, images) = (budget::text_bound(&prompt.user), self.images(*agent).len());
+            let input = InputBound::new(prompt.system.len() + schema, read, &[], images);
+            let reservation = budget::worst_case(model, input, self.may_write(*agent, share));
+            worst += reservation.map_or(Usd::ZERO, |reservation| reservation.amount);
+        }
+        Ok(worst)
+    }
+
+    /// True if a round changed any report.
+    pub(super) fn moved(&self, round: u8) -> bool {
+        let events = self.run.events();
+        let transcript = Transcript::of(&events);
+        let mut of_round = transcript
+            .outcomes
+            .iter()
+            .filter(|finished| finished.round == round);
+        of_round.any(|finished| match (&finished.outcome, &finished.resolved) {
+            (AgentOutcome::Answered { .. }, Some(resolved)) => {
+                resolved.resolutions.iter().any(Resolution::concedes)
+            }
+            (AgentOutcome::Answered { .. }, None) => true,
+            (AgentOutcome::Failed { .. }, _) => false,
+        })
+    }
+
+    /// Runs one later round with all agents at once. Returns the outcomes in the order of the
+    /// agents.
+    pub(super) async fn later_round(
+        &self,
+        round: u8,
+        open: &Open,
+        heard: &RoundInput<'_>,
+    ) -> Result<Vec<(Agent, AgentOutcome)>, Failure> {
+        let decisions = self.worst_decisions(round, &open.holders, heard)?;
+        let left = self.run.ledger().left() - decisions;
+        let mut share = SHARES.last().copied().unwrap_or(1.0);
+        for wanted in SHARES.iter().rev() {
+            if self.worst_reports(&open.anew, *wanted)? <= left {
+                share = *wanted;
+            }
+        }
+        let turns = open.agents().into_iter().map(|agent| async move {
+            let outcome = match heard
+                .report(agent)
+                .filter(|_| open.holders.contains(&agent))
+            {
+                Some(report) => self.decide(round, agent, report, heard).await?,
+                None => self.turn(round, agent, share, self.until).await?,
+            };
+            Ok((agent, outcome))
+        });
+        join_all(turns).await.into_iter().collect()
+    }
+}

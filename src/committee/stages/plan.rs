@@ -1,0 +1,291 @@
+//! Phase A: gets the master's orchestration plan and bounds it.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::committee::call::prompts::set;
+use crate::committee::call::{CallSpec, Typed, call_json};
+use crate::committee::deps::Deps;
+use crate::committee::failure::Failure;
+use crate::committee::money::budget::PLAN_TOKENS;
+use crate::committee::money::trim;
+use crate::committee::output_shapes::OrchestrationPlan;
+use crate::committee::request_context::RequestContext;
+use crate::committee::stages::hints::task_type_of;
+use crate::config::OutputForm;
+use crate::domain::{
+    Agent, CORE_AGENTS, Clarification, FailureCause, MAX_DEMANDS, Mode, Plan, Role, TaskType,
+};
+use crate::journal::step::PlanStep;
+use crate::journal::{Hinted, PlanSource, Planned, RunContext};
+
+/// Characters of a long question that the master reads for planning: from its beginning and its
+/// end.
+const HEAD_CHARS: usize = 3000;
+const TAIL_CHARS: usize = 1000;
+
+/// The choice requested from a model that cannot follow a schema by itself.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PlanChoice {
+    pub task_type: TaskType,
+    #[schemars(range(min = 1, max = 2))]
+    pub rounds: u8,
+}
+
+/// Returns the plan of this run: the parent's if the run continues one, else the master's.
+///
+/// # Errors
+/// If the master's provider fails.
+pub async fn make(
+    run: &RunContext,
+    deps: &Deps,
+    request: &RequestContext,
+    hints: &Hinted,
+) -> Result<Planned, Failure> {
+    let plan = async {
+        match request
+            .parent
+            .as_ref()
+            .and_then(|parent| parent.planned.as_ref())
+        {
+            Some(planned) => Ok(reuse(planned, deps, request)),
+            None => ask_master(run, deps, request, hints).await,
+        }
+    };
+    run.step(PlanStep, plan).await
+}
+
+/// Returns the parent's plan without the question that the user has answered.
+fn reuse(planned: &Planned, deps: &Deps, request: &RequestContext) -> Planned {
+    let raw = OrchestrationPlan {
+        task_type: planned.plan.task_type,
+        agents_to_run: planned
+            .plan
+            .agents_to_run
+            .iter()
+            .map(|a| a.as_str().to_owned())
+            .collect(),
+        rounds: i64::from(planned.plan.rounds),
+        needs_clarification: false,
+        clarification_question: None,
+        output_shape: request.question.mode,
+        demands: planned.plan.demands.clone(),
+    };
+    let (plan, corrections) = bound(&raw, deps, request);
+    Planned {
+        plan,
+        obtained: PlanSource::Reused,
+        corrections,
+    }
+}
+
+async fn ask_master(
+    run: &RunContext,
+    deps: &Deps,
+    request: &RequestContext,
+    hints: &Hinted,
+) -> Result<Planned, Failure> {
+    let Some(master) = deps.role(Role::Master) else {
+        return Err(Failure::internal("no master is configured"));
+    };
+    trim::check_room(run, deps, request)?;
+    let signals: Vec<String> = hints
+        .task_types
+        .iter()
+        .map(|t| t.as_str().to_owned())
+        .chain(hints.signals.iter().cloned())
+        .collect();
+    let mut values = request.values(None, &signals);
+    set(
+        &mut values,
+        "question",
+        json!(for_planning(&request.question.message)),
+    );
+    let prompt = deps.prompts.render(master.prompts, "plan", values)?;
+    let ask = CallSpec {
+        step: "plan".into(),
+        role: Role::Master,
+        prompt,
+        images: &[],
+        model_texts: vec![],
+        max_tokens: master.max_tokens,
+        answer_tokens: Some(PLAN_TOKENS),
+        until: deps.stage_end(run, 0.45),
+    };
+    let bought = match master.output {
+        OutputForm::Json => call_json::<OrchestrationPlan>(run, deps, ask).await?,
+        OutputForm::Text => call_json::<PlanChoice>(run, deps, ask)
+            .await?
+            .map(|typed| from_choice(typed, request, hints)),
+    };
+    Ok(match bought {
+        Ok(typed) => {
+            let (plan, mut corrections) = bound(&typed.value, deps, request);
+            corrections.extend(
+                typed
+                    .notes
+                    .into_iter()
+                    .map(|note| format!("the plan's JSON: {note}")),
+            );
+            Planned {
+                plan,
+                obtained: PlanSource::Model(typed.obtained),
+                corrections,
+            }
+        }
+        // A master that was too slow here may still be in time for the synthesis.
+        Err(unbought) if unbought.is_recoverable() || unbought.cause == FailureCause::TimedOut => {
+            let (plan, mut corrections) = bound(&by_hints(request, hints), deps, request);
+            corrections.push(format!(
+                "there is no plan of the master ({}): hints decided",
+                unbought.cause
+            ));
+            Planned {
+                plan,
+                obtained: PlanSource::Hints,
+                corrections,
+            }
+        }
+        Err(unbought) => return Err(Failure::master("plan", &unbought)),
+    })
+}
+
+/// Shortens a long question to its beginning and its end. They suffice for planning, and the rest
+/// would cost money.
+fn for_planning(message: &str) -> String {
+    let chars: Vec<char> = message.chars().collect();
+    if chars.len() <= HEAD_CHARS + TAIL_CHARS + 200 {
+        return message.to_owned();
+    }
+    let left_out = chars.len() - HEAD_CHARS - TAIL_CHARS;
+    let head: String = chars.iter().take(HEAD_CHARS).collect();
+    let tail: String = chars.iter().skip(HEAD_CHARS + left_out).collect();
+    format!("{head}\n[... {left_out} characters are left out here, for planning only ...]\n{tail}")
+}
+
+fn from_choice(
+    typed: Typed<PlanChoice>,
+    request: &RequestContext,
+    hints: &Hinted,
+) -> Typed<OrchestrationPlan> {
+    let mut plan = by_hints(request, hints);
+    // The hints see more than a tiny model. Its task type counts only where there are no hints.
+    if hints.task_types.is_empty() {
+        plan.task_type = typed.value.task_type;
+    }
+    plan.rounds = i64::from(typed.value.rounds);
+    Typed {
+        value: plan,
+        obtained: typed.obtained,
+        truncated: typed.truncated,
+        notes: typed.notes,
+        tokens: typed.tokens,
+    }
+}
+
+fn by_hints(request: &RequestContext, hints: &Hinted) -> OrchestrationPlan {
+    let task_type = task_type_of(hints);
+    let mut agents: Vec<String> = CORE_AGENTS.map(|a| a.as_str().to_owned()).to_vec();
+    if task_type == TaskType::TechnicalExecution && request.question.mode != Mode::Ask {
+        agents.push(Agent::Implementer.as_str().into());
+    }
+    if !request.images.is_empty() {
+        agents.push(Agent::Visual.as_str().into());
+    }
+    OrchestrationPlan {
+        task_type,
+        agents_to_run: agents,
+        rounds: 1,
+        needs_clarification: false,
+        clarification_question: None,
+        output_shape: request.question.mode,
+        demands: vec![],
+    }
+}
+
+/// Bounds a plan. Returns it with a note on every correction.
+fn bound(raw: &OrchestrationPlan, deps: &Deps, request: &RequestContext) -> (Plan, Vec<String>) {
+    let mut corrections = vec![];
+    let mut agents: BTreeSet<Agent> = BTreeSet::new();
+    for name in &raw.agents_to_run {
+        let refused = match name.trim().to_lowercase().parse::<Agent>() {
+            Err(()) => Some("there is no such agent"),
+            Ok(agent) if agents.contains(&agent) => {
+                corrections.push(format!("{agent} was named more than once: it runs once"));
+                None
+            }
+            Ok(agent) if deps.role(Role::Agent(agent)).is_none() => {
+                Some("it has no model in the config")
+            }
+            Ok(agent) if deps.policy.disabled_agents.contains(&agent) => Some("it is disabled"),
+            Ok(Agent::Visual) if request.images.is_empty() => {
+                Some("there is no image that could be seen")
+            }
+            Ok(agent) => {
+                agents.insert(agent);
+                None
+            }
+        };
+        if let Some(why) = refused {
+            corrections.push(format!("agent {:?} was taken out: {why}", shorten(name)));
+        }
+    }
+    for core in CORE_AGENTS {
+        if agents.insert(core) {
+            corrections.push(format!("{core} was added: the core always runs"));
+        }
+    }
+    let mode = request.question.mode;
+    let rounds = u8::try_from(raw.rounds.clamp(1, i64::from(mode.max_rounds()))).unwrap_or(1);
+    if i64::from(rounds) != raw.rounds {
+        corrections.push(format!(
+            "rounds were set from {} to {rounds}: {} allows it",
+            raw.rounds,
+            mode.as_str()
+        ));
+    }
+    if raw.output_shape != mode {
+        corrections.push(format!(
+            "outputShape was set to {}, the mode of the request",
+            mode.as_str()
+        ));
+    }
+    let question = raw
+        .clarification_question
+        .as_ref()
+        .and_then(|q| Clarification::new(&q.question, &q.options));
+    let asks = raw.needs_clarification && question.is_some();
+    if raw.needs_clarification && !asks {
+        corrections.push(
+            "needsClarification was dropped: its question is not one with three different options"
+                .into(),
+        );
+    }
+    let mut demands = raw.demands.clone();
+    demands.retain(|demand| demand.is_possible());
+    demands.truncate(MAX_DEMANDS);
+    if demands.len() < raw.demands.len() {
+        let dropped = raw.demands.len() - demands.len();
+        corrections.push(format!(
+            "{dropped} demands were dropped: no count keeps them, or more than {MAX_DEMANDS}"
+        ));
+    }
+    let plan = Plan {
+        task_type: raw.task_type,
+        agents_to_run: agents.into_iter().collect(),
+        rounds,
+        needs_clarification: asks,
+        clarification_question: if asks { question } else { None },
+        output_shape: mode,
+        demands,
+    };
+    (plan, corrections)
+}
+
+fn shorten(name: &str) -> String {
+    name.chars().take(40).collect()
+}

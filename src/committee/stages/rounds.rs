@@ -1,0 +1,222 @@
+//! The rounds: agents answer concurrently, their claims are cross-checked and judged, and contested
+//! claims are settled.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::future::join_all;
+
+use crate::committee::deps::Deps;
+use crate::committee::failure::Failure;
+use crate::committee::money::trim;
+use crate::committee::request_context::{RequestContext, ReusedOutputs};
+use crate::committee::stages::deliberation::Deliberation;
+use crate::committee::stages::evidence::Evidence;
+use crate::committee::stages::judge::{Answers, judge};
+use crate::committee::stages::later_rounds::{KEPT, SETTLED};
+use crate::committee::stages::round_context::{RoundContext, RoundInput};
+use crate::committee::stages::turn::finished;
+use crate::committee::stages::{cross_check, open_claims, reuse};
+use crate::domain::{Agent, Plan};
+use crate::journal::{
+    AgentFinished, AgentOutcome, Event, Round, RoundSkipped, RoundStarted, RunContext, Transcript,
+};
+
+/// The ends of the first round, if a cross-check follows it, and of all rounds, as shares of the
+/// deadline.
+const FIRST_END: f64 = 0.65;
+const ROUNDS_END: f64 = 0.75;
+
+/// Runs the rounds of the plan.
+///
+/// # Errors
+/// If no core agent gave any output, if the cap has no room for even one agent, or if the database
+/// fails.
+pub async fn rounds(
+    run: &RunContext,
+    deps: &Deps,
+    request: &RequestContext,
+    plan: &Plan,
+) -> Result<Deliberation, Failure> {
+    let split = reuse::split(request, &plan.agents_to_run);
+    let trimmed = trim::panel(run, deps, request, &split.asked, &split.reused).await?;
+    let until = deps.stage_end(run, ROUNDS_END);
+    let context = RoundContext {
+        run,
+        deps,
+        request,
+        plan,
+        trimmed: &trimmed,
+        until,
+    };
+    let mut latest = context.first_round().await?;
+    if !latest
+        .iter()
+        .any(|(agent, outcome)| agent.is_core() && matches!(outcome, AgentOutcome::Answered { .. }))
+    {
+        return Err(Failure::no_core_output(&latest));
+    }
+    cross_check::make(&context, &latest).await?;
+    let first = latest.clone();
+    let mut judgement = judge(
+        &context,
+        &Answers {
+            first: None,
+            latest: &latest,
+        },
+        1,
+    )
+    .await?;
+    for round in 2..=plan.rounds {
+        let find = || {
+            (
+                open_claims::claims(&judgement, &latest),
+                open_claims::open(&judgement, &latest, &trimmed.agents),
+            )
+        };
+        let (claims, open) = run.compute("finding what is contested", find).await?;
+        let heard = RoundInput {
+            latest: &latest,
+            claims: &claims,
+        };
+        let Some(open) = context.begin(round, open, &heard, &judgement).await? else {
+            break;
+        };
+        for (agent, outcome) in context.later_round(round, &open, &heard).await? {
+            // A failure in a later round does not replace the earlier report.
+            let answered = matches!(outcome, AgentOutcome::Answered { .. });
+            if answered || !matches!(latest.get(&agent), Some(AgentOutcome::Answered { .. })) {
+                latest.insert(agent, outcome);
+            }
+        }
+        judgement = judge(
+            &context,
+            &Answers {
+                first: Some(&first),
+                latest: &latest,
+            },
+            round,
+        )
+        .await?;
+    }
+    let panel = trimmed
+        .agents
+        .iter()
+        .filter_map(|a| latest.get(a).map(|o| (*a, o.clone())))
+        .collect();
+    let events = run.events();
+    let transcript = Transcript::of(&events);
+    Ok(Deliberation {
+        panel,
+        judgement,
+        missed: missed(&transcript),
+        evidence: Evidence::of(&transcript),
+        trimmed,
+    })
+}
+
+async fn take_over(
+    run: &RunContext,
+    agent: Agent,
+    inherited: &ReusedOutputs,
+    parent: crate::domain::RunId,
+) -> Result<AgentOutcome, Failure> {
+    let outcome = AgentOutcome::Answered {
+        report: inherited.report.clone(),
+        obtained: inherited.obtained,
+        truncated: inherited.truncated,
+        notes: vec![],
+        tokens: inherited.tokens,
+    };
+    finished(
+        run,
+        AgentFinished {
+            round: 1,
+            agent,
+            outcome,
+            reused_from: Some(parent),
+            resolved: None,
+        },
+    )
+    .await
+}
+
+/// Returns what later rounds failed to give, one line each, by round.
+fn missed(transcript: &Transcript<'_>) -> Vec<String> {
+    let skipped = transcript.rounds.iter().filter_map(|round| match round {
+        Round::Skipped(RoundSkipped { round, why }) if why != SETTLED && why != KEPT => {
+            Some((*round, format!("round {round} was left out: {why}")))
+        }
+        Round::Skipped(_) | Round::Started(_) => None,
+    });
+    let mut missed: Vec<(u8, String)> = skipped.collect();
+    let mut answered = BTreeSet::new();
+    for finished in &transcript.outcomes {
+        let AgentFinished { agent, round, .. } = finished;
+        match &finished.outcome {
+            AgentOutcome::Answered { .. } => {
+                answered.insert(*agent);
+            }
+            AgentOutcome::Failed { cause, .. } if answered.contains(agent) => {
+                let line = format!(
+                    "{agent} gave nothing in round {round} ({cause}): its earlier report stands"
+                );
+                missed.push((*round, line));
+            }
+            AgentOutcome::Failed { .. } => {}
+        }
+    }
+    missed.sort_by_key(|(round, _)| *round);
+    missed.into_iter().map(|(_, line)| line).collect()
+}
+
+impl RoundContext<'_> {
+    /// Runs all agents at once, independently. Reports of an earlier run that the user's answer
+    /// does not affect are reused.
+    async fn first_round(&self) -> Result<BTreeMap<Agent, AgentOutcome>, Failure> {
+        let first = reuse::split(self.request, &self.trimmed.agents);
+        let why = if first.reused.is_empty() {
+            "every agent answers independently".to_owned()
+        } else {
+            let names = first
+                .asked
+                .iter()
+                .map(|a| a.as_str())
+                .collect::<Vec<_>>()
+                .join(", ");
+            format!(
+                "the user's answer touches {}; the rest is reused",
+                if names.is_empty() { "none" } else { &names }
+            )
+        };
+        let started = RoundStarted {
+            round: 1,
+            agents: first.asked.clone(),
+            why,
+        };
+        self.run.record(Event::RoundStarted(started)).await?;
+        let mut latest: BTreeMap<Agent, AgentOutcome> = BTreeMap::new();
+        if let Some(parent) = &self.request.parent {
+            for (agent, inherited) in &first.reused {
+                latest.insert(
+                    *agent,
+                    take_over(self.run, *agent, inherited, parent.run).await?,
+                );
+            }
+        }
+        let checked = self.trimmed.cross_check.is_some();
+        let until = if checked {
+            self.deps.stage_end(self.run, FIRST_END)
+        } else {
+            self.until
+        };
+        let turns = first
+            .asked
+            .iter()
+            .map(|agent| self.turn(1, *agent, 1.0, until));
+        // Results are in the order of the agents, not in the order of finishing.
+        for (agent, outcome) in first.asked.iter().zip(join_all(turns).await) {
+            latest.insert(*agent, outcome?);
+        }
+        Ok(latest)
+    }
+}

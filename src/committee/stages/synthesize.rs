@@ -1,0 +1,359 @@
+//! Phase B: the master writes the answer; the service checks it and adds what it can compute.
+
+use serde_json::json;
+
+use crate::committee::call::prompts::{set, unquoted};
+use crate::committee::call::{CallFailure, Typed, buy_checked, buy_text};
+use crate::committee::failure::Failure;
+use crate::committee::money::budget::ModelText;
+use crate::committee::output_shapes::{EstimateOut, FinalSynthesis, SynthesisAudit, SynthesisMeta};
+use crate::committee::reply::assumptions::{self, one_line};
+use crate::committee::reply::plan_steps::plan_steps;
+use crate::committee::reply::sections;
+use crate::committee::stages::synthesis_checks::{
+    answer_problem, justifications_of, known_units, problems, shown_quarantine,
+};
+use crate::committee::stages::synthesis_input::{SynthesisInput, answer_of, clean};
+use crate::committee::stages::{fallback_answer, figures, finish, question_rules};
+use crate::config::OutputForm;
+use crate::domain::{
+    Agent, AgentReport, AssumptionKind, Clarification, Earmark, Estimate, Mode, Role,
+};
+use crate::journal::step::SynthesisStep;
+use crate::journal::{DisagreementNote, Draft, Justification, SynthesisSource, Synthesized};
+use crate::scoring;
+
+/// The approximate limit of the main answer of `ask`, in words.
+const ASK_WORDS: u32 = 250;
+
+/// Entries kept of each list of a synthesis. A sound synthesis has fewer.
+const MAX_ENTRIES: usize = 100;
+
+/// Writes the answer and the fallback question.
+///
+/// # Errors
+/// If the master fails and the run cannot finish without it.
+pub async fn write(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
+    let write = async {
+        let Some(master) = input.deps.role(Role::Master) else {
+            return Err(Failure::internal("no master is configured"));
+        };
+        let mut synthesized = match master.output {
+            OutputForm::Json => write_json(input).await?,
+            OutputForm::Text => write_text(input).await?,
+        };
+        input
+            .run
+            .compute("cleaning the synthesis", || clean(input, &mut synthesized))
+            .await?;
+        let synthesized = finish::enforce_invariants(input, synthesized).await?;
+        Ok(Box::new(synthesized))
+    };
+    Ok(*input.run.step(SynthesisStep, write).await?)
+}
+
+async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
+    let (mut values, texts) = input
+        .run
+        .compute("asking for the synthesis", || input.values())
+        .await?;
+    let max_words = if input.request.question.mode == Mode::Ask {
+        Some(ASK_WORDS)
+    } else {
+        None
+    };
+    set(&mut values, "max_words", json!(max_words));
+    let ask = input.ask("synthesis", values, texts)?;
+    input.run.release(Earmark::Synthesis);
+    let check = |synthesis: &FinalSynthesis| problems(input, synthesis);
+    match buy_checked::<FinalSynthesis>(input.run, input.deps, ask, check).await? {
+        Ok(typed) => complete(input, typed).await,
+        Err(unbought) => instead(input, &unbought).await,
+    }
+}
+
+/// Returns the replacement for a synthesis that the master failed to give: the fallback answer, or
+/// the question.
+async fn instead(
+    input: &SynthesisInput<'_>,
+    unbought: &CallFailure,
+) -> Result<Synthesized, Failure> {
+    let found = if unbought.is_recoverable() {
+        fallback_answer::of(input, unbought).await?
+    } else {
+        None
+    };
+    found.ok_or_else(|| Failure::master("synthesis", unbought))
+}
+
+/// Gets plain text from the master as the main answer. Fixed rules make the rest.
+async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
+    let mut values = input
+        .request
+        .values(Some(input.plan.task_type.as_str()), &[]);
+    let drafts: Vec<String> = input
+        .usable()
+        .iter()
+        .map(|(_, report, ..)| gist(report))
+        .collect();
+    let texts = drafts
+        .iter()
+        .zip(input.usable())
+        .map(|(draft, (.., tokens))| ModelText::of(draft, tokens))
+        .collect();
+    set(&mut values, "drafts", json!(drafts));
+    let ask = input.ask("synthesis", values, texts)?;
+    input.run.release(Earmark::Synthesis);
+    let typed = match buy_text(input.run, input.deps, ask).await? {
+        Ok(typed) => typed,
+        Err(unbought) => return instead(input, &unbought).await,
+    };
+    let reports: Vec<(Agent, &AgentReport)> =
+        input.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
+    let mut corrections =
+        vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
+    let read = || {
+        let text = unquoted(&typed.value);
+        sections::main_answer(
+            &text,
+            &input.request.question.message,
+            &input.discarded(),
+            &mut corrections,
+        )
+    };
+    let main = input.run.compute("reading the main answer", read).await?;
+    if main.trim().is_empty() {
+        return instead(input, &CallFailure::unusable("the main answer is empty")).await;
+    }
+    let estimate = figures::of_text(input, &main, &mut corrections).await?;
+    let (assumptions, assumptions_left_out) =
+        assumptions::ledger(&assumptions::of_reports(&reports), &reports, input.request);
+    let draft = Draft {
+        task_type: input.plan.task_type,
+        tldr: vec![tldr_of(&main)],
+        acceptance_tests: vec![],
+        assumptions,
+        assumptions_left_out,
+        estimate,
+        // The master was given every draft, and plain text does not say what it took from which
+        // draft.
+        units_used: vec![],
+        disagreements: input.detected(),
+        quarantine_justifications: shown_quarantine(input),
+        conflict_penalty: None,
+        coverage_bonus: None,
+        final_answer: answer_of(&scoring::report_from_text(
+            "master",
+            &input.request.full_text(),
+            &main,
+        )),
+        answer_justification: None,
+        main,
+    };
+    let question = question_rules::by_rule(input);
+    Ok(Synthesized {
+        draft: Some(draft),
+        question,
+        obtained: SynthesisSource::Model(typed.obtained),
+        corrections,
+        broken_rules: vec![],
+    })
+}
+
+async fn complete(
+    input: &SynthesisInput<'_>,
+    typed: Typed<FinalSynthesis>,
+) -> Result<Synthesized, Failure> {
+    let FinalSynthesis {
+        reply_markdown,
+        mut meta,
+        mut audit,
+    } = typed.value;
+    for list in [
+        &mut meta.tldr,
+        &mut meta.acceptance_tests,
+        &mut meta.plan_assumptions,
+        &mut meta.plan_risks,
+    ] {
+        list.truncate(MAX_ENTRIES);
+    }
+    meta.assumptions.truncate(MAX_ENTRIES);
+    audit.units_used.truncate(MAX_ENTRIES);
+    audit.disagreements.truncate(MAX_ENTRIES);
+    audit.quarantine_justifications.truncate(MAX_ENTRIES);
+    let mut corrections: Vec<String> = typed
+        .notes
+        .iter()
+        .map(|n| format!("the synthesis's JSON: {n}"))
+        .collect();
+    let read = || {
+        let justifications = justifications_of(input, &audit);
+        let barred = input.barred(&justifications);
+        let main = sections::main_answer(
+            &reply_markdown,
+            &input.request.question.message,
+            &barred,
+            &mut corrections,
+        );
+        (justifications, main)
+    };
+    let (justifications, main) = input.run.compute("reading the main answer", read).await?;
+    if main.trim().is_empty() {
+        return instead(input, &CallFailure::unusable("the main answer is empty")).await;
+    }
+    let given = EstimateOut {
+        plan_unit: meta.plan_unit,
+        plan_steps: meta.plan_steps.clone(),
+        plan_assumptions: meta.plan_assumptions.clone(),
+        plan_risks: meta.plan_risks.clone(),
+        plan_confidence: meta.plan_confidence,
+    };
+    let estimate = figures::of_synthesis(input, given, &main, &mut corrections).await?;
+    let obtained = SynthesisSource::Model(typed.obtained);
+    let draft = || {
+        let unjustified = answer_problem(input, &meta.final_answer, &audit.answer_justification);
+        let parts = Parts {
+            main,
+            meta,
+            audit,
+            justifications,
+            estimate,
+        };
+        let (draft, question) = parts.assemble(input, &mut corrections);
+        let penalised =
+            |detail| format!("the reply's final answer bears the largest penalty: {detail}");
+        corrections.extend(unjustified.map(penalised));
+        Synthesized {
+            draft: Some(draft),
+            question,
+            obtained,
+            corrections,
+            broken_rules: vec![],
+        }
+    };
+    Ok(input.run.compute("completing the draft", draft).await?)
+}
+
+/// The parts of a structured synthesis, after its main answer is cut and its estimate completed.
+struct Parts {
+    main: String,
+    meta: SynthesisMeta,
+    audit: SynthesisAudit,
+    justifications: Vec<Justification>,
+    estimate: Option<Estimate>,
+}
+
+impl Parts {
+    fn assemble(
+        self,
+        input: &SynthesisInput<'_>,
+        corrections: &mut Vec<String>,
+    ) -> (Draft, Clarification) {
+        let Self {
+            main,
+            meta,
+            audit,
+            justifications,
+            estimate,
+        } = self;
+        let reports: Vec<(Agent, &AgentReport)> =
+            input.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
+        let stated: Vec<(String, AssumptionKind)> = meta
+            .assumptions
+            .iter()
+            .map(|a| (a.text.clone(), a.kind))
+            .collect();
+        let mut cited = audit.units_used.clone();
+        cited.extend(input.units_named(&[&main]));
+        let units_used = known_units(input, &cited, &justifications, corrections);
+        let tldr: Vec<String> = meta
+            .tldr
+            .iter()
+            .map(|l| sections::plain_line(l))
+            .filter(|l| !l.is_empty())
+            .take(3)
+            .collect();
+        let tldr = if tldr.is_empty() {
+            vec![sections::first_sentence(&main)]
+        } else {
+            tldr
+        };
+        let question =
+            question_rules::question_of(input, &audit.fallback_question).unwrap_or_else(|| {
+                corrections.push(
+                "the fallback question is not one with three different options: rules made another"
+                    .into(),
+            );
+                question_rules::by_rule(input)
+            });
+        let mut disagreements: Vec<DisagreementNote> = audit
+            .disagreements
+            .iter()
+            .map(|d| DisagreementNote {
+                topic: one_line(&d.topic),
+                summary: one_line(&d.summary),
+            })
+            .collect();
+        if disagreements.is_empty() {
+            disagreements = input.detected();
+        }
+        let (assumptions, assumptions_left_out) =
+            assumptions::ledger(&stated, &reports, input.request);
+        let draft = Draft {
+            task_type: meta.task_type,
+            tldr,
+            main,
+            acceptance_tests: meta
+                .acceptance_tests
+                .iter()
+                .map(|t| sections::plain_line(t))
+                .filter(|t| !t.is_empty())
+                .collect(),
+            assumptions,
+            assumptions_left_out,
+            estimate,
+            units_used,
+            disagreements,
+            quarantine_justifications: justifications,
+            conflict_penalty: Some(audit.conflict_penalty),
+            coverage_bonus: Some(audit.coverage_bonus),
+            final_answer: Some(one_line(&meta.final_answer)),
+            answer_justification: Some(one_line(&audit.answer_justification))
+                .filter(|why| !why.is_empty()),
+        };
+        (draft, question)
+    }
+}
+
+/// Returns the first sentence of a text. For a bare list of steps, names the first and the last
+/// step.
+fn tldr_of(main: &str) -> String {
+    let steps = if main.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
+        plan_steps(main)
+    } else {
+        vec![]
+    };
+    match (steps.first(), steps.last()) {
+        (Some(first), Some(last)) if steps.len() > 1 => {
+            format!("{} steps, from \"{first}\" to \"{last}\".", steps.len())
+        }
+        _ => sections::first_sentence(main),
+    }
+}
+
+/// Returns an agent's answer in its own words, as a draft for a plain-text master.
+fn gist(report: &AgentReport) -> String {
+    let summary = report.answer_summary.join(" ");
+    let steps: String = report
+        .steps_or_deliverables
+        .iter()
+        .enumerate()
+        .map(|(i, s)| format!("\n{}. {s}", i + 1))
+        .collect();
+    let text = if summary.is_empty() {
+        report.reasoning.clone()
+    } else {
+        format!("{summary}{steps}")
+    };
+    text.chars().take(1200).collect()
+}

@@ -1,0 +1,225 @@
+//! One agent's part in a round: it reports, or it keeps or concedes its contested claims.
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::committee::call::clean::clean;
+use crate::committee::call::prompts::{Rendered, set, unquoted};
+use crate::committee::call::{CallFailure, CallSpec, Typed, buy_text, call_json};
+use crate::committee::failure::Failure;
+use crate::committee::output_shapes::Decisions;
+use crate::committee::stages::resolve::{self, Held};
+use crate::committee::stages::round_context::{RoundContext, RoundInput};
+use crate::config::{OutputForm, RoleModel};
+use crate::domain::{Agent, AgentReport, Obtained, Role};
+use crate::journal::step::AgentStep;
+use crate::journal::{AgentFinished, AgentOutcome, Resolved, RunContext};
+use crate::scoring;
+
+impl RoundContext<'_> {
+    /// Makes or recalls an agent's part in a round in which it reports.
+    pub(super) async fn turn(
+        &self,
+        round: u8,
+        agent: Agent,
+        share: f64,
+        until: Instant,
+    ) -> Result<AgentOutcome, Failure> {
+        if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
+            return Ok(finished.outcome);
+        }
+        let role = Role::Agent(agent);
+        let Some(model) = self.deps.role(role) else {
+            return Err(Failure::internal(
+                "an agent without a model is on the panel",
+            ));
+        };
+        let render = || self.prompt(agent, model);
+        let prompt = self
+            .run
+            .compute(&format!("asking r{round}/{agent}"), render)
+            .await??;
+        let ask = CallSpec {
+            step: format!("r{round}/{agent}"),
+            role,
+            prompt,
+            images: self.images(agent),
+            model_texts: vec![],
+            max_tokens: self.may_write(agent, share),
+            answer_tokens: None,
+            until,
+        };
+        let bought = match model.output {
+            OutputForm::Json => call_json::<AgentReport>(self.run, self.deps, ask).await?,
+            OutputForm::Text => match buy_text(self.run, self.deps, ask).await? {
+                Ok(typed) => {
+                    let message = self.request.full_text();
+                    let read = || {
+                        scoring::report_from_text(agent.as_str(), &message, &unquoted(&typed.value))
+                    };
+                    let report = self
+                        .run
+                        .compute(&format!("reading r{round}/{agent}"), read)
+                        .await?;
+                    Ok(Typed {
+                        obtained: Obtained::Text,
+                        ..typed.map(|_| report)
+                    })
+                }
+                Err(unbought) => Err(unbought),
+            },
+        };
+        let outcome = match bought {
+            Ok(Typed {
+                value,
+                obtained,
+                truncated,
+                notes,
+                tokens,
+            }) => {
+                let report = clean(value, self.deps.policy.llm_confidence_ceiling);
+                AgentOutcome::Answered {
+                    report,
+                    obtained,
+                    truncated,
+                    notes,
+                    tokens,
+                }
+            }
+            Err(unbought) => failed(unbought),
+        };
+        finished(
+            self.run,
+            AgentFinished {
+                round,
+                agent,
+                outcome,
+                reused_from: None,
+                resolved: None,
+            },
+        )
+        .await
+    }
+
+    /// Makes or recalls an agent's part in a round in which it keeps or concedes its contested
+    /// claims.
+    pub(super) async fn decide(
+        &self,
+        round: u8,
+        agent: Agent,
+        report: &AgentReport,
+        heard: &RoundInput<'_>,
+    ) -> Result<AgentOutcome, Failure> {
+        if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
+            return Ok(finished.outcome);
+        }
+        let role = Role::Agent(agent);
+        let Some(model) = self.deps.role(role) else {
+            return Err(Failure::internal(
+                "an agent without a model is on the panel",
+            ));
+        };
+        let held = resolve::held(self.request, round, agent, heard.claims);
+        let ask = CallSpec {
+            step: format!("r{round}/resolve/{agent}"),
+            role,
+            prompt: self
+                .run
+                .compute("rendering contested claims", || {
+                    self.resolve_prompt(model, &held)
+                })
+                .await??,
+            images: &[],
+            model_texts: vec![],
+            max_tokens: model.max_tokens,
+            answer_tokens: Some(resolve::max_tokens(&held)),
+            until: self.until,
+        };
+        let (outcome, resolved) = match call_json::<Decisions>(self.run, self.deps, ask).await? {
+            Ok(typed) => {
+                let settle = || self.resolved(agent, report, heard, &held, &typed);
+                self.run
+                    .compute(&format!("settling r{round}/{agent}"), settle)
+                    .await?
+            }
+            Err(unbought) => (failed(unbought), None),
+        };
+        finished(
+            self.run,
+            AgentFinished {
+                round,
+                agent,
+                outcome,
+                reused_from: None,
+                resolved,
+            },
+        )
+        .await
+    }
+
+    /// Returns the earlier outcome with the agent's concessions applied, and its decisions.
+    fn resolved(
+        &self,
+        agent: Agent,
+        report: &AgentReport,
+        heard: &RoundInput<'_>,
+        held: &[Held<'_>],
+        typed: &Typed<Decisions>,
+    ) -> (AgentOutcome, Option<Resolved>) {
+        let (report, resolved) =
+            resolve::settle(report, agent.as_str(), held, &typed.value, typed.obtained);
+        let outcome = match heard.latest.get(&agent) {
+            Some(AgentOutcome::Answered {
+                obtained,
+                truncated,
+                notes,
+                tokens,
+                ..
+            }) => AgentOutcome::Answered {
+                report,
+                obtained: *obtained,
+                truncated: *truncated,
+                notes: notes.clone(),
+                tokens: *tokens,
+            },
+            _ => failed(CallFailure::unusable("there is no earlier report")),
+        };
+        (outcome, Some(resolved))
+    }
+
+    pub(super) fn resolve_prompt(
+        &self,
+        model: &RoleModel,
+        held: &[Held<'_>],
+    ) -> Result<Rendered, Failure> {
+        let mut values = self.request.values(Some(self.plan.task_type.as_str()), &[]);
+        set(&mut values, "images", json!(0));
+        set(&mut values, "claims", resolve::shown(held));
+        Ok(self.deps.prompts.render(model.prompts, "resolve", values)?)
+    }
+}
+
+pub(super) async fn finished(
+    run: &RunContext,
+    finished: AgentFinished,
+) -> Result<AgentOutcome, Failure> {
+    let step = AgentStep {
+        round: finished.round,
+        agent: finished.agent,
+    };
+    Ok(run.record_output(step, Box::new(finished)).await?.outcome)
+}
+
+fn failed(unbought: CallFailure) -> AgentOutcome {
+    let CallFailure {
+        cause,
+        detail,
+        by_deadline,
+        ..
+    } = unbought;
+    AgentOutcome::Failed {
+        cause,
+        detail,
+        by_deadline,
+    }
+}

@@ -1,0 +1,347 @@
+//! Selects what the cross-check is shown of the reports, and reads its answer. Labels are mapped
+//! back to agents. Names of things that were not shown, and reports that support their own claims,
+//! are dropped.
+
+use std::collections::BTreeMap;
+
+use conclave_lenient_json::Problem;
+use rand::seq::SliceRandom;
+use serde_json::{Value, json};
+
+use crate::committee::money::check_cost::{CLAIM_BYTES, SUMMARY_BYTES, claims_of};
+use crate::committee::output_shapes::{CrossCheckReply, VerdictOut};
+use crate::committee::request_context::RequestContext;
+use crate::committee::stages::open_claims::one_line;
+use crate::domain::{
+    Agent, AgentReport, ClaimVerdict, Conduct, CrossCheck, Holds, PartAnswered, Tag, Unit, UnitRef,
+};
+use crate::journal::CheckScope;
+
+/// The most parts of the request, and characters of a text, that are kept.
+const MAX_PARTS: usize = 8;
+const EVIDENCE_CHARS: usize = 300;
+const PART_CHARS: usize = 120;
+
+/// A report to check.
+pub struct Written<'a> {
+    pub agent: Agent,
+    pub report: &'a AgentReport,
+    pub tokens: u64,
+}
+
+/// A report as the model sees it.
+pub struct Shown<'a> {
+    agent: Agent,
+    /// "R1", "R2", ...
+    label: String,
+    summary: String,
+    /// With their ids, "R1.1", "R1.2", ...
+    claims: Vec<(String, &'a Unit)>,
+    /// Tokens of the whole report.
+    pub tokens: u64,
+}
+
+impl Shown<'_> {
+    pub fn value(&self) -> Value {
+        let claims: Vec<Value> = self
+            .claims
+            .iter()
+            .map(|(id, unit)| {
+                let tags: Vec<&str> = unit.tags.iter().map(|tag| tag.as_str()).collect();
+                let tags = if tags.is_empty() {
+                    "no tag".to_owned()
+                } else {
+                    tags.join(", ")
+                };
+                json!({ "id": id, "tags": tags, "text": line(&unit.text, CLAIM_BYTES) })
+            })
+            .collect();
+        json!({ "label": self.label, "summary": self.summary, "claims": claims })
+    }
+
+    /// Returns the model-written text of it.
+    pub fn text(&self) -> String {
+        let claims = self
+            .claims
+            .iter()
+            .map(|(_, unit)| line(&unit.text, CLAIM_BYTES));
+        std::iter::once(self.summary.clone())
+            .chain(claims)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+/// Returns the reports with their labels, in an order seeded by the run.
+pub fn shown<'a>(
+    request: &RequestContext,
+    reports: &[Written<'a>],
+    scope: CheckScope,
+    reversed: bool,
+) -> Vec<Shown<'a>> {
+    let mut order: Vec<usize> = (0..reports.len()).collect();
+    order.shuffle(&mut request.random(70_000));
+    if reversed {
+        order.reverse();
+    }
+    let written = order
+        .into_iter()
+        .filter_map(|at| reports.get(at))
+        .enumerate();
+    written
+        .map(
+            |(
+                at,
+                Written {
+                    agent,
+                    report,
+                    tokens,
+                },
+            )| {
+                let label = format!("R{}", at + 1);
+                let mut units = key_units(report, scope);
+                if reversed {
+                    units.reverse();
+                }
+                let named = units
+                    .into_iter()
+                    .enumerate()
+                    .map(|(n, unit)| (format!("{label}.{}", n + 1), unit));
+                Shown {
+                    agent: *agent,
+                    summary: line(&report.answer_summary.join(" "), SUMMARY_BYTES),
+                    claims: named.collect(),
+                    label,
+                    tokens: *tokens,
+                }
+            },
+        )
+        .collect()
+}
+
+/// Returns the units that the answer depends on: the final answer first, then those tagged as key.
+/// If a report tags none, returns its first unit.
+fn key_units(report: &AgentReport, scope: CheckScope) -> Vec<&Unit> {
+    let tagged = |tag: Tag| {
+        report
+            .units
+            .iter()
+            .filter(move |unit| unit.tags.contains(&tag))
+    };
+    let keys = tagged(Tag::Key).filter(|unit| !unit.tags.contains(&Tag::Answer));
+    let mut units: Vec<&Unit> = tagged(Tag::Answer).chain(keys).collect();
+    if units.is_empty() {
+        units.extend(report.units.first());
+    }
+    units.truncate(claims_of(scope));
+    units
+}
+
+/// Returns a text as one line of at most `bytes` bytes.
+fn line(text: &str, bytes: usize) -> String {
+    let line = one_line(text);
+    if line.len() <= bytes {
+        return line;
+    }
+    let cut = line.floor_char_boundary(bytes.saturating_sub('…'.len_utf8()));
+    format!("{}…", line.get(..cut).unwrap_or_default().trim_end())
+}
+
+/// Returns the problem of an answer that is valid by its schema but contains nothing usable.
+pub fn problems(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Problem> {
+    let mut claims = shown.iter().flat_map(|shown| &shown.claims).peekable();
+    let known = |verdict: &VerdictOut| claim_of(shown, &verdict.claim).is_some();
+    if claims.peek().is_none() || reply.claims.iter().any(known) {
+        return vec![];
+    }
+    let detail =
+        "there is no verdict on any claim that was given: name each by its id, such as R1.1"
+            .to_owned();
+    vec![Problem {
+        pointer: "/claims".into(),
+        detail,
+    }]
+}
+
+/// Reads the answer. Returns the verdicts by agents and units, and notes on what was dropped.
+pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> (CrossCheck, Vec<String>) {
+    let mut dropped = Dropped::default();
+    let mut claims: BTreeMap<UnitRef, ClaimVerdict> = BTreeMap::new();
+    for out in &reply.claims {
+        let Some(claim) = claim_of(shown, &out.claim) else {
+            dropped.unknown += 1;
+            continue;
+        };
+        let verdict = verdict(out, claim, shown, &mut dropped);
+        match claims.get_mut(&verdict.claim) {
+            // Two verdicts on one claim that differ are read as unknown.
+            Some(known) if known.holds != verdict.holds => {
+                known.holds = Holds::Unknown;
+                known.evidence.clear();
+            }
+            Some(_) => {}
+            None => {
+                claims.insert(verdict.claim.clone(), verdict);
+            }
+        }
+    }
+    let given: usize = shown.iter().map(|shown| shown.claims.len()).sum();
+    let mut agents = |labels: &[String]| -> Vec<String> {
+        let mut named: Vec<String> = vec![];
+        for label in labels {
+            match report_of(shown, label) {
+                Some(shown) if named.iter().all(|known| known != shown.agent.as_str()) => {
+                    named.push(shown.agent.as_str().to_owned());
+                }
+                Some(_) => {}
+                None => dropped.unknown += 1,
+            }
+        }
+        named
+    };
+    let same_answers: Vec<Vec<String>> = reply
+        .same_answers
+        .iter()
+        .map(|group| agents(group))
+        .collect();
+    let parts = reply
+        .parts
+        .iter()
+        .filter(|part| !part.part.trim().is_empty())
+        .take(MAX_PARTS);
+    let parts = parts
+        .map(|part| PartAnswered {
+            part: excerpt(&part.part, PART_CHARS),
+            answered_by: agents(&part.answered_by),
+        })
+        .collect();
+    let mut conduct: Vec<Conduct> = vec![];
+    for out in &reply.reports {
+        match report_of(shown, &out.report) {
+            Some(shown)
+                if conduct
+                    .iter()
+                    .all(|known| known.agent != shown.agent.as_str()) =>
+            {
+                conduct.push(Conduct {
+                    agent: shown.agent.as_str().to_owned(),
+                    kind: out.kind,
+                    why: excerpt(&out.why, EVIDENCE_CHARS),
+                });
+            }
+            Some(_) => {}
+            None => dropped.unknown += 1,
+        }
+    }
+    let found = CrossCheck {
+        claims: claims.into_values().collect(),
+        same_answers: same_answers
+            .into_iter()
+            .filter(|group| group.len() > 1)
+            .collect(),
+        parts,
+        conduct,
+    };
+    let notes = dropped.notes(given.saturating_sub(found.claims.len()));
+    (found, notes)
+}
+
+fn verdict(
+    out: &VerdictOut,
+    (holder, unit): (&Shown<'_>, &Unit),
+    shown: &[Shown<'_>],
+    dropped: &mut Dropped,
+) -> ClaimVerdict {
+    let mut named = |labels: &[String]| -> Vec<String> {
+        let mut names = vec![];
+        for label in labels {
+            let (of, name) = match (claim_of(shown, label), report_of(shown, label)) {
+                (Some((of, unit)), _) => {
+                    (of, UnitRef::new(of.agent.as_str(), &unit.id).to_string())
+                }
+                (None, Some(of)) => (of, of.agent.as_str().to_owned()),
+                (None, None) => {
+                    dropped.unknown += 1;
+                    continue;
+                }
+            };
+            if of.agent == holder.agent {
+                dropped.own += 1;
+            } else if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    };
+    let contradicted_by = named(&out.contradicted_by);
+    let mut supported_by = named(&out.supported_by);
+    // A report that is named on both sides does not support.
+    let agent_of = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
+    supported_by.retain(|name| {
+        !contradicted_by
+            .iter()
+            .any(|other| agent_of(other) == agent_of(name))
+    });
+    ClaimVerdict {
+        claim: UnitRef::new(holder.agent.as_str(), &unit.id),
+        supported_by,
+        contradicted_by,
+        holds: out.holds,
+        by: out.by,
+        evidence: excerpt(&out.evidence, EVIDENCE_CHARS),
+    }
+}
+
+/// Returns the claim of an id such as "R1.2".
+fn claim_of<'a, 'b>(shown: &'a [Shown<'b>], id: &str) -> Option<(&'a Shown<'b>, &'b Unit)> {
+    let id = id.trim();
+    shown.iter().find_map(|shown| {
+        let (_, unit) = shown
+            .claims
+            .iter()
+            .find(|(own, _)| own.eq_ignore_ascii_case(id))?;
+        Some((shown, *unit))
+    })
+}
+
+/// Returns the report of a label such as "R1", or of one of its claims.
+fn report_of<'a, 'b>(shown: &'a [Shown<'b>], label: &str) -> Option<&'a Shown<'b>> {
+    let label = label.trim();
+    let own = shown
+        .iter()
+        .find(|shown| shown.label.eq_ignore_ascii_case(label));
+    own.or_else(|| claim_of(shown, label).map(|(shown, _)| shown))
+}
+
+fn excerpt(text: &str, chars: usize) -> String {
+    one_line(text).chars().take(chars).collect()
+}
+
+/// Counts of what was dropped from an answer.
+#[derive(Default)]
+struct Dropped {
+    /// Names of claims and reports that were not shown.
+    unknown: usize,
+    /// Reports that were named for or against their own claims.
+    own: usize,
+}
+
+impl Dropped {
+    fn notes(&self, without_verdict: usize) -> Vec<String> {
+        let count = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));
+        [
+            count(
+                self.unknown,
+                "names of claims or reports that were not shown were dropped",
+            ),
+            count(
+                self.own,
+                "names of reports beside their own claims were dropped",
+            ),
+            count(without_verdict, "claims were left without a verdict"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}

@@ -91,9 +91,13 @@ fn message(text: &str) {
     let body = format!(
         "{{\"source\":\"cli\",\"mode\":\"ask\",\"user\":{{\"id\":\"u\",\"name\":\"u\"}},\"context\":{{}},\"message\":\"{quoted}\"}}"
     );
-    if let Ok(mut question) = http::question(body.as_bytes()) {
-        text.clone_into(&mut question.message);
-        drop(app::check(&mut question, &config::Limits::default()));
+    if let Ok(mut input) = http::question(body.as_bytes()) {
+        text.clone_into(&mut input.message);
+        drop(app::ChatRequest::parse(
+            input,
+            &config::Limits::default(),
+            &[],
+        ));
     }
 }
 

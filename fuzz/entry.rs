@@ -68,18 +68,22 @@ pub fn chat(data: &[u8]) {
         Err(http::Unread::WrongShape(problems)) => {
             assert!(!problems.is_empty(), "refused without a reason");
         }
-        Ok(mut question) => {
-            let problems = app::check(&mut question, &limits);
-            if problems.is_empty() {
-                let checked = question.clone();
-                assert!(
-                    app::check(&mut question, &limits).is_empty() && question == checked,
-                    "checked twice"
-                );
-                let stored = serde_json::to_string(&question).expect("a question can be stored");
+        Ok(input) => {
+            if let Ok(request) = app::ChatRequest::parse(input.clone(), &limits, &[]) {
+                let trimmed = app::ChatInput {
+                    message: request.question().message.clone(),
+                    ..input
+                };
+                let again = app::ChatRequest::parse(trimmed, &limits, &[]);
+                let again = again.expect("a checked request passes again");
+                assert_eq!(again.question(), request.question(), "checked twice");
+                let stored = serde_json::to_string(request.question());
+                let stored = stored.expect("a question can be stored");
                 assert_eq!(
-                    serde_json::from_str::<conclave::domain::Question>(&stored).ok(),
-                    Some(checked)
+                    serde_json::from_str::<conclave::domain::Question>(&stored)
+                        .ok()
+                        .as_ref(),
+                    Some(request.question())
                 );
             }
         }

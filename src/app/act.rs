@@ -11,13 +11,15 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::rate::Rate;
-use super::{App, Rejected, Submission, admission, check, header_without_secrets, without_secrets};
+use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, admission, count};
 use crate::actions::commands::{Action, Inputs, Requirements, execute};
 use crate::actions::parser::{self, ParsedMessage};
 use crate::actions::reply::{self, Reply, Why};
 use crate::actions::{ProposalCache, gates, unread};
 use crate::config::{ActionRules, ActionsPolicy};
-use crate::domain::{ActionGate, ActionMode, CommandName, Question, RunId, Usd, fingerprint};
+use crate::domain::{
+    ActionGate, ActionMode, CommandName, Context, Question, RunId, Source, Usd, User, fingerprint,
+};
 use crate::journal::{
     Acceptance, Accepted, ActionIntake, Ending, Event, Executed, GateChecked, NewRun, Owner,
     Parsed, Proposed, SpendingLimit,
@@ -58,10 +60,10 @@ pub struct Acted {
 #[derive(Debug, Clone)]
 pub struct Confirmation {
     pub proposal: RunId,
-    /// The user and the place; its message is empty.
-    pub question: Question,
-    /// True if the request names no place; then the place of the proposal is used.
-    pub in_place: bool,
+    pub source: Source,
+    pub user: User,
+    /// `None` for the place of the proposal.
+    pub context: Option<Context>,
     /// The number of the confirmed choice, from 1.
     pub choice: usize,
 }
@@ -87,35 +89,48 @@ pub(super) struct Understood<'a> {
 }
 
 impl App {
+    /// Checks the rules of an action.
+    ///
+    /// # Errors
+    /// [`Rejected::Invalid`].
+    pub fn action_request(&self, input: ActionInput) -> Result<ActionRequest, Rejected> {
+        let limits = &self.config.policy.limits;
+        let parsed = ActionRequest::parse(input, limits, &self.committee.secrets);
+        parsed.map_err(|problems| {
+            counter!("conclave_act_requests_total", "outcome" => "refused", "mode" => "none")
+                .increment(1);
+            count(Rejected::Invalid(problems))
+        })
+    }
+
     /// Interprets a text and executes its command, or declines it. The action is in the journal
     /// when this returns, unless actions are switched off.
     ///
     /// # Errors
     /// [`Rejected`]; then nothing was done.
-    pub async fn act(self: &Arc<Self>, submission: Submission) -> Result<Acted, Rejected> {
+    pub async fn act(
+        self: &Arc<Self>,
+        action: ActionRequest,
+        ids: RequestIds,
+    ) -> Result<Acted, Rejected> {
         let arrived = Instant::now();
-        let acted = self.take_action_on(submission, arrived).await;
+        let acted = self
+            .take_action_on(action.into_question(), ids, arrived)
+            .await;
         observe(&acted, arrived);
-        acted
+        acted.map_err(count)
     }
 
     async fn take_action_on(
         self: &Arc<Self>,
-        submission: Submission,
+        question: Question,
+        ids: RequestIds,
         arrived: Instant,
     ) -> Result<Acted, Rejected> {
-        let Submission {
-            mut question,
+        let RequestIds {
             idempotency_key,
             correlation_id,
-        } = submission;
-        let problems = check(&mut question, &self.config.policy.limits);
-        if !problems.is_empty() {
-            return Err(Rejected::Invalid(problems));
-        }
-        without_secrets(&mut question, &self.committee.secrets);
-        let idempotency_key = header_without_secrets(idempotency_key, &self.committee.secrets);
-        let correlation_id = header_without_secrets(correlation_id, &self.committee.secrets);
+        } = ids.redacted(&self.committee.secrets);
         let rules = self
             .config
             .policy
@@ -131,7 +146,7 @@ impl App {
         if let Some(known) = self.known(key.as_deref(), &body_hash).await? {
             return self.told(known?.run).await;
         }
-        self.pace_action(&question)?;
+        self.pace_action(question.source, &question.user)?;
         let (id, at) = (RunId::from_uuid(self.clock.new_id()), self.clock.now());
         let intake = ActionIntake::default();
         let asked = Asked {
@@ -166,8 +181,8 @@ impl App {
         }
     }
 
-    pub(super) fn pace_action(&self, question: &Question) -> Result<(), Rejected> {
-        let key = (question.source.as_str(), question.user.id.clone());
+    pub(super) fn pace_action(&self, source: Source, user: &User) -> Result<(), Rejected> {
+        let key = (source.as_str(), user.id.clone());
         self.acting
             .rate
             .take(&key)
@@ -470,10 +485,7 @@ pub(super) fn observe(acted: &Result<Acted, Rejected>, arrived: Instant) {
             };
             (outcome, mode(&acted.response))
         }
-        Err(rejected) => {
-            counter!("conclave_refused_total", "reason" => rejected.reason()).increment(1);
-            ("refused", "none")
-        }
+        Err(_) => ("refused", "none"),
     };
     if let Ok(Acted {
         run: Some(run),

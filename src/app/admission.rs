@@ -1,4 +1,4 @@
-//! Accepts questions: checks their rules, and finds their idempotency key and what they continue.
+//! Finds the idempotency key of a request, and the run that a question continues.
 
 use std::sync::LazyLock;
 
@@ -6,132 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use regex::Regex;
 
 use super::answer::read_answer;
-use super::problems::{FieldProblem, ProblemList};
-use crate::config::{Limits, Policy};
-use crate::domain::{Attachment, Question};
+use crate::config::Policy;
+use crate::domain::Question;
 use crate::journal::{Continuation, Continues, Error, Requester, RunState, Store, Transcript};
-
-/// A question as a client submits it.
-#[derive(Debug, Clone)]
-pub struct Submission {
-    pub question: Question,
-    pub idempotency_key: Option<String>,
-    pub correlation_id: Option<String>,
-}
-
-/// Trims the message and returns the rules that the question breaks, bounded by [`ProblemList`].
-pub fn check(question: &mut Question, limits: &Limits) -> Vec<FieldProblem> {
-    let mut problems = ProblemList::default();
-    let mut add = |pointer: &str, detail: String| problems.add(|| pointer.to_owned(), || detail);
-    question.message = question.message.trim().to_owned();
-    let chars = question.message.chars().count();
-    if chars == 0 {
-        add("/message", "must not be empty".into());
-    } else if chars > limits.message_chars {
-        add(
-            "/message",
-            format!(
-                "has {chars} characters; at most {} are allowed",
-                limits.message_chars
-            ),
-        );
-    }
-    if question.message.contains('\0') {
-        // Not every database can store this character.
-        add("/message", "has a NUL character".into());
-    }
-    let ids = [
-        ("/user/id", Some(&question.user.id), true),
-        ("/user/name", Some(&question.user.name), false),
-        (
-            "/context/channelId",
-            question.context.channel_id.as_ref(),
-            true,
-        ),
-        ("/context/guildId", question.context.guild_id.as_ref(), true),
-        (
-            "/context/messageId",
-            question.context.message_id.as_ref(),
-            true,
-        ),
-    ];
-    for (pointer, value, needed) in ids {
-        let Some(value) = value else { continue };
-        if needed && value.trim().is_empty() {
-            add(pointer, "must not be empty".into());
-        } else if value.chars().count() > 200 {
-            add(pointer, "has more than 200 characters".into());
-        } else if value.chars().any(char::is_control) {
-            add(pointer, "has control characters".into());
-        }
-    }
-    if question.attachments.len() > limits.attachments {
-        let count = question.attachments.len();
-        add(
-            "/attachments",
-            format!(
-                "has {count} entries; at most {} are allowed",
-                limits.attachments
-            ),
-        );
-    }
-    // A list that is too long has a problem of its own. Only the allowed number of entries is
-    // checked.
-    for (i, attachment) in question
-        .attachments
-        .iter()
-        .take(limits.attachments)
-        .enumerate()
-    {
-        for (field, detail) in attachment_problems(attachment) {
-            add(&format!("/attachments/{i}/{field}"), detail.to_owned());
-        }
-    }
-    problems.finish()
-}
-
-/// Returns the fields of an attachment that break a rule, each with the rule.
-fn attachment_problems(attachment: &Attachment) -> Vec<(&'static str, &'static str)> {
-    let mut problems = vec![];
-    if attachment.filename.trim().is_empty() || attachment.filename.chars().count() > 255 {
-        problems.push(("filename", "must have 1 to 255 characters"));
-    } else if attachment.filename.chars().any(char::is_control) {
-        problems.push(("filename", "has control characters"));
-    }
-    if let Some(declared) = &attachment.content_type
-        && (declared.len() > 100 || !declared.bytes().all(|b| b == b' ' || b.is_ascii_graphic()))
-    {
-        problems.push((
-            "contentType",
-            "must have at most 100 characters, all of them visible ASCII",
-        ));
-    }
-    let data = attachment.url.starts_with("data:");
-    if !written_as_uri(&attachment.url) {
-        problems.push((
-            "url",
-            "has characters that an address must have percent-encoded",
-        ));
-    } else if !data {
-        match url::Url::parse(&attachment.url) {
-            Ok(url) if url.scheme() == "https" => {}
-            Ok(_) => problems.push(("url", "must be an https address")),
-            Err(_) => problems.push(("url", "is not an address")),
-        }
-    }
-    problems
-}
-
-/// True if a text contains only what a URI (RFC 3986) may contain: no spaces, only ASCII, two
-/// hexadecimal digits after each `%`, and at most one `#`.
-fn written_as_uri(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#@!$&'()*+,;=%".contains(c);
-    let hex = |part: &str| {
-        part.get(..2)
-            .is_some_and(|two| two.bytes().all(|b| b.is_ascii_hexdigit()))
-    };
-    text.chars().all(plain) && text.split('%').skip(1).all(hex) && text.matches('#').count() <= 1
-}
 
 /// Returns the key under which repeated requests join one run: the client's own key, or that of its
 /// message.
@@ -157,23 +34,26 @@ static CORRECTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
+/// Returns a message without the prefix `new:`, which forces a new request; `None` without the
+/// prefix.
+pub(super) fn forced_new(message: &str) -> Option<&str> {
+    let (prefix, rest) = message.split_at_checked(4)?;
+    let rest = if rest.trim().is_empty() {
+        message
+    } else {
+        rest.trim()
+    };
+    prefix.eq_ignore_ascii_case("new:").then_some(rest)
+}
+
 /// Returns what the question continues: the user's pending question in the same place, or a
-/// numbered assumption of the user's last answer there. The prefix `new:` forces a new request and
-/// is removed.
+/// numbered assumption of the user's last answer there.
 pub(super) async fn continuation(
     store: &dyn Store,
     policy: &Policy,
-    question: &mut Question,
+    question: &Question,
     now: Timestamp,
 ) -> Result<Option<Continues>, Error> {
-    let lower = question.message.to_lowercase();
-    if lower.starts_with("new:") {
-        let rest = question.message.get(4..).unwrap_or("").trim().to_owned();
-        if !rest.is_empty() {
-            question.message = rest;
-        }
-        return Ok(None);
-    }
     let asker = Requester {
         source: question.source,
         user_id: question.user.id.clone(),
@@ -260,41 +140,6 @@ mod tests {
             "A222 is wrong",
         ] {
             assert_eq!(read_correction(other), None, "{other}");
-        }
-    }
-
-    #[test]
-    fn a_declared_content_type_has_a_bound() {
-        use crate::domain::{Context, Mode, Source, User};
-        let pointers = |content_type: &str| {
-            let attachment = Attachment {
-                filename: "a.png".into(),
-                url: "https://cdn.discordapp.com/a.png".into(),
-                content_type: Some(content_type.into()),
-            };
-            let mut question = Question {
-                source: Source::Http,
-                mode: Mode::Ask,
-                user: User {
-                    id: "u".into(),
-                    name: "u".into(),
-                },
-                context: Context::default(),
-                message: "x".into(),
-                attachments: vec![attachment],
-            };
-            check(&mut question, &Limits::default())
-                .into_iter()
-                .map(|p| p.pointer)
-                .collect::<Vec<_>>()
-        };
-        let longest = "x".repeat(100);
-        for good in ["image/png", "image/svg+xml; charset=utf-8", &longest] {
-            assert_eq!(pointers(good), [""; 0], "{good}");
-        }
-        let too_long = "x".repeat(101);
-        for bad in [&too_long, "image/png\n", "image/\u{e4}", "image/\u{1b}[31m"] {
-            assert_eq!(pointers(bad), ["/attachments/0/contentType"], "{bad:?}");
         }
     }
 }

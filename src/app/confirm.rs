@@ -3,7 +3,8 @@
 use super::act::{
     Acted, Asked, CONFIRMED, Confirmation, Understood, confirmed_by, disabled, observe, reading,
 };
-use super::{App, Rejected, check};
+use super::request::check_names;
+use super::{App, Rejected, count};
 use crate::actions::commands::Action;
 use crate::actions::reply::{Reply, Why};
 use crate::domain::{ActionMode, CommandName, Question, RunId, RunKind, fingerprint};
@@ -24,7 +25,7 @@ impl App {
         let arrived = Instant::now();
         let acted = self.take_confirmation(confirmation, arrived).await;
         observe(&acted, arrived);
-        acted
+        acted.map_err(count)
     }
 
     pub(super) async fn take_confirmation(
@@ -34,17 +35,14 @@ impl App {
     ) -> Result<Acted, Rejected> {
         let Confirmation {
             proposal,
-            mut question,
-            in_place,
+            source,
+            user,
+            context,
             choice,
         } = asks;
-        // The rules of a request apply. The fixed message satisfies them.
-        question.message = "confirm".into();
-        let problems = check(&mut question, &self.config.policy.limits);
-        if !problems.is_empty() {
-            return Err(Rejected::Invalid(problems));
-        }
-        self.pace_action(&question)?;
+        let given = context.clone().unwrap_or_default();
+        check_names(&user, &given).map_err(Rejected::Invalid)?;
+        self.pace_action(source, &user)?;
         let entries = self.store.entries(proposal, 0).await?;
         let transcript = Transcript::of_entries(&entries);
         let Some(accepted) = transcript
@@ -53,13 +51,22 @@ impl App {
         else {
             return Err(Rejected::NoSuchProposal);
         };
-        if in_place {
-            question.context = accepted.question.context.clone();
-        }
-        let asker = |q: &Question| (q.source, q.user.id.clone(), q.context.guild_id.clone());
-        if asker(&accepted.question) != asker(&question) {
+        let proposed = &accepted.question;
+        let context = context.unwrap_or_else(|| proposed.context.clone());
+        if (
+            proposed.source,
+            &proposed.user.id,
+            &proposed.context.guild_id,
+        ) != (source, &user.id, &context.guild_id)
+        {
             return Err(Rejected::NoSuchProposal);
         }
+        let question = Question {
+            source,
+            user,
+            context,
+            ..proposed.clone()
+        };
         let rules = self
             .config
             .policy
@@ -106,7 +113,6 @@ impl App {
         });
         let (confidence, reason) =
             proposed.map_or((0.0, String::new()), |p| (p.confidence, p.reason.clone()));
-        question.message.clone_from(&accepted.question.message);
         let key = confirmed_by(proposal);
         if self.store.by_key(&key).await?.is_some() {
             return Err(Rejected::ProposalGone(CONFIRMED));

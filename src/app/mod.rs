@@ -13,6 +13,7 @@ mod narrated;
 mod problems;
 mod propose;
 mod rate;
+mod request;
 mod runner;
 mod spending;
 mod telemetry;
@@ -24,7 +25,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use metrics::{counter, gauge};
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::ExposeSecret as _;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::attachments::{Bounds, Fetcher};
@@ -42,12 +43,13 @@ use runner::Runner;
 use user_rate_limit::UserRateLimit;
 
 pub use act::{Acted, Confirmation};
-pub use admission::{Submission, check, read_correction};
+pub use admission::read_correction;
 pub use answer::read_answer;
 pub use auth::{Access, Admitted, Refused, Requirement, Token, is_active};
 pub use client_rate::ClientRate;
 pub use feedback::{FeedbackRefused, MAX_COMMENT_CHARS, give_feedback};
 pub use problems::{FieldProblem, MAX_LISTED_PROBLEMS, ProblemList};
+pub use request::{ActionInput, ActionRequest, ChatInput, ChatRequest, RequestIds};
 pub use spending::Spent;
 pub use telemetry::init as init_telemetry;
 
@@ -233,48 +235,63 @@ impl App {
         }))
     }
 
+    /// Checks the rules of a chat.
+    ///
+    /// # Errors
+    /// [`Rejected::Invalid`].
+    pub fn chat_request(&self, input: ChatInput) -> Result<ChatRequest, Rejected> {
+        let limits = &self.config.policy.limits;
+        let parsed = ChatRequest::parse(input, limits, &self.committee.secrets);
+        parsed.map_err(|problems| count(Rejected::Invalid(problems)))
+    }
+
     /// Accepts a question and starts its run. The run is in the journal when this returns.
     ///
     /// # Errors
     /// [`Rejected`].
-    pub async fn submit(&self, submission: Submission) -> Result<Submitted, Rejected> {
+    pub async fn submit(&self, chat: ChatRequest, ids: RequestIds) -> Result<Submitted, Rejected> {
         let (mode, source) = (
-            submission.question.mode.as_str(),
-            submission.question.source.as_str(),
+            chat.question().mode.as_str(),
+            chat.question().source.as_str(),
         );
-        let submitted = self.take_on(submission).await;
+        let submitted = self.take_on(chat.into_question(), ids).await;
         match &submitted {
             Ok(Submitted { joined: false, .. }) => {
                 counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source)
                     .increment(1);
             }
             Ok(_) => {}
-            Err(rejected) => {
-                counter!("conclave_refused_total", "reason" => rejected.reason()).increment(1);
-            }
+            Err(_) => {}
         }
-        submitted
+        submitted.map_err(count)
     }
 
-    async fn take_on(&self, submission: Submission) -> Result<Submitted, Rejected> {
-        let Submission {
-            mut question,
+    async fn take_on(&self, question: Question, ids: RequestIds) -> Result<Submitted, Rejected> {
+        let RequestIds {
             idempotency_key,
             correlation_id,
-        } = submission;
-        let problems = check(&mut question, &self.config.policy.limits);
-        if !problems.is_empty() {
-            return Err(Rejected::Invalid(problems));
-        }
-        without_secrets(&mut question, &self.committee.secrets);
-        let idempotency_key = header_without_secrets(idempotency_key, &self.committee.secrets);
-        let correlation_id = header_without_secrets(correlation_id, &self.committee.secrets);
+        } = ids.redacted(&self.committee.secrets);
         let now = self.clock.now();
         let body = serde_json::to_string(&question).unwrap_or_default();
         let body_hash = fingerprint(&[body.as_bytes()]);
         let key = admission::idempotency_key(&question, idempotency_key.as_deref());
-        let continues =
-            admission::continuation(&*self.store, &self.config.policy, &mut question, now).await?;
+        let (question, continues) = match admission::forced_new(&question.message) {
+            Some(rest) => {
+                let message = rest.to_owned();
+                (
+                    Question {
+                        message,
+                        ..question
+                    },
+                    None,
+                )
+            }
+            None => {
+                let (store, policy) = (&*self.store, &self.config.policy);
+                let continues = admission::continuation(store, policy, &question, now).await?;
+                (question, continues)
+            }
+        };
         let slot = if self.runner.is_draining() {
             None
         } else {
@@ -518,8 +535,8 @@ impl App {
     }
 
     /// Estimates the cost of a question without a model call.
-    pub fn quote(&self, question: &Question) -> Quote {
-        quote(&self.committee, question)
+    pub fn quote(&self, chat: &ChatRequest) -> Quote {
+        quote(&self.committee, chat.question())
     }
 
     /// Returns the metrics of the process in Prometheus text format.
@@ -549,39 +566,8 @@ impl App {
     }
 }
 
-/// Removes secrets that a user quotes in a question, so that they reach neither the journal nor a
-/// model.
-fn without_secrets(question: &mut Question, secrets: &[SecretString]) {
-    let Question {
-        user,
-        context,
-        message,
-        attachments,
-        ..
-    } = question;
-    let files = attachments.iter_mut().flat_map(|a| {
-        [&mut a.filename, &mut a.url]
-            .into_iter()
-            .chain(&mut a.content_type)
-    });
-    let places = [
-        &mut context.channel_id,
-        &mut context.guild_id,
-        &mut context.message_id,
-    ]
-    .into_iter()
-    .flatten();
-    for text in files
-        .chain(places)
-        .chain([message, &mut user.id, &mut user.name])
-    {
-        if let Cow::Owned(cleaned) = llm::without_secrets(text, secrets) {
-            *text = cleaned;
-        }
-    }
-}
-
-/// Removes secrets from the value of a request header.
-fn header_without_secrets(value: Option<String>, secrets: &[SecretString]) -> Option<String> {
-    value.map(|value| llm::without_secrets(&value, secrets).into_owned())
+/// Counts a refusal.
+fn count(rejected: Rejected) -> Rejected {
+    counter!("conclave_refused_total", "reason" => rejected.reason()).increment(1);
+    rejected
 }

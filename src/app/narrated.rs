@@ -1,11 +1,12 @@
 //! Starts the committee's narration of an action, and records finished actions.
 
 use super::act::{Acted, Asked, CONFIRMED, SCENE_LINES, rejected_by};
-use super::{App, Rejected, Submission};
+use super::{App, Rejected};
 use crate::actions::commands::{Action, CommandOutcome, narration};
 use crate::actions::parser::{self, ParsedMessage};
 use crate::actions::reply::Reply;
-use crate::domain::{RunId, Usd};
+use crate::app::{ChatInput, RequestIds};
+use crate::domain::{Context, RunId, Usd};
 use crate::journal::{ActionStart, AfterAction, Ending, Event, Finished, Requester};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -46,19 +47,30 @@ impl App {
             .filter(|line| spoken(&line.message))
             .map(|line| crate::actions::cut(&line.message, 300))
             .collect();
-        let mut told = question.clone();
-        told.message = format!("new: {}", narration(&arguments.text, &done.result, &lines));
         // The narration has a channel of its own. So messages in the user's channel do not answer
         // its questions.
-        told.context.channel_id = Some(format!("{}/narration", crate::actions::cut(place, 180)));
-        told.context.message_id = None;
-        let key = Some(format!("narration:{}", asked.id));
-        let submission = Submission {
-            question: told,
-            idempotency_key: key,
+        let context = Context {
+            channel_id: Some(format!("{}/narration", crate::actions::cut(place, 180))),
+            message_id: None,
+            ..question.context.clone()
+        };
+        let chat = self.chat_request(ChatInput {
+            source: question.source,
+            mode: question.mode,
+            user: question.user.clone(),
+            context,
+            message: format!("new: {}", narration(&arguments.text, &done.result, &lines)),
+            attachments: vec![],
+        });
+        let ids = RequestIds {
+            idempotency_key: Some(format!("narration:{}", asked.id)),
             correlation_id: asked.correlation_id.clone(),
         };
-        let (run, why) = match Box::pin(self.submit(submission)).await {
+        let submitted = match chat {
+            Ok(chat) => Box::pin(self.submit(chat, ids)).await,
+            Err(rejected) => Err(rejected),
+        };
+        let (run, why) = match submitted {
             Ok(submitted) => (Some(submitted.run), None),
             Err(rejected) => {
                 tracing::info!(%rejected, "nobody narrates");

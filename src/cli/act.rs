@@ -11,10 +11,10 @@ use super::remote;
 use super::terminal::{say, say_json, text_of, without_controls};
 use crate::actions::catalog;
 use crate::actions::reply;
-use crate::app::{App, Confirmation, Submission};
+use crate::app::{ActionInput, App, Confirmation, RequestIds};
 use crate::clock::Clock;
 use crate::config::{self, Config, Env, Problems};
-use crate::domain::{Context, Mode, Question, RunId, Source, User};
+use crate::domain::{Context, RunId, Source, User};
 use crate::journal::Ending;
 
 /// How often a server is asked for a narration.
@@ -76,17 +76,17 @@ pub(super) async fn run(env: &Env, arguments: ActArguments) -> Exit {
         print_json(&catalog::for_discord());
         return Exit::Done;
     }
-    let question = match question(env, &arguments) {
-        Ok(question) => question,
+    let input = match input(env, &arguments) {
+        Ok(input) => input,
         Err(error) => return fail(Exit::Usage, error),
     };
     match &arguments.server {
-        Some(server) => there(env, server, &question, &arguments).await,
-        None => here(env, question, &arguments).await,
+        Some(server) => there(env, server, &input, &arguments).await,
+        None => here(env, input, &arguments).await,
     }
 }
 
-fn question(env: &Env, arguments: &ActArguments) -> Result<Question, String> {
+fn input(env: &Env, arguments: &ActArguments) -> Result<ActionInput, String> {
     let message = match arguments.message.as_deref() {
         _ if arguments.confirm.is_some() => String::new(),
         given => text_of(given, "text")?,
@@ -104,13 +104,11 @@ fn question(env: &Env, arguments: &ActArguments) -> Result<Question, String> {
         id: user.clone(),
         name: user,
     };
-    Ok(Question {
+    Ok(ActionInput {
         source: Source::Cli,
-        mode: Mode::Ask,
         user,
         context,
         message,
-        attachments: vec![],
     })
 }
 
@@ -131,7 +129,7 @@ fn configured(env: &Env) -> Result<Config, Problems> {
     }
 }
 
-async fn here(env: &Env, question: Question, arguments: &ActArguments) -> Exit {
+async fn here(env: &Env, input: ActionInput, arguments: &ActArguments) -> Exit {
     let config = match configured(env) {
         Ok(config) => config,
         Err(problems) => return fail(Exit::Configuration, problems),
@@ -143,22 +141,19 @@ async fn here(env: &Env, question: Question, arguments: &ActArguments) -> Exit {
     let acted = match arguments.confirm {
         Some(proposal) => {
             let choice = arguments.choice;
-            app.confirm(Confirmation {
+            let confirmation = Confirmation {
                 proposal,
-                question,
-                in_place: false,
+                source: input.source,
+                user: input.user,
+                context: Some(input.context),
                 choice,
-            })
-            .await
+            };
+            app.confirm(confirmation).await
         }
-        None => {
-            app.act(Submission {
-                question,
-                idempotency_key: None,
-                correlation_id: None,
-            })
-            .await
-        }
+        None => match app.action_request(input) {
+            Ok(request) => app.act(request, RequestIds::default()).await,
+            Err(rejected) => Err(rejected),
+        },
     };
     let acted = match acted {
         Ok(acted) => acted,
@@ -180,15 +175,15 @@ async fn here(env: &Env, question: Question, arguments: &ActArguments) -> Exit {
     exit
 }
 
-async fn there(env: &Env, server: &str, question: &Question, arguments: &ActArguments) -> Exit {
-    let (source, user, context) = (question.source, &question.user, &question.context);
+async fn there(env: &Env, server: &str, input: &ActionInput, arguments: &ActArguments) -> Exit {
+    let (source, user, context) = (input.source, &input.user, &input.context);
     let (path, body) = match arguments.confirm {
         Some(proposal) => {
             let body = json!({ "source": source, "user": user, "context": context, "choice": arguments.choice });
             (format!("/api/act/proposals/{proposal}/confirm"), body)
         }
         None => {
-            let body = json!({ "source": source, "user": user, "context": context, "message": question.message });
+            let body = json!({ "source": source, "user": user, "context": context, "message": input.message });
             ("/api/act".to_owned(), body)
         }
     };

@@ -11,10 +11,10 @@ use super::exit::{Exit, fail};
 use super::progress::Progress;
 use super::terminal::{quoted, say, say_json, text_of};
 use super::{remote, seats};
-use crate::app::{App, Rejected, Submission};
+use crate::app::{App, ChatInput, Rejected, RequestIds};
 use crate::clock::Clock;
 use crate::config::{self, Env};
-use crate::domain::{Context, Mode, Outcome, Question, RunId, Source, User};
+use crate::domain::{Context, Mode, Outcome, RunId, Source, User};
 use crate::http::reply_body;
 use crate::journal::{Ending, Event};
 
@@ -66,7 +66,7 @@ pub(super) async fn run(env: &Env, mode: Mode, arguments: AskArguments) -> Exit 
     }
 }
 
-fn question(env: &Env, mode: Mode, arguments: &AskArguments) -> Result<Question, String> {
+fn question(env: &Env, mode: Mode, arguments: &AskArguments) -> Result<ChatInput, String> {
     let mut message = text_of(arguments.question.as_deref(), "question")?;
     if message.trim().is_empty() {
         return Err("the question is empty".into());
@@ -83,7 +83,7 @@ fn question(env: &Env, mode: Mode, arguments: &AskArguments) -> Result<Question,
         .iter()
         .map(|given| attachment(given))
         .collect::<Result<_, _>>()?;
-    Ok(Question {
+    Ok(ChatInput {
         source: Source::Cli,
         mode,
         user: User {
@@ -102,7 +102,7 @@ fn question(env: &Env, mode: Mode, arguments: &AskArguments) -> Result<Question,
 /// Executes the question in this process, on the same journal as the service.
 async fn here(
     env: &Env,
-    question: Question,
+    question: ChatInput,
     arguments: &AskArguments,
     mut progress: Progress,
 ) -> Exit {
@@ -119,12 +119,11 @@ async fn here(
         Ok(app) => app,
         Err(error) => return fail(Exit::from(&error), error),
     };
-    let submission = Submission {
-        question,
-        idempotency_key: None,
-        correlation_id: None,
+    let submitted = match app.chat_request(question) {
+        Ok(chat) => app.submit(chat, RequestIds::default()).await,
+        Err(rejected) => Err(rejected),
     };
-    let run = match app.submit(submission).await {
+    let run = match submitted {
         Ok(submitted) => submitted.run,
         Err(rejected) => return refused(&rejected),
     };

@@ -3,12 +3,13 @@
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use super::ask::refused;
 use super::exit::{Exit, fail};
 use super::terminal::{say, text_of};
-use crate::app::{App, check};
+use crate::app::{App, ChatInput};
 use crate::clock::Clock;
 use crate::config::{self, Env};
-use crate::domain::{Context, Mode, Question, Source, User};
+use crate::domain::{Context, Mode, Source, User};
 
 #[derive(Debug, Args)]
 pub(super) struct QuoteArguments {
@@ -50,22 +51,22 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Exit {
         id: "cli".into(),
         name: "cli".into(),
     };
-    let mut question = Question {
+    let input = ChatInput {
         source: Source::Cli,
         mode,
         user,
         context: Context::default(),
-        message: message.trim().to_owned(),
+        message,
         attachments: vec![],
     };
-    let problems = check(&mut question, &app.config.policy.limits);
-    if !problems.is_empty() {
-        for problem in &problems {
-            eprintln!("conclave: {} {}", problem.pointer, problem.detail);
+    let chat = match app.chat_request(input) {
+        Ok(chat) => chat,
+        Err(rejected) => {
+            refused(&rejected);
+            return Exit::Usage;
         }
-        return Exit::Usage;
-    }
-    let quote = app.quote(&question);
+    };
+    let quote = app.quote(&chat);
     if quote.calls == 0 {
         return fail(
             Exit::Budget,

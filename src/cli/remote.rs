@@ -1,5 +1,6 @@
 //! Asks a running service and shows the same progress, read from its event stream.
 
+use crate::app::ChatInput;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -10,7 +11,7 @@ use super::exit::{Exit, fail};
 use super::progress::Progress;
 use super::terminal::without_controls;
 use crate::config::Env;
-use crate::domain::{Question, RunId};
+use crate::domain::RunId;
 use crate::llm::StreamReader;
 
 /// Returns the HTTP client for a running service.
@@ -41,7 +42,7 @@ pub(super) fn client() -> Result<reqwest::Client, reqwest::Error> {
 pub(super) async fn ask(
     env: &Env,
     server: &str,
-    question: &Question,
+    question: &ChatInput,
     hint: Option<&Hint>,
     mut progress: Progress,
 ) -> Exit {
@@ -257,7 +258,7 @@ fn refused(status: u16, problem: &Value) -> Exit {
     fail(exit, format!("{title} ({status}): {detail}{hint}"))
 }
 
-fn body(question: &Question) -> Value {
+fn body(question: &ChatInput) -> Value {
     let mut body = json!(question);
     if let Value::Object(map) = &mut body {
         map.entry("context").or_insert_with(|| json!({}));

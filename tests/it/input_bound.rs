@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::money::{ScriptedModel, question, service};
+use crate::money::{ScriptedModel, service, submit};
 use crate::support::{Scenario, Setup};
 
 /// A text with its token count by tokenizer.
@@ -130,11 +130,7 @@ async fn honest_bills_of_the_worst_tokenizer_stay_within_the_caps() {
                     .take(length)
                     .collect();
                 let asked = answered + refused;
-                let run = app
-                    .submit(question(asked, mode, &message))
-                    .await
-                    .unwrap()
-                    .run;
+                let run = submit(&app, asked, mode, &message).await.unwrap().run;
                 app.finished(run).await.unwrap().unwrap();
                 let row = app.run(run).await.unwrap().unwrap();
                 assert!(

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use conclave::app::{App, Submission};
+use conclave::app::{App, ChatInput, Rejected, RequestIds, Submitted};
 use conclave::clock::Clock;
 use conclave::domain::BilledTokens;
-use conclave::domain::{Context, Mode, Question, RunId, Source, Usd, User};
+use conclave::domain::{Context, Mode, RunId, Source, Usd, User};
 use conclave::journal::{self, Cause, Ending, Entry, Event, SqliteStore, Transcript};
 use conclave::llm::{
     BreakerSettings, ChatModel, ChatReply, ChatRequest, Error, Part, Registry, Stop,
@@ -256,8 +256,14 @@ impl House {
     }
 }
 
-pub fn question(number: u64, mode: Mode, message: &str) -> Submission {
-    let question = Question {
+/// Submits a chat of user `number`, with an idempotency key of its own.
+pub async fn submit(
+    app: &App,
+    number: u64,
+    mode: Mode,
+    message: &str,
+) -> Result<Submitted, Rejected> {
+    let input = ChatInput {
         source: Source::Http,
         mode,
         user: User {
@@ -268,11 +274,11 @@ pub fn question(number: u64, mode: Mode, message: &str) -> Submission {
         message: message.into(),
         attachments: vec![],
     };
-    Submission {
-        question,
+    let ids = RequestIds {
         idempotency_key: Some(format!("k{number}")),
         correlation_id: None,
-    }
+    };
+    app.submit(app.chat_request(input)?, ids).await
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -401,8 +407,8 @@ async fn begin(app: &Arc<App>, schedule: &Schedule) -> Vec<RunId> {
         let mode = [Mode::Ask, Mode::Audit, Mode::Deep][usize::from(*mode)];
         // Each question is submitted twice at once and makes one run.
         let (once, again) = tokio::join!(
-            app.submit(question(number, mode, &message)),
-            app.submit(question(number, mode, &message))
+            submit(app, number, mode, &message),
+            submit(app, number, mode, &message)
         );
         let (once, again) = (once.unwrap(), again.unwrap());
         assert_eq!(once.run, again.run);

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::chat::{self, ContextBody, READING, UserBody, set_run};
 use super::runs::{Id, parse};
 use crate::actions::reply::Reply;
-use crate::app::{Acted, App, Confirmation, Submission};
-use crate::domain::{Mode, Question, Source};
+use crate::app::{Acted, ActionInput, App, Confirmation, RequestIds};
+use crate::domain::Source;
 use crate::http::body::{Unread, json_bytes, shaped};
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
@@ -142,26 +142,31 @@ pub(in crate::http) async fn post(
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
-    let submission = Submission {
-        question: action(&bytes)?,
+    let ids = RequestIds {
         idempotency_key: chat::idempotency_key(&parts.headers)?,
         correlation_id: request_id::correlation_id(&parts.headers),
     };
-    Ok(answer(app.act(submission).await?))
+    let request = app.action_request(action(&bytes)?)?;
+    Ok(answer(app.act(request, ids).await?))
 }
 
 /// Parses the body of an action.
 ///
 /// # Errors
 /// [`Unread`]: it is not JSON, or it differs from the documented shape.
-pub fn action(body: &[u8]) -> Result<Question, Unread> {
+pub fn action(body: &[u8]) -> Result<ActionInput, Unread> {
     let ActBody {
         source,
         user,
         context,
         message,
     } = shaped(body, ACT.as_ref())?;
-    Ok(question(source, user, context, message))
+    Ok(ActionInput {
+        source,
+        user: user.into(),
+        context: context.into(),
+        message,
+    })
 }
 
 pub(in crate::http) async fn confirm(
@@ -179,29 +184,14 @@ pub(in crate::http) async fn confirm(
         choice,
         ..
     } = shaped(&bytes, CONFIRM.as_ref())?;
-    let in_place = context.is_none();
-    let question = question(source, user, context.unwrap_or_default(), String::new());
-    let choice = choice.unwrap_or(1);
-    Ok(answer(
-        app.confirm(Confirmation {
-            proposal,
-            question,
-            in_place,
-            choice,
-        })
-        .await?,
-    ))
-}
-
-fn question(source: Source, user: UserBody, context: ContextBody, message: String) -> Question {
-    Question {
+    let confirmation = Confirmation {
+        proposal,
         source,
-        mode: Mode::Ask,
         user: user.into(),
-        context: context.into(),
-        message,
-        attachments: vec![],
-    }
+        context: context.map(Into::into),
+        choice: choice.unwrap_or(1),
+    };
+    Ok(answer(app.confirm(confirmation).await?))
 }
 
 fn answer(acted: Acted) -> Response {

@@ -13,11 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::app::{App, Submission};
+use crate::app::{App, ChatInput, RequestIds};
 use crate::config::Limits;
-use crate::domain::{
-    Agent, Attachment, Context, Mode, Question, Reply, RunId, Source, TaskType, User,
-};
+use crate::domain::{Agent, Attachment, Context, Mode, Reply, RunId, Source, TaskType, User};
 use crate::http::auth::Caller;
 use crate::http::body::{Unread, json_bytes, shaped};
 use crate::http::error::Problem;
@@ -28,7 +26,7 @@ use crate::journal::Ending;
 
 const OUTCOME: HeaderName = HeaderName::from_static("x-conclave-outcome");
 
-/// The body of a chat. The lengths in its schema are rules of [`crate::app::check`]. A body that
+/// The body of a chat. The lengths in its schema are rules of [`ChatRequest`](crate::app::ChatRequest). A body that
 /// breaks only these has the right shape and is answered with 422.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -247,13 +245,12 @@ pub(in crate::http) async fn post(
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let headers = &parts.headers;
-    let question = read(headers, body, &app.config.policy.limits).await?;
-    let submission = Submission {
-        question,
+    let input = read(headers, body, &app.config.policy.limits).await?;
+    let ids = RequestIds {
         idempotency_key: idempotency_key(headers)?,
         correlation_id: request_id::correlation_id(headers),
     };
-    let submitted = app.submit(submission).await?;
+    let submitted = app.submit(app.chat_request(input)?, ids).await?;
     let run = submitted.run;
     if wants(headers, ACCEPT.as_str(), "text/event-stream") {
         let mut response =
@@ -334,15 +331,16 @@ pub(in crate::http) async fn read(
     headers: &HeaderMap,
     body: Body,
     limits: &Limits,
-) -> Result<Question, Problem> {
+) -> Result<ChatInput, Problem> {
     Ok(question(&json_bytes(headers, body, limits).await?)?)
 }
 
-/// Parses the body of a chat. It does not check the rules; [`crate::app::check`] does.
+/// Parses the body of a chat. It does not check the rules;
+/// [`ChatRequest::parse`](crate::app::ChatRequest::parse) does.
 ///
 /// # Errors
 /// [`Unread`]: it is not JSON, or it differs from the documented shape.
-pub fn question(body: &[u8]) -> Result<Question, Unread> {
+pub fn question(body: &[u8]) -> Result<ChatInput, Unread> {
     let body: ChatBody = shaped(body, SHAPE.as_ref())?;
     Ok(body.into())
 }
@@ -411,10 +409,10 @@ impl From<ContextBody> for Context {
     }
 }
 
-impl From<ChatBody> for Question {
+impl From<ChatBody> for ChatInput {
     fn from(body: ChatBody) -> Self {
         let attachments = body.attachments.unwrap_or_default().into_iter();
-        Question {
+        ChatInput {
             source: body.source,
             mode: body.mode,
             user: body.user.into(),

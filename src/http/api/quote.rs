@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::chat::{ChatBody, READING, example, read};
-use crate::app::{App, Rejected, check};
+use crate::app::App;
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
 use crate::http::reference::{Content, Operation, Schemas};
@@ -55,12 +55,8 @@ pub(in crate::http) async fn post(
 ) -> Result<Json<QuoteBody>, Problem> {
     let (parts, body) = request.into_parts();
     let limits = &app.config.policy.limits;
-    let mut question = read(&parts.headers, body, limits).await?;
-    let problems = check(&mut question, limits);
-    if !problems.is_empty() {
-        return Err(Rejected::Invalid(problems).into());
-    }
-    let quote = app.quote(&question);
+    let input = read(&parts.headers, body, limits).await?;
+    let quote = app.quote(&app.chat_request(input)?);
     if quote.calls == 0 {
         let detail = format!(
             "the cap of {} has no room for this question: it would be refused",

@@ -243,11 +243,12 @@ async fn a_proposal_expires() {
     let late = conclave::app::App::start(config, conclave::clock::Clock::fixed(later))
         .await
         .unwrap();
-    let question = conclave::http::action(said("ada", "x").to_string().as_bytes()).unwrap();
+    let input = conclave::http::action(said("ada", "x").to_string().as_bytes()).unwrap();
     let confirmation = conclave::app::Confirmation {
         proposal: offered.run.unwrap(),
-        question,
-        in_place: false,
+        source: input.source,
+        user: input.user,
+        context: Some(input.context),
         choice: 1,
     };
     let refused = late.confirm(confirmation).await.unwrap_err();

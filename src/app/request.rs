@@ -1,0 +1,325 @@
+//! Requests as clients send them, and as they are once their rules are checked.
+
+use std::borrow::Cow;
+
+use secrecy::SecretString;
+use serde::Serialize;
+
+use super::problems::{FieldProblem, ProblemList};
+use crate::config::Limits;
+use crate::domain::{Attachment, Context, Mode, Question, Source, User};
+use crate::llm::without_secrets;
+
+/// Maximum length in characters of an id or a name.
+const MAX_NAME_CHARS: usize = 200;
+
+/// A chat as a client sent it. Its rules are not checked.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChatInput {
+    pub source: Source,
+    pub mode: Mode,
+    pub user: User,
+    pub context: Context,
+    pub message: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+}
+
+/// An action as a client sent it. Its rules are not checked.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionInput {
+    pub source: Source,
+    pub user: User,
+    pub context: Context,
+    pub message: String,
+}
+
+/// A chat that keeps the rules, without the configured secrets.
+#[derive(Debug, Clone)]
+pub struct ChatRequest(Question);
+
+/// An action that keeps the rules, without the configured secrets.
+#[derive(Debug, Clone)]
+pub struct ActionRequest(Question);
+
+impl ChatRequest {
+    /// Trims the message and checks the rules.
+    ///
+    /// # Errors
+    /// Every rule that the input breaks, bounded by [`ProblemList`].
+    pub fn parse(
+        input: ChatInput,
+        limits: &Limits,
+        secrets: &[SecretString],
+    ) -> Result<Self, Vec<FieldProblem>> {
+        let question = Question {
+            source: input.source,
+            mode: input.mode,
+            user: input.user,
+            context: input.context,
+            message: input.message,
+            attachments: input.attachments,
+        };
+        Ok(Self(checked(question, limits, secrets)?))
+    }
+
+    pub fn question(&self) -> &Question {
+        &self.0
+    }
+
+    pub(super) fn into_question(self) -> Question {
+        self.0
+    }
+}
+
+impl ActionRequest {
+    /// As [`ChatRequest::parse`].
+    ///
+    /// # Errors
+    /// As [`ChatRequest::parse`].
+    pub fn parse(
+        input: ActionInput,
+        limits: &Limits,
+        secrets: &[SecretString],
+    ) -> Result<Self, Vec<FieldProblem>> {
+        // The journal has one type for both. The mode of an action has no meaning.
+        let question = Question {
+            source: input.source,
+            mode: Mode::Ask,
+            user: input.user,
+            context: input.context,
+            message: input.message,
+            attachments: vec![],
+        };
+        Ok(Self(checked(question, limits, secrets)?))
+    }
+
+    pub(super) fn into_question(self) -> Question {
+        self.0
+    }
+}
+
+fn checked(
+    mut question: Question,
+    limits: &Limits,
+    secrets: &[SecretString],
+) -> Result<Question, Vec<FieldProblem>> {
+    question.message = question.message.trim().to_owned();
+    let mut problems = ProblemList::default();
+    message_problems(&question.message, limits, &mut problems);
+    name_problems(&question.user, &question.context, &mut problems);
+    let count = question.attachments.len();
+    if count > limits.attachments {
+        let detail = format!(
+            "has {count} entries; at most {} are allowed",
+            limits.attachments
+        );
+        problems.add(|| "/attachments".to_owned(), || detail);
+    }
+    // A list that is too long has a problem of its own. Only the allowed number of entries is
+    // checked.
+    for (i, attachment) in question
+        .attachments
+        .iter()
+        .take(limits.attachments)
+        .enumerate()
+    {
+        for (field, detail) in attachment_problems(attachment) {
+            problems.add(|| format!("/attachments/{i}/{field}"), || detail.to_owned());
+        }
+    }
+    let problems = problems.finish();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    redact(&mut question, secrets);
+    Ok(question)
+}
+
+/// Checks the ids of a confirmation.
+///
+/// # Errors
+/// As [`ChatRequest::parse`].
+pub(super) fn check_names(user: &User, context: &Context) -> Result<(), Vec<FieldProblem>> {
+    let mut problems = ProblemList::default();
+    name_problems(user, context, &mut problems);
+    let problems = problems.finish();
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
+    }
+}
+
+fn message_problems(message: &str, limits: &Limits, problems: &mut ProblemList) {
+    let mut add = |detail: String| problems.add(|| "/message".to_owned(), || detail);
+    let chars = message.chars().count();
+    if chars == 0 {
+        add("must not be empty".into());
+    } else if chars > limits.message_chars {
+        add(format!(
+            "has {chars} characters; at most {} are allowed",
+            limits.message_chars
+        ));
+    }
+    if message.contains('\0') {
+        // Not every database can store this character.
+        add("has a NUL character".into());
+    }
+}
+
+fn name_problems(user: &User, context: &Context, problems: &mut ProblemList) {
+    let ids = [
+        ("/user/id", Some(&user.id), true),
+        ("/user/name", Some(&user.name), false),
+        ("/context/channelId", context.channel_id.as_ref(), true),
+        ("/context/guildId", context.guild_id.as_ref(), true),
+        ("/context/messageId", context.message_id.as_ref(), true),
+    ];
+    for (pointer, value, needed) in ids {
+        let Some(value) = value else { continue };
+        let detail = if needed && value.trim().is_empty() {
+            "must not be empty"
+        } else if value.chars().count() > MAX_NAME_CHARS {
+            "has more than 200 characters"
+        } else if value.chars().any(char::is_control) {
+            "has control characters"
+        } else {
+            continue;
+        };
+        problems.add(|| pointer.to_owned(), || detail.to_owned());
+    }
+}
+
+/// Returns the fields of an attachment that break a rule, each with the rule.
+fn attachment_problems(attachment: &Attachment) -> Vec<(&'static str, &'static str)> {
+    let mut problems = vec![];
+    if attachment.filename.trim().is_empty() || attachment.filename.chars().count() > 255 {
+        problems.push(("filename", "must have 1 to 255 characters"));
+    } else if attachment.filename.chars().any(char::is_control) {
+        problems.push(("filename", "has control characters"));
+    }
+    if let Some(declared) = &attachment.content_type
+        && (declared.len() > 100 || !declared.bytes().all(|b| b == b' ' || b.is_ascii_graphic()))
+    {
+        problems.push((
+            "contentType",
+            "must have at most 100 characters, all of them visible ASCII",
+        ));
+    }
+    let data = attachment.url.starts_with("data:");
+    if !written_as_uri(&attachment.url) {
+        problems.push((
+            "url",
+            "has characters that an address must have percent-encoded",
+        ));
+    } else if !data {
+        match url::Url::parse(&attachment.url) {
+            Ok(url) if url.scheme() == "https" => {}
+            Ok(_) => problems.push(("url", "must be an https address")),
+            Err(_) => problems.push(("url", "is not an address")),
+        }
+    }
+    problems
+}
+
+/// True if a text contains only what a URI (RFC 3986) may contain: no spaces, only ASCII, two
+/// hexadecimal digits after each `%`, and at most one `#`.
+fn written_as_uri(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#@!$&'()*+,;=%".contains(c);
+    let hex = |part: &str| {
+        part.get(..2)
+            .is_some_and(|two| two.bytes().all(|b| b.is_ascii_hexdigit()))
+    };
+    text.chars().all(plain) && text.split('%').skip(1).all(hex) && text.matches('#').count() <= 1
+}
+
+/// Removes secrets that a user quotes, so that they reach neither the journal nor a model.
+fn redact(question: &mut Question, secrets: &[SecretString]) {
+    let Question {
+        user,
+        context,
+        message,
+        attachments,
+        ..
+    } = question;
+    let files = attachments.iter_mut().flat_map(|a| {
+        [&mut a.filename, &mut a.url]
+            .into_iter()
+            .chain(&mut a.content_type)
+    });
+    let places = [
+        &mut context.channel_id,
+        &mut context.guild_id,
+        &mut context.message_id,
+    ]
+    .into_iter()
+    .flatten();
+    for text in files
+        .chain(places)
+        .chain([message, &mut user.id, &mut user.name])
+    {
+        if let Cow::Owned(cleaned) = without_secrets(text, secrets) {
+            *text = cleaned;
+        }
+    }
+}
+
+/// The ids that a request carries in its headers.
+#[derive(Debug, Clone, Default)]
+pub struct RequestIds {
+    pub idempotency_key: Option<String>,
+    pub correlation_id: Option<String>,
+}
+
+impl RequestIds {
+    pub(super) fn redacted(self, secrets: &[SecretString]) -> Self {
+        let clean = |value: Option<String>| {
+            value.map(|value| without_secrets(&value, secrets).into_owned())
+        };
+        Self {
+            idempotency_key: clean(self.idempotency_key),
+            correlation_id: clean(self.correlation_id),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_declared_content_type_has_a_bound() {
+        let pointers = |content_type: &str| {
+            let attachment = Attachment {
+                filename: "a.png".into(),
+                url: "https://cdn.discordapp.com/a.png".into(),
+                content_type: Some(content_type.into()),
+            };
+            let input = ChatInput {
+                source: Source::Http,
+                mode: Mode::Ask,
+                user: User {
+                    id: "u".into(),
+                    name: "u".into(),
+                },
+                context: Context::default(),
+                message: "x".into(),
+                attachments: vec![attachment],
+            };
+            let problems = ChatRequest::parse(input, &Limits::default(), &[]).err();
+            let problems = problems.unwrap_or_default().into_iter();
+            problems.map(|problem| problem.pointer).collect::<Vec<_>>()
+        };
+        let longest = "x".repeat(100);
+        for good in ["image/png", "image/svg+xml; charset=utf-8", &longest] {
+            assert_eq!(pointers(good), [""; 0], "{good}");
+        }
+        let too_long = "x".repeat(101);
+        for bad in [&too_long, "image/png\n", "image/\u{e4}", "image/\u{1b}[31m"] {
+            assert_eq!(pointers(bad), ["/attachments/0/contentType"], "{bad:?}");
+        }
+    }
+}

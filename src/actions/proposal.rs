@@ -1,4 +1,4 @@
-//! The proposal of a model, and the call that asks for it.
+//! Asks a model to propose a command for a text, and reads its proposal.
 
 use std::collections::BTreeSet;
 
@@ -15,16 +15,16 @@ use crate::committee::{Consultation, Deps, Failure, consult};
 use crate::domain::{CommandName, FailureCause, Role, Usd};
 use crate::journal::{CallResult, Event, Proposed, ProposedCommand, RunContext, settled_key};
 
-/// No model is asked about a longer text.
+/// Maximum length in characters of a text that a model is asked about.
 pub const MAX_PROPOSED_CHARS: usize = 2000;
 
-/// The most characters of a reason.
+/// Maximum length of a reason, in characters.
 const REASON_CHARS: usize = 120;
 
-/// The most characters of the model's reply that are recorded.
+/// Maximum length of the recorded reply of the model, in characters.
 const RAW_CHARS: usize = 2000;
 
-/// The most characters of the cause when a reply is malformed.
+/// Maximum length of the cause if a reply is malformed, in characters.
 const WHY_CHARS: usize = 300;
 
 /// The step of the call.
@@ -47,11 +47,11 @@ pub struct Proposal {
     pub args: Map<String, Value>,
     /// Why, in at most 15 words.
     pub reason: String,
-    /// If confidence is below 0.5, up to two other readings; else none. Each is read for itself: one that cannot be read
-    /// does not take the first reading with it.
+    /// If confidence is below 0.5, up to two other readings; else none. They are deserialized
+    /// separately, so a malformed one does not make the proposal unreadable.
     #[serde(default)]
     pub alternatives: Value,
-    /// Nothing. What you wrote is kept beside its reading by the service itself.
+    /// Ignored. Some models write this field. The service itself records the model's reply.
     #[serde(default, skip_serializing)]
     pub raw: Value,
 }
@@ -65,7 +65,7 @@ pub struct Alternative {
 }
 
 /// Returns the schema of a proposal. It allows only arguments that some command has. A reply that
-/// breaks it is read all the same, so that the gates can say what is wrong.
+/// violates the schema is still read, so that the gates can state the error.
 pub fn schema() -> Value {
     let mut schema = strict::inlined(&schemars::schema_for!(Proposal).to_value());
     let mut alternative = strict::inlined(&schemars::schema_for!(Alternative).to_value());
@@ -73,7 +73,7 @@ pub fn schema() -> Value {
         alternative.retain(|key, _| !matches!(key.as_str(), "$schema" | "title"));
     }
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        // Some models write it. It is accepted, and the schema does not ask for it.
+        // Some models write `raw`. It is accepted, but the schema does not ask for it.
         properties.shift_remove("raw");
     }
     if let Some(alternatives) = schema.pointer_mut("/properties/alternatives") {
@@ -122,7 +122,7 @@ impl Proposal {
     }
 }
 
-/// Reads an alternative. A malformed one gets an empty name, which no gate passes.
+/// Reads an alternative. A malformed one gets an empty name, which the gates refuse.
 fn other_reading(written: Value) -> ProposedCommand {
     match serde_json::from_value::<Alternative>(written.clone()) {
         Ok(Alternative { action, args }) => ProposedCommand {
@@ -136,20 +136,20 @@ fn other_reading(written: Value) -> ProposedCommand {
     }
 }
 
-/// True if the alternative was malformed.
+/// Returns true if the alternative was malformed.
 pub fn unread(alternative: &ProposedCommand) -> bool {
     alternative.action.is_empty()
 }
 
-/// Why there is no proposal.
+/// The reason why there is no proposal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unproposed {
     pub why: Interpretation,
-    /// No call was made, or the call cost nothing for certain.
+    /// True if no call was made, or if the failed call cost nothing. Always false after a timeout.
     pub free: bool,
 }
 
-/// Returns the stub's proposal, which is always none.
+/// Returns the stub's proposal, which never contains a command.
 pub fn declined_by_stub() -> Proposed {
     Proposed {
         ok: false,
@@ -167,7 +167,7 @@ pub fn declined_by_stub() -> Proposed {
 /// Asks the model once for a command that fits the text.
 ///
 /// # Errors
-/// The outer error is a [`Failure`] of the run.
+/// If the run fails (outer error), or if there is no proposal (inner error).
 pub async fn propose(
     run: &RunContext,
     house: &Deps,
@@ -202,7 +202,7 @@ pub async fn propose(
                 why: Interpretation::Unreadable(cut(&untold.detail, WHY_CHARS)),
                 free,
             },
-            // A call to the in-process model has no price but takes the time.
+            // A call to the in-process model has no price but uses up the time.
             FailureCause::TimedOut => Unproposed {
                 why: Interpretation::TooSlow,
                 free: false,

@@ -127,14 +127,14 @@ pub struct Choice {
     pub args: Value,
 }
 
-/// Below this confidence the user is given a choice.
+/// Minimum confidence of a proposal that is offered without further readings.
 pub const SURE_ENOUGH: f64 = 0.5;
 
-/// The message if no command was found.
+/// The message to a text in which no command was found.
 pub const UNKNOWN: &str = "I do not know which command you mean. Say \"help\" to see what I can do, and write /do before what your \
      character does.";
 
-/// The message if the proposal timed out.
+/// The message if the proposal timed out or the action did not complete.
 pub const TOO_SLOW: &str = "That took me too long to work out, and nothing was done. Try a plain command, such as \"roll 1d20\", or say \"help\".";
 
 impl Reply {
@@ -198,6 +198,7 @@ impl Reply {
         Self::Proposal(Box::new(reply))
     }
 
+    /// Returns the reply to a text if nothing was done.
     pub fn declined(error: &str, message: impl Into<String>) -> Self {
         Self::Declined(DeclinedReply {
             error: error.into(),
@@ -206,10 +207,12 @@ impl Reply {
         })
     }
 
+    /// Returns the reply to a text in which no command was found.
     pub fn unknown() -> Self {
         Self::declined("unknown_intent", UNKNOWN)
     }
 
+    /// Returns the outcome that the journal records.
     pub fn outcome(&self) -> ActionOutcome {
         match self {
             Reply::Done(_) => ActionOutcome::Executed,
@@ -225,7 +228,7 @@ impl Reply {
     }
 }
 
-/// Why a command was proposed.
+/// The reason for a proposed command, with its mode and confidence.
 #[derive(Debug, Clone, Copy)]
 pub struct Why<'a> {
     pub mode: ActionMode,
@@ -233,6 +236,7 @@ pub struct Why<'a> {
     pub reason: &'a str,
 }
 
+/// Builds a proposal that is not executed. The reason is empty for Discord.
 fn proposal(action: &Action, why: Why<'_>, source: Source) -> ProposalReply {
     let (command, args, confidence) = (action.name(), action.arguments(), why.confidence);
     let reason = if source == Source::Discord {
@@ -261,7 +265,8 @@ fn proposal(action: &Action, why: Why<'_>, source: Source) -> ProposalReply {
     }
 }
 
-/// Returns the reply of an action that has executed its command, from its journal alone.
+/// Returns the reply of an action that has executed its command, from its journal. Returns `None`
+/// if the journal shows no execution.
 pub fn of_execution(events: &[Event]) -> Option<Reply> {
     let accepted = events.iter().find_map(|e| {
         if let Event::Accepted(a) = e {
@@ -299,7 +304,7 @@ pub fn of_execution(events: &[Event]) -> Option<Reply> {
     })
 }
 
-/// Returns a response's body as text for people.
+/// Returns the body of a response as text for a terminal.
 pub fn shown(response: &Value) -> String {
     let text = |pointer: &str| response.pointer(pointer).and_then(Value::as_str);
     if let Some(message) = text("/message").filter(|_| response.get("error").is_some()) {

@@ -1,7 +1,8 @@
-//! Checks dice expressions: reads JSON Lines `{"id", "expr"}` from a file, or from standard input with `-`, and prints
-//! `{"id", "valid", "min", "max"}` for each. A bound that is infinite is `null`.
+//! Checks dice expressions. Reads JSON Lines `{"id", "expr"}` from a file, or from standard input
+//! with `-`. Prints `{"id", "valid", "min", "max"}` for each. A bound is `null` if it is infinite
+//! or the expression is invalid.
 //!
-//! cargo run -p conclave-dice --example check -- FILE
+//! `cargo run -p conclave-dice --example check -- FILE`
 
 use std::error::Error;
 use std::io::{Write as _, stdin, stdout};

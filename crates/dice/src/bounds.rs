@@ -1,15 +1,17 @@
-//! The smallest and the largest total of an expression, without rolling: interval arithmetic over its parts.
+//! Computes the smallest and the largest total of an expression by interval arithmetic over its
+//! parts, without rolling.
 
 use crate::roll::RollError;
 use crate::{
     Again, Dice, Expression, Function, MAX_DICE, Node, Operation, Operator, Selector, Set,
 };
 
-/// Between these is every total.
+/// The range of the totals, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
+    /// Negative infinity if exploding dice can decrease the total.
     pub min: f64,
-    /// Infinite when dice may explode.
+    /// Infinity if exploding dice can increase the total.
     pub max: f64,
 }
 
@@ -34,11 +36,16 @@ impl Bounds {
 }
 
 impl Expression {
-    /// The smallest and the largest total, rounded towards zero as totals are. For parts that depend on each other in ways
-    /// that intervals do not see, the bounds may be wider than what can be rolled, never narrower.
+    /// Returns the smallest and the largest total, rounded towards zero like totals. The bounds may
+    /// be wider than the totals that can be rolled, because interval arithmetic ignores
+    /// dependencies between parts.
+    ///
+    /// The bounds may be too narrow in these cases: a divisor between -1 and 1 other than 0,
+    /// selectors on values that are not whole, and `r`, `u` or `ra` after `mi` or `ma`.
     ///
     /// # Errors
-    /// [`RollError`] for what can never be rolled to an end.
+    /// If an operation is endless or a divisor is always zero. [`Expression::parse`] already
+    /// refuses such an expression.
     pub fn bounds(&self) -> Result<Bounds, RollError> {
         let Bounds { min, max } = of(&self.root)?;
         Ok(Bounds {
@@ -98,7 +105,8 @@ fn binary(left: Bounds, operator: Operator, right: Bounds) -> Result<Bounds, Rol
             (left.max, right.min),
             (left.max, right.max),
         ];
-        // Infinity times zero is the zero that a die which never explodes contributes.
+        // Infinity times zero gives NaN and counts as 0, because every total is finite. Infinity
+        // divided by infinity counts as 0 too, which the quotient may approach.
         Bounds::hull(
             pairs
                 .into_iter()
@@ -120,7 +128,8 @@ fn binary(left: Bounds, operator: Operator, right: Bounds) -> Result<Bounds, Rol
             return Err(RollError::DivisionByZero);
         }
         Operator::Divide | Operator::DivideWhole => {
-            // Divisors are whole numbers or not: near zero a quotient has no bound, except between whole dice.
+            // Near zero, a quotient has no bound. Assumes a whole divisor, so the divisors closest
+            // to zero are -1 and 1.
             let (below, above) = (right.min < 0.0, right.max > 0.0);
             let touches = right.min <= 0.0 && right.max >= 0.0;
             if touches && below && above {
@@ -184,12 +193,13 @@ fn modulo(left: Bounds, right: Bounds) -> Bounds {
     }
 }
 
-/// Values of which each lies within bounds, and how many there are.
+/// A number of values that lie within the same bounds.
 #[derive(Clone, Copy)]
 struct Crowd {
     least: usize,
     most: usize,
     each: Bounds,
+    /// True if the sum has no upper bound.
     endless: bool,
 }
 
@@ -221,7 +231,7 @@ impl Crowd {
         }
     }
 
-    /// What is left of it when only what `selectors` take stays.
+    /// Returns the values that remain if only those that `selectors` select are kept.
     fn kept(self, selectors: &[Selector]) -> Self {
         if self.most == 0 {
             return self;
@@ -269,7 +279,7 @@ impl Crowd {
         }
     }
 
-    /// What is left of it when what `selectors` take goes.
+    /// Returns the values that remain if those that `selectors` select are dropped.
     fn without(self, selectors: &[Selector]) -> Self {
         if self.most == 0 {
             return self;
@@ -304,7 +314,8 @@ impl Crowd {
     }
 }
 
-/// The range of the values that are taken, `None` for none; and whether all are. Values are whole.
+/// Returns the range of the selected values, `None` if none is selected, and true if all are
+/// selected. Assumes whole values.
 fn taken(selectors: &[Selector], each: Bounds) -> (Option<Bounds>, bool) {
     let points = candidates(selectors, each);
     let takes = |value: f64| selectors.iter().any(|s| s.takes(value).unwrap_or(false));
@@ -320,7 +331,8 @@ fn taken(selectors: &[Selector], each: Bounds) -> (Option<Bounds>, bool) {
     )
 }
 
-/// The ends of a range, and the whole numbers in it at which some selector may change its mind.
+/// Returns the ends of a range, and the whole numbers in it at which the result of a selector may
+/// change.
 fn candidates(selectors: &[Selector], each: Bounds) -> Vec<f64> {
     let turning = selectors.iter().filter_map(|s| match s {
         Selector::Highest(_) | Selector::Lowest(_) => None,
@@ -337,7 +349,7 @@ fn candidates(selectors: &[Selector], each: Bounds) -> Vec<f64> {
     around.chain([each.min, each.max]).collect()
 }
 
-/// A range without what a selector takes at its ends.
+/// Returns a range without the values at its ends that a selector selects. Assumes whole values.
 fn narrowed(each: Bounds, selector: Selector) -> Bounds {
     match selector {
         Selector::Below(n) => Bounds {
@@ -429,7 +441,7 @@ fn operated(mut crowd: Crowd, operations: &[Operation], faces: Bounds) -> Result
                     return Err(RollError::Endless);
                 }
                 let may = range.is_some() || valued.len() < selectors.len();
-                // A penetrating die may show one less than its lowest face.
+                // A penetrating die may count one less than its lowest face.
                 let least = if matches!(
                     operation,
                     Operation::Explode(super::Explosion::Penetrating, _)

@@ -1,11 +1,11 @@
 //! Dice notation: `4d6kh3`, `2d20kl1+5`, `d%`, `4dF`, `8d6!`, `(2d6, 1d12)kh1`.
 //!
-//! [`Expression::parse`] parses, [`Expression::bounds`] computes the smallest and the largest total, and
-//! [`Expression::roll`] rolls with the caller's random source. `docs/dice.md` has the grammar. Where dice programs differ,
-//! the notation of Avrae's `d20` counts.
+//! [`Expression::parse`] parses, [`Expression::bounds`] computes the smallest and the largest
+//! total, and [`Expression::roll`] rolls with the caller's random source. `docs/dice.md` contains
+//! the grammar. Where dice programs differ, this crate follows Avrae's `d20`.
 //!
-//! The work of one expression is bounded: see the `MAX_` constants. Other crates for Rust support only parts of the
-//! notation, and none bounds the work.
+//! The `MAX_` constants bound the work of one expression. Other Rust crates support only parts of
+//! the notation, and none bounds the work.
 
 mod bounds;
 mod parse;
@@ -16,40 +16,41 @@ pub use bounds::Bounds;
 pub use repeat::{MAX_TIMES, repeated};
 pub use roll::{Die, Group, RollError, Rolled};
 
-/// The most dice that one expression may throw, rerolled and exploded ones included.
+/// Maximum number of dice that one call may roll, including rerolls, explosions and repetitions.
 pub const MAX_DICE: usize = 10_000;
-/// The longest expression, in characters.
+/// Maximum length of an expression, in characters.
 pub const MAX_CHARS: usize = 1000;
-/// How deep brackets and signs may be nested.
+/// Maximum nesting depth of brackets, function calls and signs.
 pub const MAX_DEPTH: usize = 30;
-/// The largest number that may be written.
+/// The largest number that an expression may contain.
 pub const MAX_NUMBER: f64 = 1e9;
 
-/// An expression that can be rolled.
+/// A parsed expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression {
     root: Node,
-    /// As it was written, without its comment.
+    /// The expression as written, trimmed and without its comment.
     text: String,
-    /// What stands behind `#`.
+    /// The text after `#`, trimmed and not empty.
     comment: Option<String>,
 }
 
-/// Why a text is no expression.
+/// The reason why a text is not a valid expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail} (at character {at})")]
 pub struct ParseError {
-    /// From 1.
+    /// Position in characters, starting at 1.
     pub at: usize,
     pub detail: String,
 }
 
 impl Expression {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
-    /// [`ParseError`], also for what could be written but never rolled: no sides, a reroll without an end, a division by
-    /// zero whatever the dice show.
+    /// If the text is not in the grammar, exceeds a limit, or contains a die without sides, an
+    /// endless operation or a division that is always by zero. `u` after an explosion counts as
+    /// endless unless the die has at least [`MAX_DICE`] sides.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         parse::expression(text)
     }
@@ -62,12 +63,12 @@ impl Expression {
         self.comment.as_deref()
     }
 
-    /// How many dice are thrown at least.
+    /// Returns the number of dice before rerolls and explosions.
     pub fn dice(&self) -> usize {
         self.root.dice()
     }
 
-    /// Whether any die is thrown.
+    /// Returns true if the expression contains at least one die. `0d6` contains none.
     pub fn has_dice(&self) -> bool {
         self.root.dice() > 0
     }
@@ -85,7 +86,7 @@ enum Node {
 }
 
 impl Node {
-    /// Dice that are thrown at least.
+    /// Returns the number of dice before rerolls and explosions.
     fn dice(&self) -> usize {
         match self {
             Node::Number(_) => 0,
@@ -99,7 +100,7 @@ impl Node {
     }
 }
 
-/// Values in brackets. More than one, or operations on them, make it more than brackets.
+/// The values in a pair of brackets, with the operations on them.
 #[derive(Debug, Clone, PartialEq)]
 struct Set {
     items: Vec<Node>,
@@ -111,7 +112,7 @@ struct Dice {
     count: u32,
     sides: Sides,
     operations: Vec<Operation>,
-    /// As written.
+    /// The term as written, such as `4d6kh3`.
     text: String,
 }
 
@@ -119,9 +120,9 @@ struct Dice {
 enum Sides {
     /// Faces 1 to N.
     Number(i64),
-    /// Fate: -1, 0, 1, equally likely.
+    /// A Fate die: -1, 0 and 1, equally likely.
     Fate,
-    /// Fate with four blanks of six.
+    /// A Fate die with six faces: -1, 1 and four times 0.
     BlankFate,
 }
 
@@ -146,16 +147,16 @@ enum Operation {
     Keep(Vec<Selector>),
     Drop(Vec<Selector>),
     Reroll(Again, Vec<Selector>),
-    /// Roll one more die, once, for the first that is selected.
+    /// Rolls one more die, once, if any die is selected. Marks the first selected die as exploded.
     Add(Vec<Selector>),
     Explode(Explosion, Vec<Selector>),
     AtLeast(f64),
     AtMost(f64),
-    /// No two dice alike.
+    /// Rerolls a die whose value an earlier die already shows.
     Unique(Again),
-    /// For the eye only.
+    /// Sorts the dice in the output. The total stays the same.
     Sort(Order),
-    /// For the eye only: these dice are marked.
+    /// Marks dice in the output. The total stays the same.
     Mark(Vec<Selector>),
 }
 
@@ -167,11 +168,11 @@ enum Again {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Explosion {
-    /// Each die that explodes brings another.
+    /// Rolls another die for each selected die, repeatedly.
     Another,
-    /// What the others show is added to the first.
+    /// Adds the values of the further rolls to the die.
     Compound,
-    /// Another, less one.
+    /// Rolls further dice and subtracts one from each.
     Penetrating,
 }
 
@@ -194,7 +195,8 @@ enum Selector {
 }
 
 impl Selector {
-    /// Whether a value is selected for what it is; `None` for selectors that look at the others too.
+    /// Returns true if the selector selects the value. Returns `None` for selectors by rank, which
+    /// also depend on the other values.
     fn takes(self, value: f64) -> Option<bool> {
         let than = |n: i64| n as f64;
         Some(match self {
@@ -227,7 +229,7 @@ enum Operator {
     Divide,
     /// Rounded down.
     DivideWhole,
-    /// The sign is the divisor's.
+    /// The result has the sign of the divisor.
     Modulo,
     Equal,
     Unequal,
@@ -255,7 +257,7 @@ impl Operator {
         }
     }
 
-    /// `None` for a division by zero.
+    /// Applies the operator. A comparison gives 1 or 0. Returns `None` for a division by zero.
     fn of(self, left: f64, right: f64) -> Option<f64> {
         let truth = |holds: bool| if holds { 1.0 } else { 0.0 };
         let zero = right == 0.0;
@@ -277,7 +279,7 @@ impl Operator {
     }
 }
 
-/// A number as people write it: without decimals that say nothing, with two at the most, and without a negative zero.
+/// Formats a number with at most two decimals, without trailing zeros and without a negative zero.
 fn shown(number: f64) -> String {
     let text = if number.fract() == 0.0 {
         format!("{number:.0}")

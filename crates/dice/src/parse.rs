@@ -1,4 +1,5 @@
-//! Reading an expression: recursive descent over its characters, with a bound on length, depth and every number.
+//! Parses an expression by recursive descent over its characters. Limits the length, the depth and
+//! every number.
 
 use crate::{
     Again, Dice, Explosion, Expression, Function, MAX_CHARS, MAX_DEPTH, MAX_DICE, MAX_NUMBER, Node,
@@ -7,6 +8,7 @@ use crate::{
 
 type Result<T> = std::result::Result<T, ParseError>;
 
+/// Implements [`Expression::parse`].
 pub(super) fn expression(text: &str) -> Result<Expression> {
     let chars: Vec<char> = text.chars().collect();
     if chars.len() > MAX_CHARS {
@@ -93,7 +95,10 @@ impl Reader {
         }
     }
 
-    /// One level of nesting deeper.
+    /// Runs `read` one nesting level deeper.
+    ///
+    /// # Errors
+    /// If the level exceeds [`MAX_DEPTH`], or if `read` fails.
     fn inside<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -133,7 +138,7 @@ impl Reader {
         self.chain(&signs, Self::unary)
     }
 
-    /// Operands with operators of one rank between them, from the left.
+    /// Reads operands joined by left-associative operators of the same precedence.
     fn chain(
         &mut self,
         signs: &[(&str, Operator)],
@@ -207,7 +212,10 @@ impl Reader {
         }
     }
 
-    /// Digits, perhaps with decimals.
+    /// Reads a number, with or without decimals.
+    ///
+    /// # Errors
+    /// If there is no number, or if it exceeds [`MAX_NUMBER`].
     fn number(&mut self) -> Result<f64> {
         let from = self.at;
         while self.peek().is_some_and(|c| c.is_ascii_digit()) {
@@ -233,7 +241,10 @@ impl Reader {
         }
     }
 
-    /// Digits only, if there are any.
+    /// Reads a whole number if a digit follows. Accepts decimals that are zero.
+    ///
+    /// # Errors
+    /// If the number is not whole or exceeds [`MAX_NUMBER`].
     fn whole(&mut self) -> Result<Option<i64>> {
         if !self.peek().is_some_and(|c| c.is_ascii_digit()) {
             return Ok(None);
@@ -249,7 +260,7 @@ impl Reader {
         Ok(Some(number as i64))
     }
 
-    /// Whether a `d` with sides comes.
+    /// Returns true if a `d` with sides follows.
     fn at_die(&self) -> bool {
         let next = self.chars.get(self.at + 1);
         matches!(self.peek(), Some('d' | 'D'))
@@ -299,7 +310,8 @@ impl Reader {
         }
     }
 
-    /// All that come. The same operation with several selectors, one after the other, is one: `k1k2` keeps ones and twos.
+    /// Reads all operations that follow. Merges adjacent operations that keep, drop, add, reroll or
+    /// explode dice in the same way, so `k1k2` keeps ones and twos.
     fn operations(
         &mut self,
         read: fn(&mut Self, Sides) -> Result<Option<Operation>>,
@@ -389,7 +401,7 @@ impl Reader {
         }))
     }
 
-    /// What follows `k`: a selector; `kh`, `kl` and `k` alone mean one die.
+    /// Reads what follows `k`: a selector, or nothing. `kh`, `kl` and `k` alone mean one die.
     fn keep_selector(&mut self) -> Result<Vec<Selector>> {
         let more = matches!(self.peek(), Some('h' | 'l' | '<' | '>'))
             || self.peek().is_some_and(|c| c.is_ascii_digit());
@@ -411,7 +423,7 @@ impl Reader {
             .map_or(1, |n| usize::try_from(n).unwrap_or(usize::MAX)))
     }
 
-    /// `l2`, `h1`, `<3`, `>4`, `5`, and with an equals sign `<=3`, `>=4`, `=5`.
+    /// Reads a selector: `l2`, `h1`, `<3`, `>4`, `<=3`, `>=4`, `<>5`, `5` or `=5`.
     fn selector(&mut self) -> Result<Selector> {
         let read: fn(i64) -> Selector = if self.eat("l") {
             |n| Selector::Lowest(usize::try_from(n).unwrap_or(0))
@@ -447,7 +459,8 @@ impl Reader {
         }
     }
 
-    /// A selector with a sign, as in `!>4`; without one, `otherwise`.
+    /// Reads a selector that starts with a comparison sign, as in `!>4`. Returns `otherwise` if
+    /// none follows.
     fn compared_or(&mut self, otherwise: Selector) -> Result<Selector> {
         if matches!(self.peek(), Some('<' | '>' | '=')) {
             self.selector()
@@ -486,7 +499,8 @@ impl Reader {
         self.at += 1;
         let (mut items, listed) = self.inside(Self::list)?;
         let operations = self.operations(Self::set_operation, Sides::Fate)?;
-        // Brackets around one thing are that thing: what is done to them is done to its dice or values.
+        // If brackets contain only one item, their operations apply to the dice or values of that
+        // item.
         let alone = if listed || items.len() != 1 {
             None
         } else {
@@ -509,7 +523,7 @@ impl Reader {
         })
     }
 
-    /// Values up to the closing bracket, and whether there was a comma.
+    /// Reads values up to the closing bracket. Also returns true if there was a comma.
     fn list(&mut self) -> Result<(Vec<Node>, bool)> {
         let (mut items, mut comma) = (vec![], false);
         loop {

@@ -1,4 +1,5 @@
-//! The same roll several times: `6#4d6kh3`, `6x4d6kh3`, `4d6kh3 x6`. It is no part of an expression, which has one total.
+//! Recognizes repeated rolls: `6#4d6kh3`, `6x4d6kh3`, `4d6kh3 x6`. They are not part of the
+//! expression grammar, because an expression has one total.
 
 use std::sync::LazyLock;
 
@@ -6,7 +7,7 @@ use regex::Regex;
 
 use crate::Expression;
 
-/// The most times that one roll is repeated.
+/// Maximum number of repetitions of a roll. [`repeated`] does not enforce it.
 pub const MAX_TIMES: u32 = 100;
 
 static BEFORE: LazyLock<Option<Regex>> =
@@ -15,8 +16,8 @@ static BEHIND: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^(?P<dice>[^#]*?)\s*[xX×]\s*(?P<times>\d{1,9})\s*(?P<comment>#.*)?$").ok()
 });
 
-/// How many times, and what: of a text that repeats something that can be rolled. What is an expression with dice as it stands
-/// repeats nothing.
+/// Returns the number of repetitions and the repeated expression. Returns `None` if the whole text
+/// is an expression with dice, or if the repeated part is not.
 pub fn repeated(text: &str) -> Option<(u32, String)> {
     if Expression::parse(text).is_ok_and(|expression| expression.has_dice()) {
         return None;

@@ -8,27 +8,27 @@ use crate::{
     Selector, Set, Sides, shown,
 };
 
-/// A larger total is refused, because doubles are not exact beyond it.
+/// Maximum absolute value of a total. Beyond it, doubles are not exact.
 const MAX_TOTAL: f64 = 9e15;
 
-/// The most dice that the text lists.
+/// Maximum number of dice that the texts of one call list.
 const DICE_IN_TEXT: usize = 100;
 
-/// What a roll gave.
+/// The result of a roll.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Rolled {
-    /// Rounded towards zero.
+    /// The total, rounded towards zero.
     pub total: i64,
-    /// Every die that was thrown, in the order of the expression.
+    /// The dice of each dice term, in the order of the expression.
     pub dice: Vec<Group>,
     /// The expression with its dice: `4d6kh3 (6, 5, 4, ~~1~~) + 2 = 17`.
     pub text: String,
 }
 
-/// The dice of one place of an expression.
+/// The dice of one dice term.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Group {
-    /// As written: `4d6kh3`.
+    /// The term as written: `4d6kh3`.
     pub expression: String,
     pub rolls: Vec<Die>,
 }
@@ -36,23 +36,23 @@ pub struct Group {
 /// One die.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Die {
-    /// What it counts.
+    /// The final value.
     #[serde(serialize_with = "plain")]
     pub value: f64,
-    /// Whether it counts.
+    /// True if the value counts towards the total.
     pub kept: bool,
-    /// What it showed before it was rolled again, or raised, or lowered.
+    /// The earlier values, before rerolls, `mi`, `ma` or compound explosions.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "all_plain")]
     pub before: Vec<f64>,
-    /// It brought another one.
+    /// True if the die caused a further roll by an explosion or `ra`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub exploded: bool,
-    /// `cs` and `cf` point at it.
+    /// True if `cs` or `cf` marked the die.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub marked: bool,
 }
 
-/// A whole number as one.
+/// Serializes a whole number as an integer.
 fn plain<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     if value.fract() == 0.0 {
         serializer.serialize_i64(*value as i64)
@@ -88,7 +88,7 @@ impl Die {
     }
 }
 
-/// Why an expression cannot be rolled to its end.
+/// The reason why an expression cannot be rolled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RollError {
     #[error("a division by zero")]
@@ -102,10 +102,11 @@ pub enum RollError {
 }
 
 impl Expression {
-    /// Rolls. `die` is given the number of sides and gives a face from 1 to that.
+    /// Rolls the expression. `die` receives the number of sides and returns a face from 1 to that
+    /// number. A Fate die is rolled with 3 sides, or with 6 for `dF.1`.
     ///
     /// # Errors
-    /// [`RollError`].
+    /// If a divisor is zero, more than [`MAX_DICE`] dice are rolled, or the total is too large.
     pub fn roll(&self, die: &mut dyn FnMut(i64) -> i64) -> Result<Rolled, RollError> {
         self.at(&mut Roller {
             die,
@@ -115,10 +116,11 @@ impl Expression {
         })
     }
 
-    /// Rolls several times. The dice of all of them count towards the most that may be thrown, and be written out.
+    /// Rolls the expression several times. The limits on dice rolled and dice listed in texts apply
+    /// to all repetitions together.
     ///
     /// # Errors
-    /// [`RollError`].
+    /// If a roll fails, see [`Expression::roll`].
     pub fn roll_times(
         &self,
         times: u32,
@@ -148,7 +150,7 @@ impl Expression {
     }
 }
 
-/// What stays of values that do not change, after operations that look at nothing else.
+/// Applies the keep and drop operations to constant values and returns the sum of the kept values.
 pub(super) fn fixed(values: &[f64], operations: &[Operation]) -> f64 {
     let mut dice: Vec<Die> = values.iter().copied().map(Die::new).collect();
     for operation in operations {
@@ -164,6 +166,7 @@ fn sum(dice: &[Die]) -> f64 {
         .sum()
 }
 
+/// Applies a keep or drop operation. Other operations have no effect.
 fn keep_or_drop(dice: &mut [Die], operation: &Operation) {
     let (selectors, keep) = match operation {
         Operation::Keep(selectors) => (selectors, true),
@@ -178,7 +181,7 @@ fn keep_or_drop(dice: &mut [Die], operation: &Operation) {
     }
 }
 
-/// The places of the dice that count and that some selector takes, in order.
+/// Returns the indices of the kept dice that any selector selects, in ascending order.
 fn selected(dice: &[Die], selectors: &[Selector]) -> Vec<usize> {
     let mut kept: Vec<(usize, f64)> = dice
         .iter()
@@ -214,7 +217,7 @@ struct Roller<'a> {
     die: &'a mut dyn FnMut(i64) -> i64,
     thrown: usize,
     groups: Vec<Group>,
-    /// Dice that the text has.
+    /// The number of dice that the texts list so far.
     written: usize,
 }
 
@@ -236,7 +239,7 @@ impl Roller<'_> {
         Ok(face as f64)
     }
 
-    /// A part's value and its text.
+    /// Rolls a part and returns its value and its text.
     fn value(&mut self, node: &Node) -> Result<(f64, String), RollError> {
         Ok(match node {
             Node::Number(number) => (*number, shown(*number)),
@@ -421,7 +424,8 @@ impl Roller<'_> {
         }
     }
 
-    /// Explosions of single dice: their further throws are added to them, or stand behind them less one.
+    /// Explodes the selected dice one by one. Compound explosions add each further roll to the die.
+    /// Penetrating ones insert a die with the roll minus one after it.
     fn explode_in_place(
         &mut self,
         rolls: &mut Vec<Die>,
@@ -455,6 +459,7 @@ impl Roller<'_> {
         Ok(())
     }
 
+    /// Rerolls each kept die whose value an earlier kept die already shows.
     fn unique(&mut self, rolls: &mut [Die], again: Again, sides: Sides) -> Result<(), RollError> {
         let mut seen: Vec<f64> = vec![];
         for die in rolls.iter_mut().filter(|die| die.kept) {
@@ -469,7 +474,8 @@ impl Roller<'_> {
         Ok(())
     }
 
-    /// The dice for people: dropped ones struck out, exploded ones with `!`.
+    /// Formats the dice for the text: dropped ones struck out, exploded ones with `!`, marked ones
+    /// with `*`.
     fn written(&mut self, rolls: &[Die]) -> String {
         let room = DICE_IN_TEXT.saturating_sub(self.written);
         self.written += rolls.len().min(room);

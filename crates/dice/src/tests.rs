@@ -10,7 +10,7 @@ fn bounds(text: &str) -> Option<(f64, f64)> {
         .map(|b| (b.min, b.max))
 }
 
-/// Rolls with dice that show these faces, one after the other.
+/// Rolls with dice that show these faces in order.
 fn with_faces(text: &str, faces: &[i64]) -> Rolled {
     let mut faces = faces.iter();
     let rolled = Expression::parse(text)
@@ -284,8 +284,8 @@ fn the_same_seed_rolls_the_same() {
     );
 }
 
-/// Chi-squared over the faces against its 99.9th percentile: with these seeds it holds for ever, and for dice that are not
-/// fair it would not.
+/// Compares chi-squared over the faces with its 99.9th percentile. The seeds are fixed, so the
+/// result is deterministic. Unfair dice would exceed the percentile.
 #[test]
 fn dice_are_fair() {
     for (sides, most) in [
@@ -314,7 +314,8 @@ fn dice_are_fair() {
     }
 }
 
-/// Of 4d6kh3 and of advantage it is known how often each total comes.
+/// Compares the totals of 4d6kh3 with their exact distribution, by chi-squared and its 99.9th
+/// percentile.
 #[test]
 fn kept_dice_fall_as_often_as_reckoned() {
     let mut expected = [0.0_f64; 19];
@@ -350,7 +351,7 @@ mod properties {
 
     use super::*;
 
-    /// Expressions by their grammar, not too large.
+    /// Generates expressions of limited size from a part of the grammar.
     fn expressions() -> impl Strategy<Value = String> {
         let dice = (0..30u32, prop_oneof![Just("6".to_owned()), Just("%".to_owned()), Just("F".to_owned()), (1..40u32).prop_map(|n| n.to_string())],
             prop_oneof![

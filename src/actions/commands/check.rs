@@ -1,4 +1,4 @@
-//! `check`: a d20 against a difficulty, with the modifiers of the sheet.
+//! `check`: a d20 roll with the modifiers of the sheet, optionally against a difficulty.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,7 @@ pub(super) fn command() -> Command {
     }
 }
 
-/// Normalizes names to those of the schema: "DEX", "Dexterity", "Sleight of Hand".
+/// Normalizes names such as "DEX", "Dexterity" and "Sleight of Hand" to those of the schema.
 fn in_small_letters(mut arguments: Value) -> Value {
     for name in ["ability", "skill", "advantage"] {
         if let Some(Value::String(word)) = arguments.get_mut(name) {
@@ -96,7 +96,11 @@ fn in_small_letters(mut arguments: Value) -> Value {
     arguments
 }
 
-/// Returns the sheet of that name, or the one that was changed last.
+/// Returns the sheet with this name, or the sheet that was changed last. Returns `None` if there is
+/// no sheet or it cannot be read.
+///
+/// # Errors
+/// If no sheet has this name.
 pub(super) fn sheet_of(facts: &Inputs, name: Option<&str>) -> Result<Option<Sheet>, Refusal> {
     let row = match name {
         None => facts.sheets.first(),
@@ -117,12 +121,12 @@ pub(super) fn sheet_of(facts: &Inputs, name: Option<&str>) -> Result<Option<Shee
     Ok(row.and_then(|row| serde_json::from_value(row.sheet.clone()).ok()))
 }
 
-/// A d20 roll and its modifiers.
+/// A d20 roll with its modifiers.
 pub(super) struct Throw {
     /// The title: "Dexterity (stealth)".
     pub what: String,
     pub ability: Ability,
-    /// How often the proficiency counts.
+    /// How often the proficiency bonus counts: 0, 1 or 2 times.
     pub times: i64,
     pub dc: Option<i64>,
     pub modifier: i64,
@@ -140,7 +144,7 @@ pub(super) fn execute(
         .map(Skill::ability)
         .or(arguments.ability)
         .unwrap_or(Ability::Dex);
-    // An ability beside a skill overrides the skill's own: Strength (Intimidation).
+    // An explicit ability replaces the skill's own ability: Strength (Intimidation).
     let ability = arguments.ability.unwrap_or(ability);
     let save = arguments.save.unwrap_or(false);
     let what = match (arguments.skill, save) {
@@ -176,13 +180,14 @@ pub(super) fn execute(
     )))
 }
 
-/// Returns how often the proficiency counts for a saving throw.
+/// Returns how often the proficiency bonus counts for a saving throw: 0, 1 or 2 times.
 pub(super) fn save_proficiency(sheet: &Sheet, ability: Ability) -> i64 {
     let long = ability.title().to_lowercase();
     sheet.times(ability.as_str()).max(sheet.times(&long))
 }
 
-/// Rolls it. Without a sheet only the modifier is added, and the proficiency is 2.
+/// Rolls the d20 and returns the result. Without a sheet, the ability modifier is 0 and the
+/// proficiency bonus is 2.
 pub(super) fn thrown(sheet: Option<&Sheet>, throw: Throw, seed: u64) -> Value {
     let Throw {
         what,

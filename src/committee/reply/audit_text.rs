@@ -1,10 +1,10 @@
-//! The audit appendix as Markdown.
+//! Renders the audit appendix as Markdown.
 
 use crate::committee::reply::render::{AUDIT, figure};
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// The appendix as Markdown, from the same data.
+/// Renders the JSON audit as the appendix of a reply.
 pub fn markdown(audit: &Value) -> String {
     let mut text = format!("{AUDIT}\n\n");
     let _ = writeln!(text, "- Run: {}", plain(&audit["runId"]));
@@ -76,7 +76,8 @@ pub fn markdown(audit: &Value) -> String {
     text
 }
 
-/// What agents decided on their contested claims in a round.
+/// Renders a round's decisions on contested claims, new reports, failures and notes, one bullet
+/// each.
 pub(super) fn decisions(text: &mut String, round: &Value) {
     for decided in round["resolutions"].as_array().into_iter().flatten() {
         let agent = plain(&decided["agent"]);
@@ -105,7 +106,7 @@ pub(super) fn decisions(text: &mut String, round: &Value) {
     }
 }
 
-/// What the cross-check found, pass by pass.
+/// Renders the passes of the cross-check with their verdicts.
 pub(super) fn cross_check_section(text: &mut String, check: &Value) {
     if check.is_null() {
         return;
@@ -170,6 +171,7 @@ pub(super) fn cross_check_section(text: &mut String, check: &Value) {
     list(text, "Not made", &check["notes"]);
 }
 
+/// Renders the table of agents, their failures and their scores.
 pub(super) fn agents_section(text: &mut String, agents: &[Value]) {
     text.push_str(
         "\n### Agents\n\n| agent | status | Cred | model | served | latency | tokens in/out (thinking) | cost USD | attempts | JSON \
@@ -241,6 +243,7 @@ pub(super) fn agents_section(text: &mut String, agents: &[Value]) {
     }
 }
 
+/// Renders the detected disagreements and the master's summaries of them.
 pub(super) fn disagreements_section(text: &mut String, disagreements: &Value) {
     text.push_str("\n### Disagreements\n\n");
     let detected = disagreements["detected"]
@@ -274,6 +277,7 @@ pub(super) fn disagreements_section(text: &mut String, disagreements: &Value) {
     }
 }
 
+/// Renders the terms of the confidence.
 pub(super) fn confidence_section(text: &mut String, c: &Value) {
     if c.is_null() {
         return;
@@ -300,6 +304,7 @@ pub(super) fn confidence_section(text: &mut String, c: &Value) {
     );
 }
 
+/// Renders the table of calls and the money spent.
 pub(super) fn budget_section(text: &mut String, budget: &Value) {
     text.push_str(
         "\n### Budget\n\n| call | model | served | effort | state | reserved USD | cost USD | tokens in/out (thinking) | \
@@ -337,6 +342,7 @@ pub(super) fn budget_section(text: &mut String, budget: &Value) {
     );
 }
 
+/// Returns a string on one line, or any other value as JSON.
 pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(
         || value.to_string(),
@@ -344,7 +350,7 @@ pub(super) fn plain(value: &Value) -> String {
     )
 }
 
-/// The model that answered, with a flag if it is another one than was asked for.
+/// Returns the model that answered, with a flag if it is not the requested model.
 pub(super) fn served(row: &Value) -> String {
     match row["servedModel"].as_str() {
         None => "not said".to_owned(),
@@ -355,7 +361,8 @@ pub(super) fn served(row: &Value) -> String {
     }
 }
 
-/// For a table: at most 60 characters, without the sign that ends a cell.
+/// Returns the text of a table cell, at most 60 characters. Replaces `|`, which would end the cell,
+/// by `/`. Shortens the path of a GGUF file to the file name.
 pub(super) fn cell(value: &Value) -> String {
     let text = plain(value).replace('|', "/");
     let text = text
@@ -366,6 +373,7 @@ pub(super) fn cell(value: &Value) -> String {
     crate::committee::reply::sections::excerpt(text, 60)
 }
 
+/// Returns the first 12 characters of a hash.
 pub(super) fn short(value: &Value) -> String {
     plain(value).chars().take(12).collect()
 }
@@ -392,6 +400,7 @@ pub(super) fn join(values: &Value) -> String {
         .join(", ")
 }
 
+/// Appends one bullet for each element of an array.
 pub(super) fn list(text: &mut String, title: &str, values: &Value) {
     for value in values.as_array().into_iter().flatten() {
         let _ = writeln!(text, "- {title}: {}", plain(value));

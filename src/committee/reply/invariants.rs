@@ -1,4 +1,5 @@
-//! What holds for every reply (SPEC 14): one function, called before a reply leaves and by every test that gets one.
+//! The invariants of every reply (SPEC 14). [`check`] runs before a reply is returned and in every
+//! test that receives a reply.
 
 use std::sync::LazyLock;
 
@@ -19,10 +20,12 @@ use crate::domain::{
 };
 use crate::journal::{AgentOutcome, ChainFault, Draft, Planned, Transcript};
 
-/// A shorter secret may be a word that anyone writes.
+/// Minimum length in characters of a secret that is searched for. A shorter one may be a common
+/// word.
 const MIN_SECRET: usize = 16;
 
-/// A rule that a reply breaks. It goes to logs: it names the rule and counts, and holds nothing of any text.
+/// A rule that a reply breaks. It is logged, so it contains the rule and counts but no text of the
+/// reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     pub rule: &'static str,
@@ -35,19 +38,20 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// A reply with everything it is held against.
+/// A reply and the data that it is checked against.
 pub struct InvariantInput<'a> {
     pub reply: &'a Reply,
     pub mode: Mode,
     pub run: &'a Transcript<'a>,
-    /// What became of the chain when it was proven.
+    /// The result of verifying the journal's hash chain.
     pub chain: Result<(), ChainFault>,
+    /// The threshold that `c_final` is compared with, 0 to 1.
     pub threshold: f64,
-    /// Secrets that must stand nowhere.
+    /// Secrets that must not occur in the reply or its audit.
     pub secrets: &'a [&'a str],
 }
 
-/// Every rule that the reply breaks; empty is as it must be.
+/// Returns every rule that the reply breaks. A correct reply breaks none.
 pub fn check(exhibit: &InvariantInput<'_>) -> Vec<Violation> {
     let mut found = Violations(vec![]);
     let frame = Frame::of(&exhibit.reply.text);
@@ -78,10 +82,11 @@ impl Violations {
         });
     }
 
+    /// Checks the outcome against the threshold, and the form of a question.
     fn gate(&mut self, x: &InvariantInput<'_>) {
         let asks = x.reply.outcome == Outcome::Clarification;
         let below = x.reply.meta.c_final < x.threshold;
-        // The master's question before any agent ran is asked whatever the threshold is.
+        // A question that the master asks before any agent runs does not depend on the threshold.
         let expected = if asked_first(x.run) {
             asks
         } else {
@@ -173,7 +178,8 @@ impl Violations {
         let Some(estimate) = &draft.estimate else {
             return;
         };
-        // The master's structured draft may divide the work in its own way, but more finely only once it was asked.
+        // An estimate made by rule has exactly as many steps as the plan. After a separate call it
+        // has at least as many. Otherwise the master's draft may divide the work differently.
         let astray = estimate.by_rule && estimated != planned;
         if astray || (asked_for_estimate(x.run) && estimated < planned) {
             self.add(
@@ -208,7 +214,7 @@ impl Violations {
         }
     }
 
-    /// The reply and its audit hold no unit id of a discarded output.
+    /// Checks that the reply and its audit contain no reference to a unit of a discarded output.
     fn discarded(&mut self, x: &InvariantInput<'_>) {
         let redactor = Redactor::of_discarded(x.run);
         let in_text = redactor.references(&x.reply.text).len();
@@ -225,7 +231,9 @@ impl Violations {
         }
     }
 
-    /// Before the appendix there is no unit id of a quarantined output, unless the audit justifies its use.
+    /// Checks that the text before the audit appendix and the draft's `units_used` refer to no
+    /// quarantined output whose use is not justified. Also checks that `units_used` contains no
+    /// unit of a discarded output.
     fn quarantined(&mut self, x: &InvariantInput<'_>, frame: &Frame) {
         let Some(draft) = x.run.draft() else { return };
         let end = frame.audit.unwrap_or(x.reply.text.len());
@@ -324,8 +332,9 @@ impl Violations {
     }
 }
 
-/// Where the service's own sections begin, in bytes. Each is looked for after the one before it; what follows
-/// Confidence is the service's alone, so no heading of the main answer is taken for one of these.
+/// The byte offsets of the service's sections. Each section is searched for after the one before
+/// it. Estimate and Audit are searched for after Confidence. The main answer comes before
+/// Confidence, so its headings cannot be mistaken for these two.
 struct Frame {
     tldr: Option<usize>,
     assumptions: Option<usize>,
@@ -359,6 +368,7 @@ static TOTALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?m)^- Total: O_total=([0-9.]+), M_total=([0-9.]+), P_total=([0-9.]+), E_total=([0-9.]+)$").ok()
 });
 
+/// Returns the four figures of the totals line: O, M, P and E.
 fn totals(text: &str) -> Option<Vec<String>> {
     let captures = TOTALS.as_ref()?.captures(text)?;
     Some(
@@ -371,19 +381,19 @@ fn totals(text: &str) -> Option<Vec<String>> {
     )
 }
 
-/// True if the draft names a unit of the agent as a source.
+/// Returns true if the draft names a unit of the agent as a source.
 fn uses_units_of(draft: &Draft, agent: Agent) -> bool {
     let prefix = format!("{agent}:");
     draft.units_used.iter().any(|id| id.starts_with(&prefix))
 }
 
-/// True if the master asks its own question before any agent runs.
+/// Returns true if the master asks its own question before any agent runs.
 fn asked_first(run: &Transcript<'_>) -> bool {
     let asks = |planned: &Planned| planned.plan.clarification_question.is_some();
     run.planned.is_some_and(asks) && run.outcomes.is_empty()
 }
 
-/// True if the master was asked for the figures of a plan in a call of their own.
+/// Returns true if the run made a separate call for the figures of a plan.
 fn asked_for_estimate(run: &Transcript<'_>) -> bool {
     run.last_call(|call| call.starts_with("estimate")).is_some()
 }

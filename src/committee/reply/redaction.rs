@@ -1,5 +1,6 @@
-//! Removes references to outputs that a reply must not refer to (SPEC 2). A reference is the id of a unit with its agent,
-//! such as `critic:u1`. Texts are not searched: a discarded output is never shown to the master.
+//! Removes references to outputs that a reply must not refer to (SPEC 2). A reference is the id of
+//! a unit with its agent, such as `critic:u1`. The wording of a discarded output is not searched
+//! for, because the master never receives it.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use crate::domain::{AgentReport, Status};
 use crate::journal::{Draft, Synthesized, Transcript};
 
-/// Knows the units that must not be referred to.
+/// Finds and removes references to a fixed set of units. The default has no units.
 #[derive(Debug, Default)]
 pub struct Redactor {
     patterns: Option<Patterns>,
@@ -18,14 +19,14 @@ pub struct Redactor {
 
 #[derive(Debug)]
 struct Patterns {
-    /// An id; its first group is the name of the agent.
+    /// Matches one reference, without regard to case.
     id: Regex,
-    /// Ids in brackets that hold nothing else, with the space before.
+    /// Matches brackets that contain only references, and the space before them.
     bracketed: Regex,
 }
 
 impl Redactor {
-    /// For all units of these reports.
+    /// Builds a redactor for all units of these reports.
     pub fn new<'a>(reports: impl IntoIterator<Item = (&'a str, &'a AgentReport)>) -> Self {
         let mut units: Vec<(&str, &str)> = reports
             .into_iter()
@@ -39,7 +40,7 @@ impl Redactor {
         if units.is_empty() {
             return Self::default();
         }
-        // The longest first, so that `u12` is not read as `u1`.
+        // The longest id first, so that `u12` is not matched as `u1`.
         units.sort_by_key(|(_, id)| std::cmp::Reverse(id.len()));
         let alternatives = |group: bool| -> String {
             let one = |(agent, id): &(&str, &str)| {
@@ -80,7 +81,7 @@ impl Redactor {
         Self::new(names.filter(|(name, _)| discarded.contains(name)))
     }
 
-    /// The references in a text, in order.
+    /// Returns the references in a text, in order.
     pub fn references<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let ids = self
             .patterns
@@ -89,7 +90,7 @@ impl Redactor {
         ids.map(|found| found.as_str()).collect()
     }
 
-    /// The number of references in all strings of a value.
+    /// Returns the number of references in all strings of a value, keys excluded.
     pub fn count(&self, value: &Value) -> usize {
         match value {
             Value::String(text) => self.references(text).len(),
@@ -99,7 +100,8 @@ impl Redactor {
         }
     }
 
-    /// The text without references. One in brackets of its own is removed, any other becomes the name of its agent.
+    /// Returns the text without references. Brackets that contain only references are removed. Any
+    /// other reference is replaced by its agent's name.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let Some(Patterns { id, bracketed }) = &self.patterns else {
             return Cow::Borrowed(text);
@@ -117,7 +119,7 @@ impl Redactor {
         text
     }
 
-    /// The same for all strings of a value.
+    /// Redacts all strings of a value, keys excluded.
     pub fn redact_value(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
@@ -131,7 +133,7 @@ impl Redactor {
         }
     }
 
-    /// The same for all texts of a draft. A change is noted as a correction.
+    /// Redacts all texts of a draft that a reader sees. Appends `correction` if a text changes.
     pub fn redact_draft(&self, synthesized: &mut Synthesized, correction: &str) {
         let Some(draft) = &mut synthesized.draft else {
             return;
@@ -149,7 +151,7 @@ impl Redactor {
     }
 }
 
-/// All texts of a draft that a reader sees.
+/// Returns all texts of a draft that a reader sees.
 fn texts(draft: &mut Draft) -> impl Iterator<Item = &mut String> {
     let estimate = draft.estimate.iter_mut().flat_map(|estimate| {
         let steps = estimate.steps.iter_mut().map(|step| &mut step.step);

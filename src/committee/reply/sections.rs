@@ -1,4 +1,5 @@
-//! The main answer's own text: without the sections that the service renders itself, and without discarded references.
+//! Removes from a main answer the sections that the service renders and references to discarded
+//! outputs. Reduces the other texts of a draft to plain lines.
 
 pub mod outline;
 
@@ -22,13 +23,14 @@ enum Own {
     Audit,
 }
 
-/// The sections whose figures are the service's own.
+/// The sections with figures that the service computes.
 const COMPUTED: [Own; 3] = [Own::Confidence, Own::Estimate, Own::Audit];
 
-/// How the sections are called; a name stands for its section only where nothing else stands beside it.
+/// The names of the sections. A heading matches only if it contains nothing else but a number and
+/// signs.
 const NAMES: &str = r"(tl;? ?dr|assumptions(?: ledger)?|confidence(?: score)?|execution time estimate|acceptance tests|audit appendix)";
 
-/// A heading's text: the name with nothing but a number, signs and a colon beside it.
+/// Matches the text of a heading: a name, optionally with a number, signs and a colon.
 static HEADING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(
         r"(?i)^[^\p{{L}}\p{{N}}]*(?:\d+[.)]\s*)?{NAMES}[^\p{{L}}\p{{N}}?]*$"
@@ -36,7 +38,7 @@ static HEADING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// A line that names a section, in bold or not, with what it says behind the colon.
+/// Matches a line that names a section, in bold or not, and captures the text after the colon.
 static LABEL: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(
         r"(?i)^ ?(\*\*|__)?{NAMES}(\*\*|__)?\s*(?:(:)\s*(\*\*|__)?\s*(.*))?$"
@@ -44,12 +46,12 @@ static LABEL: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// What is said of confidence in one line: a figure, or how high it is.
+/// Matches a text that starts with a figure or a degree of confidence, such as `high`.
 static DEGREE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)^[~≈*]*(?:\d|(?:very |quite )?(?:high|medium|moderate|low)\b)").ok()
 });
 
-/// A line that states totals of an estimate, in the service's notation or in prose.
+/// Matches a line that states totals of an estimate, in the service's notation or in prose.
 static TOTALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let figure = r"\b[OMPE]\s*[=:]?\s*\d";
     Regex::new(&format!(
@@ -58,10 +60,11 @@ static TOTALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// The most lines that a TL;DR or a confidence has: a longer section of that name holds the answer as well.
+/// Maximum number of non-blank lines of a TL;DR or Confidence section. A longer section is assumed
+/// to contain part of the answer.
 const SHORT_SECTION: usize = 6;
 
-/// Where a request speaks of the parts of a text that it wants.
+/// Matches a word of a request that refers to the parts of a text or to a kind of document.
 static PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let parts = r"sections?|headings?|headed|headers?|chapters?|paragraphs?|parts|titled|template|outline|structure[ds]?|format";
     let texts = r"adrs?|rfcs?|documents?|reports?|readme|memos?|articles?|whitepapers?|specs?|specification|proposals?|paper";
@@ -74,7 +77,8 @@ static PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static NAMED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(&format!(r"(?i)\b{NAMES}")).ok());
 
-/// The sections that a request names as parts of the text that it wants: they are not the service's then.
+/// Returns the sections that a request names as parts of the text that it wants. They belong to the
+/// answer then. Computed sections are never returned.
 fn asked_for(request: &str) -> Vec<Own> {
     let names = NAMED
         .as_ref()
@@ -85,12 +89,14 @@ fn asked_for(request: &str) -> Vec<Own> {
         .collect();
     asked.dedup();
     let of_parts = PARTS.as_ref().is_some_and(|re| re.is_match(request));
-    // What the service computes is said once, by the service.
+    // Only the service states computed figures.
     asked.retain(|own| !COMPUTED.contains(own));
     if of_parts { asked } else { vec![] }
 }
 
-/// What a master wrote as its main answer to a request, less what is not its business; every cut is told.
+/// Returns the master's main answer to `request` without the service's sections, lines with totals,
+/// and references that `redactor` finds. Appends one correction for each cut to `corrections`. If
+/// nothing is left, keeps the text with all headings as bold lines.
 pub fn main_answer(
     markdown: &str,
     request: &str,
@@ -117,7 +123,9 @@ pub fn main_answer(
     renderable(&redacted)
 }
 
-/// A main answer that cannot be mistaken for, or swallow, what the service writes around it.
+/// Returns a main answer that can be placed between the service's sections. Headings with the name
+/// of such a section become bold lines. Code blocks and HTML comments that are open are closed or
+/// escaped.
 pub fn renderable(main: &str) -> String {
     let closed = outline::closed(&outline::demoted(main, |heading| {
         own_heading(&heading.text).is_some()
@@ -125,7 +133,7 @@ pub fn renderable(main: &str) -> String {
     without_open_comment(&closed)
 }
 
-/// A comment that is left open would hide all that follows it.
+/// Escapes the last HTML comment if it is open, because it would hide all text after it.
 fn without_open_comment(text: &str) -> String {
     let Some(at) = text.rfind("<!--") else {
         return text.to_owned();
@@ -139,11 +147,11 @@ fn without_open_comment(text: &str) -> String {
 
 struct Line<'a> {
     text: &'a str,
-    /// In a code block or an HTML block.
+    /// True in a code block or an HTML block.
     code: bool,
-    /// Of which heading it is the first line.
+    /// The heading that starts in this line.
     heading: Option<&'a Heading>,
-    /// Where it begins, in bytes.
+    /// Byte offset of the line.
     at: usize,
 }
 
@@ -165,6 +173,7 @@ fn lines<'a>(markdown: &'a str, outline: &'a Outline) -> Vec<Line<'a>> {
     lines
 }
 
+/// Removes the service's sections, except those in `asked`. Appends one note for each to `told`.
 fn without_own_sections(markdown: &str, asked: &[Own], told: &mut Vec<String>) -> String {
     let outline = Outline::of(markdown);
     let lines = lines(markdown, &outline);
@@ -195,6 +204,7 @@ fn without_own_sections(markdown: &str, asked: &[Own], told: &mut Vec<String>) -
     kept.join("\n").trim().to_owned()
 }
 
+/// Removes lines with totals of an estimate outside code. Appends one note for each to `told`.
 fn without_totals(markdown: &str, told: &mut Vec<String>) -> String {
     let outline = Outline::of(markdown);
     let mut kept: Vec<&str> = vec![];
@@ -211,7 +221,7 @@ fn without_totals(markdown: &str, told: &mut Vec<String>) -> String {
     kept.join("\n").trim().to_owned()
 }
 
-/// The beginning of a section of the service's own.
+/// The start of one of the service's sections.
 #[derive(Clone, Copy)]
 struct Opening<'a> {
     own: Own,
@@ -219,17 +229,17 @@ struct Opening<'a> {
     end: End<'a>,
 }
 
-/// By what a section ends.
+/// How the end of a section is found.
 #[derive(Clone, Copy)]
 enum End<'a> {
-    /// It is the line alone.
+    /// The section is only this line.
     Line,
     Section(&'a Heading),
     Block,
     Bullets,
 }
 
-/// The section of the service's own that begins with a line, and its name there.
+/// Returns the start of the service's section that begins at line `i`, if any.
 fn own_section<'a>(lines: &[Line<'a>], i: usize) -> Option<Opening<'a>> {
     let line = lines.get(i)?;
     if let Some(heading) = line.heading {
@@ -240,7 +250,7 @@ fn own_section<'a>(lines: &[Line<'a>], i: usize) -> Option<Opening<'a>> {
                 end: End::Section(heading),
             });
         }
-        // "## Confidence: 0.8" is a heading and a line in one.
+        // "## Confidence: 0.8" contains both the name and the content.
         let (own, _, said) = own_label(&heading.text)?;
         let stated = own == Own::Tldr || (own == Own::Confidence && is_degree(said));
         return stated.then_some(Opening {
@@ -255,7 +265,7 @@ fn own_section<'a>(lines: &[Line<'a>], i: usize) -> Option<Opening<'a>> {
     let (own, bold, said) = own_label(line.text)?;
     let name = line.text.trim();
     if said.is_empty() {
-        // In the middle of a paragraph it is a word of a sentence.
+        // In the middle of a paragraph, the name is part of a sentence.
         let begins = i.checked_sub(1).and_then(|before| lines.get(before));
         let begins =
             begins.is_none_or(|before| before.text.trim().is_empty() || before.heading.is_some());
@@ -273,7 +283,7 @@ fn own_section<'a>(lines: &[Line<'a>], i: usize) -> Option<Opening<'a>> {
     })
 }
 
-/// The line at which a section is over that begins with a line.
+/// Returns the index of the first line after the section that begins at line `i`.
 fn end_of(lines: &[Line<'_>], i: usize, own: Own, end: End<'_>) -> usize {
     match end {
         End::Line => i + 1,
@@ -283,12 +293,13 @@ fn end_of(lines: &[Line<'_>], i: usize, own: Own, end: End<'_>) -> usize {
     }
 }
 
-/// The section that a heading opens, if it is one of the service's own.
+/// Returns the service's section with this heading text, if any.
 fn own_heading(text: &str) -> Option<Own> {
     own_named(HEADING.as_ref()?.captures(text)?.get(1)?.as_str())
 }
 
-/// The section that a line names, whether in bold, and what the line says of it.
+/// Returns the section that a line names, true if the name is in bold, and the text after the
+/// colon.
 fn own_label(line: &str) -> Option<(Own, bool, &str)> {
     let captures = LABEL.as_ref()?.captures(line)?;
     let own = own_named(captures.get(2)?.as_str())?;
@@ -321,8 +332,12 @@ fn is_degree(said: &str) -> bool {
     DEGREE.as_ref().is_some_and(|re| re.is_match(said))
 }
 
-/// Where a section under a real heading is over: at the next heading that is not below it; a short section without one
-/// is over where its first block is.
+/// Returns the index of the first line after the section of a heading.
+///
+/// A TL;DR or Confidence section ends at any next heading. If it is longer than [`SHORT_SECTION`]
+/// or no heading follows, it ends with its first block. Another section ends at the next heading
+/// that is not below it or that is the service's. Without such a heading, Assumptions end with
+/// their first block, the others with the text.
 fn end_of_section(lines: &[Line<'_>], i: usize, own: Own, heading: &Heading) -> usize {
     let first = lines
         .partition_point(|line| line.at < heading.range.end)
@@ -348,7 +363,8 @@ fn end_of_section(lines: &[Line<'_>], i: usize, own: Own, heading: &Heading) -> 
     }
 }
 
-/// Where a block of text is over: before a heading, or at the first blank line that a list or a quote does not follow.
+/// Returns the index of the first line after a block. A block ends before a heading, or at a blank
+/// line. Lists, quotes and continuations of list items after a blank line still belong to it.
 fn end_of_block(lines: &[Line<'_>], from: usize, own: Own) -> usize {
     let mut end = from;
     let mut blank = false;
@@ -362,7 +378,7 @@ fn end_of_block(lines: &[Line<'_>], from: usize, own: Own) -> usize {
             continue;
         }
         let kind = Kind::of(line);
-        // A numbered list after the sentences of a TL;DR is the answer's.
+        // A numbered list after the sentences of a TL;DR belongs to the answer.
         let belongs = match kind {
             Kind::Number => own != Own::Tldr || last == Some(Kind::Number),
             Kind::Bullet | Kind::Quote => true,
@@ -381,7 +397,7 @@ fn end_of_block(lines: &[Line<'_>], from: usize, own: Own) -> usize {
     end
 }
 
-/// Where the bullets that stand directly under a line are over.
+/// Returns the index of the first line after the bullets that start at line `from`.
 fn end_of_bullets(lines: &[Line<'_>], from: usize) -> usize {
     let mut end = from;
     for line in lines.iter().skip(from) {
@@ -395,7 +411,7 @@ fn end_of_bullets(lines: &[Line<'_>], from: usize) -> usize {
     end
 }
 
-/// What a line begins as.
+/// How a line begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Bullet,
@@ -428,7 +444,8 @@ impl Kind {
     }
 }
 
-/// A text as one line that opens no block of Markdown: without the marks of headings, lists, quotes and code fences.
+/// Returns a text as one line that opens no Markdown block. Removes the marks of headings, lists,
+/// quotes and code fences at its start.
 pub fn plain_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut rest = line.as_str();
@@ -440,7 +457,7 @@ pub fn plain_line(text: &str) -> String {
     }
     let is_mark = |c: char| "-=*_+#>`~ ".contains(c);
     if rest.chars().all(is_mark) {
-        // An answer may well be a sign ("+"); a longer row of signs is a rule or an underline.
+        // One or two signs can be an answer ("+"). A longer row of signs is a rule or an underline.
         return if line.is_empty() || line.len() > 2 {
             String::new()
         } else {
@@ -454,7 +471,7 @@ pub fn plain_line(text: &str) -> String {
     }
 }
 
-/// The line without the mark that it begins with, if it begins with one.
+/// Returns the line without the mark at its start, or `None` if it has no mark.
 fn without_mark(line: &str) -> Option<&str> {
     let hashes = line.trim_start_matches('#');
     let level = line.len() - hashes.len();
@@ -476,7 +493,8 @@ fn without_mark(line: &str) -> Option<&str> {
     (item.is_empty() || item.starts_with(' ')).then(|| item.trim_start())
 }
 
-/// Brings the lines of a draft, all but its main answer, into the form in which they are shown.
+/// Reduces the texts of a draft, except its main answer, to plain lines and removes empty ones.
+/// Fills an empty TL;DR from the main answer and numbers the assumptions from `A1`.
 pub fn plain_draft(draft: &mut Draft) {
     let plain = |lines: &mut Vec<String>| {
         for line in lines.iter_mut() {
@@ -519,7 +537,7 @@ pub fn plain_draft(draft: &mut Draft) {
     }
 }
 
-/// The first sentence of a text as one line without Markdown signs, at most 240 characters.
+/// Returns the first sentence of a text as one plain line of at most 240 characters.
 pub fn first_sentence(markdown: &str) -> String {
     let fenced = |line: &&str| {
         !["```", "~~~"]
@@ -545,7 +563,7 @@ pub fn first_sentence(markdown: &str) -> String {
     excerpt(line.get(..end).unwrap_or(&line), 240)
 }
 
-/// At most `most` characters of a text on one line.
+/// Returns a text as one line of at most `most` characters. A longer text is cut and ends with `…`.
 pub fn excerpt(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= most {

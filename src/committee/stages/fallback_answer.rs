@@ -1,5 +1,6 @@
-//! The answer when money has run out, or the master's synthesis stays unreadable: the best usable report as it is,
-//! named for what it is. A failed master is another matter: then the run fails.
+//! Builds the answer of a run without a usable synthesis: the best VALID report, marked as such. It
+//! is used if the money has run out, if the master's synthesis is unusable or refused, or if it
+//! breaks a rule of the service. If the master's provider fails, the run fails instead.
 
 use crate::committee::call::CallFailure;
 use crate::committee::failure::Failure;
@@ -9,13 +10,14 @@ use crate::committee::stages::{figures, question_rules};
 use crate::domain::{Agent, AgentReport, Status};
 use crate::journal::{Draft, SynthesisSource, Synthesized};
 
-/// What the correction begins with that says why.
+/// Start of the correction that states why there is no synthesis.
 pub const WHY: &str = "the master wrote no synthesis";
 
-/// The best usable report as the answer. `None` when nothing usable is there.
+/// Returns the best VALID report as the answer. Returns `None` if no report is VALID or its main
+/// answer is empty.
 ///
 /// # Errors
-/// When the database refuses.
+/// If the run must stop, for example because the database fails.
 pub async fn of(
     input: &SynthesisInput<'_>,
     unbought: &CallFailure,
@@ -79,6 +81,7 @@ pub async fn of(
     }))
 }
 
+/// Returns the summary, the numbered steps and the reasoning of a report as one text.
 fn text_of(report: &AgentReport) -> String {
     let steps: String = report
         .steps_or_deliverables

@@ -1,4 +1,4 @@
-//! What is contested among the outputs that are not discarded.
+//! Selects the claims that are contested among the outputs that are not discarded.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,30 @@ use crate::domain::{
 };
 use crate::journal::AgentOutcome;
 
-/// Claims that are put to the agents at most, the weightiest first.
+/// Maximum number of claims shown to the agents. The final answer comes first, then the claims by
+/// severity.
 const MAX_CLAIMS: usize = 8;
 
-/// A contested claim as it is put to the agents.
+/// A contested claim in the form in which agents receive it.
 pub struct Claim {
     /// "C1", "C2", ...
     pub id: String,
     pub topic: String,
     pub on_final_answer: bool,
-    /// Two or more, each held by outputs that are not discarded.
+    /// Two or more. Each is stated by an output that is not discarded, or only by the cross-check.
     pub positions: Vec<Position>,
 }
 
-/// The agents of which a further round asks something.
+/// The agents that take part in a further round.
 pub struct Open {
-    /// Hold contested claims: each keeps or concedes its own.
+    /// Agents that hold contested claims. Each keeps or concedes its own.
     pub holders: Vec<Agent>,
-    /// Core agents without a VALID output that hold none: they report anew.
+    /// Core agents that have no VALID output and hold no contested claim. They report anew.
     pub anew: Vec<Agent>,
 }
 
 impl Open {
+    /// Returns the agents of both fields, sorted.
     pub fn agents(&self) -> Vec<Agent> {
         let mut agents = [self.holders.as_slice(), &self.anew].concat();
         agents.sort();
@@ -36,7 +38,8 @@ impl Open {
     }
 }
 
-/// What is open among a panel. An agent whose report was read from plain text decides nothing: it has no typed fields.
+/// Returns the agents of a panel that a further round asks. Skips agents whose report was read from
+/// plain text, because it has no typed fields.
 pub fn open(
     judgement: &Judgement,
     latest: &BTreeMap<Agent, AgentOutcome>,
@@ -76,13 +79,14 @@ pub fn open(
     }
 }
 
-/// Whether an agent can give a position up: it states it in a unit of its own, or as its final answer.
+/// Returns true if an agent can give up a position, because it states it in its own unit or as its
+/// final answer.
 pub fn is_held(claim: &Claim, position: &Position, agent: &str) -> bool {
     let named = position.agents.iter().any(|name| name == agent);
     named && (claim.on_final_answer || !own_units(position, agent).is_empty())
 }
 
-/// The units by which an agent states a position.
+/// Returns the ids, without the agent, of the units in which an agent states a position.
 pub fn own_units(position: &Position, agent: &str) -> Vec<String> {
     let units = position
         .units
@@ -94,7 +98,7 @@ pub fn own_units(position: &Position, agent: &str) -> Vec<String> {
         .collect()
 }
 
-/// The claims that are still open, with the positions that may be shown.
+/// Returns the open claims, at most `MAX_CLAIMS`, with the positions that may be shown.
 pub fn claims(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>) -> Vec<Claim> {
     let open = visible(&judgement.disagreements, &kept(judgement, latest))
         .into_iter()
@@ -116,7 +120,8 @@ pub fn claims(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>) -> 
         .collect()
 }
 
-/// A text as one line without control characters: no line of its own can pass for a claim or a position.
+/// Returns a text as one line without control characters, so that no part of it can look like a
+/// further claim or position.
 pub fn one_line(text: &str) -> String {
     let clean: String = text
         .chars()
@@ -125,7 +130,7 @@ pub fn one_line(text: &str) -> String {
     clean.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The reports that are not discarded, by agent.
+/// Returns the reports that are not discarded, by agent.
 fn kept<'a>(
     judgement: &Judgement,
     latest: &'a BTreeMap<Agent, AgentOutcome>,
@@ -145,7 +150,8 @@ fn kept<'a>(
     latest.iter().filter_map(read).collect()
 }
 
-/// Each disagreement with the positions of the given reports, where these hold two or more.
+/// Returns the disagreements that keep two or more positions when only `reports` are considered. A
+/// position that only the cross-check states is kept.
 pub fn visible<'a>(
     all: &'a [Disagreement],
     reports: &[(&str, &AgentReport)],
@@ -168,14 +174,14 @@ pub fn visible<'a>(
             .filter(|id| of_unit(id).is_some())
             .cloned()
             .collect();
-        // A position that a discarded output shares is told in the words of one that is kept.
+        // If a discarded output shares a position, the text is that of a unit that is kept.
         let whole = agents.len() == p.agents.len();
         let own = units
             .first()
             .and_then(of_unit)
             .map(|unit| unit.text.clone());
         let text = if whole { Some(p.text.clone()) } else { own };
-        // What only the cross-check says is held by none of them.
+        // A position that only the cross-check states has no agents.
         let stands = !agents.is_empty() || p.agents.is_empty();
         Some(Position {
             text: text.filter(|_| stands)?,

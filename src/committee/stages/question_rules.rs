@@ -1,10 +1,12 @@
-//! What makes a question usable, and the question that fixed rules make where no model gave one.
+//! Checks a model's question to the user, and makes a question by fixed rules if no model gave one.
 
 use crate::committee::output_shapes::QuestionOut;
 use crate::committee::reply::sections;
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::domain::{Clarification, is_question_mark};
 
+/// Returns the model's question without references to discarded outputs. Returns `None` if it is
+/// malformed or equals the question that the user has just answered.
 pub(super) fn question_of(input: &SynthesisInput<'_>, out: &QuestionOut) -> Option<Clarification> {
     let discarded = input.discarded();
     let options: Vec<String> = out
@@ -13,7 +15,6 @@ pub(super) fn question_of(input: &SynthesisInput<'_>, out: &QuestionOut) -> Opti
         .map(|option| discarded.redact(option).into_owned())
         .collect();
     let question = Clarification::new(&discarded.redact(&out.question), &options)?;
-    // A question that the user has just answered is not asked again.
     let asked = input
         .request
         .parent
@@ -22,7 +23,9 @@ pub(super) fn question_of(input: &SynthesisInput<'_>, out: &QuestionOut) -> Opti
     (asked != Some(&question)).then_some(question)
 }
 
-/// Takes the question's words from a plain-text master, and the options from rules.
+/// Builds a question from the master's plain text. The question is the text up to the first
+/// question mark, and fixed rules make the options. The rules also make the question if the agents'
+/// answers differ, or if that text is missing or longer than 200 characters.
 pub fn of_text(input: &SynthesisInput<'_>, text: &str) -> QuestionOut {
     let ruled = by_rule(input);
     let words = text
@@ -37,8 +40,8 @@ pub fn of_text(input: &SynthesisInput<'_>, text: &str) -> QuestionOut {
     }
 }
 
-/// Makes a question by fixed rules: about the choice between the agents' answers, or else about how
-/// to continue.
+/// Makes a question by fixed rules. It asks for the choice between the agents' answers if these
+/// differ, otherwise for how to continue.
 pub fn by_rule(input: &SynthesisInput<'_>) -> Clarification {
     let groups = groups(input);
     let options = match groups.as_slice() {

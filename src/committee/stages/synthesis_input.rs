@@ -1,4 +1,4 @@
-//! Builds the input and the messages of the synthesis call, and cleans the draft that comes of it.
+//! Builds the input of the master's calls after the rounds, and cleans the draft that results.
 
 use serde_json::{Value, json};
 
@@ -15,10 +15,10 @@ use crate::committee::stages::deliberation::Deliberation;
 use crate::domain::{Agent, AgentReport, Disagreement, Plan, Position, Role, Status, Tag};
 use crate::journal::{DisagreementNote, Justification, RunContext, Synthesized};
 
-/// The most disagreements that the master is shown.
+/// Maximum number of disagreements shown to the master.
 const MAX_DISAGREEMENTS: usize = 6;
 
-/// What the master is to work from.
+/// The data that the master's calls after the rounds use.
 pub struct SynthesisInput<'a> {
     pub run: &'a RunContext,
     pub deps: &'a Deps,
@@ -28,7 +28,8 @@ pub struct SynthesisInput<'a> {
 }
 
 impl<'a> SynthesisInput<'a> {
-    /// The outputs that are not discarded: agent, report, score, tokens; the best first.
+    /// Returns the outputs that are not discarded, with agent, report, score and tokens, the
+    /// highest `Cred` first.
     pub fn usable(&self) -> Vec<(Agent, &'a AgentReport, &'a crate::domain::Score, u64)> {
         let mut usable: Vec<_> = self
             .deliberation
@@ -39,14 +40,15 @@ impl<'a> SynthesisInput<'a> {
         usable
     }
 
-    /// Removes references to discarded outputs.
+    /// Returns the redactor for references to discarded outputs.
     pub fn discarded(&self) -> Redactor {
         let reports = self.deliberation.answered();
         let discarded = reports.filter(|(_, _, score, _)| score.status == Status::Discard);
         Redactor::new(discarded.map(|(agent, report, ..)| (agent.as_str(), report)))
     }
 
-    /// Removes references to discarded outputs and to quarantined ones whose use nothing justifies.
+    /// Returns the redactor for references to discarded outputs and to quarantined outputs whose
+    /// use is not justified.
     pub fn barred(&self, justified: &[Justification]) -> Redactor {
         let unjustified = self.without_reason(justified);
         let reports = self.deliberation.answered();
@@ -56,14 +58,14 @@ impl<'a> SynthesisInput<'a> {
         Redactor::new(barred.map(|(agent, report, ..)| (agent.as_str(), report)))
     }
 
-    /// Finds references to one agent's output.
+    /// Returns the redactor for references to one agent's output.
     pub fn units_of(&self, agent: Agent) -> Redactor {
         let reports = self.deliberation.answered();
         let own = reports.filter(|(name, ..)| *name == agent);
         Redactor::new(own.map(|(agent, report, ..)| (agent.as_str(), report)))
     }
 
-    /// The quarantined agents of whom it is not said why their outputs are used.
+    /// Returns the quarantined agents without a justification for the use of their outputs.
     pub fn without_reason(&self, justified: &[Justification]) -> Vec<Agent> {
         let quarantined = self.deliberation.with_status(Status::Quarantine);
         quarantined
@@ -72,7 +74,8 @@ impl<'a> SynthesisInput<'a> {
             .collect()
     }
 
-    /// The units, as "agent:unit id", that some texts name.
+    /// Returns the units that the texts refer to, as "agent:unit id", in order and with
+    /// repetitions.
     pub fn units_named(&self, texts: &[&str]) -> Vec<String> {
         let usable = self.usable();
         let names = Redactor::new(
@@ -95,7 +98,7 @@ impl<'a> SynthesisInput<'a> {
             .collect()
     }
 
-    /// The values of the master's prompts, and what of them models wrote.
+    /// Returns the values of the master's prompts, and those parts of them that models wrote.
     pub fn values(&self) -> (Value, Vec<ModelText>) {
         let mut values = self.request.values(Some(self.plan.task_type.as_str()), &[]);
         let mut texts = vec![];
@@ -142,15 +145,17 @@ impl<'a> SynthesisInput<'a> {
         (values, texts)
     }
 
-    /// Disagreements between outputs that are not discarded, with the units that state each position; the gravest first,
-    /// and as many as the money that is held for the synthesis has room for.
+    /// Returns the topic and the positions of the disagreements between outputs that are not
+    /// discarded. Each position names its units, or else its agents. The final answer comes first,
+    /// then the disagreements by severity. At most [`MAX_DISAGREEMENTS`] with 3 positions each,
+    /// because the money earmarked for the synthesis is limited.
     fn visible_disagreements(&self) -> Vec<(String, Vec<String>)> {
         let usable = self.usable();
         let topic = |topic: &str| {
             let mut units = usable.iter().flat_map(|(_, report, ..)| &report.units);
             let known = ["final answer", "claims"].contains(&topic)
                 || units.any(|unit| unit.topic.trim().eq_ignore_ascii_case(topic));
-            // The topic may be that of a discarded output, which the master must not see.
+            // The topic may come from a discarded output, which the master must not see.
             if known {
                 topic.to_owned()
             } else {
@@ -182,6 +187,10 @@ impl<'a> SynthesisInput<'a> {
             .collect()
     }
 
+    /// Returns the specification of a call to the master for this step.
+    ///
+    /// # Errors
+    /// If no master is configured or the prompt cannot be rendered.
     pub fn ask(
         &self,
         step: &str,
@@ -205,14 +214,14 @@ impl<'a> SynthesisInput<'a> {
             model_texts,
             max_tokens: planned.map_or(master.max_tokens, |(_, tokens)| *tokens),
             answer_tokens: None,
-            // The estimate comes after the synthesis, and a little must be left for the end.
+            // The estimate comes after the synthesis. Some time must be left for finishing the run.
             until: self
                 .deps
                 .stage_end(self.run, if step == "estimate" { 0.98 } else { 0.93 }),
         })
     }
 
-    /// The detected disagreements as notes.
+    /// Returns the detected disagreements as notes.
     pub fn detected(&self) -> Vec<DisagreementNote> {
         let note = |(topic, positions): (String, Vec<String>)| DisagreementNote {
             topic,
@@ -222,7 +231,7 @@ impl<'a> SynthesisInput<'a> {
     }
 }
 
-/// The report with unit ids that say whose they are.
+/// Returns the report with unit ids that start with the agent.
 fn qualified(agent: Agent, report: &AgentReport) -> AgentReport {
     let mut report = report.clone();
     for unit in &mut report.units {
@@ -231,7 +240,7 @@ fn qualified(agent: Agent, report: &AgentReport) -> AgentReport {
     report
 }
 
-/// Returns the answer that a report tags as final.
+/// Returns the text of the first unit that a report tags as its answer, on one line.
 pub(super) fn answer_of(report: &AgentReport) -> Option<String> {
     let unit = report
         .units
@@ -240,7 +249,7 @@ pub(super) fn answer_of(report: &AgentReport) -> Option<String> {
     Some(one_line(&unit.text)).filter(|answer| !answer.is_empty())
 }
 
-/// Puts the draft into the form in which it is shown, and removes references that it must not have.
+/// Reduces the texts of the draft to plain lines and removes references that it must not contain.
 pub(super) fn clean(input: &SynthesisInput<'_>, synthesized: &mut Synthesized) {
     let Some(draft) = &mut synthesized.draft else {
         return;

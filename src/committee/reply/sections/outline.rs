@@ -1,30 +1,33 @@
-//! What of a Markdown text is a heading and what is code: as a parser sees it, not line by line.
+//! Finds the headings and the code of a Markdown text with a parser, because a search line by line
+//! is not reliable.
 
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// A heading that stands in no list and no quote.
+/// A heading outside lists and quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heading {
-    /// 1 to 6.
+    /// The level, 1 to 6.
     pub level: usize,
-    /// Without emphasis; code keeps its backticks.
+    /// The text without emphasis. Code keeps its backticks.
     pub text: String,
+    /// The bytes of the heading, its marks included.
     pub range: Range<usize>,
 }
 
-/// The frame of a text. Ranges are in bytes, in order.
+/// The headings and the code of a text. Ranges are in bytes and in ascending order.
 #[derive(Debug, Default)]
 pub struct Outline {
     pub headings: Vec<Heading>,
     /// Code blocks and HTML blocks.
     blocks: Vec<Range<usize>>,
-    /// Code within a line.
+    /// Inline code.
     spans: Vec<Range<usize>>,
 }
 
 impl Outline {
+    /// Parses a text.
     pub fn of(markdown: &str) -> Self {
         let mut outline = Self::default();
         let mut heading: Option<String> = None;
@@ -68,17 +71,17 @@ impl Outline {
         outline
     }
 
-    /// Whether the byte at `at` belongs to a code block or an HTML block.
+    /// Returns true if the byte at `at` belongs to a code block or an HTML block.
     pub fn in_block(&self, at: usize) -> bool {
         contains(&self.blocks, at)
     }
 
-    /// Whether the byte at `at` belongs to code of any kind.
+    /// Returns true if the byte at `at` belongs to a code block, an HTML block or inline code.
     pub fn in_code(&self, at: usize) -> bool {
         self.in_block(at) || contains(&self.spans, at)
     }
 
-    /// The first heading that begins in a range.
+    /// Returns the first heading that starts in a range of bytes.
     pub fn heading_in(&self, range: &Range<usize>) -> Option<&Heading> {
         let at = self
             .headings
@@ -88,14 +91,16 @@ impl Outline {
             .filter(|heading| heading.range.start < range.end)
     }
 
-    /// Where the first heading of this level with exactly this text begins, at or after `from`.
+    /// Returns the byte offset of the first heading with this level and exactly this text that
+    /// starts at or after `from`.
     pub fn section(&self, level: usize, text: &str, from: usize) -> Option<usize> {
         let exact = |h: &&Heading| h.level == level && h.text == text && h.range.start >= from;
         self.headings.iter().find(exact).map(|h| h.range.start)
     }
 }
 
-/// Whether one of these ranges, which are in order and do not overlap, has the byte at `at`.
+/// Returns true if one of the ranges contains the byte at `at`. The ranges are in ascending order
+/// and do not overlap.
 fn contains(ranges: &[Range<usize>], at: usize) -> bool {
     let next = ranges.partition_point(|range| range.start <= at);
     next.checked_sub(1)
@@ -103,8 +108,9 @@ fn contains(ranges: &[Range<usize>], at: usize) -> bool {
         .is_some_and(|range| range.contains(&at))
 }
 
-/// The text with an end for the block that it leaves open (a code fence, an HTML comment), so that what is put after
-/// it is not swallowed.
+/// Returns the text with a terminator for a block that it leaves open, such as a code fence or an
+/// HTML comment. Otherwise a text appended later would become part of that block. If no terminator
+/// closes the block, escapes every `<`.
 pub fn closed(markdown: &str) -> String {
     if !is_open(markdown) {
         return markdown.to_owned();
@@ -141,6 +147,7 @@ pub fn closed(markdown: &str) -> String {
         .unwrap_or_else(|| markdown.replace('<', "\\<"))
 }
 
+/// Returns true if a heading appended to the text would not be parsed as a heading.
 fn is_open(markdown: &str) -> bool {
     let probe = format!("{markdown}\n\n## End\n");
     Outline::of(&probe)
@@ -148,7 +155,7 @@ fn is_open(markdown: &str) -> bool {
         .is_none()
 }
 
-/// The text with those of its headings that `which` picks as bold lines.
+/// Returns the text with the headings that `which` selects as bold lines.
 pub fn demoted(markdown: &str, which: impl Fn(&Heading) -> bool) -> String {
     let begins = markdown.len() - markdown.trim_start().len();
     let outline = Outline::of(markdown);

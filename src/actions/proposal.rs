@@ -32,7 +32,7 @@ const STEP: &str = "proposal";
 
 const MAX_TOKENS: u32 = 400;
 
-/// What the model writes.
+/// A command for the user's text.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Proposal {
@@ -41,7 +41,7 @@ pub struct Proposal {
     /// How sure you are that the user wants exactly this, 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub confidence: f64,
-    /// The command's name as the catalog has it; "none" if ok is false.
+    /// The command's name in the catalog; "none" if ok is false.
     pub action: String,
     /// The command's arguments; null for all that it does not have or need.
     pub args: Map<String, Value>,

@@ -10,7 +10,7 @@ use super::sanitize::cut;
 use crate::domain::{ActionMode, CommandName, RunId, Source};
 use crate::journal::{ActionOutcome, Event, Executed, Parsed, Proposed};
 
-/// The answer to a text.
+/// The response to a text.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "ActionReply")]
@@ -20,7 +20,7 @@ pub enum Reply {
     Declined(DeclinedReply),
 }
 
-/// Understood by fixed rules, and executed.
+/// A command that fixed rules found and that was executed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ActionDone", deny_unknown_fields)]
 pub struct DoneReply {
@@ -28,11 +28,12 @@ pub struct DoneReply {
     #[schemars(extend("const" = "deterministic"))]
     pub mode: ActionMode,
     pub executed: bool,
-    /// What was executed: one command.
+    /// The executed command. Exactly one.
     pub actions: Vec<Performed>,
 }
 
-/// Proposed by a model, or dice in first-person prose; executed only if `executed` says so.
+/// A command that a model proposed, or dice in first-person prose. It was executed only if
+/// `executed` is true.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ActionProposal", deny_unknown_fields)]
 pub struct ProposalReply {
@@ -41,13 +42,13 @@ pub struct ProposalReply {
     pub mode: ActionMode,
     pub proposed_action: ProposedAction,
     pub executed: bool,
-    /// The result, once it is executed.
+    /// The result. `null` until the command is executed.
     pub result: Option<Value>,
     pub actions: Vec<Performed>,
-    /// How to have it executed, while it is not.
+    /// How to confirm the command. Absent once it is executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposal: Option<Offer>,
-    /// With a confidence below 0.5: the readings to choose from, the first of which is `proposed_action`.
+    /// The readings to choose from if the confidence is below 0.5. The first is `proposed_action`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 3))]
     pub choices: Vec<Choice>,
@@ -57,18 +58,18 @@ pub struct ProposalReply {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ActionDeclined", deny_unknown_fields)]
 pub struct DeclinedReply {
-    /// One word for programs.
+    /// Error code.
     #[schemars(extend("enum" = [
         "unknown_intent", "invalid_arguments", "not_allowed", "not_found", "too_many", "disabled", "shadow_mode"
     ]))]
     pub error: String,
     /// One sentence for the user.
     pub message: String,
-    /// For the user's eyes only: always true.
+    /// Always true: the message must be shown only to the user.
     pub ephemeral: bool,
 }
 
-/// What the text is taken to mean.
+/// The interpretation of the text.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Intent {
@@ -76,7 +77,7 @@ pub struct Intent {
     /// The command's arguments.
     #[schemars(with = "serde_json::Map<String, Value>")]
     pub parameters: Value,
-    /// 1.0 if fixed rules executed it, 0.8 if they offer it, else the model's own.
+    /// 1.0 if fixed rules executed the command, 0.8 if they offer it, else the model's confidence.
     #[schemars(range(min = 0, max = 1))]
     pub confidence: f64,
 }
@@ -89,7 +90,7 @@ pub struct ProposedAction {
     pub args: Value,
     #[schemars(range(min = 0, max = 1))]
     pub confidence: f64,
-    /// The model's words, cut at 120 characters; empty for Discord, where they are not to be shown.
+    /// The model's reason, cut at 120 characters. Empty for Discord, where it must not be shown.
     #[schemars(length(max = 120))]
     pub reason: String,
 }
@@ -98,12 +99,12 @@ pub struct ProposedAction {
 #[schemars(deny_unknown_fields)]
 pub struct Performed {
     pub action: CommandName,
-    /// The command's own; `text` is for people.
+    /// The command's result. `text` is for people.
     #[schemars(with = "serde_json::Map<String, Value>")]
     pub result: Value,
 }
 
-/// A proposal that waits for its user's word.
+/// A proposal that its user has not confirmed yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
@@ -115,11 +116,11 @@ pub struct Offer {
     pub expires_at: String,
 }
 
-/// One of several readings.
+/// One of several interpretations.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Choice {
-    /// What to confirm it with.
+    /// The number that confirms this reading.
     #[schemars(range(min = 1, max = 3))]
     pub choice: usize,
     pub action: CommandName,

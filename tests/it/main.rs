@@ -29,6 +29,7 @@ mod fuzz_replay;
 mod hostile;
 mod injection;
 mod input_bound;
+mod journals;
 mod keeping;
 mod language;
 mod limits_on_input;

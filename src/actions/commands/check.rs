@@ -20,29 +20,29 @@ pub enum Advantage {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Check")]
 pub struct CheckArguments {
-    /// The ability; needed without a skill.
+    /// The ability. Required without a skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ability: Option<Ability>,
-    /// The skill; it brings its ability.
+    /// The skill. It implies its ability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<Skill>,
     /// true: a saving throw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub save: Option<bool>,
-    /// The difficulty, 1 to 100. Without one there is only a total.
+    /// The difficulty, 1 to 100. Without it, only the total is returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     pub dc: Option<i64>,
-    /// Added to what the sheet gives, -100 to 100.
+    /// Added to the modifiers of the sheet, -100 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -100, max = 100))]
     pub modifier: Option<i64>,
-    /// Whether the proficiency counts, whatever the sheet says.
+    /// True if the proficiency bonus counts, regardless of the sheet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proficient: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advantage: Option<Advantage>,
-    /// Whose check it is, by the name of a sheet of one's own; default: the sheet that was changed last.
+    /// The name of one of the user's sheets. Default: the sheet that was changed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 80))]
     pub character: Option<String>,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use conclave::app::App;
 use conclave::clock::Clock;
+use conclave::committee::audit_view;
 use conclave::committee::invariants::{self, InvariantInput};
 use conclave::config::{self, Config, Env};
 use conclave::domain::{Reply, RunId};
@@ -276,6 +277,8 @@ pub fn hold<'a>(run: RunId, entries: &'a [Entry], head: &str, threshold: f64) ->
         secrets: &[PLANTED_KEY],
     });
     assert_eq!(violations, vec![], "{}", reply.text);
+    let audit = audit_view(run, &transcript).filter(|_| reply.audit.is_some());
+    assert_eq!(audit, reply.audit, "the audit is a view of the journal");
     let leaks = entries.iter().any(|entry| entry.body.contains(PLANTED_KEY));
     assert!(!leaks, "the key is in the journal");
     reply

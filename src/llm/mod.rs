@@ -15,6 +15,7 @@ pub mod local;
 mod openai;
 mod redact;
 mod redacting_model;
+mod provider;
 mod registry;
 mod schema_prompt;
 mod sse;
@@ -29,8 +30,9 @@ use serde_json::Value;
 use crate::domain::{BilledTokens, FailureCause, Settings};
 
 pub use circuit::{BreakerSettings, CircuitPosition};
+pub use provider::{ProviderKind, ProviderSpec, Seeding, StructuredOutput};
 pub use redact::without_secrets;
-pub use registry::{CircuitState, ProviderKind, ProviderSpec, Registry, Seeding, StructuredOutput};
+pub use registry::{CircuitState, Registry};
 pub use sse::{StreamEvent, StreamReader};
 
 /// A call to a model, independent of the provider.

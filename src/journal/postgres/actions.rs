@@ -1,14 +1,12 @@
 //! Actions, and the effects of their commands.
 
-use jiff::Timestamp;
-use sqlx::PgConnection;
 use sqlx::postgres::PgPool;
 
 use super::transact::{TransactionFailure, begin as begun, millis, plain};
 use super::{accept, append};
 use crate::journal::{
-    ActionStart, AfterAction, Claimed, Effect, Error, Event, Lease, MemoryRow, NewRun, Owner,
-    Requester, SceneLine, SheetRow, chain, rows, statements,
+    ActionStart, AfterAction, Claimed, Error, Event, Lease, MemoryRow, NewRun, Owner, Requester,
+    SceneLine, SheetRow, chain, rows, statements,
 };
 
 pub(super) async fn begin(
@@ -58,33 +56,6 @@ pub(super) async fn begin(
     .await?;
     tx.commit().await?;
     Ok(outcome)
-}
-
-/// Applies a command's effect, in the transaction that writes its event. The owner comes from the
-/// run's row.
-pub(super) async fn change(
-    tx: &mut PgConnection,
-    run: &str,
-    at: Timestamp,
-    effect: &Effect,
-) -> Result<(), sqlx::Error> {
-    let query = match effect {
-        Effect::Sheet { name, sheet } => sqlx::query(statements::PUT_SHEET)
-            .bind(run.to_owned())
-            .bind(plain(&name.to_lowercase()).into_owned())
-            .bind(plain(name).into_owned())
-            .bind(sheet.to_string())
-            .bind(at.as_millisecond()),
-        Effect::Memory { content } => {
-            let content = plain(content).into_owned();
-            sqlx::query(statements::PUT_MEMORY)
-                .bind(run.to_owned())
-                .bind(content)
-                .bind(at.as_millisecond())
-        }
-    };
-    query.execute(tx).await?;
-    Ok(())
 }
 
 pub(super) async fn sheets(pool: &PgPool, owner: &Owner) -> Result<Vec<SheetRow>, Error> {

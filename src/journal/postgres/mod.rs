@@ -9,6 +9,7 @@ mod actions;
 mod address;
 mod append;
 mod archive;
+mod effects;
 mod news;
 mod tokens;
 mod transact;

@@ -126,7 +126,7 @@ pub(super) async fn project(
             .bind(c_final)
             .bind(at.as_millisecond())
             .bind(id),
-        Some(Change::Changed(effect)) => return super::actions::change(tx, id, at, &effect).await,
+        Some(Change::Changed(effect)) => return super::effects::apply(tx, id, at, &effect).await,
     };
     query.execute(&mut *tx).await?;
     Ok(())

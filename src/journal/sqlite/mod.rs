@@ -4,6 +4,7 @@ mod actions;
 mod append;
 mod archive;
 mod batch;
+mod effects;
 mod file;
 mod lists;
 mod owners;

@@ -10,7 +10,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use url::Url;
 
 use super::http::{Call, HttpClient, Settings};
-use super::registry::{ProviderSpec, StructuredOutput};
+use super::provider::{ProviderSpec, StructuredOutput};
 use super::{ChatModel, ChatReply, ChatRequest, Error};
 
 /// Client for all models of one Anthropic-compatible server.

@@ -7,7 +7,7 @@ use super::wire::{
     Tool, ToolChoice,
 };
 use crate::domain::Effort;
-use crate::llm::registry::StructuredOutput;
+use crate::llm::provider::StructuredOutput;
 use crate::llm::schema_prompt::with_instruction;
 use crate::llm::{Author, ChatRequest, Part};
 

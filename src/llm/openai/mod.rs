@@ -10,7 +10,7 @@ use hyper::header::AUTHORIZATION;
 use url::Url;
 
 use super::http::{Call, HttpClient, Settings};
-use super::registry::ProviderSpec;
+use super::provider::ProviderSpec;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
 
 /// Client for all models of one OpenAI-compatible server.

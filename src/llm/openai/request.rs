@@ -6,7 +6,7 @@ use super::wire::{
     Content, Function, FunctionName, ImageUrl, JsonSchema, Message, Part, Request, ResponseFormat,
     Routing, StreamOptions, Tool, ToolChoice,
 };
-use crate::llm::registry::{ProviderSpec, Seeding, StructuredOutput};
+use crate::llm::provider::{ProviderSpec, Seeding, StructuredOutput};
 use crate::llm::schema_prompt::with_instruction;
 use crate::llm::{self, Author, ChatRequest};
 

@@ -16,14 +16,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::problem_kind::Kind;
+use super::request_id;
 use crate::app::{App, FieldProblem, Rejected};
 use crate::domain::{RunId, Scope};
 use crate::journal::{self, Cause, Ending};
-
-tokio::task_local! {
-    /// The id of the current request.
-    pub(super) static REQUEST_ID: String;
-}
 
 /// The maximum length of a detail in characters. A cause may quote a provider.
 const MAX_DETAIL_CHARS: usize = 2000;
@@ -241,7 +237,7 @@ impl Problem {
         let id = self
             .run
             .map(|run| run.to_string())
-            .or_else(|| REQUEST_ID.try_with(Clone::clone).ok());
+            .or_else(|| request_id::current());
         let errors = self.errors.iter().cloned();
         let said = self.kind.said();
         json!(ProblemBody {
@@ -272,7 +268,7 @@ impl IntoResponse for Problem {
         if let Some(run) = self.run
             && let Ok(value) = HeaderValue::from_str(&run.to_string())
         {
-            headers.insert(super::request_id::HEADER, value);
+            headers.insert(request_id::HEADER, value);
         }
         if let Some(after) = self.retry_after {
             // Rounded up, so that a client that retries after this time is admitted.

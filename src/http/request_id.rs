@@ -10,6 +10,11 @@ use axum::response::Response;
 use crate::app::App;
 use crate::clock::Clock;
 
+tokio::task_local! {
+    /// The id of the current request.
+    static REQUEST_ID: String;
+}
+
 pub(super) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Returns the client's id if it is well-formed: 1 to 128 letters, digits, dots, dashes or
@@ -20,15 +25,18 @@ pub(super) fn correlation_id(headers: &HeaderMap) -> Option<String> {
     ((1..=128).contains(&id.len()) && id.chars().all(fine)).then(|| id.to_owned())
 }
 
+/// Returns the id of the request that this task handles.
+pub(super) fn current() -> Option<String> {
+    REQUEST_ID.try_with(Clone::clone).ok()
+}
+
 /// Gives every request an id. Every response gets a header with it, unless it already has the run's
 /// id. An id that contains a configured secret is replaced by a new one.
 pub(super) async fn assign(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let id = correlation_id(request.headers())
         .filter(|id| app.redacted(id) == id.as_str())
         .unwrap_or_else(|| Clock::System.new_id().to_string());
-    let mut response = super::error::REQUEST_ID
-        .scope(id.clone(), next.run(request))
-        .await;
+    let mut response = REQUEST_ID.scope(id.clone(), next.run(request)).await;
     if !response.headers().contains_key(HEADER)
         && let Ok(value) = HeaderValue::from_str(&id)
     {

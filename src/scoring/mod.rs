@@ -48,7 +48,7 @@ use crate::domain::{
     AgentReport, Calibration, CrossCheck, Demand, Obtained, Resolution, Score, Status, TaskType,
     Thresholds,
 };
-use agreement::Agreement;
+use agreement::{Agreement, Compared};
 use axes::Context;
 use claims::Claim;
 use parsed_output::{ParsedOutput, Request};
@@ -136,14 +136,14 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
         (read(&panel.outputs), read(&panel.first_round));
     let checked = if first.is_empty() { &readings } else { &first };
     let claims = claims::merge(checked, &readings, panel.cross_checks, panel.resolutions);
-    let agreement = agreement::compare(
-        &readings,
-        &first,
-        panel.cross_checks,
-        &claims,
-        panel.resolutions,
-        &policy.calibration,
-    );
+    let agreement = agreement::compare(&Compared {
+        latest: &readings,
+        first: &first,
+        calls: panel.cross_checks,
+        claims: &claims,
+        resolutions: panel.resolutions,
+        calibration: &policy.calibration,
+    });
     let cross_checked = !panel.cross_checks.is_empty();
     let kept = satisfied_demands(panel.demands, &readings);
     let parts = if cross_checked {

@@ -251,7 +251,13 @@ async fn buy(
         step,
         once: false,
     };
-    retried(&purchase, repairing.as_ref().unwrap_or(model)).await
+    let progress = Progress {
+        model: repairing.as_ref().unwrap_or(model),
+        tries: 0,
+        roomier: None,
+        last: None,
+    };
+    retried(&purchase, progress).await
 }
 
 /// The outcome of the attempts so far.
@@ -274,19 +280,21 @@ impl Progress<'_> {
         (self.model, self.tries, self.roomier) = (fallback, 0, None);
         true
     }
+
+    /// Returns why there is no answer when time or money is out. An earlier failure says more about
+    /// the reason.
+    fn reason(self, out: CallFailure) -> CallFailure {
+        let starved = out.starved;
+        self.last
+            .map_or(out, |last| CallFailure { starved, ..last })
+    }
 }
 
 /// Makes attempts until there is an answer or no further attempt is possible.
 async fn retried(
     purchase: &Attempts<'_>,
-    model: &RoleModel,
+    mut progress: Progress<'_>,
 ) -> Result<Result<Answer, CallFailure>, Failure> {
-    let mut progress = Progress {
-        model,
-        tries: 0,
-        roomier: None,
-        last: None,
-    };
     let mut number = 1u32;
     loop {
         let (asked, limit) = match &progress.roomier {
@@ -301,12 +309,7 @@ async fn retried(
                 progress.last.get_or_insert(unbought);
                 continue;
             }
-            // Out of time or money. An earlier failure says more about the reason.
-            Err(unbought) => {
-                let starved = unbought.starved;
-                let last = progress.last.map(|last| CallFailure { starved, ..last });
-                return Ok(Err(last.unwrap_or(unbought)));
-            }
+            Err(unbought) => return Ok(Err(progress.reason(unbought))),
         };
         number += 1;
         match settled.result {

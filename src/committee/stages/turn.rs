@@ -11,7 +11,7 @@ use crate::committee::output_shapes::Decisions;
 use crate::committee::stages::resolve::{self, Held};
 use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::config::{OutputForm, RoleModel};
-use crate::domain::{Agent, AgentReport, Obtained, Role};
+use crate::domain::{Agent, AgentReport, Role};
 use crate::journal::step::AgentStep;
 use crate::journal::{AgentFinished, AgentOutcome, Resolved, RunContext};
 use crate::scoring;
@@ -28,21 +28,14 @@ impl RoundContext<'_> {
         if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
             return Ok(finished.outcome);
         }
-        let role = Role::Agent(agent);
-        let Some(model) = self.deps.role(role) else {
-            return Err(Failure::internal(
-                "an agent without a model is on the panel",
-            ));
-        };
+        let model = self.model(agent)?;
+        let step = format!("r{round}/{agent}");
         let render = || self.prompt(agent, model);
-        let prompt = self
-            .run
-            .compute(&format!("asking r{round}/{agent}"), render)
-            .await??;
+        let asking = format!("asking {step}");
         let ask = CallSpec {
-            step: format!("r{round}/{agent}"),
-            role,
-            prompt,
+            prompt: self.run.compute(&asking, render).await??,
+            step: step.clone(),
+            role: Role::Agent(agent),
             images: self.images(agent),
             model_texts: vec![],
             max_tokens: self.may_write(agent, share),
@@ -57,35 +50,20 @@ impl RoundContext<'_> {
                     let read = || {
                         scoring::report_from_text(agent.as_str(), &message, &unquoted(&typed.value))
                     };
-                    let report = self
-                        .run
-                        .compute(&format!("reading r{round}/{agent}"), read)
-                        .await?;
-                    Ok(Typed {
-                        obtained: Obtained::Text,
-                        ..typed.map(|_| report)
-                    })
+                    let report = self.run.compute(&format!("reading {step}"), read).await?;
+                    Ok(typed.map(|_| report))
                 }
                 Err(unbought) => Err(unbought),
             },
         };
         let outcome = match bought {
-            Ok(Typed {
-                value,
-                obtained,
-                truncated,
-                notes,
-                tokens,
-            }) => {
-                let report = clean(value, self.deps.policy.llm_confidence_ceiling);
-                AgentOutcome::Answered {
-                    report,
-                    obtained,
-                    truncated,
-                    notes,
-                    tokens,
-                }
-            }
+            Ok(typed) => AgentOutcome::Answered {
+                report: clean(typed.value, self.deps.policy.llm_confidence_ceiling),
+                obtained: typed.obtained,
+                truncated: typed.truncated,
+                notes: typed.notes,
+                tokens: typed.tokens,
+            },
             Err(unbought) => failed(unbought),
         };
         finished(
@@ -101,6 +79,11 @@ impl RoundContext<'_> {
         .await
     }
 
+    fn model(&self, agent: Agent) -> Result<&RoleModel, Failure> {
+        let model = self.deps.role(Role::Agent(agent));
+        model.ok_or_else(|| Failure::internal("an agent without a model is on the panel"))
+    }
+
     /// Makes or recalls an agent's part in a round in which it keeps or concedes its contested
     /// claims.
     pub(super) async fn decide(
@@ -113,16 +96,11 @@ impl RoundContext<'_> {
         if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
             return Ok(finished.outcome);
         }
-        let role = Role::Agent(agent);
-        let Some(model) = self.deps.role(role) else {
-            return Err(Failure::internal(
-                "an agent without a model is on the panel",
-            ));
-        };
+        let model = self.model(agent)?;
         let held = resolve::held(self.request, round, agent, heard.claims);
         let ask = CallSpec {
             step: format!("r{round}/resolve/{agent}"),
-            role,
+            role: Role::Agent(agent),
             prompt: self
                 .run
                 .compute("rendering contested claims", || {

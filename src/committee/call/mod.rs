@@ -297,12 +297,10 @@ async fn retried(
 ) -> Result<Result<Answer, CallFailure>, Failure> {
     let mut number = 1u32;
     loop {
-        let (asked, limit) = match &progress.roomier {
-            Some((model, limit)) => (model, *limit),
-            None => (progress.model, purchase.ask.limit(progress.model)),
-        };
-        let tried = Box::pin(purchase.attempt((asked, limit), number)).await?;
-        let settled = match tried {
+        let usual = || (progress.model, purchase.ask.limit(progress.model));
+        let roomier = progress.roomier.as_ref();
+        let (asked, limit) = roomier.map_or_else(usual, |(model, limit)| (model, *limit));
+        let settled = match Box::pin(purchase.attempt((asked, limit), number)).await? {
             Ok(settled) => settled,
             // A cheaper model may still fit.
             Err(unbought) if unbought.starved && progress.fall_back() => {
@@ -318,16 +316,13 @@ async fn retried(
                 let Some(next) = purchase.roomier(asked, settled.limit, number)? else {
                     return Ok(Err(cause));
                 };
-                progress.roomier = Some(next);
-                progress.last = Some(cause);
+                (progress.roomier, progress.last) = (Some(next), Some(cause));
             }
-            CallResult::Answered { text, stop } => {
-                return Ok(accepted(text, stop, settled.usage));
-            }
+            CallResult::Answered { text, stop } => return Ok(accepted(text, stop, settled.usage)),
             // The call died with its process, or a second call of an earlier release was faster.
             // Neither counts against the model.
-            CallResult::InDoubt
-            | CallResult::Failed {
+            CallResult::InDoubt => {}
+            CallResult::Failed {
                 cause: FailureCause::Superseded,
                 ..
             } => {}

@@ -66,17 +66,7 @@ impl RoundContext<'_> {
             },
             Err(unbought) => failed(unbought),
         };
-        finished(
-            self.run,
-            AgentFinished {
-                round,
-                agent,
-                outcome,
-                reused_from: None,
-                resolved: None,
-            },
-        )
-        .await
+        self.finish(round, agent, outcome, None).await
     }
 
     fn model(&self, agent: Agent) -> Result<&RoleModel, Failure> {
@@ -115,54 +105,31 @@ impl RoundContext<'_> {
         };
         let (outcome, resolved) = match call_json::<Decisions>(self.run, self.deps, ask).await? {
             Ok(typed) => {
-                let settle = || self.resolved(agent, report, heard, &held, &typed);
+                let settle = || resolved(agent, report, heard, &held, &typed);
                 self.run
                     .compute(&format!("settling r{round}/{agent}"), settle)
                     .await?
             }
             Err(unbought) => (failed(unbought), None),
         };
-        finished(
-            self.run,
-            AgentFinished {
-                round,
-                agent,
-                outcome,
-                reused_from: None,
-                resolved,
-            },
-        )
-        .await
+        self.finish(round, agent, outcome, resolved).await
     }
 
-    /// Returns the earlier outcome with the agent's concessions applied, and its decisions.
-    fn resolved(
+    async fn finish(
         &self,
+        round: u8,
         agent: Agent,
-        report: &AgentReport,
-        heard: &RoundInput<'_>,
-        held: &[Held<'_>],
-        typed: &Typed<Decisions>,
-    ) -> (AgentOutcome, Option<Resolved>) {
-        let (report, resolved) =
-            resolve::settle(report, agent.as_str(), held, &typed.value, typed.obtained);
-        let outcome = match heard.latest.get(&agent) {
-            Some(AgentOutcome::Answered {
-                obtained,
-                truncated,
-                notes,
-                tokens,
-                ..
-            }) => AgentOutcome::Answered {
-                report,
-                obtained: *obtained,
-                truncated: *truncated,
-                notes: notes.clone(),
-                tokens: *tokens,
-            },
-            _ => failed(CallFailure::unusable("there is no earlier report")),
+        outcome: AgentOutcome,
+        resolved: Option<Resolved>,
+    ) -> Result<AgentOutcome, Failure> {
+        let done = AgentFinished {
+            round,
+            agent,
+            outcome,
+            reused_from: None,
+            resolved,
         };
-        (outcome, Some(resolved))
+        finished(self.run, done).await
     }
 
     pub(super) fn resolve_prompt(
@@ -175,6 +142,29 @@ impl RoundContext<'_> {
         set(&mut values, "claims", resolve::shown(held));
         Ok(self.deps.prompts.render(model.prompts, "resolve", values)?)
     }
+}
+
+/// Returns the earlier outcome with the agent's concessions applied, and its decisions.
+fn resolved(
+    agent: Agent,
+    report: &AgentReport,
+    heard: &RoundInput<'_>,
+    held: &[Held<'_>],
+    typed: &Typed<Decisions>,
+) -> (AgentOutcome, Option<Resolved>) {
+    let (report, resolved) =
+        resolve::settle(report, agent.as_str(), held, &typed.value, typed.obtained);
+    let mut outcome = heard.latest.get(&agent).cloned();
+    if let Some(AgentOutcome::Answered {
+        report: earlier, ..
+    }) = &mut outcome
+    {
+        *earlier = report;
+    }
+    let outcome = outcome.filter(AgentOutcome::is_answered);
+    let outcome =
+        outcome.unwrap_or_else(|| failed(CallFailure::unusable("there is no earlier report")));
+    (outcome, Some(resolved))
 }
 
 pub(super) async fn finished(

@@ -16,6 +16,7 @@ use crate::domain::{
     Agent, AgentReport, ClaimVerdict, Conduct, CrossCheck, Holds, PartAnswered, Tag, Unit, UnitRef,
 };
 use crate::journal::CheckScope;
+use crate::text::clip;
 
 /// The most parts of the request, and characters of a text, that are kept.
 const MAX_PARTS: usize = 8;
@@ -143,8 +144,8 @@ fn line(text: &str, bytes: usize) -> String {
     if line.len() <= bytes {
         return line;
     }
-    let cut = line.floor_char_boundary(bytes.saturating_sub('…'.len_utf8()));
-    format!("{}…", line.get(..cut).unwrap_or_default().trim_end())
+    let cut = clip(&line, bytes.saturating_sub('…'.len_utf8()));
+    format!("{}…", cut.trim_end())
 }
 
 /// Returns the problem of an answer that is valid by its schema but contains nothing usable.

@@ -148,49 +148,6 @@ pub fn for_programs() -> Value {
 /// Returns the registration for Discord (`PUT /applications/ID/commands`): `/act` with free text,
 /// and each command. Names with a dot become a command with subcommands.
 pub fn for_discord() -> Value {
-    let option = |(name, schema): (String, Value), required: &[&str]| {
-        let kind = match types(&schema).into_iter().find(|name| *name != "null") {
-            Some("integer") => 4,
-            Some("boolean") => 5,
-            _ => 3,
-        };
-        let about = schema
-            .get("description")
-            .and_then(Value::as_str)
-            .unwrap_or(&name);
-        let mut option = json!({
-            "type": kind, "name": name.to_lowercase(), "description": super::sanitize::cut(about, 100),
-            "required": required.contains(&name.as_str()),
-        });
-        let words = choices(&schema);
-        if let (Value::Object(option), false) = (&mut option, words.is_empty()) {
-            // Discord takes at most 25.
-            let list: Vec<Value> = words
-                .iter()
-                .take(25)
-                .map(|word| json!({ "name": word, "value": word }))
-                .collect();
-            option.insert("choices".into(), json!(list));
-        }
-        option
-    };
-    let described = |command: &Command| {
-        let schema = (command.schema)();
-        let required: Vec<&str> = schema
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        let mut options: Vec<Value> = simple_arguments(command)
-            .into_iter()
-            .map(|a| option(a, &required))
-            .collect();
-        // Discord requires that the required ones come first.
-        options.sort_by_key(|option| option.get("required") != Some(&json!(true)));
-        options
-    };
     let text = json!([{ "type": 3, "name": "message", "description": "What you want to do, in your own words.", "required": true }]);
     let mut all = vec![
         json!({ "type": 1, "name": "act", "description": "Say what you want to do.", "options": text }),
@@ -201,26 +158,62 @@ pub fn for_discord() -> Value {
             .as_str()
             .split_once('.')
             .unwrap_or((command.name.as_str(), ""));
+        let named = |name: &str| json!({ "type": 1, "name": name, "description": command.help, "options": discord_options(&command) });
         if sub.is_empty() {
-            all.push(json!({ "type": 1, "name": top, "description": command.help, "options": described(&command) }));
+            all.push(named(top));
             continue;
         }
-        let part = json!({ "type": 1, "name": sub, "description": command.help, "options": described(&command) });
         match all
             .iter_mut()
             .find(|known| known.get("name") == Some(&json!(top)))
         {
             Some(known) => {
                 if let Some(options) = known.get_mut("options").and_then(Value::as_array_mut) {
-                    options.push(part);
+                    options.push(named(sub));
                 }
             }
             None => {
-                all.push(json!({ "type": 1, "name": top, "description": format!("Your {top}."), "options": [part] }));
+                all.push(json!({ "type": 1, "name": top, "description": format!("Your {top}."), "options": [named(sub)] }));
             }
         }
     }
     json!(all)
+}
+
+/// Returns the options of a command. Discord requires that the required ones come first.
+fn discord_options(command: &Command) -> Vec<Value> {
+    let schema = (command.schema)();
+    let required = schema.get("required").and_then(Value::as_array);
+    let required = required.map_or(&[] as &[Value], Vec::as_slice);
+    let mut options: Vec<Value> = simple_arguments(command)
+        .into_iter()
+        .map(|(name, schema)| discord_option(&name, &schema, required))
+        .collect();
+    options.sort_by_key(|option| option.get("required") != Some(&json!(true)));
+    options
+}
+
+fn discord_option(name: &str, schema: &Value, required: &[Value]) -> Value {
+    let kind = match types(schema).into_iter().find(|name| *name != "null") {
+        Some("integer") => 4,
+        Some("boolean") => 5,
+        _ => 3,
+    };
+    let about = schema.get("description").and_then(Value::as_str);
+    let mut option = json!({
+        "type": kind, "name": name.to_lowercase(),
+        "description": super::sanitize::cut(about.unwrap_or(name), 100),
+        "required": required.contains(&json!(name)),
+    });
+    // Discord takes at most 25 choices.
+    let choices = choices(schema).into_iter().take(25);
+    let choices: Vec<Value> = choices
+        .map(|word| json!({ "name": word, "value": word }))
+        .collect();
+    if let (Value::Object(option), false) = (&mut option, choices.is_empty()) {
+        option.insert("choices".into(), json!(choices));
+    }
+    option
 }
 
 #[cfg(test)]

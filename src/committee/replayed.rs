@@ -59,6 +59,15 @@ pub struct Need {
     pub why: String,
 }
 
+impl Need {
+    fn new(call: &str, why: &str) -> Self {
+        Self {
+            call: call.to_owned(),
+            why: why.to_owned(),
+        }
+    }
+}
+
 /// Scores every round again under `policy`; `None` if no round of the run was scored.
 ///
 /// `ancestors` are the journals of the runs that this run continues, the nearest first.
@@ -69,20 +78,16 @@ pub fn replay(
 ) -> Option<Replayed> {
     let whole = Transcript::of_entries(entries);
     let accepted = whole.accepted?;
-    let (message, mode) = (
-        lineage(accepted, ancestors).full_text(),
-        accepted.question.mode,
-    );
+    let message = lineage(accepted, ancestors).full_text();
+    let mode = accepted.question.mode;
     let mut judged_again: Option<Judgement> = None;
     let mut needs = vec![];
     if let Some(checked) = whole.cross_checked
         && policy.cross_check.covers(mode)
         && checked.notes.iter().any(|note| note == TURNED_OFF)
     {
-        needs.push(Need {
-            call: "cross-check".into(),
-            why: "under this policy the key claims are cross-checked".to_owned(),
-        });
+        let why = "under this policy the key claims are cross-checked";
+        needs.push(Need::new("cross-check", why));
     }
     for (at, entry) in entries.iter().enumerate() {
         let so_far = || Transcript::of_entries(entries.get(..at).unwrap_or_default());
@@ -98,45 +103,17 @@ pub fn replay(
                 let is = contested(&so_far, judged_again.as_ref()?);
                 // A round that was skipped for lack of time or money would be skipped again.
                 if was.is_empty() {
-                    needs.extend(is.into_iter().map(|agent| Need {
-                        call: format!("r{}/{agent}", skipped.round),
-                        why: "under this policy there is something left to settle".to_owned(),
-                    }));
+                    let why = "under this policy there is something left to settle";
+                    let calls = is.iter().map(|agent| format!("r{}/{agent}", skipped.round));
+                    needs.extend(calls.map(|call| Need::new(&call, why)));
                 }
             }
             _ => {}
         }
     }
     let (recorded, replayed) = (whole.judgement()?, judged_again?);
-    let draft = whole.draft();
-    let confidence = settle(policy, &replayed, draft);
-    let (was, is) = (shown(recorded), shown(&replayed));
-    let only_question = out_of_reach(policy, &replayed);
-    if draft.is_none() && !only_question {
-        let why =
-            "the threshold is within reach under this policy: a whole synthesis would be bought"
-                .to_owned();
-        needs.push(Need {
-            call: "synthesis".into(),
-            why,
-        });
-    } else if draft.is_some() && was != is {
-        let why = format!(
-            "the master would read {} instead of {}",
-            listed(&is),
-            listed(&was)
-        );
-        needs.push(Need {
-            call: "synthesis".into(),
-            why,
-        });
-    } else if draft.is_some() && only_question {
-        let why = "no synthesis would be bought under this policy, only the question".to_owned();
-        needs.push(Need {
-            call: "question".into(),
-            why,
-        });
-    }
+    let confidence = settle(policy, &replayed, whole.draft());
+    needs.extend(need_of_master(&whole, recorded, &replayed, policy));
     let gated = whole.gated;
     Some(Replayed {
         recorded: Verdict {
@@ -151,6 +128,33 @@ pub fn replay(
         },
         needs,
     })
+}
+
+/// Returns the call of the master that the policy would need.
+fn need_of_master(
+    run: &Transcript<'_>,
+    recorded: &Judgement,
+    replayed: &Judgement,
+    policy: &Policy,
+) -> Option<Need> {
+    let (was, is) = (shown(recorded), shown(replayed));
+    match (run.draft(), out_of_reach(policy, replayed)) {
+        (None, true) => None,
+        (None, false) => Some(Need::new(
+            "synthesis",
+            "the threshold is within reach under this policy: a whole synthesis would be bought",
+        )),
+        (Some(_), _) if was != is => {
+            let (is, was) = (listed(&is), listed(&was));
+            let why = format!("the master would read {is} instead of {was}");
+            Some(Need::new("synthesis", &why))
+        }
+        (Some(_), true) => Some(Need::new(
+            "question",
+            "no synthesis would be bought under this policy, only the question",
+        )),
+        (Some(_), false) => None,
+    }
 }
 
 /// Scores the panel of a run under a policy.

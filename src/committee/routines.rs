@@ -350,12 +350,8 @@ fn synthesized(text: &str) -> Synthesized {
     }
 }
 
-fn render(text: &str) {
-    let synthesized = synthesized(text);
-    let Some(draft) = &synthesized.draft else {
-        return;
-    };
-    let confidence = Confidence::none(0.7);
+/// Returns the events of a run in which models wrote this text everywhere.
+fn events(text: &str, synthesized: &Synthesized) -> [Event; 5] {
     let accepted = Accepted {
         question: question("What is asked?"),
         action: None,
@@ -377,7 +373,7 @@ fn render(text: &str) {
         reused_from: None,
         resolved: None,
     };
-    let events = [
+    [
         Event::Accepted(Box::new(accepted)),
         Event::AgentFinished(Box::new(finished(Agent::Solver))),
         Event::AgentFinished(Box::new(finished(Agent::Critic))),
@@ -386,7 +382,16 @@ fn render(text: &str) {
             judgement: disputed(text),
         })),
         Event::Synthesized(Box::new(synthesized.clone())),
-    ];
+    ]
+}
+
+fn render(text: &str) {
+    let synthesized = synthesized(text);
+    let Some(draft) = &synthesized.draft else {
+        return;
+    };
+    let confidence = Confidence::none(0.7);
+    let events = events(text, &synthesized);
     let run = RunId::from_uuid(uuid::Uuid::nil());
     let transcript = Transcript::of(&events);
     let audit = audit::view(run, &transcript);

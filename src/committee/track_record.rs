@@ -313,16 +313,10 @@ impl TrackRecord {
             let Some(call) = report_call(run, *agent) else {
                 continue;
             };
-            let used = draft.is_some_and(|d| {
-                d.units_used
-                    .iter()
-                    .any(|id| id.split(':').next() == Some(agent.as_str()))
-            });
-            let others: Vec<Agent> = panel
-                .iter()
-                .copied()
-                .filter(|other| other != agent)
-                .collect();
+            let is_own = |id: &String| id.split(':').next() == Some(agent.as_str());
+            let used = draft.is_some_and(|draft| draft.units_used.iter().any(is_own));
+            let others = panel.iter().copied().filter(|other| other != agent);
+            let others: Vec<Agent> = others.collect();
             let same = !used && reply_of(&others) == whole;
             let agent = *agent;
             let member = self.member(agent.as_str(), &call.provider, &call.model);

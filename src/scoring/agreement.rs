@@ -48,92 +48,38 @@ impl Agreement {
     }
 }
 
-/// Compares the latest answers of a panel. `first` are the outputs of round 1, in their own order;
-/// empty if there was no later round.
-pub(super) fn compare(
-    latest: &[ParsedOutput<'_>],
-    first: &[ParsedOutput<'_>],
-    calls: &[CrossCheck],
-    claims: &[Claim<'_>],
-    resolutions: &[Resolution],
-    calibration: &Calibration,
-) -> Agreement {
-    let counting = latest.iter().filter(|reading| reading.counts()).count();
+/// The outputs of a panel, and the findings about them.
+pub(super) struct Compared<'a> {
+    pub latest: &'a [ParsedOutput<'a>],
+    /// The outputs of round 1, in their own order; empty if there was no later round.
+    pub first: &'a [ParsedOutput<'a>],
+    pub calls: &'a [CrossCheck],
+    pub claims: &'a [Claim<'a>],
+    pub resolutions: &'a [Resolution],
+    pub calibration: &'a Calibration,
+}
+
+/// Compares the latest answers of a panel.
+pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
+    let Compared { latest, first, .. } = *panel;
     // Both rounds share the groups: each answer is a node, and equal answers are joined.
     let nodes = nodes(latest, first);
-    let told = |a: &Node<'_>, b: &Node<'_>| {
-        // The cross-check compared the answers of round 1.
-        let compared = first.is_empty() || a.in_first && b.in_first;
-        let both = |call: &CrossCheck| {
-            let has = |group: &Vec<String>, agent: &str| group.iter().any(|name| name == agent);
-            call.same_answers
-                .iter()
-                .any(|group| has(group, a.agent) && has(group, b.agent))
-        };
-        compared && !calls.is_empty() && calls.iter().all(both)
-    };
-    let answered = latest
-        .iter()
-        .filter(|now| now.counts() && answer_of(now, first).is_some())
-        .count();
-    let joined = |a: &Node<'_>, b: &Node<'_>| a.answer.same(b.answer) || told(a, b);
-    let name = |at: usize| latest.get(at).map_or("", ParsedOutput::agent);
-    let excludes = |a: &Node<'_>, b: &Node<'_>| a.answer.excludes(b.answer) && !told(a, b);
+    let joined = |a: &Node<'_>, b: &Node<'_>| a.answer.same(b.answer) || panel.told_same(a, b);
+    let excludes =
+        |a: &Node<'_>, b: &Node<'_>| a.answer.excludes(b.answer) && !panel.told_same(a, b);
     let components = without_bridges(&nodes, components(&nodes, joined), excludes);
-    let mut groups: Vec<Group> = Vec::new();
-    for component in &components {
+    let group = |component: &Vec<usize>| {
         let here: Vec<&Node<'_>> = component.iter().filter_map(|at| nodes.get(*at)).collect();
-        let members: Vec<usize> = here
-            .iter()
-            .filter(|node| !node.in_first)
-            .map(|node| node.at)
-            .collect();
-        let voters = voters(&here, &members, latest, first, resolutions);
-        let labels = here.iter().map(|node| node.answer.label());
-        let label = labels
-            .min_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
-            .unwrap_or_default();
-        let mean = |value: &dyn Fn(usize) -> f64| {
-            if members.is_empty() {
-                0.0
-            } else {
-                members.iter().map(|at| value(*at)).sum::<f64>() / members.len() as f64
-            }
-        };
-        // A verdict on an answer of round 1 applies to all agents that give the answer now.
-        let judged = here.iter().filter(|node| node.in_first || first.is_empty());
-        let verdicts: Vec<f64> = judged
-            .filter_map(|node| {
-                claims
-                    .iter()
-                    .find(|claim| claim.is_answer && name(claim.agent) == node.agent)
-            })
-            .map(|claim| claim.verdict)
-            .collect();
-        groups.push(Group {
-            label,
-            voices: voices(&voters, latest, calibration),
-            checked: mean(&|at| latest.get(at).map_or(0.0, |reading| reading.path.verdict())),
-            verdict: if verdicts.is_empty() {
-                0.0
-            } else {
-                verdicts.iter().sum::<f64>() / verdicts.len() as f64
-            },
-            members,
-            voters,
-        });
-    }
+        panel.group(&here)
+    };
+    let mut groups: Vec<Group> = components.iter().map(group).collect();
     // A group without members and voices has no supporter left, because all its agents conceded.
     groups.retain(|group| !group.members.is_empty() || group.voices > 0.0);
     groups.sort_by(|a, b| {
         let refuted = |group: &Group| group.members.is_empty() || group.verdict < -0.25;
         let weight = |group: &Group| -> f64 {
-            group
-                .members
-                .iter()
-                .filter_map(|at| latest.get(*at))
-                .map(|r| r.weight)
-                .sum()
+            let members = group.members.iter().filter_map(|at| latest.get(*at));
+            members.map(|reading| reading.weight).sum()
         };
         refuted(a)
             .cmp(&refuted(b))
@@ -142,11 +88,98 @@ pub(super) fn compare(
             .then(b.checked.total_cmp(&a.checked))
             .then_with(|| a.label.cmp(&b.label))
     });
+    let counting = latest.iter().filter(|now| now.counts());
+    let answered = counting.clone().filter_map(|now| answer_of(now, first));
+    let (counting, answered) = (counting.count(), answered.count());
     Agreement {
         groups,
         one_answer: answered > 0 && 2 * answered > counting,
         counting,
     }
+}
+
+impl Compared<'_> {
+    /// True if every call of the cross-check found two answers to be the same. The cross-check
+    /// compared the answers of round 1.
+    fn told_same(&self, a: &Node<'_>, b: &Node<'_>) -> bool {
+        let compared = self.first.is_empty() || a.in_first && b.in_first;
+        let both = |call: &CrossCheck| {
+            let has = |group: &Vec<String>, agent: &str| group.iter().any(|name| name == agent);
+            call.same_answers
+                .iter()
+                .any(|group| has(group, a.agent) && has(group, b.agent))
+        };
+        compared && !self.calls.is_empty() && self.calls.iter().all(both)
+    }
+
+    /// Returns the group of these answers.
+    fn group(&self, here: &[&Node<'_>]) -> Group {
+        let given_now = here.iter().filter(|node| !node.in_first);
+        let members: Vec<usize> = given_now.map(|node| node.at).collect();
+        let voters = self.voters(here, &members);
+        let labels = here.iter().map(|node| node.answer.label());
+        let label = labels.min_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+        let checked = |at: &usize| self.latest.get(*at).map_or(0.0, |now| now.path.verdict());
+        // A verdict on an answer of round 1 applies to all agents that give the answer now.
+        let judged = here
+            .iter()
+            .filter(|node| node.in_first || self.first.is_empty());
+        let verdict = |node: &&Node<'_>| {
+            let name = |at: usize| self.latest.get(at).map_or("", ParsedOutput::agent);
+            let mut claims = self.claims.iter();
+            let claim = claims.find(|claim| claim.is_answer && name(claim.agent) == node.agent)?;
+            Some(claim.verdict)
+        };
+        Group {
+            label: label.unwrap_or_default(),
+            voices: voices(&voters, self.latest, self.calibration),
+            checked: mean(&members.iter().map(checked).collect::<Vec<_>>()),
+            verdict: mean(&judged.filter_map(verdict).collect::<Vec<_>>()),
+            members,
+            voters,
+        }
+    }
+
+    /// Returns the agents that vote for a group. The vote of an agent is its answer of round 1. If
+    /// the agent changed its answer, the vote moves only with a proof. A proof is a concession with
+    /// evidence, or a last step that holds, for an answer that was given in round 1. A change alone
+    /// adds no support, because agents conform.
+    fn voters(&self, here: &[&Node<'_>], members: &[usize]) -> Vec<usize> {
+        let name = |at: usize| self.latest.get(at).map(ParsedOutput::agent);
+        let voted_here = |at: usize| {
+            here.iter()
+                .any(|node| node.in_first && Some(node.agent) == name(at))
+        };
+        let had_vote = |at: usize| {
+            self.first.iter().any(|reading| {
+                Some(reading.agent()) == name(at) && reading.counts() && reading.answer.is_some()
+            })
+        };
+        let known = here.iter().any(|node| node.in_first);
+        let proves = |at: usize| {
+            self.latest.get(at).is_some_and(|reading| {
+                let mut resolutions = self.resolutions.iter();
+                known && reading.path.last == Some(true)
+                    || resolutions.any(|r| r.concedes() && r.claim.agent == reading.agent())
+            })
+        };
+        let votes = |at: &usize| match (had_vote(*at), members.contains(at), voted_here(*at)) {
+            (false, member, _) => member,
+            (true, true, true) => true,
+            (true, true, false) => proves(*at),
+            (true, false, true) => !proves(*at),
+            (true, false, false) => false,
+        };
+        (0..self.latest.len()).filter(votes).collect()
+    }
+}
+
+/// Returns the mean; 0 for no values.
+fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() {
+        return 0.0;
+    }
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// An answer of one agent in one round.
@@ -244,52 +277,6 @@ fn without_bridges<T>(
         out.extend((!bridges.is_empty()).then_some(bridges));
     }
     out
-}
-
-/// Returns the agents that vote for a group. The vote of an agent is its answer of round 1. If the
-/// agent changed its answer, the vote moves only with a proof. A proof is a concession with
-/// evidence, or a last step that holds, for an answer that was given in round 1. A change alone
-/// adds no support, because agents conform.
-fn voters(
-    here: &[&Node<'_>],
-    members: &[usize],
-    latest: &[ParsedOutput<'_>],
-    first: &[ParsedOutput<'_>],
-    resolutions: &[Resolution],
-) -> Vec<usize> {
-    let voted_here = |at: usize| {
-        let Some(name) = latest.get(at).map(ParsedOutput::agent) else {
-            return false;
-        };
-        here.iter().any(|node| node.in_first && node.agent == name)
-    };
-    let had_vote = |at: usize| {
-        let name = latest.get(at).map(ParsedOutput::agent);
-        first.iter().any(|reading| {
-            Some(reading.agent()) == name && reading.counts() && reading.answer.is_some()
-        })
-    };
-    let known = here.iter().any(|node| node.in_first);
-    let proves = |at: usize| {
-        latest.get(at).is_some_and(|reading| {
-            known && reading.path.last == Some(true)
-                || resolutions
-                    .iter()
-                    .any(|r| r.concedes() && r.claim.agent == reading.agent())
-        })
-    };
-    let every = 0..latest.len();
-    every
-        .filter(
-            |at| match (had_vote(*at), members.contains(at), voted_here(*at)) {
-                (false, member, _) => member,
-                (true, true, true) => true,
-                (true, true, false) => proves(*at),
-                (true, false, true) => !proves(*at),
-                (true, false, false) => false,
-            },
-        )
-        .collect()
 }
 
 /// Returns the number of independent voices: `n / (1 + (n - 1) rho)` for the `n` voters of one

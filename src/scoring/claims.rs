@@ -69,46 +69,23 @@ pub(super) fn merge<'a>(
             let Some(first) = verdicts.first() else {
                 continue;
             };
-            let conceded = |who: &str, own: &str| {
-                resolutions
-                    .iter()
-                    .any(|r| r.concedes() && r.claim.agent == who && r.claim.unit == own)
-            };
             let named = |pick: fn(&ClaimVerdict) -> &Vec<String>| {
-                let each = verdicts
-                    .iter()
-                    .map(|v| places(pick(v), latest, agent))
-                    .collect::<Vec<_>>();
-                // Both calls must name the agent; the unit may differ.
-                let mut both = each.first().cloned().unwrap_or_default();
-                both.retain(|(who, _)| {
-                    each.iter()
-                        .all(|set| set.iter().any(|(other, _)| other == who))
-                });
-                both
+                named_by_all(verdicts.iter().map(|v| places(pick(v), latest, agent)))
             };
             let mut contradicted_by = named(|v| &v.contradicted_by);
             contradicted_by.retain(|(who, own)| {
                 let name = latest.get(*who).map_or("", ParsedOutput::agent);
-                // An objection without a unit counts as conceded with any claim of its agent.
-                let given_up = |r: &&Resolution| {
-                    r.concedes()
-                        && r.claim.agent == name
-                        && own.as_ref().is_none_or(|own| r.claim.unit == *own)
-                };
-                !resolutions.iter().any(|r| given_up(&r))
+                !conceded(resolutions, name, own.as_deref())
             });
-            let supported_by = named(|v| &v.supported_by)
-                .into_iter()
-                .map(|(who, _)| who)
-                .collect();
+            let supported_by = named(|v| &v.supported_by);
             let agree = verdicts.iter().all(|v| v.holds == first.holds);
+            let conceded = conceded(resolutions, reading.agent(), Some(&unit.id));
             out.push(Claim {
                 agent,
                 unit: &unit.id,
                 text: &unit.text,
                 is_answer: unit.tags.contains(&Tag::Answer),
-                supported_by,
+                supported_by: supported_by.into_iter().map(|(who, _)| who).collect(),
                 contradicted_by,
                 verdict: if agree {
                     verdicts.iter().map(|v| value(v)).sum::<f64>() / verdicts.len() as f64
@@ -116,13 +93,33 @@ pub(super) fn merge<'a>(
                     0.0
                 },
                 evidence: &first.evidence,
-                conceded: conceded(reading.agent(), &unit.id),
-                dropped: conceded(reading.agent(), &unit.id)
-                    || !states(latest.get(agent), &unit.text),
+                conceded,
+                dropped: conceded || !states(latest.get(agent), &unit.text),
             });
         }
     }
     out
+}
+
+/// True if an agent conceded a claim. An objection without a unit counts as conceded with any claim
+/// of its agent.
+fn conceded(resolutions: &[Resolution], agent: &str, unit: Option<&str>) -> bool {
+    resolutions.iter().any(|r| {
+        r.concedes() && r.claim.agent == agent && unit.is_none_or(|unit| r.claim.unit == unit)
+    })
+}
+
+type Places = BTreeSet<(usize, Option<String>)>;
+
+/// Returns the agents that all calls name; the unit may differ.
+fn named_by_all(calls: impl Iterator<Item = Places>) -> Places {
+    let calls: Vec<Places> = calls.collect();
+    let mut named = calls.first().cloned().unwrap_or_default();
+    named.retain(|(who, _)| {
+        let names = |places: &Places| places.iter().any(|(other, _)| other == who);
+        calls.iter().all(names)
+    });
+    named
 }
 
 /// True if a report still has a unit with this text.
@@ -158,11 +155,7 @@ fn value(verdict: &ClaimVerdict) -> f64 {
 
 /// Returns the agents that names such as "critic" or "critic:u2" refer to. The claim's own agent
 /// and agents that do not count are left out.
-fn places(
-    names: &[String],
-    readings: &[ParsedOutput<'_>],
-    own: usize,
-) -> BTreeSet<(usize, Option<String>)> {
+fn places(names: &[String], readings: &[ParsedOutput<'_>], own: usize) -> Places {
     let place = |name: &String| {
         let at = |agent: &str| {
             readings

@@ -106,51 +106,34 @@ fn final_answers(
 /// it.
 fn detail(claim: &Claim<'_>, readings: &[ParsedOutput<'_>]) -> Disagreement {
     let cut = |text: &str| clip(text.trim(), MAX_TEXT).to_owned();
-    let holder = readings.get(claim.agent);
-    let unit_of = |at: usize, id: &str| {
-        readings
-            .get(at)?
-            .output
-            .report
-            .units
-            .iter()
-            .find(|unit| unit.id == id)
-    };
-    let topic = holder
-        .and_then(|_| unit_of(claim.agent, claim.unit))
-        .map(|unit| unit.topic.clone());
+    let topic = unit_of(readings, claim.agent, claim.unit).map(|unit| unit.topic.as_str());
+    let against: BTreeSet<usize> = claim.contradicted_by.iter().map(|(at, _)| *at).collect();
     let mut agents: BTreeSet<usize> = claim.supported_by.clone();
     agents.insert(claim.agent);
-    let against: BTreeSet<usize> = claim.contradicted_by.iter().map(|(at, _)| *at).collect();
-    let agents: BTreeSet<usize> = agents.difference(&against).copied().collect();
+    agents.retain(|at| !against.contains(at));
     let units: Vec<(usize, &str)> = claim
         .contradicted_by
         .iter()
         .filter_map(|(at, unit)| Some((*at, unit.as_deref()?)))
         .collect();
-    let named = units.iter().find_map(|(at, id)| unit_of(*at, id));
+    let named = units.iter().find_map(|(at, id)| unit_of(readings, *at, id));
     // If an objection names no unit, its text is what its agent says on the same topic.
     let on_topic = || {
-        let own = |at: &usize| {
-            readings
-                .get(*at)
-                .into_iter()
-                .flat_map(ParsedOutput::key_units)
-        };
         let same = |unit: &&Unit| {
-            topic
-                .as_ref()
-                .is_some_and(|topic| !topic.is_empty() && unit.topic.eq_ignore_ascii_case(topic))
+            topic.is_some_and(|topic| !topic.is_empty() && unit.topic.eq_ignore_ascii_case(topic))
         };
-        against.iter().flat_map(own).find(same)
+        let objectors = against.iter().filter_map(|at| readings.get(*at));
+        objectors.flat_map(ParsedOutput::key_units).find(same)
     };
-    let own_words = named.or_else(on_topic).map(|unit| cut(&unit.text));
+    let objection = named
+        .or_else(on_topic)
+        .map_or(claim.evidence, |unit| unit.text.as_str());
     let counting = readings.iter().filter(|reading| reading.counts()).count();
     let name = |at: usize| readings.get(at).map_or("", ParsedOutput::agent);
     Disagreement {
         topic: topic
             .filter(|topic| !topic.trim().is_empty())
-            .unwrap_or_else(|| cut(claim.text)),
+            .map_or_else(|| cut(claim.text), str::to_owned),
         on_final_answer: claim.is_answer,
         settled: false,
         severity: crate::text::ratio(against.len().min(agents.len()), counting),
@@ -161,7 +144,7 @@ fn detail(claim: &Claim<'_>, readings: &[ParsedOutput<'_>]) -> Disagreement {
                 units: vec![format!("{}:{}", name(claim.agent), claim.unit)],
             },
             Position {
-                text: own_words.unwrap_or_else(|| cut(claim.evidence)),
+                text: cut(objection),
                 agents: names(readings, against.into_iter()),
                 units: units
                     .iter()
@@ -170,4 +153,9 @@ fn detail(claim: &Claim<'_>, readings: &[ParsedOutput<'_>]) -> Disagreement {
             },
         ],
     }
+}
+
+fn unit_of<'a>(readings: &'a [ParsedOutput<'_>], at: usize, id: &str) -> Option<&'a Unit> {
+    let report = readings.get(at)?.output.report;
+    report.units.iter().find(|unit| unit.id == id)
 }

@@ -48,7 +48,7 @@ use crate::domain::{
     AgentReport, Calibration, CrossCheck, Demand, Obtained, Resolution, Score, Status, TaskType,
     Thresholds,
 };
-use agreement::Agreement;
+use agreement::{Agreement, Compared};
 use axes::Context;
 use claims::Claim;
 use parsed_output::{ParsedOutput, Request};
@@ -136,14 +136,14 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
         (read(&panel.outputs), read(&panel.first_round));
     let checked = if first.is_empty() { &readings } else { &first };
     let claims = claims::merge(checked, &readings, panel.cross_checks, panel.resolutions);
-    let agreement = agreement::compare(
-        &readings,
-        &first,
-        panel.cross_checks,
-        &claims,
-        panel.resolutions,
-        &policy.calibration,
-    );
+    let agreement = agreement::compare(&Compared {
+        latest: &readings,
+        first: &first,
+        calls: panel.cross_checks,
+        claims: &claims,
+        resolutions: panel.resolutions,
+        calibration: &policy.calibration,
+    });
     let cross_checked = !panel.cross_checks.is_empty();
     let kept = satisfied_demands(panel.demands, &readings);
     let parts = if cross_checked {
@@ -186,15 +186,7 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
         groups(&agreement, &readings, &claims, (base, bonus), policy);
     let penalty = match answer_groups.first() {
         Some(leading) => leading.conflict_penalty.unwrap_or_default(),
-        None => terms::open_penalty(
-            base,
-            bonus,
-            &scores,
-            &claims,
-            cross_checked,
-            agreement.counting,
-            policy,
-        ),
+        None => terms::open_penalty((base, bonus), &scores, &context, policy),
     };
     // Without a VALID output there is no base score to change.
     let any_valid = scores.iter().any(|score| score.status == Status::Valid);
@@ -252,7 +244,7 @@ fn groups(
     agreement: &Agreement,
     readings: &[ParsedOutput<'_>],
     claims: &[Claim<'_>],
-    (base, bonus): (f64, f64),
+    terms: (f64, f64),
     policy: &Policy,
 ) -> Vec<AnswerGroup> {
     if !agreement.one_answer {
@@ -267,7 +259,7 @@ fn groups(
         answer: group.label.clone(),
         agents: group.members.iter().filter_map(name).collect(),
         conflict_penalty: Some(terms::answer_penalty(
-            base, bonus, group, agreement, claims, policy,
+            terms, group, agreement, claims, policy,
         )),
     })
     .collect()

@@ -9,6 +9,7 @@
 
 use super::Policy;
 use super::agreement::{Agreement, Group};
+use super::axes::Context;
 use super::claims::Claim;
 use crate::domain::{Score, Status};
 
@@ -27,8 +28,7 @@ const CONTRADICTED: (f64, f64) = (0.05, 0.25);
 /// Returns the penalty for a reply that gives the answer of a group. A contested key claim keeps
 /// c_final below the threshold, and answers with a higher probability stay higher.
 pub(super) fn answer_penalty(
-    base: f64,
-    bonus: f64,
+    (base, bonus): (f64, f64),
     group: &Group,
     agreement: &Agreement,
     claims: &[Claim<'_>],
@@ -67,14 +67,12 @@ pub(super) fn support(group: &Group, agreement: &Agreement) -> f64 {
 
 /// Returns the penalty of a request without one final answer.
 pub(super) fn open_penalty(
-    base: f64,
-    bonus: f64,
+    (base, bonus): (f64, f64),
     scores: &[Score],
-    claims: &[Claim<'_>],
-    cross_checked: bool,
-    counting: usize,
+    context: &Context<'_>,
     policy: &Policy,
 ) -> f64 {
+    let counting = context.agreement.counting;
     // An output that lost its VALID status through the verdicts still counts here. Otherwise a
     // refuted claim would be milder than an open one.
     let stands = |agent: usize| {
@@ -82,7 +80,8 @@ pub(super) fn open_penalty(
             .get(agent)
             .is_some_and(|score| stands_without_verdicts(score, policy))
     };
-    let held: Vec<&Claim<'_>> = claims
+    let held: Vec<&Claim<'_>> = context
+        .claims
         .iter()
         .filter(|claim| stands(claim.agent) && !claim.dropped)
         .collect();
@@ -94,7 +93,7 @@ pub(super) fn open_penalty(
         policy.ask_threshold
             - CONTRADICTED.0
             - CONTRADICTED.1 * crate::text::ratio(doubtful, held.len())
-    } else if !cross_checked {
+    } else if !context.cross_checked {
         NOT_CROSS_CHECKED
             .get(counting)
             .copied()

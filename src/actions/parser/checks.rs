@@ -14,6 +14,20 @@ patterns! {
     INITIATIVE = r"^(?:(?:please|now|ok|okay)[,!]?\s+)*(roll\s+(?:for\s+|my\s+)?initiative)$";
 }
 
+/// Names of several words, and the one word that stands for them here.
+const ONE_WORD: [(&str, &str); 5] = [
+    ("sleight of hand", "sleight_of_hand"),
+    ("animal handling", "animal_handling"),
+    ("saving throw", "save"),
+    ("difficulty class", "dc"),
+    ("dc:", "dc "),
+];
+
+/// Words that change nothing.
+const FILLERS: [&str; 13] = [
+    "a", "an", "the", "my", "with", "at", "on", "of", "and", "for", "ability", "skill", "please",
+];
+
 /// Reads a text that asks for a check and for nothing else.
 pub(super) fn read(text: &str) -> Option<Found> {
     let lower = text.to_lowercase();
@@ -44,13 +58,7 @@ pub(super) fn read(text: &str) -> Option<Found> {
 /// text is known to be a check: the word "check" may be missing, and a number alone is the DC.
 pub(super) fn words(text: &str, explicit: bool) -> Option<Value> {
     let mut text = text.to_lowercase().replace([',', '(', ')', ':'], " ");
-    for (long, short) in [
-        ("sleight of hand", "sleight_of_hand"),
-        ("animal handling", "animal_handling"),
-        ("saving throw", "save"),
-        ("difficulty class", "dc"),
-        ("dc:", "dc "),
-    ] {
+    for (long, short) in ONE_WORD {
         text = text.replace(long, short);
     }
     let mut check = json!({});
@@ -87,12 +95,12 @@ pub(super) fn words(text: &str, explicit: bool) -> Option<Value> {
             once(&mut check, "proficient", json!(true))?;
         } else if matches!(token, "plus" | "minus" | "+" | "-") {
             let number = tokens.next()?.parse::<i64>().ok().filter(|n| *n >= 0)?;
-            let signed = if matches!(token, "minus" | "-") {
-                -number
+            let sign = if matches!(token, "minus" | "-") {
+                -1
             } else {
-                number
+                1
             };
-            once(&mut check, "modifier", json!(signed))?;
+            once(&mut check, "modifier", json!(sign * number))?;
         } else if token.starts_with(['+', '-']) {
             once(&mut check, "modifier", json!(token.parse::<i64>().ok()?))?;
         } else if let Ok(number) = token.parse::<i64>() {
@@ -100,21 +108,7 @@ pub(super) fn words(text: &str, explicit: bool) -> Option<Value> {
                 return None;
             }
             once(&mut check, "dc", json!(number))?;
-        } else if !matches!(
-            token,
-            "a" | "an"
-                | "the"
-                | "my"
-                | "with"
-                | "at"
-                | "on"
-                | "of"
-                | "and"
-                | "for"
-                | "ability"
-                | "skill"
-                | "please"
-        ) {
+        } else if !FILLERS.contains(&token) {
             return None;
         }
     }

@@ -136,91 +136,84 @@ fn several(text: &str) -> Option<(u32, String)> {
     Some((times, format!("{}{}", part("dice"), part("more"))))
 }
 
+/// Replaces every match of a pattern.
+fn replaced(
+    pattern: &LazyLock<Option<Regex>>,
+    text: &str,
+    with: impl Fn(&Captures<'_>) -> String,
+) -> String {
+    match pattern.as_ref() {
+        Some(pattern) => pattern.replace_all(text, with).into_owned(),
+        None => text.to_owned(),
+    }
+}
+
 /// Translates words to dice notation. Returns `None` if a word is left over.
 fn understood(text: &str) -> Option<String> {
-    let all = |pattern: &LazyLock<Option<Regex>>,
-               text: &str,
-               with: &dyn Fn(&Captures<'_>) -> String|
-     -> String {
-        pattern.as_ref().map_or_else(
-            || text.to_owned(),
-            |re| {
-                re.replace_all(text, |c: &Captures<'_>| with(c))
-                    .into_owned()
-            },
-        )
-    };
     let part = |c: &Captures<'_>, name: &str| c.name(name).map_or("", |m| m.as_str()).to_owned();
     let many = |c: &Captures<'_>, name: &str| count(&part(c, name)).unwrap_or(1).to_string();
+    let sided = |c: &Captures<'_>| format!("{}d{}", many(c, "n"), part(c, "s"));
     // "Twenty-one" is one number, which this parser does not know.
     if is(&HYPHENED, text) {
         return None;
     }
-    let mut text = all(&COUPLE, text, &|_| "2".into());
-    text = all(&DOZEN, &text, &|_| "12".into());
-    text = all(&NUMBER, &text, &|c| {
-        c.get(0)
-            .and_then(|m| count(m.as_str()))
-            .unwrap_or(0)
-            .to_string()
+    let mut text = replaced(&COUPLE, text, |_| "2".into());
+    text = replaced(&DOZEN, &text, |_| "12".into());
+    text = replaced(&NUMBER, &text, |c| {
+        let number = c.get(0).and_then(|m| count(m.as_str()));
+        number.unwrap_or(0).to_string()
     });
-    text = all(&PERCENTILE, &text, &|_| "1d100".into());
-    text = all(&SIDED, &text, &|c| {
-        format!("{}d{}", many(c, "n"), part(c, "s"))
-    });
-    text = all(&APART, &text, &|c| {
-        format!("{}d{}", many(c, "n"), part(c, "s"))
-    });
-    text = all(&PLURAL, &text, &|c| part(c, "d"));
-    text = all(&PLAIN, &text, &|c| format!("{}d6", many(c, "n")));
-    text = all(&EXPLODING, &text, &|c| {
+    text = replaced(&PERCENTILE, &text, |_| "1d100".into());
+    text = replaced(&SIDED, &text, sided);
+    text = replaced(&APART, &text, sided);
+    text = replaced(&PLURAL, &text, |c| part(c, "d"));
+    text = replaced(&PLAIN, &text, |c| format!("{}d6", many(c, "n")));
+    text = replaced(&EXPLODING, &text, |c| {
         let (n, s) = (part(c, "n") + &part(c, "k"), part(c, "s") + &part(c, "t"));
         format!("{n}d{s}e{s}")
     });
-    text = all(&ONES, &text, &|_| "ro1".into());
+    text = replaced(&ONES, &text, |_| "ro1".into());
     let which = |c: &Captures<'_>| {
         let number = Some(part(c, "n") + &part(c, "m")).filter(|n| !n.is_empty());
         number.and_then(|n| n.parse::<u32>().ok()).unwrap_or(1)
     };
     let low = |c: &Captures<'_>| matches!(part(c, "what").as_str(), "lowest" | "lower" | "worst");
-    text = all(&DROP, &text, &|c| {
-        let (dice, dropped) = (part(c, "count").parse::<u32>().unwrap_or(0), which(c));
-        let keep = if low(c) { "kh" } else { "kl" };
-        format!(
-            "{dice}d{}{keep}{}",
-            part(c, "s"),
-            dice.saturating_sub(dropped)
-        )
+    text = replaced(&DROP, &text, |c| {
+        let dice = part(c, "count").parse::<u32>().unwrap_or(0);
+        let (kept, sides) = (dice.saturating_sub(which(c)), part(c, "s"));
+        format!("{dice}d{sides}{}{kept}", if low(c) { "kh" } else { "kl" })
     });
-    text = all(&KEEP, &text, &|c| {
+    text = replaced(&KEEP, &text, |c| {
         format!("{}{}", if low(c) { "kl" } else { "kh" }, which(c))
     });
-    let mut advantages = ADVANTAGE.as_ref()?.captures_iter(&text);
-    if let (Some(found), None) = (advantages.next(), advantages.next()) {
-        let keep = if found.name("dis").or(found.name("short")).is_some() {
-            "2d20kl1"
-        } else {
-            "2d20kh1"
-        };
-        let without = text.replacen(found.get(0)?.as_str(), "", 1);
-        let rest = without
-            .trim()
-            .strip_prefix("1d20")
-            .or_else(|| without.trim().strip_prefix("d20"))?
-            .to_owned();
-        // Advantage applies to a single d20.
-        if rest.starts_with(|c: char| c.is_alphanumeric()) || is(&DIE, &rest) {
-            return None;
-        }
-        text = format!("{keep}{rest}");
-    }
-    text = all(&PLUS, &text, &|_| "+".into());
-    text = all(&MINUS, &text, &|_| "-".into());
-    text = all(&TIMES, &text, &|_| "*".into());
-    text = all(&DIVIDED, &text, &|_| "/".into());
+    text = with_advantage(&text)?;
+    text = replaced(&PLUS, &text, |_| "+".into());
+    text = replaced(&MINUS, &text, |_| "-".into());
+    text = replaced(&TIMES, &text, |_| "*".into());
+    text = replaced(&DIVIDED, &text, |_| "/".into());
     let text: String = text.trim().to_owned();
     let expression = Expression::parse(&text).ok()?;
     (expression.has_dice() && expression.comment().is_none()).then_some(text)
+}
+
+/// Translates the advantage or disadvantage of a single d20, the only roll that can have it.
+fn with_advantage(text: &str) -> Option<String> {
+    let mut advantages = ADVANTAGE.as_ref()?.captures_iter(text);
+    let (Some(found), None) = (advantages.next(), advantages.next()) else {
+        return Some(text.to_owned());
+    };
+    let keep = if found.name("dis").or(found.name("short")).is_some() {
+        "2d20kl1"
+    } else {
+        "2d20kh1"
+    };
+    let without = text.replacen(found.get(0)?.as_str(), "", 1);
+    let rest = without.trim();
+    let rest = rest
+        .strip_prefix("1d20")
+        .or_else(|| rest.strip_prefix("d20"))?;
+    let other = rest.starts_with(|c: char| c.is_alphanumeric()) || is(&DIE, rest);
+    (!other).then(|| format!("{keep}{rest}"))
 }
 
 /// Returns a small number, written in words or digits.

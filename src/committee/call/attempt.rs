@@ -7,7 +7,7 @@ use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::{self, InputBound};
 use crate::config::RoleModel;
-use crate::domain::BilledTokens;
+use crate::domain::{BilledTokens, Usd};
 use crate::journal::{
     Call, CallResult, CallSent, CallSettled, CallStop, Retryable, RunContext, views,
 };
@@ -120,14 +120,7 @@ impl Attempts<'_> {
         (model, limit): (&RoleModel, u32),
         number: u32,
     ) -> Result<Result<Settled, CallFailure>, Failure> {
-        let Self {
-            run,
-            deps,
-            ask,
-            schema,
-            repair,
-            ..
-        } = *self;
+        let Self { run, deps, ask, .. } = *self;
         let (call, known) = (self.call(number), self.is_known(number));
         let time = ask.until.saturating_duration_since(Instant::now());
         if !known && time < MIN_TIME {
@@ -139,40 +132,23 @@ impl Attempts<'_> {
         } else {
             time
         };
-        let messages = messages(deps, ask, model, repair)?;
-        let bound = input_bound(ask, &messages, schema, repair);
+        let messages = messages(deps, ask, model, self.repair)?;
+        let bound = input_bound(ask, &messages, self.schema, self.repair);
         let max_tokens = match affordable(run, model, bound, limit) {
             Some(max_tokens) => max_tokens,
             None if known => limit,
             None => {
                 run.refused(&call);
-                return Ok(Err(CallFailure::budget_exhausted(
-                    "the cap has no room for the call",
-                )));
+                let detail = "the cap has no room for the call";
+                return Ok(Err(CallFailure::budget_exhausted(detail)));
             }
-        };
-        let user = messages
-            .iter()
-            .flat_map(|m| &m.parts)
-            .filter_map(text_of)
-            .collect::<Vec<_>>()
-            .join("\n");
-        let sent = CallSent {
-            call: call.clone(),
-            role: ask.role,
-            provider: model.provider.clone(),
-            model: model.shown(),
-            reserved: budget::worst_case(model, bound, max_tokens),
-            max_tokens,
-            effort: model.effort,
-            prompt_hash: views::prompt_hash(&ask.prompt.system, &user),
         };
         let request = ChatRequest {
             key: format!("{}/{call}", run.id()),
             model: model.model.clone(),
             system: ask.prompt.system.clone(),
             messages,
-            schema: schema.map(|value| Schema {
+            schema: self.schema.map(|value| Schema {
                 name: schema_name(&ask.step),
                 value: value.clone(),
             }),
@@ -181,22 +157,39 @@ impl Attempts<'_> {
             seed: run.accepted().seed,
             timeout: patience.min(deps.policy.call_timeout),
         };
+        let sent = self.sent(&call, model, bound, &request);
         let outcome = run.call(sent, perform(deps, model, &request)).await?;
-        Ok(match outcome {
-            Ok(CallSettled { result, usage, .. }) => {
-                let clipped = patience < deps.policy.call_timeout;
-                // For a recalled call the journal has the limit.
-                let limit = run.sent(&call).map_or(max_tokens, |sent| sent.max_tokens);
-                Ok(Settled {
-                    result,
-                    usage,
-                    fresh: !known,
-                    clipped,
-                    limit,
-                })
-            }
-            Err(refused) => Err(CallFailure::budget_exhausted(refused.to_string())),
-        })
+        let settled = outcome.map(|CallSettled { result, usage, .. }| Settled {
+            result,
+            usage,
+            fresh: !known,
+            clipped: patience < deps.policy.call_timeout,
+            // For a recalled call the journal has the limit.
+            limit: run.sent(&call).map_or(max_tokens, |sent| sent.max_tokens),
+        });
+        Ok(settled.map_err(|refused| CallFailure::budget_exhausted(refused.to_string())))
+    }
+
+    /// Returns what the journal records of a request.
+    fn sent(
+        &self,
+        call: &str,
+        model: &RoleModel,
+        bound: InputBound,
+        request: &ChatRequest,
+    ) -> CallSent {
+        let parts = request.messages.iter().flat_map(|m| &m.parts);
+        let user: Vec<_> = parts.filter_map(text_of).collect();
+        CallSent {
+            call: call.to_owned(),
+            role: self.ask.role,
+            provider: model.provider.clone(),
+            model: model.shown(),
+            reserved: budget::worst_case(model, bound, request.max_tokens),
+            max_tokens: request.max_tokens,
+            effort: model.effort,
+            prompt_hash: views::prompt_hash(&request.system, &user.join("\n")),
+        }
     }
 }
 
@@ -209,61 +202,47 @@ async fn perform(deps: &Deps, model: &RoleModel, request: &ChatRequest) -> Call 
             detail: "it is not running".into(),
         }),
     };
-    match reply {
-        Ok(ChatReply {
-            text,
-            stop,
-            usage,
-            model: served,
-            ..
-        }) => {
-            let stop = match stop {
-                llm::Stop::End => CallStop::End,
-                llm::Stop::MaxTokens => CallStop::MaxTokens,
-                llm::Stop::Refusal => CallStop::Refusal,
-                llm::Stop::Other => CallStop::Other,
-            };
-            // Zero tokens for an answer with text mean that the provider did not count.
-            let counted = usage
-                .as_ref()
-                .filter(|usage| text.is_empty() || **usage != BilledTokens::default());
-            let cost = counted.map(|usage| budget::cost(model, usage));
-            Call {
-                result: CallResult::Answered { text, stop },
-                usage,
-                cost,
-                served,
-            }
-        }
-        Err(error) => {
-            let retry = match error.retry() {
-                llm::Retry::Never => Retryable::No,
-                llm::Retry::After(least) => Retryable::AfterMs(
-                    least.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
-                ),
-            };
-            let cost = if error.may_be_billed() {
-                None
-            } else {
-                Some(crate::domain::Usd::ZERO)
-            };
-            let (cause, detail, said) = (
-                error.cause().to_owned(),
-                error.outline(),
-                error.said().map(str::to_owned),
-            );
-            Call {
-                result: CallResult::Failed {
-                    cause,
-                    detail,
-                    said,
-                    retry,
-                },
-                usage: None,
-                cost,
-                served: None,
-            }
-        }
+    reply.map_or_else(|error| failed(&error), |reply| answered(model, reply))
+}
+
+fn answered(model: &RoleModel, reply: ChatReply) -> Call {
+    let ChatReply { text, usage, .. } = reply;
+    let stop = match reply.stop {
+        llm::Stop::End => CallStop::End,
+        llm::Stop::MaxTokens => CallStop::MaxTokens,
+        llm::Stop::Refusal => CallStop::Refusal,
+        llm::Stop::Other => CallStop::Other,
+    };
+    // Zero tokens for an answer with text mean that the provider did not count.
+    let counted = usage
+        .as_ref()
+        .filter(|usage| text.is_empty() || **usage != BilledTokens::default());
+    let cost = counted.map(|usage| budget::cost(model, usage));
+    Call {
+        result: CallResult::Answered { text, stop },
+        usage,
+        cost,
+        served: reply.model,
+    }
+}
+
+fn failed(error: &llm::Error) -> Call {
+    let retry = match error.retry() {
+        llm::Retry::Never => Retryable::No,
+        llm::Retry::After(least) => Retryable::AfterMs(
+            least.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
+        ),
+    };
+    Call {
+        result: CallResult::Failed {
+            cause: error.cause().to_owned(),
+            detail: error.outline(),
+            said: error.said().map(str::to_owned),
+            retry,
+        },
+        usage: None,
+        cost: (!error.may_be_billed()).then_some(Usd::ZERO),
+        served: None,
     }
 }
 

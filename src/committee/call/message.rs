@@ -52,6 +52,11 @@ impl Answer {
     pub fn is_blank(&self) -> bool {
         self.text.trim().is_empty()
     }
+
+    /// True if the output limit cut it.
+    pub fn is_cut(&self) -> bool {
+        self.stop == CallStop::MaxTokens
+    }
 }
 
 /// An answer to repair, with its problems.

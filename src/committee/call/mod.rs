@@ -8,8 +8,8 @@ pub(super) mod output;
 pub(super) mod clean;
 pub(super) mod single_call;
 
-use crate::committee::call::attempt::Attempts;
-use conclave_lenient_json::Problem;
+use crate::committee::call::attempt::{Attempts, Settled};
+use conclave_lenient_json::{Parsed, Problem};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub use crate::committee::call::output::{CallFailure, Typed};
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::config::RoleModel;
-use crate::domain::{BilledTokens, FailureCause, Obtained};
+use crate::domain::{BilledTokens, FailureCause, Obtained, Role};
 use crate::journal::{CallResult, CallStop, RunContext};
 
 /// Gets a JSON value of type `T`. The output is extracted defensively, checked against the schema
@@ -55,21 +55,7 @@ where
         Ok(answer) => answer,
         Err(unbought) => return Ok(Err(unbought)),
     };
-    let read = || {
-        let parsed = if first.is_blank() {
-            Err(vec![Problem {
-                pointer: String::new(),
-                detail: "the answer is empty".into(),
-            }])
-        } else {
-            conclave_lenient_json::parse::<T>(&first.text, &schema)
-        };
-        let problems = match &parsed {
-            Ok(parsed) => check(&parsed.value),
-            Err(problems) => problems.clone(),
-        };
-        (parsed, problems)
-    };
+    let read = || parse_checked(&first, &schema, &check);
     let (parsed, problems) = run.compute(&format!("reading {}", ask.step), read).await?;
     if problems.is_empty()
         && let Ok(parsed) = parsed
@@ -79,60 +65,71 @@ where
         } else {
             Obtained::Extracted
         };
-        let truncated = first.stop == CallStop::MaxTokens;
-        return Ok(Ok(Typed {
-            value: parsed.value,
-            obtained,
-            truncated,
-            notes: parsed.notes,
-            tokens: first.tokens,
-        }));
+        return Ok(Ok(typed(parsed, obtained, &first)));
     }
     let second = buy(run, deps, &ask, Some(&schema), Some((&first, &problems))).await?;
     let read = || {
         let answer = second.ok()?;
         let parsed = conclave_lenient_json::parse::<T>(&answer.text, &schema).ok()?;
-        Some((parsed, answer.stop == CallStop::MaxTokens, answer.tokens))
+        Some(typed(parsed, Obtained::Repaired, &answer))
     };
     let repaired = run
         .compute(&format!("reading {}/repair", ask.step), read)
         .await?;
-    match (repaired, parsed) {
-        (Some((value, truncated, tokens)), _) => Ok(Ok(Typed {
-            value: value.value,
-            obtained: Obtained::Repaired,
-            truncated,
-            notes: problems.iter().map(ToString::to_string).collect(),
-            tokens,
-        })),
+    let notes = problems.iter().map(ToString::to_string);
+    Ok(match (repaired, parsed) {
+        (Some(repaired), _) => Ok(Typed {
+            notes: notes.collect(),
+            ..repaired
+        }),
         // The repair gave nothing better, so the imperfect value is kept, with its problems as
         // notes.
-        (None, Ok(parsed)) => Ok(Ok(Typed {
-            value: parsed.value,
-            obtained: Obtained::Extracted,
-            truncated: first.stop == CallStop::MaxTokens,
-            notes: parsed
-                .notes
-                .into_iter()
-                .chain(problems.iter().map(ToString::to_string))
-                .collect(),
-            tokens: first.tokens,
-        })),
-        (None, Err(_)) if first.is_blank() => Ok(Err(CallFailure::empty())),
-        (None, Err(_)) => {
-            let cut = if first.stop == CallStop::MaxTokens {
-                FailureCause::CutOff
-            } else {
-                FailureCause::MalformedOutput
-            };
-            let detail = problems
-                .iter()
-                .take(3)
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join("; ");
-            Ok(Err(CallFailure::new(cut, detail)))
+        (None, Ok(parsed)) => {
+            let mut kept = typed(parsed, Obtained::Extracted, &first);
+            kept.notes.extend(notes);
+            Ok(kept)
         }
+        (None, Err(_)) if first.is_blank() => Err(CallFailure::empty()),
+        (None, Err(_)) if first.is_cut() => {
+            Err(CallFailure::of_problems(FailureCause::CutOff, &problems))
+        }
+        (None, Err(_)) => {
+            let cause = FailureCause::MalformedOutput;
+            Err(CallFailure::of_problems(cause, &problems))
+        }
+    })
+}
+
+type Parse<T> = Result<Parsed<T>, Vec<Problem>>;
+
+/// Parses an answer. Returns its value, and the problems with its form or its content.
+fn parse_checked<T: DeserializeOwned>(
+    answer: &Answer,
+    schema: &Value,
+    check: impl Fn(&T) -> Vec<Problem>,
+) -> (Parse<T>, Vec<Problem>) {
+    let parsed = if answer.is_blank() {
+        Err(vec![Problem {
+            pointer: String::new(),
+            detail: "the answer is empty".into(),
+        }])
+    } else {
+        conclave_lenient_json::parse::<T>(&answer.text, schema)
+    };
+    let problems = match &parsed {
+        Ok(parsed) => check(&parsed.value),
+        Err(problems) => problems.clone(),
+    };
+    (parsed, problems)
+}
+
+fn typed<T>(parsed: Parsed<T>, obtained: Obtained, answer: &Answer) -> Typed<T> {
+    Typed {
+        value: parsed.value,
+        obtained,
+        truncated: answer.is_cut(),
+        notes: parsed.notes,
+        tokens: answer.tokens,
     }
 }
 
@@ -152,10 +149,7 @@ where
     T: DeserializeOwned + JsonSchema + Send,
 {
     let Some(model) = deps.role(ask.role) else {
-        return Ok(Err(CallFailure::new(
-            FailureCause::NotConfigured,
-            format!("no model is configured for {}", ask.role),
-        )));
+        return Ok(Err(CallFailure::not_configured(ask.role)));
     };
     let purchase = Attempts {
         run,
@@ -167,28 +161,12 @@ where
         once: true,
     };
     let limit = ask.limit(model);
-    let settled = match Box::pin(purchase.attempt((model, limit), 1)).await? {
-        Ok(settled) => settled,
+    let settled = Box::pin(purchase.attempt((model, limit), 1)).await?;
+    let answer = match settled.and_then(|settled| only_answer(settled, ask.role)) {
+        Ok(answer) => answer,
         Err(unbought) => return Ok(Err(unbought)),
     };
-    let answer = match settled.result {
-        CallResult::Answered { text, stop } if is_thought_away(&text, stop) => {
-            return Ok(Err(CallFailure::thought_away(ask.role, settled.limit)));
-        }
-        CallResult::Answered { text, stop } => match accepted(text, stop, settled.usage) {
-            Ok(answer) => answer,
-            Err(unbought) => return Ok(Err(unbought)),
-        },
-        CallResult::InDoubt => return Ok(Err(CallFailure::no_time())),
-        CallResult::Failed { cause, detail, .. } => {
-            return Ok(Err(CallFailure::new(cause, detail)));
-        }
-    };
-    if answer.is_blank() {
-        return Ok(Err(CallFailure::empty()));
-    }
     let schema = schemars::schema_for!(T).to_value();
-    let cut = answer.stop == CallStop::MaxTokens;
     let read = || conclave_lenient_json::parse::<T>(&answer.text, &schema);
     let parsed = run.compute(&format!("reading {}", ask.step), read).await?;
     Ok(match parsed {
@@ -196,18 +174,31 @@ where
             // A surrounding code fence does not count as needing repair.
             let as_written = parsed.clean
                 || (parsed.notes.len() == 1 && conclave_lenient_json::is_only_fenced(&answer.text));
-            Ok((parsed.value, cut || !as_written))
+            Ok((parsed.value, answer.is_cut() || !as_written))
         }
         Err(problems) => {
-            let detail = problems
-                .iter()
-                .take(3)
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join("; ");
-            Err(CallFailure::new(FailureCause::MalformedOutput, detail))
+            let cause = FailureCause::MalformedOutput;
+            Err(CallFailure::of_problems(cause, &problems))
         }
     })
+}
+
+/// Returns the answer of an output's only attempt.
+fn only_answer(settled: Settled, role: Role) -> Result<Answer, CallFailure> {
+    match settled.result {
+        CallResult::Answered { text, stop } if is_thought_away(&text, stop) => {
+            Err(CallFailure::thought_away(role, settled.limit))
+        }
+        CallResult::Answered { text, stop } => {
+            let answer = accepted(text, stop, settled.usage)?;
+            if answer.is_blank() {
+                return Err(CallFailure::empty());
+            }
+            Ok(answer)
+        }
+        CallResult::InDoubt => Err(CallFailure::no_time()),
+        CallResult::Failed { cause, detail, .. } => Err(CallFailure::new(cause, detail)),
+    }
 }
 
 /// Gets plain text.
@@ -225,9 +216,9 @@ pub async fn buy_text(
         Err(unbought) => return Ok(Err(unbought)),
     };
     Ok(Ok(Typed {
+        truncated: answer.is_cut(),
         value: answer.text,
         obtained: Obtained::Text,
-        truncated: answer.stop == CallStop::MaxTokens,
         notes: vec![],
         tokens: answer.tokens,
     }))
@@ -242,22 +233,14 @@ async fn buy(
     schema: Option<&Value>,
     repair: Option<Repair<'_>>,
 ) -> Result<Result<Answer, CallFailure>, Failure> {
-    let Some(mut model) = deps.role(ask.role) else {
-        return Ok(Err(CallFailure::new(
-            FailureCause::NotConfigured,
-            format!("no model is configured for {}", ask.role),
-        )));
+    let Some(model) = deps.role(ask.role) else {
+        return Ok(Err(CallFailure::not_configured(ask.role)));
     };
     // A repair needs no further thinking.
-    let repairing;
-    if repair.is_some() {
-        repairing = model.with_least_effort();
-        model = &repairing;
-    }
-    let step = if repair.is_some() {
-        format!("{}/repair", ask.step)
-    } else {
-        ask.step.clone()
+    let repairing = repair.map(|_| model.with_least_effort());
+    let step = match repair {
+        Some(_) => format!("{}/repair", ask.step),
+        None => ask.step.clone(),
     };
     let purchase = Attempts {
         run,
@@ -268,46 +251,74 @@ async fn buy(
         step,
         once: false,
     };
-    let mut last: Option<CallFailure> = None;
-    let (mut number, mut tries) = (1u32, 0);
-    // Set after an answer that was only thinking: the same model with less effort or a larger
-    // limit.
-    let mut roomier: Option<(RoleModel, u32)> = None;
-    loop {
-        let (asked, limit) = match &roomier {
-            Some((model, limit)) => (model, *limit),
-            None => (model, ask.limit(model)),
+    let progress = Progress {
+        model: repairing.as_ref().unwrap_or(model),
+        tries: 0,
+        roomier: None,
+        last: None,
+    };
+    retried(&purchase, progress).await
+}
+
+/// The outcome of the attempts so far.
+struct Progress<'a> {
+    model: &'a RoleModel,
+    /// The failed attempts with this model.
+    tries: u32,
+    /// Set after an answer that was only thinking: the same model with less effort or a larger
+    /// limit.
+    roomier: Option<(RoleModel, u32)>,
+    last: Option<CallFailure>,
+}
+
+impl Progress<'_> {
+    /// Continues with the model's fallback. Returns false if it has none.
+    fn fall_back(&mut self) -> bool {
+        let Some(fallback) = &self.model.fallback else {
+            return false;
         };
-        let tried = Box::pin(purchase.attempt((asked, limit), number)).await?;
-        let settled = match (tried, &model.fallback) {
-            (Ok(settled), _) => settled,
+        (self.model, self.tries, self.roomier) = (fallback, 0, None);
+        true
+    }
+
+    /// Returns why there is no answer when time or money is out. An earlier failure says more about
+    /// the reason.
+    fn reason(self, out: CallFailure) -> CallFailure {
+        let starved = out.starved;
+        self.last
+            .map_or(out, |last| CallFailure { starved, ..last })
+    }
+}
+
+/// Makes attempts until there is an answer or no further attempt is possible.
+async fn retried(
+    purchase: &Attempts<'_>,
+    mut progress: Progress<'_>,
+) -> Result<Result<Answer, CallFailure>, Failure> {
+    let mut number = 1u32;
+    loop {
+        let usual = || (progress.model, purchase.ask.limit(progress.model));
+        let roomier = progress.roomier.as_ref();
+        let (asked, limit) = roomier.map_or_else(usual, |(model, limit)| (model, *limit));
+        let settled = match Box::pin(purchase.attempt((asked, limit), number)).await? {
+            Ok(settled) => settled,
             // A cheaper model may still fit.
-            (Err(unbought), Some(fallback)) if unbought.starved => {
-                (model, tries, roomier) = (fallback, 0, None);
-                last.get_or_insert(unbought);
+            Err(unbought) if unbought.starved && progress.fall_back() => {
+                progress.last.get_or_insert(unbought);
                 continue;
             }
-            // Out of time or money. An earlier failure says more about the reason.
-            (Err(unbought), _) => {
-                let starved = unbought.starved;
-                return Ok(Err(
-                    last.map_or(unbought, |last| CallFailure { starved, ..last })
-                ));
-            }
+            Err(unbought) => return Ok(Err(progress.reason(unbought))),
         };
         number += 1;
         match settled.result {
             CallResult::Answered { text, stop } if is_thought_away(&text, stop) => {
-                let cause = CallFailure::thought_away(ask.role, settled.limit);
+                let cause = CallFailure::thought_away(purchase.ask.role, settled.limit);
                 let Some(next) = purchase.roomier(asked, settled.limit, number)? else {
                     return Ok(Err(cause));
                 };
-                roomier = Some(next);
-                last = Some(cause);
+                (progress.roomier, progress.last) = (Some(next), Some(cause));
             }
-            CallResult::Answered { text, stop, .. } => {
-                return Ok(accepted(text, stop, settled.usage));
-            }
+            CallResult::Answered { text, stop } => return Ok(accepted(text, stop, settled.usage)),
             // The call died with its process, or a second call of an earlier release was faster.
             // Neither counts against the model.
             CallResult::InDoubt => {}
@@ -321,20 +332,20 @@ async fn buy(
                 retry,
                 ..
             } => {
-                tries += 1;
                 let by_deadline = settled.clipped && cause == FailureCause::TimedOut;
-                last = Some(CallFailure {
+                let failure = CallFailure::new(cause, detail);
+                progress.tries += 1;
+                progress.last = Some(CallFailure {
                     by_deadline,
-                    ..CallFailure::new(cause, detail)
+                    ..failure
                 });
-                let pause = purchase.pause(retry, tries);
-                match (pause, &model.fallback) {
-                    (Some(pause), _) if settled.fresh => tokio::time::sleep(pause).await,
-                    (Some(_), _) => {}
-                    (None, Some(fallback)) => (model, tries, roomier) = (fallback, 0, None),
+                match purchase.pause(retry, progress.tries) {
+                    Some(pause) if settled.fresh => tokio::time::sleep(pause).await,
+                    Some(_) => {}
+                    None if progress.fall_back() => {}
                     // The journal already has the next attempt: that decision stands.
-                    (None, None) if purchase.is_known(number) => {}
-                    (None, None) => return Ok(Err(last.unwrap_or_else(CallFailure::no_time))),
+                    None if purchase.is_known(number) => {}
+                    None => return Ok(Err(progress.last.unwrap_or_else(CallFailure::no_time))),
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! The output of a call, or the reason why there is none.
 
+use conclave_lenient_json::Problem;
+
 use crate::domain::{FailureCause, Obtained, Role};
 
 /// A typed output.
@@ -73,6 +75,17 @@ impl CallFailure {
     /// Returns the failure for a well-formed answer that contains nothing usable.
     pub fn unusable(detail: &str) -> Self {
         Self::new(FailureCause::MalformedOutput, detail)
+    }
+
+    pub(super) fn not_configured(role: Role) -> Self {
+        let detail = format!("no model is configured for {role}");
+        Self::new(FailureCause::NotConfigured, detail)
+    }
+
+    /// Returns the failure for an answer with these problems.
+    pub(super) fn of_problems(cause: FailureCause, problems: &[Problem]) -> Self {
+        let problems: Vec<String> = problems.iter().take(3).map(ToString::to_string).collect();
+        Self::new(cause, problems.join("; "))
     }
 
     pub(super) fn budget_exhausted(detail: impl Into<String>) -> Self {

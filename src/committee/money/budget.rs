@@ -208,37 +208,12 @@ pub fn fit(
         } else {
             repetition
         };
-        for (share, spare) in [repetition, least_spare]
-            .into_iter()
-            .flat_map(|spare| SHARES.map(|share| (share, spare)))
-        {
-            let (max_tokens, panel, held) = shrunk_to(&kept, synthesis, share);
-            let checked = size.map_or(Usd::ZERO, |size| (check.cost)(&max_tokens, size));
-            let reserve = (held + checked).max(spare);
-            if panel + reserve <= left {
-                if share < 1.0 {
-                    left_out.push(format!(
-                        "outputs were limited to {:.0} % of their usual length",
-                        share * 100.0
-                    ));
-                }
-                if size.is_some_and(|size| size.scope == CheckScope::First) {
-                    left_out.push("the cross-check was given one claim of each report".to_owned());
-                }
-                let agents = kept.iter().filter_map(|w| agent_of(w.role)).collect();
-                let trimmed = Trimmed {
-                    agents,
-                    max_tokens,
-                    left_out,
-                    cross_check: size,
-                    epoch: None,
-                };
-                return Some(Fitted {
-                    trimmed,
-                    held: reserve - checked,
-                    check: checked,
-                });
-            }
+        let spares = [repetition, least_spare];
+        let fitted = longest(&kept, synthesis, (size, check.cost), spares, left);
+        if let Some(mut fitted) = fitted {
+            left_out.append(&mut fitted.trimmed.left_out);
+            fitted.trimmed.left_out = left_out;
+            return Some(fitted);
         }
         let optional = kept
             .iter()
@@ -261,6 +236,49 @@ pub fn fit(
         }
         left_out.push(did_not_run(dropped.role));
     }
+}
+
+/// Fits these agents with the longest outputs that leave the first of `spares` over; if there are
+/// none, the second.
+fn longest(
+    kept: &[&Wanted<'_>],
+    synthesis: &Wanted<'_>,
+    (size, cost): (Option<CheckSize>, &CheckCost<'_>),
+    spares: [Usd; 2],
+    left: Usd,
+) -> Option<Fitted> {
+    let mut tries = spares
+        .into_iter()
+        .flat_map(|spare| SHARES.map(|share| (share, spare)));
+    tries.find_map(|(share, spare)| {
+        let (max_tokens, panel, held) = shrunk_to(kept, synthesis, share);
+        let check = size.map_or(Usd::ZERO, |size| cost(&max_tokens, size));
+        let reserve = (held + check).max(spare);
+        if panel + reserve > left {
+            return None;
+        }
+        let shrunk = (share < 1.0).then(|| {
+            format!(
+                "outputs were limited to {:.0} % of their usual length",
+                share * 100.0
+            )
+        });
+        let one_claim = size
+            .is_some_and(|size| size.scope == CheckScope::First)
+            .then(|| "the cross-check was given one claim of each report".to_owned());
+        let trimmed = Trimmed {
+            agents: kept.iter().filter_map(|w| agent_of(w.role)).collect(),
+            max_tokens,
+            left_out: shrunk.into_iter().chain(one_claim).collect(),
+            cross_check: size,
+            epoch: None,
+        };
+        Some(Fitted {
+            trimmed,
+            held: reserve - check,
+            check,
+        })
+    })
 }
 
 /// Returns the note for readers that the cap left an agent out.

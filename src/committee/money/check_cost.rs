@@ -129,6 +129,12 @@ pub fn worst_case(deps: &Deps, read: u64, reports: &[u64], size: CheckSize) -> U
         .sum()
 }
 
+/// Returns the most tokens of each report, given the output limits of all roles.
+pub fn report_tokens(max_tokens: &[(Role, u32)]) -> impl Iterator<Item = u64> {
+    let agents = max_tokens.iter().filter(|(role, _)| *role != Role::Master);
+    agents.map(|(_, tokens)| u64::from(*tokens))
+}
+
 /// Returns the cross-check as input of [`budget::fit`].
 pub fn wanted<'a>(deps: &Deps, mode: Mode, cost: &'a CheckCost<'a>) -> WantedCheck<'a> {
     WantedCheck {

@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use crate::committee::deps::Deps;
 use crate::committee::money::budget::{
-    self, InputBound, ModelText, PLAN_TOKENS, SCAFFOLDING_TOKENS, Wanted,
+    self, Fitted, InputBound, ModelText, PLAN_TOKENS, SCAFFOLDING_TOKENS, Wanted,
 };
 use crate::committee::money::check_cost;
-use crate::committee::money::trim::FINDINGS_TOKENS;
+use crate::committee::money::trim::wanted;
 use crate::domain::{Agent, CORE_AGENTS, Question, Role, Usd};
 use crate::journal::CheckSize;
 
@@ -56,77 +56,13 @@ pub fn context_needed(deps: &Deps) -> u64 {
 /// Quotes a question.
 pub fn quote(deps: &Deps, question: &Question) -> Quote {
     let cap = deps.policy.cap(question.mode);
-    let read = budget::text_bound(&question.message) + SCAFFOLDING_TOKENS;
-    let agents: Vec<Agent> = Agent::ALL
-        .into_iter()
-        .filter(|agent| {
-            deps.role(Role::Agent(*agent)).is_some() && !deps.policy.disabled_agents.contains(agent)
-        })
-        .filter(|agent| *agent != Agent::Visual || question.has_image())
-        .collect();
-    let call = |role: Role, written: u64, most: Option<u32>, usual: bool| -> Usd {
-        let Some(model) = deps.role(role) else {
-            return Usd::ZERO;
-        };
-        let images = if role == Role::Agent(Agent::Visual) {
-            question.attachments.len()
-        } else {
-            0
-        };
-        let mut input = InputBound::new(
-            deps.prompt_bytes(role),
-            read,
-            &[ModelText::planned(written)],
-            images,
-        );
-        let mut output = most.map_or(model.max_tokens, |visible| model.limit_for(visible));
-        if usual {
-            input.stable = (input.stable as f64 * USUAL_INPUT) as u64;
-            input.volatile = (input.volatile as f64 * USUAL_READ) as u64;
-            output = (f64::from(output) * USUAL_SHARE) as u32;
-        }
-        budget::worst_case(model, input, output).map_or(Usd::ZERO, |reservation| reservation.amount)
+    let prices = Prices {
+        deps,
+        question,
+        read: budget::text_bound(&question.message),
     };
-    let written = |agents: &[Agent]| -> u64 {
-        agents
-            .iter()
-            .filter_map(|a| deps.role(Role::Agent(*a)))
-            .map(|model| u64::from(model.max_tokens))
-            .sum()
-    };
-    // The core agents that fit under the cap, computed as a run does.
-    let wanted = |role: Role| {
-        let findings = if role == Role::Master {
-            FINDINGS_TOKENS
-        } else {
-            0
-        };
-        let model = deps.role(role)?;
-        Some(Wanted {
-            role,
-            model,
-            input: InputBound::new(deps.prompt_bytes(role), read + findings, &[], 0),
-        })
-    };
-    let core: Vec<Wanted<'_>> = CORE_AGENTS
-        .iter()
-        .filter_map(|agent| wanted(Role::Agent(*agent)))
-        .collect();
-    let left = cap - call(Role::Master, 0, Some(PLAN_TOKENS), false);
-    let cost = |max_tokens: &[(Role, u32)], size: CheckSize| {
-        let written = max_tokens.iter().filter(|(role, _)| *role != Role::Master);
-        let reports: Vec<u64> = written.map(|(_, tokens)| u64::from(*tokens)).collect();
-        check_cost::worst_case(deps, budget::text_bound(&question.message), &reports, size)
-    };
-    let check = check_cost::wanted(deps, question.mode, &cost);
-    let fit = |left: Usd| budget::fit(&core, &wanted(Role::Master)?, &check, left);
-    // Without room for a plan, the hints decide.
-    let (fitted, plans) = match fit(left) {
-        Some(fitted) => (Some(fitted), 1),
-        None => (fit(cap), 0),
-    };
-    let Some(fitted) = fitted else {
-        // Such a run is refused and costs nothing.
+    // Without a panel the run is refused and costs nothing.
+    let Some((fitted, plans)) = prices.fitted(cap) else {
         return Quote {
             cap,
             expected: Usd::ZERO,
@@ -134,44 +70,122 @@ pub fn quote(deps: &Deps, question: &Question) -> Quote {
             calls: 0,
         };
     };
-    let panel = fitted.trimmed.agents;
-    let checks = fitted
-        .trimmed
-        .cross_check
-        .map_or(0, |size| usize::from(size.passes));
-    let expected: Usd = call(Role::Master, 0, Some(PLAN_TOKENS), true)
-        + panel
-            .iter()
-            .map(|agent| call(Role::Agent(*agent), 0, None, true))
-            .sum()
-        + Usd::from_nanos((fitted.check.nanos() as f64 * USUAL_SHARE) as u64)
-        + call(Role::Master, written(&panel), None, true);
-    let rounds = u64::from(question.mode.max_rounds());
-    let everybody = written(&agents);
-    let first: Usd = agents
-        .iter()
-        .map(|agent| call(Role::Agent(*agent), 0, None, false))
-        .sum();
-    let all: Vec<(Role, u32)> = agents
-        .iter()
-        .filter_map(|agent| {
-            Some((
-                Role::Agent(*agent),
-                deps.role(Role::Agent(*agent))?.max_tokens,
-            ))
-        })
-        .collect();
-    let checked = check_cost::sizes(deps, question.mode)
-        .first()
-        .map_or(Usd::ZERO, |size| cost(&all, *size));
-    // In a later round an agent decides on its claims or reports again. A new report costs more.
-    let mut worst = call(Role::Master, 0, Some(PLAN_TOKENS), false) + first + checked;
-    worst += call(Role::Master, everybody, None, false);
-    worst += (1..rounds).map(|_| first).sum::<Usd>();
+    let check = fitted.trimmed.cross_check;
+    let checks = check.map_or(0, |size| usize::from(size.passes));
     Quote {
         cap,
-        expected: expected.min(cap),
-        worst: worst.min(cap),
-        calls: plans + panel.len() + checks + 1,
+        expected: prices.expected(&fitted).min(cap),
+        worst: prices.worst().min(cap),
+        calls: plans + fitted.trimmed.agents.len() + checks + 1,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Length {
+    Usual,
+    Full,
+}
+
+/// The prices of the calls that a question can need.
+struct Prices<'a> {
+    deps: &'a Deps,
+    question: &'a Question,
+    /// The most tokens of the question.
+    read: u64,
+}
+
+impl Prices<'_> {
+    /// Returns the core agents that fit under the cap, computed as a run does, and the number of
+    /// plans. Without room for a plan, the hints decide.
+    fn fitted(&self, cap: Usd) -> Option<(Fitted, usize)> {
+        let wanted = |role: Role| wanted(self.deps, role, self.read, 0);
+        let core: Vec<Wanted<'_>> = CORE_AGENTS
+            .iter()
+            .filter_map(|agent| wanted(Role::Agent(*agent)))
+            .collect();
+        let master = wanted(Role::Master)?;
+        let cost = |max_tokens: &[(Role, u32)], size: CheckSize| self.check(max_tokens, size);
+        let check = check_cost::wanted(self.deps, self.question.mode, &cost);
+        let fit = |left: Usd| budget::fit(&core, &master, &check, left);
+        let planned = fit(cap - self.plan(Length::Full)).map(|fitted| (fitted, 1));
+        planned.or_else(|| Some((fit(cap)?, 0)))
+    }
+
+    fn expected(&self, fitted: &Fitted) -> Usd {
+        let panel = &fitted.trimmed.agents;
+        self.plan(Length::Usual)
+            + self.reports(panel, Length::Usual)
+            + Usd::from_nanos((fitted.check.nanos() as f64 * USUAL_SHARE) as u64)
+            + self.synthesis(panel, Length::Usual)
+    }
+
+    /// Prices a run of every agent that may run. In a later round an agent decides on its claims or
+    /// reports again. A new report costs more.
+    fn worst(&self) -> Usd {
+        let agents: Vec<Agent> = Agent::ALL
+            .into_iter()
+            .filter(|agent| !self.deps.policy.disabled_agents.contains(agent))
+            .filter(|agent| *agent != Agent::Visual || self.question.has_image())
+            .collect();
+        let max_tokens: Vec<(Role, u32)> = agents
+            .iter()
+            .map(|agent| Role::Agent(*agent))
+            .filter_map(|role| Some((role, self.deps.role(role)?.max_tokens)))
+            .collect();
+        let sizes = check_cost::sizes(self.deps, self.question.mode);
+        let check = sizes.first().map(|size| self.check(&max_tokens, *size));
+        let round = self.reports(&agents, Length::Full);
+        let rounds = (0..self.question.mode.max_rounds().max(1)).map(|_| round);
+        self.plan(Length::Full)
+            + rounds.sum::<Usd>()
+            + check.unwrap_or(Usd::ZERO)
+            + self.synthesis(&agents, Length::Full)
+    }
+
+    fn plan(&self, length: Length) -> Usd {
+        self.call(Role::Master, 0, Some(PLAN_TOKENS), length)
+    }
+
+    fn reports(&self, agents: &[Agent], length: Length) -> Usd {
+        let report = |agent: &Agent| self.call(Role::Agent(*agent), 0, None, length);
+        agents.iter().map(report).sum()
+    }
+
+    fn synthesis(&self, agents: &[Agent], length: Length) -> Usd {
+        let models = agents
+            .iter()
+            .filter_map(|agent| self.deps.role(Role::Agent(*agent)));
+        let written = models.map(|model| u64::from(model.max_tokens)).sum();
+        self.call(Role::Master, written, None, length)
+    }
+
+    fn check(&self, max_tokens: &[(Role, u32)], size: CheckSize) -> Usd {
+        let reports: Vec<u64> = check_cost::report_tokens(max_tokens).collect();
+        check_cost::worst_case(self.deps, self.read, &reports, size)
+    }
+
+    /// Prices one call that reads `written` tokens of other models. `most` bounds its output.
+    fn call(&self, role: Role, written: u64, most: Option<u32>, length: Length) -> Usd {
+        let Some(model) = self.deps.role(role) else {
+            return Usd::ZERO;
+        };
+        let images = if role == Role::Agent(Agent::Visual) {
+            self.question.attachments.len()
+        } else {
+            0
+        };
+        let mut input = InputBound::new(
+            self.deps.prompt_bytes(role),
+            self.read + SCAFFOLDING_TOKENS,
+            &[ModelText::planned(written)],
+            images,
+        );
+        let mut output = most.map_or(model.max_tokens, |visible| model.limit_for(visible));
+        if length == Length::Usual {
+            input.stable = (input.stable as f64 * USUAL_INPUT) as u64;
+            input.volatile = (input.volatile as f64 * USUAL_READ) as u64;
+            output = (f64::from(output) * USUAL_SHARE) as u32;
+        }
+        budget::worst_case(model, input, output).map_or(Usd::ZERO, |reservation| reservation.amount)
     }
 }

@@ -18,27 +18,28 @@ use crate::journal::{
 };
 
 /// The most tokens of scores, disagreements and missing agents that the master is shown.
-pub const FINDINGS_TOKENS: u64 = 2000;
+const FINDINGS_TOKENS: u64 = 2000;
 
-/// Returns a role with the least input of its call: its own prompt and the question.
-fn wanted<'a>(deps: &'a Deps, request: &RequestContext, role: Role) -> Option<Wanted<'a>> {
-    let model = deps.role(role)?;
-    let images = if role == Role::Agent(Agent::Visual) {
-        request.images.len()
-    } else {
-        0
+/// Returns a role with the least input of its call: its own prompt and the question, of at most
+/// `read` tokens. Only the visual agent is shown the images.
+pub fn wanted(deps: &Deps, role: Role, read: u64, images: usize) -> Option<Wanted<'_>> {
+    let (findings, images) = match role {
+        Role::Master => (FINDINGS_TOKENS, 0),
+        Role::Agent(Agent::Visual) => (0, images),
+        Role::Agent(_) | Role::Proposer => (0, 0),
     };
-    let findings = if role == Role::Master {
-        FINDINGS_TOKENS
-    } else {
-        0
-    };
-    let read = budget::text_bound(&request.full_text()) + SCAFFOLDING_TOKENS + findings;
+    let read = read + SCAFFOLDING_TOKENS + findings;
     Some(Wanted {
         role,
-        model,
+        model: deps.role(role)?,
         input: InputBound::new(deps.prompt_bytes(role), read, &[], images),
     })
+}
+
+/// Like [`wanted`], for a run.
+fn wanted_by<'a>(deps: &'a Deps, request: &RequestContext, role: Role) -> Option<Wanted<'a>> {
+    let read = budget::text_bound(&request.full_text());
+    wanted(deps, role, read, request.images.len())
 }
 
 /// Checks, before any call, that the cap has room for the solver and the synthesis. Earmarks the
@@ -49,8 +50,8 @@ fn wanted<'a>(deps: &'a Deps, request: &RequestContext, role: Role) -> Option<Wa
 /// [`Failure`] if the cap has no room.
 pub fn check_room(run: &RunContext, deps: &Deps, request: &RequestContext) -> Result<(), Failure> {
     let (Some(solver), Some(master)) = (
-        wanted(deps, request, Role::Agent(Agent::Solver)),
-        wanted(deps, request, Role::Master),
+        wanted_by(deps, request, Role::Agent(Agent::Solver)),
+        wanted_by(deps, request, Role::Master),
     ) else {
         return Err(Failure::internal(
             "the solver or the master is not configured",
@@ -81,7 +82,7 @@ pub async fn panel(
     reused: &BTreeMap<Agent, ReusedOutputs>,
 ) -> Result<Trimmed, Failure> {
     run.release(Earmark::Synthesis);
-    let wanted = |role: Role| wanted(deps, request, role);
+    let wanted = |role: Role| wanted_by(deps, request, role);
     let agents: Vec<Wanted<'_>> = asked
         .iter()
         .filter_map(|a| wanted(Role::Agent(*a)))
@@ -96,11 +97,7 @@ pub async fn panel(
     synthesis.input.volatile += InputBound::new(0, 0, &stored, 0).volatile;
     let read = budget::text_bound(&request.full_text());
     let cost = |max_tokens: &[(Role, u32)], size: CheckSize| {
-        let written = max_tokens
-            .iter()
-            .filter(|(role, _)| *role != Role::Master)
-            .map(|(_, tokens)| u64::from(*tokens));
-        let reports: Vec<u64> = written
+        let reports: Vec<u64> = check_cost::report_tokens(max_tokens)
             .chain(reused.values().map(|inherited| inherited.tokens))
             .collect();
         check_cost::worst_case(deps, read, &reports, size)
@@ -137,28 +134,19 @@ async fn fit_again(
     mut check: WantedCheck<'_>,
 ) -> Result<Trimmed, Failure> {
     let hold = budget::synthesis_hold(&recorded.max_tokens, &synthesis);
-    let made = run.recorded(&CrossCheckStep).is_some();
-    let size = recorded.cross_check.filter(|_| !made);
+    let size = recorded
+        .cross_check
+        .filter(|_| run.recorded(&CrossCheckStep).is_none());
     let checked = size.map_or(Usd::ZERO, |size| (check.cost)(&recorded.max_tokens, size));
     let left = run.ledger().left();
     run.earmark(Earmark::Synthesis, hold);
     run.earmark(Earmark::CrossCheck, checked);
     let answered = answered_first(&Transcript::of(&run.events()));
-    let on_panel = |wanted: &Wanted<'_>| {
-        recorded
-            .agents
-            .iter()
-            .any(|agent| wanted.role == Role::Agent(*agent))
-    };
     let is_open = |wanted: &Wanted<'_>| {
-        !answered
-            .keys()
-            .any(|agent| wanted.role == Role::Agent(*agent))
+        let is = |agent: &Agent| wanted.role == Role::Agent(*agent);
+        recorded.agents.iter().any(is) && !answered.keys().any(is)
     };
-    let open: Vec<Wanted<'_>> = asked
-        .into_iter()
-        .filter(|wanted| on_panel(wanted) && is_open(wanted))
-        .collect();
+    let open: Vec<Wanted<'_>> = asked.into_iter().filter(is_open).collect();
     let carried = budget::panel_cost(&open, &recorded.max_tokens) + hold + checked <= left;
     if carried || open.is_empty() || run.recorded(&ScoreStep { round: 1 }).is_some() {
         return Ok(recorded);
@@ -179,25 +167,27 @@ async fn fit_again(
     };
     run.earmark(Earmark::Synthesis, held);
     run.earmark(Earmark::CrossCheck, checked);
+    record_trimmed(run, refitted(recorded, &open, fitted, run.epoch())).await
+}
+
+/// Returns the recorded panel without the open agents that were not fitted again.
+fn refitted(recorded: Trimmed, open: &[Wanted<'_>], fitted: Trimmed, epoch: i64) -> Trimmed {
     let is_dropped = |agent: &Agent| {
         open.iter().any(|wanted| wanted.role == Role::Agent(*agent))
             && !fitted.agents.contains(agent)
     };
     let mut trimmed = Trimmed {
-        epoch: Some(run.epoch()),
+        epoch: Some(epoch),
         cross_check: fitted.cross_check,
         ..recorded
     };
     trimmed.agents.retain(|agent| !is_dropped(agent));
     for (role, tokens) in &mut trimmed.max_tokens {
-        *tokens = fitted
-            .max_tokens
-            .iter()
-            .find(|(fitted, _)| fitted == role)
-            .map_or(*tokens, |(_, fewer)| *fewer);
+        let fewer = fitted.max_tokens.iter().find(|(fitted, _)| fitted == role);
+        *tokens = fewer.map_or(*tokens, |(_, fewer)| *fewer);
     }
     trimmed.left_out.extend(fitted.left_out);
-    record_trimmed(run, trimmed).await
+    trimmed
 }
 
 /// Returns a panel of the solver alone, for when the money left does not suffice for a synthesis.

@@ -37,31 +37,27 @@ pub(in crate::committee) fn fitted(
     let fullest = [given, asked]
         .into_iter()
         .flatten()
-        .filter(|out| !out.plan_steps.is_empty());
-    let fullest = fullest.max_by_key(|out| out.plan_steps.len().min(steps.len()));
-    let (of_all, unit) = (
-        steps.len(),
-        fullest
-            .as_ref()
-            .map_or(TimeUnit::Minutes, |out| out.plan_unit),
-    );
-    let mut times: Vec<Pert> = fullest
-        .iter()
-        .flat_map(|out| &out.plan_steps)
-        .map(|s| Pert::new(s.o, s.m, s.p))
-        .collect();
-    times.truncate(of_all);
+        .filter(|out| !out.plan_steps.is_empty())
+        .max_by_key(|out| out.plan_steps.len().min(steps.len()));
+    filled(steps, fullest.as_ref(), corrections)
+}
+
+/// Returns the estimate of these steps. A rule gives the figures that are missing at the end.
+fn filled(
+    steps: Vec<String>,
+    figures: Option<&EstimateOut>,
+    corrections: &mut Vec<String>,
+) -> Estimate {
+    let of_all = steps.len();
+    let unit = figures.map_or(TimeUnit::Minutes, |out| out.plan_unit);
+    let given = figures.into_iter().flat_map(|out| &out.plan_steps);
+    let given = given.take(of_all).map(|s| Pert::new(s.o, s.m, s.p));
+    let mut times: Vec<Pert> = given.collect();
     let known = times.len();
     times.resize(of_all, by_rule(unit));
+    let by_model = figures.map_or(0.0, |out| confidence(out.plan_confidence));
     let share = known as f64 / of_all.max(1) as f64;
-    let by_model = fullest
-        .as_ref()
-        .map_or(0.0, |out| confidence(out.plan_confidence));
-    let lines = |of: fn(&EstimateOut) -> &Vec<String>| -> Vec<String> {
-        let lines = fullest.iter().flat_map(of).map(|line| one_line(line));
-        lines.filter(|line| !line.is_empty()).collect()
-    };
-    let mut assumptions = lines(|out| &out.plan_assumptions);
+    let mut assumptions = figures.map_or(vec![], |out| lines(&out.plan_assumptions));
     if known == 0 {
         corrections.push("no model gave a figure for any step: the estimate is by rule".into());
     } else if known < of_all {
@@ -77,15 +73,14 @@ pub(in crate::committee) fn fitted(
             "No model gave figures for {missing}: a rule of thumb stands there."
         ));
     }
+    let timed = steps.into_iter().zip(times);
     Estimate {
         unit,
-        steps: steps
-            .into_iter()
-            .zip(times)
+        steps: timed
             .map(|(step, time)| EstimateStep { step, time })
             .collect(),
         assumptions,
-        risks: lines(|out| &out.plan_risks),
+        risks: figures.map_or(vec![], |out| lines(&out.plan_risks)),
         confidence: if known == of_all {
             by_model
         } else {
@@ -93,6 +88,11 @@ pub(in crate::committee) fn fitted(
         },
         by_rule: known == 0,
     }
+}
+
+fn lines(lines: &[String]) -> Vec<String> {
+    let lines = lines.iter().map(|line| one_line(line));
+    lines.filter(|line| !line.is_empty()).collect()
 }
 
 /// Returns the rule's figures for one step, in a unit.
@@ -126,13 +126,6 @@ pub(in crate::committee) fn of_figures(
             }
         })
         .collect();
-    let lines = |lines: &[String]| {
-        lines
-            .iter()
-            .map(|l| one_line(l))
-            .filter(|l| !l.is_empty())
-            .collect()
-    };
     Estimate {
         unit: out.plan_unit,
         steps,

@@ -4,6 +4,7 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
+use crate::committee::reply::assumptions::one_line;
 use crate::text;
 
 /// Words for "plan" in several languages, one per line.
@@ -205,7 +206,7 @@ fn names_a_plan(heading: &str) -> bool {
 
 /// Returns a step's name: its first sentence, at most 80 characters.
 pub fn label(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one_line(text);
     let line = line.trim_matches(['*', ':', ' ', '#']);
     let sentence = line.split_once(". ").map_or(line, |(first, _)| first);
     let sentence = sentence.trim_end_matches(['.', ':', ';']);

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::committee::call::prompts::set;
+use crate::committee::call::prompts::{Rendered, set};
 use crate::committee::call::{CallFailure, CallSpec, buy_checked};
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::ModelText;
@@ -17,6 +17,7 @@ use crate::committee::money::check_cost::{checkers, max_tokens};
 use crate::committee::output_shapes::CrossCheckReply;
 use crate::committee::stages::round_context::RoundContext;
 use crate::committee::stages::verdicts::{self, Shown, Written};
+use crate::config::RoleModel;
 use crate::domain::{Agent, Earmark, Mode, Role};
 use crate::journal::step::CrossCheckStep;
 use crate::journal::{
@@ -185,38 +186,19 @@ async fn ask(
     let step = step(pass, scope);
     let render = || -> Result<_, Failure> {
         let shown = verdicts::shown(context.request, reports, scope, pass.reversed);
-        let mut values = context
-            .request
-            .values(Some(context.plan.task_type.as_str()), &[]);
-        set(&mut values, "images", json!(0));
-        set(
-            &mut values,
-            "reports",
-            shown.iter().map(Shown::value).collect(),
-        );
-        let texts = shown
-            .iter()
-            .map(|shown| ModelText::of(&shown.text(), shown.tokens))
-            .collect();
-        Ok((
-            context
-                .deps
-                .prompts
-                .render(model.prompts, "cross_check", values)?,
-            texts,
-            shown,
-        ))
+        Ok((prompt(context, model, &shown)?, shown))
     };
-    let (prompt, model_texts, shown) = context
-        .run
-        .compute(&format!("asking for {step}"), render)
-        .await??;
+    let asking = format!("asking for {step}");
+    let (prompt, shown) = context.run.compute(&asking, render).await??;
     let ask = CallSpec {
         step: step.clone(),
         role: pass.role,
         prompt,
         images: &[],
-        model_texts,
+        model_texts: shown
+            .iter()
+            .map(|shown| ModelText::of(&shown.text(), shown.tokens))
+            .collect(),
         max_tokens: model.max_tokens,
         answer_tokens: Some(max_tokens(reports.len(), scope)),
         until,
@@ -245,10 +227,22 @@ async fn ask(
             notes,
         })
     };
-    Ok(context
-        .run
-        .compute(&format!("reading {step}"), read)
-        .await?)
+    let reading = format!("reading {step}");
+    Ok(context.run.compute(&reading, read).await?)
+}
+
+fn prompt(
+    context: &RoundContext<'_>,
+    model: &RoleModel,
+    shown: &[Shown<'_>],
+) -> Result<Rendered, Failure> {
+    let task_type = context.plan.task_type.as_str();
+    let mut values = context.request.values(Some(task_type), &[]);
+    set(&mut values, "images", json!(0));
+    let reports = shown.iter().map(Shown::value).collect();
+    set(&mut values, "reports", reports);
+    let prompts = &context.deps.prompts;
+    Ok(prompts.render(model.prompts, "cross_check", values)?)
 }
 
 /// Returns the step's name. It includes what was shown, so that a resumed run never reads the

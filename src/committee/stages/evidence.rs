@@ -113,9 +113,8 @@ impl Evidence {
             let agent = name.split(':').next().unwrap_or_default();
             reports.iter().any(|(known, _)| known.as_str() == agent)
         };
-        let conceded = self
-            .resolutions
-            .iter()
+        let resolutions = self.resolutions.iter();
+        let conceded = resolutions
             .filter(|r| is_shown(&r.claim.agent))
             .map(|resolution| {
                 let did = if resolution.decision == Decision::Concede {
@@ -123,12 +122,7 @@ impl Evidence {
                 } else {
                     "keeps"
                 };
-                let evidence = excerpt(&resolution.evidence, 200);
-                let why = if evidence.is_empty() {
-                    "without evidence".to_owned()
-                } else {
-                    evidence
-                };
+                let why = why(&resolution.evidence, "without evidence");
                 let (agent, by) = (&resolution.claim.agent, resolution.by.as_str());
                 format!("{agent} {did} {}, by {by}: {why}", resolution.claim)
             });
@@ -153,12 +147,7 @@ impl Evidence {
             )
         });
         let told = verdicts.iter().map(|verdict| {
-            let evidence = excerpt(&verdict.evidence, 200);
-            let why = if evidence.is_empty() {
-                "no evidence".to_owned()
-            } else {
-                evidence
-            };
+            let why = why(&verdict.evidence, "no evidence");
             let holds = match verdict.holds {
                 Holds::Yes => "holds",
                 Holds::No => "does not hold",
@@ -174,6 +163,14 @@ impl Evidence {
         });
         conceded.chain(told).take(MAX_FINDINGS).collect()
     }
+}
+
+fn why(evidence: &str, none: &str) -> String {
+    let evidence = excerpt(evidence, 200);
+    if evidence.is_empty() {
+        return none.to_owned();
+    }
+    evidence
 }
 
 /// Merges the verdicts of all passes into one per claim. A claim on which passes differ is

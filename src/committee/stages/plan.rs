@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::committee::call::prompts::set;
-use crate::committee::call::{CallSpec, Typed, call_json};
+use crate::committee::call::prompts::{Rendered, set};
+use crate::committee::call::{CallSpec, call_json};
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::PLAN_TOKENS;
@@ -15,7 +15,7 @@ use crate::committee::money::trim;
 use crate::committee::output_shapes::OrchestrationPlan;
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::hints::task_type_of;
-use crate::config::OutputForm;
+use crate::config::{OutputForm, RoleModel};
 use crate::domain::{
     Agent, CORE_AGENTS, Clarification, FailureCause, MAX_DEMANDS, Mode, Plan, Role, TaskType,
 };
@@ -93,23 +93,10 @@ async fn ask_master(
         return Err(Failure::internal("no master is configured"));
     };
     trim::check_room(run, deps, request)?;
-    let signals: Vec<String> = hints
-        .task_types
-        .iter()
-        .map(|t| t.as_str().to_owned())
-        .chain(hints.signals.iter().cloned())
-        .collect();
-    let mut values = request.values(None, &signals);
-    set(
-        &mut values,
-        "question",
-        json!(for_planning(&request.question.message)),
-    );
-    let prompt = deps.prompts.render(master.prompts, "plan", values)?;
     let ask = CallSpec {
         step: "plan".into(),
         role: Role::Master,
-        prompt,
+        prompt: prompt(deps, master, request, hints)?,
         images: &[],
         model_texts: vec![],
         max_tokens: master.max_tokens,
@@ -120,38 +107,45 @@ async fn ask_master(
         OutputForm::Json => call_json::<OrchestrationPlan>(run, deps, ask).await?,
         OutputForm::Text => call_json::<PlanChoice>(run, deps, ask)
             .await?
-            .map(|typed| from_choice(typed, request, hints)),
+            .map(|typed| typed.map(|choice| from_choice(&choice, request, hints))),
     };
-    Ok(match bought {
+    let (raw, obtained, notes) = match bought {
         Ok(typed) => {
-            let (plan, mut corrections) = bound(&typed.value, deps, request);
-            corrections.extend(
-                typed
-                    .notes
-                    .into_iter()
-                    .map(|note| format!("the plan's JSON: {note}")),
-            );
-            Planned {
-                plan,
-                obtained: PlanSource::Model(typed.obtained),
-                corrections,
-            }
+            let noted = |note: String| format!("the plan's JSON: {note}");
+            let notes = typed.notes.into_iter().map(noted).collect();
+            (typed.value, PlanSource::Model(typed.obtained), notes)
         }
         // A master that was too slow here may still be in time for the synthesis.
         Err(unbought) if unbought.is_recoverable() || unbought.cause == FailureCause::TimedOut => {
-            let (plan, mut corrections) = bound(&by_hints(request, hints), deps, request);
-            corrections.push(format!(
+            let note = format!(
                 "there is no plan of the master ({}): hints decided",
                 unbought.cause
-            ));
-            Planned {
-                plan,
-                obtained: PlanSource::Hints,
-                corrections,
-            }
+            );
+            (by_hints(request, hints), PlanSource::Hints, vec![note])
         }
         Err(unbought) => return Err(Failure::master("plan", &unbought)),
+    };
+    let (plan, mut corrections) = bound(&raw, deps, request);
+    corrections.extend(notes);
+    Ok(Planned {
+        plan,
+        obtained,
+        corrections,
     })
+}
+
+fn prompt(
+    deps: &Deps,
+    master: &RoleModel,
+    request: &RequestContext,
+    hints: &Hinted,
+) -> Result<Rendered, Failure> {
+    let task_types = hints.task_types.iter().map(|t| t.as_str().to_owned());
+    let signals: Vec<String> = task_types.chain(hints.signals.iter().cloned()).collect();
+    let mut values = request.values(None, &signals);
+    let question = for_planning(&request.question.message);
+    set(&mut values, "question", json!(question));
+    Ok(deps.prompts.render(master.prompts, "plan", values)?)
 }
 
 /// Shortens a long question to its beginning and its end. They suffice for planning, and the rest
@@ -167,24 +161,14 @@ fn for_planning(message: &str) -> String {
     format!("{head}\n[... {left_out} characters are left out here, for planning only ...]\n{tail}")
 }
 
-fn from_choice(
-    typed: Typed<PlanChoice>,
-    request: &RequestContext,
-    hints: &Hinted,
-) -> Typed<OrchestrationPlan> {
+fn from_choice(choice: &PlanChoice, request: &RequestContext, hints: &Hinted) -> OrchestrationPlan {
     let mut plan = by_hints(request, hints);
     // The hints see more than a tiny model. Its task type counts only where there are no hints.
     if hints.task_types.is_empty() {
-        plan.task_type = typed.value.task_type;
+        plan.task_type = choice.task_type;
     }
-    plan.rounds = i64::from(typed.value.rounds);
-    Typed {
-        value: plan,
-        obtained: typed.obtained,
-        truncated: typed.truncated,
-        notes: typed.notes,
-        tokens: typed.tokens,
-    }
+    plan.rounds = i64::from(choice.rounds);
+    plan
 }
 
 fn by_hints(request: &RequestContext, hints: &Hinted) -> OrchestrationPlan {
@@ -210,35 +194,7 @@ fn by_hints(request: &RequestContext, hints: &Hinted) -> OrchestrationPlan {
 /// Bounds a plan. Returns it with a note on every correction.
 fn bound(raw: &OrchestrationPlan, deps: &Deps, request: &RequestContext) -> (Plan, Vec<String>) {
     let mut corrections = vec![];
-    let mut agents: BTreeSet<Agent> = BTreeSet::new();
-    for name in &raw.agents_to_run {
-        let refused = match name.trim().to_lowercase().parse::<Agent>() {
-            Err(()) => Some("there is no such agent"),
-            Ok(agent) if agents.contains(&agent) => {
-                corrections.push(format!("{agent} was named more than once: it runs once"));
-                None
-            }
-            Ok(agent) if deps.role(Role::Agent(agent)).is_none() => {
-                Some("it has no model in the config")
-            }
-            Ok(agent) if deps.policy.disabled_agents.contains(&agent) => Some("it is disabled"),
-            Ok(Agent::Visual) if request.images.is_empty() => {
-                Some("there is no image that could be seen")
-            }
-            Ok(agent) => {
-                agents.insert(agent);
-                None
-            }
-        };
-        if let Some(why) = refused {
-            corrections.push(format!("agent {:?} was taken out: {why}", shorten(name)));
-        }
-    }
-    for core in CORE_AGENTS {
-        if agents.insert(core) {
-            corrections.push(format!("{core} was added: the core always runs"));
-        }
-    }
+    let agents = agents_to_run(raw, deps, request, &mut corrections);
     let mode = request.question.mode;
     let rounds = u8::try_from(raw.rounds.clamp(1, i64::from(mode.max_rounds()))).unwrap_or(1);
     if i64::from(rounds) != raw.rounds {
@@ -257,9 +213,9 @@ fn bound(raw: &OrchestrationPlan, deps: &Deps, request: &RequestContext) -> (Pla
     let question = raw
         .clarification_question
         .as_ref()
-        .and_then(|q| Clarification::new(&q.question, &q.options));
-    let asks = raw.needs_clarification && question.is_some();
-    if raw.needs_clarification && !asks {
+        .and_then(|q| Clarification::new(&q.question, &q.options))
+        .filter(|_| raw.needs_clarification);
+    if raw.needs_clarification && question.is_none() {
         corrections.push(
             "needsClarification was dropped: its question is not one with three different options"
                 .into(),
@@ -278,14 +234,46 @@ fn bound(raw: &OrchestrationPlan, deps: &Deps, request: &RequestContext) -> (Pla
         task_type: raw.task_type,
         agents_to_run: agents.into_iter().collect(),
         rounds,
-        needs_clarification: asks,
-        clarification_question: if asks { question } else { None },
+        needs_clarification: question.is_some(),
+        clarification_question: question,
         output_shape: mode,
         demands,
     };
     (plan, corrections)
 }
 
-fn shorten(name: &str) -> String {
-    name.chars().take(40).collect()
+/// Returns the agents of a plan that can run, and the core.
+fn agents_to_run(
+    raw: &OrchestrationPlan,
+    deps: &Deps,
+    request: &RequestContext,
+    corrections: &mut Vec<String>,
+) -> BTreeSet<Agent> {
+    let mut agents: BTreeSet<Agent> = BTreeSet::new();
+    for name in &raw.agents_to_run {
+        let refused = match name.trim().to_lowercase().parse::<Agent>() {
+            Err(()) => "there is no such agent",
+            Ok(agent) if agents.contains(&agent) => {
+                corrections.push(format!("{agent} was named more than once: it runs once"));
+                continue;
+            }
+            Ok(agent) if deps.role(Role::Agent(agent)).is_none() => "it has no model in the config",
+            Ok(agent) if deps.policy.disabled_agents.contains(&agent) => "it is disabled",
+            Ok(Agent::Visual) if request.images.is_empty() => {
+                "there is no image that could be seen"
+            }
+            Ok(agent) => {
+                agents.insert(agent);
+                continue;
+            }
+        };
+        let name: String = name.chars().take(40).collect();
+        corrections.push(format!("agent {name:?} was taken out: {refused}"));
+    }
+    for core in CORE_AGENTS {
+        if agents.insert(core) {
+            corrections.push(format!("{core} was added: the core always runs"));
+        }
+    }
+    agents
 }

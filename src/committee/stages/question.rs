@@ -34,19 +34,12 @@ pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure
     let mut corrections = vec![
         "no synthesis was bought: even the largest bonus could not reach the threshold".to_owned(),
     ];
-    let bought =
-        match form {
-            OutputForm::Json => call_json::<QuestionOut>(input.run, input.deps, ask).await?,
-            OutputForm::Text => buy_text(input.run, input.deps, ask).await?.map(|typed| {
-                crate::committee::call::Typed {
-                    value: of_text(input, &unquoted(&typed.value)),
-                    obtained: typed.obtained,
-                    truncated: typed.truncated,
-                    notes: typed.notes,
-                    tokens: typed.tokens,
-                }
-            }),
-        };
+    let bought = match form {
+        OutputForm::Json => call_json::<QuestionOut>(input.run, input.deps, ask).await?,
+        OutputForm::Text => buy_text(input.run, input.deps, ask)
+            .await?
+            .map(|typed| typed.map(|text| of_text(input, &unquoted(&text)))),
+    };
     let (question, obtained) = match bought {
         Ok(typed) => {
             let read = || question_of(input, &typed.value);

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::committee::output_shapes::{DecisionOut, Decisions};
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::open_claims::{Claim, is_held, one_line, own_units};
+use crate::committee::stages::verdicts::excerpt;
 use crate::domain::{Agent, AgentReport, Decision, Obtained, Position, Resolution, Tag, UnitRef};
 use crate::journal::Resolved;
 
@@ -97,52 +98,27 @@ pub fn settle(
         notes: vec![],
     };
     for held in held {
-        let id = &held.claim.id;
-        let mut of_claim = decisions
-            .decisions
-            .iter()
-            .filter(|d| d.claim.trim().eq_ignore_ascii_case(id));
-        let Some(decision) = of_claim.next() else {
-            resolved
-                .notes
-                .push(format!("it decided nothing on \"{}\"", held.claim.topic));
-            continue;
-        };
-        if of_claim.any(|other| other.decision != decision.decision) {
-            resolved.notes.push(format!(
-                "it both keeps and concedes \"{}\": it stays as it was",
-                held.claim.topic
-            ));
-            continue;
-        }
-        let evidence: String = one_line(&decision.evidence)
-            .chars()
-            .take(EVIDENCE_CHARS)
-            .collect();
-        let target = position_of(held, &decision.to);
-        if decision.decision == Decision::Concede && target.is_none() {
-            resolved.notes.push(format!(
-                "it concedes \"{}\" to no position that was shown",
-                held.claim.topic
-            ));
-            continue;
-        }
-        let units = units_of(held, &report, agent);
-        for unit in &units {
-            resolved.resolutions.push(Resolution {
-                claim: UnitRef::new(agent, unit),
-                decision: decision.decision,
-                by: decision.by.into(),
-                evidence: evidence.clone(),
-            });
-        }
-        match target.filter(|_| decision.decision == Decision::Concede) {
-            Some(_) if evidence.is_empty() => {
-                resolved.notes.push(format!(
-                    "it concedes \"{}\" without evidence: it stays as it was",
-                    held.claim.topic
-                ));
+        let (decision, target) = match decided(held, decisions) {
+            Ok(decided) => decided,
+            Err(note) => {
+                resolved.notes.push(note);
+                continue;
             }
+        };
+        let evidence = excerpt(&decision.evidence, EVIDENCE_CHARS);
+        let units = units_of(held, &report, agent);
+        let resolution = |unit: &String| Resolution {
+            claim: UnitRef::new(agent, unit),
+            decision: decision.decision,
+            by: decision.by.into(),
+            evidence: evidence.clone(),
+        };
+        resolved.resolutions.extend(units.iter().map(resolution));
+        match target {
+            Some(_) if evidence.is_empty() => resolved.notes.push(format!(
+                "it concedes \"{}\" without evidence: it stays as it was",
+                held.claim.topic
+            )),
             Some(target) => concede(
                 &mut report,
                 &units,
@@ -152,10 +128,7 @@ pub fn settle(
             None => {}
         }
     }
-    let unknown = |d: &&DecisionOut| {
-        held.iter()
-            .all(|held| !d.claim.trim().eq_ignore_ascii_case(&held.claim.id))
-    };
+    let unknown = |d: &&DecisionOut| held.iter().all(|held| !is_about(d, held));
     let unknown = decisions.decisions.iter().filter(unknown).count();
     if unknown > 0 {
         resolved
@@ -163,6 +136,39 @@ pub fn settle(
             .push(format!("{unknown} decisions name no claim that was shown"));
     }
     (report, resolved)
+}
+
+fn is_about(decision: &DecisionOut, held: &Held<'_>) -> bool {
+    decision.claim.trim().eq_ignore_ascii_case(&held.claim.id)
+}
+
+/// Returns the decision on a claim, and the position that it concedes to.
+///
+/// # Errors
+/// A note, if there is no decision that can be applied.
+fn decided<'a, 'd>(
+    held: &Held<'a>,
+    decisions: &'d Decisions,
+) -> Result<(&'d DecisionOut, Option<&'a Position>), String> {
+    let topic = &held.claim.topic;
+    let mut of_claim = decisions.decisions.iter().filter(|d| is_about(d, held));
+    let Some(decision) = of_claim.next() else {
+        return Err(format!("it decided nothing on \"{topic}\""));
+    };
+    if of_claim.any(|other| other.decision != decision.decision) {
+        return Err(format!(
+            "it both keeps and concedes \"{topic}\": it stays as it was"
+        ));
+    }
+    if decision.decision != Decision::Concede {
+        return Ok((decision, None));
+    }
+    match position_of(held, &decision.to) {
+        Some(target) => Ok((decision, Some(target))),
+        None => Err(format!(
+            "it concedes \"{topic}\" to no position that was shown"
+        )),
+    }
 }
 
 /// Returns the position named by a letter: "B", "b)", "position B". If there is only one other

@@ -16,9 +16,10 @@ use crate::committee::stages::later_rounds::{KEPT, SETTLED};
 use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::committee::stages::turn::finished;
 use crate::committee::stages::{cross_check, open_claims, reuse};
-use crate::domain::{Agent, Plan};
+use crate::domain::{Agent, Judgement, Plan};
 use crate::journal::{
     AgentFinished, AgentOutcome, Event, Round, RoundSkipped, RoundStarted, RunContext, Transcript,
+    Trimmed,
 };
 
 /// The ends of the first round, if a cross-check follows it, and of all rounds, as shares of the
@@ -49,23 +50,17 @@ pub async fn rounds(
         until,
     };
     let mut latest = context.first_round().await?;
-    if !latest
-        .iter()
-        .any(|(agent, outcome)| agent.is_core() && matches!(outcome, AgentOutcome::Answered { .. }))
-    {
+    let mut outcomes = latest.iter();
+    if !outcomes.any(|(agent, outcome)| agent.is_core() && outcome.is_answered()) {
         return Err(Failure::no_core_output(&latest));
     }
     cross_check::make(&context, &latest).await?;
     let first = latest.clone();
-    let mut judgement = judge(
-        &context,
-        &Answers {
-            first: None,
-            latest: &latest,
-        },
-        1,
-    )
-    .await?;
+    let answers = Answers {
+        first: None,
+        latest: &latest,
+    };
+    let mut judgement = judge(&context, &answers, 1).await?;
     for round in 2..=plan.rounds {
         let find = || {
             (
@@ -83,35 +78,39 @@ pub async fn rounds(
         };
         for (agent, outcome) in context.later_round(round, &open, &heard).await? {
             // A failure in a later round does not replace the earlier report.
-            let answered = matches!(outcome, AgentOutcome::Answered { .. });
-            if answered || !matches!(latest.get(&agent), Some(AgentOutcome::Answered { .. })) {
+            let earlier = latest.get(&agent).is_some_and(AgentOutcome::is_answered);
+            if outcome.is_answered() || !earlier {
                 latest.insert(agent, outcome);
             }
         }
-        judgement = judge(
-            &context,
-            &Answers {
-                first: Some(&first),
-                latest: &latest,
-            },
-            round,
-        )
-        .await?;
+        let answers = Answers {
+            first: Some(&first),
+            latest: &latest,
+        };
+        judgement = judge(&context, &answers, round).await?;
     }
-    let panel = trimmed
-        .agents
-        .iter()
-        .filter_map(|a| latest.get(a).map(|o| (*a, o.clone())))
-        .collect();
+    Ok(deliberation(run, trimmed, latest, judgement))
+}
+
+fn deliberation(
+    run: &RunContext,
+    trimmed: Trimmed,
+    mut latest: BTreeMap<Agent, AgentOutcome>,
+    judgement: Judgement,
+) -> Deliberation {
     let events = run.events();
     let transcript = Transcript::of(&events);
-    Ok(Deliberation {
-        panel,
+    Deliberation {
+        panel: trimmed
+            .agents
+            .iter()
+            .filter_map(|agent| latest.remove_entry(agent))
+            .collect(),
         judgement,
         missed: missed(&transcript),
         evidence: Evidence::of(&transcript),
         trimmed,
-    })
+    }
 }
 
 async fn take_over(

@@ -6,7 +6,9 @@ use crate::committee::call::prompts::{set, unquoted};
 use crate::committee::call::{CallFailure, Typed, buy_checked, buy_text};
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::ModelText;
-use crate::committee::output_shapes::{EstimateOut, FinalSynthesis, SynthesisAudit, SynthesisMeta};
+use crate::committee::output_shapes::{
+    DisagreementOut, EstimateOut, FinalSynthesis, SynthesisAudit, SynthesisMeta,
+};
 use crate::committee::reply::assumptions::{self, one_line};
 use crate::committee::reply::plan_steps::plan_steps;
 use crate::committee::reply::sections;
@@ -88,19 +90,16 @@ async fn instead(
 
 /// Gets plain text from the master as the main answer. Fixed rules make the rest.
 async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
-    let mut values = input
-        .request
-        .values(Some(input.plan.task_type.as_str()), &[]);
-    let drafts: Vec<String> = input
-        .usable()
-        .iter()
-        .map(|(_, report, ..)| gist(report))
-        .collect();
-    let texts = drafts
-        .iter()
-        .zip(input.usable())
-        .map(|(draft, (.., tokens))| ModelText::of(draft, tokens))
-        .collect();
+    let task_type = input.plan.task_type;
+    let mut values = input.request.values(Some(task_type.as_str()), &[]);
+    let usable = input.usable().into_iter();
+    let (drafts, texts): (Vec<String>, Vec<ModelText>) = usable
+        .map(|(_, report, _, tokens)| {
+            let draft = gist(report);
+            let text = ModelText::of(&draft, tokens);
+            (draft, text)
+        })
+        .unzip();
     set(&mut values, "drafts", json!(drafts));
     let ask = input.ask("synthesis", values, texts)?;
     input.run.release(Earmark::Synthesis);
@@ -108,18 +107,13 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         Ok(typed) => typed,
         Err(unbought) => return instead(input, &unbought).await,
     };
-    let reports: Vec<(Agent, &AgentReport)> =
-        input.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
+    let reports = reports(input);
     let mut corrections =
         vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
     let read = || {
         let text = unquoted(&typed.value);
-        sections::main_answer(
-            &text,
-            &input.request.question.message,
-            &input.discarded(),
-            &mut corrections,
-        )
+        let question = &input.request.question.message;
+        sections::main_answer(&text, question, &input.discarded(), &mut corrections)
     };
     let main = input.run.compute("reading the main answer", read).await?;
     if main.trim().is_empty() {
@@ -128,8 +122,9 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     let estimate = figures::of_text(input, &main, &mut corrections).await?;
     let (assumptions, assumptions_left_out) =
         assumptions::ledger(&assumptions::of_reports(&reports), &reports, input.request);
+    let report = scoring::report_from_text("master", &input.request.full_text(), &main);
     let draft = Draft {
-        task_type: input.plan.task_type,
+        task_type,
         tldr: vec![tldr_of(&main)],
         acceptance_tests: vec![],
         assumptions,
@@ -142,59 +137,40 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         quarantine_justifications: shown_quarantine(input),
         conflict_penalty: None,
         coverage_bonus: None,
-        final_answer: answer_of(&scoring::report_from_text(
-            "master",
-            &input.request.full_text(),
-            &main,
-        )),
+        final_answer: answer_of(&report),
         answer_justification: None,
         main,
     };
-    let question = question_rules::by_rule(input);
     Ok(Synthesized {
         draft: Some(draft),
-        question,
+        question: question_rules::by_rule(input),
         obtained: SynthesisSource::Model(typed.obtained),
         corrections,
         broken_rules: vec![],
     })
 }
 
+fn reports<'a>(input: &SynthesisInput<'a>) -> Vec<(Agent, &'a AgentReport)> {
+    let usable = input.usable().into_iter();
+    usable.map(|(agent, report, ..)| (agent, report)).collect()
+}
+
 async fn complete(
     input: &SynthesisInput<'_>,
     typed: Typed<FinalSynthesis>,
 ) -> Result<Synthesized, Failure> {
+    let noted = |note: &String| format!("the synthesis's JSON: {note}");
+    let mut corrections: Vec<String> = typed.notes.iter().map(noted).collect();
     let FinalSynthesis {
         reply_markdown,
-        mut meta,
-        mut audit,
-    } = typed.value;
-    for list in [
-        &mut meta.tldr,
-        &mut meta.acceptance_tests,
-        &mut meta.plan_assumptions,
-        &mut meta.plan_risks,
-    ] {
-        list.truncate(MAX_ENTRIES);
-    }
-    meta.assumptions.truncate(MAX_ENTRIES);
-    audit.units_used.truncate(MAX_ENTRIES);
-    audit.disagreements.truncate(MAX_ENTRIES);
-    audit.quarantine_justifications.truncate(MAX_ENTRIES);
-    let mut corrections: Vec<String> = typed
-        .notes
-        .iter()
-        .map(|n| format!("the synthesis's JSON: {n}"))
-        .collect();
+        meta,
+        audit,
+    } = bounded(typed.value);
     let read = || {
         let justifications = justifications_of(input, &audit);
         let barred = input.barred(&justifications);
-        let main = sections::main_answer(
-            &reply_markdown,
-            &input.request.question.message,
-            &barred,
-            &mut corrections,
-        );
+        let question = &input.request.question.message;
+        let main = sections::main_answer(&reply_markdown, question, &barred, &mut corrections);
         (justifications, main)
     };
     let (justifications, main) = input.run.compute("reading the main answer", read).await?;
@@ -234,6 +210,24 @@ async fn complete(
     Ok(input.run.compute("completing the draft", draft).await?)
 }
 
+/// Returns a synthesis with at most [`MAX_ENTRIES`] in each list.
+fn bounded(mut synthesis: FinalSynthesis) -> FinalSynthesis {
+    let FinalSynthesis { meta, audit, .. } = &mut synthesis;
+    for list in [
+        &mut meta.tldr,
+        &mut meta.acceptance_tests,
+        &mut meta.plan_assumptions,
+        &mut meta.plan_risks,
+        &mut audit.units_used,
+    ] {
+        list.truncate(MAX_ENTRIES);
+    }
+    meta.assumptions.truncate(MAX_ENTRIES);
+    audit.disagreements.truncate(MAX_ENTRIES);
+    audit.quarantine_justifications.truncate(MAX_ENTRIES);
+    synthesis
+}
+
 /// The parts of a structured synthesis, after its main answer is cut and its estimate completed.
 struct Parts {
     main: String,
@@ -256,59 +250,39 @@ impl Parts {
             justifications,
             estimate,
         } = self;
-        let reports: Vec<(Agent, &AgentReport)> =
-            input.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
-        let stated: Vec<(String, AssumptionKind)> = meta
-            .assumptions
-            .iter()
-            .map(|a| (a.text.clone(), a.kind))
-            .collect();
         let mut cited = audit.units_used.clone();
         cited.extend(input.units_named(&[&main]));
         let units_used = known_units(input, &cited, &justifications, corrections);
-        let tldr: Vec<String> = meta
-            .tldr
-            .iter()
-            .map(|l| sections::plain_line(l))
-            .filter(|l| !l.is_empty())
-            .take(3)
-            .collect();
-        let tldr = if tldr.is_empty() {
-            vec![sections::first_sentence(&main)]
-        } else {
-            tldr
-        };
-        let question =
-            question_rules::question_of(input, &audit.fallback_question).unwrap_or_else(|| {
-                corrections.push(
+        let mut tldr = plain_lines(&meta.tldr);
+        tldr.truncate(3);
+        if tldr.is_empty() {
+            tldr.push(sections::first_sentence(&main));
+        }
+        let question = question_rules::question_of(input, &audit.fallback_question);
+        let question = question.unwrap_or_else(|| {
+            corrections.push(
                 "the fallback question is not one with three different options: rules made another"
                     .into(),
             );
-                question_rules::by_rule(input)
-            });
-        let mut disagreements: Vec<DisagreementNote> = audit
-            .disagreements
-            .iter()
-            .map(|d| DisagreementNote {
-                topic: one_line(&d.topic),
-                summary: one_line(&d.summary),
-            })
-            .collect();
+            question_rules::by_rule(input)
+        });
+        let note = |d: &DisagreementOut| DisagreementNote {
+            topic: one_line(&d.topic),
+            summary: one_line(&d.summary),
+        };
+        let mut disagreements: Vec<_> = audit.disagreements.iter().map(note).collect();
         if disagreements.is_empty() {
             disagreements = input.detected();
         }
+        let stated = meta.assumptions.iter().map(|a| (a.text.clone(), a.kind));
+        let stated: Vec<(String, AssumptionKind)> = stated.collect();
         let (assumptions, assumptions_left_out) =
-            assumptions::ledger(&stated, &reports, input.request);
+            assumptions::ledger(&stated, &reports(input), input.request);
         let draft = Draft {
             task_type: meta.task_type,
             tldr,
             main,
-            acceptance_tests: meta
-                .acceptance_tests
-                .iter()
-                .map(|t| sections::plain_line(t))
-                .filter(|t| !t.is_empty())
-                .collect(),
+            acceptance_tests: plain_lines(&meta.acceptance_tests),
             assumptions,
             assumptions_left_out,
             estimate,
@@ -323,6 +297,11 @@ impl Parts {
         };
         (draft, question)
     }
+}
+
+fn plain_lines(lines: &[String]) -> Vec<String> {
+    let lines = lines.iter().map(|line| sections::plain_line(line));
+    lines.filter(|line| !line.is_empty()).collect()
 }
 
 /// Returns the first sentence of a text. For a bare list of steps, names the first and the last

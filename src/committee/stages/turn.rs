@@ -11,7 +11,7 @@ use crate::committee::output_shapes::Decisions;
 use crate::committee::stages::resolve::{self, Held};
 use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::config::{OutputForm, RoleModel};
-use crate::domain::{Agent, AgentReport, Obtained, Role};
+use crate::domain::{Agent, AgentReport, Role};
 use crate::journal::step::AgentStep;
 use crate::journal::{AgentFinished, AgentOutcome, Resolved, RunContext};
 use crate::scoring;
@@ -28,21 +28,14 @@ impl RoundContext<'_> {
         if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
             return Ok(finished.outcome);
         }
-        let role = Role::Agent(agent);
-        let Some(model) = self.deps.role(role) else {
-            return Err(Failure::internal(
-                "an agent without a model is on the panel",
-            ));
-        };
+        let model = self.model(agent)?;
+        let step = format!("r{round}/{agent}");
         let render = || self.prompt(agent, model);
-        let prompt = self
-            .run
-            .compute(&format!("asking r{round}/{agent}"), render)
-            .await??;
+        let asking = format!("asking {step}");
         let ask = CallSpec {
-            step: format!("r{round}/{agent}"),
-            role,
-            prompt,
+            prompt: self.run.compute(&asking, render).await??,
+            step: step.clone(),
+            role: Role::Agent(agent),
             images: self.images(agent),
             model_texts: vec![],
             max_tokens: self.may_write(agent, share),
@@ -57,48 +50,28 @@ impl RoundContext<'_> {
                     let read = || {
                         scoring::report_from_text(agent.as_str(), &message, &unquoted(&typed.value))
                     };
-                    let report = self
-                        .run
-                        .compute(&format!("reading r{round}/{agent}"), read)
-                        .await?;
-                    Ok(Typed {
-                        obtained: Obtained::Text,
-                        ..typed.map(|_| report)
-                    })
+                    let report = self.run.compute(&format!("reading {step}"), read).await?;
+                    Ok(typed.map(|_| report))
                 }
                 Err(unbought) => Err(unbought),
             },
         };
         let outcome = match bought {
-            Ok(Typed {
-                value,
-                obtained,
-                truncated,
-                notes,
-                tokens,
-            }) => {
-                let report = clean(value, self.deps.policy.llm_confidence_ceiling);
-                AgentOutcome::Answered {
-                    report,
-                    obtained,
-                    truncated,
-                    notes,
-                    tokens,
-                }
-            }
+            Ok(typed) => AgentOutcome::Answered {
+                report: clean(typed.value, self.deps.policy.llm_confidence_ceiling),
+                obtained: typed.obtained,
+                truncated: typed.truncated,
+                notes: typed.notes,
+                tokens: typed.tokens,
+            },
             Err(unbought) => failed(unbought),
         };
-        finished(
-            self.run,
-            AgentFinished {
-                round,
-                agent,
-                outcome,
-                reused_from: None,
-                resolved: None,
-            },
-        )
-        .await
+        self.finish(round, agent, outcome, None).await
+    }
+
+    fn model(&self, agent: Agent) -> Result<&RoleModel, Failure> {
+        let model = self.deps.role(Role::Agent(agent));
+        model.ok_or_else(|| Failure::internal("an agent without a model is on the panel"))
     }
 
     /// Makes or recalls an agent's part in a round in which it keeps or concedes its contested
@@ -113,16 +86,11 @@ impl RoundContext<'_> {
         if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
             return Ok(finished.outcome);
         }
-        let role = Role::Agent(agent);
-        let Some(model) = self.deps.role(role) else {
-            return Err(Failure::internal(
-                "an agent without a model is on the panel",
-            ));
-        };
+        let model = self.model(agent)?;
         let held = resolve::held(self.request, round, agent, heard.claims);
         let ask = CallSpec {
             step: format!("r{round}/resolve/{agent}"),
-            role,
+            role: Role::Agent(agent),
             prompt: self
                 .run
                 .compute("rendering contested claims", || {
@@ -137,54 +105,31 @@ impl RoundContext<'_> {
         };
         let (outcome, resolved) = match call_json::<Decisions>(self.run, self.deps, ask).await? {
             Ok(typed) => {
-                let settle = || self.resolved(agent, report, heard, &held, &typed);
+                let settle = || resolved(agent, report, heard, &held, &typed);
                 self.run
                     .compute(&format!("settling r{round}/{agent}"), settle)
                     .await?
             }
             Err(unbought) => (failed(unbought), None),
         };
-        finished(
-            self.run,
-            AgentFinished {
-                round,
-                agent,
-                outcome,
-                reused_from: None,
-                resolved,
-            },
-        )
-        .await
+        self.finish(round, agent, outcome, resolved).await
     }
 
-    /// Returns the earlier outcome with the agent's concessions applied, and its decisions.
-    fn resolved(
+    async fn finish(
         &self,
+        round: u8,
         agent: Agent,
-        report: &AgentReport,
-        heard: &RoundInput<'_>,
-        held: &[Held<'_>],
-        typed: &Typed<Decisions>,
-    ) -> (AgentOutcome, Option<Resolved>) {
-        let (report, resolved) =
-            resolve::settle(report, agent.as_str(), held, &typed.value, typed.obtained);
-        let outcome = match heard.latest.get(&agent) {
-            Some(AgentOutcome::Answered {
-                obtained,
-                truncated,
-                notes,
-                tokens,
-                ..
-            }) => AgentOutcome::Answered {
-                report,
-                obtained: *obtained,
-                truncated: *truncated,
-                notes: notes.clone(),
-                tokens: *tokens,
-            },
-            _ => failed(CallFailure::unusable("there is no earlier report")),
+        outcome: AgentOutcome,
+        resolved: Option<Resolved>,
+    ) -> Result<AgentOutcome, Failure> {
+        let done = AgentFinished {
+            round,
+            agent,
+            outcome,
+            reused_from: None,
+            resolved,
         };
-        (outcome, Some(resolved))
+        finished(self.run, done).await
     }
 
     pub(super) fn resolve_prompt(
@@ -197,6 +142,29 @@ impl RoundContext<'_> {
         set(&mut values, "claims", resolve::shown(held));
         Ok(self.deps.prompts.render(model.prompts, "resolve", values)?)
     }
+}
+
+/// Returns the earlier outcome with the agent's concessions applied, and its decisions.
+fn resolved(
+    agent: Agent,
+    report: &AgentReport,
+    heard: &RoundInput<'_>,
+    held: &[Held<'_>],
+    typed: &Typed<Decisions>,
+) -> (AgentOutcome, Option<Resolved>) {
+    let (report, resolved) =
+        resolve::settle(report, agent.as_str(), held, &typed.value, typed.obtained);
+    let mut outcome = heard.latest.get(&agent).cloned();
+    if let Some(AgentOutcome::Answered {
+        report: earlier, ..
+    }) = &mut outcome
+    {
+        *earlier = report;
+    }
+    let outcome = outcome.filter(AgentOutcome::is_answered);
+    let outcome =
+        outcome.unwrap_or_else(|| failed(CallFailure::unusable("there is no earlier report")));
+    (outcome, Some(resolved))
 }
 
 pub(super) async fn finished(

@@ -16,6 +16,7 @@ use crate::domain::{
     Agent, AgentReport, ClaimVerdict, Conduct, CrossCheck, Holds, PartAnswered, Tag, Unit, UnitRef,
 };
 use crate::journal::CheckScope;
+use crate::text::clip;
 
 /// The most parts of the request, and characters of a text, that are kept.
 const MAX_PARTS: usize = 8;
@@ -143,8 +144,8 @@ fn line(text: &str, bytes: usize) -> String {
     if line.len() <= bytes {
         return line;
     }
-    let cut = line.floor_char_boundary(bytes.saturating_sub('…'.len_utf8()));
-    format!("{}…", line.get(..cut).unwrap_or_default().trim_end())
+    let cut = clip(&line, bytes.saturating_sub('…'.len_utf8()));
+    format!("{}…", cut.trim_end())
 }
 
 /// Returns the problem of an answer that is valid by its schema but contains nothing usable.
@@ -166,26 +167,7 @@ pub fn problems(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Problem> {
 /// Reads the answer. Returns the verdicts by agents and units, and notes on what was dropped.
 pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> (CrossCheck, Vec<String>) {
     let mut dropped = Dropped::default();
-    let mut claims: BTreeMap<UnitRef, ClaimVerdict> = BTreeMap::new();
-    for out in &reply.claims {
-        let Some(claim) = claim_of(shown, &out.claim) else {
-            dropped.unknown += 1;
-            continue;
-        };
-        let verdict = verdict(out, claim, shown, &mut dropped);
-        match claims.get_mut(&verdict.claim) {
-            // Two verdicts on one claim that differ are read as unknown.
-            Some(known) if known.holds != verdict.holds => {
-                known.holds = Holds::Unknown;
-                known.evidence.clear();
-            }
-            Some(_) => {}
-            None => {
-                claims.insert(verdict.claim.clone(), verdict);
-            }
-        }
-    }
-    let given: usize = shown.iter().map(|shown| shown.claims.len()).sum();
+    let claims = verdicts(reply, shown, &mut dropped);
     let mut agents = |labels: &[String]| -> Vec<String> {
         let mut named: Vec<String> = vec![];
         for label in labels {
@@ -199,11 +181,8 @@ pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> (CrossCheck, Vec<St
         }
         named
     };
-    let same_answers: Vec<Vec<String>> = reply
-        .same_answers
-        .iter()
-        .map(|group| agents(group))
-        .collect();
+    let same_answers = reply.same_answers.iter().map(|group| agents(group));
+    let same_answers = same_answers.filter(|group| group.len() > 1).collect();
     let parts = reply
         .parts
         .iter()
@@ -215,35 +194,63 @@ pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> (CrossCheck, Vec<St
             answered_by: agents(&part.answered_by),
         })
         .collect();
-    let mut conduct: Vec<Conduct> = vec![];
-    for out in &reply.reports {
-        match report_of(shown, &out.report) {
-            Some(shown)
-                if conduct
-                    .iter()
-                    .all(|known| known.agent != shown.agent.as_str()) =>
-            {
-                conduct.push(Conduct {
-                    agent: shown.agent.as_str().to_owned(),
-                    kind: out.kind,
-                    why: excerpt(&out.why, EVIDENCE_CHARS),
-                });
-            }
-            Some(_) => {}
-            None => dropped.unknown += 1,
-        }
-    }
     let found = CrossCheck {
-        claims: claims.into_values().collect(),
-        same_answers: same_answers
-            .into_iter()
-            .filter(|group| group.len() > 1)
-            .collect(),
+        claims,
+        same_answers,
         parts,
-        conduct,
+        conduct: conduct(reply, shown, &mut dropped),
     };
+    let given: usize = shown.iter().map(|shown| shown.claims.len()).sum();
     let notes = dropped.notes(given.saturating_sub(found.claims.len()));
     (found, notes)
+}
+
+/// Returns one verdict on each claim that was shown.
+fn verdicts(
+    reply: &CrossCheckReply,
+    shown: &[Shown<'_>],
+    dropped: &mut Dropped,
+) -> Vec<ClaimVerdict> {
+    let mut claims: BTreeMap<UnitRef, ClaimVerdict> = BTreeMap::new();
+    for out in &reply.claims {
+        let Some(claim) = claim_of(shown, &out.claim) else {
+            dropped.unknown += 1;
+            continue;
+        };
+        let verdict = verdict(out, claim, shown, dropped);
+        match claims.get_mut(&verdict.claim) {
+            // Two verdicts on one claim that differ are read as unknown.
+            Some(known) if known.holds != verdict.holds => {
+                known.holds = Holds::Unknown;
+                known.evidence.clear();
+            }
+            Some(_) => {}
+            None => {
+                claims.insert(verdict.claim.clone(), verdict);
+            }
+        }
+    }
+    claims.into_values().collect()
+}
+
+/// Returns what the reply says of each report, the first remark only.
+fn conduct(reply: &CrossCheckReply, shown: &[Shown<'_>], dropped: &mut Dropped) -> Vec<Conduct> {
+    let mut conduct: Vec<Conduct> = vec![];
+    for out in &reply.reports {
+        let Some(shown) = report_of(shown, &out.report) else {
+            dropped.unknown += 1;
+            continue;
+        };
+        let agent = shown.agent.as_str();
+        if conduct.iter().all(|known| known.agent != agent) {
+            conduct.push(Conduct {
+                agent: agent.to_owned(),
+                kind: out.kind,
+                why: excerpt(&out.why, EVIDENCE_CHARS),
+            });
+        }
+    }
+    conduct
 }
 
 fn verdict(
@@ -313,7 +320,7 @@ fn report_of<'a, 'b>(shown: &'a [Shown<'b>], label: &str) -> Option<&'a Shown<'b
     own.or_else(|| claim_of(shown, label).map(|(shown, _)| shown))
 }
 
-fn excerpt(text: &str, chars: usize) -> String {
+pub fn excerpt(text: &str, chars: usize) -> String {
     one_line(text).chars().take(chars).collect()
 }
 

@@ -7,6 +7,7 @@ use jiff::civil::{Date, Weekday};
 use regex::{Captures, Regex};
 
 use super::phrase;
+use crate::text::clip;
 
 /// A day, or a part of one: a month of a year, or a day of every year.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,9 +124,7 @@ static DATE: LazyLock<Regex> = LazyLock::new(|| {
 /// Returns the dates of a text, in order. All-numeric dates with slashes are left out: whether
 /// "04/07" is in April or July depends on the country.
 pub fn mentions(text: &str) -> Vec<Mention> {
-    let text = text
-        .get(..text.floor_char_boundary(MAX_BYTES))
-        .unwrap_or_default();
+    let text = clip(text, MAX_BYTES);
     if !text.contains(|c: char| c.is_ascii_digit()) {
         return vec![];
     }

@@ -256,36 +256,13 @@ fn number(text: &str) -> Option<Number> {
     let named = text
         .split_once('=')
         .filter(|(name, _)| name.trim().len() <= 5 && !name.contains(char::is_numeric));
-    let mut bare = named.map_or(text, |(_, value)| value).trim_start();
-    let (mut approximate, mut negative) = (false, false);
-    loop {
-        let word = bare.split(char::is_whitespace).next().unwrap_or_default();
-        let sign = bare.strip_prefix(['~', '≈', '=']);
-        let about = approximates(word.trim_end_matches('.'));
-        let minus = negates(word) && word.len() > 1;
-        let Some(rest) = sign.or_else(|| {
-            bare.get(word.len()..)
-                .filter(|_| (about || minus) && !word.is_empty())
-        }) else {
-            break;
-        };
-        negative |= minus;
-        approximate |= about || sign.is_some() && !bare.starts_with('=');
-        bare = rest.trim_start();
-    }
+    let bare = named.map_or(text, |(_, value)| value).trim_start();
+    let (bare, approximate, negative) = without_signs(bare);
     let spelled = spelled_out(bare);
     let bare = spelled.as_deref().unwrap_or(bare);
     if let Some(found) = amount(bare)
         && let Some(rest) = bare.get(found.end..)
-        && rest.split_whitespace().count() <= MAX_NOUNS
-        && !rest.starts_with(|c: char| c.is_alphanumeric() && !is_ideographic(c))
-        && !rest.contains(|c: char| {
-            c.is_numeric()
-                || matches!(
-                    c,
-                    '=' | '+' | '*' | '^' | '\\' | '<' | '>' | '/' | '{' | '['
-                )
-        })
+        && is_noun_phrase(rest)
     {
         // A symbol keeps its case: "mW" is not "MW".
         let word = |word: &str| {
@@ -318,6 +295,37 @@ fn number(text: &str) -> Option<Number> {
         return expr::evaluate(bare).map(Number::exact);
     }
     None
+}
+
+/// Returns the text without the signs and words before a number, and whether they make the number
+/// approximate and negative.
+fn without_signs(mut bare: &str) -> (&str, bool, bool) {
+    let (mut approximate, mut negative) = (false, false);
+    loop {
+        let word = bare.split(char::is_whitespace).next().unwrap_or_default();
+        let sign = bare.strip_prefix(['~', '≈', '=']);
+        let about = approximates(word.trim_end_matches('.'));
+        let minus = negates(word) && word.len() > 1;
+        let Some(rest) = sign.or_else(|| {
+            bare.get(word.len()..)
+                .filter(|_| (about || minus) && !word.is_empty())
+        }) else {
+            return (bare, approximate, negative);
+        };
+        negative |= minus;
+        approximate |= about || sign.is_some() && !bare.starts_with('=');
+        bare = rest.trim_start();
+    }
+}
+
+/// True if the text after a number only says what is counted.
+fn is_noun_phrase(text: &str) -> bool {
+    let calculates = |c: char| {
+        c.is_numeric() || ['=', '+', '*', '^', '\\', '<', '>', '/', '{', '['].contains(&c)
+    };
+    text.split_whitespace().count() <= MAX_NOUNS
+        && !text.starts_with(|c: char| c.is_alphanumeric() && !is_ideographic(c))
+        && !text.contains(calculates)
 }
 
 /// Returns "three days" in figures. The number word must be alone, or before a unit or scale.

@@ -14,7 +14,7 @@ const MAX_MORE: usize = 3;
 const IDEOGRAPHS_A_WORD: usize = 2;
 
 /// A short answer in words: in lower case and order.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Phrase {
     pub words: Vec<String>,
     pub numbers: Vec<Number>,
@@ -91,13 +91,7 @@ pub fn denies(text: &str) -> bool {
 
 /// Returns the words and numbers of a short text; `None` if it is too long or has none.
 pub fn read(text: &str) -> Option<Phrase> {
-    let mut phrase = Phrase {
-        words: vec![],
-        numbers: vec![],
-        capital: vec![],
-        apposed: vec![],
-        text: String::new(),
-    };
+    let mut phrase = Phrase::default();
     let text = ranges(text);
     let (mut rest, mut count, mut approximate, mut apposed) = (text.as_str(), 0, false, false);
     let mut parts: Vec<&str> = vec![];

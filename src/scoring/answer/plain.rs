@@ -118,7 +118,10 @@ fn announcements(text: &str) -> impl Iterator<Item = &str> {
             Some(rest) => vec![rest],
             // A heading.
             None if is_noun(own) => vec![""],
-            None => sentences_of(line).filter_map(announced_in).collect(),
+            None => sentences(line)
+                .into_iter()
+                .filter_map(announced_in)
+                .collect(),
         };
         for rest in rests {
             let said = rest.trim().trim_matches(['*', ':', '：', ' ']);
@@ -147,10 +150,6 @@ fn is_noun(line: &str) -> bool {
         .trim_matches(|c: char| c.is_whitespace() || matches!(c, '#' | '*' | '_' | ':'))
         .to_lowercase();
     MARKERS.iter().any(|marker| marker.noun == bare)
-}
-
-fn sentences_of(line: &str) -> impl Iterator<Item = &str> {
-    sentences(line).into_iter()
 }
 
 /// Returns the text after the noun and its verb, colon or equals sign.

@@ -1,6 +1,6 @@
 //! A number with its unit, as in answers: "$1.5 million", "86.400 Sekunden", "1064 °C".
 
-use super::lexer::{Grouping, Kind, Notation, lex};
+use super::lexer::{Grouping, Kind, Notation, Token, lex};
 use super::parser::Parser;
 use super::units::{self, Measure};
 use super::value::{Expr, Figure};
@@ -28,9 +28,54 @@ pub struct Amount {
 pub fn amount(text: &str) -> Option<Amount> {
     let tokens = lex(text, Notation::Prose);
     let mut parser = Parser::new(&tokens, 0, tokens.len(), Notation::Prose).careless();
-    let expr = parser.amount()?;
-    let (mut negative, mut measure, mut expr) = (false, None, expr);
-    let figure = loop {
+    let (figure, negative, measure) = figure_of(parser.amount()?)?;
+    let before = parser.at.checked_sub(1)?;
+    let mut places = tokens.iter().enumerate();
+    let (number, grouping) = places.find_map(|(at, token)| match token.kind {
+        Kind::Number { grouping, .. } => Some((at, grouping)),
+        _ => None,
+    })?;
+    let written = |token: &Token<'_>| text.get(token.start..token.end);
+    let behind = tokens.get(number + 1..=before).unwrap_or_default();
+    let unit = measure.as_ref().map(|measure| {
+        let as_written = || text.get(behind.first()?.start..behind.last()?.end);
+        let unit = units::named(measure).or_else(as_written);
+        unit.unwrap_or_default().to_owned()
+    });
+    let sign = if negative { -1.0 } else { 1.0 };
+    let amount = Amount {
+        value: sign * figure.value,
+        decimals: figure.decimals,
+        grouped: None,
+        percent: figure.percent,
+        scale: figure.scale,
+        measure,
+        unit,
+        end: tokens.get(before)?.end,
+    };
+    // With a unit of such a language, or a trailing zero that needs no decimals, the dot groups
+    // digits.
+    let dotted = behind.iter().filter_map(written).any(units::groups_by_dots);
+    let digits = tokens.get(number).and_then(written);
+    Some(match grouping {
+        Grouping::Dot if dotted => Amount {
+            value: amount.value * 1000.0,
+            decimals: 0,
+            ..amount
+        },
+        Grouping::Dot if digits.is_some_and(|digits| digits.ends_with('0')) => Amount {
+            grouped: Some(amount.value * 1000.0),
+            ..amount
+        },
+        _ => amount,
+    })
+}
+
+/// Returns the number of an expression, whether it is negative, and its measure; `None` if the
+/// expression is more than one number.
+fn figure_of(mut expr: Expr) -> Option<(Figure, bool, Option<Measure>)> {
+    let (mut negative, mut measure) = (false, None);
+    loop {
         expr = match expr {
             Expr::Negative(inner) => {
                 negative = !negative;
@@ -42,68 +87,10 @@ pub fn amount(text: &str) -> Option<Amount> {
                 measure = Some(found);
                 *of
             }
-            Expr::Number(figure) => break figure,
+            Expr::Number(figure) => return Some((figure, negative, measure)),
             _ => return None,
         };
-    };
-    let before = parser.at.checked_sub(1)?;
-    let number = tokens
-        .iter()
-        .position(|token| matches!(token.kind, Kind::Number { .. }))?;
-    let written = |token: &super::lexer::Token<'_>| text.get(token.start..token.end);
-    let behind = tokens.get(number + 1..=before).unwrap_or_default();
-    let dotted = behind.iter().filter_map(written).any(units::groups_by_dots);
-    let unit = measure.as_ref().map(|measure| {
-        units::named(measure)
-            .map(str::to_owned)
-            .or_else(|| {
-                let phrase = text.get(behind.first()?.start..behind.last()?.end);
-                phrase.map(str::to_owned)
-            })
-            .unwrap_or_default()
-    });
-    let Figure {
-        value,
-        decimals,
-        percent,
-        scale,
-        ..
-    } = figure;
-    let sign = if negative { -1.0 } else { 1.0 };
-    let digits = tokens.get(number)?;
-    let dot = matches!(
-        digits.kind,
-        Kind::Number {
-            grouping: Grouping::Dot,
-            ..
-        }
-    );
-    // With a unit of such a language, or a trailing zero that needs no decimals, the dot groups
-    // digits.
-    let ends_on_zero = written(digits).is_some_and(|digits| digits.ends_with('0'));
-    let end = tokens.get(before)?.end;
-    let amount = Amount {
-        value: sign * value,
-        decimals,
-        grouped: None,
-        percent,
-        scale,
-        measure,
-        unit,
-        end,
-    };
-    Some(match dot {
-        true if dotted => Amount {
-            value: amount.value * 1000.0,
-            decimals: 0,
-            ..amount
-        },
-        true if ends_on_zero => Amount {
-            grouped: Some(amount.value * 1000.0),
-            ..amount
-        },
-        _ => amount,
-    })
+    }
 }
 
 /// True if a word makes the number after it negative.

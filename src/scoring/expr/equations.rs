@@ -13,6 +13,7 @@ use super::parser::Parser;
 use super::units::{Dimensions, NONE, Unit};
 use super::value::{Expr, Factor, Figure, ParsedValue, Quantity};
 use super::words::{self, Role};
+use crate::text::clip;
 
 /// The most equations of a text that are recomputed.
 const MAX_EQUATIONS: usize = 120;
@@ -43,10 +44,7 @@ pub struct Equation {
 /// Returns the equations of a text that can be recomputed, in order.
 pub fn equations(text: &str) -> Vec<Equation> {
     let mut out = Vec::new();
-    for (start, passage) in passages(
-        text.get(..text.floor_char_boundary(MAX_BYTES))
-            .unwrap_or_default(),
-    ) {
+    for (start, passage) in passages(clip(text, MAX_BYTES)) {
         let tokens = lex(passage, Notation::Prose);
         let bullet = passage.trim_start().starts_with("- ");
         let mut from = 0;

@@ -179,6 +179,38 @@ impl Quantity {
     }
 }
 
+impl Figure {
+    fn quantity(self, reading: ParsedValue) -> Quantity {
+        let factors = [
+            (self.percent, reading.percent),
+            (reading.scaled, self.scale),
+            (reading.other_signs, self.other),
+        ];
+        let applied = factors.into_iter().filter(|(applies, _)| *applies);
+        let factor: f64 = applied.map(|(_, factor)| factor).product();
+        let step = if self.decimals > 0 {
+            10f64.powi(-i32::from(self.decimals.min(12)))
+        } else {
+            0.0
+        };
+        Quantity::bare(self.value * factor, step * factor)
+    }
+}
+
+/// Joins the values of the parts of a sum or a product.
+fn folded<T: Copy>(
+    parts: &[(T, Expr)],
+    of: impl Fn(&Expr) -> Quantity,
+    join: impl Fn(Quantity, &Quantity, T) -> Quantity,
+) -> Quantity {
+    let mut parts = parts.iter();
+    let first = parts.next().map(|(_, expr)| of(expr));
+    parts.fold(
+        first.unwrap_or(Quantity::bare(f64::NAN, 0.0)),
+        |whole, (part, expr)| join(whole, &of(expr), *part),
+    )
+}
+
 impl Expr {
     pub fn constant(value: f64) -> Self {
         Expr::Number(Figure {
@@ -194,24 +226,7 @@ impl Expr {
     pub fn quantity(&self, point: usize, reading: ParsedValue) -> Quantity {
         let of = |expr: &Expr| expr.quantity(point, reading);
         match self {
-            Expr::Number(figure) => {
-                let factor = [
-                    (figure.percent, reading.percent),
-                    (reading.scaled, figure.scale),
-                    (reading.other_signs, figure.other),
-                ];
-                let factor: f64 = factor
-                    .into_iter()
-                    .filter(|(applies, _)| *applies)
-                    .map(|(_, factor)| factor)
-                    .product();
-                let step = if figure.decimals > 0 {
-                    10f64.powi(-i32::from(figure.decimals.min(12)))
-                } else {
-                    0.0
-                };
-                Quantity::bare(figure.value * factor, step * factor)
-            }
+            Expr::Number(figure) => figure.quantity(reading),
             Expr::Measured {
                 of: inner,
                 measure,
@@ -230,26 +245,8 @@ impl Expr {
             }
             Expr::Variable(name) => Quantity::bare(value_at(name, point), 0.0),
             Expr::Negative(inner) => of(inner).map(|x| -x),
-            Expr::Sum(terms) => {
-                let first = terms
-                    .first()
-                    .map_or(Quantity::bare(f64::NAN, 0.0), |(_, expr)| of(expr));
-                terms
-                    .iter()
-                    .skip(1)
-                    .fold(first, |sum, (term, expr)| sum.plus(&of(expr), *term))
-            }
-            Expr::Product(factors) => {
-                let first = factors
-                    .first()
-                    .map_or(Quantity::bare(f64::NAN, 0.0), |(_, expr)| of(expr));
-                factors
-                    .iter()
-                    .skip(1)
-                    .fold(first, |product, (factor, expr)| {
-                        product.times(&of(expr), *factor)
-                    })
-            }
+            Expr::Sum(terms) => folded(terms, of, Quantity::plus),
+            Expr::Product(factors) => folded(factors, of, Quantity::times),
             Expr::Power(base, exponent) => {
                 let (base, exponent) = (of(base), of(exponent).plain);
                 Quantity {

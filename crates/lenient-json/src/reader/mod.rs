@@ -399,28 +399,9 @@ impl Reader<'_> {
     /// Reads a value without quotes: a number, a keyword, or a string whose quotes are missing.
     fn bare(&mut self) -> Read<Option<Value>> {
         let start = self.at;
-        while let Some(c) = self.peek() {
-            let spaced = self.at > start
-                && self
-                    .chars
-                    .get(self.at - 1)
-                    .is_some_and(|c| c.is_whitespace());
-            let comment = c == '/' && matches!(self.ahead(1), Some('/' | '*'));
-            let ends = match c {
-                ',' | '}' | ']' | '\n' => true,
-                ')' => self.open.last() == Some(&')'),
-                '(' => {
-                    self.burn(self.at - start)?;
-                    return self.call(start);
-                }
-                '"' | '\'' | '“' | '{' | '[' => spaced,
-                '/' => comment && (spaced || self.chars.get(self.at - 1) != Some(&':')),
-                _ => false,
-            };
-            if ends {
-                break;
-            }
-            self.at += 1;
+        if self.skip_bare() {
+            self.burn(self.at - start)?;
+            return self.call(start);
         }
         self.burn(self.at - start)?;
         let token: String = self
@@ -443,32 +424,21 @@ impl Reader<'_> {
             }
             return Ok(Some(number));
         }
-        match token {
-            "true" => return Ok(Some(true.into())),
-            "false" => return Ok(Some(false.into())),
-            "null" => return Ok(Some(Value::Null)),
-            "..." | "…" => {
-                self.note("an ellipsis");
-                return Ok(None);
+        if token.is_empty() {
+            return Ok(None);
+        }
+        if matches!(token, "..." | "…") {
+            self.note("an ellipsis");
+            return Ok(None);
+        }
+        if let Some(value) = keyword(token) {
+            if !matches!(token, "true" | "false" | "null") {
+                self.note("keywords of other languages");
             }
-            "" => return Ok(None),
-            _ => {}
+            return Ok(Some(value));
         }
-        let keyword = match token.to_ascii_lowercase().as_str() {
-            "true" => Some(Value::Bool(true)),
-            "false" => Some(Value::Bool(false)),
-            "none" | "null" | "undefined" | "nan" | "nil" => Some(Value::Null),
-            _ => None,
-        };
-        if keyword.is_some() {
-            self.note("keywords of other languages");
-            return Ok(keyword);
-        }
-        if cut
-            && ["true", "false", "null", "True", "False", "None"]
-                .iter()
-                .any(|word| word.starts_with(token))
-        {
+        let begins = |word: &&str| word.starts_with(token);
+        if cut && KEYWORDS.iter().any(begins) {
             return Ok(None);
         }
         if self.open.is_empty() {
@@ -476,6 +446,29 @@ impl Reader<'_> {
         }
         self.note("strings without quotes");
         Ok(Some(token.trim_end_matches(['"', '\'', '”']).into()))
+    }
+
+    /// Skips a value without quotes. Returns true if it stops at the bracket of a function call.
+    fn skip_bare(&mut self) -> bool {
+        let start = self.at;
+        while let Some(c) = self.peek() {
+            let before = self.at.checked_sub(1).and_then(|at| self.chars.get(at));
+            let spaced = self.at > start && before.is_some_and(|c| c.is_whitespace());
+            let comment = c == '/' && matches!(self.ahead(1), Some('/' | '*'));
+            let ends = match c {
+                ',' | '}' | ']' | '\n' => true,
+                ')' => self.open.last() == Some(&')'),
+                '(' => return true,
+                '"' | '\'' | '“' | '{' | '[' => spaced,
+                '/' => comment && (spaced || before != Some(&':')),
+                _ => false,
+            };
+            if ends {
+                break;
+            }
+            self.at += 1;
+        }
+        false
     }
 
     /// Reads a function call with one argument, such as `ObjectId("123")`, as its argument.
@@ -492,6 +485,19 @@ impl Reader<'_> {
             Some(Value::Array(mut items)) if items.len() == 1 => Ok(items.pop()),
             _ => Err(GaveUp::NotJson),
         }
+    }
+}
+
+/// The keywords that the end of a text may cut.
+const KEYWORDS: [&str; 6] = ["true", "false", "null", "True", "False", "None"];
+
+/// Returns the value of a keyword of JSON or of another language.
+fn keyword(token: &str) -> Option<Value> {
+    match token.to_ascii_lowercase().as_str() {
+        "true" => Some(true.into()),
+        "false" => Some(false.into()),
+        "none" | "null" | "undefined" | "nan" | "nil" => Some(Value::Null),
+        _ => None,
     }
 }
 

@@ -203,6 +203,7 @@ impl<'a> Lexer<'a> {
             )
     }
 
+    /// Reads one token. This function is long because it is one flat table of signs.
     fn step(&mut self) {
         let (begin, c) = (self.at, self.char(self.at));
         let next = self.char(begin + 1);
@@ -364,18 +365,8 @@ impl<'a> Lexer<'a> {
         } else {
             1
         };
-        let point = match (self.char(at + width - 1), self.char(at)) {
-            (_, '.') => separator != Some('.'),
-            ('}', '{') => true,
-            (_, ',') => {
-                let listed = self.before(begin) == ','
-                    && self.before(begin.saturating_sub(1)).is_ascii_digit();
-                self.notation == Notation::Prose && separator != Some(',') && !listed
-            }
-            _ => false,
-        };
         let tail = self.digits(at + width);
-        if point && tail > 0 {
+        if tail > 0 && self.is_point(begin, (at, width), separator) {
             let after = self.char(at + width + tail);
             let more = (after == '.' || after == ',' && self.char(at) == ',')
                 && self.digits(at + width + tail + 1) > 0;
@@ -399,25 +390,40 @@ impl<'a> Lexer<'a> {
                 at += width + tail;
             }
         }
-        let sign = usize::from(matches!(self.char(at + 1), '+' | '-'));
-        if self.notation == Notation::Prose
-            && matches!(self.char(at), 'e' | 'E')
-            && self.digits(at + 1 + sign) > 0
-        {
-            let end = at + 1 + sign + self.digits(at + 1 + sign);
-            digits.push_str(self.slice(at, end));
-            at = end;
-        }
-        self.at = at;
+        self.at = at + self.exponent(at);
+        digits.push_str(self.slice(at, self.at));
         // "1. 5 + 3" and "1) 5 + 3" are items of a list.
         if list_number
             && decimals == 0
-            && matches!(self.char(at), '.' | ')')
-            && self.char(at + 1).is_whitespace()
+            && matches!(self.char(self.at), '.' | ')')
+            && self.char(self.at + 1).is_whitespace()
         {
             return self.push(Kind::Break, begin);
         }
         self.finish(&digits, decimals, grouping, begin);
+    }
+
+    /// True if the sign of a number at a place and of a width is a decimal point.
+    fn is_point(&self, begin: usize, (at, width): (usize, usize), separator: Option<char>) -> bool {
+        match (self.char(at + width - 1), self.char(at)) {
+            (_, '.') => separator != Some('.'),
+            ('}', '{') => true,
+            (_, ',') => {
+                let listed = self.before(begin) == ','
+                    && self.before(begin.saturating_sub(1)).is_ascii_digit();
+                self.notation == Notation::Prose && separator != Some(',') && !listed
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the length of the exponent at a place: 3 for "e-6".
+    fn exponent(&self, at: usize) -> usize {
+        let sign = usize::from(matches!(self.char(at + 1), '+' | '-'));
+        let digits = self.digits(at + 1 + sign);
+        let is_one =
+            self.notation == Notation::Prose && matches!(self.char(at), 'e' | 'E') && digits > 0;
+        if is_one { 1 + sign + digits } else { 0 }
     }
 
     fn finish(&mut self, digits: &str, decimals: u8, grouping: Grouping, begin: usize) {

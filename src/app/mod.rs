@@ -214,8 +214,7 @@ impl App {
             Arc::clone(&committee),
             clock.clone(),
             shared,
-            owner,
-            turns,
+            (owner, turns),
         );
         let access = Access::new(&config, Arc::clone(&store), clock.clone());
         let client_rate = ClientRate::new(&config.policy.limits);

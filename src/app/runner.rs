@@ -73,8 +73,7 @@ impl Runner {
         committee: Arc<Deps>,
         clock: Clock,
         (wake, compute): (Wake, ComputePool),
-        owner: String,
-        turns: usize,
+        (owner, turns): (String, usize),
     ) -> Self {
         let slots = Arc::new(Semaphore::new(committee.policy.limits.max_in_flight));
         Self(Arc::new(Inner {

@@ -262,9 +262,9 @@ fn data_of_events(schemas: &mut Schemas) -> Value {
     let (agent, mode) = (schemas.answer::<Agent>(), schemas.answer::<Mode>());
     let task = schemas.answer::<TaskType>();
     let agents = json!({ "type": "array", "items": agent });
-    let object = |properties: Value| closed(properties, &[]);
+    let object = |properties: Value| closed(&properties, &[]);
     let plan = closed(
-        json!({
+        &json!({
             "taskType": task, "agentsToRun": agents, "rounds": { "type": "integer", "minimum": 1, "maximum": 3 },
             "needsClarification": { "type": "boolean" }, "clarificationQuestion": { "type": "object" },
             "outputShape": mode,
@@ -279,7 +279,7 @@ fn data_of_events(schemas: &mut Schemas) -> Value {
         "run": object(json!({ "runId": { "type": "string", "format": "uuid" },
                               "mode": { "oneOf": [mode, { "type": "null" }] }, "at": at, "continues": text_or_null })),
         "plan": object(json!({ "plan": plan, "corrections": texts, "at": at })),
-        "round": closed(json!({ "round": round, "state": { "enum": ["run", "skipped"] }, "agents": agents,
+        "round": closed(&json!({ "round": round, "state": { "enum": ["run", "skipped"] }, "agents": agents,
                                 "why": text, "at": at }), &["agents"]),
         "agent.started": object(json!({ "agent": agent, "round": round, "model": text, "at": at })),
         "agent.finished": object(json!({ "agent": agent, "round": round, "outcome": { "enum": ["answered", "failed"] },

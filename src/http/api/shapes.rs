@@ -40,13 +40,13 @@ pub(in crate::http) fn audit(_: &mut SchemaGenerator) -> Schema {
     let text = |about: &str| json!({ "type": "string", "description": about });
     let texts = |about: &str| json!({ "type": "array", "items": { "type": "string" }, "description": about });
     let disagreements = closed(
-        json!({ "detected": objects("By the engine."), "summary": objects("By the master.") }),
+        &json!({ "detected": objects("By the engine."), "summary": objects("By the master.") }),
         &[],
     );
     let disagreements_about =
         "By the engine and by the master. Texts and unit ids of discarded outputs are left out.";
     let schema = closed(
-        json!({
+        &json!({
             "runId": { "type": "string", "format": "uuid", "description": "The run." },
             "continues": object("The earlier run, and what the user said to it."),
             "version": text("The service's version."),
@@ -81,7 +81,7 @@ fn audited_agent() -> Value {
     let count = |about: &str| json!({ "type": "integer", "minimum": 0, "description": about });
     let truth = |about: &str| json!({ "type": "boolean", "description": about });
     closed(
-        json!({
+        &json!({
             "agent": { "type": "string", "description": "Its role." },
             "outcome": { "enum": ["answered", "failed"] },
             "cause": text("Why it failed."),
@@ -134,7 +134,7 @@ fn audited_budget() -> Value {
         |about: &str| json!({ "type": ["integer", "null"], "minimum": 0, "description": about });
     let text = |about: &str| json!({ "type": "string", "description": about });
     let calls = closed(
-        json!({
+        &json!({
             "call": text("The step, such as `r1/solver`; later attempts are `r1/solver#2`."),
             "role": { "type": "string" },
             "provider": { "type": "string" },
@@ -157,7 +157,7 @@ fn audited_budget() -> Value {
         &[],
     );
     closed(
-        json!({
+        &json!({
             "capUsd": { "type": "number", "minimum": 0, "description": "The most that the run may cost." },
             "spentUsd": { "type": "number", "minimum": 0, "description": "What was settled." },
             "modeCapExceeded": { "type": "boolean",
@@ -177,7 +177,7 @@ pub(in crate::http) fn with(mut schema: Value, key: &str, text: &str) -> Value {
 }
 
 /// Returns the schema of an object with exactly these properties, of which some are optional.
-pub(in crate::http) fn closed(properties: Value, optional: &[&str]) -> Value {
+pub(in crate::http) fn closed(properties: &Value, optional: &[&str]) -> Value {
     let names = properties.as_object().into_iter().flat_map(Map::keys);
     let required: Vec<&String> = names
         .filter(|name| !optional.contains(&name.as_str()))

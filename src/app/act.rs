@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::rate::Rate;
-use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, admission, count};
+use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, admission, count, spending};
 use crate::actions::commands::{Action, Inputs, Requirements, execute};
 use crate::actions::parser::{self, ParsedMessage};
 use crate::actions::reply::{self, Reply, Why};
@@ -69,6 +69,7 @@ pub struct Confirmation {
 }
 
 /// An action that was checked and is not in the journal yet.
+#[derive(Clone)]
 pub(super) struct Asked {
     pub question: Question,
     pub key: Option<String>,
@@ -316,15 +317,9 @@ impl App {
         limits: Vec<SpendingLimit>,
     ) -> NewRun {
         let accepted = Accepted {
-            question: asked.question,
             action: Some(asked.intake),
-            continues: None,
             correlation_id: asked.correlation_id,
-            cap,
-            seed,
-            config_hash: self.config.hash.clone(),
-            prompts_hash: self.committee.prompts.hash().to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..self.accepted(asked.question, cap, seed)
         };
         NewRun {
             id: asked.id,
@@ -347,17 +342,9 @@ impl App {
             Acceptance::Joined(run) => self.told(run).await,
             Acceptance::KeyReused(run) => Err(Rejected::KeyReused { run }),
             Acceptance::OverLimit { scope, left } => {
-                let now = self.clock.now();
-                let limit = limits.into_iter().find(|limit| limit.scope == scope);
-                let limit = limit.unwrap_or(SpendingLimit {
-                    scope,
-                    since: now,
-                    most: left,
-                });
-                let (store, policy) = (&*self.store, &self.config.policy);
-                let spent =
-                    super::spending::spent(store, policy, (limit, left, needed), now).await?;
-                Err(Rejected::Spent(Box::new(spent)))
+                let (store, policy, now) = (&*self.store, &self.config.policy, self.clock.now());
+                let spent = spending::spent(store, policy, limits, (scope, left, needed), now);
+                Err(Rejected::Spent(Box::new(spent.await?)))
             }
             Acceptance::New => Err(Rejected::Draining),
         }

@@ -54,12 +54,7 @@ pub(super) async fn continuation(
     question: &Question,
     now: Timestamp,
 ) -> Result<Option<Continues>, Error> {
-    let asker = Requester {
-        source: question.source,
-        user_id: question.user.id.clone(),
-        guild_id: question.context.guild_id.clone(),
-        channel_id: question.context.channel_id.clone(),
-    };
+    let asker = Requester::of(question);
     let window = SignedDuration::try_from(policy.clarification_window)
         .unwrap_or(SignedDuration::from_mins(30));
     let since = now.saturating_sub(window).unwrap_or(now);

@@ -4,11 +4,13 @@ use super::act::{
     Acted, Asked, CONFIRMED, Confirmation, Understood, confirmed_by, disabled, observe, reading,
 };
 use super::request::check_names;
-use super::{App, Rejected, count};
+use super::{App, FieldProblem, Rejected, count};
 use crate::actions::commands::Action;
 use crate::actions::reply::{Reply, Why};
-use crate::domain::{ActionMode, CommandName, Question, RunId, RunKind, fingerprint};
-use crate::journal::{ActionIntake, ActionOutcome, Ending, Event, Transcript};
+use crate::domain::{
+    ActionMode, CommandName, Context, Question, RunId, RunKind, Source, User, fingerprint,
+};
+use crate::journal::{ActionIntake, ActionOutcome, Ending, Entry, Event, Transcript};
 use jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -45,28 +47,7 @@ impl App {
         self.pace_action(source, &user)?;
         let entries = self.store.entries(proposal, 0).await?;
         let transcript = Transcript::of_entries(&entries);
-        let Some(accepted) = transcript
-            .accepted
-            .filter(|accepted| accepted.kind() == RunKind::Action)
-        else {
-            return Err(Rejected::NoSuchProposal);
-        };
-        let proposed = &accepted.question;
-        let context = context.unwrap_or_else(|| proposed.context.clone());
-        if (
-            proposed.source,
-            &proposed.user.id,
-            &proposed.context.guild_id,
-        ) != (source, &user.id, &context.guild_id)
-        {
-            return Err(Rejected::NoSuchProposal);
-        }
-        let question = Question {
-            source,
-            user,
-            context,
-            ..proposed.clone()
-        };
+        let question = own_question(&transcript, (source, user, context))?;
         let rules = self
             .config
             .policy
@@ -75,44 +56,9 @@ impl App {
         if !rules.enabled {
             return Ok(disabled());
         }
-        let offer = match transcript.finished.map(|finished| &finished.ending) {
-            Some(Ending::Acted {
-                outcome: ActionOutcome::Offered,
-                response,
-            }) => response,
-            _ => return Err(Rejected::NoSuchProposal),
-        };
         let at = self.clock.now();
-        let expires = offer
-            .pointer("/proposal/expiresAt")
-            .and_then(Value::as_str)
-            .and_then(|at| at.parse::<Timestamp>().ok());
-        if expires.is_none_or(|expires| at >= expires) {
-            return Err(Rejected::ProposalGone("the proposal has expired"));
-        }
-        let Some((action, args)) = reading(offer, choice) else {
-            let problem = super::FieldProblem {
-                pointer: "/choice".into(),
-                detail: "the proposal has no such choice".into(),
-            };
-            return Err(Rejected::Invalid(vec![problem]));
-        };
-        let Ok(action) = action
-            .parse::<CommandName>()
-            .map_err(drop)
-            .and_then(|name| Action::read(name, args).map_err(drop))
-        else {
-            return Err(Rejected::NoSuchProposal);
-        };
-        let proposed = entries.iter().find_map(|entry| {
-            if let Event::Proposed(p) = &entry.event {
-                Some(p)
-            } else {
-                None
-            }
-        });
-        let (confidence, reason) =
-            proposed.map_or((0.0, String::new()), |p| (p.confidence, p.reason.clone()));
+        let offer = open_offer(&transcript, at)?;
+        let action = chosen(offer, choice)?;
         let key = confirmed_by(proposal);
         if self.store.by_key(&key).await?.is_some() {
             return Err(Rejected::ProposalGone(CONFIRMED));
@@ -132,14 +78,9 @@ impl App {
                 confirms: Some(proposal),
             },
         };
-        let why = Why {
-            mode: proposed_by(offer),
-            confidence,
-            reason: &reason,
-        };
         let understood = Understood {
             action: &action,
-            proposed: Some(why),
+            proposed: Some(why(&entries, offer)),
         };
         self.perform(asked, understood).await
     }
@@ -161,6 +102,74 @@ impl App {
             }
         }
         self.conclude_seeded(asked, events, reply, seed).await
+    }
+}
+
+/// Returns the question of a proposal that the user may confirm, in its present context.
+fn own_question(
+    transcript: &Transcript<'_>,
+    (source, user, context): (Source, User, Option<Context>),
+) -> Result<Question, Rejected> {
+    let accepted = transcript
+        .accepted
+        .filter(|accepted| accepted.kind() == RunKind::Action)
+        .ok_or(Rejected::NoSuchProposal)?;
+    let proposed = &accepted.question;
+    let context = context.unwrap_or_else(|| proposed.context.clone());
+    let guild = &proposed.context.guild_id;
+    if (proposed.source, &proposed.user.id, guild) != (source, &user.id, &context.guild_id) {
+        return Err(Rejected::NoSuchProposal);
+    }
+    Ok(Question {
+        source,
+        user,
+        context,
+        ..proposed.clone()
+    })
+}
+
+/// Returns the offer of a proposal that has not expired.
+fn open_offer<'a>(transcript: &Transcript<'a>, at: Timestamp) -> Result<&'a Value, Rejected> {
+    let Some(Ending::Acted {
+        outcome: ActionOutcome::Offered,
+        response,
+    }) = transcript.finished.map(|finished| &finished.ending)
+    else {
+        return Err(Rejected::NoSuchProposal);
+    };
+    let expires = response
+        .pointer("/proposal/expiresAt")
+        .and_then(Value::as_str)
+        .and_then(|at| at.parse::<Timestamp>().ok());
+    if expires.is_none_or(|expires| at >= expires) {
+        return Err(Rejected::ProposalGone("the proposal has expired"));
+    }
+    Ok(response)
+}
+
+/// Returns the command of one choice of an offer.
+fn chosen(offer: &Value, choice: usize) -> Result<Action, Rejected> {
+    let Some((action, args)) = reading(offer, choice) else {
+        return Err(Rejected::Invalid(vec![FieldProblem {
+            pointer: "/choice".into(),
+            detail: "the proposal has no such choice".into(),
+        }]));
+    };
+    let name = action.parse::<CommandName>().ok();
+    name.and_then(|name| Action::read(name, args).ok())
+        .ok_or(Rejected::NoSuchProposal)
+}
+
+/// Returns who made a proposal, and why.
+fn why<'a>(entries: &'a [Entry], offer: &Value) -> Why<'a> {
+    let proposed = entries.iter().find_map(|entry| match &entry.event {
+        Event::Proposed(proposed) => Some(proposed),
+        _ => None,
+    });
+    Why {
+        mode: proposed_by(offer),
+        confidence: proposed.map_or(0.0, |proposed| proposed.confidence),
+        reason: proposed.map_or("", |proposed| &proposed.reason),
     }
 }
 

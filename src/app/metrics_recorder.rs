@@ -37,6 +37,7 @@ pub(super) fn metrics() -> Option<&'static PrometheusHandle> {
         .as_ref()
 }
 
+// Longer than other functions: one flat table. A test compares it with the documented metrics.
 fn describe() {
     describe_counter!(
         "conclave_runs_accepted_total",

@@ -24,6 +24,7 @@ use compose::{crashes, models, secrets, turns};
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use metrics::{counter, gauge};
 use secrecy::ExposeSecret as _;
 use tokio_stream::wrappers::ReceiverStream;
@@ -33,10 +34,10 @@ use crate::clock::Clock;
 use crate::committee::{Deps, PromptError, Prompts, Quote, quote};
 use crate::compute::ComputePool;
 use crate::config::Config;
-use crate::domain::{Question, RunId, fingerprint};
+use crate::domain::{Question, RunId, Usd, fingerprint};
 use crate::journal::{
-    self, Acceptance, Accepted, CancelOutcome, Entry, Event, Finished, NewRun, RunFilter, RunRow,
-    SpendingLimit, Store, Transcript, Wake,
+    self, Acceptance, Accepted, CancelOutcome, Continues, Entry, Event, Finished, NewRun,
+    RunFilter, RunRow, Store, Transcript, Wake,
 };
 use crate::llm::{self, CircuitPosition, Registry};
 use runner::Runner;
@@ -213,8 +214,7 @@ impl App {
             Arc::clone(&committee),
             clock.clone(),
             shared,
-            owner,
-            turns,
+            (owner, turns),
         );
         let access = Access::new(&config, Arc::clone(&store), clock.clone());
         let client_rate = ClientRate::new(&config.policy.limits);
@@ -275,47 +275,21 @@ impl App {
         let body = serde_json::to_string(&question).unwrap_or_default();
         let body_hash = fingerprint(&[body.as_bytes()]);
         let key = admission::idempotency_key(&question, idempotency_key.as_deref());
-        let (question, continues) = match admission::forced_new(&question.message) {
-            Some(rest) => {
-                let message = rest.to_owned();
-                (
-                    Question {
-                        message,
-                        ..question
-                    },
-                    None,
-                )
-            }
-            None => {
-                let (store, policy) = (&*self.store, &self.config.policy);
-                let continues = admission::continuation(store, policy, &question, now).await?;
-                (question, continues)
-            }
-        };
+        let (question, continues) = self.continued(question, now).await?;
         let slot = if self.runner.is_draining() {
             None
         } else {
             self.runner.slot()
         };
         let id = RunId::from_uuid(self.clock.new_id());
+        let cap = self.config.policy.cap(question.mode);
         let accepted = Accepted {
-            cap: self.config.policy.cap(question.mode),
-            question,
-            action: None,
             continues,
             correlation_id,
-            seed: self.clock.new_seed(),
-            config_hash: self.config.hash.clone(),
-            prompts_hash: self.committee.prompts.hash().to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..self.accepted(question, cap, self.clock.new_seed())
         };
         let Some(slot) = slot else {
-            // A repeated request costs nothing. It is answered even if all slots are taken.
-            return match self.known(key.as_deref(), &body_hash).await? {
-                Some(known) => known,
-                None if self.runner.is_draining() => Err(Rejected::Draining),
-                None => Err(Rejected::Busy),
-            };
+            return self.without_slot(key.as_deref(), &body_hash).await;
         };
         // A repeated question waits here for the first one and then joins its run. So the user rate
         // limit does not refuse it.
@@ -327,7 +301,6 @@ impl App {
             .take(&accepted.question.user.id)
             .map_err(|retry_after| Rejected::TooOften { retry_after })?;
         let limits = spending::limits(&self.config.policy, &accepted.question, now);
-        let needed = accepted.cap;
         let new = NewRun {
             id,
             at: now,
@@ -347,17 +320,58 @@ impl App {
             Acceptance::Joined(run) => Ok(Submitted { run, joined: true }),
             Acceptance::KeyReused(run) => Err(Rejected::KeyReused { run }),
             Acceptance::OverLimit { scope, left } => {
-                let limit = limits.into_iter().find(|limit| limit.scope == scope);
-                let limit = limit.unwrap_or(SpendingLimit {
-                    scope,
-                    since: now,
-                    most: left,
-                });
                 let (store, policy) = (&*self.store, &self.config.policy);
-                Err(Rejected::Spent(Box::new(
-                    spending::spent(store, policy, (limit, left, needed), now).await?,
-                )))
+                let spent = spending::spent(store, policy, limits, (scope, left, cap), now);
+                Err(Rejected::Spent(Box::new(spent.await?)))
             }
+        }
+    }
+
+    /// Returns the question and what it continues. A question with the prefix `new:` loses the
+    /// prefix and continues nothing.
+    async fn continued(
+        &self,
+        question: Question,
+        now: Timestamp,
+    ) -> Result<(Question, Option<Continues>), journal::Error> {
+        if let Some(message) = admission::forced_new(&question.message).map(str::to_owned) {
+            let question = Question {
+                message,
+                ..question
+            };
+            return Ok((question, None));
+        }
+        let (store, policy) = (&*self.store, &self.config.policy);
+        let continues = admission::continuation(store, policy, &question, now).await?;
+        Ok((question, continues))
+    }
+
+    /// Returns the first event of a run that continues nothing.
+    fn accepted(&self, question: Question, cap: Usd, seed: u64) -> Accepted {
+        Accepted {
+            question,
+            action: None,
+            continues: None,
+            correlation_id: None,
+            cap,
+            seed,
+            config_hash: self.config.hash.clone(),
+            prompts_hash: self.committee.prompts.hash().to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    /// Answers a request for which there is no slot. A repeated request costs nothing, so it is
+    /// answered all the same.
+    async fn without_slot(
+        &self,
+        key: Option<&str>,
+        body_hash: &str,
+    ) -> Result<Submitted, Rejected> {
+        match self.known(key, body_hash).await? {
+            Some(known) => known,
+            None if self.runner.is_draining() => Err(Rejected::Draining),
+            None => Err(Rejected::Busy),
         }
     }
 

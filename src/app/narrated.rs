@@ -6,7 +6,7 @@ use crate::actions::commands::{Action, CommandOutcome, narration};
 use crate::actions::parser::{self, ParsedMessage};
 use crate::actions::reply::Reply;
 use crate::app::{ChatInput, RequestIds};
-use crate::domain::{Context, RunId, Usd};
+use crate::domain::{Context, Question, RunId, Usd};
 use crate::journal::{ActionStart, AfterAction, Ending, Event, Finished, Requester};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -28,25 +28,7 @@ impl App {
         }
         let question = &asked.question;
         let place = question.context.channel_id.as_deref().unwrap_or("scene");
-        let scene = Requester {
-            source: question.source,
-            user_id: question.user.id.clone(),
-            guild_id: question.context.guild_id.clone(),
-            channel_id: question.context.channel_id.clone(),
-        };
-        let lines = self
-            .store
-            .recent_lines(&scene, SCENE_LINES)
-            .await
-            .unwrap_or_default();
-        // Only narrated actions are public; notes and remarks out of character are not passed on.
-        let spoken =
-            |message: &str| matches!(parser::read(message), ParsedMessage::Clear(Action::Do(_)));
-        let lines: Vec<String> = lines
-            .iter()
-            .filter(|line| spoken(&line.message))
-            .map(|line| crate::actions::cut(&line.message, 300))
-            .collect();
+        let lines = self.public_lines(question).await;
         // The narration has a channel of its own. So messages in the user's channel do not answer
         // its questions.
         let context = Context {
@@ -82,6 +64,21 @@ impl App {
             result.insert("narration".into(), narration);
         }
         run
+    }
+
+    /// Returns the latest narrated actions of the scene. Only these are public; notes and remarks
+    /// out of character are not passed on.
+    async fn public_lines(&self, question: &Question) -> Vec<String> {
+        let scene = Requester::of(question);
+        let lines = self.store.recent_lines(&scene, SCENE_LINES).await;
+        let spoken =
+            |message: &str| matches!(parser::read(message), ParsedMessage::Clear(Action::Do(_)));
+        lines
+            .unwrap_or_default()
+            .iter()
+            .filter(|line| spoken(&line.message))
+            .map(|line| crate::actions::cut(&line.message, 300))
+            .collect()
     }
 
     /// Records an action that has ended.

@@ -24,6 +24,15 @@ use crate::journal::{
     RunContext, Stop,
 };
 
+/// What the gates say of a proposal.
+struct Checked {
+    verdicts: Vec<GateChecked>,
+    /// The command, or the reply if it is neither executed nor offered.
+    action: Result<Action, Reply>,
+    execute: bool,
+    others: Vec<Action>,
+}
+
 impl App {
     /// Asks a model for a command if the proposer is enabled, and checks the proposal against the
     /// gates.
@@ -49,20 +58,8 @@ impl App {
             lease: act::lease(policy),
         };
         let seed = self.clock.new_seed();
-        let copy = Asked {
-            question: asked.question.clone(),
-            key: asked.key.clone(),
-            body_hash: asked.body_hash.clone(),
-            correlation_id: asked.correlation_id.clone(),
-            rules: asked.rules.clone(),
-            intake: asked.intake.clone(),
-            ..asked
-        };
-        let lease = match self
-            .store
-            .begin(self.new_action(copy, seed, cap, limits.clone()), held)
-            .await?
-        {
+        let new = self.new_action(asked.clone(), seed, cap, limits.clone());
+        let lease = match self.store.begin(new, held).await? {
             ActionStart::Held(lease) => lease,
             ActionStart::Not(not) => return self.not_begun(not, cap, limits).await,
             ActionStart::Ended => return self.told(asked.id).await,
@@ -208,7 +205,6 @@ impl App {
             ok,
             confidence,
             action,
-            args,
             reason,
             ..
         } = proposed;
@@ -222,45 +218,18 @@ impl App {
         if !ok {
             return Ok(Reply::unknown());
         }
-        let policy = &self.config.policy.actions;
-        let GateOutcome {
-            mut checked,
+        let Checked {
+            verdicts,
             action,
-            mut execute,
-        } = gates::pass(action, args, *confidence, &asked.rules, &policy.proposer);
-        if execute && proposed.mended {
-            execute = false;
-            if let Some(last) = checked.last_mut() {
-                (last.passed, last.why) =
-                    (false, "the model's answer had to be repaired".to_owned());
-            }
-        }
-        // In shadow mode a proposal that passes is recorded but not executed.
-        let shadow = action
-            .as_ref()
-            .and_then(|action| act::permitted(action, &asked.rules).err());
-        if let Some((why, _)) = &shadow {
-            checked.pop();
-            if let Some(last) = checked.last_mut() {
-                (last.passed, last.why) = (false, why.clone());
-            }
-        }
-        let (others, dropped) = action.as_ref().map_or_else(Default::default, |first| {
-            act::others(proposed, &asked.rules, policy, first)
-        });
-        if let Some(schema) = checked
-            .iter_mut()
-            .find(|verdict| verdict.gate == ActionGate::Schema && verdict.passed)
-        {
-            schema.why = dropped.join("; ");
-        }
-        for verdict in checked {
+            execute,
+            others,
+        } = self.checked(asked, proposed);
+        for verdict in verdicts {
             record_verdict(run, verdict).await?;
         }
-        let action = match (shadow, action) {
-            (Some((_, reply)), _) => return Ok(reply),
-            (None, None) => return Ok(Reply::unknown()),
-            (None, Some(action)) => action,
+        let action = match action {
+            Ok(action) => action,
+            Err(reply) => return Ok(reply),
         };
         if execute {
             return self.execute_now(run, asked, proposed, &action).await;
@@ -279,6 +248,51 @@ impl App {
             asked.question.source,
             offer,
         ))
+    }
+
+    /// Passes a proposal and its alternatives through the gates.
+    fn checked(&self, asked: &Asked, proposed: &Proposed) -> Checked {
+        let (policy, rules) = (&self.config.policy.actions, &asked.rules);
+        let (name, args) = (&proposed.action, &proposed.args);
+        let GateOutcome {
+            mut checked,
+            action,
+            mut execute,
+        } = gates::pass(name, args, proposed.confidence, rules, &policy.proposer);
+        if execute && proposed.mended {
+            execute = false;
+            if let Some(last) = checked.last_mut() {
+                (last.passed, last.why) =
+                    (false, "the model's answer had to be repaired".to_owned());
+            }
+        }
+        let (others, dropped) = action.as_ref().map_or_else(Default::default, |first| {
+            act::others(proposed, rules, policy, first)
+        });
+        let action = match action {
+            None => Err(Reply::unknown()),
+            // In shadow mode a proposal that passes is recorded but not executed.
+            Some(action) => match act::permitted(&action, rules) {
+                Ok(()) => Ok(action),
+                Err((why, reply)) => {
+                    checked.pop();
+                    if let Some(last) = checked.last_mut() {
+                        (last.passed, last.why) = (false, why);
+                    }
+                    Err(reply)
+                }
+            },
+        };
+        let mut passed = checked.iter_mut().filter(|verdict| verdict.passed);
+        if let Some(schema) = passed.find(|verdict| verdict.gate == ActionGate::Schema) {
+            schema.why = dropped.join("; ");
+        }
+        Checked {
+            verdicts: checked,
+            action,
+            execute,
+            others,
+        }
     }
 
     /// Executes a proposal without confirmation, because it passed the last gate.

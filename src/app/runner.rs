@@ -73,8 +73,7 @@ impl Runner {
         committee: Arc<Deps>,
         clock: Clock,
         (wake, compute): (Wake, ComputePool),
-        owner: String,
-        turns: usize,
+        (owner, turns): (String, usize),
     ) -> Self {
         let slots = Arc::new(Semaphore::new(committee.policy.limits.max_in_flight));
         Self(Arc::new(Inner {
@@ -350,26 +349,12 @@ impl Runner {
     }
 
     async fn execute_lease(&self, lease: Lease, token: &CancellationToken) -> Result<(), Stop> {
-        let inner = &self.0;
         if lease.epoch > MAX_EPOCHS {
             return self
                 .abandon(&lease, "it was begun too often without an end")
                 .await;
         }
-        let (store, clock, wake) = (
-            Arc::clone(&inner.store),
-            inner.clock.clone(),
-            inner.wake.clone(),
-        );
-        let context = match RunContext::open(
-            store,
-            lease.clone(),
-            clock,
-            wake,
-            inner.compute.clone(),
-        )
-        .await
-        {
+        let context = match self.open(&lease).await {
             Ok(context) => Arc::new(context),
             Err(Stop::Store(error @ journal::Error::Corrupt { .. })) => {
                 tracing::error!(%error, "the run's journal cannot be read");
@@ -377,6 +362,42 @@ impl Runner {
             }
             Err(stop) => return Err(stop),
         };
+        if let Some(ending) = self.not_continued(&context, &lease) {
+            return context.finish(ending).await;
+        }
+        let started = Instant::now();
+        tracing::info!(
+            mode = context.accepted().question.mode.as_str(),
+            epoch = lease.epoch,
+            "the committee convenes"
+        );
+        match self.supervise(&context, &lease, token).await {
+            Ok(ending) => {
+                log_ending(&ending, context.ledger().spent(), started);
+                context.finish(ending).await
+            }
+            Err(stop) => {
+                context.close().await;
+                Err(stop)
+            }
+        }
+    }
+
+    /// Reads the run's journal.
+    async fn open(&self, lease: &Lease) -> Result<RunContext, Stop> {
+        let inner = &self.0;
+        let (store, clock, wake) = (
+            Arc::clone(&inner.store),
+            inner.clock.clone(),
+            inner.wake.clone(),
+        );
+        RunContext::open(store, lease.clone(), clock, wake, inner.compute.clone()).await
+    }
+
+    /// Returns the ending of a run that is ended without being continued: an action, or a run that
+    /// earlier processes could not bring forward.
+    fn not_continued(&self, context: &RunContext, lease: &Lease) -> Option<Ending> {
+        let events = context.events();
         if context.accepted().action.is_some() {
             // The process that planned the action is gone, and with it the waiting client. Nothing
             // is executed late.
@@ -384,55 +405,44 @@ impl Runner {
                 epoch = lease.epoch,
                 "an action is ended that its process has left"
             );
-            return context
-                .finish(actions::left_behind(&context.events()))
-                .await;
+            return Some(actions::left_behind(&events));
         }
-        let idle = context
-            .events()
+        let idle = events
             .iter()
             .rev()
             .take_while(|event| !event.is_progress())
             .filter(|event| is_claim(event))
             .count();
         if idle > MAX_IDLE_BEGINS {
-            let detail = format!(
+            return Some(internal(format!(
                 "the run was given up: it was begun {idle} times in a row without getting any further"
-            );
-            return context
-                .finish(Ending::Failed {
-                    cause: Cause::Internal,
-                    detail,
-                })
-                .await;
+            )));
         }
-        let crashes = inner.compute.crashes(lease.run);
+        let crashes = self.0.compute.crashes(lease.run);
         if crashes >= MAX_DEATHS {
             let detail = format!("the run was given up: it crashed {crashes} processes");
             tracing::error!("{detail}");
-            return context
-                .finish(Ending::Failed {
-                    cause: Cause::Internal,
-                    detail,
-                })
-                .await;
+            return Some(internal(detail));
         }
         let deaths = context.deaths();
-        if deaths.count >= MAX_DEATHS {
-            return context.finish(fatal(&deaths)).await;
-        }
-        let mode = context.accepted().question.mode;
-        let started = Instant::now();
-        tracing::info!(
-            mode = mode.as_str(),
-            epoch = lease.epoch,
-            "the committee convenes"
-        );
-        let deadline = inner.committee.policy.deadline(mode);
+        (deaths.count >= MAX_DEATHS).then(|| fatal(&deaths))
+    }
+
+    /// Runs the committee until it ends, the deadline passes, the user cancels the run or the lease
+    /// is lost.
+    async fn supervise(
+        &self,
+        context: &Arc<RunContext>,
+        lease: &Lease,
+        token: &CancellationToken,
+    ) -> Result<Ending, Stop> {
+        let policy = &self.0.committee.policy;
+        let deadline = policy.deadline(context.accepted().question.mode);
         // The work is a task of its own, so that a CPU-heavy step does not block the other branches
-        // here.
+        // here. On return the task is stopped at its next await point. Until then the context, which
+        // the caller finishes or closes, refuses its entries and calls.
         let mut work = {
-            let (context, committee) = (Arc::clone(&context), Arc::clone(&inner.committee));
+            let (context, committee) = (Arc::clone(context), Arc::clone(&self.0.committee));
             let work = async move { convene(&context, &committee).await };
             #[allow(
                 clippy::disallowed_methods,
@@ -440,10 +450,10 @@ impl Runner {
             )]
             AbortOnDropHandle::new(tokio::spawn(work.in_current_span()))
         };
-        let ending = tokio::select! {
+        tokio::select! {
             biased;
             () = token.cancelled() => Ok(Ending::Cancelled),
-            held = self.keep_lease(&lease) => match held {
+            held = self.keep_lease(lease) => match held {
                 LeaseState::CancelRequested => Ok(Ending::Cancelled),
                 LeaseState::Lost | LeaseState::Yes => Err(Stop::Lost),
             },
@@ -452,44 +462,16 @@ impl Runner {
                     cause: Cause::Deadline,
                     detail: format!("the run did not end within {} s", deadline.as_secs()),
                 }),
-                Ok(Err(_panic)) => Ok(Ending::Failed { cause: Cause::Internal, detail: "a stage panicked".into() }),
+                Ok(Err(_panic)) => Ok(internal("a stage panicked".into())),
                 Ok(Ok(convened)) => ending(convened, context.ledger().exceeded()),
             },
-        };
-        // The task stops at its next await point, which comes later. Until then the context refuses
-        // its entries and calls.
-        drop(work);
-        let ending = match ending {
-            Ok(ending) => ending,
-            Err(stop) => {
-                context.close().await;
-                return Err(stop);
-            }
-        };
-        let took_ms = started.elapsed().as_millis();
-        let spent = context.ledger().spent();
-        match &ending {
-            Ending::Replied { reply } => {
-                let outcome = reply.outcome.as_str();
-                tracing::info!(outcome, c_final = reply.meta.c_final, %spent, took_ms, "the run has its reply");
-            }
-            Ending::Failed { cause, detail } => {
-                tracing::warn!(cause = cause.as_str(), detail, %spent, took_ms, "the run failed");
-            }
-            Ending::Cancelled => tracing::info!(%spent, took_ms, "the run was cancelled"),
-            Ending::Acted { .. } => {}
         }
-        context.finish(ending).await
     }
 
     /// Fails a run that cannot be executed, without reading its journal.
     async fn abandon(&self, lease: &Lease, why: &str) -> Result<(), Stop> {
-        let ending = Ending::Failed {
-            cause: Cause::Internal,
-            detail: format!("the run was given up: {why}"),
-        };
         let finished = Event::Finished(Box::new(Finished {
-            ending,
+            ending: internal(format!("the run was given up: {why}")),
             spent: Usd::ZERO,
         }));
         self.0
@@ -551,10 +533,7 @@ fn ending(convened: Result<Reply, Failure>, overbilled: bool) -> Result<Ending, 
         }
         Err(Failure::Failed { cause, detail }) => Ending::Failed { cause, detail },
         Err(Failure::Stopped(Stop::Cancelled)) => Ending::Cancelled,
-        Err(Failure::Stopped(Stop::Store(journal::Error::Unwritable(detail)))) => Ending::Failed {
-            cause: Cause::Internal,
-            detail,
-        },
+        Err(Failure::Stopped(Stop::Store(journal::Error::Unwritable(detail)))) => internal(detail),
         Err(Failure::Stopped(stop)) => return Err(stop),
     })
 }
@@ -571,13 +550,31 @@ fn fatal(deaths: &Deaths) -> Ending {
         piece,
         "the run is given up: it brings its process down"
     );
-    let detail = format!(
+    internal(format!(
         "the run was given up: {} processes in a row ended at the same point of it, the last in {piece}",
         deaths.count
-    );
+    ))
+}
+
+fn internal(detail: String) -> Ending {
     Ending::Failed {
         cause: Cause::Internal,
         detail,
+    }
+}
+
+fn log_ending(ending: &Ending, spent: Usd, started: Instant) {
+    let took_ms = started.elapsed().as_millis();
+    match ending {
+        Ending::Replied { reply } => {
+            let outcome = reply.outcome.as_str();
+            tracing::info!(outcome, c_final = reply.meta.c_final, %spent, took_ms, "the run has its reply");
+        }
+        Ending::Failed { cause, detail } => {
+            tracing::warn!(cause = cause.as_str(), detail, %spent, took_ms, "the run failed");
+        }
+        Ending::Cancelled => tracing::info!(%spent, took_ms, "the run was cancelled"),
+        Ending::Acted { .. } => {}
     }
 }
 

@@ -78,9 +78,16 @@ pub(super) fn limits(policy: &Policy, question: &Question, now: Timestamp) -> Ve
 pub(super) async fn spent(
     store: &dyn Store,
     policy: &Policy,
-    (limit, left, needed): (SpendingLimit, Usd, Usd),
+    limits: Vec<SpendingLimit>,
+    (scope, left, needed): (SpendingScope, Usd, Usd),
     now: Timestamp,
 ) -> Result<Spent, Error> {
+    let limit = limits.into_iter().find(|limit| limit.scope == scope);
+    let limit = limit.unwrap_or(SpendingLimit {
+        scope,
+        since: now,
+        most: left,
+    });
     let resets_at = limit
         .since
         .saturating_add(SignedDuration::from_secs(DAY_SECONDS))

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::ask::refused;
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail, failing};
 use super::remote;
 use super::terminal::{say, say_json, text_of, without_controls};
 use crate::actions::catalog;
@@ -67,19 +67,16 @@ pub(super) fn shown(response: &Value) -> String {
     reply::shown(response)
 }
 
-pub(super) async fn run(env: &Env, arguments: ActArguments) -> Exit {
+pub(super) async fn run(env: &Env, arguments: ActArguments) -> Done {
     if arguments.catalog {
         print_json(&catalog::for_programs());
-        return Exit::Done;
+        return Ok(());
     }
     if arguments.discord_commands {
         print_json(&catalog::for_discord());
-        return Exit::Done;
+        return Ok(());
     }
-    let input = match input(env, &arguments) {
-        Ok(input) => input,
-        Err(error) => return fail(Exit::Usage, error),
-    };
+    let input = input(env, &arguments).map_err(failing(Exit::Usage))?;
     match &arguments.server {
         Some(server) => there(env, server, &input, &arguments).await,
         None => here(env, input, &arguments).await,
@@ -129,15 +126,11 @@ fn configured(env: &Env) -> Result<Config, Problems> {
     }
 }
 
-async fn here(env: &Env, input: ActionInput, arguments: &ActArguments) -> Exit {
-    let config = match configured(env) {
-        Ok(config) => config,
-        Err(problems) => return fail(Exit::Configuration, problems),
-    };
-    let app = match App::start(config, Clock::System).await {
-        Ok(app) => app,
-        Err(error) => return fail(Exit::from(&error), error),
-    };
+async fn here(env: &Env, input: ActionInput, arguments: &ActArguments) -> Done {
+    let config = configured(env).map_err(failing(Exit::Configuration))?;
+    let app = App::start(config, Clock::System)
+        .await
+        .map_err(|error| fail(Exit::from(&error), error))?;
     let acted = match arguments.confirm {
         Some(proposal) => {
             let choice = arguments.choice;
@@ -157,7 +150,7 @@ async fn here(env: &Env, input: ActionInput, arguments: &ActArguments) -> Exit {
     };
     let acted = match acted {
         Ok(acted) => acted,
-        Err(rejected) => return refused(&rejected),
+        Err(rejected) => return Err(refused(&rejected)),
     };
     let exit = told(&acted.response, arguments.json);
     if let Some(run) = narration(&acted.response) {
@@ -175,7 +168,7 @@ async fn here(env: &Env, input: ActionInput, arguments: &ActArguments) -> Exit {
     exit
 }
 
-async fn there(env: &Env, server: &str, input: &ActionInput, arguments: &ActArguments) -> Exit {
+async fn there(env: &Env, server: &str, input: &ActionInput, arguments: &ActArguments) -> Done {
     let (source, user, context) = (input.source, &input.user, &input.context);
     let (path, body) = match arguments.confirm {
         Some(proposal) => {
@@ -187,18 +180,12 @@ async fn there(env: &Env, server: &str, input: &ActionInput, arguments: &ActArgu
             ("/api/act".to_owned(), body)
         }
     };
-    let response = match remote::post(env, server, &path, &body).await {
-        Ok(response) => response,
-        Err(exit) => return exit,
-    };
+    let response = remote::post(env, server, &path, &body).await?;
     let exit = told(&response, arguments.json);
     if let Some(run) = narration(&response) {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         let told = loop {
-            let row = match remote::get(env, server, &format!("/api/runs/{run}")).await {
-                Ok(row) => row,
-                Err(exit) => return exit,
-            };
+            let row = remote::get(env, server, &format!("/api/runs/{run}")).await?;
             let state = row.get("state").and_then(Value::as_str).unwrap_or_default();
             if !matches!(state, "queued" | "running") {
                 let reply = row.get("reply").and_then(Value::as_str).map(str::to_owned);
@@ -224,7 +211,7 @@ fn narration(response: &Value) -> Option<RunId> {
 
 /// Prints the response. A text that was not understood or is not allowed has an exit code of its
 /// own.
-fn told(response: &Value, as_json: bool) -> Exit {
+fn told(response: &Value, as_json: bool) -> Done {
     if as_json {
         print_json(response);
     } else if response.get("error").is_some() {
@@ -233,9 +220,9 @@ fn told(response: &Value, as_json: bool) -> Exit {
         say(format_args!("{}", reply::shown(response)));
     }
     if response.get("error").is_some() {
-        Exit::Refused
+        Err(Exit::Refused)
     } else {
-        Exit::Done
+        Ok(())
     }
 }
 

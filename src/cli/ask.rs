@@ -1,5 +1,6 @@
 //! `conclave ask`, `audit` and `deep`: ask the committee, in this process or on a server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -7,7 +8,7 @@ use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
 use super::attach::attachment;
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail, failing};
 use super::progress::Progress;
 use super::terminal::{quoted, say, say_json, text_of};
 use super::{remote, seats};
@@ -51,11 +52,8 @@ pub(super) struct AskArguments {
     channel: String,
 }
 
-pub(super) async fn run(env: &Env, mode: Mode, arguments: AskArguments) -> Exit {
-    let question = match question(env, mode, &arguments) {
-        Ok(question) => question,
-        Err(error) => return fail(Exit::Usage, error),
-    };
+pub(super) async fn run(env: &Env, mode: Mode, arguments: AskArguments) -> Done {
+    let question = question(env, mode, &arguments).map_err(failing(Exit::Usage))?;
     let progress = Progress::new(arguments.json || arguments.quiet);
     match &arguments.server {
         Some(server) => {
@@ -105,56 +103,25 @@ async fn here(
     question: ChatInput,
     arguments: &AskArguments,
     mut progress: Progress,
-) -> Exit {
+) -> Done {
     let mode = question.mode;
-    let config = match config::load(env) {
-        Ok(config) => config,
-        Err(problems) => return fail(Exit::Configuration, problems),
-    };
+    let config = config::load(env).map_err(failing(Exit::Configuration))?;
     for notice in seats::notices(&config, Clock::System.now()) {
         progress.line(&notice);
     }
     let window = config.policy.clarification_window;
-    let app = match App::start(config, Clock::System).await {
-        Ok(app) => app,
-        Err(error) => return fail(Exit::from(&error), error),
-    };
+    let app = App::start(config, Clock::System)
+        .await
+        .map_err(|error| fail(Exit::from(&error), error))?;
     let submitted = match app.chat_request(question) {
         Ok(chat) => app.submit(chat, RequestIds::default()).await,
         Err(rejected) => Err(rejected),
     };
     let run = match submitted {
         Ok(submitted) => submitted.run,
-        Err(rejected) => return refused(&rejected),
+        Err(rejected) => return Err(refused(&rejected)),
     };
-    let mut entries = app.follow(run, 0);
-    let ending = loop {
-        tokio::select! {
-            entry = entries.next() => match entry {
-                Some(Ok(entry)) => {
-                    if let Event::Accepted(accepted) = &entry.event
-                        && let Some(continues) = &accepted.continues
-                    {
-                        progress.line(&format!("continuing run {} (begin with \"new:\" for a new request)", continues.parent));
-                    }
-                    progress.entry(&entry);
-                    if let Event::Finished(finished) = entry.event {
-                        break finished.ending;
-                    }
-                }
-                Some(Err(error)) => return fail(Exit::Unexpected, error),
-                None => return fail(Exit::Unexpected, format!("the journal of run {run} ended without an end")),
-            },
-            _ = tokio::signal::ctrl_c() => {
-                progress.finish();
-                match cancelled(&app, run).await {
-                    Ok(ending) => break ending,
-                    Err(exit) => return exit,
-                }
-            }
-        }
-    };
-    progress.finish();
+    let ending = followed(&app, run, &mut progress).await?;
     match ending {
         Ending::Replied { reply } => {
             let text = reply.text.clone();
@@ -166,14 +133,47 @@ async fn here(
                     (reply.outcome == Outcome::Clarification).then_some(&hint),
                 );
             }
-            Exit::Done
+            Ok(())
         }
         Ending::Failed { cause, detail } => {
-            fail(cause.into(), format!("run {run} failed: {detail}"))
+            Err(fail(cause.into(), format!("run {run} failed: {detail}")))
         }
-        Ending::Cancelled => fail(Exit::Interrupted, format!("run {run} was cancelled")),
-        Ending::Acted { .. } => fail(Exit::Unexpected, format!("run {run} is an action")),
+        Ending::Cancelled => Err(fail(Exit::Interrupted, format!("run {run} was cancelled"))),
+        Ending::Acted { .. } => Err(fail(Exit::Unexpected, format!("run {run} is an action"))),
     }
+}
+
+/// Shows the progress of a run up to its end. An interrupt cancels the run.
+async fn followed(app: &Arc<App>, run: RunId, progress: &mut Progress) -> Result<Ending, Exit> {
+    let mut entries = app.follow(run, 0);
+    let ending = loop {
+        let entry = tokio::select! {
+            entry = entries.next() => entry,
+            _ = tokio::signal::ctrl_c() => {
+                progress.finish();
+                break cancelled(app, run).await?;
+            }
+        };
+        let Some(entry) = entry else {
+            let detail = format!("the journal of run {run} ended without an end");
+            return Err(fail(Exit::Unexpected, detail));
+        };
+        let entry = entry.map_err(failing(Exit::Unexpected))?;
+        if let Event::Accepted(accepted) = &entry.event
+            && let Some(continues) = &accepted.continues
+        {
+            let parent = continues.parent;
+            progress.line(&format!(
+                "continuing run {parent} (begin with \"new:\" for a new request)"
+            ));
+        }
+        progress.entry(&entry);
+        if let Event::Finished(finished) = entry.event {
+            break finished.ending;
+        }
+    };
+    progress.finish();
+    Ok(ending)
 }
 
 /// Cancels a run and waits for its end. The ending is another one if the run ended before the

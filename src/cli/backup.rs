@@ -2,11 +2,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail};
 use super::show::open;
 use super::terminal::say;
 use crate::app::Database;
@@ -18,25 +18,19 @@ pub(super) struct BackupArguments {
     file: PathBuf,
 }
 
-pub(super) async fn run(env: &Env, arguments: BackupArguments) -> Exit {
+pub(super) async fn run(env: &Env, arguments: BackupArguments) -> Done {
     let file = arguments.file;
-    let database = match sqlite_file(env) {
-        Ok(database) => database,
-        Err(exit) => return exit,
-    };
+    let database = sqlite_file(env)?;
     // Without this check a wrong DATABASE_URL would give a new, empty database and an empty backup
     // of it.
     if !database.exists() {
         let hint = "set DATABASE_URL, or run this in the folder of the service";
-        return fail(
+        return Err(fail(
             Exit::Refused,
             format!("there is no database {}; {hint}", database.display()),
-        );
+        ));
     }
-    let store = match open(env).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
+    let store = open(env).await?;
     // The file is created before it is filled, so that other users can never read it.
     if let Err(error) = OpenOptions::new()
         .write(true)
@@ -44,27 +38,25 @@ pub(super) async fn run(env: &Env, arguments: BackupArguments) -> Exit {
         .mode(0o600)
         .open(&file)
     {
-        return fail(Exit::Refused, format!("{}: {error}", file.display()));
+        return Err(fail(Exit::Refused, format!("{}: {error}", file.display())));
     }
-    let copied = match store.backup(&file).await {
-        // SQLite does not sync this file to the disk.
-        Ok(()) => File::open(&file)
-            .and_then(|file| file.sync_all())
-            .map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
-    };
-    match copied {
-        Ok(()) => {
-            let bytes = std::fs::metadata(&file).map_or(0, |meta| meta.len());
-            say(format_args!("{}: {bytes} bytes", file.display()));
-            Exit::Done
-        }
-        Err(error) => {
-            // The file is useless, and it would block the next attempt.
-            let _ = std::fs::remove_file(&file);
-            fail(Exit::Unexpected, error)
-        }
+    let copied = store.backup(&file).await;
+    // SQLite does not sync this file to the disk.
+    let synced = copied
+        .map_err(|error| error.to_string())
+        .and_then(|()| sync(&file).map_err(|error| error.to_string()));
+    if let Err(error) = synced {
+        // The file is useless, and it would block the next attempt.
+        let _ = std::fs::remove_file(&file);
+        return Err(fail(Exit::Unexpected, error));
     }
+    let bytes = std::fs::metadata(&file).map_or(0, |meta| meta.len());
+    say(format_args!("{}: {bytes} bytes", file.display()));
+    Ok(())
+}
+
+fn sync(file: &Path) -> std::io::Result<()> {
+    File::open(file)?.sync_all()
 }
 
 /// Returns the SQLite file of the environment. For PostgreSQL it prints which tools to use.

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail};
 use super::terminal::say;
 use crate::clock::Clock;
 use crate::committee::{CrossCheckReply, Decisions, FinalSynthesis, OrchestrationPlan};
@@ -53,17 +53,17 @@ impl Published {
     }
 }
 
-pub(super) fn run(env: &Env, command: &ConfigCommand) -> Exit {
+pub(super) fn run(env: &Env, command: &ConfigCommand) -> Done {
     match command {
         ConfigCommand::Schema { of } => {
             say(format_args!(
                 "{}",
                 serde_json::to_string_pretty(&of.schema()).unwrap_or_default()
             ));
-            Exit::Done
+            Ok(())
         }
         ConfigCommand::Check => match config::load(env) {
-            Err(problems) => fail(Exit::Configuration, problems),
+            Err(problems) => Err(fail(Exit::Configuration, problems)),
             Ok(config) => {
                 say(format_args!(
                     "the configuration is good ({})",
@@ -99,7 +99,7 @@ pub(super) fn run(env: &Env, command: &ConfigCommand) -> Exit {
                     ", reachable from outside: serve refuses that without a token in the database"
                 };
                 say(format_args!("  listens on  {}{guard}", config.bind));
-                Exit::Done
+                Ok(())
             }
         },
     }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail, failing};
 use super::terminal::say;
 use super::{remote, seats};
 use crate::app::App;
@@ -34,11 +34,8 @@ struct Probe {
     sum: u32,
 }
 
-pub(super) async fn run(env: &Env, offline: bool) -> Exit {
-    let config = match config::load(env) {
-        Ok(config) => config,
-        Err(problems) => return fail(Exit::Configuration, problems),
-    };
+pub(super) async fn run(env: &Env, offline: bool) -> Done {
+    let config = config::load(env).map_err(failing(Exit::Configuration))?;
     say(format_args!("configuration  ok ({})", config.source));
     say(format_args!("models         {}", seats::line(&config)));
     for warning in config
@@ -48,41 +45,18 @@ pub(super) async fn run(env: &Env, offline: bool) -> Exit {
     {
         say(format_args!("warning        {warning}"));
     }
-    let app = match App::start(config, Clock::System).await {
-        Ok(app) => app,
-        Err(error) => return fail(Exit::from(&error), error),
-    };
+    let app = App::start(config, Clock::System)
+        .await
+        .map_err(|error| fail(Exit::from(&error), error))?;
     if let Err(error) = app.ready().await {
-        return fail(Exit::Unexpected, error);
+        return Err(fail(Exit::Unexpected, error));
     }
     say(format_args!("database       ok"));
     if offline {
-        return Exit::Done;
-    }
-    // Roles with the same model and settings share a probe.
-    let mut probes: BTreeMap<String, (Vec<String>, RoleModel)> = BTreeMap::new();
-    for (role, model) in &app.config.roles {
-        for (i, model) in std::iter::successors(Some(model), |m| m.fallback.as_deref()).enumerate()
-        {
-            let key = format!(
-                "{} {} {:?} {:?}",
-                model.provider,
-                model.model,
-                model.output,
-                model.settings()
-            );
-            let name = if i == 0 {
-                role.to_string()
-            } else {
-                format!("{role} (fallback)")
-            };
-            let (roles, widest) = probes.entry(key).or_insert_with(|| (vec![], model.clone()));
-            roles.push(name);
-            widest.max_tokens = widest.max_tokens.max(model.max_tokens);
-        }
+        return Ok(());
     }
     let mut sick = 0;
-    for (roles, model) in probes.into_values() {
+    for (roles, model) in probes(&app) {
         let started = Instant::now();
         let verdict = probe(&app, &model).await;
         let ms = started.elapsed().as_millis();
@@ -91,27 +65,44 @@ pub(super) async fn run(env: &Env, offline: bool) -> Exit {
             .effort
             .map(|effort| format!(", effort {effort}"))
             .unwrap_or_default();
-        match verdict {
-            Ok(how) => say(format_args!(
-                "{provider:<14} ok      {id} for {roles}: {how}{effort}, {ms} ms"
-            )),
+        let (state, said) = match verdict {
+            Ok(how) => ("ok    ", how),
             Err(why) => {
                 sick += 1;
-                say(format_args!(
-                    "{provider:<14} FAILED  {id} for {roles}: {why}{effort}, {ms} ms"
-                ));
+                ("FAILED", why)
             }
-        }
+        };
+        say(format_args!(
+            "{provider:<14} {state}  {id} for {roles}: {said}{effort}, {ms} ms"
+        ));
     }
     if let Err(why) = ollama_context(&app).await {
         sick += 1;
         say(format_args!("ollama         FAILED  {why}"));
     }
     if sick == 0 {
-        Exit::Done
+        Ok(())
     } else {
-        fail(Exit::Provider, format!("{sick} of the checks failed"))
+        Err(fail(Exit::Provider, format!("{sick} of the checks failed")))
     }
+}
+
+/// Returns the models to probe, each with its roles. Roles with the same model and settings share a
+/// probe.
+fn probes(app: &App) -> impl Iterator<Item = (Vec<String>, RoleModel)> + use<> {
+    let mut probes: BTreeMap<String, (Vec<String>, RoleModel)> = BTreeMap::new();
+    for (role, model) in &app.config.roles {
+        for (i, model) in std::iter::successors(Some(model), |m| m.fallback.as_deref()).enumerate()
+        {
+            let (provider, id, settings) = (&model.provider, &model.model, model.settings());
+            let key = format!("{provider} {id} {:?} {settings:?}", model.output);
+            let fallback = if i == 0 { "" } else { " (fallback)" };
+            let (roles, widest) = probes.entry(key).or_insert_with(|| (vec![], model.clone()));
+            roles.push(format!("{role}{fallback}"));
+            widest.max_tokens = widest.max_tokens.max(model.max_tokens);
+        }
+    }
+    probes.into_values()
 }
 
 async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
@@ -133,17 +124,13 @@ async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
         seed: 1,
         timeout: app.config.policy.call_timeout,
     };
-    let reply = chat
-        .chat(&request)
-        .await
-        .map_err(|error| error.to_string())?;
+    let reply = chat.chat(&request).await;
+    let reply = reply.map_err(|error| error.to_string())?;
     if reply.text.trim().is_empty() {
+        let tokens = model.max_tokens;
         return Err(match reply.stop {
             Stop::MaxTokens => {
-                format!(
-                    "it spent all {} tokens thinking: raise maxTokens or lower effort",
-                    model.max_tokens
-                )
+                format!("it spent all {tokens} tokens thinking: raise maxTokens or lower effort")
             }
             Stop::End | Stop::Refusal | Stop::Other => "it wrote nothing".into(),
         });
@@ -159,57 +146,48 @@ async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
     } else {
         ", but it reports no usage: calls are settled at their worst case"
     };
-    if text {
-        return Ok(format!("plain text{served}{usage}"));
-    }
-    let parsed =
-        conclave_lenient_json::parse::<Probe>(&reply.text, &schema).map_err(|problems| {
-            let first = problems
-                .first()
-                .map(ToString::to_string)
-                .unwrap_or_default();
-            format!("its JSON is not valid: {first}")
-        })?;
-    let how = if parsed.clean {
-        "clean JSON"
+    let how = if text {
+        "plain text"
     } else {
-        "JSON that had to be extracted"
+        json_form(&reply.text, &schema)?
     };
     Ok(format!("{how}{served}{usage}"))
+}
+
+fn json_form(text: &str, schema: &Value) -> Result<&'static str, String> {
+    match conclave_lenient_json::parse::<Probe>(text, schema) {
+        Ok(parsed) if parsed.clean => Ok("clean JSON"),
+        Ok(_) => Ok("JSON that had to be extracted"),
+        Err(problems) => {
+            let first = problems.first().map(ToString::to_string);
+            let first = first.unwrap_or_default();
+            Err(format!("its JSON is not valid: {first}"))
+        }
+    }
+}
+
+/// Returns Ollama's list of loaded models, or `None` if no Ollama is used.
+async fn ollama_models(app: &App) -> Result<Option<Value>, String> {
+    let provider = app.config.providers.get("ollama");
+    let Some(mut url) = provider.and_then(|provider| provider.base_url.clone()) else {
+        return Ok(None);
+    };
+    let path = url.path().trim_end_matches('/');
+    let path = format!("{}/api/ps", path.trim_end_matches("/v1"));
+    url.set_path(&path);
+    let client = remote::client().map_err(|error| error.to_string())?;
+    // A server without such a list is not Ollama, so its context is unknown.
+    let response = client.get(url).timeout(Duration::from_secs(5)).send().await;
+    match response {
+        Ok(response) => Ok(response.json().await.ok()),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Checks the context size of Ollama's loaded models. Ollama silently truncates input that exceeds
 /// the context with which it loaded a model. Its list of loaded models has that size.
 async fn ollama_context(app: &App) -> Result<(), String> {
-    let Some(address) = app
-        .config
-        .providers
-        .get("ollama")
-        .and_then(|provider| provider.base_url.clone())
-    else {
-        return Ok(());
-    };
-    let mut url = address;
-    let path = url
-        .path()
-        .trim_end_matches('/')
-        .trim_end_matches("/v1")
-        .to_owned();
-    url.set_path(&format!("{path}/api/ps"));
-    let client = remote::client().map_err(|error| error.to_string())?;
-    let response = client.get(url).timeout(Duration::from_secs(5)).send().await;
-    // A server without such a list is not Ollama, so its context is unknown.
-    let Ok(Ok(loaded)) = async {
-        Ok::<_, ()>(
-            response
-                .map_err(|_| ())?
-                .json::<Value>()
-                .await
-                .map_err(|_| ()),
-        )
-    }
-    .await
-    else {
+    let Some(loaded) = ollama_models(app).await? else {
         return Ok(());
     };
     let needed = committee::context_needed(app.committee());

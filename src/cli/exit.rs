@@ -68,8 +68,16 @@ impl From<&StartError> for Exit {
     }
 }
 
+/// The result of a command. An error is the exit code, after the reason was printed.
+pub(super) type Done = Result<(), Exit>;
+
 /// Prints an error and returns its exit code.
 pub(super) fn fail(exit: Exit, error: impl std::fmt::Display) -> Exit {
     eprintln!("conclave: {}", without_controls(&error.to_string()));
     exit
+}
+
+/// Returns a function that does what [`fail`] does, for an error of a [`Result`].
+pub(super) fn failing<E: std::fmt::Display>(exit: Exit) -> impl FnOnce(E) -> Exit {
+    move |error| fail(exit, error)
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail};
 use super::show::open;
 use super::terminal::escaped_json;
 use crate::config::Env;
@@ -31,11 +31,8 @@ pub(super) struct ExportArguments {
     user: Option<String>,
 }
 
-pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Exit {
-    let store = match open(env).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
+pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Done {
+    let store = open(env).await?;
     let filter = RunFilter {
         since: arguments.since,
         user_id: arguments.user,
@@ -58,7 +55,7 @@ pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Exit {
             .open(&path)
         {
             Ok(file) => write(&*store, filter, &mut BufWriter::new(file)).await,
-            Err(error) => return fail(Exit::Refused, format!("{}: {error}", path.display())),
+            Err(error) => return Err(fail(Exit::Refused, format!("{}: {error}", path.display()))),
         },
     };
     match written {
@@ -69,14 +66,14 @@ pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Exit {
                     "{unfinished} runs in flight were left out: export again when they have ended"
                 );
             }
-            Exit::Done
+            Ok(())
         }
-        Err(Failed::Store(error)) => fail(Exit::Unexpected, error),
-        Err(Failed::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
-        Err(Failed::Output(error)) => fail(
+        Err(Failed::Store(error)) => Err(fail(Exit::Unexpected, error)),
+        Err(Failed::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(Failed::Output(error)) => Err(fail(
             Exit::Unexpected,
             format!("the export cannot be written: {error}"),
-        ),
+        )),
     }
 }
 

@@ -3,7 +3,7 @@
 use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
 
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail};
 use super::remote;
 use super::show::open;
 use super::terminal::say;
@@ -31,7 +31,7 @@ pub(super) struct FeedbackArguments {
     server: Option<String>,
 }
 
-pub(super) async fn run(env: &Env, arguments: FeedbackArguments) -> Exit {
+pub(super) async fn run(env: &Env, arguments: FeedbackArguments) -> Done {
     let FeedbackArguments {
         run,
         positive,
@@ -41,36 +41,20 @@ pub(super) async fn run(env: &Env, arguments: FeedbackArguments) -> Exit {
     } = arguments;
     if let Some(server) = server {
         let body = json!({ "positive": positive, "comment": comment });
-        return match remote::post(env, &server, &format!("/api/runs/{run}/feedback"), &body).await {
-            Ok(answer) => {
-                thanks(
-                    run,
-                    answer.get("number").and_then(Value::as_u64).unwrap_or(1),
-                );
-                Exit::Done
-            }
-            Err(exit) => exit,
-        };
+        let path = format!("/api/runs/{run}/feedback");
+        let answer = remote::post(env, &server, &path, &body).await?;
+        let number = answer.get("number").and_then(Value::as_u64);
+        thanks(run, number.unwrap_or(1));
+        return Ok(());
     }
-    let store = match open(env).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
-    match give_feedback(
-        &*store,
-        Clock::System.now(),
-        run,
-        positive,
-        comment.as_deref(),
-    )
-    .await
-    {
+    let (store, now) = (open(env).await?, Clock::System.now());
+    match give_feedback(&*store, now, run, positive, comment.as_deref()).await {
         Ok(feedback) => {
             thanks(run, u64::from(feedback.number));
-            Exit::Done
+            Ok(())
         }
-        Err(FeedbackRefused::Journal(error)) => fail(Exit::Unexpected, error),
-        Err(refused) => fail(Exit::Refused, refused),
+        Err(FeedbackRefused::Journal(error)) => Err(fail(Exit::Unexpected, error)),
+        Err(refused) => Err(fail(Exit::Refused, refused)),
     }
 }
 

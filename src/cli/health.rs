@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail, failing};
 use super::remote::client;
 use super::terminal::say;
 use crate::config::Env;
@@ -21,7 +21,7 @@ pub(super) struct HealthArguments {
     ready: bool,
 }
 
-pub(super) async fn run(env: &Env, arguments: HealthArguments) -> Exit {
+pub(super) async fn run(env: &Env, arguments: HealthArguments) -> Done {
     let server = arguments
         .server
         .unwrap_or_else(|| address(env.get_or("CONCLAVE_BIND", "127.0.0.1:8080")));
@@ -30,10 +30,7 @@ pub(super) async fn run(env: &Env, arguments: HealthArguments) -> Exit {
         server.trim_end_matches('/'),
         if arguments.ready { "ready" } else { "health" }
     );
-    let client = match client() {
-        Ok(client) => client,
-        Err(error) => return fail(Exit::Unexpected, error),
-    };
+    let client = client().map_err(failing(Exit::Unexpected))?;
     match client
         .get(&url)
         .timeout(Duration::from_secs(5))
@@ -45,13 +42,13 @@ pub(super) async fn run(env: &Env, arguments: HealthArguments) -> Exit {
                 "{}",
                 response.text().await.unwrap_or_default()
             ));
-            Exit::Done
+            Ok(())
         }
-        Ok(response) => fail(
+        Ok(response) => Err(fail(
             Exit::Server,
             format!("{url} answered {}", response.status()),
-        ),
-        Err(error) => fail(Exit::Server, format!("{url}: {error}")),
+        )),
+        Err(error) => Err(fail(Exit::Server, format!("{url}: {error}"))),
     }
 }
 

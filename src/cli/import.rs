@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail};
 use super::show::open;
 use super::terminal::without_controls;
 use crate::config::Env;
@@ -17,30 +17,27 @@ pub(super) struct ImportArguments {
     file: PathBuf,
 }
 
-pub(super) async fn run(env: &Env, arguments: ImportArguments) -> Exit {
+pub(super) async fn run(env: &Env, arguments: ImportArguments) -> Done {
     let input: Box<dyn BufRead> = if arguments.file.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else {
         match std::fs::File::open(&arguments.file) {
             Ok(file) => Box::new(std::io::BufReader::new(file)),
             Err(error) => {
-                return fail(
+                return Err(fail(
                     Exit::Refused,
                     format!("{}: {error}", arguments.file.display()),
-                );
+                ));
             }
         }
     };
-    let store = match open(env).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
+    let store = open(env).await?;
     let (mut new, mut known, mut refused) = (0_u64, 0_u64, 0_u64);
     for (number, line) in (1_u64..).zip(input.split(b'\n')) {
         let line = match line {
             // A line that is not UTF-8 is reported as no exported run.
             Ok(line) => String::from_utf8_lossy(&line).into_owned(),
-            Err(error) => return fail(Exit::Unexpected, format!("line {number}: {error}")),
+            Err(error) => return Err(fail(Exit::Unexpected, format!("line {number}: {error}"))),
         };
         if line.trim().is_empty() {
             continue;
@@ -53,18 +50,18 @@ pub(super) async fn run(env: &Env, arguments: ImportArguments) -> Exit {
                 eprintln!("line {number}: {}", without_controls(&why));
             }
             Err(NotTaken::Store(error)) => {
-                return fail(
+                return Err(fail(
                     Exit::Unexpected,
                     format!("line {number}: {error}; {new} runs were taken in before it"),
-                );
+                ));
             }
         }
     }
     eprintln!("imported {new} runs; {known} were here already; {refused} lines were refused");
     if refused == 0 {
-        Exit::Done
+        Ok(())
     } else {
-        Exit::Refused
+        Err(Exit::Refused)
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::doctor;
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail, failing};
 use super::terminal::say;
 use crate::config::{self, Env};
 
@@ -36,71 +36,58 @@ pub(super) struct InitArguments {
     no_probe: bool,
 }
 
-pub(super) async fn run(env: &Env, arguments: &InitArguments) -> Exit {
+pub(super) async fn run(env: &Env, arguments: &InitArguments) -> Done {
     // A line added after an open quote would become part of the quoted value.
     if !env.problems().is_empty() {
-        return fail(
+        return Err(fail(
             Exit::Configuration,
             config::Problems(env.problems().to_vec()),
-        );
+        ));
     }
-    let (provider, keys) = match chosen(env, arguments) {
-        Ok(chosen) => chosen,
-        Err(why) => return fail(Exit::Usage, why),
-    };
-    let folder = match folder(env, arguments.global) {
-        Ok(folder) => folder,
-        Err(why) => return fail(Exit::Usage, why),
-    };
+    let (provider, keys) = chosen(env, arguments).map_err(failing(Exit::Usage))?;
+    let folder = folder(env, arguments.global).map_err(failing(Exit::Usage))?;
     let config = folder.join(CONFIG);
     let settings: Vec<(String, String)> =
         keys.into_iter().chain(addresses(env, &provider)).collect();
-    let kept = match write_all(&folder, &provider, &settings, arguments.force) {
-        Ok(kept) => kept,
-        Err(why) => return fail(Exit::Usage, why),
-    };
+    let kept =
+        write_all(&folder, &provider, &settings, arguments.force).map_err(failing(Exit::Usage))?;
     say(format_args!(
         "wrote          {} ({provider})",
         config.display()
     ));
-    let file = folder.join(".env");
-    let names: Vec<&str> = settings
-        .iter()
-        .map(|(name, _)| name.as_str())
-        .filter(|name| !kept.contains(*name))
-        .collect();
-    if !names.is_empty() {
-        say(format_args!(
-            "wrote          {} (mode 0600: {})",
-            file.display(),
-            names.join(", ")
-        ));
-    }
-    for name in &kept {
-        say(format_args!(
-            "kept           {name} in {}: it has another value there; --force replaces it",
-            file.display()
-        ));
-    }
+    say_settings(&folder.join(".env"), &settings, &kept);
     if provider == "ollama" {
         say(format_args!(
             "context        start Ollama with OLLAMA_CONTEXT_LENGTH=16384: its default of 4096 cuts prompts"
         ));
     }
     if arguments.no_probe {
-        return Exit::Done;
+        return Ok(());
     }
-    let exit = doctor::run(
-        &Env::load().with("CONCLAVE_CONFIG", config.display().to_string()),
-        false,
-    )
-    .await;
-    if exit == Exit::Done {
+    let env = Env::load().with("CONCLAVE_CONFIG", config.display().to_string());
+    doctor::run(&env, false).await?;
+    say(format_args!(
+        "next           conclave ask \"What does HTTP status 422 mean?\""
+    ));
+    Ok(())
+}
+
+fn say_settings(file: &Path, settings: &[(String, String)], kept: &BTreeSet<String>) {
+    let names: Vec<&str> = settings
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .filter(|name| !kept.contains(*name))
+        .collect();
+    let file = file.display();
+    if !names.is_empty() {
+        let names = names.join(", ");
+        say(format_args!("wrote          {file} (mode 0600: {names})"));
+    }
+    for name in kept {
         say(format_args!(
-            "next           conclave ask \"What does HTTP status 422 mean?\""
+            "kept           {name} in {file}: it has another value there; --force replaces it"
         ));
     }
-    exit
 }
 
 /// Returns the addresses of the environment that the config uses. They are stored, because later

@@ -139,7 +139,7 @@ pub async fn run() -> Exit {
     }
     let quiet = !matches!(arguments.command, Command::Serve);
     app::init_telemetry(&env, if quiet { "warn" } else { "info" });
-    match arguments.command {
+    let done = match arguments.command {
         Command::Serve => serve::run(&env).await,
         Command::Ask(arguments) => ask::run(&env, Mode::Ask, arguments).await,
         Command::Audit(arguments) => ask::run(&env, Mode::Audit, arguments).await,
@@ -170,9 +170,10 @@ pub async fn run() -> Exit {
                 "{}",
                 String::from_utf8_lossy(&script).trim_end()
             ));
-            Exit::Done
+            Ok(())
         }
-    }
+    };
+    done.err().unwrap_or(Exit::Done)
 }
 
 /// A write beyond the file size limit (`ulimit -f`, `LimitFSIZE`) raises SIGXFSZ, which kills the

@@ -7,8 +7,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::colour::Tone;
 use super::terminal::without_controls;
-use crate::domain::Role;
-use crate::journal::{AgentOutcome, CallResult, Entry, Event, Transcript, views};
+use crate::domain::{Role, Score};
+use crate::journal::{
+    AgentFinished, AgentOutcome, CallResult, CallSettled, CrossChecked, Entry, Event, Planned,
+    Scored, Synthesized, Transcript, views,
+};
 
 /// A progress display. It receives journal entries and draws them.
 pub(super) struct Progress {
@@ -42,34 +45,8 @@ impl Progress {
         self.events.push(entry.event.clone());
         match &entry.event {
             Event::CallSent(sent) => self.working(&label(sent.role, &sent.call)),
-            Event::CallSettled(settled) => {
-                if let CallResult::Failed { cause, said, .. } = &settled.result {
-                    let said = said
-                        .as_ref()
-                        .map(|said| format!(": {said}"))
-                        .unwrap_or_default();
-                    self.line(&format!(
-                        "  {}: attempt failed ({cause}){said}",
-                        settled.call
-                    ));
-                }
-            }
-            Event::Planned(planned) => {
-                let agents = planned
-                    .plan
-                    .agents_to_run
-                    .iter()
-                    .map(|a| a.as_str())
-                    .collect::<Vec<_>>()
-                    .join(", ");
-                let totals = self.totals("plan");
-                let rounds = planned.plan.rounds;
-                let plural = if rounds == 1 { "round" } else { "rounds" };
-                let task = planned.plan.task_type.as_str();
-                self.line(&format!(
-                    "plan       {task}, {rounds} {plural}: {agents}{totals}"
-                ));
-            }
+            Event::CallSettled(settled) => self.settled(settled),
+            Event::Planned(planned) => self.planned(planned),
             Event::Trimmed(trimmed) => {
                 for left_out in &trimmed.left_out {
                     self.line(&format!("cap        {left_out}"));
@@ -81,59 +58,15 @@ impl Progress {
             Event::RoundSkipped(round) => {
                 self.line(&format!("round {}    skipped: {}", round.round, round.why));
             }
-            Event::CrossChecked(checked) => {
-                let totals = self.totals("cross-check");
-                let verdicts = checked.passes.iter().flat_map(|pass| &pass.found.claims);
-                let contradicted = verdicts
-                    .clone()
-                    .filter(|verdict| !verdict.contradicted_by.is_empty())
-                    .count();
-                let found = if checked.passes.is_empty() {
-                    format!("none: {}", checked.notes.join("; "))
-                } else {
-                    format!("{} verdicts, {contradicted} contradicted", verdicts.count())
-                };
-                self.line(&format!("check      {found}{totals}"));
-            }
-            Event::AgentFinished(finished) => {
-                let what = match (&finished.outcome, finished.reused_from) {
-                    (AgentOutcome::Answered { .. }, Some(_)) => "reused".to_owned(),
-                    (AgentOutcome::Answered { .. }, None) => "answered".to_owned(),
-                    (AgentOutcome::Failed { cause, .. }, _) => format!("failed: {cause}"),
-                };
-                let totals = self.totals(&format!("r{}/{}", finished.round, finished.agent));
-                self.line(&format!("{:<10} {what}{totals}", finished.agent.as_str()));
-                self.done(finished.agent.as_str());
-            }
-            Event::Scored(scored) => {
-                let scores: Vec<String> = scored
-                    .judgement
-                    .scores
-                    .iter()
-                    .map(|s| {
-                        let status = Tone::from(s.status).on_stderr(s.status.as_str());
-                        format!("{} {:.2} {status}", s.agent, s.cred)
-                    })
-                    .collect();
-                self.print(&format!("scores     {}", scores.join(", ")));
-            }
-            Event::Synthesized(synthesized) => {
-                let (what, step) = if synthesized.draft.is_some() {
-                    ("written", "synthesis")
-                } else {
-                    ("a question instead of an answer", "question")
-                };
-                let totals = self.totals(step);
-                self.line(&format!("synthesis  {what}{totals}"));
-                self.done("master");
-            }
+            Event::CrossChecked(checked) => self.cross_checked(checked),
+            Event::AgentFinished(finished) => self.agent_finished(finished),
+            Event::Scored(scored) => self.scored(scored),
+            Event::Synthesized(synthesized) => self.synthesized(synthesized),
             Event::Gated(gated) => {
                 let c = &gated.confidence;
                 let c_final = Tone::from(gated.gate).on_stderr(format!("c_final {:.2}", c.c_final));
-                self.print(&format!(
-                    "gate       {c_final}, threshold {:.2}",
-                    c.threshold
-                ));
+                let threshold = c.threshold;
+                self.print(&format!("gate       {c_final}, threshold {threshold:.2}"));
             }
             Event::Accepted(_)
             | Event::Claimed(_)
@@ -148,6 +81,71 @@ impl Progress {
             | Event::GateChecked(_)
             | Event::Executed(_) => {}
         }
+    }
+
+    fn settled(&self, settled: &CallSettled) {
+        if let CallResult::Failed { cause, said, .. } = &settled.result {
+            let (call, said) = (&settled.call, said.as_ref());
+            let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+            self.line(&format!("  {call}: attempt failed ({cause}){said}"));
+        }
+    }
+
+    fn planned(&self, planned: &Planned) {
+        let plan = &planned.plan;
+        let agents: Vec<&str> = plan.agents_to_run.iter().map(|a| a.as_str()).collect();
+        let agents = agents.join(", ");
+        let (task, rounds, totals) = (plan.task_type.as_str(), plan.rounds, self.totals("plan"));
+        let plural = if rounds == 1 { "round" } else { "rounds" };
+        self.line(&format!(
+            "plan       {task}, {rounds} {plural}: {agents}{totals}"
+        ));
+    }
+
+    fn cross_checked(&self, checked: &CrossChecked) {
+        let totals = self.totals("cross-check");
+        let verdicts = checked.passes.iter().flat_map(|pass| &pass.found.claims);
+        let contradicted = verdicts
+            .clone()
+            .filter(|verdict| !verdict.contradicted_by.is_empty())
+            .count();
+        let found = if checked.passes.is_empty() {
+            format!("none: {}", checked.notes.join("; "))
+        } else {
+            format!("{} verdicts, {contradicted} contradicted", verdicts.count())
+        };
+        self.line(&format!("check      {found}{totals}"));
+    }
+
+    fn agent_finished(&mut self, finished: &AgentFinished) {
+        let what = match (&finished.outcome, finished.reused_from) {
+            (AgentOutcome::Answered { .. }, Some(_)) => "reused".to_owned(),
+            (AgentOutcome::Answered { .. }, None) => "answered".to_owned(),
+            (AgentOutcome::Failed { cause, .. }, _) => format!("failed: {cause}"),
+        };
+        let agent = finished.agent.as_str();
+        let totals = self.totals(&format!("r{}/{agent}", finished.round));
+        self.line(&format!("{agent:<10} {what}{totals}"));
+        self.done(agent);
+    }
+
+    fn scored(&self, scored: &Scored) {
+        let shown = |s: &Score| {
+            let status = Tone::from(s.status).on_stderr(s.status.as_str());
+            format!("{} {:.2} {status}", s.agent, s.cred)
+        };
+        let scores: Vec<String> = scored.judgement.scores.iter().map(shown).collect();
+        self.print(&format!("scores     {}", scores.join(", ")));
+    }
+
+    fn synthesized(&mut self, synthesized: &Synthesized) {
+        let (what, step) = if synthesized.draft.is_some() {
+            ("written", "synthesis")
+        } else {
+            ("a question instead of an answer", "question")
+        };
+        self.line(&format!("synthesis  {what}{}", self.totals(step)));
+        self.done("master");
     }
 
     /// Prints a line above the moving one, without control characters, which a model may have

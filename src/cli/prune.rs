@@ -4,7 +4,7 @@ use clap::Args;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, failing};
 use super::show::open;
 use super::terminal::say;
 use crate::clock::Clock;
@@ -24,36 +24,24 @@ pub(super) struct PruneArguments {
     dry_run: bool,
 }
 
-pub(super) async fn run(env: &Env, arguments: PruneArguments) -> Exit {
+pub(super) async fn run(env: &Env, arguments: PruneArguments) -> Done {
     let now = Clock::System.now();
-    let before = match moment(now, arguments.older_than) {
-        Ok(before) => before,
-        Err(why) => return fail(Exit::Usage, why),
-    };
-    let store = match open(env).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
+    let before = moment(now, arguments.older_than).map_err(failing(Exit::Usage))?;
+    let store = open(env).await?;
     if arguments.dry_run {
-        return match store.prunable(before).await {
-            Ok(count) => {
-                say(format_args!(
-                    "{count} runs ended before {before}: nothing was removed"
-                ));
-                Exit::Done
-            }
-            Err(error) => fail(Exit::Unexpected, error),
-        };
+        let count = store.prunable(before).await;
+        let count = count.map_err(failing(Exit::Unexpected))?;
+        say(format_args!(
+            "{count} runs ended before {before}: nothing was removed"
+        ));
+        return Ok(());
     }
-    match prune(&*store, before).await {
-        Ok(gone) => {
-            say(format_args!(
-                "removed {gone} runs that ended before {before}"
-            ));
-            Exit::Done
-        }
-        Err(error) => fail(Exit::Unexpected, error),
-    }
+    let gone = prune(&*store, before).await;
+    let gone = gone.map_err(failing(Exit::Unexpected))?;
+    say(format_args!(
+        "removed {gone} runs that ended before {before}"
+    ));
+    Ok(())
 }
 
 async fn prune(store: &dyn Store, before: Timestamp) -> Result<u64, crate::journal::Error> {

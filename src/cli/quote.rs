@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::ask::refused;
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail, failing};
 use super::terminal::{say, text_of};
 use crate::app::{App, ChatInput};
 use crate::clock::Clock;
@@ -29,19 +29,13 @@ enum QuotedMode {
     Deep,
 }
 
-pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Exit {
-    let message = match text_of(arguments.question.as_deref(), "question") {
-        Ok(message) => message,
-        Err(error) => return fail(Exit::Usage, error),
-    };
-    let config = match config::load(env) {
-        Ok(config) => config,
-        Err(problems) => return fail(Exit::Configuration, problems),
-    };
-    let app = match App::start(config, Clock::System).await {
-        Ok(app) => app,
-        Err(error) => return fail(Exit::Unexpected, error),
-    };
+pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
+    let message =
+        text_of(arguments.question.as_deref(), "question").map_err(failing(Exit::Usage))?;
+    let config = config::load(env).map_err(failing(Exit::Configuration))?;
+    let app = App::start(config, Clock::System)
+        .await
+        .map_err(failing(Exit::Unexpected))?;
     let mode = match arguments.mode {
         QuotedMode::Ask => Mode::Ask,
         QuotedMode::Audit => Mode::Audit,
@@ -59,22 +53,15 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Exit {
         message,
         attachments: vec![],
     };
-    let chat = match app.chat_request(input) {
-        Ok(chat) => chat,
-        Err(rejected) => {
-            refused(&rejected);
-            return Exit::Usage;
-        }
-    };
+    let chat = app.chat_request(input).map_err(|rejected| {
+        refused(&rejected);
+        Exit::Usage
+    })?;
     let quote = app.quote(&chat);
     if quote.calls == 0 {
-        return fail(
-            Exit::Budget,
-            format!(
-                "the cap of {} has no room for this question: it would be refused",
-                quote.cap
-            ),
-        );
+        let cap = quote.cap;
+        let detail = format!("the cap of {cap} has no room for this question: it would be refused");
+        return Err(fail(Exit::Budget, detail));
     }
     if arguments.json {
         let body = json!({ "capUsd": quote.cap.dollars(), "expectedUsd": quote.expected.dollars(),
@@ -88,5 +75,5 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Exit {
         say(format_args!("at worst  {}", quote.worst));
         say(format_args!("cap       {}", quote.cap));
     }
-    Exit::Done
+    Ok(())
 }

@@ -4,10 +4,11 @@ use crate::app::ChatInput;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
 
 use super::ask::{Hint, after_reply, print_reply};
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail, failing};
 use super::progress::Progress;
 use super::terminal::without_controls;
 use crate::config::Env;
@@ -45,25 +46,14 @@ pub(super) async fn ask(
     question: &ChatInput,
     hint: Option<&Hint>,
     mut progress: Progress,
-) -> Exit {
-    let unreachable =
-        |error: &dyn std::fmt::Display| fail(Exit::Server, format!("{server}: {error}"));
-    let client = match client() {
-        Ok(client) => client,
-        Err(error) => return fail(Exit::Unexpected, error),
-    };
-    let url = format!("{}/api/chat", server.trim_end_matches('/'));
-    let mut request = client
-        .post(&url)
+) -> Done {
+    let unreachable = |error: &str| fail(Exit::Server, format!("{server}: {error}"));
+    let request = client()
+        .map_err(failing(Exit::Unexpected))?
+        .post(url(server, "/api/chat"))
         .header("accept", "text/event-stream")
         .json(&body(question));
-    if let Some(token) = env.get("CONCLAVE_TOKEN") {
-        request = request.bearer_auth(token);
-    }
-    let response = match request.send().await {
-        Ok(response) => response,
-        Err(error) => return unreachable(&error),
-    };
+    let response = send(env, server, request).await?;
     let run: Option<RunId> = response
         .headers()
         .get("x-request-id")
@@ -73,52 +63,49 @@ pub(super) async fn ask(
         let status = response.status().as_u16();
         let problem: Value = response.json().await.unwrap_or_default();
         progress.finish();
-        return refused(status, &problem);
+        return Err(refused(status, &problem));
     }
     let mut pieces = response.bytes_stream();
     let mut reader = StreamReader::default();
     while let Some(piece) = pieces.next().await {
         let read = piece.map_err(|error| error.to_string());
-        let events =
-            match read.and_then(|piece| reader.read(&piece).map_err(|error| error.to_string())) {
-                Ok(events) => events,
-                Err(error) => {
-                    progress.finish();
-                    let hint = run
-                        .map(|id| format!("; the run goes on: {server}/api/runs/{id}"))
-                        .unwrap_or_default();
-                    return unreachable(&format!("the stream broke ({error}){hint}"));
-                }
-            };
+        let read = read.and_then(|piece| reader.read(&piece).map_err(|error| error.to_string()));
+        let events = read.map_err(|error| {
+            progress.finish();
+            let hint = run
+                .map(|id| format!("; the run goes on: {server}/api/runs/{id}"))
+                .unwrap_or_default();
+            unreachable(&format!("the stream broke ({error}){hint}"))
+        })?;
         for event in events {
             let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
             match event.name.as_str() {
                 "reply" => {
                     progress.finish();
-                    let text = data
-                        .get("reply")
-                        .and_then(Value::as_str)
-                        .unwrap_or_default();
-                    print_reply(&data, text, hint.is_none());
-                    if let (Some(run), Some(hint)) = (run, hint) {
-                        after_reply(run, (!text.starts_with("## ")).then_some(hint));
-                    }
-                    return Exit::Done;
+                    replied(run, hint, &data);
+                    return Ok(());
                 }
                 "error" => {
                     progress.finish();
-                    let status = data
-                        .get("status")
-                        .and_then(Value::as_u64)
-                        .and_then(|s| u16::try_from(s).ok());
-                    return refused(status.unwrap_or(500), &data);
+                    let status = data.get("status").and_then(Value::as_u64);
+                    let status = status.and_then(|status| u16::try_from(status).ok());
+                    return Err(refused(status.unwrap_or(500), &data));
                 }
                 name => show(&mut progress, name, &data),
             }
         }
     }
     progress.finish();
-    unreachable(&"the stream ended without a reply")
+    Err(unreachable("the stream ended without a reply"))
+}
+
+fn replied(run: Option<RunId>, hint: Option<&Hint>, data: &Value) {
+    let text = data.get("reply").and_then(Value::as_str);
+    let text = text.unwrap_or_default();
+    print_reply(data, text, hint.is_none());
+    if let (Some(run), Some(hint)) = (run, hint) {
+        after_reply(run, (!text.starts_with("## ")).then_some(hint));
+    }
 }
 
 /// Posts a body and returns the body of the response.
@@ -126,17 +113,25 @@ pub(super) async fn ask(
 /// # Errors
 /// The exit code, after the error was printed.
 pub(super) async fn post(env: &Env, server: &str, path: &str, body: &Value) -> Result<Value, Exit> {
-    let client = client().map_err(|error| fail(Exit::Unexpected, error))?;
-    let mut request = client
-        .post(format!("{}{path}", server.trim_end_matches('/')))
-        .json(body);
-    if let Some(token) = env.get("CONCLAVE_TOKEN") {
-        request = request.bearer_auth(token);
-    }
-    let response = request
-        .send()
-        .await
-        .map_err(|error| fail(Exit::Server, format!("{server}: {error}")))?;
+    let client = client().map_err(failing(Exit::Unexpected))?;
+    answer(env, server, client.post(url(server, path)).json(body)).await
+}
+
+/// Gets a path and returns the body of the response.
+///
+/// # Errors
+/// As [`post`].
+pub(super) async fn get(env: &Env, server: &str, path: &str) -> Result<Value, Exit> {
+    let client = client().map_err(failing(Exit::Unexpected))?;
+    answer(env, server, client.get(url(server, path))).await
+}
+
+fn url(server: &str, path: &str) -> String {
+    format!("{}{path}", server.trim_end_matches('/'))
+}
+
+async fn answer(env: &Env, server: &str, request: RequestBuilder) -> Result<Value, Exit> {
+    let response = send(env, server, request).await?;
     let status = response.status();
     let answer: Value = response.json().await.unwrap_or_default();
     if status.is_success() {
@@ -146,27 +141,13 @@ pub(super) async fn post(env: &Env, server: &str, path: &str, body: &Value) -> R
     }
 }
 
-/// Gets a path and returns the body of the response.
-///
-/// # Errors
-/// As [`post`].
-pub(super) async fn get(env: &Env, server: &str, path: &str) -> Result<Value, Exit> {
-    let client = client().map_err(|error| fail(Exit::Unexpected, error))?;
-    let mut request = client.get(format!("{}{path}", server.trim_end_matches('/')));
+/// Sends a request with the token of the environment.
+async fn send(env: &Env, server: &str, mut request: RequestBuilder) -> Result<Response, Exit> {
     if let Some(token) = env.get("CONCLAVE_TOKEN") {
         request = request.bearer_auth(token);
     }
-    let response = request
-        .send()
-        .await
-        .map_err(|error| fail(Exit::Server, format!("{server}: {error}")))?;
-    let status = response.status();
-    let answer: Value = response.json().await.unwrap_or_default();
-    if status.is_success() {
-        Ok(answer)
-    } else {
-        Err(refused(status.as_u16(), &answer))
-    }
+    let response = request.send().await;
+    response.map_err(|error| fail(Exit::Server, format!("{server}: {error}")))
 }
 
 fn show(progress: &mut Progress, name: &str, data: &Value) {

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail, failing};
 use super::show::open;
 use super::terminal::say;
 use crate::committee::{Replayed, Verdict, replay};
@@ -20,32 +20,25 @@ pub(super) struct ReplayArguments {
     json: bool,
 }
 
-pub(super) async fn run(env: &Env, arguments: ReplayArguments) -> Exit {
-    let policy = match config::policy(env) {
-        Ok(policy) => policy,
-        Err(problems) => return fail(Exit::Configuration, problems),
-    };
-    let store = match open(env).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
+pub(super) async fn run(env: &Env, arguments: ReplayArguments) -> Done {
+    let policy = config::policy(env).map_err(failing(Exit::Configuration))?;
+    let store = open(env).await?;
     let id = arguments.run;
-    let entries = match store.entries(id, 0).await {
-        Ok(entries) => entries,
-        Err(error) => return fail(Exit::Unexpected, error),
-    };
+    let entries = store
+        .entries(id, 0)
+        .await
+        .map_err(failing(Exit::Unexpected))?;
     let Some(accepted) = Transcript::of_entries(&entries).accepted else {
-        return fail(Exit::Refused, format!("there is no run {id}"));
+        return Err(fail(Exit::Refused, format!("there is no run {id}")));
     };
-    let earlier = match ancestors(&*store, accepted).await {
-        Ok(earlier) => earlier,
-        Err(error) => return fail(Exit::Unexpected, error),
-    };
+    let earlier = ancestors(&*store, accepted)
+        .await
+        .map_err(failing(Exit::Unexpected))?;
     let Some(replayed) = replay(&entries, &earlier, &policy) else {
-        return fail(
+        return Err(fail(
             Exit::Refused,
             format!("run {id} was never scored: there is nothing to replay"),
-        );
+        ));
     };
     if arguments.json {
         let mut body = json!(replayed);
@@ -57,7 +50,7 @@ pub(super) async fn run(env: &Env, arguments: ReplayArguments) -> Exit {
     } else {
         print(&replayed);
     }
-    Exit::Done
+    Ok(())
 }
 
 fn print(replayed: &Replayed) {

@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::Timestamp;
 
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail, failing};
 use super::show::open;
 use super::terminal::{say, say_json};
 use crate::committee::TrackRecord;
@@ -24,25 +24,18 @@ pub(super) struct ReportArguments {
     json: bool,
 }
 
-pub(super) async fn run(env: &Env, arguments: ReportArguments) -> Exit {
-    let policy = match config::policy(env) {
-        Ok(policy) => policy,
-        Err(problems) => return fail(Exit::Configuration, problems),
-    };
-    let store = match open(env).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
-    let record = match read(&*store, arguments.since, &policy).await {
-        Ok(record) => record,
-        Err(error) => return fail(Exit::Unexpected, error),
-    };
+pub(super) async fn run(env: &Env, arguments: ReportArguments) -> Done {
+    let policy = config::policy(env).map_err(failing(Exit::Configuration))?;
+    let store = open(env).await?;
+    let record = read(&*store, arguments.since, &policy)
+        .await
+        .map_err(failing(Exit::Unexpected))?;
     if arguments.json {
         say_json(&serde_json::to_string(&record).unwrap_or_default());
     } else {
         print(&record);
     }
-    Exit::Done
+    Ok(())
 }
 
 async fn read(
@@ -105,9 +98,13 @@ fn print(record: &TrackRecord) {
         record.runs,
         outcomes.join(", ")
     ));
-    if record.runs == 0 {
-        return;
+    if record.runs > 0 {
+        print_members(record);
+        print_reliability(record);
     }
+}
+
+fn print_members(record: &TrackRecord) {
     say(format_args!(
         "{:<12} {:<34} {:>6} {:>7} {:>6} {:>5}/{:<5}/{:<5} {:>10} {:>8} {:>8} {:>8}",
         "role",
@@ -148,6 +145,10 @@ fn print(record: &TrackRecord) {
         "\nJSON: outputs that were valid JSON, at once or after mending. needless: replies that would have been the same\n\
          without it (same decision, same leading answer, nothing of it used)."
     ));
+}
+
+/// Prints how often readers approved of replies, by c_final.
+fn print_reliability(record: &TrackRecord) {
     let Some(ece) = record.ece() else {
         say(format_args!(
             "\nno feedback yet: conclave feedback RUN --positive, or POST /api/runs/RUN/feedback"

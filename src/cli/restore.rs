@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::backup::sqlite_file;
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail};
 use super::terminal::say;
 use crate::clock::Clock;
 use crate::config::Env;
@@ -21,45 +21,33 @@ pub(super) struct RestoreArguments {
     force: bool,
 }
 
-pub(super) async fn run(env: &Env, arguments: RestoreArguments) -> Exit {
-    let database = match sqlite_file(env) {
-        Ok(database) => database,
-        Err(exit) => return exit,
-    };
+pub(super) async fn run(env: &Env, arguments: RestoreArguments) -> Done {
+    let database = sqlite_file(env)?;
     let existing = if arguments.force {
         Existing::Keep(Clock::System.now())
     } else {
         Existing::Refuse
     };
-    match restore(&arguments.file, &database, existing).await {
-        Ok(done) => {
-            say(format_args!(
-                "restored {}: {} runs, all chains verified",
-                database.display(),
-                done.runs
-            ));
-            if let Some(former) = done.former {
-                say(format_args!("the former database is {}", former.display()));
-            }
-            Exit::Done
-        }
-        Err(error) => {
-            let exit = match &error {
-                RestoreError::Damaged(_) => Exit::Altered,
-                RestoreError::InUse
-                | RestoreError::NotEmpty
-                | RestoreError::Same
-                | RestoreError::NotABackup(_)
-                | RestoreError::Newer { .. } => Exit::Refused,
-                RestoreError::File { .. } | RestoreError::Journal(_) => Exit::Unexpected,
-            };
-            fail(
-                exit,
-                format!(
-                    "{}: nothing was restored: {error}",
-                    arguments.file.display()
-                ),
-            )
-        }
+    let restored = restore(&arguments.file, &database, existing).await;
+    let done = restored.map_err(|error| {
+        let exit = match &error {
+            RestoreError::Damaged(_) => Exit::Altered,
+            RestoreError::InUse
+            | RestoreError::NotEmpty
+            | RestoreError::Same
+            | RestoreError::NotABackup(_)
+            | RestoreError::Newer { .. } => Exit::Refused,
+            RestoreError::File { .. } | RestoreError::Journal(_) => Exit::Unexpected,
+        };
+        let file = arguments.file.display();
+        fail(exit, format!("{file}: nothing was restored: {error}"))
+    })?;
+    let (database, runs) = (database.display(), done.runs);
+    say(format_args!(
+        "restored {database}: {runs} runs, all chains verified"
+    ));
+    if let Some(former) = done.former {
+        say(format_args!("the former database is {}", former.display()));
     }
+    Ok(())
 }

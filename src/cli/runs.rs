@@ -1,16 +1,16 @@
 //! `conclave runs`: lists runs.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::colour::{Tone, heading};
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, failing};
 use super::show::open;
 use super::terminal::without_controls;
 use super::terminal::{say_json, say_styled};
 use crate::config::Env;
 use crate::domain::RunKind;
-use crate::journal::RunFilter;
+use crate::journal::{RunFilter, RunRow};
 
 /// As wide as the rows below; the heading `c_final` ends where its figures end.
 const HEADINGS: &str = "run                                   accepted (UTC)       mode   state       c_final  USD      message";
@@ -31,11 +31,8 @@ pub(super) struct RunsArguments {
     json: bool,
 }
 
-pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
-    let store = match open(env).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
+pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Done {
+    let store = open(env).await?;
     let kind = if arguments.actions {
         RunKind::Action
     } else {
@@ -47,10 +44,10 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
         limit: arguments.limit,
         ..RunFilter::default()
     };
-    let rows = match store.runs(&filter).await {
-        Ok(rows) => rows,
-        Err(error) => return fail(Exit::Unexpected, error),
-    };
+    let rows = store
+        .runs(&filter)
+        .await
+        .map_err(failing(Exit::Unexpected))?;
     if rows.is_empty() && !arguments.json {
         eprintln!("no runs yet");
     }
@@ -58,38 +55,42 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Exit {
         say_styled(format_args!("{}", heading(HEADINGS)));
     }
     for row in rows {
-        let mode = if row.kind == RunKind::Chat {
-            row.mode.as_str()
-        } else {
-            "act"
-        };
         if arguments.json {
-            let line = json!({
-                "id": row.id.to_string(), "kind": row.kind, "state": row.state, "mode": mode, "source": row.source,
-                "userId": row.user_id, "message": row.message, "cause": row.cause, "c_final": row.c_final,
-                "spentUsd": row.spent.dollars(), "acceptedAt": row.accepted_at.to_string(),
-            });
-            say_json(&line.to_string());
+            say_json(&as_json(&row).to_string());
         } else {
-            let message: String = without_controls(&row.message)
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ")
-                .chars()
-                .take(60)
-                .collect();
-            let tone = Tone::from(row.state);
-            let c_final =
-                tone.on_stdout(row.c_final.map_or("    ".to_owned(), |c| format!("{c:.2}")));
-            say_styled(format_args!(
-                "{}  {}  {:<5}  {:<13}  {c_final}  ${:.4}  {message}",
-                row.id,
-                row.accepted_at.strftime("%Y-%m-%d %H:%M:%S"),
-                mode,
-                tone.on_stdout(row.state.as_str()),
-                row.spent.dollars()
-            ));
+            print(&row);
         }
     }
-    Exit::Done
+    Ok(())
+}
+
+fn mode(row: &RunRow) -> &'static str {
+    match row.kind {
+        RunKind::Chat => row.mode.as_str(),
+        RunKind::Action => "act",
+    }
+}
+
+fn as_json(row: &RunRow) -> Value {
+    json!({
+        "id": row.id.to_string(), "kind": row.kind, "state": row.state, "mode": mode(row), "source": row.source,
+        "userId": row.user_id, "message": row.message, "cause": row.cause, "c_final": row.c_final,
+        "spentUsd": row.spent.dollars(), "acceptedAt": row.accepted_at.to_string(),
+    })
+}
+
+fn print(row: &RunRow) {
+    let message = without_controls(&row.message);
+    let words: Vec<&str> = message.split_whitespace().collect();
+    let message: String = words.join(" ").chars().take(60).collect();
+    let tone = Tone::from(row.state);
+    let c_final = tone.on_stdout(row.c_final.map_or("    ".to_owned(), |c| format!("{c:.2}")));
+    say_styled(format_args!(
+        "{}  {}  {:<5}  {:<13}  {c_final}  ${:.4}  {message}",
+        row.id,
+        row.accepted_at.strftime("%Y-%m-%d %H:%M:%S"),
+        mode(row),
+        tone.on_stdout(row.state.as_str()),
+        row.spent.dollars()
+    ));
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail};
 use super::terminal::say_json;
 use crate::config::{self, Env};
 use crate::scoring;
@@ -21,30 +21,30 @@ pub(super) struct ScoreArguments {
     file: PathBuf,
 }
 
-pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Exit {
+pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Done {
     let policy = match config::policy(env) {
         Ok(policy) => scoring::Policy::from(&policy),
-        Err(problems) => return fail(Exit::Configuration, problems),
+        Err(problems) => return Err(fail(Exit::Configuration, problems)),
     };
     let reader: Box<dyn BufRead> = if arguments.file.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else {
         if arguments.file.is_dir() {
-            return fail(
+            return Err(fail(
                 Exit::Usage,
                 format!(
                     "{} is a folder, and no file of JSON Lines",
                     arguments.file.display()
                 ),
-            );
+            ));
         }
         match File::open(&arguments.file) {
             Ok(file) => Box::new(BufReader::new(file)),
             Err(error) => {
-                return fail(
+                return Err(fail(
                     Exit::Usage,
                     format!("cannot read {}: {error}", arguments.file.display()),
-                );
+                ));
             }
         }
     };
@@ -53,7 +53,7 @@ pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Exit {
     for (at, line) in reader.split(b'\n').enumerate() {
         let line = match line {
             Ok(line) => line,
-            Err(error) => return fail(Exit::Unexpected, format!("line {}: {error}", at + 1)),
+            Err(error) => return Err(fail(Exit::Unexpected, format!("line {}: {error}", at + 1))),
         };
         let text =
             std::str::from_utf8(&line).map(|text| text.trim_start_matches('\u{feff}').trim());
@@ -74,9 +74,9 @@ pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Exit {
     }
     progress.finish_and_clear();
     if refused > 0 {
-        Exit::Refused
+        Err(Exit::Refused)
     } else {
-        Exit::Done
+        Ok(())
     }
 }
 

@@ -1,12 +1,13 @@
 //! `conclave serve`: runs the HTTP service.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail, failing};
 use super::seats;
 use crate::app::App;
 use crate::clock::Clock;
@@ -20,11 +21,8 @@ const BACKLOG: u32 = 4096;
 /// How long open connections may take to read their last response.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-pub(super) async fn run(env: &Env) -> Exit {
-    let config = match config::load(env) {
-        Ok(config) => config,
-        Err(problems) => return fail(Exit::Configuration, problems),
-    };
+pub(super) async fn run(env: &Env) -> Done {
+    let config = config::load(env).map_err(failing(Exit::Configuration))?;
     for warning in config
         .warnings
         .iter()
@@ -38,41 +36,34 @@ pub(super) async fn run(env: &Env) -> Exit {
     tracing::info!(config = config.source, "models: {}", seats::line(&config));
     let patience = config.policy.deep_deadline;
     let bind = config.bind;
-    let app = match App::start(config, Clock::System).await {
-        Ok(app) => app,
-        Err(error) => return fail(Exit::from(&error), error),
-    };
-    match app.access.may_listen(bind).await {
-        Ok(Ok(())) => {}
-        Ok(Err(problems)) => return fail(Exit::Configuration, problems),
-        Err(error) => return fail(Exit::Unexpected, error),
-    }
+    let app = App::start(config, Clock::System)
+        .await
+        .map_err(|error| fail(Exit::from(&error), error))?;
+    let may_listen = app.access.may_listen(bind).await;
+    may_listen
+        .map_err(failing(Exit::Unexpected))?
+        .map_err(failing(Exit::Configuration))?;
     raise_open_files();
-    let listener = match listen(bind) {
-        Ok(listener) => listener,
-        Err(error) => {
-            return fail(
-                Exit::Unexpected,
-                format!("cannot listen on {bind}: {error}"),
-            );
-        }
-    };
+    let listener = listen(bind).map_err(|error| {
+        fail(
+            Exit::Unexpected,
+            format!("cannot listen on {bind}: {error}"),
+        )
+    })?;
     let bound = listener.local_addr().unwrap_or(bind);
-    tracing::info!(
-        version = env!("CARGO_PKG_VERSION"),
-        "listening on http://{bound}"
-    );
+    let version = env!("CARGO_PKG_VERSION");
+    tracing::info!(version, "listening on http://{bound}");
     app.keep_recovering();
+    serve(&app, listener, patience).await
+}
+
+/// Serves until a signal stops the service and its runs have ended.
+async fn serve(app: &Arc<App>, listener: TcpListener, patience: Duration) -> Done {
     let stopped = tokio_util::sync::CancellationToken::new();
-    let serving = http::serve(app.clone(), listener, stopped.clone().cancelled_owned());
+    let serving = http::serve(Arc::clone(app), listener, stopped.clone().cancelled_owned());
     tokio::pin!(serving);
     tokio::select! {
-        result = &mut serving => {
-            return match result {
-                Ok(()) => Exit::Done,
-                Err(error) => fail(Exit::Unexpected, error),
-            };
-        }
+        result = &mut serving => return result.map_err(failing(Exit::Unexpected)),
         name = terminated() => tracing::info!(signal = name, "shutting down: runs in flight are finished first"),
     }
     // From here on new questions are refused with an explanation. First the runs in flight end,
@@ -90,7 +81,7 @@ pub(super) async fn run(env: &Env) -> Exit {
         () = closed => tracing::info!("all runs have ended; connections that are still open are cut"),
         name = terminated() => tracing::warn!(signal = name, "stopping at once: unfinished runs are taken over later"),
     }
-    Exit::Done
+    Ok(())
 }
 
 fn listen(bind: SocketAddr) -> std::io::Result<TcpListener> {

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::colour::appendix;
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail};
 use super::terminal::{say, say_json, say_styled, without_controls};
 use crate::app::open_store;
 use crate::clock::Clock;
@@ -43,16 +43,13 @@ pub(super) async fn open(env: &Env) -> Result<Arc<dyn Store>, Exit> {
         .map_err(|error| fail(Exit::Unexpected, error))
 }
 
-pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
-    let store = match open(env).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
+pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Done {
+    let store = open(env).await?;
     let id = arguments.run;
     let (row, entries) = match (store.run(id).await, store.entries(id, 0).await) {
         (Ok(Some(row)), Ok(entries)) => (row, entries),
-        (Ok(None), _) => return fail(Exit::Refused, format!("there is no run {id}")),
-        (Err(error), _) | (_, Err(error)) => return fail(Exit::Unexpected, error),
+        (Ok(None), _) => return Err(fail(Exit::Refused, format!("there is no run {id}"))),
+        (Err(error), _) | (_, Err(error)) => return Err(fail(Exit::Unexpected, error)),
     };
     let transcript = Transcript::of_entries(&entries);
     let audit = audit_view(id, &transcript);
@@ -66,7 +63,7 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
         let shown = json!({ "id": id.to_string(), "state": row.state, "cause": row.cause, "reply": body.get("reply"),
                             "meta": body.get("meta"), "audit": audit.filter(|_| row.kind == RunKind::Chat), "action": body.get("action") });
         say_json(&serde_json::to_string_pretty(&shown).unwrap_or_default());
-        return Exit::Done;
+        return Ok(());
     }
     print(&format!("> {}\n", row.message.replace('\n', "\n> ")));
     let gate = transcript.gated.map(|gated| gated.gate);
@@ -95,7 +92,7 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Exit {
             appendix(&without_controls(&audit_markdown(&audit)), gate)
         ));
     }
-    Exit::Done
+    Ok(())
 }
 
 fn print(text: &str) {

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 use serde_json::json;
 
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail, failing};
 use super::show::open;
 use super::terminal::{say, say_json};
 use crate::app::is_active;
@@ -49,11 +49,8 @@ pub(super) struct CreateArguments {
     expires: Option<Span>,
 }
 
-pub(super) async fn run(env: &Env, command: TokenCommand) -> Exit {
-    let store = match open(env).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
+pub(super) async fn run(env: &Env, command: TokenCommand) -> Done {
+    let store = open(env).await?;
     let clock = Clock::System;
     match command {
         TokenCommand::Create(arguments) => create(&store, &clock, arguments).await,
@@ -62,7 +59,7 @@ pub(super) async fn run(env: &Env, command: TokenCommand) -> Exit {
     }
 }
 
-async fn create(store: &Arc<dyn Store>, clock: &Clock, arguments: CreateArguments) -> Exit {
+async fn create(store: &Arc<dyn Store>, clock: &Clock, arguments: CreateArguments) -> Done {
     let CreateArguments {
         name,
         mut scope,
@@ -71,13 +68,11 @@ async fn create(store: &Arc<dyn Store>, clock: &Clock, arguments: CreateArgument
     scope.sort();
     scope.dedup();
     let now = clock.now();
-    let expires_at = match expires
-        .map(|span| now.to_zoned(TimeZone::UTC).checked_add(span))
+    let expires = expires.map(|span| now.to_zoned(TimeZone::UTC).checked_add(span));
+    let expires_at = expires
         .transpose()
-    {
-        Ok(at) => at.map(|at| at.timestamp()),
-        Err(_) => return fail(Exit::Usage, "--expires: that is too far away"),
-    };
+        .map_err(|_| fail(Exit::Usage, "--expires: that is too far away"))?
+        .map(|at| at.timestamp());
     let [a, b, c, d, e, f, ..] = clock.new_secret();
     let token = BearerToken::new([a, b, c, d, e, f], clock.new_secret());
     let row = TokenRow {
@@ -89,9 +84,8 @@ async fn create(store: &Arc<dyn Store>, clock: &Clock, arguments: CreateArgument
         expires_at,
         revoked_at: None,
     };
-    if let Err(error) = store.add_token(&row).await {
-        return fail(Exit::Unexpected, error);
-    }
+    let added = store.add_token(&row).await;
+    added.map_err(failing(Exit::Unexpected))?;
     let end = row
         .expires_at
         .map_or("until it is revoked".to_owned(), |at| {
@@ -103,14 +97,11 @@ async fn create(store: &Arc<dyn Store>, clock: &Clock, arguments: CreateArgument
         scopes(&row)
     );
     say(format_args!("{}", token.reveal()));
-    Exit::Done
+    Ok(())
 }
 
-async fn list(store: &Arc<dyn Store>, now: Timestamp, as_json: bool) -> Exit {
-    let rows = match store.tokens().await {
-        Ok(rows) => rows,
-        Err(error) => return fail(Exit::Unexpected, error),
-    };
+async fn list(store: &Arc<dyn Store>, now: Timestamp, as_json: bool) -> Done {
+    let rows = store.tokens().await.map_err(failing(Exit::Unexpected))?;
     if rows.is_empty() && !as_json {
         eprintln!("no tokens yet: conclave token create --name NAME --scope chat");
     }
@@ -137,24 +128,20 @@ async fn list(store: &Arc<dyn Store>, now: Timestamp, as_json: bool) -> Exit {
             scopes(&row)
         ));
     }
-    Exit::Done
+    Ok(())
 }
 
-async fn revoke(store: &Arc<dyn Store>, now: Timestamp, given: &str) -> Exit {
+async fn revoke(store: &Arc<dyn Store>, now: Timestamp, given: &str) -> Done {
     // A user may also give the whole token, which contains its id.
     let token = BearerToken::parse(given);
     let id = token.as_ref().map_or(given, BearerToken::id);
-    match store.revoke_token(id, now).await {
-        Ok(true) => {
-            say(format_args!("token {id} opens nothing any more"));
-            Exit::Done
-        }
-        Ok(false) => fail(
-            Exit::Refused,
-            "no token of this id is there, or it was revoked already (conclave token list)",
-        ),
-        Err(error) => fail(Exit::Unexpected, error),
+    let revoked = store.revoke_token(id, now).await;
+    if revoked.map_err(failing(Exit::Unexpected))? {
+        say(format_args!("token {id} opens nothing any more"));
+        return Ok(());
     }
+    let detail = "no token of this id is there, or it was revoked already (conclave token list)";
+    Err(fail(Exit::Refused, detail))
 }
 
 fn scopes(row: &TokenRow) -> String {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::exit::{Exit, fail};
+use super::exit::{Done, Exit, fail};
 use super::show::open;
 use super::terminal::say;
 use crate::config::Env;
@@ -15,35 +15,29 @@ pub(super) struct VerifyArguments {
     run: RunId,
 }
 
-pub(super) async fn run(env: &Env, arguments: VerifyArguments) -> Exit {
-    let store = match open(env).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
+pub(super) async fn run(env: &Env, arguments: VerifyArguments) -> Done {
+    let store = open(env).await?;
     let id = arguments.run;
     let row = match store.run(id).await {
         Ok(Some(row)) => row,
-        Ok(None) => return fail(Exit::Refused, format!("there is no run {id}")),
-        Err(error) => return fail(Exit::Unexpected, error),
+        Ok(None) => return Err(fail(Exit::Refused, format!("there is no run {id}"))),
+        Err(error) => return Err(fail(Exit::Unexpected, error)),
     };
     let mut entries = match store.entries(id, 0).await {
         Ok(entries) => entries,
         // An entry that cannot be parsed was altered.
-        Err(error @ crate::journal::Error::Corrupt { .. }) => return fail(Exit::Altered, error),
-        Err(error) => return fail(Exit::Unexpected, error),
+        Err(error @ crate::journal::Error::Corrupt { .. }) => {
+            return Err(fail(Exit::Altered, error));
+        }
+        Err(error) => return Err(fail(Exit::Unexpected, error)),
     };
     if !row.state.is_terminal() {
         entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
     }
-    match prove(&row, &entries) {
-        Ok(()) => {
-            say(format_args!(
-                "run {id}: {} entries, the chain holds, head {}",
-                entries.len(),
-                row.head_hash
-            ));
-            Exit::Done
-        }
-        Err(broken) => fail(Exit::Altered, format!("run {id}: {broken}")),
-    }
+    prove(&row, &entries).map_err(|broken| fail(Exit::Altered, format!("run {id}: {broken}")))?;
+    let (count, head) = (entries.len(), row.head_hash);
+    say(format_args!(
+        "run {id}: {count} entries, the chain holds, head {head}"
+    ));
+    Ok(())
 }

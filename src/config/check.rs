@@ -324,34 +324,14 @@ impl Check<'_> {
         max_tokens: u32,
     ) -> Option<RoleModel> {
         let before = self.problems.len();
-        let provider = role
-            .provider
-            .as_ref()
-            .and_then(|name| Some((name, file.providers.get(name)?)));
-        if let Some((name, provider)) = provider
-            && is_left_out(self.env, name, provider)
-        {
-            let max_tokens = role.max_tokens.unwrap_or(max_tokens);
-            return match &role.fallback {
-                Some(fallback) => self.fallback(file, place, (role, fallback), max_tokens),
-                None => {
-                    let keys: Vec<String> = file
-                        .providers
-                        .iter()
-                        .filter(|(_, provider)| provider.optional)
-                        .map(|(name, provider)| super::providers::key_variable(name, provider))
-                        .collect();
-                    let hint = match keys.as_slice() {
-                        [only] => format!("set {only}, or give the role a fallback"),
-                        _ => format!("set two of {}", keys.join(", ")),
-                    };
-                    let detail = format!("no key is set for any of its providers: {hint}");
-                    self.add(place.split("/fallback").next().unwrap_or(place), detail);
-                    None
-                }
-            };
-        }
         let max_tokens = role.max_tokens.unwrap_or(max_tokens);
+        if !self.is_here(file, role) {
+            if let Some(fallback) = &role.fallback {
+                return self.fallback(file, place, (role, fallback), max_tokens);
+            }
+            self.no_provider(file, place);
+            return None;
+        }
         let (provider, kind) = self.provider_of(file, place, role);
         let model = self.model_id(place, role);
         let known = model
@@ -377,16 +357,7 @@ impl Check<'_> {
         }
         let kind = kind.filter(|_| self.problems.len() == before)?;
         let retires = known.as_ref().and_then(|known| known.retires);
-        let traits = match (known, kind) {
-            // The in-process model does not think, and its output is constrained to the schema
-            // token by token.
-            (_, ProviderKind::Local) => Traits {
-                effort: Some(vec![]),
-                ..Traits::unknown()
-            },
-            (Some(known), _) => known.traits(),
-            (None, _) => Traits::unknown(),
-        };
+        let traits = traits(known, kind);
         Some(RoleModel {
             provider: provider?,
             kind,
@@ -403,6 +374,27 @@ impl Check<'_> {
         })
     }
 
+    /// True unless the provider of a role is left out.
+    fn is_here(&self, file: &File, role: &RoleFile) -> bool {
+        let name = role.provider.as_ref();
+        let named = name.and_then(|name| Some((name, file.providers.get(name)?)));
+        named.is_none_or(|(name, provider)| !is_left_out(self.env, name, provider))
+    }
+
+    /// Reports a role whose providers are all left out.
+    fn no_provider(&mut self, file: &File, place: &str) {
+        let optional = file.providers.iter().filter(|(_, p)| p.optional);
+        let keys: Vec<String> = optional
+            .map(|(name, provider)| super::providers::key_variable(name, provider))
+            .collect();
+        let hint = match keys.as_slice() {
+            [only] => format!("set {only}, or give the role a fallback"),
+            _ => format!("set two of {}", keys.join(", ")),
+        };
+        let detail = format!("no key is set for any of its providers: {hint}");
+        self.add(place.split("/fallback").next().unwrap_or(place), detail);
+    }
+
     /// Resolves the fallback of a role that has its own provider. A fallback whose provider is left
     /// out is no error there.
     fn later_fallback(
@@ -412,15 +404,8 @@ impl Check<'_> {
         (role, fallback): (&RoleFile, &RoleFile),
         max_tokens: u32,
     ) -> Option<RoleModel> {
-        let is_here = |role: &RoleFile| {
-            let named = role
-                .provider
-                .as_ref()
-                .and_then(|name| Some((name, file.providers.get(name)?)));
-            named.is_none_or(|(name, provider)| !is_left_out(self.env, name, provider))
-        };
         let mut chain = std::iter::successors(Some(fallback), |role| role.fallback.as_deref());
-        if chain.any(is_here) {
+        if chain.any(|role| self.is_here(file, role)) {
             self.fallback(file, place, (role, fallback), max_tokens)
         } else {
             None
@@ -560,6 +545,19 @@ impl Check<'_> {
             self.add(at, "a fallback is given the role's own prompt: output and prompts must be as the role's");
         }
         resolved
+    }
+}
+
+fn traits(known: Option<ModelData>, kind: ProviderKind) -> Traits {
+    match (known, kind) {
+        // The in-process model does not think, and its output is constrained to the schema token by
+        // token.
+        (_, ProviderKind::Local) => Traits {
+            effort: Some(vec![]),
+            ..Traits::unknown()
+        },
+        (Some(known), _) => known.traits(),
+        (None, _) => Traits::unknown(),
     }
 }
 

@@ -109,19 +109,22 @@ fn parse(text: &str, shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
                 at = end;
             }
             None => {
-                let detail = if !is_assignment(line) {
-                    "is not of the form NAME=value"
-                } else if has_open_quote(line) {
-                    "opens a quote that is never closed"
-                } else {
-                    "has a value that cannot be read: put it in single quotes"
-                };
-                problem(at + 1, detail);
+                problem(at + 1, why_unread(line));
                 at += 1;
             }
         }
     }
     (variables, problems)
+}
+
+fn why_unread(line: &str) -> &'static str {
+    if !is_assignment(line) {
+        "is not of the form NAME=value"
+    } else if has_open_quote(line) {
+        "opens a quote that is never closed"
+    } else {
+        "has a value that cannot be read: put it in single quotes"
+    }
 }
 
 /// Parses the variables of some lines. Returns `None` if they cannot be parsed as a whole.

@@ -144,39 +144,7 @@ impl Check<'_> {
             if provider.enabled == Some(false) || !used {
                 continue;
             }
-            let api_key = if kind == ProviderKind::Local {
-                None
-            } else {
-                self.api_key(name, provider)
-            };
-            if kind == ProviderKind::Local && !cfg!(feature = "local") {
-                let detail = "this build has no in-process model: build it with `cargo build --features local`, or run `make demo`";
-                self.add(below("/providers", name), detail);
-            }
-            let default_concurrent = if kind == ProviderKind::Local { 4 } else { 64 };
-            let (headers, mut secrets) = self.headers(name, provider);
-            let proxy = self.proxy(name, provider, base_url.as_ref());
-            let proxied = proxy
-                .as_ref()
-                .and_then(|proxy| Url::parse(proxy.expose_secret()).ok());
-            secrets.extend(
-                proxied
-                    .as_ref()
-                    .and_then(Url::password)
-                    .map(SecretString::from),
-            );
-            let resolved = Provider {
-                kind,
-                api_key,
-                max_concurrent: provider.max_concurrent.unwrap_or(default_concurrent),
-                structured_output: provider.structured_output,
-                stream: provider.stream,
-                headers,
-                proxy,
-                secrets,
-                threads: provider.threads,
-                base_url,
-            };
+            let resolved = self.provider(name, kind, provider, base_url);
             providers.insert(name.clone(), resolved);
         }
         let local: BTreeSet<&str> = roles
@@ -191,6 +159,46 @@ impl Check<'_> {
             );
         }
         providers
+    }
+
+    /// Resolves a provider that a role uses.
+    fn provider(
+        &mut self,
+        name: &str,
+        kind: ProviderKind,
+        provider: &ProviderFile,
+        base_url: Option<Url>,
+    ) -> Provider {
+        let is_local = kind == ProviderKind::Local;
+        let api_key = if is_local {
+            None
+        } else {
+            self.api_key(name, provider)
+        };
+        if is_local && !cfg!(feature = "local") {
+            let detail = "this build has no in-process model: build it with `cargo build --features local`, or run `make demo`";
+            self.add(below("/providers", name), detail);
+        }
+        let default_concurrent = if is_local { 4 } else { 64 };
+        let (headers, mut secrets) = self.headers(name, provider);
+        let proxy = self.proxy(name, provider, base_url.as_ref());
+        let proxied = proxy
+            .as_ref()
+            .and_then(|proxy| Url::parse(proxy.expose_secret()).ok());
+        let password = proxied.as_ref().and_then(Url::password);
+        secrets.extend(password.map(SecretString::from));
+        Provider {
+            kind,
+            api_key,
+            max_concurrent: provider.max_concurrent.unwrap_or(default_concurrent),
+            structured_output: provider.structured_output,
+            stream: provider.stream,
+            headers,
+            proxy,
+            secrets,
+            threads: provider.threads,
+            base_url,
+        }
     }
 
     fn base_url(&mut self, name: &str, kind: ProviderKind, provider: &ProviderFile) -> Option<Url> {
@@ -215,13 +223,11 @@ impl Check<'_> {
                 return None;
             }
         };
-        match Url::parse(&text) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Some(url),
-            _ => {
-                self.add(place, "not an http or https address");
-                None
-            }
+        let url = http_url(&text);
+        if url.is_none() {
+            self.add(place, "not an http or https address");
         }
+        url
     }
 
     fn api_key(&mut self, name: &str, provider: &ProviderFile) -> Option<SecretString> {
@@ -314,17 +320,16 @@ impl Check<'_> {
             }
             text => text.to_owned(),
         };
-        match Url::parse(&text) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
-                Some(SecretString::from(text))
-            }
-            _ => {
-                self.add(
-                    place,
-                    "not the address of an HTTP proxy, such as http://proxy.example:3128",
-                );
-                None
-            }
+        if http_url(&text).is_none() {
+            let detail = "not the address of an HTTP proxy, such as http://proxy.example:3128";
+            self.add(place, detail);
+            return None;
         }
+        Some(SecretString::from(text))
     }
+}
+
+fn http_url(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
 }

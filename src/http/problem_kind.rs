@@ -45,6 +45,7 @@ pub(super) struct Said {
 }
 
 impl Kind {
+    // Longer than other functions: one flat table, a row for each kind.
     pub fn said(self) -> Said {
         let (status, slug, title, when) = match self {
             Kind::NotJson => (

@@ -10,12 +10,15 @@ use futures_util::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 
 use super::api::chat::reply_body;
+use super::api::shapes::{closed, with};
 use super::auth::Caller;
 use super::error::Problem;
 use super::reference::{Content, Schemas};
 use crate::app::App;
-use crate::domain::{Agent, Mode, Role, RunId, TaskType};
-use crate::journal::{AgentOutcome, CallSent, Ending, Entry, Event};
+use crate::domain::{Agent, Mode, Role, RunId, Score, TaskType};
+use crate::journal::{
+    AgentFinished, AgentOutcome, CallSent, CrossChecked, Ending, Entry, Event, Scored,
+};
 
 /// A comment is sent at this interval, so that no proxy closes the stream as idle.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -79,61 +82,26 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
             let parent = e.continues.as_ref().map(|c| c.parent.to_string());
             // An action has no mode.
             let mode = e.action.is_none().then_some(e.question.mode);
-            (
-                "run",
-                json!({ "runId": run.to_string(), "mode": mode, "at": at, "continues": parent }),
-            )
+            let data =
+                json!({ "runId": run.to_string(), "mode": mode, "at": at, "continues": parent });
+            ("run", data)
         }
-        Event::Planned(e) => (
-            "plan",
-            json!({ "plan": e.plan, "corrections": e.corrections, "at": at }),
-        ),
-        Event::RoundStarted(e) => (
-            "round",
-            json!({ "round": e.round, "state": "run", "agents": e.agents, "why": e.why, "at": at }),
-        ),
-        Event::RoundSkipped(e) => (
-            "round",
-            json!({ "round": e.round, "state": "skipped", "why": e.why, "at": at }),
-        ),
+        Event::Planned(e) => {
+            let data = json!({ "plan": e.plan, "corrections": e.corrections, "at": at });
+            ("plan", data)
+        }
+        Event::RoundStarted(e) => {
+            let data = json!({ "round": e.round, "state": "run", "agents": e.agents, "why": e.why, "at": at });
+            ("round", data)
+        }
+        Event::RoundSkipped(e) => {
+            let data = json!({ "round": e.round, "state": "skipped", "why": e.why, "at": at });
+            ("round", data)
+        }
         Event::CallSent(e) => started(e, &at)?,
-        Event::AgentFinished(e) => {
-            let (outcome, cause) = match &e.outcome {
-                AgentOutcome::Answered { .. } => ("answered", None),
-                AgentOutcome::Failed { cause, .. } => ("failed", Some(cause)),
-            };
-            let reused = e.reused_from.map(|id| id.to_string());
-            let data = json!({ "agent": e.agent, "round": e.round, "outcome": outcome, "cause": cause,
-                               "reusedFrom": reused, "at": at });
-            ("agent.finished", data)
-        }
-        Event::Scored(e) => {
-            let scores: Vec<Value> = e
-                .judgement
-                .scores
-                .iter()
-                .map(|s| json!({ "agent": s.agent, "cred": s.cred, "status": s.status }))
-                .collect();
-            let topics: Vec<&str> = e
-                .judgement
-                .disagreements
-                .iter()
-                .map(|d| d.topic.as_str())
-                .collect();
-            (
-                "score",
-                json!({ "round": e.round, "scores": scores, "disagreements": topics, "at": at }),
-            )
-        }
-        Event::CrossChecked(e) => {
-            let verdicts = || e.passes.iter().flat_map(|pass| &pass.found.claims);
-            let contradicted = verdicts()
-                .filter(|verdict| !verdict.contradicted_by.is_empty())
-                .count();
-            let data = json!({ "passes": e.passes.len(), "verdicts": verdicts().count(), "contradicted": contradicted,
-                               "notes": e.notes, "at": at });
-            ("cross_check", data)
-        }
+        Event::AgentFinished(e) => ("agent.finished", agent_finished(e, &at)),
+        Event::Scored(e) => ("score", scored(e, &at)),
+        Event::CrossChecked(e) => ("cross_check", cross_checked(e, &at)),
         Event::Finished(e) => match &e.ending {
             Ending::Replied { reply } => ("reply", reply_body(reply)),
             Ending::Acted { response, .. } => ("action", response.clone()),
@@ -147,11 +115,41 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
         | Event::Reviewed(_)
         | Event::Synthesized(_)
         | Event::Gated(_)
-        | Event::Feedback(_) => return None,
-        Event::Parsed(_) | Event::Proposed(_) | Event::GateChecked(_) | Event::Executed(_) => {
-            return None;
-        }
+        | Event::Feedback(_)
+        | Event::Parsed(_)
+        | Event::Proposed(_)
+        | Event::GateChecked(_)
+        | Event::Executed(_) => return None,
     })
+}
+
+fn agent_finished(finished: &AgentFinished, at: &str) -> Value {
+    let (outcome, cause) = match &finished.outcome {
+        AgentOutcome::Answered { .. } => ("answered", None),
+        AgentOutcome::Failed { cause, .. } => ("failed", Some(cause)),
+    };
+    let reused = finished.reused_from.map(|id| id.to_string());
+    json!({ "agent": finished.agent, "round": finished.round, "outcome": outcome, "cause": cause,
+            "reusedFrom": reused, "at": at })
+}
+
+fn scored(scored: &Scored, at: &str) -> Value {
+    let judgement = &scored.judgement;
+    let score = |s: &Score| json!({ "agent": s.agent, "cred": s.cred, "status": s.status });
+    let scores: Vec<Value> = judgement.scores.iter().map(score).collect();
+    let disagreements = judgement.disagreements.iter();
+    let topics: Vec<&str> = disagreements.map(|d| d.topic.as_str()).collect();
+    json!({ "round": scored.round, "scores": scores, "disagreements": topics, "at": at })
+}
+
+fn cross_checked(checked: &CrossChecked, at: &str) -> Value {
+    let verdicts = checked.passes.iter().flat_map(|pass| &pass.found.claims);
+    let contradicted = verdicts
+        .clone()
+        .filter(|verdict| !verdict.contradicted_by.is_empty())
+        .count();
+    json!({ "passes": checked.passes.len(), "verdicts": verdicts.count(), "contradicted": contradicted,
+            "notes": checked.notes, "at": at })
 }
 
 /// Returns the start event for the first attempt of an agent, or of the master at its synthesis.
@@ -192,115 +190,56 @@ fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
     }
 }
 
+/// What each event says, for the reference.
+const EVENTS: [(&str, &str); 11] = [
+    (
+        "run",
+        "The run was accepted. `continues` is the parent's id.",
+    ),
+    ("plan", "The plan, and what the service changed in it."),
+    (
+        "round",
+        "A round begins, or is skipped; `agents` only if it begins.",
+    ),
+    ("agent.started", "The first attempt of an agent in a round."),
+    (
+        "agent.finished",
+        "An agent answered, failed, or its earlier report is used again.",
+    ),
+    (
+        "score",
+        "The statuses after a round, and the topics in dispute.",
+    ),
+    (
+        "cross_check",
+        "Key claims were compared, by so many calls; `notes` says why one is missing.",
+    ),
+    (
+        "synthesis",
+        "The master begins to write the reply, or the question instead of it.",
+    ),
+    ("reply", "The body of the plain response. The last event."),
+    (
+        "action",
+        "Of an action, the body of its response. The last event.",
+    ),
+    ("error", "A problem. The last event."),
+];
+
 /// Describes the stream in the reference. The schema is that of one event. The data of each event
 /// is described in an extension field, because OpenAPI 3.1 cannot express it.
 pub(super) fn content(schemas: &mut Schemas) -> Content {
-    let at = json!({ "type": "string", "format": "date-time" });
-    let (text, round) = (
-        json!({ "type": "string" }),
-        json!({ "type": ["integer", "null"], "minimum": 1 }),
-    );
-    let text_or_null = json!({ "type": ["string", "null"] });
-    let (agent, mode, task) = (
-        schemas.answer::<Agent>(),
-        schemas.answer::<Mode>(),
-        schemas.answer::<TaskType>(),
-    );
-    let agents = json!({ "type": "array", "items": agent });
-    let object = |properties: Value, optional: &[&str]| {
-        let names = properties
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(name, _)| name.clone());
-        let required: Vec<String> = names
-            .filter(|name| !optional.contains(&name.as_str()))
-            .collect();
-        json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
-    };
-    let plan = object(
-        json!({
-            "taskType": task, "agentsToRun": agents, "rounds": { "type": "integer", "minimum": 1, "maximum": 3 },
-            "needsClarification": { "type": "boolean" }, "clarificationQuestion": { "type": "object" },
-            "outputShape": mode,
-        }),
-        &["clarificationQuestion"],
-    );
-    let score = object(
-        json!({ "agent": text, "cred": { "type": "number", "minimum": 0, "maximum": 1 },
-                "status": { "enum": ["DISCARD", "QUARANTINE", "VALID"] } }),
-        &[],
-    );
-    let texts = json!({ "type": "array", "items": text });
-    let mut events = json!({
-        "run": object(json!({ "runId": { "type": "string", "format": "uuid" },
-                              "mode": { "oneOf": [mode, { "type": "null" }] }, "at": at, "continues": text_or_null }), &[]),
-        "plan": object(json!({ "plan": plan, "corrections": texts, "at": at }), &[]),
-        "round": object(json!({ "round": round, "state": { "enum": ["run", "skipped"] }, "agents": agents,
-                                "why": text, "at": at }), &["agents"]),
-        "agent.started": object(json!({ "agent": agent, "round": round, "model": text, "at": at }), &[]),
-        "agent.finished": object(json!({ "agent": agent, "round": round, "outcome": { "enum": ["answered", "failed"] },
-                                         "cause": text_or_null, "reusedFrom": text_or_null, "at": at }), &[]),
-        "score": object(json!({ "round": round, "scores": { "type": "array", "items": score },
-                                "disagreements": texts, "at": at }), &[]),
-        "cross_check": object(json!({ "passes": { "type": "integer", "minimum": 0, "maximum": 2 },
-                                      "verdicts": { "type": "integer", "minimum": 0 },
-                                      "contradicted": { "type": "integer", "minimum": 0 },
-                                      "notes": texts, "at": at }), &[]),
-        "synthesis": object(json!({ "step": { "enum": ["synthesis", "question"] }, "model": text, "at": at }), &[]),
-        "reply": { "$ref": "#/components/schemas/Reply" },
-        "action": { "$ref": "#/components/schemas/ActionReply" },
-        "error": { "$ref": "#/components/schemas/Problem" },
-    });
-    for (name, about) in [
-        (
-            "run",
-            "The run was accepted. `continues` is the parent's id.",
-        ),
-        ("plan", "The plan, and what the service changed in it."),
-        (
-            "round",
-            "A round begins, or is skipped; `agents` only if it begins.",
-        ),
-        ("agent.started", "The first attempt of an agent in a round."),
-        (
-            "agent.finished",
-            "An agent answered, failed, or its earlier report is used again.",
-        ),
-        (
-            "score",
-            "The statuses after a round, and the topics in dispute.",
-        ),
-        (
-            "cross_check",
-            "Key claims were compared, by so many calls; `notes` says why one is missing.",
-        ),
-        (
-            "synthesis",
-            "The master begins to write the reply, or the question instead of it.",
-        ),
-        ("reply", "The body of the plain response. The last event."),
-        (
-            "action",
-            "Of an action, the body of its response. The last event.",
-        ),
-        ("error", "A problem. The last event."),
-    ] {
-        if let Some(Value::Object(event)) = events.get_mut(name) {
-            event.insert("description".into(), json!(about));
+    let mut events = data_of_events(schemas);
+    for (name, about) in EVENTS {
+        if let Some(event) = events.get_mut(name) {
+            *event = with(event.take(), "description", about);
         }
     }
-    let names: Vec<&String> = events
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(name, _)| name)
-        .collect();
     let event = json!({
         "type": "object",
         "description": "Each event of the stream.",
         "properties": {
-            "event": { "enum": names },
+            "event": { "enum": EVENTS.map(|(name, _)| name) },
             "data": { "type": "string", "contentMediaType": "application/json" },
             "id": { "type": "string", "description": "The entry's number in the journal." },
         },
@@ -310,4 +249,48 @@ pub(super) fn content(schemas: &mut Schemas) -> Content {
                 \"continues\":null}";
     let example = json!({ "event": "run", "data": data, "id": "1" });
     Content::events(event, example).with("x-events", events)
+}
+
+/// Returns the schema of each event's data.
+fn data_of_events(schemas: &mut Schemas) -> Value {
+    let at = json!({ "type": "string", "format": "date-time" });
+    let text = json!({ "type": "string" });
+    let texts = json!({ "type": "array", "items": text });
+    let text_or_null = json!({ "type": ["string", "null"] });
+    let round = json!({ "type": ["integer", "null"], "minimum": 1 });
+    let count = json!({ "type": "integer", "minimum": 0 });
+    let (agent, mode) = (schemas.answer::<Agent>(), schemas.answer::<Mode>());
+    let task = schemas.answer::<TaskType>();
+    let agents = json!({ "type": "array", "items": agent });
+    let object = |properties: Value| closed(&properties, &[]);
+    let plan = closed(
+        &json!({
+            "taskType": task, "agentsToRun": agents, "rounds": { "type": "integer", "minimum": 1, "maximum": 3 },
+            "needsClarification": { "type": "boolean" }, "clarificationQuestion": { "type": "object" },
+            "outputShape": mode,
+        }),
+        &["clarificationQuestion"],
+    );
+    let score = object(
+        json!({ "agent": text, "cred": { "type": "number", "minimum": 0, "maximum": 1 },
+                "status": { "enum": ["DISCARD", "QUARANTINE", "VALID"] } }),
+    );
+    json!({
+        "run": object(json!({ "runId": { "type": "string", "format": "uuid" },
+                              "mode": { "oneOf": [mode, { "type": "null" }] }, "at": at, "continues": text_or_null })),
+        "plan": object(json!({ "plan": plan, "corrections": texts, "at": at })),
+        "round": closed(&json!({ "round": round, "state": { "enum": ["run", "skipped"] }, "agents": agents,
+                                "why": text, "at": at }), &["agents"]),
+        "agent.started": object(json!({ "agent": agent, "round": round, "model": text, "at": at })),
+        "agent.finished": object(json!({ "agent": agent, "round": round, "outcome": { "enum": ["answered", "failed"] },
+                                         "cause": text_or_null, "reusedFrom": text_or_null, "at": at })),
+        "score": object(json!({ "round": round, "scores": { "type": "array", "items": score },
+                                "disagreements": texts, "at": at })),
+        "cross_check": object(json!({ "passes": { "type": "integer", "minimum": 0, "maximum": 2 },
+                                      "verdicts": count, "contradicted": count, "notes": texts, "at": at })),
+        "synthesis": object(json!({ "step": { "enum": ["synthesis", "question"] }, "model": text, "at": at })),
+        "reply": { "$ref": "#/components/schemas/Reply" },
+        "action": { "$ref": "#/components/schemas/ActionReply" },
+        "error": { "$ref": "#/components/schemas/Problem" },
+    })
 }

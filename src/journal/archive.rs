@@ -63,7 +63,7 @@ impl Archive {
             if entry.seq != seq {
                 return Err(self.unsound(ChainFault::Missing { seq }.to_string()));
             }
-            let hash = link(self.run, seq, entry.at_ms, &entry.key, &entry.body, &head);
+            let hash = link(self.run, (seq, entry.at_ms), &entry.key, &entry.body, &head);
             if entry.prev != head || entry.hash != hash {
                 return Err(self.unsound(
                     ChainFault::Altered {

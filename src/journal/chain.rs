@@ -8,7 +8,13 @@ pub(super) const GENESIS: &str = "0000000000000000000000000000000000000000000000
 
 /// Returns the hash of an entry: SHA-256 over the previous hash, the run id and all fields of the
 /// entry.
-pub(super) fn link(run: RunId, seq: i64, at_ms: i64, key: &str, body: &str, prev: &str) -> String {
+pub(super) fn link(
+    run: RunId,
+    (seq, at_ms): (i64, i64),
+    key: &str,
+    body: &str,
+    prev: &str,
+) -> String {
     fingerprint(&[
         prev.as_bytes(),
         run.to_string().as_bytes(),
@@ -45,14 +51,8 @@ pub fn verify(run: RunId, entries: &[Entry], head: &str) -> Result<(), ChainFaul
         if entry.seq != seq {
             return Err(ChainFault::Missing { seq });
         }
-        let hash = link(
-            run,
-            seq,
-            entry.at.as_millisecond(),
-            &entry.key,
-            &entry.body,
-            &prev,
-        );
+        let at_ms = entry.at.as_millisecond();
+        let hash = link(run, (seq, at_ms), &entry.key, &entry.body, &prev);
         if entry.prev != prev || entry.hash != hash {
             return Err(ChainFault::Altered {
                 seq,

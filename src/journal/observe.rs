@@ -8,7 +8,10 @@ use metrics::{counter, histogram};
 use tokio::time::Instant;
 
 use super::event::sent_key;
-use super::{AgentOutcome, CallResult, CallSent, CallSettled, Ending, Event, Finished};
+use super::{
+    AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, CrossChecked, Ending, Event,
+    Finished, Gated, Planned, Scored, Synthesized,
+};
 use crate::domain::{Mode, Outcome, Usd};
 
 /// The metrics and log lines of one run in one process.
@@ -30,154 +33,122 @@ impl Observer {
     /// Reports an event that was written. `seen` has the run's events by key, including this one.
     pub(super) fn written(&self, event: &Event, seen: &BTreeMap<String, Event>) {
         match event {
-            // Feedback is written after a run's end, without an observer.
+            // Feedback is written after a run's end, without an observer. Reviews are only in
+            // journals of earlier versions.
             Event::Accepted(_)
             | Event::Claimed(_)
             | Event::ComputeStarted(_)
-            | Event::Feedback(_) => {}
+            | Event::Feedback(_)
+            | Event::Reviewed(_) => {}
             Event::Hinted(hinted) => {
-                let unseen = hinted.unseen.len();
+                let (task_types, unseen) = (&hinted.task_types, hinted.unseen.len());
                 self.stage("hints");
-                tracing::info!(task_types = ?hinted.task_types, unseen, "step: hints");
+                tracing::info!(?task_types, unseen, "step: hints");
             }
-            Event::Planned(planned) => {
-                obtained("plan", planned.obtained.as_str().to_owned());
-                let plan = &planned.plan;
-                let (task, rounds, corrections) = (
-                    plan.task_type.as_str(),
-                    plan.rounds,
-                    planned.corrections.len(),
-                );
-                let took_ms = self.stage("plan");
-                tracing::info!(
-                    task,
-                    agents = plan.agents_to_run.len(),
-                    rounds,
-                    corrections,
-                    took_ms,
-                    "step: plan"
-                );
-            }
+            Event::Planned(planned) => self.planned(planned),
             Event::Trimmed(trimmed) => {
                 counter!("conclave_left_out_total").increment(trimmed.left_out.len() as u64);
                 let (agents, left_out) = (trimmed.agents.len(), trimmed.left_out.len());
                 tracing::info!(agents, left_out, "step: what fits under the cap");
             }
             Event::RoundStarted(started) => {
-                tracing::info!(
-                    round = started.round,
-                    agents = started.agents.len(),
-                    "step: a round begins"
-                );
+                let (round, agents) = (started.round, started.agents.len());
+                tracing::info!(round, agents, "step: a round begins");
             }
             Event::RoundSkipped(skipped) => {
                 tracing::info!(round = skipped.round, "step: a round is skipped");
             }
             Event::CallSent(sent) => self.sent(sent),
             Event::CallSettled(settled) => self.settled(settled, seen),
-            // Only in journals of earlier versions.
-            Event::Reviewed(_) => {}
-            Event::CrossChecked(checked) => {
-                let (passes, notes) = (checked.passes.len(), checked.notes.len());
-                counter!("conclave_cross_checks_total", "passes" => passes.to_string())
-                    .increment(1);
-                let verdicts = checked.passes.iter().flat_map(|pass| &pass.found.claims);
-                for verdict in verdicts.clone() {
-                    counter!("conclave_cross_check_verdicts_total", "holds" => verdict.holds.as_str()).increment(1);
-                }
-                let took_ms = self.stage("cross_check");
-                tracing::info!(
-                    passes,
-                    verdicts = verdicts.count(),
-                    notes,
-                    took_ms,
-                    "step: key claims are cross-checked"
-                );
-            }
-            Event::AgentFinished(finished) => {
-                let agent = finished.agent.as_str();
-                let how = match (&finished.outcome, &finished.resolved) {
-                    _ if finished.reused_from.is_some() => "reused",
-                    (AgentOutcome::Answered { .. }, Some(resolved)) => resolved.obtained.as_str(),
-                    (AgentOutcome::Answered { obtained, .. }, None) => obtained.as_str(),
-                    (AgentOutcome::Failed { .. }, _) => "failed",
-                };
-                obtained("report", how.to_owned());
-                tracing::info!(
-                    round = finished.round,
-                    agent,
-                    obtained = how,
-                    "step: an agent is done"
-                );
-            }
-            Event::Scored(scored) => {
-                for score in &scored.judgement.scores {
-                    let (agent, status) = (score.agent.clone(), score.status.as_str());
-                    counter!("conclave_statuses_total", "agent" => agent, "status" => status)
-                        .increment(1);
-                }
-                let (disagreements, scores) = (
-                    scored.judgement.disagreements.len(),
-                    scored.judgement.scores.len(),
-                );
-                let took_ms = self.stage("round");
-                tracing::info!(
-                    round = scored.round,
-                    scores,
-                    disagreements,
-                    took_ms,
-                    "step: the panel is scored"
-                );
-            }
-            Event::Synthesized(synthesized) => {
-                obtained("synthesis", synthesized.obtained.as_str().to_owned());
-                let (draft, corrections) =
-                    (synthesized.draft.is_some(), synthesized.corrections.len());
-                let took_ms = self.stage("synthesis");
-                tracing::info!(draft, corrections, took_ms, "step: synthesis");
-                for rule in &synthesized.broken_rules {
-                    counter!("conclave_broken_rules_total", "rule" => rule.clone()).increment(1);
-                    tracing::error!(
-                        rule,
-                        "the master's reply would break a rule of the service: another stands in"
-                    );
-                }
-            }
-            Event::Gated(gated) => {
-                histogram!("conclave_c_final", "mode" => self.mode)
-                    .record(gated.confidence.c_final);
-                let gate = gated.gate.as_str();
-                counter!("conclave_gate_total", "mode" => self.mode, "gate" => gate).increment(1);
-                tracing::info!(c_final = gated.confidence.c_final, gate, "step: gate");
-            }
+            Event::CrossChecked(checked) => self.cross_checked(checked),
+            Event::AgentFinished(finished) => agent_finished(finished),
+            Event::Scored(scored) => self.scored(scored),
+            Event::Synthesized(synthesized) => self.synthesized(synthesized),
+            Event::Gated(gated) => self.gated(gated),
             Event::Parsed(parsed) => {
                 let (command, mode) = (parsed.command.as_str(), parsed.mode.as_str());
                 tracing::info!(command, mode, "step: the text is understood");
             }
             Event::Proposed(proposed) => {
+                let (ok, confidence) = (proposed.ok, proposed.confidence);
                 let reused = proposed.reused_from.is_some();
-                tracing::info!(
-                    ok = proposed.ok,
-                    confidence = proposed.confidence,
-                    reused,
-                    "step: a proposal"
-                );
+                tracing::info!(ok, confidence, reused, "step: a proposal");
             }
             Event::GateChecked(checked) => {
-                tracing::info!(
-                    gate = checked.gate.as_str(),
-                    passed = checked.passed,
-                    "step: a gate"
-                );
+                let (gate, passed) = (checked.gate.as_str(), checked.passed);
+                tracing::info!(gate, passed, "step: a gate");
             }
             Event::Executed(executed) => {
-                tracing::info!(
-                    command = executed.command.as_str(),
-                    "step: the command is executed"
-                );
+                let command = executed.command.as_str();
+                tracing::info!(command, "step: the command is executed");
             }
             Event::Finished(finished) => self.finished(finished),
         }
+    }
+
+    fn planned(&self, planned: &Planned) {
+        obtained("plan", planned.obtained.as_str().to_owned());
+        let (plan, corrections) = (&planned.plan, planned.corrections.len());
+        let (task, rounds) = (plan.task_type.as_str(), plan.rounds);
+        let agents = plan.agents_to_run.len();
+        let took_ms = self.stage("plan");
+        tracing::info!(task, agents, rounds, corrections, took_ms, "step: plan");
+    }
+
+    fn cross_checked(&self, checked: &CrossChecked) {
+        let (passes, notes) = (checked.passes.len(), checked.notes.len());
+        counter!("conclave_cross_checks_total", "passes" => passes.to_string()).increment(1);
+        let verdicts = checked.passes.iter().flat_map(|pass| &pass.found.claims);
+        for verdict in verdicts.clone() {
+            counter!("conclave_cross_check_verdicts_total", "holds" => verdict.holds.as_str())
+                .increment(1);
+        }
+        let (verdicts, took_ms) = (verdicts.count(), self.stage("cross_check"));
+        tracing::info!(
+            passes,
+            verdicts,
+            notes,
+            took_ms,
+            "step: key claims are cross-checked"
+        );
+    }
+
+    fn scored(&self, scored: &Scored) {
+        let (round, judgement) = (scored.round, &scored.judgement);
+        for score in &judgement.scores {
+            let (agent, status) = (score.agent.clone(), score.status.as_str());
+            counter!("conclave_statuses_total", "agent" => agent, "status" => status).increment(1);
+        }
+        let (disagreements, scores) = (judgement.disagreements.len(), judgement.scores.len());
+        let took_ms = self.stage("round");
+        tracing::info!(
+            round,
+            scores,
+            disagreements,
+            took_ms,
+            "step: the panel is scored"
+        );
+    }
+
+    fn synthesized(&self, synthesized: &Synthesized) {
+        obtained("synthesis", synthesized.obtained.as_str().to_owned());
+        let (draft, corrections) = (synthesized.draft.is_some(), synthesized.corrections.len());
+        let took_ms = self.stage("synthesis");
+        tracing::info!(draft, corrections, took_ms, "step: synthesis");
+        for rule in &synthesized.broken_rules {
+            counter!("conclave_broken_rules_total", "rule" => rule.clone()).increment(1);
+            tracing::error!(
+                rule,
+                "the master's reply would break a rule of the service: another stands in"
+            );
+        }
+    }
+
+    fn gated(&self, gated: &Gated) {
+        let (c_final, gate) = (gated.confidence.c_final, gated.gate.as_str());
+        histogram!("conclave_c_final", "mode" => self.mode).record(c_final);
+        counter!("conclave_gate_total", "mode" => self.mode, "gate" => gate).increment(1);
+        tracing::info!(c_final, gate, "step: gate");
     }
 
     /// Reports that the cap had no room for a call.
@@ -254,6 +225,18 @@ impl Observer {
 /// service, never a model's.
 fn obtained(what: &'static str, how: String) {
     counter!("conclave_obtained_total", "what" => what, "how" => how).increment(1);
+}
+
+fn agent_finished(finished: &AgentFinished) {
+    let (round, agent) = (finished.round, finished.agent.as_str());
+    let how = match (&finished.outcome, &finished.resolved) {
+        _ if finished.reused_from.is_some() => "reused",
+        (AgentOutcome::Answered { .. }, Some(resolved)) => resolved.obtained.as_str(),
+        (AgentOutcome::Answered { obtained, .. }, None) => obtained.as_str(),
+        (AgentOutcome::Failed { .. }, _) => "failed",
+    };
+    obtained("report", how.to_owned());
+    tracing::info!(round, agent, obtained = how, "step: an agent is done");
 }
 
 fn settle(sent: &CallSent, settled: &CallSettled) {

@@ -31,6 +31,50 @@ fn projected(row: &RunRow, entries: &[Entry]) -> Option<&'static str> {
     // PostgreSQL texts cannot contain U+0000. It is stored as U+FFFD.
     let same =
         |shown: &str, said: &str| shown.replace('\0', "\u{FFFD}") == said.replace('\0', "\u{FFFD}");
+    let (spent, end) = outcome(entries);
+    let accepted_ms = at.as_millisecond();
+    let mut columns = vec![
+        ("kind", row.kind == accepted.kind()),
+        ("mode", row.mode == question.mode),
+        ("source", row.source == question.source),
+        ("user_id", same(&row.user_id, &question.user.id)),
+        ("message", same(&row.message, &question.message)),
+        ("parent", row.parent == accepted.parent()),
+        ("cap_nanos", row.cap == accepted.cap),
+        ("spent_nanos", row.spent == spent),
+        (
+            "accepted_ms",
+            row.accepted_at.as_millisecond() == accepted_ms,
+        ),
+    ];
+    let finished_ms = row.finished_at.map(Timestamp::as_millisecond);
+    if let Some((at, state, cause, c_final)) = end {
+        let (shown, cause) = (row.cause.as_deref(), cause.unwrap_or_default());
+        columns.extend([
+            ("state", row.state == state),
+            ("cause", same(shown.unwrap_or_default(), &cause)),
+            ("c_final", row.c_final == c_final),
+            ("finished_ms", finished_ms == Some(at.as_millisecond())),
+        ]);
+    } else {
+        let unfinished = matches!(row.state, RunState::Queued | RunState::Running);
+        columns.extend([
+            ("state", unfinished),
+            ("c_final", row.c_final.is_none()),
+            ("finished_ms", finished_ms.is_none()),
+        ]);
+    }
+    columns
+        .into_iter()
+        .find(|(_, holds)| !holds)
+        .map(|(column, _)| column)
+}
+
+/// The time of a run's end, its state, its cause and its c_final.
+type End = (Timestamp, RunState, Option<String>, Option<f64>);
+
+/// Returns what the run has spent, and its end.
+fn outcome(entries: &[Entry]) -> (Usd, Option<End>) {
     let (mut spent, mut end) = (0_i64, None);
     for entry in entries {
         match change(&entry.event) {
@@ -43,50 +87,5 @@ fn projected(row: &RunRow, entries: &[Entry]) -> Option<&'static str> {
             Some(Change::Changed(_)) | None => {}
         }
     }
-    let mut columns = vec![
-        ("kind", row.kind == accepted.kind()),
-        ("mode", row.mode == question.mode),
-        ("source", row.source == question.source),
-        ("user_id", same(&row.user_id, &question.user.id)),
-        ("message", same(&row.message, &question.message)),
-        ("parent", row.parent == accepted.parent()),
-        ("cap_nanos", row.cap == accepted.cap),
-        (
-            "spent_nanos",
-            row.spent == Usd::from_nanos(spent.unsigned_abs()),
-        ),
-        (
-            "accepted_ms",
-            row.accepted_at.as_millisecond() == at.as_millisecond(),
-        ),
-    ];
-    columns.extend(match end {
-        Some((at, state, cause, c_final)) => vec![
-            ("state", row.state == state),
-            (
-                "cause",
-                same(
-                    row.cause.as_deref().unwrap_or_default(),
-                    &cause.unwrap_or_default(),
-                ),
-            ),
-            ("c_final", row.c_final == c_final),
-            (
-                "finished_ms",
-                row.finished_at.map(Timestamp::as_millisecond) == Some(at.as_millisecond()),
-            ),
-        ],
-        None => vec![
-            (
-                "state",
-                matches!(row.state, RunState::Queued | RunState::Running),
-            ),
-            ("c_final", row.c_final.is_none()),
-            ("finished_ms", row.finished_at.is_none()),
-        ],
-    });
-    columns
-        .into_iter()
-        .find(|(_, holds)| !holds)
-        .map(|(column, _)| column)
+    (Usd::from_nanos(spent.unsigned_abs()), end)
 }

@@ -6,8 +6,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
-    Accepted, ArchivedEntry, CallResult, Continues, Effect, Ending, Entry, Error, Event, MemoryRow,
-    RunFilter, RunRow, RunState, SceneLine, SheetRow, TokenRow, VERSION, chain,
+    Acceptance, Accepted, ArchivedEntry, CallResult, Continues, Effect, Ending, Entry, Error,
+    Event, MemoryRow, NewRun, RunFilter, RunRow, RunState, SceneLine, SheetRow, TokenRow, VERSION,
+    chain,
 };
 use crate::domain::{Outcome, RunId, RunKind, Usd};
 
@@ -105,7 +106,7 @@ pub(super) fn line(
         event.key(),
         body(event, VERSION)?,
     );
-    let hash = chain::link(run, seq, at_ms, &key, &body, prev);
+    let hash = chain::link(run, (seq, at_ms), &key, &body, prev);
     Ok(ArchivedEntry {
         seq,
         at_ms,
@@ -114,6 +115,23 @@ pub(super) fn line(
         prev: prev.to_owned(),
         hash,
     })
+}
+
+/// Returns the outcome for a run whose idempotency key another run has, given as its id and the
+/// hash of its body.
+pub(super) fn same_key(
+    known: Option<(String, String)>,
+    run: &NewRun,
+) -> Result<Option<Acceptance>, Error> {
+    let Some((id, body_hash)) = known else {
+        return Ok(None);
+    };
+    let id = run_id(&id)?;
+    Ok(Some(if body_hash == run.body_hash {
+        Acceptance::Joined(id)
+    } else {
+        Acceptance::KeyReused(id)
+    }))
 }
 
 /// Returns the run in flight that continues the same run in the same way, such as the same answer

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Archive, Event};
-use crate::domain::{Mode, RunId, RunKind, Scope, Source, Usd};
+use crate::domain::{Mode, Question, RunId, RunKind, Scope, Source, Usd};
 
 /// A journal entry as it is stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -189,6 +189,17 @@ pub struct Requester {
     pub user_id: String,
     pub guild_id: Option<String>,
     pub channel_id: Option<String>,
+}
+
+impl Requester {
+    pub fn of(question: &Question) -> Self {
+        Self {
+            source: question.source,
+            user_id: question.user.id.clone(),
+            guild_id: question.context.guild_id.clone(),
+            channel_id: question.context.channel_id.clone(),
+        }
+    }
 }
 
 /// Selects the runs of a list, newest first.

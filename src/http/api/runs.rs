@@ -69,36 +69,47 @@ pub(in crate::http) async fn list(
     let Query(query) = query.map_err(|_| {
         Problem::wrong_parameter("query", "has a parameter that is unknown or stands twice")
     })?;
-    let mode = query.mode.as_deref().map(|name| match name {
-        "ask" => Ok(Mode::Ask),
-        "audit" => Ok(Mode::Audit),
-        "deep" => Ok(Mode::Deep),
-        _ => Err(Problem::wrong_parameter(
-            "mode",
-            "must be ask, audit or deep",
-        )),
-    });
-    let since = query.since.as_deref().map(|since| {
-        since
-            .parse::<Timestamp>()
-            .map_err(|_| Problem::wrong_parameter("since", "is not an RFC 3339 time"))
-    });
-    let (mode, since) = (mode.transpose()?, since.transpose()?);
-    let before = query.cursor.as_deref().map(str::parse::<RunId>).transpose();
-    let before =
-        before.map_err(|_| Problem::wrong_parameter("cursor", "is not a cursor of this list"))?;
+    let Some(filter) = filter(query)? else {
+        let (runs, next_cursor) = (vec![], None);
+        return Ok(Json(RunPage { runs, next_cursor }));
+    };
+    let mut rows = app.runs(&filter).await?;
+    let size = filter.limit as usize - 1;
+    let more = rows.len() > size;
+    rows.truncate(size);
+    let last = rows.last().filter(|_| more);
+    Ok(Json(RunPage {
+        next_cursor: last.map(|row| row.id.to_string()),
+        runs: rows.iter().map(summary).collect(),
+    }))
+}
+
+/// Reads the filter of a list, with a limit of one more run than the page has. Returns `None` if no
+/// run can match.
+fn filter(query: ListQuery) -> Result<Option<RunFilter>, Problem> {
+    let wrong = Problem::wrong_parameter;
+    let mode = match query.mode.as_deref() {
+        None => None,
+        Some("ask") => Some(Mode::Ask),
+        Some("audit") => Some(Mode::Audit),
+        Some("deep") => Some(Mode::Deep),
+        Some(_) => return Err(wrong("mode", "must be ask, audit or deep")),
+    };
+    let since = query.since.as_deref().map(str::parse::<Timestamp>);
+    let since = since
+        .transpose()
+        .map_err(|_| wrong("since", "is not an RFC 3339 time"))?;
+    let before = query.cursor.as_deref().map(str::parse::<RunId>);
+    let before = before
+        .transpose()
+        .map_err(|_| wrong("cursor", "is not a cursor of this list"))?;
     let limit = query.limit.as_deref().map_or(Ok(50), str::parse::<u32>);
     let Some(limit) = limit.ok().filter(|limit| (1..=200).contains(limit)) else {
-        return Err(Problem::wrong_parameter("limit", "must be from 1 to 200"));
+        return Err(wrong("limit", "must be from 1 to 200"));
     };
     let state = match query.outcome.as_deref().map(outcome).transpose()? {
         // In this release no run is answered without the committee.
-        Some(Outcomes::Heuristic) => {
-            return Ok(Json(RunPage {
-                runs: vec![],
-                next_cursor: None,
-            }));
-        }
+        Some(Outcomes::Heuristic) => return Ok(None),
         Some(Outcomes::State(state)) => Some(state),
         None => None,
     };
@@ -106,14 +117,9 @@ pub(in crate::http) async fn list(
         None | Some("chat") => Some(RunKind::Chat),
         Some("action") => Some(RunKind::Action),
         Some("all") => None,
-        Some(_) => {
-            return Err(Problem::wrong_parameter(
-                "kind",
-                "must be chat, action or all",
-            ));
-        }
+        Some(_) => return Err(wrong("kind", "must be chat, action or all")),
     };
-    let filter = RunFilter {
+    Ok(Some(RunFilter {
         kind,
         mode,
         user_id: query.user,
@@ -121,18 +127,6 @@ pub(in crate::http) async fn list(
         since,
         before,
         limit: limit + 1,
-    };
-    let mut rows = app.runs(&filter).await?;
-    let more = rows.len() > limit as usize;
-    rows.truncate(limit as usize);
-    let next_cursor = if more {
-        rows.last().map(|row| row.id.to_string())
-    } else {
-        None
-    };
-    Ok(Json(RunPage {
-        runs: rows.iter().map(summary).collect(),
-        next_cursor,
     }))
 }
 

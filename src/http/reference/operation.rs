@@ -241,42 +241,27 @@ impl Operation {
         method: &str,
         needs: Option<Requirement>,
     ) -> Value {
-        let security = match needs {
-            None => json!([]),
-            Some(Requirement::Scope(scope)) => {
-                self.problems.extend([
-                    Kind::NoToken,
-                    Kind::LacksScope,
-                    Kind::NotLocal,
-                    Kind::RateLimited,
-                ]);
-                json!([{ "bearer": [scope.as_str()] }])
-            }
-            Some(Requirement::AnyToken) => {
-                self.problems
-                    .extend([Kind::NoToken, Kind::NotLocal, Kind::RateLimited]);
-                json!([{ "bearer": [] }])
-            }
-        };
+        let (security, problems) = security(needs);
+        self.problems.extend(problems);
         if needs.is_some() && !self.problems.contains(&Kind::NoJournal) {
             // Tokens are looked up in the database of the journal.
             self.problems.push(Kind::NoJournal);
         }
         let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
-        for kind in &self.problems {
-            by_status
-                .entry(kind.said().status.as_u16())
-                .or_default()
-                .push(*kind);
+        for kind in self.problems {
+            let status = kind.said().status.as_u16();
+            by_status.entry(status).or_default().push(kind);
         }
-        let problems = by_status
-            .iter()
-            .map(|(status, kinds)| (*status, problem(*status, kinds)));
-        let answers: BTreeMap<u16, Value> = self.answers.into_iter().chain(problems).collect();
-        let answers: Map<String, Value> = answers
+        let mut answers = self.answers;
+        answers.extend(
+            by_status
+                .into_iter()
+                .map(|(status, kinds)| (status, problem(status, &kinds))),
+        );
+        let answers = answers
             .into_iter()
-            .map(|(status, v)| (status.to_string(), v))
-            .collect();
+            .map(|(status, v)| (status.to_string(), v));
+        let answers: Map<String, Value> = answers.collect();
         let token = if needs.is_none() {
             ""
         } else {
@@ -302,6 +287,26 @@ impl Operation {
             operation.insert("requestBody".into(), body);
         }
         operation
+    }
+}
+
+/// Returns the security requirement of an operation, and the problems that come with it.
+fn security(needs: Option<Requirement>) -> (Value, &'static [Kind]) {
+    match needs {
+        None => (json!([]), &[]),
+        Some(Requirement::Scope(scope)) => (
+            json!([{ "bearer": [scope.as_str()] }]),
+            &[
+                Kind::NoToken,
+                Kind::LacksScope,
+                Kind::NotLocal,
+                Kind::RateLimited,
+            ],
+        ),
+        Some(Requirement::AnyToken) => (
+            json!([{ "bearer": [] }]),
+            &[Kind::NoToken, Kind::NotLocal, Kind::RateLimited],
+        ),
     }
 }
 

@@ -43,26 +43,15 @@ pub(super) async fn refusal(
         .execute(&mut *tx)
         .await?;
     if let Some(key) = &run.idempotency_key {
-        let same: Option<(String, String)> = sqlx::query_as(statements::BY_KEY)
-            .bind(plain(key))
-            .fetch_optional(&mut *tx)
-            .await?;
-        if let Some((id, body_hash)) = same {
-            let id = rows::run_id(&id)?;
-            let same = body_hash == run.body_hash;
-            return Ok(Some(if same {
-                Acceptance::Joined(id)
-            } else {
-                Acceptance::KeyReused(id)
-            }));
+        let same = sqlx::query_as(statements::BY_KEY).bind(plain(key));
+        if let Some(other) = rows::same_key(same.fetch_optional(&mut *tx).await?, run)? {
+            return Ok(Some(other));
         }
     }
     if let Some(continues) = &run.accepted.continues {
-        let live: Vec<(String, String)> = sqlx::query_as(statements::LIVE_CONTINUATIONS)
-            .bind(continues.parent.to_string())
-            .fetch_all(&mut *tx)
-            .await?;
-        if let Some(twin) = rows::twin(live, continues)? {
+        let live =
+            sqlx::query_as(statements::LIVE_CONTINUATIONS).bind(continues.parent.to_string());
+        if let Some(twin) = rows::twin(live.fetch_all(&mut *tx).await?, continues)? {
             return Ok(Some(Acceptance::Joined(twin)));
         }
     }

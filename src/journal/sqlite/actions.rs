@@ -5,6 +5,7 @@
 //! of these actions, which are free.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{QueryBuilder, Sqlite};
@@ -23,77 +24,85 @@ pub(super) async fn begin(
     then: AfterAction,
 ) -> Result<ActionStart, Error> {
     match then {
-        AfterAction::End(events) => {
-            let whole = Whole::new(&run, events)?;
-            if run.limits.is_empty() {
-                match writer
-                    .at_once(|statements| whole.push(statements, &run))
-                    .await
-                {
-                    Ok(()) => return Ok(ActionStart::Ended),
-                    // Another run has the key. The transaction below finds out which.
-                    Err(sqlx::Error::Database(error)) if error.is_unique_violation() => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            let mut tx = writer.free_transaction().await?;
-            if let Some(not) = refusal(&mut tx, &run).await? {
-                return Ok(ActionStart::Not(not));
-            }
-            let mut statements = QueryBuilder::new("");
-            whole.push(&mut statements, &run);
-            statements.build().execute(&mut *tx).await?;
-            tx.commit().await?;
-            Ok(ActionStart::Ended)
-        }
-        AfterAction::Hold { owner, lease } => {
-            let mut tx = writer.transaction().await?;
-            if let Some(not) = refusal(&mut tx, &run).await? {
-                return Ok(ActionStart::Not(not));
-            }
-            insert(&mut tx, &run).await?;
-            sqlx::query("UPDATE runs SET state = 'running', owner = $1, epoch = 1, lease_until_ms = $2 WHERE id = $3")
-                .bind(&owner)
-                .bind(until(run.at, lease))
-                .bind(run.id.to_string())
-                .execute(&mut *tx)
-                .await?;
-            let claimed = Event::Claimed(Claimed {
-                epoch: 1,
-                owner: owner.clone(),
-            });
-            append(
-                &mut tx,
-                run.id,
-                run.at,
-                &[Event::Accepted(Box::new(run.accepted)), claimed],
-            )
-            .await?;
-            tx.commit().await?;
-            Ok(ActionStart::Held(Lease {
-                run: run.id,
-                owner,
-                epoch: 1,
-            }))
-        }
+        AfterAction::End(events) => end(writer, &run, events).await,
+        AfterAction::Hold { owner, lease } => hold(writer, run, owner, lease).await,
     }
 }
 
-/// Returns why an action is not accepted, or `None` if it is.
-async fn refusal(tx: &mut SqliteConnection, run: &NewRun) -> Result<Option<Acceptance>, Error> {
+/// Writes an action that has ended.
+async fn end(writer: &Writer, run: &NewRun, events: Vec<Event>) -> Result<ActionStart, Error> {
+    let whole = Whole::new(run, events)?;
+    if run.limits.is_empty() {
+        match writer
+            .at_once(|statements| whole.push(statements, run))
+            .await
+        {
+            Ok(()) => return Ok(ActionStart::Ended),
+            // Another run has the key. The transaction below finds out which.
+            Err(sqlx::Error::Database(error)) if error.is_unique_violation() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut tx = writer.free_transaction().await?;
+    if let Some(not) = refusal(&mut tx, run).await? {
+        return Ok(ActionStart::Not(not));
+    }
+    let mut statements = QueryBuilder::new("");
+    whole.push(&mut statements, run);
+    statements.build().execute(&mut *tx).await?;
+    tx.commit().await?;
+    Ok(ActionStart::Ended)
+}
+
+/// Accepts an action and claims it.
+async fn hold(
+    writer: &Writer,
+    run: NewRun,
+    owner: String,
+    lease: Duration,
+) -> Result<ActionStart, Error> {
+    let mut tx = writer.transaction().await?;
+    if let Some(not) = refusal(&mut tx, &run).await? {
+        return Ok(ActionStart::Not(not));
+    }
+    insert(&mut tx, &run).await?;
+    sqlx::query("UPDATE runs SET state = 'running', owner = $1, epoch = 1, lease_until_ms = $2 WHERE id = $3")
+        .bind(&owner)
+        .bind(until(run.at, lease))
+        .bind(run.id.to_string())
+        .execute(&mut *tx)
+        .await?;
+    let (id, epoch) = (run.id, 1);
+    let claimed = Event::Claimed(Claimed {
+        epoch,
+        owner: owner.clone(),
+    });
+    let events = [Event::Accepted(Box::new(run.accepted)), claimed];
+    append(&mut tx, id, run.at, &events).await?;
+    tx.commit().await?;
+    Ok(ActionStart::Held(Lease {
+        run: id,
+        owner,
+        epoch,
+    }))
+}
+
+/// Returns why a run is not accepted, or `None` if it is.
+pub(super) async fn refusal(
+    tx: &mut SqliteConnection,
+    run: &NewRun,
+) -> Result<Option<Acceptance>, Error> {
     if let Some(key) = &run.idempotency_key {
-        let same: Option<(String, String)> = sqlx::query_as(statements::BY_KEY)
-            .bind(key)
-            .fetch_optional(&mut *tx)
-            .await?;
-        if let Some((id, body_hash)) = same {
-            let id = rows::run_id(&id)?;
-            let same = body_hash == run.body_hash;
-            return Ok(Some(if same {
-                Acceptance::Joined(id)
-            } else {
-                Acceptance::KeyReused(id)
-            }));
+        let same = sqlx::query_as(statements::BY_KEY).bind(key);
+        if let Some(other) = rows::same_key(same.fetch_optional(&mut *tx).await?, run)? {
+            return Ok(Some(other));
+        }
+    }
+    if let Some(continues) = &run.accepted.continues {
+        let live =
+            sqlx::query_as(statements::LIVE_CONTINUATIONS).bind(continues.parent.to_string());
+        if let Some(twin) = rows::twin(live.fetch_all(&mut *tx).await?, continues)? {
+            return Ok(Some(Acceptance::Joined(twin)));
         }
     }
     for limit in &run.limits {

@@ -32,17 +32,6 @@ pub(super) async fn insert(tx: &mut SqliteConnection, run: &NewRun) -> Result<()
     Ok(())
 }
 
-pub(super) async fn live_twin(
-    tx: &mut SqliteConnection,
-    continues: &crate::journal::Continues,
-) -> Result<Option<RunId>, Error> {
-    let live: Vec<(String, String)> = sqlx::query_as(statements::LIVE_CONTINUATIONS)
-        .bind(continues.parent.to_string())
-        .fetch_all(&mut *tx)
-        .await?;
-    rows::twin(live, continues)
-}
-
 pub(super) fn until(now: Timestamp, lease: Duration) -> i64 {
     now.as_millisecond()
         .saturating_add(i64::try_from(lease.as_millis()).unwrap_or(i64::MAX))

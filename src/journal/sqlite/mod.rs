@@ -13,7 +13,7 @@ mod spending;
 mod tokens;
 mod writer;
 
-use append::{append, insert, live_twin, project, set_head, until, write};
+use append::{append, insert, project, set_head, until, write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -190,33 +190,8 @@ impl SqliteStore {
 
     async fn accepted(&self, run: NewRun) -> Result<Acceptance, Error> {
         let mut tx = self.transaction().await?;
-        if let Some(key) = &run.idempotency_key {
-            let same: Option<(String, String)> = sqlx::query_as(statements::BY_KEY)
-                .bind(key)
-                .fetch_optional(&mut *tx)
-                .await?;
-            if let Some((id, body_hash)) = same {
-                let id = rows::run_id(&id)?;
-                return Ok(if body_hash == run.body_hash {
-                    Acceptance::Joined(id)
-                } else {
-                    Acceptance::KeyReused(id)
-                });
-            }
-        }
-        if let Some(continues) = &run.accepted.continues
-            && let Some(twin) = live_twin(&mut tx, continues).await?
-        {
-            return Ok(Acceptance::Joined(twin));
-        }
-        for limit in &run.limits {
-            let left = limit.most - spending::exposure(&mut tx, limit).await?;
-            if run.accepted.cap > left {
-                return Ok(Acceptance::OverLimit {
-                    scope: limit.scope.clone(),
-                    left,
-                });
-            }
+        if let Some(not) = actions::refusal(&mut tx, &run).await? {
+            return Ok(not);
         }
         insert(&mut tx, &run).await?;
         append(

@@ -99,71 +99,32 @@ impl HttpClient {
     /// # Errors
     /// [`Error::Connect`] if no client can be built: there are no root certificates for an `https`
     /// address, or a key contains characters that no header allows.
-    pub fn new(settings: Settings) -> Result<HttpClient, Error> {
-        let Settings {
-            provider,
-            base_url,
-            connect_timeout,
-            api_key,
-            key_header,
-            fixed_headers,
-            extra_headers,
-            proxy,
-        } = settings;
+    pub fn new(mut settings: Settings) -> Result<HttpClient, Error> {
         // An empty environment variable counts as no key.
-        let api_key = api_key.filter(|key| !key.expose_secret().trim().is_empty());
+        let key = settings.api_key.take();
+        settings.api_key = key.filter(|key| !key.expose_secret().trim().is_empty());
         let fault = |detail: String| Error::Connect {
-            provider: provider.clone(),
+            provider: settings.provider.clone(),
             detail,
         };
         // Fails only if a crypto provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
-
-        let mut headers = HeaderMap::new();
-        headers.extend(basic_authorization(&base_url).map(|value| (AUTHORIZATION, value)));
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
-        headers.insert(
-            USER_AGENT,
-            HeaderValue::from_static(concat!("conclave/", env!("CARGO_PKG_VERSION"))),
-        );
-        headers.extend(fixed_headers);
-        for (name, value) in &extra_headers {
-            let (Ok(name), Ok(mut value)) = (
-                name.parse::<HeaderName>(),
-                HeaderValue::from_str(value.expose_secret()),
-            ) else {
-                return Err(fault(format!(
-                    "the header {name:?} of the config cannot be sent"
-                )));
-            };
-            value.set_sensitive(true);
-            headers.insert(name, value);
-        }
-        if let Some(key) = &api_key {
-            let (name, prefix) = key_header;
-            let mut value =
-                HeaderValue::from_str(&format!("{prefix}{}", key.expose_secret().trim())).map_err(
-                    |_| fault("the API key has characters that no HTTP header may carry".into()),
-                )?;
-            value.set_sensitive(true);
-            headers.insert(name, value);
-        }
-
-        let base: Uri = base_url
+        let mut headers = headers(&settings).map_err(fault)?;
+        let base: Uri = settings
+            .base_url
             .as_str()
             .parse()
             .map_err(|error| fault(format!("the address cannot be used: {error}")))?;
-        let proxy = proxy.as_ref().map(ExposeSecret::expose_secret);
-        let route = connect::route(&base, proxy, connect_timeout).map_err(fault)?;
+        let proxy = settings.proxy.as_ref().map(ExposeSecret::expose_secret);
+        let route = connect::route(&base, proxy, settings.connect_timeout).map_err(fault)?;
         if let Some(value) = route.proxy_authorization {
             headers.insert(connect::FORWARD_AUTHORIZATION, value);
         }
         Ok(HttpClient {
-            provider,
+            provider: settings.provider,
             client: route.client,
             headers,
-            key: api_key,
+            key: settings.api_key,
             stall: STALL,
         })
     }
@@ -408,6 +369,37 @@ pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, St
         }
     }
     Ok(reply.finish())
+}
+
+/// Returns the headers of every request.
+fn headers(settings: &Settings) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    headers.extend(basic_authorization(&settings.base_url).map(|value| (AUTHORIZATION, value)));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+    headers.insert(
+        USER_AGENT,
+        HeaderValue::from_static(concat!("conclave/", env!("CARGO_PKG_VERSION"))),
+    );
+    headers.extend(settings.fixed_headers.iter().cloned());
+    for (name, value) in &settings.extra_headers {
+        let (Ok(name), Ok(mut value)) = (
+            name.parse::<HeaderName>(),
+            HeaderValue::from_str(value.expose_secret()),
+        ) else {
+            return Err(format!("the header {name:?} of the config cannot be sent"));
+        };
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    if let Some(key) = &settings.api_key {
+        let (name, prefix) = &settings.key_header;
+        let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose_secret().trim()))
+            .map_err(|_| "the API key has characters that no HTTP header may carry")?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
 }
 
 fn is_stream(headers: &HeaderMap) -> bool {

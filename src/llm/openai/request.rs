@@ -47,57 +47,72 @@ impl Dialect {
     }
 }
 
+/// How the schema of the reply is asked for.
+struct Form<'a> {
+    system: String,
+    response_format: Option<ResponseFormat<'a>>,
+    tools: Vec<Tool<'a>>,
+    tool_choice: Option<ToolChoice<'a>>,
+}
+
+fn form(request: &ChatRequest, dialect: Dialect) -> Form<'_> {
+    let mut form = Form {
+        system: request.system.clone(),
+        response_format: None,
+        tools: vec![],
+        tool_choice: None,
+    };
+    let Some(schema) = &request.schema else {
+        return form;
+    };
+    let (name, settings) = (schema.name.as_str(), request.settings);
+    match dialect.structured_output {
+        StructuredOutput::JsonSchema | StructuredOutput::Auto if settings.structured_output => {
+            let json_schema = JsonSchema {
+                name,
+                strict: true,
+                schema: strict::for_vendor(&schema.value),
+            };
+            form.response_format = Some(ResponseFormat::JsonSchema { json_schema });
+        }
+        StructuredOutput::Tool if settings.forced_tool => {
+            form.tools.push(Tool::Function {
+                function: Function {
+                    name,
+                    description: "Gives the reply. Call it exactly once, with the whole reply.",
+                    strict: true,
+                    parameters: strict::for_vendor(&schema.value),
+                },
+            });
+            let function = FunctionName { name };
+            form.tool_choice = Some(ToolChoice::Function { function });
+        }
+        StructuredOutput::JsonObject => {
+            form.system = with_instruction(&form.system, &schema.value);
+            form.response_format = Some(ResponseFormat::JsonObject);
+        }
+        // GPT models since 5.6 accept tools only while they do not think, and some accept none.
+        StructuredOutput::Auto
+        | StructuredOutput::JsonSchema
+        | StructuredOutput::Tool
+        | StructuredOutput::None => {
+            form.system = with_instruction(&form.system, &schema.value);
+        }
+    }
+    form
+}
+
 /// Builds the body of the call. Pure.
 pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Request<'_> {
     let settings = request.settings;
-    let mut system = request.system.clone();
-    let (mut response_format, mut tools, mut tool_choice) = (None, vec![], None);
-    if let Some(schema) = &request.schema {
-        let name = schema.name.as_str();
-        match dialect.structured_output {
-            StructuredOutput::JsonSchema | StructuredOutput::Auto if settings.structured_output => {
-                let json_schema = JsonSchema {
-                    name,
-                    strict: true,
-                    schema: strict::for_vendor(&schema.value),
-                };
-                response_format = Some(ResponseFormat::JsonSchema { json_schema });
-            }
-            StructuredOutput::Tool if settings.forced_tool => {
-                let description = "Gives the reply. Call it exactly once, with the whole reply.";
-                let parameters = strict::for_vendor(&schema.value);
-                tools.push(Tool::Function {
-                    function: Function {
-                        name,
-                        description,
-                        strict: true,
-                        parameters,
-                    },
-                });
-                tool_choice = Some(ToolChoice::Function {
-                    function: FunctionName { name },
-                });
-            }
-            StructuredOutput::JsonObject => {
-                system = with_instruction(&system, &schema.value);
-                response_format = Some(ResponseFormat::JsonObject);
-            }
-            // GPT models since 5.6 accept tools only while they do not think, and some accept none.
-            StructuredOutput::Auto
-            | StructuredOutput::JsonSchema
-            | StructuredOutput::Tool
-            | StructuredOutput::None => {
-                system = with_instruction(&system, &schema.value);
-            }
-        }
-    }
+    let form = form(request, dialect);
     let (max_tokens, max_completion_tokens) = match dialect.server {
         Server::Compatible | Server::OpenRouter => (Some(request.max_tokens), None),
         Server::Vendor => (None, Some(request.max_tokens)),
     };
-    let system = (!system.is_empty()).then_some(Message {
+    let system = (!form.system.is_empty()).then_some(Message {
         role: "system",
-        content: Content::Text(system),
+        content: Content::Text(form.system),
     });
     Request {
         model: &request.model,
@@ -116,9 +131,9 @@ pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Request<'_> {
             Seeding::Send => Some(request.seed),
             Seeding::Omit => None,
         },
-        response_format,
-        tools,
-        tool_choice,
+        response_format: form.response_format,
+        tools: form.tools,
+        tool_choice: form.tool_choice,
         stream: dialect.stream.then_some(true),
         stream_options: dialect.stream.then_some(StreamOptions {
             include_usage: true,

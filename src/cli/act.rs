@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::ask::refused;
 use super::exit::{Done, Exit, fail, failing};
+use super::printable::without_controls;
 use super::remote;
-use super::terminal::{say, say_json, text_of, without_controls};
+use super::terminal::{say, say_json, text_of};
 use crate::actions::catalog;
 use crate::actions::reply;
 use crate::app::{ActionInput, App, Confirmation, RequestIds};

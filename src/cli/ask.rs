@@ -1,16 +1,16 @@
 //! `conclave ask`, `audit` and `deep`: ask the committee, in this process or on a server.
 
+use super::output::{Hint, after_reply, print_reply};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use futures_util::StreamExt as _;
-use serde_json::{Value, json};
 
 use super::attach::attachment;
 use super::exit::{Done, Exit, fail, failing};
 use super::progress::Progress;
-use super::terminal::{quoted, say, say_json, text_of};
+use super::terminal::{quoted, text_of};
 use super::{remote, seats};
 use crate::app::{App, ChatInput, Rejected, RequestIds};
 use crate::clock::Clock;
@@ -57,7 +57,7 @@ pub(super) async fn run(env: &Env, mode: Mode, arguments: AskArguments) -> Done 
     let progress = Progress::new(arguments.json || arguments.quiet);
     match &arguments.server {
         Some(server) => {
-            let hint = (!arguments.json).then(|| Hint::new(mode, &arguments, "in time".to_owned()));
+            let hint = (!arguments.json).then(|| hint(mode, &arguments, "in time".to_owned()));
             remote::ask(env, server, &question, hint.as_ref(), progress).await
         }
         None => here(env, question, &arguments, progress).await,
@@ -127,7 +127,7 @@ async fn here(
             let text = reply.text.clone();
             print_reply(&reply_body(&reply), &text, arguments.json);
             if !arguments.json {
-                let hint = Hint::new(mode, arguments, format!("within {}", in_words(window)));
+                let hint = hint(mode, arguments, format!("within {}", in_words(window)));
                 after_reply(
                     run,
                     (reply.outcome == Outcome::Clarification).then_some(&hint),
@@ -217,51 +217,23 @@ pub(super) fn refused(rejected: &Rejected) -> Exit {
     }
 }
 
-pub(super) fn print_reply(body: &Value, text: &str, as_json: bool) {
-    if as_json {
-        let body = serde_json::to_string_pretty(&json!(body)).unwrap_or_default();
-        say_json(&body);
-    } else {
-        say(format_args!("{text}"));
-    }
-}
-
-/// How the user answers a question of the committee: the same command with the same flags, and a
-/// time limit.
-pub(super) struct Hint {
-    command: String,
-    /// The time limit, such as "within 30 minutes" or "in time".
-    when: String,
-}
-
-impl Hint {
-    fn new(mode: Mode, arguments: &AskArguments, when: String) -> Self {
-        let mut command = format!("conclave {}", mode.as_str());
-        let channel = Some(&arguments.channel).filter(|channel| *channel != CHANNEL);
-        for (flag, value) in [
-            ("server", arguments.server.as_ref()),
-            ("channel", channel),
-            ("user", arguments.user.as_ref()),
-        ] {
-            if let Some(value) = value {
-                command.push_str(&format!(" --{flag} {}", quoted(value)));
-            }
-        }
-        Self {
-            command: format!("{command} \"B\""),
-            when,
+/// Returns how to answer a question: the same command with the same flags.
+fn hint(mode: Mode, arguments: &AskArguments, when: String) -> Hint {
+    let mut command = format!("conclave {}", mode.as_str());
+    let channel = Some(&arguments.channel).filter(|channel| *channel != CHANNEL);
+    for (flag, value) in [
+        ("server", arguments.server.as_ref()),
+        ("channel", channel),
+        ("user", arguments.user.as_ref()),
+    ] {
+        if let Some(value) = value {
+            command.push_str(&format!(" --{flag} {}", quoted(value)));
         }
     }
-}
-
-/// Prints the run's id on standard error, so that standard output has only the reply. Also prints a
-/// hint if the committee asks a question.
-pub(super) fn after_reply(run: RunId, asks: Option<&Hint>) {
-    if let Some(Hint { command, when }) = asks {
-        eprintln!("\nThe committee asks before it answers. Answer {when}:  {command}");
-        eprintln!("or in your own words; \"new: ...\" begins something else.");
+    Hint {
+        command: format!("{command} \"B\""),
+        when,
     }
-    eprintln!("\nrun {run}  (conclave show {run})");
 }
 
 fn in_words(time: Duration) -> String {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::terminal::without_controls;
+use super::printable::without_controls;
 use crate::app::StartError;
 use crate::journal::Cause;
 

@@ -10,8 +10,8 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::exit::{Done, Exit, fail};
+use super::printable::escaped_json;
 use super::show::open;
-use super::terminal::escaped_json;
 use crate::config::Env;
 use crate::journal::{Error, RunFilter, Store};
 

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::exit::{Done, Exit, fail};
+use super::printable::without_controls;
 use super::show::open;
-use super::terminal::without_controls;
 use crate::config::Env;
 use crate::journal::{Archive, Error, Restored, Store};
 

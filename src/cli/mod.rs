@@ -14,6 +14,8 @@ mod health;
 mod import;
 mod init;
 mod progress;
+mod output;
+mod printable;
 mod prune;
 mod quote;
 mod remote;

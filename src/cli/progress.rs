@@ -6,7 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::colour::Tone;
-use super::terminal::without_controls;
+use super::printable::without_controls;
 use crate::domain::{Role, Score};
 use crate::journal::{
     AgentFinished, AgentOutcome, CallResult, CallSettled, CrossChecked, Entry, Event, Planned,

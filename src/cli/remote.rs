@@ -7,10 +7,10 @@ use futures_util::StreamExt as _;
 use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
 
-use super::ask::{Hint, after_reply, print_reply};
 use super::exit::{Done, Exit, fail, failing};
+use super::output::{Hint, after_reply, print_reply};
+use super::printable::without_controls;
 use super::progress::Progress;
-use super::terminal::without_controls;
 use crate::config::Env;
 use crate::domain::RunId;
 use crate::llm::StreamReader;

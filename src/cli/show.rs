@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::colour::appendix;
 use super::exit::{Done, Exit, fail};
-use super::terminal::{say, say_json, say_styled, without_controls};
+use super::printable::without_controls;
+use super::terminal::{say, say_json, say_styled};
 use crate::app::open_store;
 use crate::clock::Clock;
 use crate::committee::{audit_markdown, audit_view};

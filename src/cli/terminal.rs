@@ -1,50 +1,11 @@
 //! Prints external text safely. A terminal obeys escape sequences, so those of a model must not
 //! reach it.
 
+use super::printable::{escaped_json, without_controls};
 use std::borrow::Cow;
 use std::io::IsTerminal as _;
 
 use super::exit::{Exit, fail};
-
-/// Returns the text without control characters, except newline and tab, and without characters that
-/// reverse the writing direction. This also applies to a pipe, because a pager or a log behind it
-/// may obey them. `--json` escapes control characters instead.
-pub(super) fn without_controls(text: &str) -> Cow<'_, str> {
-    let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || changes_direction(c);
-    if text.contains(harmful) {
-        Cow::Owned(text.replace(harmful, ""))
-    } else {
-        Cow::Borrowed(text)
-    }
-}
-
-/// True for the overrides, embeddings and isolates of bidirectional text, which can make a text
-/// look like another one. The marks U+200E, U+200F and U+061C are kept, because they only place
-/// neutral characters.
-fn changes_direction(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Returns JSON on one line in which each character that a terminal may obey is escaped. The value
-/// stays the same.
-pub(super) fn escaped_json(json: &str) -> Cow<'_, str> {
-    use std::fmt::Write as _;
-    let harmful = |c: char| ('\u{7f}'..='\u{9f}').contains(&c) || changes_direction(c);
-    if !json.contains(harmful) {
-        return Cow::Borrowed(json);
-    }
-    Cow::Owned(
-        json.chars()
-            .fold(String::with_capacity(json.len()), |mut text, c| {
-                if harmful(c) {
-                    let _ = write!(text, "\\u{:04x}", u32::from(c));
-                } else {
-                    text.push(c);
-                }
-                text
-            }),
-    )
-}
 
 /// Returns a word of a command line, quoted for a shell if necessary.
 pub(super) fn quoted(word: &str) -> Cow<'_, str> {

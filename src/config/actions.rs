@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::check::Check;
+use super::checker::Check;
 use super::file::ActionsFile;
 use super::shape::below;
 use crate::domain::{CommandName, Usd};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::checker::Check;
 use super::env::LOCAL_MODEL_DEFAULT;
 use super::file::{File, PriceFile, RoleFile};
 use super::providers::{is_left_out, kind_of};
@@ -146,34 +147,7 @@ fn beginning(shaped: &Shaped, env: &Env) -> Vec<Problem> {
         .collect()
 }
 
-pub(super) struct Check<'a> {
-    pub(super) env: &'a Env,
-    shaped: &'a Shaped,
-    problems: Vec<Problem>,
-    warnings: Vec<Problem>,
-}
-
 impl Check<'_> {
-    pub(super) fn add(&mut self, place: impl Into<String>, detail: impl Into<String>) {
-        self.problems.push(Problem {
-            place: place.into(),
-            detail: detail.into(),
-        });
-    }
-
-    /// Adds a warning. Warnings do not prevent the start.
-    pub(super) fn warn(&mut self, place: impl Into<String>, detail: impl Into<String>) {
-        self.warnings.push(Problem {
-            place: place.into(),
-            detail: detail.into(),
-        });
-    }
-
-    /// True if all of these places are as the user wrote them, with nothing removed.
-    pub(super) fn are_sound(&self, places: &[&str]) -> bool {
-        places.iter().all(|place| self.shaped.is_sound(place))
-    }
-
     /// Reports what is missing at a place, unless an invalid value was removed there.
     pub(super) fn missing(&mut self, place: impl Into<String>, detail: impl Into<String>) {
         let place = place.into();

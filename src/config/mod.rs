@@ -6,6 +6,7 @@
 
 mod actions;
 mod check;
+mod checker;
 #[cfg(test)]
 mod check_tests;
 mod dotenv;
@@ -13,6 +14,7 @@ pub mod env;
 mod file;
 mod models;
 mod policy;
+mod presets;
 mod providers;
 mod shape;
 mod source;
@@ -37,7 +39,7 @@ pub use file::{
     CrossCheckWhen, Limits, OutputForm, PromptSet, ProviderKind, StructuredOutput, json_schema,
 };
 pub use models::{ModelData, RETIREMENT_WARNING_DAYS, shipped as shipped_models};
-pub use providers::KEY_VARIABLES;
+pub use presets::KEY_VARIABLES;
 pub use source::{BUILT_IN, built_in, database_url, providers_with_keys, user_folder};
 pub use variables::GOOD_TOKEN_CHARS;
 

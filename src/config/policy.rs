@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::check::Check;
+use super::checker::Check;
 use super::file::{Deadlines, Limits, PolicyFile, RetryFile};
 use super::shape::below;
 use super::{ActionsPolicy, Policy};

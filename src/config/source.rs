@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use super::file::File;
-use super::providers::PRESETS;
+use super::presets::{PRESETS, Preset};
 use super::{Env, Problem};
 
 const FILE: &str = "llm.config.json";
@@ -150,7 +150,7 @@ fn named(env: &Env) -> Result<Option<Source>, Problem> {
 /// Returns the names of the built-in configs whose provider can be used with this environment, in
 /// their order.
 pub fn providers_with_keys(env: &Env) -> Vec<&'static str> {
-    let has_key = |preset: &&super::providers::Preset| env.get(preset.found_by).is_some();
+    let has_key = |preset: &&Preset| env.get(preset.found_by).is_some();
     PRESETS
         .iter()
         .filter(has_key)

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use tracing_subscriber::EnvFilter;
 use url::{Host, Url};
 
-use super::check::Check;
+use super::checker::Check;
 use super::source;
 
 /// The minimum length in characters of a token that cannot be guessed.

@@ -237,7 +237,7 @@ impl Problem {
         let id = self
             .run
             .map(|run| run.to_string())
-            .or_else(|| request_id::current());
+            .or_else(request_id::current);
         let errors = self.errors.iter().cloned();
         let said = self.kind.said();
         json!(ProblemBody {

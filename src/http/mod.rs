@@ -5,6 +5,7 @@ mod auth;
 mod body;
 mod connections;
 mod error;
+mod headers;
 mod problem_kind;
 mod reference;
 mod request_id;
@@ -14,7 +15,8 @@ mod unambiguous;
 mod unsent;
 
 pub use api::act::action;
-pub use api::chat::{question, reply_body};
+pub use api::chat::question;
+pub use api::reply_body::reply_body;
 pub use body::Unread;
 pub use connections::serve;
 

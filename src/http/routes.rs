@@ -8,7 +8,7 @@ use axum::{Router, middleware};
 use serde_json::{Map, Value, json};
 
 use super::auth;
-use super::reference::{Operation, Schemas};
+use super::reference::operation::{Operation, Schemas};
 use crate::app::{App, Requirement};
 
 /// Describes one operation. Such a function is defined beside the handler.

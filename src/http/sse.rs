@@ -9,11 +9,11 @@ use axum::response::sse::{Event as Sse, KeepAlive, KeepAliveStream};
 use futures_util::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 
-use super::api::chat::reply_body;
+use super::api::reply_body::reply_body;
 use super::api::shapes::{closed, with};
 use super::auth::Caller;
 use super::error::Problem;
-use super::reference::{Content, Schemas};
+use super::reference::operation::{Content, Schemas};
 use crate::app::App;
 use crate::domain::{Agent, Mode, Role, RunId, Score, TaskType};
 use crate::journal::{

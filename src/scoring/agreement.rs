@@ -8,6 +8,9 @@ use super::claims::Claim;
 use super::parsed_output::ParsedOutput;
 use crate::domain::{Calibration, CrossCheck, Resolution};
 
+/// The number of voices of the whole core. Fewer outputs count as missing voices.
+pub(super) const SEATS: usize = 3;
+
 /// Agents with the same final answer. Agents are named by their index in the panel.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Group {
@@ -296,4 +299,12 @@ fn voices(voters: &[usize], latest: &[ParsedOutput<'_>], calibration: &Calibrati
             .values()
             .map(|n| *n as f64 / (1.0 + (*n as f64 - 1.0) * rho))
             .sum::<f64>()
+}
+
+/// Returns the log odds of the independent voices: those for the answer against those for another
+/// answer and those that are missing. Half a voice is added to each side.
+pub(super) fn support(group: &Group, agreement: &Agreement) -> f64 {
+    let missing = SEATS.saturating_sub(agreement.counting) as f64;
+    let against = (agreement.voices() - group.voices).max(0.0) + missing;
+    ((group.voices + 0.5) / (against + 0.5)).ln()
 }

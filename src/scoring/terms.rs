@@ -8,13 +8,11 @@
 //! the request has no final answer.
 
 use super::Policy;
-use super::agreement::{Agreement, Group};
+use super::agreement::{Agreement, Group, SEATS, support};
 use super::axes::Context;
 use super::claims::Claim;
 use crate::domain::{Score, Status};
 
-/// The number of voices of the whole core. Fewer outputs count as missing voices.
-const SEATS: usize = 3;
 /// The highest probability for an answer with one voice and no confirming check.
 const LONE: f64 = 0.65;
 /// The highest c_final for an open request that was not cross-checked (SPEC 6).
@@ -55,14 +53,6 @@ pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &Policy)
     } else {
         probability
     }
-}
-
-/// Returns the log odds of the independent voices: those for the answer against those for another
-/// answer and those that are missing. Half a voice is added to each side.
-pub(super) fn support(group: &Group, agreement: &Agreement) -> f64 {
-    let missing = SEATS.saturating_sub(agreement.counting) as f64;
-    let against = (agreement.voices() - group.voices).max(0.0) + missing;
-    ((group.voices + 0.5) / (against + 0.5)).ln()
 }
 
 /// Returns the penalty of a request without one final answer.

@@ -18,7 +18,7 @@ use crate::domain::Source;
 use crate::http::body::{Unread, json_bytes, shaped};
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
-use crate::http::reference::{Content, Operation, Schemas};
+use crate::http::reference::operation::{Content, Operation, Schemas};
 use crate::http::request_id;
 
 /// The body of an action: that of a chat without mode and attachments.

@@ -1,5 +1,7 @@
 //! `POST /api/chat`: asks the committee a question.
 
+use super::reply_body::{ReplyBody, reply_example};
+use crate::http::headers::wants;
 use std::sync::{Arc, LazyLock};
 
 use axum::Json;
@@ -15,12 +17,12 @@ use serde_json::{Value, json};
 
 use crate::app::{App, ChatInput, RequestIds};
 use crate::config::Limits;
-use crate::domain::{Agent, Attachment, Context, Mode, Reply, RunId, Source, TaskType, User};
+use crate::domain::{Attachment, Context, Mode, RunId, Source, User};
 use crate::http::auth::Caller;
 use crate::http::body::{Unread, json_bytes, shaped};
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
-use crate::http::reference::{Content, Operation, Schemas};
+use crate::http::reference::operation::{Content, Operation, Schemas};
 use crate::http::{request_id, sse};
 use crate::journal::Ending;
 
@@ -97,58 +99,6 @@ struct AttachmentBody {
     content_type: Option<String>,
 }
 
-/// The answer to a chat.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Reply", deny_unknown_fields)]
-pub(in crate::http) struct ReplyBody {
-    /// Markdown: an answer, or exactly one question with three options.
-    reply: String,
-    meta: MetaBody,
-    /// The audit appendix: in the modes audit and deep, and not in ask.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::shapes::audit")]
-    audit: Option<Value>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "Meta", deny_unknown_fields)]
-pub(in crate::http) struct MetaBody {
-    task_type: TaskType,
-    /// What the gate compared, unrounded.
-    #[serde(rename = "c_final")]
-    #[schemars(range(min = 0, max = 1))]
-    c_final: f64,
-    budget: BudgetBody,
-    /// The panel after the cap was applied, failed agents included.
-    used_agents: Vec<Agent>,
-    invalidation: InvalidationBody,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "Budget", deny_unknown_fields)]
-struct BudgetBody {
-    /// The most that the run may cost.
-    #[schemars(range(min = 0))]
-    cap_usd: f64,
-    /// What was settled: reported usage at the configured prices, calls of unknown cost at their
-    /// reservation.
-    #[schemars(range(min = 0))]
-    estimated_usd: f64,
-    /// A provider billed more for some call than was reserved for it.
-    mode_cap_exceeded: bool,
-}
-
-/// Agents by status; failed ones count as discarded.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Invalidation", deny_unknown_fields)]
-struct InvalidationBody {
-    discarded: Vec<Agent>,
-    quarantined: Vec<Agent>,
-    valid: Vec<Agent>,
-}
-
 /// A run that continues without the connection that started it.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -174,19 +124,6 @@ pub(in crate::http) fn example() -> Value {
         "user": { "id": "8112", "name": "Ada" },
         "context": { "channelId": "c1", "guildId": "g1", "messageId": "m77" },
         "message": "What is the boiling point of water at sea level in Celsius?",
-    })
-}
-
-pub(in crate::http) fn reply_example() -> Value {
-    json!({
-        "reply": "## TL;DR\n\nWater boils at 100 °C at sea level.\n\n## Assumptions\n\n- none\n\n## Confidence\n\n0.83\n",
-        "meta": {
-            "taskType": "VERBAL_REASONING",
-            "c_final": 0.8312,
-            "budget": { "capUsd": 0.1, "estimatedUsd": 0.01834, "modeCapExceeded": false },
-            "usedAgents": ["solver", "critic", "verifier"],
-            "invalidation": { "discarded": [], "quarantined": [], "valid": ["solver", "critic", "verifier"] },
-        },
     })
 }
 
@@ -291,42 +228,6 @@ pub(in crate::http) async fn post(
     }
 }
 
-impl ReplyBody {
-    pub fn of(reply: &Reply) -> Self {
-        Self {
-            reply: reply.text.clone(),
-            meta: MetaBody::of(reply),
-            audit: reply.audit.clone(),
-        }
-    }
-}
-
-impl MetaBody {
-    pub fn of(reply: &Reply) -> Self {
-        let meta = &reply.meta;
-        Self {
-            task_type: meta.task_type,
-            c_final: meta.c_final,
-            budget: BudgetBody {
-                cap_usd: meta.budget.cap.dollars(),
-                estimated_usd: meta.budget.spent.dollars(),
-                mode_cap_exceeded: meta.budget.exceeded,
-            },
-            used_agents: meta.used_agents.clone(),
-            invalidation: InvalidationBody {
-                discarded: meta.invalidation.discarded.clone(),
-                quarantined: meta.invalidation.quarantined.clone(),
-                valid: meta.invalidation.valid.clone(),
-            },
-        }
-    }
-}
-
-/// Returns the body of the response: exactly the documented fields.
-pub fn reply_body(reply: &Reply) -> Value {
-    json!(ReplyBody::of(reply))
-}
-
 pub(in crate::http) async fn read(
     headers: &HeaderMap,
     body: Body,
@@ -362,23 +263,6 @@ pub(in crate::http) fn idempotency_key(headers: &HeaderMap) -> Result<Option<Str
     } else {
         Ok(Some(key.to_owned()))
     }
-}
-
-/// True if a list header contains a value. Parameters such as `q=` are ignored.
-pub(in crate::http) fn wants(headers: &HeaderMap, name: &str, value: &str) -> bool {
-    headers
-        .get_all(name)
-        .iter()
-        .filter_map(|v| v.to_str().ok())
-        .any(|list| {
-            list.split(',').any(|item| {
-                item.split(';')
-                    .next()
-                    .unwrap_or("")
-                    .trim()
-                    .eq_ignore_ascii_case(value)
-            })
-        })
 }
 
 pub(in crate::http) fn set_run(response: &mut Response, run: RunId) {

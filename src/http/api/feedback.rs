@@ -16,7 +16,7 @@ use crate::app::{App, FeedbackRefused, FieldProblem, Rejected};
 use crate::http::body::{json_bytes, shaped};
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
-use crate::http::reference::{Content, Operation, Schemas};
+use crate::http::reference::operation::{Content, Operation, Schemas};
 
 /// What a reader thinks of a reply.
 #[derive(Deserialize, JsonSchema)]

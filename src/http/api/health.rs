@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
-use crate::http::reference::{Content, Operation, Schemas};
+use crate::http::reference::operation::{Content, Operation, Schemas};
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]

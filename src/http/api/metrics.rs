@@ -10,7 +10,7 @@ use metrics::{counter, histogram};
 use tokio::time::Instant;
 
 use crate::app::App;
-use crate::http::reference::{Content, Operation, Schemas};
+use crate::http::reference::operation::{Content, Operation, Schemas};
 
 pub(in crate::http) fn about_metrics(_: &mut Schemas) -> Operation {
     Operation::new("metrics", "service", "Counters for Prometheus")

@@ -6,6 +6,7 @@ pub(super) mod feedback;
 pub(super) mod health;
 pub(super) mod metrics;
 pub(super) mod quote;
+pub(super) mod reply_body;
 mod run_bodies;
 pub(super) mod runs;
 pub(super) mod shapes;

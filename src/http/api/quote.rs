@@ -12,7 +12,7 @@ use super::chat::{ChatBody, READING, example, read};
 use crate::app::App;
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
-use crate::http::reference::{Content, Operation, Schemas};
+use crate::http::reference::operation::{Content, Operation, Schemas};
 
 /// The price of a question.
 #[derive(Serialize, JsonSchema)]

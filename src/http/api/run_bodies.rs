@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::chat::{MetaBody, reply_example};
+use super::reply_body::{MetaBody, reply_example};
 use crate::domain::{Mode, RunKind, Source};
 use crate::http::problem_kind::Kind;
-use crate::http::reference::{Content, Operation, Schemas};
+use crate::http::reference::operation::{Content, Operation, Schemas};
 use crate::http::sse;
 use crate::journal::{Continues, RunState};
 

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::chat::MetaBody;
+use super::reply_body::MetaBody;
 use super::run_bodies::{
     CallTiming, Cancelled, CostBody, EntryBody, JournalBody, RunBody, RunPage, RunSummary, Timings,
 };

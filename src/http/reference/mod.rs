@@ -1,7 +1,7 @@
 //! The API reference: `/openapi.json`, generated from the types that the handlers read and write,
 //! and `/docs`, the same document as a page.
 
-mod operation;
+pub(super) mod operation;
 mod page;
 
 use std::sync::Arc;
@@ -12,13 +12,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-pub(super) use operation::{Content, Operation, Schemas};
-
-use super::api::chat::wants;
 use super::error::Problem;
+use super::headers::wants;
 use super::problem_kind::Kind;
 use super::routes::Routes;
 use crate::config::Limits;
+use operation::{Content, Operation, Schemas};
 
 /// The document and its page, rendered once.
 pub(super) struct Reference {

@@ -3,7 +3,7 @@
 use unicode_normalization::UnicodeNormalization;
 
 use super::dates::{self, Day};
-use super::number::Number;
+use super::number::{Number, within};
 use super::phrase::{self, Phrase};
 use crate::domain::number_named;
 use crate::scoring::expr::{self, Form, amount, approximates, negates};
@@ -115,12 +115,6 @@ impl Answer {
             _ => self == other,
         }
     }
-}
-
-/// True if every word of the shorter list is in the longer one.
-pub(super) fn within(a: &[String], b: &[String]) -> bool {
-    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    short.iter().all(|word| long.contains(word))
 }
 
 /// Returns the normal form of an answer's text; `None` if it is too long to be an answer.

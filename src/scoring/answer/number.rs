@@ -1,7 +1,6 @@
 //! Numbers as answers. Two numbers are the same if they agree to the precision of the coarser one,
 //! in any unit.
 
-use super::normalize::within;
 use crate::scoring::expr::{Amount, Measure};
 
 /// A number with its unit and precision.
@@ -35,6 +34,12 @@ const MAX_APPROXIMATION: f64 = 0.02;
 const MAX_APPROXIMATE_PLACES: f64 = 1.5;
 /// Up to this step, rounding alone makes numbers equal: "0.33" and "0.333".
 const FINE_STEP: f64 = 0.0101;
+
+/// True if every word of the shorter list is in the longer one.
+pub(super) fn within(a: &[String], b: &[String]) -> bool {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    short.iter().all(|word| long.contains(word))
+}
 
 impl Number {
     /// Returns the number for the exact value of a formula or number word.

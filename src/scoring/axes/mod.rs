@@ -36,13 +36,13 @@
 
 mod axis_builder;
 
+use crate::scoring::agreement::support;
 use std::collections::BTreeSet;
 
 use super::agreement::Agreement;
 use super::checks::{FlagKind, Soundness};
 use super::claims::Claim;
 use super::parsed_output::{ParsedOutput, Request};
-use super::terms;
 use crate::domain::{Axes, Axis, Obtained, Tag, Unit};
 use crate::text::{MAX_BYTES, clip, collapse_whitespace, figures, names, ratio, share_in};
 use axis_builder::{AxisBuilder, ramp};
@@ -100,7 +100,7 @@ fn coherence(
         .of(at)
         .filter(|_| context.agreement.one_answer)
     {
-        tally.note("support", terms::support(group, context.agreement));
+        tally.note("support", support(group, context.agreement));
         tally.note("checked", group.checked);
         tally.note("cross_check", group.verdict);
     }

@@ -1,0 +1,34 @@
+//! Prints a reply and how to go on from it.
+
+use serde_json::{Value, json};
+
+use super::terminal::{say, say_json};
+use crate::domain::RunId;
+
+/// Prints a reply: its text, or its whole body as JSON.
+pub(super) fn print_reply(body: &Value, text: &str, as_json: bool) {
+    if as_json {
+        let body = serde_json::to_string_pretty(&json!(body)).unwrap_or_default();
+        say_json(&body);
+    } else {
+        say(format_args!("{text}"));
+    }
+}
+
+/// How the user answers a question of the committee: the same command with the same flags, and a
+/// time limit.
+pub(super) struct Hint {
+    pub command: String,
+    /// The time limit, such as "within 30 minutes" or "in time".
+    pub when: String,
+}
+
+/// Prints the run's id on standard error, so that standard output has only the reply. Also prints a
+/// hint if the committee asks a question.
+pub(super) fn after_reply(run: RunId, asks: Option<&Hint>) {
+    if let Some(Hint { command, when }) = asks {
+        eprintln!("\nThe committee asks before it answers. Answer {when}:  {command}");
+        eprintln!("or in your own words; \"new: ...\" begins something else.");
+    }
+    eprintln!("\nrun {run}  (conclave show {run})");
+}

@@ -3,7 +3,8 @@
 
 use crate::roll::RollError;
 use crate::{
-    Again, Dice, Expression, Function, MAX_DICE, Node, Operation, Operator, Selector, Set,
+    Again, Dice, Explosion, Expression, Function, MAX_DICE, Node, Operation, Operator, Selector,
+    Set,
 };
 
 /// The range of the totals, both ends included.
@@ -33,6 +34,11 @@ impl Bounds {
             max: all.max.max(value),
         })
     }
+
+    /// Returns the smallest range that contains both.
+    fn with(self, other: Self) -> Self {
+        Self::hull([self.min, self.max, other.min, other.max])
+    }
 }
 
 impl Expression {
@@ -40,8 +46,8 @@ impl Expression {
     /// be wider than the totals that can be rolled, because interval arithmetic ignores
     /// dependencies between parts.
     ///
-    /// The bounds may be too narrow in these cases: a divisor between -1 and 1 other than 0,
-    /// selectors on values that are not whole, and `r`, `u` or `ra` after `mi` or `ma`.
+    /// The bounds may be too narrow for selectors on values that are not whole, and for a divisor
+    /// between -1 and 1 whose smallest and largest value are whole.
     ///
     /// # Errors
     /// If an operation is endless or a divisor is always zero. [`Expression::parse`] already
@@ -97,23 +103,56 @@ fn called(function: Function, arguments: &[Node]) -> Result<Bounds, RollError> {
     })
 }
 
-fn binary(left: Bounds, operator: Operator, right: Bounds) -> Result<Bounds, RollError> {
-    let corners = |left: Bounds, right: Bounds| {
-        let pairs = [
-            (left.min, right.min),
-            (left.min, right.max),
-            (left.max, right.min),
-            (left.max, right.max),
-        ];
-        // Infinity times zero gives NaN and counts as 0, because every total is finite. Infinity
-        // divided by infinity counts as 0 too, which the quotient may approach.
-        Bounds::hull(
-            pairs
-                .into_iter()
-                .filter_map(|(l, r)| operator.of(l, r))
-                .map(|v| if v.is_nan() { 0.0 } else { v }),
-        )
+fn corners(left: Bounds, operator: Operator, right: Bounds) -> Bounds {
+    let pairs = [
+        (left.min, right.min),
+        (left.min, right.max),
+        (left.max, right.min),
+        (left.max, right.max),
+    ];
+    let values = pairs.into_iter().filter_map(|(l, r)| operator.of(l, r));
+    // Infinity times zero gives NaN and counts as 0, because every total is finite. Infinity
+    // divided by infinity counts as 0 too, which the quotient may approach.
+    Bounds::hull(values.map(|v| if v.is_nan() { 0.0 } else { v }))
+}
+
+/// Returns the bounds of a quotient. If the ends of the divisor are whole, the divisors closest to
+/// zero are taken to be -1 and 1. Otherwise a quotient near zero has no bound.
+fn quotient(left: Bounds, operator: Operator, right: Bounds) -> Bounds {
+    let (below, above) = (right.min < 0.0, right.max > 0.0);
+    let touches = right.min <= 0.0 && right.max >= 0.0;
+    if !touches {
+        return corners(left, operator, right);
+    }
+    let is_whole = |end: f64| end.is_infinite() || end.fract() == 0.0;
+    if !is_whole(right.min) || !is_whole(right.max) {
+        return Bounds {
+            min: f64::NEG_INFINITY,
+            max: f64::INFINITY,
+        };
+    }
+    if below && above {
+        let most = left.min.abs().max(left.max.abs());
+        return Bounds {
+            min: -most,
+            max: most,
+        };
+    }
+    let divisor = if above {
+        Bounds {
+            min: 1.0_f64.min(right.max),
+            ..right
+        }
+    } else {
+        Bounds {
+            max: (-1.0_f64).max(right.min),
+            ..right
+        }
     };
+    corners(left, operator, divisor)
+}
+
+fn binary(left: Bounds, operator: Operator, right: Bounds) -> Result<Bounds, RollError> {
     Ok(match operator {
         Operator::Add => Bounds {
             min: left.min + right.min,
@@ -123,37 +162,11 @@ fn binary(left: Bounds, operator: Operator, right: Bounds) -> Result<Bounds, Rol
             min: left.min - right.max,
             max: left.max - right.min,
         },
-        Operator::Times => corners(left, right),
+        Operator::Times => corners(left, operator, right),
         Operator::Divide | Operator::DivideWhole | Operator::Modulo if right == Bounds::at(0.0) => {
             return Err(RollError::DivisionByZero);
         }
-        Operator::Divide | Operator::DivideWhole => {
-            // Near zero, a quotient has no bound. Assumes a whole divisor, so the divisors closest
-            // to zero are -1 and 1.
-            let (below, above) = (right.min < 0.0, right.max > 0.0);
-            let touches = right.min <= 0.0 && right.max >= 0.0;
-            if touches && below && above {
-                let most = left.min.abs().max(left.max.abs());
-                Bounds {
-                    min: -most,
-                    max: most,
-                }
-            } else if touches {
-                let near = if above {
-                    1.0_f64.min(right.max)
-                } else {
-                    (-1.0_f64).max(right.min)
-                };
-                let divisor = if above {
-                    Bounds { min: near, ..right }
-                } else {
-                    Bounds { max: near, ..right }
-                };
-                corners(left, divisor)
-            } else {
-                corners(left, right)
-            }
-        }
+        Operator::Divide | Operator::DivideWhole => quotient(left, operator, right),
         Operator::Modulo => modulo(left, right),
         Operator::Equal
         | Operator::Unequal
@@ -164,7 +177,7 @@ fn binary(left: Bounds, operator: Operator, right: Bounds) -> Result<Bounds, Rol
             let apart = left.max < right.min || right.max < left.min;
             let fixed = left.min == left.max && right.min == right.max;
             if apart || fixed {
-                corners(left, right)
+                corners(left, operator, right)
             } else {
                 Bounds { min: 0.0, max: 1.0 }
             }
@@ -400,70 +413,10 @@ fn operated(mut crowd: Crowd, operations: &[Operation], faces: Bounds) -> Result
         crowd = match operation {
             Operation::Keep(selectors) => crowd.kept(selectors),
             Operation::Drop(selectors) => crowd.without(selectors),
-            Operation::Reroll(_, _) if crowd.most == 0 => crowd,
-            Operation::Reroll(Again::UntilNot, selectors) => {
-                let by_rank = selectors
-                    .iter()
-                    .any(|s| matches!(s, Selector::Highest(n) | Selector::Lowest(n) if *n > 0));
-                if crowd.least > 0 && (by_rank || taken(selectors, faces).1) {
-                    return Err(RollError::Endless);
-                }
-                Crowd {
-                    each: selectors.iter().fold(faces, |each, s| narrowed(each, *s)),
-                    ..crowd
-                }
-            }
-            Operation::Reroll(Again::Once, _) => Crowd {
-                each: Bounds {
-                    min: crowd.each.min.min(faces.min),
-                    max: crowd.each.max.max(faces.max),
-                },
-                ..crowd
-            },
-            Operation::Add(selectors) => {
-                let may = crowd.most > 0
-                    && (selectors.iter().any(|s| s.takes(0.0).is_none())
-                        || taken(selectors, crowd.each).0.is_some());
-                Crowd {
-                    most: crowd.most + usize::from(may),
-                    ..crowd
-                }
-            }
-            Operation::Explode(_, _) if crowd.most == 0 => crowd,
-            Operation::Explode(_, selectors) => {
-                let valued: Vec<Selector> = selectors
-                    .iter()
-                    .copied()
-                    .filter(|s| s.takes(0.0).is_some())
-                    .collect();
-                let (range, all) = taken(&valued, faces);
-                if crowd.least > 0 && all && !valued.is_empty() {
-                    return Err(RollError::Endless);
-                }
-                let may = range.is_some() || valued.len() < selectors.len();
-                // A penetrating die may count one less than its lowest face.
-                let least = if matches!(
-                    operation,
-                    Operation::Explode(super::Explosion::Penetrating, _)
-                ) {
-                    1.0
-                } else {
-                    0.0
-                };
-                let each = Bounds {
-                    min: crowd.each.min.min(faces.min - least),
-                    ..crowd.each
-                };
-                Crowd {
-                    most: if may {
-                        MAX_DICE.max(crowd.most)
-                    } else {
-                        crowd.most
-                    },
-                    endless: crowd.endless || may,
-                    each,
-                    ..crowd
-                }
+            Operation::Reroll(again, selectors) => crowd.rerolled(*again, selectors, faces)?,
+            Operation::Add(selectors) => crowd.joined(selectors, faces),
+            Operation::Explode(explosion, selectors) => {
+                crowd.exploded(*explosion, selectors, faces)?
             }
             Operation::AtLeast(n) => Crowd {
                 each: Bounds {
@@ -483,12 +436,104 @@ fn operated(mut crowd: Crowd, operations: &[Operation], faces: Bounds) -> Result
                 if *again == Again::UntilNot && crowd.most as f64 > faces.max - faces.min + 1.0 {
                     return Err(RollError::Endless);
                 }
-                crowd
+                crowd.or_any_face(faces)
             }
             Operation::Sort(_) | Operation::Mark(_) => crowd,
         };
     }
     Ok(crowd)
+}
+
+impl Crowd {
+    /// Returns the dice of which some may have been rolled again and show any face.
+    fn or_any_face(self, faces: Bounds) -> Self {
+        Self {
+            each: self.each.with(faces),
+            ..self
+        }
+    }
+
+    fn rerolled(
+        self,
+        again: Again,
+        selectors: &[Selector],
+        faces: Bounds,
+    ) -> Result<Self, RollError> {
+        if self.most == 0 {
+            return Ok(self);
+        }
+        if again == Again::Once {
+            return Ok(self.or_any_face(faces));
+        }
+        let by_rank = selectors
+            .iter()
+            .any(|s| matches!(s, Selector::Highest(n) | Selector::Lowest(n) if *n > 0));
+        if self.least > 0 && (by_rank || taken(selectors, faces).1) {
+            return Err(RollError::Endless);
+        }
+        let narrow = |each: Bounds| selectors.iter().fold(each, |each, s| narrowed(each, *s));
+        // A limit before this may have moved a die to a value that no face has.
+        let (kept, new) = (narrow(self.each), narrow(faces));
+        let each = if kept.min <= kept.max {
+            kept.with(new)
+        } else {
+            new
+        };
+        Ok(Self { each, ..self })
+    }
+
+    fn joined(self, selectors: &[Selector], faces: Bounds) -> Self {
+        let may = self.most > 0
+            && (selectors.iter().any(|s| s.takes(0.0).is_none())
+                || taken(selectors, self.each).0.is_some());
+        if !may {
+            return self;
+        }
+        Self {
+            most: self.most + 1,
+            ..self.or_any_face(faces)
+        }
+    }
+
+    fn exploded(
+        self,
+        explosion: Explosion,
+        selectors: &[Selector],
+        faces: Bounds,
+    ) -> Result<Self, RollError> {
+        if self.most == 0 {
+            return Ok(self);
+        }
+        let valued: Vec<Selector> = selectors
+            .iter()
+            .copied()
+            .filter(|s| s.takes(0.0).is_some())
+            .collect();
+        let (range, all) = taken(&valued, faces);
+        if self.least > 0 && all && !valued.is_empty() {
+            return Err(RollError::Endless);
+        }
+        let may = range.is_some() || valued.len() < selectors.len();
+        // A penetrating die may count one less than its lowest face.
+        let less = if matches!(explosion, Explosion::Penetrating) {
+            1.0
+        } else {
+            0.0
+        };
+        Ok(Self {
+            most: if may {
+                MAX_DICE.max(self.most)
+            } else {
+                self.most
+            },
+            endless: self.endless || may,
+            each: Bounds {
+                min: self.each.min.min(faces.min - less),
+                ..self.each
+            },
+            ..self
+        })
+    }
 }
 
 fn of_set(set: &Set) -> Result<Bounds, RollError> {

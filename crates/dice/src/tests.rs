@@ -161,6 +161,20 @@ fn brackets_around_dice_are_the_dice() {
 }
 
 #[test]
+fn dice_that_are_rolled_again_after_a_limit_may_show_any_face() {
+    for (text, expected) in [
+        ("1d6mi7r1", (2.0, 7.0)),
+        ("2d6mi3u", (2.0, 12.0)),
+        ("3d6ma3ra1", (3.0, 24.0)),
+        ("2d6r1", (4.0, 12.0)),
+    ] {
+        assert_eq!(bounds(text), Some(expected), "{text}");
+    }
+    let fraction = bounds("1/(1d4*0.1-0.2)").unwrap();
+    assert_eq!(fraction, (f64::NEG_INFINITY, f64::INFINITY));
+}
+
+#[test]
 fn bounds_hold_the_dice() {
     for (text, expected) in [
         ("3d8", (3.0, 24.0)),

@@ -214,36 +214,18 @@ pub(super) fn thrown(sheet: Option<&Sheet>, throw: Throw, seed: u64) -> Value {
     let success = dc.map(|dc| total >= dc);
 
     let who = sheet.map(|sheet| sanitize(&sheet.name));
-    let shown = rolls
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(", ");
-    let how = match advantage {
-        Some(Advantage::Advantage) => " with advantage",
-        Some(Advantage::Disadvantage) => " with disadvantage",
-        None => "",
-    };
-    let mut text = format!(
-        "{}{what}{how}: d20 ({shown})",
-        who.as_ref()
-            .map(|who| format!("{who}: "))
-            .unwrap_or_default()
-    );
-    for (name, value) in [
+    let modifiers = [
         ("ability", from_ability),
         ("proficiency", proficiency),
         ("modifier", modifier),
-    ] {
-        if value != 0 {
-            text.push_str(&format!(
-                " {} {} [{name}]",
-                if value < 0 { '-' } else { '+' },
-                value.abs()
-            ));
-        }
-    }
-    text.push_str(&format!(" = {total}"));
+    ];
+    let mut text = format!(
+        "{}{what}{} = {total}",
+        who.as_ref()
+            .map(|who| format!("{who}: "))
+            .unwrap_or_default(),
+        shown(&rolls, advantage, modifiers)
+    );
     if let (Some(dc), Some(success)) = (dc, success) {
         text.push_str(&format!(
             " against DC {dc}: {}",
@@ -261,4 +243,30 @@ pub(super) fn thrown(sheet: Option<&Sheet>, throw: Throw, seed: u64) -> Value {
         "dc": dc,
         "success": success,
     })
+}
+
+/// Returns the dice and the modifiers that are not 0, such as ` with advantage: d20 (3, 17) + 2
+/// [ability]`.
+fn shown(rolls: &[i64], advantage: Option<Advantage>, modifiers: [(&str, i64); 3]) -> String {
+    let shown = rolls
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let how = match advantage {
+        Some(Advantage::Advantage) => " with advantage",
+        Some(Advantage::Disadvantage) => " with disadvantage",
+        None => "",
+    };
+    let mut text = format!("{how}: d20 ({shown})");
+    for (name, value) in modifiers {
+        if value != 0 {
+            text.push_str(&format!(
+                " {} {} [{name}]",
+                if value < 0 { '-' } else { '+' },
+                value.abs()
+            ));
+        }
+    }
+    text
 }

@@ -1,6 +1,7 @@
 //! Renders the audit appendix as Markdown.
 
 use crate::committee::reply::render::{AUDIT, figure};
+use crate::committee::reply::sections::excerpt;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -27,35 +28,15 @@ pub fn markdown(audit: &Value) -> String {
     list(&mut text, "Left out", &audit["leftOut"]);
     if let Some(agents) = audit["agents"].as_array().filter(|a| !a.is_empty()) {
         agents_section(&mut text, agents);
+        scores_section(&mut text, agents);
     }
     if let Some(rounds) = audit["rounds"].as_array().filter(|r| !r.is_empty()) {
-        text.push_str("\n### Rounds\n\n");
-        for round in rounds {
-            let _ = writeln!(
-                text,
-                "- Round {}: {}. {}",
-                round["round"],
-                plain(&round["state"]),
-                plain(&round["why"])
-            );
-            decisions(&mut text, round);
-        }
+        rounds_section(&mut text, rounds);
     }
     cross_check_section(&mut text, &audit["crossCheck"]);
     disagreements_section(&mut text, &audit["disagreements"]);
     confidence_section(&mut text, &audit["confidence"]);
-    let synthesis = &audit["synthesis"];
-    if !synthesis.is_null() {
-        text.push_str("\n### Synthesis\n\n");
-        let _ = writeln!(text, "- Obtained: {}", plain(&synthesis["obtained"]));
-        list(&mut text, "Units used", &synthesis["unitsUsed"]);
-        list(&mut text, "Corrected", &synthesis["corrections"]);
-        list(
-            &mut text,
-            "A rule that the master's reply would have broken",
-            &synthesis["brokenRules"],
-        );
-    }
+    synthesis_section(&mut text, &audit["synthesis"]);
     if let Some(justified) = audit["quarantineJustifications"]
         .as_array()
         .filter(|j| !j.is_empty())
@@ -76,6 +57,32 @@ pub fn markdown(audit: &Value) -> String {
     text
 }
 
+fn rounds_section(text: &mut String, rounds: &[Value]) {
+    text.push_str("\n### Rounds\n\n");
+    for round in rounds {
+        let _ = writeln!(
+            text,
+            "- Round {}: {}. {}",
+            round["round"],
+            plain(&round["state"]),
+            plain(&round["why"])
+        );
+        decisions(text, round);
+    }
+}
+
+fn synthesis_section(text: &mut String, synthesis: &Value) {
+    if synthesis.is_null() {
+        return;
+    }
+    text.push_str("\n### Synthesis\n\n");
+    let _ = writeln!(text, "- Obtained: {}", plain(&synthesis["obtained"]));
+    list(text, "Units used", &synthesis["unitsUsed"]);
+    list(text, "Corrected", &synthesis["corrections"]);
+    let broken = "A rule that the master's reply would have broken";
+    list(text, broken, &synthesis["brokenRules"]);
+}
+
 /// Renders a round's decisions on contested claims, new reports, failures and notes, one bullet
 /// each.
 pub(super) fn decisions(text: &mut String, round: &Value) {
@@ -87,8 +94,7 @@ pub(super) fn decisions(text: &mut String, round: &Value) {
             } else {
                 "keeps"
             };
-            let evidence =
-                crate::committee::reply::sections::excerpt(&plain(&resolution["evidence"]), 160);
+            let evidence = excerpt(&plain(&resolution["evidence"]), 160);
             let (claim, by) = (plain(&resolution["claim"]), plain(&resolution["by"]));
             let _ = writeln!(text, "  - {agent} {did} {claim}, by {by}: {evidence}");
         }
@@ -121,31 +127,7 @@ pub(super) fn cross_check_section(text: &mut String, check: &Value) {
         let (role, model) = (plain(&pass["role"]), cell(&pass["model"]));
         let _ = writeln!(text, "- By the model of {role} ({model}){order}:");
         for verdict in pass["claims"].as_array().into_iter().flatten() {
-            let said = crate::committee::reply::sections::excerpt(&plain(&verdict["text"]), 80);
-            let evidence =
-                crate::committee::reply::sections::excerpt(&plain(&verdict["evidence"]), 160);
-            let named = |key: &str, what: &str| {
-                let names = join(&verdict[key]);
-                if names.is_empty() {
-                    String::new()
-                } else {
-                    format!("; {what} {names}")
-                }
-            };
-            let _ = writeln!(
-                text,
-                "  - {} \"{said}\" holds: {}, by {}: {}{}{}",
-                plain(&verdict["claim"]),
-                plain(&verdict["holds"]),
-                plain(&verdict["by"]),
-                if evidence.is_empty() {
-                    "no evidence"
-                } else {
-                    &evidence
-                },
-                named("supportedBy", "supported by"),
-                named("contradictedBy", "contradicted by"),
-            );
+            verdict_line(text, verdict);
         }
         for group in pass["sameAnswers"].as_array().into_iter().flatten() {
             let _ = writeln!(text, "  - the same final answer: {}", join(group));
@@ -161,7 +143,7 @@ pub(super) fn cross_check_section(text: &mut String, check: &Value) {
         }
         for report in pass["reports"].as_array().into_iter().flatten() {
             let (agent, kind) = (plain(&report["agent"]), plain(&report["kind"]));
-            let why = crate::committee::reply::sections::excerpt(&plain(&report["why"]), 160);
+            let why = excerpt(&plain(&report["why"]), 160);
             let _ = writeln!(text, "  - {agent} is no answer ({kind}): {why}");
         }
         for note in pass["notes"].as_array().into_iter().flatten() {
@@ -171,7 +153,35 @@ pub(super) fn cross_check_section(text: &mut String, check: &Value) {
     list(text, "Not made", &check["notes"]);
 }
 
-/// Renders the table of agents, their failures and their scores.
+/// Renders one verdict of the cross-check.
+fn verdict_line(text: &mut String, verdict: &Value) {
+    let said = excerpt(&plain(&verdict["text"]), 80);
+    let evidence = excerpt(&plain(&verdict["evidence"]), 160);
+    let named = |key: &str, what: &str| {
+        let names = join(&verdict[key]);
+        if names.is_empty() {
+            String::new()
+        } else {
+            format!("; {what} {names}")
+        }
+    };
+    let _ = writeln!(
+        text,
+        "  - {} \"{said}\" holds: {}, by {}: {}{}{}",
+        plain(&verdict["claim"]),
+        plain(&verdict["holds"]),
+        plain(&verdict["by"]),
+        if evidence.is_empty() {
+            "no evidence"
+        } else {
+            &evidence
+        },
+        named("supportedBy", "supported by"),
+        named("contradictedBy", "contradicted by"),
+    );
+}
+
+/// Renders the table of agents, and their failures.
 pub(super) fn agents_section(text: &mut String, agents: &[Value]) {
     text.push_str(
         "\n### Agents\n\n| agent | status | Cred | model | served | latency | tokens in/out (thinking) | cost USD | attempts | JSON \
@@ -210,6 +220,10 @@ pub(super) fn agents_section(text: &mut String, agents: &[Value]) {
             plain(&a["cause"])
         );
     }
+}
+
+/// Renders the axes of each agent with their features.
+fn scores_section(text: &mut String, agents: &[Value]) {
     text.push_str("\n### Scores\n\n");
     for a in agents {
         let Some(axes) = a["axes"].as_object() else {
@@ -370,7 +384,7 @@ pub(super) fn cell(value: &Value) -> String {
         .next()
         .filter(|_| text.contains(".gguf"))
         .unwrap_or(&text);
-    crate::committee::reply::sections::excerpt(text, 60)
+    excerpt(text, 60)
 }
 
 /// Returns the first 12 characters of a hash.

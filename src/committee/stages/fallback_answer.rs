@@ -51,6 +51,7 @@ pub async fn of(
     let collect = || assumptions::ledger(&assumptions::of_reports(&own), &own, input.request);
     let (assumptions, assumptions_left_out) =
         input.run.compute("collecting assumptions", collect).await?;
+    let units = report.units.iter();
     let draft = Draft {
         task_type: input.plan.task_type,
         tldr: vec![sections::first_sentence(&main)],
@@ -58,11 +59,7 @@ pub async fn of(
         assumptions,
         assumptions_left_out,
         estimate,
-        units_used: report
-            .units
-            .iter()
-            .map(|unit| format!("{agent}:{}", unit.id))
-            .collect(),
+        units_used: units.map(|unit| format!("{agent}:{}", unit.id)).collect(),
         disagreements: input.detected(),
         quarantine_justifications: vec![],
         conflict_penalty: None,

@@ -1,7 +1,7 @@
-//! Tests that recorded journals are read alike by every later version. `tests/fixtures/journals.jsonl`
-//! was written by `conclave export`, on 2026-11-23 from the runs of
-//! [`writes_the_recorded_journals`]. Their audits, judgements and gates must stay the same, unless
-//! the scoring engine is meant to change.
+//! Tests that recorded journals are read alike by every later version. `conclave export` wrote
+//! `tests/fixtures/journals.jsonl` on 2026-11-23, from the runs of
+//! [`new_journals_are_read_alike`]. Their audits, judgements and gates must stay the same, unless
+//! the audit or the scoring engine is meant to change. Then `UPDATE_JOURNALS=1` writes them anew.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use conclave::journal::{self, Ending, Event, RunFilter, Transcript};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::app::config;
+use crate::support::app::{config, database_of};
 use crate::support::process::conclave;
 use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, postgres};
 
@@ -28,9 +28,9 @@ async fn run(folder: &TempDir, database: &str, arguments: &[&str]) {
 }
 
 /// Imports the journals and checks each run: its chain, its audit, its judgement and its gate.
-async fn recorded_journals_are_read_alike(database: String) {
+async fn journals_are_read_alike(database: String, file: &str) {
     let folder = TempDir::new().unwrap();
-    run(&folder, &database, &["import", RECORDED]).await;
+    run(&folder, &database, &["import", file]).await;
     let store = open_store(&database, "reader").await.unwrap();
     let policy = config("http://127.0.0.1:1", &database, &Setup::default()).policy;
     let filter = RunFilter {
@@ -74,19 +74,18 @@ async fn recorded_journals_are_read_alike(database: String) {
 async fn recorded_journals_are_read_alike_in_sqlite() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("conclave.db");
-    recorded_journals_are_read_alike(format!("sqlite://{}", path.display())).await;
+    journals_are_read_alike(format!("sqlite://{}", path.display()), RECORDED).await;
 }
 
 #[tokio::test]
 async fn recorded_journals_are_read_alike_in_postgresql() {
-    recorded_journals_are_read_alike(postgres::fresh().await).await;
+    journals_are_read_alike(postgres::fresh().await, RECORDED).await;
 }
 
-/// Writes the fixture anew: runs in every mode, a question with its answer, a question of the plan,
-/// an action, a failed agent and a run that was interrupted.
+/// Makes runs in every mode, a question with its answer, a question of the plan, an action, a run
+/// with a failed agent and one that was interrupted.
 #[tokio::test]
-#[ignore = "writes the fixture"]
-async fn writes_the_recorded_journals() {
+async fn new_journals_are_read_alike() {
     let provider = MockProvider::playing(Scenario::agreeing()).await;
     let app = TestApp::start(&provider).await;
     let ask = async |mode: &str, scenario: Scenario| {
@@ -124,10 +123,19 @@ async fn writes_the_recorded_journals() {
     let next = TestApp::on(&provider, Setup::default(), folder).await;
     next.app.keep_recovering();
     next.ended(run_id).await;
-    std::fs::remove_file(RECORDED).ok();
-    let database = format!(
-        "sqlite://{}",
-        next.folder.path().join("conclave.db").display()
-    );
-    run(&next.folder, &database, &["export", "--output", RECORDED]).await;
+    let file = if std::env::var_os("UPDATE_JOURNALS").is_some() {
+        std::fs::remove_file(RECORDED).unwrap();
+        RECORDED.to_owned()
+    } else {
+        next.folder
+            .path()
+            .join("journals.jsonl")
+            .display()
+            .to_string()
+    };
+    let database = database_of(&next.folder).await;
+    run(&next.folder, &database, &["export", "--output", &file]).await;
+    let again = TempDir::new().unwrap();
+    let path = again.path().join("conclave.db");
+    journals_are_read_alike(format!("sqlite://{}", path.display()), &file).await;
 }

@@ -255,13 +255,9 @@ impl App {
             chat.question().source.as_str(),
         );
         let submitted = self.take_on(chat.into_question(), ids).await;
-        match &submitted {
-            Ok(Submitted { joined: false, .. }) => {
-                counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source)
-                    .increment(1);
-            }
-            Ok(_) => {}
-            Err(_) => {}
+        if let Ok(Submitted { joined: false, .. }) = &submitted {
+            counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source)
+                .increment(1);
         }
         submitted.map_err(count)
     }

@@ -40,7 +40,7 @@ pub fn held(file: &str, generated: &str) {
 fn the_command_line_reference_matches_the_program() {
     let mut text = format!(
         "# Command line\n\n<!-- Generated from the program. To write it again: {AGAIN} -->\n\n\
-         What `--help` prints, for each command. The exit codes stand under the first one. Progress, warnings and errors go to\n\
+         What `--help` prints, for each command. The exit codes are listed below the first one. Progress, warnings and errors go to\n\
          standard error; replies and `--json` go to standard output.\n"
     );
     // A fixed width, so that line breaks do not depend on the terminal.

@@ -1,22 +1,32 @@
 //! `conclave report`: the track record of models and of c_final, from the journals.
 
 use clap::Args;
-use jiff::Timestamp;
+use indicatif::ProgressBar;
+use jiff::{SignedDuration, Timestamp};
 
 use super::exit::{Done, Exit, fail, failing};
 use super::show::open;
 use super::terminal::{say, say_json};
+use crate::clock::Clock;
 use crate::committee::TrackRecord;
 use crate::config::{self, Env, Policy};
 use crate::domain::{RunId, RunKind};
-use crate::journal::{Entry, Error, RunFilter, Store, Transcript, ancestors};
+use crate::journal::{Error, RunFilter, Store, Transcript, ancestors};
 
 /// The number of runs that are read at a time.
 const PAGE: u32 = 200;
 
+/// Days before now from which runs are read without `--since`.
+const DAYS: i64 = 30;
+
+/// Only so many of the newest replies are judged again without each agent, because that takes most
+/// of the time.
+const MAX_JUDGED: u64 = 1000;
+
 #[derive(Debug, Args)]
 pub(super) struct ReportArguments {
-    /// Only runs accepted at or after this time, such as 2026-11-01T00:00:00Z.
+    /// Only runs accepted at or after this time, such as 2026-11-01T00:00:00Z. Without it, the runs
+    /// of the last 30 days.
     #[arg(long)]
     since: Option<Timestamp>,
     /// Print it as JSON.
@@ -27,40 +37,40 @@ pub(super) struct ReportArguments {
 pub(super) async fn run(env: &Env, arguments: ReportArguments) -> Done {
     let policy = config::policy(env).map_err(failing(Exit::Configuration))?;
     let store = open(env).await?;
-    let record = read(&*store, arguments.since, &policy)
+    let month = SignedDuration::from_hours(24 * DAYS);
+    let since = arguments
+        .since
+        .unwrap_or_else(|| Clock::System.now() - month);
+    let record = read(&*store, since, &policy)
         .await
         .map_err(failing(Exit::Unexpected))?;
     if arguments.json {
         say_json(&serde_json::to_string(&record).unwrap_or_default());
     } else {
-        print(&record);
+        print(&record, since);
     }
     Ok(())
 }
 
-async fn read(
-    store: &dyn Store,
-    since: Option<Timestamp>,
-    policy: &Policy,
-) -> Result<TrackRecord, Error> {
+async fn read(store: &dyn Store, since: Timestamp, policy: &Policy) -> Result<TrackRecord, Error> {
     let mut record = TrackRecord::default();
-    let mut before = None;
+    // Hidden if standard error is no terminal.
+    let progress = ProgressBar::new_spinner();
+    let mut filter = RunFilter {
+        kind: Some(RunKind::Chat),
+        since: Some(since),
+        limit: PAGE,
+        ..RunFilter::default()
+    };
     loop {
-        let filter = RunFilter {
-            kind: Some(RunKind::Chat),
-            since,
-            before,
-            limit: PAGE,
-            ..RunFilter::default()
-        };
         let page = store.runs(&filter).await?;
         let Some(last) = page.last() else {
+            progress.finish_and_clear();
             return Ok(record);
         };
-        before = Some(last.id);
+        filter.before = Some(last.id);
         for row in page.iter().filter(|row| row.state.is_terminal()) {
-            match history(store, row.id).await {
-                Ok((entries, earlier)) => record.add(&entries, &earlier, policy),
+            match add(store, row.id, &mut record, policy).await {
                 // A run that was altered, or that another release wrote, must not hide all others.
                 Err(error @ Error::Corrupt { .. }) => {
                     fail(
@@ -68,33 +78,41 @@ async fn read(
                         format!("run {} is left out: {error} (conclave verify {0})", row.id),
                     );
                 }
-                Err(error) => return Err(error),
+                added => added?,
             }
         }
+        progress.set_message(format!("{} runs read", record.runs));
+        progress.tick();
     }
 }
 
-/// Returns the entries of a run, and those of the runs that it continues.
-async fn history(
+async fn add(
     store: &dyn Store,
     run: RunId,
-) -> Result<(Vec<Entry>, Vec<(RunId, Vec<Entry>)>), Error> {
+    record: &mut TrackRecord,
+    policy: &Policy,
+) -> Result<(), Error> {
     let entries = store.entries(run, 0).await?;
-    let earlier = match Transcript::of_entries(&entries).accepted {
-        Some(accepted) => ancestors(store, accepted).await?,
-        None => vec![],
+    let run = Transcript::of_entries(&entries);
+    let ancestors = match run.accepted {
+        Some(accepted) if record.judged < MAX_JUDGED => Some(ancestors(store, accepted).await?),
+        _ => None,
     };
-    Ok((entries, earlier))
+    record.add(&run);
+    if let Some(ancestors) = ancestors {
+        record.judge(&run, &ancestors, policy);
+    }
+    Ok(())
 }
 
-fn print(record: &TrackRecord) {
+fn print(record: &TrackRecord, since: Timestamp) {
     let outcomes: Vec<String> = record
         .outcomes
         .iter()
         .map(|(name, count)| format!("{count} {name}"))
         .collect();
     say(format_args!(
-        "{} runs: {}\n",
+        "{} runs since {since:.0}: {}\n",
         record.runs,
         outcomes.join(", ")
     ));
@@ -142,8 +160,10 @@ fn print_members(record: &TrackRecord) {
         ));
     }
     say(format_args!(
-        "\nJSON: outputs that were valid JSON, at once or after mending. needless: replies that would have been the same\n\
-         without it (same decision, same leading answer, nothing of it used)."
+        "\nJSON: outputs that were valid JSON, at once or after repair.\n\
+         needless: replies that would have been the same without the agent (same decision, same leading\n\
+         answer, nothing of it used), of the newest {} replies.",
+        record.judged
     ));
 }
 

@@ -137,7 +137,7 @@ async fn revoke(store: &Arc<dyn Store>, now: Timestamp, given: &str) -> Done {
     let id = token.as_ref().map_or(given, BearerToken::id);
     let revoked = store.revoke_token(id, now).await;
     if revoked.map_err(failing(Exit::Unexpected))? {
-        say(format_args!("token {id} opens nothing any more"));
+        say(format_args!("token {id} is revoked"));
         return Ok(());
     }
     let detail = "no token of this id is there, or it was revoked already (conclave token list)";

@@ -43,12 +43,12 @@ pub struct Member {
     pub discarded: u64,
     #[serde(rename = "costUsd", serialize_with = "dollars")]
     pub cost: Usd,
-    /// Latencies of answered calls, in milliseconds; sorted.
+    /// Latencies of answered calls, in milliseconds.
     #[serde(skip)]
     latencies: Vec<u64>,
-    /// The number of runs with a reply in which the member took part, and in how many of them the
-    /// reply would have been the same without it. Same means the same gate decision, the same
-    /// leading answer, and nothing of the member's output used.
+    /// The number of judged runs ([`TrackRecord::judged`]) in which the member took part, and in how
+    /// many of them the reply would have been the same without it. Same means the same gate
+    /// decision, the same leading answer, and nothing of the member's output used.
     pub replies: u64,
     pub influence: u64,
 }
@@ -68,7 +68,9 @@ impl Member {
     /// Returns the latency in milliseconds at the quantile, by nearest rank; `None` without any.
     pub fn latency_ms(&self, quantile: f64) -> Option<u64> {
         let rank = (quantile * self.latencies.len() as f64).ceil() as usize;
-        self.latencies.get(rank.saturating_sub(1)).copied()
+        let mut sorted = self.latencies.clone();
+        sorted.sort_unstable();
+        sorted.get(rank.saturating_sub(1)).copied()
     }
 
     pub fn dispensable_share(&self) -> Option<f64> {
@@ -91,6 +93,8 @@ pub struct Bin {
 #[serde(rename_all = "camelCase")]
 pub struct TrackRecord {
     pub runs: u64,
+    /// The number of runs with a reply that were judged again without each of their agents.
+    pub judged: u64,
     /// The number of runs by outcome.
     pub outcomes: BTreeMap<String, u64>,
     /// By role, provider and model.
@@ -101,9 +105,8 @@ pub struct TrackRecord {
 }
 
 impl TrackRecord {
-    /// Adds a run. `ancestors` are the journals of the runs that it continues, the nearest first.
-    pub fn add(&mut self, entries: &[Entry], ancestors: &[(RunId, Vec<Entry>)], policy: &Policy) {
-        let run = Transcript::of_entries(entries);
+    /// Adds a run to all statistics but those of [`TrackRecord::judge`].
+    pub fn add(&mut self, run: &Transcript<'_>) {
         let Some(finished) = run.finished else {
             return;
         };
@@ -115,11 +118,10 @@ impl TrackRecord {
             Ending::Acted { outcome, .. } => outcome.as_str(),
         };
         *self.outcomes.entry(outcome.to_owned()).or_default() += 1;
-        self.add_calls(&run);
-        self.add_outputs(&run);
-        self.add_statuses(&run);
+        self.add_calls(run);
+        self.add_outputs(run);
+        self.add_statuses(run);
         if let Ending::Replied { reply } = &finished.ending {
-            self.add_dispensable(&run, ancestors, policy);
             let said = run.feedback.last();
             if let Some(said) = said.filter(|_| reply.outcome == Outcome::Answered) {
                 let c_final = reply.meta.c_final;
@@ -160,10 +162,7 @@ impl TrackRecord {
             };
             member.cost += settled.cost;
             if call.is_answered() {
-                let at = member
-                    .latencies
-                    .partition_point(|known| *known <= settled.latency_ms);
-                member.latencies.insert(at, settled.latency_ms);
+                member.latencies.push(settled.latency_ms);
             } else {
                 member.failed_calls += 1;
             }
@@ -267,16 +266,22 @@ impl TrackRecord {
         }
     }
 
-    /// Counts for each agent of the panel whether the reply would have been the same without it.
-    fn add_dispensable(
+    /// Judges a run with a reply again without each agent of its panel. Counts for which agents the
+    /// reply would have been the same. `ancestors` are the journals of the runs that it continues,
+    /// the nearest first. This takes much longer than [`TrackRecord::add`].
+    pub fn judge(
         &mut self,
         run: &Transcript<'_>,
         ancestors: &[(RunId, Vec<Entry>)],
         policy: &Policy,
     ) {
-        let Some(accepted) = run.accepted else {
+        let replied = run
+            .finished
+            .is_some_and(|finished| matches!(finished.ending, Ending::Replied { .. }));
+        let Some(accepted) = run.accepted.filter(|_| replied) else {
             return;
         };
+        self.judged += 1;
         let message = lineage(accepted, ancestors).full_text();
         let plan = run.planned.map(|planned| &planned.plan);
         let (first, latest) = (run.first_round().map(outcomes), outcomes(run.standing()));

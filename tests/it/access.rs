@@ -114,7 +114,7 @@ async fn tokens_expire_and_stay_required_after_the_last_is_revoked() {
     assert_eq!(
         status(&app, &wrong).await,
         401,
-        "the id alone opens nothing"
+        "the id alone gives no access"
     );
     let now = Clock::System.now();
     let over = token(

@@ -1,7 +1,7 @@
 //! Tests the cross-check and the decisions to keep or concede after it, on the calls that are made.
 
 use conclave::domain::{Agent, Basis, Decision, Holds, Role};
-use conclave::journal::{AgentFinished, AgentOutcome, CheckScope, CrossChecked, Event};
+use conclave::journal::{AgentFinished, AgentOutcome, CheckScope, CrossChecked, Event, Transcript};
 use serde_json::{Value, json};
 
 use crate::support::{Call, Fault, Got, MockProvider, Scenario, Setup, TestApp};
@@ -376,7 +376,7 @@ async fn the_stream_and_the_replay_have_the_cross_check() {
     let replayed = conclave::committee::replay(&got.entries, &[], &policy).unwrap();
     assert!(replayed.same_reply(), "{replayed:?}");
     let mut record = conclave::committee::TrackRecord::default();
-    record.add(&got.entries, &[], &policy);
+    record.add(&Transcript::of_entries(&got.entries));
     let member = record
         .members
         .iter()

@@ -289,7 +289,12 @@ async fn the_report_agrees_with_the_journals() {
     assert!((spent - told).abs() < 1e-9, "{spent} {told}");
     let text = desk.run(&["report"]).await.1;
     assert!(
-        text.contains("2 runs: 2 answered") && text.contains("no feedback yet"),
+        text.starts_with("2 runs since ")
+            && text.contains(": 2 answered")
+            && text.contains("of the newest 2 replies")
+            && text.contains("no feedback yet"),
         "{text}"
     );
+    let later = ["report", "--since", "2100-01-01T00:00:00Z"];
+    assert!(desk.run(&later).await.1.starts_with("0 runs"));
 }

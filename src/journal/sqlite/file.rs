@@ -105,30 +105,29 @@ impl DatabaseFile {
 
     /// Fails if the disk has too little space for runs.
     pub fn has_room(&self) -> Result<(), Error> {
-        let folder = self
-            .path
-            .parent()
-            .filter(|f| !f.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        let free = rustix::fs::statvfs(folder).map(|fs| fs.f_bavail.saturating_mul(fs.f_frsize));
         let failed = *self.no_room.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.is_ok_and(|free| free < MIN_FREE_BYTES)
-            || failed.is_some_and(|at| at.elapsed() < MEMORY)
-        {
+        if self.is_disk_full() || failed.is_some_and(|at| at.elapsed() < MEMORY) {
             return Err(Error::Unavailable("the disk is full".into()));
         }
         Ok(())
     }
 
-    /// Records whether a write failed for lack of space.
+    fn is_disk_full(&self) -> bool {
+        let folder = self.path.parent().filter(|f| !f.as_os_str().is_empty());
+        let free = rustix::fs::statvfs(folder.unwrap_or(Path::new(".")))
+            .map(|fs| fs.f_bavail.saturating_mul(fs.f_frsize));
+        free.is_ok_and(|free| free < MIN_FREE_BYTES)
+    }
+
+    /// Records whether a write failed for lack of space although the disk has space: at a quota, or
+    /// at a limit on the size of files. A full disk shows by itself when it has space again.
     pub fn noted<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
-        match &written {
-            Ok(_) => *self.no_room.lock().unwrap_or_else(PoisonError::into_inner) = None,
-            Err(error) if error.is_no_room() => {
-                *self.no_room.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-            }
-            Err(_) => {}
-        }
+        let failed = match &written {
+            Ok(_) => None,
+            Err(error) if error.is_no_room() && !self.is_disk_full() => Some(Instant::now()),
+            Err(_) => return written,
+        };
+        *self.no_room.lock().unwrap_or_else(PoisonError::into_inner) = failed;
         written
     }
 }

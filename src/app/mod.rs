@@ -216,7 +216,7 @@ impl App {
             shared,
             (owner, turns),
         );
-        let access = Access::new(&config, Arc::clone(&store), clock.clone());
+        let access = Access::new(&config, store.clone(), clock.clone());
         let client_rate = ClientRate::new(&config.policy.limits);
         let pace = UserRateLimit::new(&config.policy.limits);
         let acting = act::ActGuards::new(&config.policy.actions);

@@ -9,7 +9,7 @@ use super::terminal::{say, say_json};
 use crate::committee::TrackRecord;
 use crate::config::{self, Env, Policy};
 use crate::domain::{RunId, RunKind};
-use crate::journal::{Entry, Error, RunFilter, Store, Transcript, ancestors};
+use crate::journal::{Entry, Error, RunFilter, RunReader, Transcript, ancestors};
 
 /// The number of runs that are read at a time.
 const PAGE: u32 = 200;
@@ -39,7 +39,7 @@ pub(super) async fn run(env: &Env, arguments: ReportArguments) -> Done {
 }
 
 async fn read(
-    store: &dyn Store,
+    store: &dyn RunReader,
     since: Option<Timestamp>,
     policy: &Policy,
 ) -> Result<TrackRecord, Error> {
@@ -76,7 +76,7 @@ async fn read(
 
 /// Returns the entries of a run, and those of the runs that it continues.
 async fn history(
-    store: &dyn Store,
+    store: &dyn RunReader,
     run: RunId,
 ) -> Result<(Vec<Entry>, Vec<(RunId, Vec<Entry>)>), Error> {
     let entries = store.entries(run, 0).await?;

@@ -29,15 +29,14 @@ use secrecy::SecretString;
 use url::Url;
 
 use crate::domain::{
-    Agent, Calibration, Effort, Mode, Price, Role, Settings, Thresholds, Traits, Usd,
+    Agent, Calibration, Effort, Mode, Price, Role, Settings, StructuredOutput, Thresholds, Traits,
+    Usd,
 };
 
 pub use actions::{ActionRules, ActionsPolicy, GuildPolicy, ProposerPolicy};
 pub use check::{from_text, load, policy, without_models};
 pub use env::Env;
-pub use file::{
-    CrossCheckWhen, Limits, OutputForm, PromptSet, ProviderKind, StructuredOutput, json_schema,
-};
+pub use file::{CrossCheckWhen, Limits, OutputForm, PromptSet, ProviderKind, json_schema};
 pub use models::{ModelData, RETIREMENT_WARNING_DAYS, shipped as shipped_models};
 pub use presets::KEY_VARIABLES;
 pub use source::{BUILT_IN, built_in, database_url, providers_with_keys, user_folder};

@@ -30,7 +30,7 @@ use serde_json::Value;
 use crate::domain::{BilledTokens, FailureCause, Settings};
 
 pub use circuit::{BreakerSettings, CircuitPosition};
-pub use provider::{ProviderKind, ProviderSpec, Seeding, StructuredOutput};
+pub use provider::{ProviderKind, ProviderSpec};
 pub use redact::without_secrets;
 pub use registry::{CircuitState, Registry};
 pub use sse::{StreamEvent, StreamReader};
@@ -52,7 +52,7 @@ pub struct ChatRequest {
     /// Includes thinking.
     pub max_tokens: u32,
     pub settings: Settings,
-    /// For models that accept a seed.
+    /// For the in-process model.
     pub seed: u64,
     /// Time limit of the attempt.
     pub timeout: Duration,
@@ -255,22 +255,10 @@ impl Error {
     /// Describes the error in the service's own words. The provider's words may quote anything,
     /// such as its own files, SQL statements or a key.
     pub fn outline(&self) -> String {
-        match self {
-            Error::Status {
-                provider, status, ..
-            } => format!("{provider} answered {status}"),
-            Error::Unreadable { provider, .. } => {
-                format!("{provider} sent a reply that cannot be read")
-            }
-            Error::Unfit { provider, .. } => format!("the request does not fit {provider}"),
-            Error::Connect { .. }
-            | Error::Broken { .. }
-            | Error::Timeout { .. }
-            | Error::TooLong { .. }
-            | Error::Saturated { .. }
-            | Error::CircuitOpen { .. }
-            | Error::Cancelled => self.to_string(),
-        }
+        let text = self.to_string();
+        let said = self.said().map(|said| format!(": {said}"));
+        said.and_then(|said| text.strip_suffix(&said))
+            .map_or_else(|| text.clone(), str::to_owned)
     }
 
     /// Returns the provider's words, for the journal and operators.

@@ -1,75 +1,104 @@
-//! Actions, and the effects of their commands.
+//! Accepts runs and actions: once per idempotency key, once per answer, and within their spending
+//! limits, also under concurrent submissions. Searches memories.
 
-use sqlx::postgres::PgPool;
+use sha2::{Digest as _, Sha256};
+use sqlx::PgConnection;
 
-use super::transact::{TransactionFailure, begin as begun, millis, plain};
-use super::{accept, append};
+use super::PostgresStore;
+use crate::journal::database::{Connection as _, Database as _, Failure, millis};
 use crate::journal::{
-    ActionStart, AfterAction, Claimed, Error, Event, Lease, MemoryRow, NewRun, Owner, Requester,
-    SceneLine, SheetRow, chain, rows, statements,
+    Acceptance, ActionStart, AfterAction, Error, Lease, MemoryRow, NewRun, Owner, SpendingScope,
+    reads, rows, writes,
 };
 
+pub(super) async fn accept(store: &PostgresStore, run: &NewRun) -> Result<Acceptance, Failure> {
+    let mut tx = store.transaction().await?;
+    if let Some(not) = refusal(&mut tx, run).await? {
+        return Ok(not);
+    }
+    writes::accept(&mut *tx, run, &[]).await?;
+    tx.commit().await?;
+    Ok(Acceptance::New)
+}
+
 pub(super) async fn begin(
-    pool: &PgPool,
+    store: &PostgresStore,
     run: &NewRun,
     then: &AfterAction,
-) -> Result<ActionStart, TransactionFailure> {
-    let mut tx = begun(pool).await?;
-    if let Some(not) = accept::refusal(&mut tx, run).await? {
+) -> Result<ActionStart, Failure> {
+    let mut tx = store.transaction().await?;
+    if let Some(not) = refusal(&mut tx, run).await? {
         return Ok(ActionStart::Not(not));
     }
-    accept::insert(&mut tx, run).await?;
-    let mut events = vec![Event::Accepted(Box::new(run.accepted.clone()))];
-    let outcome = match then {
-        AfterAction::End(more) => {
-            events.extend(more.iter().cloned());
+    let start = match then {
+        AfterAction::End(events) => {
+            writes::accept(&mut *tx, run, events).await?;
             ActionStart::Ended
         }
         AfterAction::Hold { owner, lease } => {
-            sqlx::query(
-                "UPDATE runs SET state = 'running', owner = $1, epoch = 1,
-                                 lease_until = clock_timestamp() + $2 * INTERVAL '1 millisecond' WHERE id = $3",
-            )
-            .bind(owner)
-            .bind(millis(*lease))
-            .bind(run.id.to_string())
-            .execute(&mut *tx)
-            .await?;
-            events.push(Event::Claimed(Claimed {
-                epoch: 1,
-                owner: owner.clone(),
-            }));
-            ActionStart::Held(Lease {
+            let held = Lease {
                 run: run.id,
                 owner: owner.clone(),
                 epoch: 1,
-            })
+            };
+            writes::accept(&mut *tx, run, &[writes::claim_event(&held)]).await?;
+            let statement = "
+                UPDATE runs SET state = 'running', epoch = $2, owner = $3,
+                                lease_until = clock_timestamp() + $4 * INTERVAL '1 millisecond'
+                WHERE id = $1";
+            tx.change((statement, held.values(millis(*lease)))).await?;
+            ActionStart::Held(held)
         }
     };
-    append::write(
-        &mut tx,
-        run.id,
-        run.at,
-        &events,
-        (0, chain::GENESIS.to_owned()),
-    )
-    .await?;
     tx.commit().await?;
-    Ok(outcome)
+    Ok(start)
 }
 
-pub(super) async fn sheets(pool: &PgPool, owner: &Owner) -> Result<Vec<SheetRow>, Error> {
-    let found = sqlx::query(statements::SHEETS)
-        .bind(owner.source.as_str())
-        .bind(plain(owner.guild_id.as_deref().unwrap_or("")))
-        .bind(plain(&owner.user_id))
-        .fetch_all(pool)
+/// Returns why a run is not accepted, or `None` if it is. Locks everything that this decision
+/// depends on until the end of the transaction.
+async fn refusal(tx: &mut PgConnection, run: &NewRun) -> Result<Option<Acceptance>, Failure> {
+    // One statement takes all locks in ascending order, so two acceptances cannot deadlock.
+    sqlx::query("SELECT pg_advisory_xact_lock(lock) FROM unnest($1::BIGINT[]) AS lock")
+        .bind(locks(run))
+        .execute(&mut *tx)
         .await?;
-    found.iter().map(rows::sheet).collect()
+    writes::refusal(tx, run).await
+}
+
+/// Returns the advisory locks of everything that decides about an acceptance: its key, the run that
+/// it continues, and the scopes of its limits.
+fn locks(run: &NewRun) -> Vec<i64> {
+    let key = run.idempotency_key.iter().map(|key| format!("key {key}"));
+    let parent = run
+        .accepted
+        .continues
+        .iter()
+        .map(|continues| format!("parent {}", continues.parent));
+    let scopes = run.limits.iter().map(|limit| match &limit.scope {
+        SpendingScope::User(id) => format!("user {id}"),
+        SpendingScope::Guild(id) => format!("guild {id}"),
+        SpendingScope::Everyone => "everyone".to_owned(),
+    });
+    let mut locks: Vec<i64> = key
+        .chain(parent)
+        .chain(scopes)
+        .map(|name| number(&name))
+        .collect();
+    locks.sort_unstable();
+    locks.dedup();
+    locks
+}
+
+/// Returns the lock number of a name. If two names collide, they only wait for each other
+/// needlessly.
+fn number(name: &str) -> i64 {
+    let hash = Sha256::digest(format!("conclave {name}"));
+    let bytes = hash.first_chunk::<8>().copied().unwrap_or_default();
+    i64::from_be_bytes(bytes)
 }
 
 pub(super) async fn memories(
-    pool: &PgPool,
+    store: &PostgresStore,
     owner: &Owner,
     terms: &[String],
     most: u32,
@@ -90,43 +119,12 @@ pub(super) async fn memories(
     if query.is_empty() {
         return Ok(vec![]);
     }
-    let found = sqlx::query(
-        "SELECT run, content, created_ms FROM memories, to_tsquery('english', $1) AS query
-         WHERE words @@ query AND source = $2 AND guild_id = $3 AND user_id = $4
-         ORDER BY ts_rank(words, query) DESC, created_ms DESC LIMIT $5",
-    )
-    .bind(query)
-    .bind(owner.source.as_str())
-    .bind(plain(owner.guild_id.as_deref().unwrap_or("")))
-    .bind(plain(&owner.user_id))
-    .bind(i64::from(most))
-    .fetch_all(pool)
-    .await?;
+    let statement = "
+        SELECT run, content, created_ms FROM memories, to_tsquery('english', $4) AS query
+        WHERE words @@ query AND source = $1 AND guild_id = $2 AND user_id = $3
+        ORDER BY ts_rank(words, query) DESC, created_ms DESC LIMIT $5";
+    let mut values = reads::owner_values(owner);
+    values.extend([query.into(), i64::from(most).into()]);
+    let found = store.reader().await?.rows(statement, values).await?;
     found.iter().map(rows::memory).collect()
-}
-
-pub(super) async fn memory_count(pool: &PgPool, owner: &Owner) -> Result<u64, Error> {
-    let (count,): (i64,) = sqlx::query_as(statements::MEMORY_COUNT)
-        .bind(owner.source.as_str())
-        .bind(plain(owner.guild_id.as_deref().unwrap_or("")))
-        .bind(plain(&owner.user_id))
-        .fetch_one(pool)
-        .await?;
-    Ok(count.unsigned_abs())
-}
-
-pub(super) async fn scene(
-    pool: &PgPool,
-    scene: &Requester,
-    most: u32,
-) -> Result<Vec<SceneLine>, Error> {
-    let found: Vec<(String, String, String)> = sqlx::query_as(statements::SCENE)
-        .bind(scene.source.as_str())
-        .bind(plain(scene.guild_id.as_deref().unwrap_or("")))
-        .bind(plain(scene.channel_id.as_deref().unwrap_or("")))
-        .bind(plain(&scene.user_id))
-        .bind(i64::from(most))
-        .fetch_all(pool)
-        .await?;
-    found.into_iter().rev().map(rows::scene_line).collect()
 }

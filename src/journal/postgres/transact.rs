@@ -1,80 +1,48 @@
-//! Transactions and their retries, with helpers for statements.
+//! Retries of transactions, and texts that PostgreSQL can store.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
-use sqlx::postgres::{PgDatabaseError, PgPool};
-use sqlx::{Postgres, Transaction};
+use sqlx::postgres::PgDatabaseError;
 
 use crate::journal::Error;
+use crate::journal::database::Failure;
 
 /// How often a transaction that the database aborts is attempted in all.
 const MAX_TRIES: u32 = 5;
 
-/// Begins a transaction in which each statement sees what was committed before it, independent of
-/// the server's default.
-pub(super) async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-    pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
-        .await
-}
-
-/// Why a transaction failed.
-pub(super) enum TransactionFailure {
-    /// The database aborted it because of a concurrent one. A retry may succeed.
-    RetryableConflict(Error),
-    ForGood(Error),
-}
-
-impl TransactionFailure {
-    /// Waits before the next attempt. Returns the number of failed attempts.
-    ///
-    /// # Errors
-    /// The cause of the failure, if a retry is useless or the attempts are used up.
-    pub async fn again(self, tries: u32) -> Result<u32, Error> {
-        match self {
-            TransactionFailure::RetryableConflict(_) if tries + 1 < MAX_TRIES => {
-                tokio::time::sleep(Duration::from_millis(5 << tries)).await;
-                Ok(tries + 1)
+/// Attempts a transaction again if the database aborts it because of a concurrent one.
+pub(super) async fn retried<T, F>(mut attempt: impl FnMut() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Failure>>,
+{
+    let mut tries = 1;
+    loop {
+        match attempt().await {
+            Err(Failure::Database(error)) if is_conflict(&error) && tries < MAX_TRIES => {
+                tokio::time::sleep(Duration::from_millis(5 << (tries - 1))).await;
+                tries += 1;
             }
-            TransactionFailure::RetryableConflict(error) | TransactionFailure::ForGood(error) => {
-                Err(error)
-            }
+            done => return Ok(done?),
         }
     }
 }
 
-impl From<sqlx::Error> for TransactionFailure {
-    fn from(error: sqlx::Error) -> Self {
-        let code = error
-            .as_database_error()
-            .and_then(|e| e.try_downcast_ref())
-            .map(PgDatabaseError::code);
-        // Serialization failure, deadlock, or a unique key that another transaction has inserted
-        // meanwhile.
-        if matches!(code, Some("40001" | "40P01" | "23505")) {
-            TransactionFailure::RetryableConflict(error.into())
-        } else {
-            TransactionFailure::ForGood(error.into())
-        }
-    }
-}
-
-impl From<Error> for TransactionFailure {
-    fn from(error: Error) -> Self {
-        TransactionFailure::ForGood(error)
-    }
+fn is_conflict(error: &sqlx::Error) -> bool {
+    let code = error
+        .as_database_error()
+        .and_then(|e| e.try_downcast_ref())
+        .map(PgDatabaseError::code);
+    // Serialization failure, deadlock, or a unique key that another transaction has inserted
+    // meanwhile.
+    matches!(code, Some("40001" | "40P01" | "23505"))
 }
 
 /// Makes a text storable in a column, since PostgreSQL has no U+0000. The journal's JSON keeps the
 /// character in its escaped form.
-pub(super) fn plain(text: &str) -> Cow<'_, str> {
+pub(super) fn plain(text: String) -> String {
     if text.contains('\0') {
-        Cow::Owned(text.replace('\0', "\u{FFFD}"))
+        text.replace('\0', "\u{FFFD}")
     } else {
-        Cow::Borrowed(text)
+        text
     }
-}
-
-pub(super) fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

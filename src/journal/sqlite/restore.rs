@@ -13,8 +13,9 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::owners::LockFile;
-use super::{latest, migrator};
-use crate::journal::{Error, prove, rows, statements};
+use super::{SqliteStore, migrator};
+use crate::journal::database::{Connection as _, Database as _};
+use crate::journal::{Error, prove, reads, rows};
 
 /// How long to wait for another process's transaction, before the database counts as in use.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -225,7 +226,7 @@ async fn verified(copy: &Path) -> Result<u64, RestoreError> {
             found.join("; ")
         )));
     }
-    let known = latest();
+    let known = SqliteStore::latest();
     match version(&mut connection).await.map_err(damage)? {
         None => return Err(RestoreError::NotABackup("it holds no Conclave database")),
         Some(found) if found > known => return Err(RestoreError::Newer { found, known }),
@@ -246,7 +247,7 @@ async fn version(connection: &mut SqliteConnection) -> Result<Option<i64>, sqlx:
     if tables < 3 {
         return Ok(None);
     }
-    sqlx::query_scalar(statements::SCHEMA)
+    sqlx::query_scalar(reads::SCHEMA)
         .fetch_one(connection)
         .await
 }
@@ -254,22 +255,15 @@ async fn version(connection: &mut SqliteConnection) -> Result<Option<i64>, sqlx:
 async fn prove_all(connection: &mut SqliteConnection) -> Result<u64, RestoreError> {
     let (mut before, mut count): (Option<String>, u64) = (None, 0);
     loop {
-        let page = sqlx::query(
-            "SELECT * FROM runs WHERE ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2",
-        )
-        .bind(&before)
-        .bind(PAGE)
-        .fetch_all(&mut *connection)
-        .await
-        .map_err(damage)?;
+        let statement =
+            "SELECT * FROM runs WHERE ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2";
+        let values = vec![before.clone().into(), PAGE.into()];
+        let page = connection.rows(statement, values).await.map_err(damage)?;
         for row in &page {
             let row = rows::run(row).map_err(corrupt)?;
             let id = row.id.to_string();
-            let found = sqlx::query(statements::ENTRIES)
-                .bind(&id)
-                .bind(0)
-                .fetch_all(&mut *connection)
-                .await;
+            let values = vec![id.as_str().into(), 0.into()];
+            let found = connection.rows(reads::ENTRIES, values).await;
             let found = found.map_err(damage)?;
             let entries = found
                 .iter()

@@ -10,8 +10,9 @@ use hyper::header::{HeaderName, HeaderValue};
 use url::Url;
 
 use super::http::{Call, HttpClient, Settings};
-use super::provider::{ProviderSpec, StructuredOutput};
+use super::provider::ProviderSpec;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
+use crate::domain::StructuredOutput;
 
 /// Client for all models of one Anthropic-compatible server.
 pub(super) struct Anthropic {

@@ -6,8 +6,7 @@ use super::wire::{
     Block, CacheControl, Format, Message, OutputConfig, Request, Source, SystemBlock, Thinking,
     Tool, ToolChoice,
 };
-use crate::domain::Effort;
-use crate::llm::provider::StructuredOutput;
+use crate::domain::{Effort, StructuredOutput};
 use crate::llm::schema_prompt::with_instruction;
 use crate::llm::{Author, ChatRequest, Part};
 
@@ -27,7 +26,7 @@ pub(super) fn to_wire(
                     schema: strict::for_vendor(&schema.value),
                 });
             }
-            StructuredOutput::JsonSchema => {
+            StructuredOutput::Native => {
                 format = Some(Format::JsonSchema {
                     schema: strict::for_vendor(&schema.value),
                 });

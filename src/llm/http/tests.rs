@@ -10,10 +10,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Call, Collect, HttpClient, Settings};
-use crate::domain::BilledTokens;
+use crate::domain::{BilledTokens, StructuredOutput};
 use crate::llm::{
     Author, ChatModel, ChatReply, ChatRequest, Error, Message, Part, ProviderKind, ProviderSpec,
-    Registry, Retry, Seeding, Stop, StructuredOutput,
+    Registry, Retry, Stop,
 };
 
 const KEY: &str = "sk-test-0123456789abcdef";
@@ -28,7 +28,6 @@ fn model(base: &str, kind: ProviderKind, api_key: Option<&str>) -> Arc<dyn ChatM
         connect_timeout: Duration::from_secs(2),
         structured_output: StructuredOutput::Auto,
         stream: false,
-        seeding: Seeding::Omit,
         headers: vec![],
         proxy: None,
     };
@@ -486,7 +485,6 @@ fn the_key_is_not_in_the_debug_form_of_a_provider() {
         connect_timeout: Duration::from_secs(1),
         structured_output: StructuredOutput::Auto,
         stream: false,
-        seeding: Seeding::Omit,
         headers: vec![],
         proxy: None,
     };

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::pool::PoolConnection;
 use sqlx::{ColumnIndex, Decode, Row, SqlSafeStr as _, SqlStr, Transaction, Type};
 
-use super::{Error, RunFilter};
+use super::{Error, NewRun, Owner, RunFilter};
 
 /// A database that stores journals.
 pub(super) trait Database: Send + Sync {
@@ -24,8 +25,55 @@ pub(super) trait Database: Send + Sync {
         &self,
     ) -> impl Future<Output = Result<Transaction<'static, Self::Driver>, sqlx::Error>> + Send;
 
+    /// Begins a transaction that need not survive a crash of the machine.
+    fn free_transaction(
+        &self,
+    ) -> impl Future<Output = Result<Transaction<'static, Self::Driver>, sqlx::Error>> + Send;
+
     /// Fails if the database was replaced while the service runs.
     fn in_place(&self) -> Result<(), Error>;
+
+    /// True if a concurrent transaction caused the error, so that a retry may succeed.
+    fn is_conflict(error: &sqlx::Error) -> bool;
+
+    /// Locks everything that decides whether a run is accepted, until the transaction ends.
+    fn lock(
+        connection: &mut <Self::Driver as sqlx::Database>::Connection,
+        run: &NewRun,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// Returns a run's row, which no other transaction can change until this one ends.
+    const LOCK_RUN: &'static str;
+
+    /// Claims a run. `$1`: owner, `$2`: [`Database::lease`], `$3`: the one run, or null for the
+    /// oldest; then [`Database::now`].
+    const CLAIM: &'static str;
+
+    /// Claims an action that was just accepted. Parameters: [`Lease::values`], with
+    /// [`Database::lease`] as the last.
+    const HOLD: &'static str;
+
+    /// Renews a lease. Parameters as for [`Database::HOLD`].
+    const RENEW: &'static str;
+
+    /// Returns the head of a run if a lease is valid, and whether the run is being cancelled.
+    /// Parameters: [`Lease::values`], with [`Database::now`] as the last.
+    const FENCE: &'static str;
+
+    /// Returns a lease that begins now, as the statements take it.
+    fn lease(now: Timestamp, duration: Duration) -> i64;
+
+    /// Returns the process's time if leases are judged by it.
+    fn now(at: Timestamp) -> Option<i64>;
+
+    /// Deletes runs that finished before `$1`, the oldest ones, at most `$2`.
+    const PRUNE: &'static str;
+
+    /// Searches memories. `$1` to `$3`: the owner, `$4`: [`Database::memory_query`], `$5`: how many.
+    const MEMORIES: &'static str;
+
+    /// Returns the full-text query for any of the terms; `None` for no terms.
+    fn memory_query(owner: &Owner, terms: &[String]) -> Option<String>;
 
     /// Returns the table of runs as the statement for a list of one kind names it.
     fn listed(filter: &RunFilter) -> &'static str;
@@ -52,9 +100,6 @@ pub(super) trait Database: Send + Sync {
 /// A connection to either database, for statements that both understand.
 pub(super) trait Connection: Send {
     type Row: Columns + Send + Sync;
-
-    /// Returns a run's row, which no other transaction can change until this one ends.
-    const LOCK_RUN: &'static str;
 
     /// Returns all rows of a query.
     fn query(
@@ -200,6 +245,27 @@ impl From<Failure> for Error {
         match failure {
             Failure::Database(error) => error.into(),
             Failure::Store(error) => error,
+        }
+    }
+}
+
+/// How often a transaction that the database aborts is attempted in all.
+const MAX_TRIES: u32 = 5;
+
+/// Attempts a transaction again if a concurrent one caused its failure.
+pub(super) async fn retried<D, T, F>(mut attempt: impl FnMut() -> F) -> Result<T, Error>
+where
+    D: Database,
+    F: Future<Output = Result<T, Failure>>,
+{
+    let mut tries = 1;
+    loop {
+        match attempt().await {
+            Err(Failure::Database(error)) if D::is_conflict(&error) && tries < MAX_TRIES => {
+                tokio::time::sleep(Duration::from_millis(5 << (tries - 1))).await;
+                tries += 1;
+            }
+            done => return Ok(done?),
         }
     }
 }

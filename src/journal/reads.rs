@@ -6,8 +6,8 @@ use sqlx::{AssertSqlSafe, SqlSafeStr as _};
 
 use super::database::{Bound, Columns as _, Connection, Database, Failure};
 use super::store::{
-    Entry, Error, Owner, Requester, RunFilter, RunReader, RunRow, SceneLine, SheetRow,
-    SpendingLimit, SpendingScope, TokenRow, TokenStore,
+    ActionStore, Entry, Error, MemoryRow, Owner, Requester, RunFilter, RunReader, RunRow,
+    SceneLine, SheetRow, SpendingLimit, SpendingScope, TokenRow, TokenStore,
 };
 use super::{Archive, rows};
 use crate::domain::{RunId, RunKind, Usd};
@@ -172,7 +172,7 @@ fn place(requester: &Requester) -> Vec<Bound> {
 }
 
 /// Returns source, guild and user.
-pub(super) fn owner_values(owner: &Owner) -> Vec<Bound> {
+fn owner_values(owner: &Owner) -> Vec<Bound> {
     vec![
         owner.source.as_str().into(),
         owner.guild_id.as_deref().unwrap_or("").into(),
@@ -180,40 +180,50 @@ pub(super) fn owner_values(owner: &Owner) -> Vec<Bound> {
     ]
 }
 
-pub(super) async fn sheets<D: Database>(
-    database: &D,
-    owner: &Owner,
-) -> Result<Vec<SheetRow>, Error> {
-    let statement = "
-        SELECT name, sheet, updated_ms FROM sheets WHERE source = $1 AND guild_id = $2 AND user_id = $3
-        ORDER BY updated_ms DESC, run DESC";
-    let mut reader = database.reader().await?;
-    let found = reader.rows(statement, owner_values(owner)).await?;
-    found.iter().map(rows::sheet).collect()
-}
+#[async_trait]
+impl<D: Database> ActionStore for D {
+    async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error> {
+        let statement = "
+            SELECT name, sheet, updated_ms FROM sheets WHERE source = $1 AND guild_id = $2 AND user_id = $3
+            ORDER BY updated_ms DESC, run DESC";
+        let mut reader = self.reader().await?;
+        let found = reader.rows(statement, owner_values(owner)).await?;
+        found.iter().map(rows::sheet).collect()
+    }
 
-pub(super) async fn memory_count<D: Database>(database: &D, owner: &Owner) -> Result<u64, Error> {
-    let statement =
-        "SELECT COUNT(*) AS n FROM memories WHERE source = $1 AND guild_id = $2 AND user_id = $3";
-    let mut reader = database.reader().await?;
-    Ok(reader.number(statement, owner_values(owner)).await?)
-}
+    async fn memories(
+        &self,
+        owner: &Owner,
+        terms: &[String],
+        most: u32,
+    ) -> Result<Vec<MemoryRow>, Error> {
+        let Some(query) = D::memory_query(owner, terms) else {
+            return Ok(vec![]);
+        };
+        let mut values = owner_values(owner);
+        values.extend([query.into(), i64::from(most).into()]);
+        let found = self.reader().await?.rows(D::MEMORIES, values).await?;
+        found.iter().map(rows::memory).collect()
+    }
 
-/// Outside of guilds, a scene contains only one user's lines.
-pub(super) async fn recent_lines<D: Database>(
-    database: &D,
-    scene: &Requester,
-    most: u32,
-) -> Result<Vec<SceneLine>, Error> {
-    let statement = "
-        SELECT id, user_id, message FROM runs
-        WHERE kind = 'action' AND source = $1 AND guild_id = $2 AND channel_id = $3 AND ($2 <> '' OR user_id = $4)
-          AND parent IS NULL
-        ORDER BY id DESC LIMIT $5";
-    let mut values = place(scene);
-    values.push(i64::from(most).into());
-    let found = database.reader().await?.rows(statement, values).await?;
-    found.iter().rev().map(rows::scene_line).collect()
+    async fn memory_count(&self, owner: &Owner) -> Result<u64, Error> {
+        let statement = "SELECT COUNT(*) AS n FROM memories WHERE source = $1 AND guild_id = $2 AND user_id = $3";
+        let mut reader = self.reader().await?;
+        Ok(reader.number(statement, owner_values(owner)).await?)
+    }
+
+    /// Outside of guilds, a scene contains only one user's lines.
+    async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<SceneLine>, Error> {
+        let statement = "
+            SELECT id, user_id, message FROM runs
+            WHERE kind = 'action' AND source = $1 AND guild_id = $2 AND channel_id = $3 AND ($2 <> '' OR user_id = $4)
+              AND parent IS NULL
+            ORDER BY id DESC LIMIT $5";
+        let mut values = place(scene);
+        values.push(i64::from(most).into());
+        let found = self.reader().await?.rows(statement, values).await?;
+        found.iter().rev().map(rows::scene_line).collect()
+    }
 }
 
 /// Checks that the schema is the current one.

@@ -145,16 +145,6 @@ pub enum Claim {
     Run(RunId),
 }
 
-impl Claim {
-    /// Returns the one run, or `None` for any.
-    pub(super) fn one(self) -> Option<String> {
-        match self {
-            Claim::Oldest => None,
-            Claim::Run(id) => Some(id.to_string()),
-        }
-    }
-}
-
 /// The right to write to a run, until it expires. The owner must renew it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
@@ -375,11 +365,16 @@ pub trait RunReader: Send + Sync {
     async fn exposure(&self, limit: &SpendingLimit) -> Result<Usd, Error>;
 }
 
-/// Accepts runs, leases them and appends to their journals.
+/// Accepts runs and actions, leases them and appends to their journals.
 #[async_trait]
 pub trait JournalStore: Send + Sync {
     /// Writes the run's row and its first entry in one transaction.
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error>;
+
+    /// Accepts an action in one transaction. If the action is over, the same transaction writes its
+    /// end and the effects of its events. An action that ends at once is free. Its commit survives
+    /// the end of the process, but need not wait for the disk.
+    async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error>;
 
     /// Claims a run that is queued, or whose lease has expired. Raises its epoch.
     async fn claim(
@@ -432,14 +427,9 @@ pub trait JournalStore: Send + Sync {
     async fn ready(&self) -> Result<(), Error>;
 }
 
-/// Actions, and the sheets and memories that they change.
+/// What actions read: sheets, memories and the lines of a scene.
 #[async_trait]
 pub trait ActionStore: Send + Sync {
-    /// Accepts an action in one transaction. If the action is over, the same transaction writes its
-    /// end and the effects of its events. An action that ends at once is free. Its commit survives
-    /// the end of the process, but need not wait for the disk.
-    async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error>;
-
     /// Returns the owner's sheets, the last changed one first.
     async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error>;
 

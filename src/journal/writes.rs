@@ -1,13 +1,15 @@
-//! Writes that are the same on both databases, within the caller's transaction.
+//! Writes that are the same on both databases.
+
+use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::database::{Bound, Columns, Connection, Failure, Statement};
+use super::database::{Bound, Columns as _, Connection, Database, Failure, Statement, retried};
 use super::reads::{BY_KEY, exposure};
 use super::rows::{self, Change};
 use super::{
-    Acceptance, Annotated, Archive, ArchivedEntry, CancelOutcome, Claimed, Effect, Error, Event,
-    Lease, LeaseState, NewRun, Restored, chain,
+    Acceptance, ActionStart, AfterAction, Annotated, Archive, ArchivedEntry, CancelOutcome, Claim,
+    Claimed, Effect, Error, Event, Lease, LeaseState, NewRun, Restored, chain,
 };
 use crate::domain::RunId;
 
@@ -15,12 +17,12 @@ use crate::domain::RunId;
 pub(super) type Head = (i64, String);
 
 /// Returns the head of a run without entries.
-pub(super) fn genesis() -> Head {
+fn genesis() -> Head {
     (0, chain::GENESIS.to_owned())
 }
 
 /// Returns why a run is not accepted, or `None` if it is.
-pub(super) async fn refusal<C: Connection>(
+async fn refusal<C: Connection>(
     connection: &mut C,
     run: &NewRun,
 ) -> Result<Option<Acceptance>, Failure> {
@@ -61,8 +63,61 @@ pub(super) async fn refusal<C: Connection>(
     Ok(None)
 }
 
-/// Accepts a run with its further events.
-pub(super) async fn accept<C: Connection>(
+/// Writes a run that is worked on later.
+pub(super) async fn accept<D: Database>(database: &D, run: &NewRun) -> Result<Acceptance, Error> {
+    retried::<D, _, _>(|| async {
+        let mut tx = database.transaction().await?;
+        D::lock(&mut tx, run).await?;
+        if let Some(not) = refusal(&mut *tx, run).await? {
+            return Ok(not);
+        }
+        insert(&mut *tx, run, &[]).await?;
+        tx.commit().await?;
+        Ok(Acceptance::New)
+    })
+    .await
+}
+
+/// Writes an action that has ended, or accepts and claims one.
+pub(super) async fn begin<D: Database>(
+    database: &D,
+    run: &NewRun,
+    then: &AfterAction,
+) -> Result<ActionStart, Error> {
+    retried::<D, _, _>(|| async {
+        let mut tx = match then {
+            AfterAction::End(_) => database.free_transaction().await?,
+            AfterAction::Hold { .. } => database.transaction().await?,
+        };
+        D::lock(&mut tx, run).await?;
+        if let Some(not) = refusal(&mut *tx, run).await? {
+            return Ok(ActionStart::Not(not));
+        }
+        let start = match then {
+            AfterAction::End(events) => {
+                insert(&mut *tx, run, events).await?;
+                ActionStart::Ended
+            }
+            AfterAction::Hold { owner, lease } => {
+                let held = Lease {
+                    run: run.id,
+                    owner: owner.clone(),
+                    epoch: 1,
+                };
+                insert(&mut *tx, run, &[claim_event(&held)]).await?;
+                let values = held.values(D::lease(run.at, *lease));
+                tx.change((D::HOLD, values)).await?;
+                ActionStart::Held(held)
+            }
+        };
+        tx.commit().await?;
+        Ok(start)
+    })
+    .await
+}
+
+/// Inserts a run with its further events.
+async fn insert<C: Connection>(
     connection: &mut C,
     run: &NewRun,
     more: &[Event],
@@ -75,7 +130,7 @@ pub(super) async fn accept<C: Connection>(
 }
 
 /// Inserts the row of a run that has no entries yet.
-pub(super) fn insert_run(run: &NewRun) -> Statement {
+fn insert_run(run: &NewRun) -> Statement {
     let question = &run.accepted.question;
     let context = &question.context;
     let values = vec![
@@ -105,7 +160,7 @@ pub(super) fn insert_run(run: &NewRun) -> Statement {
 }
 
 /// Inserts an entry, unless the run already has its key.
-pub(super) fn insert_entry(run: &str, entry: &ArchivedEntry) -> Statement {
+fn insert_entry(run: &str, entry: &ArchivedEntry) -> Statement {
     let statement = "
         INSERT INTO entries (run, seq, at_ms, key, body, prev, hash) VALUES ($1, $2, $3, $4, $5, $6, $7)
         ON CONFLICT (run, key) DO NOTHING";
@@ -121,13 +176,13 @@ pub(super) fn insert_entry(run: &str, entry: &ArchivedEntry) -> Statement {
     (statement, values)
 }
 
-pub(super) fn set_head(run: &str, (seq, hash): Head) -> Statement {
+fn set_head(run: &str, (seq, hash): Head) -> Statement {
     let statement = "UPDATE runs SET head_seq = $1, head_hash = $2 WHERE id = $3";
     (statement, vec![seq.into(), hash.into(), run.into()])
 }
 
 /// Returns the statement for what an event changes besides the journal.
-pub(super) fn project(run: &str, at: Timestamp, event: &Event) -> Option<Statement> {
+fn project(run: &str, at: Timestamp, event: &Event) -> Option<Statement> {
     let at_ms: Bound = at.as_millisecond().into();
     Some(match rows::change(event)? {
         Change::Spent(nanos) => (
@@ -214,27 +269,59 @@ pub(super) fn script(run: &NewRun, more: &[Event]) -> Result<Vec<Statement>, Err
     Ok(script)
 }
 
-/// Records the claim of a run. `row` has its id, epoch and head.
-pub(super) async fn claimed<C: Connection>(
-    connection: &mut C,
-    row: Option<C::Row>,
+pub(super) async fn claim<D: Database>(
+    database: &D,
+    which: Claim,
     owner: &str,
+    duration: Duration,
     at: Timestamp,
-) -> Result<Option<Lease>, Failure> {
-    let Some(row) = row else {
-        return Ok(None);
+) -> Result<Option<Lease>, Error> {
+    let one = match which {
+        Claim::Oldest => None,
+        Claim::Run(id) => Some(id.to_string()),
     };
-    let lease = Lease {
-        run: rows::run_id(&row.text("id")?)?,
-        owner: owner.to_owned(),
-        epoch: row.whole("epoch")?,
-    };
-    let head = (row.whole("head_seq")?, row.text("head_hash")?);
-    append(connection, lease.run, at, &[claim_event(&lease)], head).await?;
-    Ok(Some(lease))
+    let mut values = vec![owner.into(), D::lease(at, duration).into(), one.into()];
+    values.extend(D::now(at).map(Bound::from));
+    retried::<D, _, _>(|| async {
+        let mut tx = database.transaction().await?;
+        let Some(row) = tx.row(D::CLAIM, values.clone()).await? else {
+            return Ok(None);
+        };
+        let lease = Lease {
+            run: rows::run_id(&row.text("id")?)?,
+            owner: owner.to_owned(),
+            epoch: row.whole("epoch")?,
+        };
+        let head = (row.whole("head_seq")?, row.text("head_hash")?);
+        append(&mut *tx, lease.run, at, &[claim_event(&lease)], head).await?;
+        tx.commit().await?;
+        Ok(Some(lease))
+    })
+    .await
 }
 
-pub(super) fn claim_event(lease: &Lease) -> Event {
+pub(super) async fn renew<D: Database>(
+    database: &D,
+    lease: &Lease,
+    duration: Duration,
+    now: Timestamp,
+) -> Result<LeaseState, Error> {
+    // A crash of the machine may lose this renewal, but it also ends the process that has the
+    // lease.
+    let mut tx = database.free_transaction().await?;
+    let values = lease.values(D::lease(now, duration));
+    let found = tx.row(D::RENEW, values).await?;
+    tx.commit().await?;
+    Ok(
+        match found.map(|row| row.whole("cancel_requested")).transpose()? {
+            None => LeaseState::Lost,
+            Some(0) => LeaseState::Yes,
+            Some(_) => LeaseState::CancelRequested,
+        },
+    )
+}
+
+fn claim_event(lease: &Lease) -> Event {
     Event::Claimed(Claimed {
         epoch: lease.epoch,
         owner: lease.owner.clone(),
@@ -243,7 +330,7 @@ pub(super) fn claim_event(lease: &Lease) -> Event {
 
 impl Lease {
     /// Returns run, epoch and owner, and perhaps one more value.
-    pub(super) fn values(&self, more: impl Into<Option<i64>>) -> Vec<Bound> {
+    fn values(&self, more: impl Into<Option<i64>>) -> Vec<Bound> {
         let mut values = vec![
             self.run.to_string().into(),
             self.epoch.into(),
@@ -254,59 +341,55 @@ impl Lease {
     }
 }
 
-/// Reads the result of a renewal. `row` says whether the run is being cancelled.
-pub(super) fn renewed(row: Option<&impl Columns>) -> Result<LeaseState, Error> {
-    Ok(
-        match row.map(|row| row.whole("cancel_requested")).transpose()? {
-            None => LeaseState::Lost,
-            Some(0) => LeaseState::Yes,
-            Some(_) => LeaseState::CancelRequested,
-        },
-    )
-}
-
-/// Checks that the events may be written. `row` is what the fence found: the head of the run if the
-/// lease is valid, and whether the run is being cancelled.
-pub(super) fn fenced(row: Option<&impl Columns>, events: &[Event]) -> Result<Head, Error> {
-    let row = row.ok_or(Error::LeaseLost)?;
+/// Returns the head of a run to which a lease may append these events. The inner error says that
+/// it may not.
+pub(super) async fn fenced<D: Database>(
+    connection: &mut <D::Driver as sqlx::Database>::Connection,
+    lease: &Lease,
+    at: Timestamp,
+    events: &[Event],
+) -> Result<Result<Head, Error>, Failure> {
+    let Some(row) = connection.row(D::FENCE, lease.values(D::now(at))).await? else {
+        return Ok(Err(Error::LeaseLost));
+    };
     let stopped = |event: &Event| matches!(event, Event::CallSent(_) | Event::Executed(_));
     if row.whole("cancel_requested")? != 0 && events.iter().any(stopped) {
-        return Err(Error::CancelRequested);
+        return Ok(Err(Error::CancelRequested));
     }
-    Ok((row.whole("head_seq")?, row.text("head_hash")?))
+    Ok(Ok((row.whole("head_seq")?, row.text("head_hash")?)))
 }
 
 /// Appends to a finished run.
-pub(super) async fn annotate<C: Connection>(
-    connection: &mut C,
+pub(super) async fn annotate<D: Database>(
+    database: &D,
     run: RunId,
     at: Timestamp,
     event: &Event,
-) -> Result<Annotated, Failure> {
-    let found = connection
-        .row(C::LOCK_RUN, vec![run.to_string().into()])
-        .await?;
-    let Some(row) = found.as_ref().map(rows::run).transpose()? else {
-        return Ok(Annotated::Unknown);
-    };
-    if !row.state.is_terminal() {
-        return Ok(Annotated::Unfinished);
-    }
-    let head = (row.head_seq, row.head_hash);
-    let seq = append(connection, run, at, std::slice::from_ref(event), head).await?;
-    Ok(if seq == row.head_seq {
-        Annotated::Taken
-    } else {
-        Annotated::Written
+) -> Result<Annotated, Error> {
+    retried::<D, _, _>(|| async {
+        let mut tx = database.transaction().await?;
+        let found = tx.row(D::LOCK_RUN, vec![run.to_string().into()]).await?;
+        let Some(row) = found.as_ref().map(rows::run).transpose()? else {
+            return Ok(Annotated::Unknown);
+        };
+        if !row.state.is_terminal() {
+            return Ok(Annotated::Unfinished);
+        }
+        let head = (row.head_seq, row.head_hash);
+        let seq = append(&mut *tx, run, at, std::slice::from_ref(event), head).await?;
+        if seq == row.head_seq {
+            return Ok(Annotated::Taken);
+        }
+        tx.commit().await?;
+        Ok(Annotated::Written)
     })
+    .await
 }
 
-pub(super) async fn cancel<C: Connection>(
-    connection: &mut C,
-    run: RunId,
-) -> Result<CancelOutcome, Failure> {
+pub(super) async fn cancel<D: Database>(database: &D, run: RunId) -> Result<CancelOutcome, Error> {
     let id: Bound = run.to_string().into();
-    let found = connection.row(C::LOCK_RUN, vec![id.clone()]).await?;
+    let mut tx = database.transaction().await?;
+    let found = tx.row(D::LOCK_RUN, vec![id.clone()]).await?;
     let Some(row) = found.as_ref().map(rows::run).transpose()? else {
         return Ok(CancelOutcome::Unknown);
     };
@@ -314,33 +397,51 @@ pub(super) async fn cancel<C: Connection>(
         return Ok(CancelOutcome::AlreadyFinished(row.state));
     }
     let statement = "UPDATE runs SET cancel_requested = 1 WHERE id = $1";
-    connection.change((statement, vec![id])).await?;
+    tx.change((statement, vec![id])).await?;
+    tx.commit().await?;
     Ok(CancelOutcome::Requested)
 }
 
-pub(super) async fn restore<C: Connection>(
-    connection: &mut C,
+pub(super) async fn restore<D: Database>(
+    database: &D,
     archive: &Archive,
-) -> Result<Restored, Failure> {
-    let mut sound = archive.check()?;
-    let id = archive.run.to_string();
-    let statement = "SELECT id FROM runs WHERE id = $1 OR idempotency_key = $2";
-    let values = vec![id.as_str().into(), archive.idempotency_key.clone().into()];
-    for row in connection.rows(statement, values).await? {
-        if row.text("id")? == id {
-            return Ok(Restored::Known);
+) -> Result<Restored, Error> {
+    retried::<D, _, _>(|| async {
+        let mut sound = archive.check()?;
+        let id = archive.run.to_string();
+        let statement = "SELECT id FROM runs WHERE id = $1 OR idempotency_key = $2";
+        let values = vec![id.as_str().into(), archive.idempotency_key.clone().into()];
+        let mut tx = database.transaction().await?;
+        for row in tx.rows(statement, values).await? {
+            if row.text("id")? == id {
+                return Ok(Restored::Known);
+            }
+            // Another run in this database has the key, and keeps it.
+            sound.run.idempotency_key = None;
         }
-        // Another run in this database has the key, and keeps it.
-        sound.run.idempotency_key = None;
-    }
-    connection.change(insert_run(&sound.run)).await?;
-    for (entry, (at, event)) in archive.entries.iter().zip(&sound.events) {
-        connection.change(insert_entry(&id, entry)).await?;
-        if let Some(change) = project(&id, *at, event) {
-            connection.change(change).await?;
+        tx.change(insert_run(&sound.run)).await?;
+        for (entry, (at, event)) in archive.entries.iter().zip(&sound.events) {
+            tx.change(insert_entry(&id, entry)).await?;
+            if let Some(change) = project(&id, *at, event) {
+                tx.change(change).await?;
+            }
         }
-    }
-    let seq = archive.entries.len().try_into().unwrap_or(i64::MAX);
-    connection.change(set_head(&id, (seq, sound.head))).await?;
-    Ok(Restored::New)
+        let seq = archive.entries.len().try_into().unwrap_or(i64::MAX);
+        tx.change(set_head(&id, (seq, sound.head))).await?;
+        tx.commit().await?;
+        Ok(Restored::New)
+    })
+    .await
+}
+
+pub(super) async fn prune<D: Database>(
+    database: &D,
+    before: Timestamp,
+    most: u32,
+) -> Result<u64, Error> {
+    let values = vec![before.as_millisecond().into(), i64::from(most).into()];
+    let mut tx = database.transaction().await?;
+    let pruned = tx.change((D::PRUNE, values)).await?;
+    tx.commit().await?;
+    Ok(pruned)
 }

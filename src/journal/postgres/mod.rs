@@ -4,11 +4,9 @@
 //! run's row, so entries of one run never interleave. An acceptance locks everything that it
 //! depends on, in a fixed order.
 
-mod actions;
 mod address;
-mod claims;
+mod locks;
 mod news;
-mod transact;
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,19 +15,19 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use jiff::Timestamp;
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
+use sqlx::postgres::{
+    PgArguments, PgConnectOptions, PgConnection, PgDatabaseError, PgPool, PgPoolOptions, PgRow,
+};
 use sqlx::query::Query;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Postgres, SqlStr, Transaction};
 
-use super::database::{Bound, Connection, Database, Statement};
+use super::database::{Bound, Connection, Database, Failure, Statement, millis, retried};
 use super::store::{
-    Acceptance, ActionStart, ActionStore, AdminStore, AfterAction, Annotated, CancelOutcome, Claim,
-    Error, JournalStore, Lease, LeaseState, MemoryRow, NewRun, Owner, Requester, Restored,
-    RunFilter, SceneLine, SheetRow,
+    Acceptance, ActionStart, AdminStore, AfterAction, Annotated, CancelOutcome, Claim, Error,
+    JournalStore, Lease, LeaseState, NewRun, Owner, Restored, RunFilter,
 };
 use super::{Archive, Event, reads, writes};
 use crate::domain::RunId;
-use transact::{plain, retried};
 
 /// Connections of one process, besides the one that listens for notifications.
 const MAX_CONNECTIONS: u32 = 16;
@@ -116,8 +114,89 @@ impl Database for PostgresStore {
         self.pool.begin_with(begin).await
     }
 
+    async fn free_transaction(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+        self.transaction().await
+    }
+
     fn in_place(&self) -> Result<(), Error> {
         Ok(())
+    }
+
+    fn is_conflict(error: &sqlx::Error) -> bool {
+        let code = error
+            .as_database_error()
+            .and_then(|e| e.try_downcast_ref())
+            .map(PgDatabaseError::code);
+        // Serialization failure, deadlock, or a unique key that another transaction has inserted
+        // meanwhile.
+        matches!(code, Some("40001" | "40P01" | "23505"))
+    }
+
+    async fn lock(connection: &mut PgConnection, run: &NewRun) -> Result<(), sqlx::Error> {
+        // One statement takes all locks in ascending order, so two acceptances cannot deadlock.
+        sqlx::query("SELECT pg_advisory_xact_lock(lock) FROM unnest($1::BIGINT[]) AS lock")
+            .bind(locks::locks(run))
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+
+    const LOCK_RUN: &'static str = "SELECT * FROM runs WHERE id = $1 FOR UPDATE";
+
+    // Skips a run that another process is claiming or writing to at this moment.
+    const CLAIM: &'static str = "
+        UPDATE runs SET state = 'running', owner = $1, epoch = epoch + 1,
+                        lease_until = clock_timestamp() + $2 * INTERVAL '1 millisecond'
+        WHERE id = (SELECT id FROM runs
+                    WHERE (state = 'queued' OR (state = 'running' AND lease_until < clock_timestamp()))
+                      AND ($3 IS NULL OR id = $3)
+                    ORDER BY accepted_ms LIMIT 1 FOR UPDATE SKIP LOCKED)
+        RETURNING id, epoch, head_seq, head_hash";
+
+    const HOLD: &'static str = "
+        UPDATE runs SET state = 'running', epoch = $2, owner = $3,
+                        lease_until = clock_timestamp() + $4 * INTERVAL '1 millisecond'
+        WHERE id = $1";
+
+    const RENEW: &'static str = "
+        UPDATE runs SET lease_until = clock_timestamp() + $4 * INTERVAL '1 millisecond'
+        WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running'
+        RETURNING cancel_requested";
+
+    // Locks the row until the end of the transaction, so no other process can claim the run or
+    // append in between.
+    const FENCE: &'static str = "
+        SELECT cancel_requested, head_seq, head_hash FROM runs
+        WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running' AND lease_until >= clock_timestamp()
+        FOR UPDATE";
+
+    fn lease(_now: Timestamp, duration: Duration) -> i64 {
+        millis(duration)
+    }
+
+    fn now(_at: Timestamp) -> Option<i64> {
+        None
+    }
+
+    // Replicas that prune at the same time skip each other's rows.
+    const PRUNE: &'static str = "
+        DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE finished_ms < $1
+                                      ORDER BY finished_ms LIMIT $2 FOR UPDATE SKIP LOCKED)";
+
+    const MEMORIES: &'static str = "
+        SELECT run, content, created_ms FROM memories, to_tsquery('english', $4) AS query
+        WHERE words @@ query AND source = $1 AND guild_id = $2 AND user_id = $3
+        ORDER BY ts_rank(words, query) DESC, created_ms DESC LIMIT $5";
+
+    fn memory_query(_owner: &Owner, terms: &[String]) -> Option<String> {
+        // Keeps only letters and digits, so that a term cannot contain an operator of the query
+        // language.
+        let words: Vec<String> = terms
+            .iter()
+            .map(|term| term.chars().filter(|c| c.is_alphanumeric()).collect())
+            .filter(|word: &String| !word.is_empty())
+            .collect();
+        (!words.is_empty()).then(|| words.join(" | "))
     }
 
     /// The server chooses the index from its statistics.
@@ -140,10 +219,18 @@ fn bind(
     query
 }
 
+/// Makes a text storable in a column, since PostgreSQL has no U+0000. The journal's JSON keeps the
+/// character in its escaped form.
+fn plain(text: String) -> String {
+    if text.contains('\0') {
+        text.replace('\0', "\u{FFFD}")
+    } else {
+        text
+    }
+}
+
 impl Connection for PgConnection {
     type Row = PgRow;
-
-    const LOCK_RUN: &'static str = "SELECT * FROM runs WHERE id = $1 FOR UPDATE";
 
     async fn query(
         &mut self,
@@ -162,7 +249,11 @@ impl Connection for PgConnection {
 #[async_trait]
 impl JournalStore for PostgresStore {
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
-        retried(|| actions::accept(self, &run)).await
+        writes::accept(self, &run).await
+    }
+
+    async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
+        writes::begin(self, &run, &then).await
     }
 
     async fn claim(
@@ -172,37 +263,35 @@ impl JournalStore for PostgresStore {
         lease: Duration,
         now: Timestamp,
     ) -> Result<Option<Lease>, Error> {
-        retried(|| claims::claim(self, which, owner, lease, now)).await
+        writes::claim(self, which, owner, lease, now).await
     }
 
     async fn renew(
         &self,
         lease: &Lease,
         duration: Duration,
-        _now: Timestamp,
+        now: Timestamp,
     ) -> Result<LeaseState, Error> {
-        claims::renew(self, lease, duration).await
+        writes::renew(self, lease, duration, now).await
     }
 
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
-        retried(|| claims::append(self, lease, at, events)).await
-    }
-
-    async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
-        retried(|| async {
+        retried::<Self, _, _>(|| async {
             let mut tx = self.transaction().await?;
-            let annotated = writes::annotate(&mut *tx, run, at, event).await?;
+            let head = writes::fenced::<Self>(&mut tx, lease, at, events).await??;
+            let seq = writes::append(&mut *tx, lease.run, at, events, head).await?;
             tx.commit().await?;
-            Ok(annotated)
+            Ok::<_, Failure>(seq)
         })
         .await
     }
 
+    async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
+        writes::annotate(self, run, at, event).await
+    }
+
     async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error> {
-        let mut tx = self.transaction().await?;
-        let cancelled = writes::cancel(&mut *tx, id).await?;
-        tx.commit().await?;
-        Ok(cancelled)
+        writes::cancel(self, id).await
     }
 
     async fn announce(&self, runs: &[RunId]) -> Result<(), Error> {
@@ -219,47 +308,13 @@ impl JournalStore for PostgresStore {
 }
 
 #[async_trait]
-impl ActionStore for PostgresStore {
-    async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
-        retried(|| actions::begin(self, &run, &then)).await
-    }
-
-    async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error> {
-        reads::sheets(self, owner).await
-    }
-
-    async fn memories(
-        &self,
-        owner: &Owner,
-        terms: &[String],
-        most: u32,
-    ) -> Result<Vec<MemoryRow>, Error> {
-        actions::memories(self, owner, terms, most).await
-    }
-
-    async fn memory_count(&self, owner: &Owner) -> Result<u64, Error> {
-        reads::memory_count(self, owner).await
-    }
-
-    async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<SceneLine>, Error> {
-        reads::recent_lines(self, scene, most).await
-    }
-}
-
-#[async_trait]
 impl AdminStore for PostgresStore {
     async fn archive(&self, run: RunId) -> Result<Option<Archive>, Error> {
         reads::archive(self, run).await
     }
 
     async fn restore(&self, archived: &Archive) -> Result<Restored, Error> {
-        retried(|| async {
-            let mut tx = self.transaction().await?;
-            let restored = writes::restore(&mut *tx, archived).await?;
-            tx.commit().await?;
-            Ok(restored)
-        })
-        .await
+        writes::restore(self, archived).await
     }
 
     async fn prunable(&self, before: Timestamp) -> Result<u64, Error> {
@@ -267,12 +322,7 @@ impl AdminStore for PostgresStore {
     }
 
     async fn prune(&self, before: Timestamp, most: u32) -> Result<u64, Error> {
-        // Replicas that prune at the same time skip each other's rows.
-        let statement = "
-            DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE finished_ms < $1
-                                          ORDER BY finished_ms LIMIT $2 FOR UPDATE SKIP LOCKED)";
-        let values = vec![before.as_millisecond().into(), i64::from(most).into()];
-        Ok(self.reader().await?.change((statement, values)).await?)
+        writes::prune(self, before, most).await
     }
 
     async fn vacuum(&self) -> Result<(), Error> {

@@ -5,45 +5,23 @@
 //! of these actions, which are free.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use sqlx::{QueryBuilder, Sqlite};
 
-use super::writer::Writer;
-use super::{SqliteStore, until};
-use crate::journal::database::{Bound, Connection as _, Database as _, Statement};
-use crate::journal::{
-    Acceptance, ActionStart, AfterAction, Error, Event, Lease, MemoryRow, NewRun, Owner, reads,
-    rows, writes,
-};
-
-/// Accepts a run that is worked on later.
-pub(super) async fn accept(writer: &Writer, run: &NewRun) -> Result<Acceptance, Error> {
-    let mut tx = writer.transaction().await?;
-    if let Some(not) = writes::refusal(&mut *tx, run).await? {
-        return Ok(not);
-    }
-    writes::accept(&mut *tx, run, &[]).await?;
-    tx.commit().await?;
-    Ok(Acceptance::New)
-}
+use super::SqliteStore;
+use crate::journal::database::{Bound, Statement};
+use crate::journal::{ActionStart, AfterAction, Error, NewRun, Owner, writes};
 
 pub(super) async fn begin(
-    writer: &Writer,
+    store: &SqliteStore,
     run: &NewRun,
-    then: AfterAction,
+    then: &AfterAction,
 ) -> Result<ActionStart, Error> {
-    match then {
-        AfterAction::End(events) => end(writer, run, events).await,
-        AfterAction::Hold { owner, lease } => hold(writer, run, owner, lease).await,
-    }
-}
-
-/// Writes an action that has ended.
-async fn end(writer: &Writer, run: &NewRun, events: Vec<Event>) -> Result<ActionStart, Error> {
-    if run.limits.is_empty() {
-        let script = writes::script(run, &events)?;
-        let written = writer.at_once(|statements| {
+    if let AfterAction::End(events) = then
+        && run.limits.is_empty()
+    {
+        let script = writes::script(run, events)?;
+        let written = store.writer.at_once(|statements| {
             for statement in &script {
                 push_numbered(statements, statement);
             }
@@ -55,38 +33,7 @@ async fn end(writer: &Writer, run: &NewRun, events: Vec<Event>) -> Result<Action
             Err(error) => return Err(error.into()),
         }
     }
-    let mut tx = writer.free_transaction().await?;
-    if let Some(not) = writes::refusal(&mut *tx, run).await? {
-        return Ok(ActionStart::Not(not));
-    }
-    writes::accept(&mut *tx, run, &events).await?;
-    tx.commit().await?;
-    Ok(ActionStart::Ended)
-}
-
-/// Accepts an action and claims it.
-async fn hold(
-    writer: &Writer,
-    run: &NewRun,
-    owner: String,
-    duration: Duration,
-) -> Result<ActionStart, Error> {
-    let mut tx = writer.transaction().await?;
-    if let Some(not) = writes::refusal(&mut *tx, run).await? {
-        return Ok(ActionStart::Not(not));
-    }
-    let lease = Lease {
-        run: run.id,
-        owner,
-        epoch: 1,
-    };
-    writes::accept(&mut *tx, run, &[writes::claim_event(&lease)]).await?;
-    let statement = "
-        UPDATE runs SET state = 'running', epoch = $2, owner = $3, lease_until_ms = $4 WHERE id = $1";
-    let values = lease.values(until(run.at, duration));
-    tx.change((statement, values)).await?;
-    tx.commit().await?;
-    Ok(ActionStart::Held(lease))
+    writes::begin(store, run, then).await
 }
 
 /// Appends a statement with numbered parameters (`$1`, `$2`, ...) to `statements`.
@@ -108,31 +55,14 @@ fn push_numbered(statements: &mut QueryBuilder<Sqlite>, (sql, values): &Statemen
     statements.push(";");
 }
 
-pub(super) async fn memories(
-    store: &SqliteStore,
-    owner: &Owner,
-    terms: &[String],
-    most: u32,
-) -> Result<Vec<MemoryRow>, Error> {
+pub(super) fn memory_query(owner: &Owner, terms: &[String]) -> Option<String> {
     // In quotes, a term is a word and never an operator of the query language.
-    let words = terms
+    let words: Vec<String> = terms
         .iter()
         .map(|term| format!("\"{}\"", term.replace('"', "")))
-        .collect::<Vec<_>>()
-        .join(" OR ");
-    if words.is_empty() {
-        return Ok(vec![]);
-    }
-    let query = format!("owner : \"{}\" AND content : ({words})", owner_word(owner));
-    let statement = "
-        SELECT memories.run, memories.content, memories.created_ms
-        FROM memory_words JOIN memories ON memories.id = memory_words.rowid
-        WHERE memory_words MATCH $4 AND memories.source = $1 AND memories.guild_id = $2 AND memories.user_id = $3
-        ORDER BY bm25(memory_words, 0.0, 1.0), memories.id DESC LIMIT $5";
-    let mut values = reads::owner_values(owner);
-    values.extend([query.into(), i64::from(most).into()]);
-    let found = store.reader().await?.rows(statement, values).await?;
-    found.iter().map(rows::memory).collect()
+        .collect();
+    let (owner, words) = (owner_word(owner), words.join(" OR "));
+    (!words.is_empty()).then(|| format!("owner : \"{owner}\" AND content : ({words})"))
 }
 
 /// Encodes an owner as one word of the full-text index. The migration computes the same from a
@@ -156,8 +86,9 @@ mod tests {
 
     use super::*;
     use crate::domain::{Context, Mode, Question, RunId, Source, Usd, User};
+    use crate::journal::database::Database as _;
     use crate::journal::{
-        Accepted, ActionIntake, ActionOutcome, ActionStore as _, Ending, Finished,
+        Accepted, ActionIntake, ActionOutcome, Ending, Event, Finished, JournalStore as _,
     };
 
     const FULL: i64 = 2;

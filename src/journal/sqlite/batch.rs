@@ -12,8 +12,7 @@ use sqlx::{Sqlite, Transaction};
 use tokio::sync::oneshot;
 
 use super::writer::Writer;
-use super::{Error, Event, Lease};
-use crate::journal::database::Connection as _;
+use super::{Error, Event, Lease, SqliteStore};
 use crate::journal::writes;
 
 /// The waiting appends, and the lock of the append that writes.
@@ -112,11 +111,7 @@ async fn one(
     let Waiting {
         lease, at, events, ..
     } = waiting;
-    let statement = "
-        SELECT cancel_requested, head_seq, head_hash FROM runs
-        WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running' AND lease_until_ms >= $4";
-    let held = tx.row(statement, lease.values(at.as_millisecond())).await?;
-    let head = match writes::fenced(held.as_ref(), events) {
+    let head = match writes::fenced::<SqliteStore>(tx, lease, *at, events).await? {
         Ok(head) => head,
         Err(error) => return Ok(Err(error)),
     };

@@ -23,9 +23,8 @@ use sqlx::{Executor as _, SqlStr, Sqlite, Transaction};
 
 use super::database::{Bound, Connection, Database, Statement, millis};
 use super::store::{
-    Acceptance, ActionStart, ActionStore, AdminStore, AfterAction, Annotated, CancelOutcome, Claim,
-    Error, JournalStore, Lease, LeaseState, MemoryRow, NewRun, Owner, Requester, Restored,
-    RunFilter, SceneLine, SheetRow,
+    Acceptance, ActionStart, AdminStore, AfterAction, Annotated, CancelOutcome, Claim, Error,
+    JournalStore, Lease, LeaseState, NewRun, Owner, Restored, RunFilter,
 };
 use super::{Archive, Event, reads, writes};
 use crate::domain::RunId;
@@ -133,10 +132,6 @@ fn migrator() -> Migrator {
     migrator
 }
 
-fn until(now: Timestamp, lease: Duration) -> i64 {
-    now.as_millisecond().saturating_add(millis(lease))
-}
-
 impl Database for SqliteStore {
     type Driver = Sqlite;
 
@@ -176,8 +171,64 @@ impl Database for SqliteStore {
         self.writer.transaction().await
     }
 
+    async fn free_transaction(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
+        self.writer.free_transaction().await
+    }
+
     fn in_place(&self) -> Result<(), Error> {
         self.file.in_place()
+    }
+
+    fn is_conflict(_error: &sqlx::Error) -> bool {
+        false
+    }
+
+    // The one writing connection is the lock.
+    async fn lock(_: &mut SqliteConnection, _: &NewRun) -> Result<(), sqlx::Error> {
+        Ok(())
+    }
+
+    const LOCK_RUN: &'static str = "SELECT * FROM runs WHERE id = $1";
+
+    const CLAIM: &'static str = "
+        UPDATE runs SET state = 'running', owner = $1, epoch = epoch + 1, lease_until_ms = $2
+        WHERE id = (SELECT id FROM runs
+                    WHERE (state = 'queued' OR (state = 'running' AND lease_until_ms < $4))
+                      AND ($3 IS NULL OR id = $3)
+                    ORDER BY accepted_ms LIMIT 1)
+        RETURNING id, epoch, head_seq, head_hash";
+
+    const HOLD: &'static str = "
+        UPDATE runs SET state = 'running', epoch = $2, owner = $3, lease_until_ms = $4 WHERE id = $1";
+
+    const RENEW: &'static str = "
+        UPDATE runs SET lease_until_ms = $4 WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running'
+        RETURNING cancel_requested";
+
+    const FENCE: &'static str = "
+        SELECT cancel_requested, head_seq, head_hash FROM runs
+        WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running' AND lease_until_ms >= $4";
+
+    fn lease(now: Timestamp, duration: Duration) -> i64 {
+        now.as_millisecond().saturating_add(millis(duration))
+    }
+
+    fn now(at: Timestamp) -> Option<i64> {
+        Some(at.as_millisecond())
+    }
+
+    const PRUNE: &'static str = "
+        DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE finished_ms < $1
+                                      ORDER BY finished_ms LIMIT $2)";
+
+    const MEMORIES: &'static str = "
+        SELECT memories.run, memories.content, memories.created_ms
+        FROM memory_words JOIN memories ON memories.id = memory_words.rowid
+        WHERE memory_words MATCH $4 AND memories.source = $1 AND memories.guild_id = $2 AND memories.user_id = $3
+        ORDER BY bm25(memory_words, 0.0, 1.0), memories.id DESC LIMIT $5";
+
+    fn memory_query(owner: &Owner, terms: &[String]) -> Option<String> {
+        actions::memory_query(owner, terms)
     }
 
     /// Each list reads one index in its order: the index of the user, or that of kind, mode and
@@ -210,9 +261,6 @@ fn bind(
 impl Connection for SqliteConnection {
     type Row = SqliteRow;
 
-    // The one writing connection is the lock.
-    const LOCK_RUN: &'static str = "SELECT * FROM runs WHERE id = $1";
-
     async fn query(
         &mut self,
         statement: SqlStr,
@@ -231,7 +279,12 @@ impl Connection for SqliteConnection {
 impl JournalStore for SqliteStore {
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
         self.file.in_place()?;
-        self.file.noted(actions::accept(&self.writer, &run).await)
+        self.file.noted(writes::accept(self, &run).await)
+    }
+
+    async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
+        self.file.in_place()?;
+        self.file.noted(actions::begin(self, &run, &then).await)
     }
 
     async fn claim(
@@ -241,27 +294,7 @@ impl JournalStore for SqliteStore {
         lease: Duration,
         now: Timestamp,
     ) -> Result<Option<Lease>, Error> {
-        let values = vec![
-            owner.into(),
-            until(now, lease).into(),
-            now.as_millisecond().into(),
-            which.one().into(),
-        ];
-        let mut tx = self.transaction().await?;
-        let found = tx
-            .row(
-                "UPDATE runs SET state = 'running', owner = $1, epoch = epoch + 1, lease_until_ms = $2
-                 WHERE id = (SELECT id FROM runs
-                             WHERE (state = 'queued' OR (state = 'running' AND lease_until_ms < $3))
-                               AND ($4 IS NULL OR id = $4)
-                             ORDER BY accepted_ms LIMIT 1)
-                 RETURNING id, epoch, head_seq, head_hash",
-                values,
-            )
-            .await?;
-        let claimed = writes::claimed(&mut *tx, found, owner, now).await?;
-        tx.commit().await?;
-        Ok(claimed)
+        writes::claim(self, which, owner, lease, now).await
     }
 
     async fn renew(
@@ -270,19 +303,7 @@ impl JournalStore for SqliteStore {
         duration: Duration,
         now: Timestamp,
     ) -> Result<LeaseState, Error> {
-        // A crash of the machine may lose this renewal, but it also ends the process that has the
-        // lease.
-        let mut tx = self.writer.free_transaction().await?;
-        let found = tx
-            .row(
-                "UPDATE runs SET lease_until_ms = $4
-                 WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running'
-                 RETURNING cancel_requested",
-                lease.values(until(now, duration)),
-            )
-            .await?;
-        tx.commit().await?;
-        writes::renewed(found.as_ref())
+        writes::renew(self, lease, duration, now).await
     }
 
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
@@ -291,17 +312,11 @@ impl JournalStore for SqliteStore {
     }
 
     async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
-        let mut tx = self.transaction().await?;
-        let annotated = writes::annotate(&mut *tx, run, at, event).await?;
-        tx.commit().await?;
-        Ok(annotated)
+        writes::annotate(self, run, at, event).await
     }
 
     async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error> {
-        let mut tx = self.transaction().await?;
-        let cancelled = writes::cancel(&mut *tx, id).await?;
-        tx.commit().await?;
-        Ok(cancelled)
+        writes::cancel(self, id).await
     }
 
     async fn release_dead(&self) -> Result<(), Error> {
@@ -327,46 +342,13 @@ impl JournalStore for SqliteStore {
 }
 
 #[async_trait]
-impl ActionStore for SqliteStore {
-    async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
-        self.file.in_place()?;
-        self.file
-            .noted(actions::begin(&self.writer, &run, then).await)
-    }
-
-    async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error> {
-        reads::sheets(self, owner).await
-    }
-
-    async fn memories(
-        &self,
-        owner: &Owner,
-        terms: &[String],
-        most: u32,
-    ) -> Result<Vec<MemoryRow>, Error> {
-        actions::memories(self, owner, terms, most).await
-    }
-
-    async fn memory_count(&self, owner: &Owner) -> Result<u64, Error> {
-        reads::memory_count(self, owner).await
-    }
-
-    async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<SceneLine>, Error> {
-        reads::recent_lines(self, scene, most).await
-    }
-}
-
-#[async_trait]
 impl AdminStore for SqliteStore {
     async fn archive(&self, run: RunId) -> Result<Option<Archive>, Error> {
         reads::archive(self, run).await
     }
 
     async fn restore(&self, archived: &Archive) -> Result<Restored, Error> {
-        let mut tx = self.transaction().await?;
-        let restored = writes::restore(&mut *tx, archived).await?;
-        tx.commit().await?;
-        Ok(restored)
+        writes::restore(self, archived).await
     }
 
     async fn prunable(&self, before: Timestamp) -> Result<u64, Error> {
@@ -374,14 +356,7 @@ impl AdminStore for SqliteStore {
     }
 
     async fn prune(&self, before: Timestamp, most: u32) -> Result<u64, Error> {
-        let statement = "
-            DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE finished_ms < $1
-                                          ORDER BY finished_ms LIMIT $2)";
-        let values = vec![before.as_millisecond().into(), i64::from(most).into()];
-        let mut tx = self.transaction().await?;
-        let pruned = tx.change((statement, values)).await?;
-        tx.commit().await?;
-        Ok(pruned)
+        writes::prune(self, before, most).await
     }
 
     async fn vacuum(&self) -> Result<(), Error> {

@@ -108,7 +108,10 @@ pub(super) fn turns(config: &Config) -> usize {
 }
 
 /// Opens every provider that the roles use.
-pub(super) async fn models(config: &Config) -> Result<Registry, StartError> {
+///
+/// # Errors
+/// [`StartError`] if a provider's client or the in-process model cannot be opened.
+pub async fn models(config: &Config) -> Result<Registry, StartError> {
     let specs = config.providers.iter().filter_map(|(name, provider)| {
         let kind = match provider.kind {
             ProviderKind::Anthropic => llm::ProviderKind::Anthropic,

@@ -114,6 +114,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// Returns all warnings: those of the check, and the retirements of models.
+    pub fn all_warnings(&self, now: jiff::Timestamp) -> Vec<Problem> {
+        [self.warnings.clone(), self.retirements(now)].concat()
+    }
+
     /// Returns a warning for each model of a role that retires within [`RETIREMENT_WARNING_DAYS`],
     /// or has retired.
     pub fn retirements(&self, now: jiff::Timestamp) -> Vec<Problem> {

@@ -84,6 +84,27 @@ impl ChatRequest {
     }
 }
 
+#[cfg(test)]
+impl ChatRequest {
+    /// Returns a short question as plain text.
+    fn sample() -> Self {
+        Self {
+            key: "run/solver/1".into(),
+            model: "m".into(),
+            system: "You solve.".into(),
+            messages: vec![Message {
+                author: Author::User,
+                parts: vec![Part::Text("Six times seven?".into())],
+            }],
+            schema: None,
+            max_tokens: 900,
+            settings: Settings::default(),
+            seed: 7,
+            timeout: Duration::from_secs(60),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
     pub author: Author,

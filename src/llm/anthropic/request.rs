@@ -104,8 +104,6 @@ fn message(message: &crate::llm::Message) -> Message<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use serde_json::{Value, json};
 
     use super::*;
@@ -114,9 +112,7 @@ mod tests {
 
     fn request(model: &str) -> ChatRequest {
         ChatRequest {
-            key: "run/solver/1".into(),
             model: model.into(),
-            system: "You solve.".into(),
             messages: vec![Message {
                 author: Author::User,
                 parts: vec![
@@ -131,13 +127,11 @@ mod tests {
                 name: "solution".into(),
                 value: json!({"type": "object", "properties": {"answer": {"type": "string", "maxLength": 9}}, "required": ["answer"]}),
             }),
-            max_tokens: 900,
             settings: Settings {
                 temperature: Some(0.2),
                 ..Settings::default()
             },
-            seed: 7,
-            timeout: Duration::from_secs(60),
+            ..ChatRequest::sample()
         }
     }
 

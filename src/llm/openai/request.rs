@@ -170,8 +170,6 @@ fn part(part: &llm::Part) -> Part<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use serde_json::{Value, json};
 
     use super::*;
@@ -185,9 +183,7 @@ mod tests {
 
     fn request() -> ChatRequest {
         ChatRequest {
-            key: "run/solver/1".into(),
             model: "gpt-6-luna".into(),
-            system: "You solve.".into(),
             messages: vec![
                 llm::Message {
                     author: Author::User,
@@ -212,10 +208,7 @@ mod tests {
                 name: "solution".into(),
                 value: json!({"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}),
             }),
-            max_tokens: 900,
-            settings: Settings::default(),
-            seed: 7,
-            timeout: Duration::from_secs(60),
+            ..ChatRequest::sample()
         }
     }
 

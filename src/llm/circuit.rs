@@ -86,9 +86,7 @@ pub(super) fn sign(
         }) => Outcome::Failure,
         // A provider that refuses the request itself works.
         Err(Error::Status { .. } | Error::Unfit { .. } | Error::TooLong { .. }) => Outcome::Success,
-        Err(Error::Saturated { .. } | Error::CircuitOpen { .. } | Error::Cancelled) => {
-            Outcome::None
-        }
+        Err(Error::Saturated { .. } | Error::CircuitOpen { .. }) => Outcome::None,
     }
 }
 
@@ -360,7 +358,6 @@ mod tests {
             (status(400), Outcome::Success),
             (status(401), Outcome::Success),
             (Error::Saturated { provider: p() }, Outcome::None),
-            (Error::Cancelled, Outcome::None),
             (timeout, Outcome::Failure),
         ];
         for (error, expected) in cases {

@@ -220,8 +220,6 @@ pub enum Error {
         model: String,
         retry_in: Duration,
     },
-    #[error("the call was cancelled")]
-    Cancelled,
 }
 
 /// Whether another attempt is useful.
@@ -251,8 +249,7 @@ impl Error {
             Error::Status { .. }
             | Error::Unfit { .. }
             | Error::TooLong { .. }
-            | Error::CircuitOpen { .. }
-            | Error::Cancelled => Retry::Never,
+            | Error::CircuitOpen { .. } => Retry::Never,
         }
     }
 
@@ -263,8 +260,7 @@ impl Error {
             Error::Broken { .. }
             | Error::Timeout { .. }
             | Error::Unreadable { .. }
-            | Error::TooLong { .. }
-            | Error::Cancelled => true,
+            | Error::TooLong { .. } => true,
             Error::Status { status, .. } => matches!(status, 408 | 504 | 524),
             Error::Connect { .. }
             | Error::Unfit { .. }
@@ -293,8 +289,7 @@ impl Error {
             | Error::Timeout { .. }
             | Error::TooLong { .. }
             | Error::Saturated { .. }
-            | Error::CircuitOpen { .. }
-            | Error::Cancelled => None,
+            | Error::CircuitOpen { .. } => None,
         }
     }
 
@@ -317,7 +312,6 @@ impl Error {
             Error::TooLong { .. } => FailureCause::ReplyTooLong,
             Error::Saturated { .. } => FailureCause::Saturated,
             Error::CircuitOpen { .. } => FailureCause::CircuitOpen,
-            Error::Cancelled => FailureCause::Cancelled,
         }
     }
 }

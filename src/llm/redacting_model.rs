@@ -46,8 +46,7 @@ impl RedactingModel {
             Error::Timeout { .. }
             | Error::TooLong { .. }
             | Error::Saturated { .. }
-            | Error::CircuitOpen { .. }
-            | Error::Cancelled => {}
+            | Error::CircuitOpen { .. } => {}
         }
         error
     }

@@ -137,13 +137,6 @@ pub(super) fn run_id(text: &str) -> Result<RunId, Error> {
     text.parse().map_err(|_| corrupt("runs", "id", text))
 }
 
-fn state(text: &str, id: RunId) -> Result<RunState, Error> {
-    RunState::ALL
-        .into_iter()
-        .find(|state| state.as_str() == text)
-        .ok_or_else(|| corrupt("runs", "state", &id.to_string()))
-}
-
 pub(super) fn entry(row: &impl Columns) -> Result<Entry, Error> {
     let run = row.text("run")?;
     let seq = row.whole("seq")?;
@@ -178,7 +171,6 @@ pub(super) fn run(row: &impl Columns) -> Result<RunRow, Error> {
     let id = run_id(&id_text)?;
     let parent = row.text_or_null("parent")?;
     let finished = row.whole_or_null("finished_ms")?;
-    let state_text = row.text("state")?;
     let money = |column: &'static str| -> Result<Usd, Error> {
         let nanos = row.whole(column)?;
         u64::try_from(nanos)
@@ -187,7 +179,7 @@ pub(super) fn run(row: &impl Columns) -> Result<RunRow, Error> {
     };
     Ok(RunRow {
         id,
-        state: state(&state_text, id)?,
+        state: word(row, "state", &id_text)?,
         kind: word(row, "kind", &id_text)?,
         mode: word(row, "mode", &id_text)?,
         source: word(row, "source", &id_text)?,

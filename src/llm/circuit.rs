@@ -44,16 +44,6 @@ pub enum CircuitPosition {
     HalfOpen,
 }
 
-impl CircuitPosition {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CircuitPosition::Closed => "closed",
-            CircuitPosition::Open => "open",
-            CircuitPosition::HalfOpen => "half_open",
-        }
-    }
-}
-
 /// What the end of a call says about the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {

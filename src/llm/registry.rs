@@ -101,11 +101,6 @@ impl Registry {
         }))
     }
 
-    /// The names of all providers, sorted.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.models.keys().map(String::as_str)
-    }
-
     /// Returns the circuits of all models that were called so far, by provider and model id.
     pub fn circuits(&self) -> Vec<CircuitState> {
         let now = Instant::now();

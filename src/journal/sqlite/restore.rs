@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
 use sqlx::{ConnectOptions as _, Connection as _};
 
+use super::file::folder_of;
 use super::owners::LockFile;
 use super::{SqliteStore, migrator};
 use crate::journal::database::{Connection as _, Database as _};
@@ -82,12 +83,8 @@ pub async fn restore(
     existing: Existing,
 ) -> Result<Restoration, RestoreError> {
     standalone(backup, database)?;
-    if let Some(folder) = database
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        std::fs::create_dir_all(folder).map_err(at(folder))?;
-    }
+    let folder = folder_of(database);
+    std::fs::create_dir_all(folder).map_err(at(folder))?;
     let door = LockFile::of(database)?;
     if door.in_use()? {
         return Err(RestoreError::InUse);
@@ -327,10 +324,7 @@ impl Copy {
             }
         }
         std::fs::rename(&self.path, database).map_err(at(database))?;
-        let folder = database
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
+        let folder = folder_of(database);
         File::open(folder)
             .and_then(|folder| folder.sync_all())
             .map_err(at(folder))
@@ -352,11 +346,7 @@ impl Drop for Copy {
 /// Lets a restore by root leave the files to the user of the service: the owner of the former
 /// database, or of its folder.
 fn keep_owner(database: &Path, copy: &Path) -> std::io::Result<()> {
-    let folder = database
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let owner = std::fs::metadata(database).or_else(|_| std::fs::metadata(folder))?;
+    let owner = std::fs::metadata(database).or_else(|_| std::fs::metadata(folder_of(database)))?;
     let owners = beside(database, ".owners");
     let files = [copy.to_owned(), owners.join(super::owners::DOOR), owners];
     for file in files {

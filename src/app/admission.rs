@@ -8,7 +8,8 @@ use regex::Regex;
 use super::answer::read_answer;
 use crate::config::Policy;
 use crate::domain::Question;
-use crate::journal::{Continuation, Continues, Error, Requester, RunState, Store, Transcript};
+use crate::journal::{Continuation, Continues, Error, Requester, RunReader, RunState, Transcript};
+use crate::text::pattern;
 
 /// Returns the key under which repeated requests join one run: the client's own key, or that of its
 /// message.
@@ -21,17 +22,16 @@ pub(super) fn idempotency_key(question: &Question, header: Option<&str>) -> Opti
 }
 
 /// Matches "A2 is wrong: ...", "A2's not quite right", "assumption A2 isn't true because ...".
-static CORRECTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static CORRECTION: LazyLock<Regex> = LazyLock::new(|| {
     let right = r"(?:true|right|correct|so|the\s+case)";
     let wrong =
         format!(r"(?:wrong|false|incorrect|untrue|(?:not|no\s+longer)\s+(?:\w+\s+)?{right})");
     let verdict = format!(
         r"(?:(?:\s+(?:is|was)|\s*['’]s)\s+{wrong}|\s+(?:is|was)n['’]?t\s+(?:\w+\s+)?{right}|(?:\s*:)?\s+{wrong})"
     );
-    Regex::new(&format!(
+    pattern(&format!(
         r"(?is)^\s*(?:(?:no|nope|actually|sorry)\s*[,.;:!]?\s+)?(?:(?:the\s+|your\s+)?assumption\s+)?(A\d{{1,2}}){verdict}\b\s*[:,.;!\-–—]*\s*(.*)$"
     ))
-    .ok()
 });
 
 /// Returns a message without the prefix `new:`, which forces a new request; `None` without the
@@ -49,7 +49,7 @@ pub(super) fn forced_new(message: &str) -> Option<&str> {
 /// Returns what the question continues: the user's pending question in the same place, or a
 /// numbered assumption of the user's last answer there.
 pub(super) async fn continuation(
-    store: &dyn Store,
+    store: &dyn RunReader,
     policy: &Policy,
     question: &Question,
     now: Timestamp,
@@ -96,7 +96,7 @@ pub(super) async fn continuation(
 
 /// Returns the handle of the assumption that a message corrects, and the corrected text.
 pub fn read_correction(message: &str) -> Option<(String, String)> {
-    let captures = CORRECTION.as_ref()?.captures(message)?;
+    let captures = CORRECTION.captures(message)?;
     let part = |i| captures.get(i).map_or("", |m| m.as_str().trim());
     Some((part(1).to_uppercase(), part(2).to_owned()))
 }

@@ -7,6 +7,7 @@ use regex::{Captures, Regex};
 
 use crate::domain::{Clarification, OPTION_LETTERS};
 use crate::journal::Continuation;
+use crate::text::pattern;
 
 const COURTESY: &str = "(?:please|pls|plz|many thanks|thanks|thank you|thx)";
 
@@ -14,7 +15,7 @@ const COURTESY: &str = "(?:please|pls|plz|many thanks|thanks|thank you|thx)";
 /// letter, perhaps in quotes or brackets, or an ordinal ("the second one", "option 2"). Words of
 /// choosing may surround it ("I'd go with B", "B it is"). A dash sets off only with a space beside
 /// it: an "A-frame" is not option A.
-static CHOICE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static CHOICE: LazyLock<Regex> = LazyLock::new(|| {
     let (open, close) = (r#"[(\[*`"'“”‘’„«]*"#, r#"[)\]*`"'“”‘’».:!…]"#);
     let before = r"(?:(?:yes|yep|yeah|yup|ok|okay|well|hm+|um|so|then|sure|definitely|clearly|probably|actually)\b\s*[,.:;!–—-]*\s*)*";
     let who = r"(?:(?:(?:i|we)(?:\s*['’]\s*(?:d|ll)|\s+(?:would|will|think|guess|say))?|let\s*['’]?\s*s|let\s+us|my\s+(?:answer|choice|pick|vote)(?:\s+is|\s*['’]\s*s|\s*:)|(?:it|that)(?:\s+is|\s+would\s+be|\s*['’]\s*s)|please)\s+)*";
@@ -27,21 +28,17 @@ static CHOICE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     );
     let after = r"(?:\s+(?:it\s+is|it\s+shall\s+be|then|(?:is|would\s+be|sounds|looks)\s+(?:fine|good|great|ok|okay|right|correct|best|better|it|mine|the\s+one|what\s+i\s+want)|works|for\s+(?:me|us)))*";
     let courtesy = COURTESY.replace(' ', r"\s+");
-    Regex::new(&format!(
+    pattern(&format!(
         r"(?is)^\s*{before}{who}{how}{verb}{open}(?:{letter}|{place}){close}*{after}(?:\s*[,;:]\s*(?<listed>.*)|(?:\s+[\-–—]+\s*|[\-–—]+\s+)(?<dashed>.*)|{close}+\s+(?<closed>.*)|\s+(?<reason>(?:because|since|but|and\s+also)\b.*)|\s+(?<courtesy>{courtesy}(?:\s*[,;:.!…)].*)?)|\s*[?!.]*{close}*\s*)$"
     ))
-    .ok()
 });
 
-static ONLY_COURTESY: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(&format!(r"(?is)^\W*(?:{COURTESY}\W*)*$")).ok());
+static ONLY_COURTESY: LazyLock<Regex> =
+    LazyLock::new(|| pattern(&format!(r"(?is)^\W*(?:{COURTESY}\W*)*$")));
 
 /// Matches additional text that names a second option. Then the message is not a choice.
-static ANOTHER: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"(?i)^(?:(?:and|or|and/or|und|oder)\s+)?(?:(?:option|answer)\s+)?[abc123]\b[\s.?!)]*$",
-    )
-    .ok()
+static ANOTHER: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)^(?:(?:and|or|and/or|und|oder)\s+)?(?:(?:option|answer)\s+)?[abc123]\b[\s.?!)]*$")
 });
 
 /// Reads an answer to a question with three options: a chosen option, an option's text, or free
@@ -92,17 +89,17 @@ pub fn read_answer(asked: &Clarification, message: &str) -> Continuation {
 
 /// Returns the index of the option that a message chooses, and the text that it adds.
 fn chosen(asked: &Clarification, message: &str) -> Option<(usize, String)> {
-    let captures = CHOICE.as_ref()?.captures(message)?;
+    let captures = CHOICE.captures(message)?;
     let at = place_of(asked, &captures)?;
     let added = ["listed", "dashed", "closed", "reason", "courtesy"];
     let more = added
         .iter()
         .find_map(|name| captures.name(name))
         .map_or("", |m| m.as_str().trim());
-    if ANOTHER.as_ref().is_some_and(|re| re.is_match(more)) {
+    if ANOTHER.is_match(more) {
         return None;
     }
-    let adds = ONLY_COURTESY.as_ref().is_none_or(|re| !re.is_match(more));
+    let adds = !ONLY_COURTESY.is_match(more);
     Some((at, if adds { more.to_owned() } else { String::new() }))
 }
 

@@ -19,7 +19,7 @@ use super::rate::Rate;
 use crate::clock::Clock;
 use crate::config::{Config, GOOD_TOKEN_CHARS, Problems};
 use crate::domain::{BearerToken, Scope, same_secret};
-use crate::journal::{Error, Store, TokenRow};
+use crate::journal::{Error, TokenRow, TokenStore};
 
 /// The number of wrong tokens a minute that a peer may send before it has to wait.
 const WRONG_PER_MINUTE: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
@@ -78,7 +78,7 @@ pub enum Refused {
 /// Checks the tokens of requests.
 pub struct Access {
     fixed: Option<SecretString>,
-    store: Arc<dyn Store>,
+    store: Arc<dyn TokenStore>,
     clock: Clock,
     /// True if a token was ever created. It never becomes false again.
     ever: AtomicBool,
@@ -88,7 +88,7 @@ pub struct Access {
 }
 
 impl Access {
-    pub fn new(config: &Config, store: Arc<dyn Store>, clock: Clock) -> Self {
+    pub fn new(config: &Config, store: Arc<dyn TokenStore>, clock: Clock) -> Self {
         Self {
             fixed: config.token.clone(),
             store,

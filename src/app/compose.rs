@@ -2,11 +2,10 @@
 
 use super::StartError;
 use crate::compute::Crashes;
-use crate::config::{self, Config, ProviderKind};
+use crate::config::{Config, ProviderKind};
 use crate::journal::{PostgresStore, SqliteStore, Store};
-use crate::llm::{self, BreakerSettings, ProviderSpec, Registry, Seeding, StructuredOutput};
+use crate::llm::{self, BreakerSettings, ProviderSpec, Registry};
 use secrecy::{ExposeSecret as _, SecretString};
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -108,16 +107,11 @@ pub(super) fn turns(config: &Config) -> usize {
         .div_ceil(2)
 }
 
-pub(super) fn breaker(config: &Config) -> BreakerSettings {
-    BreakerSettings {
-        failures: config.policy.breaker_failures,
-        open_for: config.policy.breaker_open,
-        patience: config.policy.call_timeout / 2,
-    }
-}
-
 /// Opens every provider that the roles use.
-pub(super) async fn models(config: &Config) -> Result<Registry, StartError> {
+///
+/// # Errors
+/// [`StartError`] if a provider's client or the in-process model cannot be opened.
+pub async fn models(config: &Config) -> Result<Registry, StartError> {
     let specs = config.providers.iter().filter_map(|(name, provider)| {
         let kind = match provider.kind {
             ProviderKind::Anthropic => llm::ProviderKind::Anthropic,
@@ -131,38 +125,33 @@ pub(super) async fn models(config: &Config) -> Result<Registry, StartError> {
             api_key: provider.api_key.clone(),
             max_concurrent: provider.max_concurrent,
             connect_timeout: config.policy.connect_timeout,
-            structured_output: match provider.structured_output {
-                config::StructuredOutput::Auto => StructuredOutput::Auto,
-                config::StructuredOutput::Native => StructuredOutput::JsonSchema,
-                config::StructuredOutput::Tool => StructuredOutput::Tool,
-                config::StructuredOutput::JsonObject => StructuredOutput::JsonObject,
-                config::StructuredOutput::None => StructuredOutput::None,
-            },
-            seeding: Seeding::Omit,
+            structured_output: provider.structured_output,
             stream: provider.stream,
             headers: provider.headers.clone(),
             proxy: provider.proxy.clone(),
         })
     });
-    let mut registry = Registry::new(specs)?.with_breaker(breaker(config));
-    load_local(config, &mut registry).await?;
+    let policy = &config.policy;
+    let registry = Registry::new(specs)?.with_breaker(BreakerSettings {
+        failures: policy.breaker_failures,
+        open_for: policy.breaker_open,
+        patience: policy.call_timeout / 2,
+    });
+    #[cfg(feature = "local")]
+    let registry = with_local(config, registry).await?;
     Ok(registry)
 }
 
 #[cfg(feature = "local")]
-pub(super) async fn load_local(config: &Config, registry: &mut Registry) -> Result<(), StartError> {
+async fn with_local(config: &Config, mut registry: Registry) -> Result<Registry, StartError> {
     for (name, provider) in config
         .providers
         .iter()
         .filter(|(_, p)| p.kind == ProviderKind::Local)
     {
-        let paths: BTreeSet<&str> = config
-            .roles
-            .values()
-            .filter(|r| r.provider == *name)
-            .map(|r| r.model.as_str())
-            .collect();
-        let Some(path) = paths.first().map(PathBuf::from) else {
+        // All its roles have the same model.
+        let role = config.roles.values().find(|role| role.provider == *name);
+        let Some(path) = role.map(|role| PathBuf::from(&role.model)) else {
             continue;
         };
         let (owned, threads, parallel) = (name.clone(), provider.threads, provider.max_concurrent);
@@ -187,12 +176,5 @@ pub(super) async fn load_local(config: &Config, registry: &mut Registry) -> Resu
             provider.max_concurrent.max(64),
         );
     }
-    Ok(())
-}
-
-#[cfg(not(feature = "local"))]
-#[allow(clippy::unused_async, reason = "as its twin with the in-process model")]
-pub(super) async fn load_local(_: &Config, _: &mut Registry) -> Result<(), StartError> {
-    let _: BTreeSet<()> = BTreeSet::new();
-    Ok(())
+    Ok(registry)
 }

@@ -37,134 +37,57 @@ pub(super) fn metrics() -> Option<&'static PrometheusHandle> {
         .as_ref()
 }
 
-// Longer than other functions: one flat table. A test compares it with the documented metrics.
 fn describe() {
-    describe_counter!(
-        "conclave_runs_accepted_total",
-        "Runs taken on, by mode and source"
-    );
-    describe_counter!(
-        "conclave_runs_total",
-        "Runs that ended, by mode and outcome"
-    );
-    describe_histogram!(
-        "conclave_run_seconds",
-        Unit::Seconds,
-        "Time from the claim of a run to its end"
-    );
-    describe_histogram!(
-        "conclave_stage_seconds",
-        Unit::Seconds,
-        "Time that a stage took"
-    );
-    describe_counter!(
-        "conclave_calls_total",
-        "Model calls that were settled, by provider, model, role and result"
-    );
-    describe_histogram!(
-        "conclave_call_seconds",
-        Unit::Seconds,
-        "Latency of model calls"
-    );
-    describe_counter!(
-        "conclave_retries_total",
-        "Model calls that repeat an earlier attempt"
-    );
-    describe_counter!("conclave_tokens_total", "Billed tokens by kind");
-    describe_counter!(
-        "conclave_cost_nanodollars_total",
-        "What calls are taken to have cost, in 1e-9 US dollars"
-    );
-    describe_counter!(
-        "conclave_obtained_total",
-        "How plans, reports and syntheses came out of models' texts"
-    );
-    describe_counter!(
-        "conclave_cross_checks_total",
-        "Runs that came to the cross-check, by the calls that gave a result"
-    );
-    describe_counter!(
-        "conclave_cross_check_verdicts_total",
-        "Verdicts of cross-checks on key claims"
-    );
-    describe_counter!(
-        "conclave_statuses_total",
-        "Scored outputs by agent and status"
-    );
-    describe_counter!(
-        "conclave_broken_rules_total",
-        "Rules that a master's reply would have broken: another stood in"
-    );
-    describe_counter!("conclave_gate_total", "Decisions of the gate");
-    describe_histogram!("conclave_c_final", "What the gate compared");
-    describe_counter!(
-        "conclave_left_out_total",
-        "Agents and lengths that caps left out of plans"
-    );
-    describe_counter!(
-        "conclave_budget_refusals_total",
-        "Calls that were not made because the cap had no room"
-    );
-    describe_counter!(
-        "conclave_cap_exceeded_total",
-        "Calls for which a provider billed more than was reserved"
-    );
-    describe_counter!(
-        "conclave_usage_bounded_total",
-        "Reported usages beyond what their requests can have had"
-    );
-    describe_counter!(
-        "conclave_refused_total",
-        "Requests that were not taken on, by reason"
-    );
-    describe_counter!("conclave_feedback_total", "What readers said of replies");
-    describe_counter!(
-        "conclave_act_requests_total",
-        "Actions by outcome, and by how they were understood"
-    );
-    describe_counter!(
-        "conclave_act_parse_failures_total",
-        "Proposals of models that could not be read"
-    );
-    describe_counter!("conclave_act_accepted_total", "Commands that were executed");
-    describe_counter!(
-        "conclave_act_offered_total",
-        "Commands that wait for a person's word"
-    );
-    describe_counter!(
-        "conclave_act_rejected_total",
-        "Commands that a gate has stopped"
-    );
-    describe_histogram!(
-        "conclave_act_seconds",
-        Unit::Seconds,
-        "Time from an action's arrival to its answer"
-    );
-    describe_gauge!(
-        "conclave_runs_in_flight",
-        "Runs that this process works on or has taken on"
-    );
-    describe_gauge!(
-        "conclave_runs_in_flight_limit",
-        "How many runs this process takes on at a time"
-    );
-    describe_gauge!("conclave_draining", "1 while the process shuts down");
-    describe_gauge!(
-        "conclave_circuit_open",
-        "1 while a model is spared after failures, 0.5 while it is tried again, else 0"
-    );
-    describe_gauge!(
-        "conclave_circuit_openings",
-        "How often a model's circuit has opened since the process began"
-    );
-    describe_gauge!("conclave_build_info", "1, with the version as a label");
-    describe_counter!(
-        "conclave_http_requests_total",
-        "Answers by method, route and status"
-    );
-    describe_histogram!(
-        "conclave_http_request_seconds",
-        Unit::Seconds,
-        "Time to an answer's head, by method and route"
-    );
+    for (name, text) in METRICS.lines().filter_map(|line| line.split_once(": ")) {
+        if name.ends_with("_total") {
+            describe_counter!(name, text);
+        } else if name.ends_with("_seconds") {
+            describe_histogram!(name, Unit::Seconds, text);
+        } else if name == "conclave_c_final" {
+            describe_histogram!(name, text);
+        } else {
+            describe_gauge!(name, text);
+        }
+    }
 }
+
+/// Every metric with its description. A test compares them with the documented metrics and with
+/// those that the source records.
+const METRICS: &str = "\
+conclave_runs_accepted_total: Runs taken on, by mode and source
+conclave_runs_total: Runs that ended, by mode and outcome
+conclave_calls_total: Model calls that were settled, by provider, model, role and result
+conclave_retries_total: Model calls that repeat an earlier attempt
+conclave_tokens_total: Billed tokens by kind
+conclave_cost_nanodollars_total: What calls are taken to have cost, in 1e-9 US dollars
+conclave_obtained_total: How plans, reports and syntheses came out of models' texts
+conclave_cross_checks_total: Runs that came to the cross-check, by the calls that gave a result
+conclave_cross_check_verdicts_total: Verdicts of cross-checks on key claims
+conclave_statuses_total: Scored outputs by agent and status
+conclave_broken_rules_total: Rules that a master's reply would have broken: another stood in
+conclave_gate_total: Decisions of the gate
+conclave_left_out_total: Agents and lengths that caps left out of plans
+conclave_budget_refusals_total: Calls that were not made because the cap had no room
+conclave_cap_exceeded_total: Calls for which a provider billed more than was reserved
+conclave_usage_bounded_total: Reported usages beyond what their requests can have had
+conclave_refused_total: Requests that were not taken on, by reason
+conclave_feedback_total: What readers said of replies
+conclave_act_requests_total: Actions by outcome, and by how they were understood
+conclave_act_parse_failures_total: Proposals of models that could not be read
+conclave_act_accepted_total: Commands that were executed
+conclave_act_offered_total: Commands that wait for a person's word
+conclave_act_rejected_total: Commands that a gate has stopped
+conclave_http_requests_total: Answers by method, route and status
+conclave_runs_in_flight: Runs that this process works on or has taken on
+conclave_runs_in_flight_limit: How many runs this process takes on at a time
+conclave_draining: 1 while the process shuts down
+conclave_circuit_open: 1 while a model is spared after failures, 0.5 while it is tried again, else 0
+conclave_circuit_openings: How often a model's circuit has opened since the process began
+conclave_build_info: 1, with the version as a label
+conclave_run_seconds: Time from the claim of a run to its end
+conclave_stage_seconds: Time that a stage took
+conclave_call_seconds: Latency of model calls
+conclave_act_seconds: Time from an action's arrival to its answer
+conclave_http_request_seconds: Time to an answer's head, by method and route
+conclave_c_final: What the gate compared
+";

@@ -19,8 +19,8 @@ mod spending;
 mod telemetry;
 mod user_rate_limit;
 
-pub use compose::{Database, open_store};
-use compose::{crashes, models, secrets, turns};
+pub use compose::{Database, models, open_store};
+use compose::{crashes, secrets, turns};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -144,44 +144,14 @@ impl App {
         let store = open_store(config.database_url.expose_secret(), &owner).await?;
         let models = models(&config).await?;
         let compute = ComputePool::after(crashes(&config));
-        Self::connect(config, clock, store, models, (owner, compute))
+        Self::assemble(config, clock, store, models, (owner, compute))
     }
 
-    /// As [`App::start`], with a given store that was opened for `owner`. Crashes are not noted.
-    ///
-    /// # Errors
-    /// As [`App::start`].
-    pub async fn start_on(
-        config: Config,
-        clock: Clock,
-        store: Arc<dyn Store>,
-        owner: String,
-    ) -> Result<Arc<App>, StartError> {
-        let models = models(&config).await?;
-        Self::assemble(config, clock, store, models, owner)
-    }
-
-    /// As [`App::start`], with a given store and given models.
+    /// As [`App::start`], with a given store, which was opened for `owner`, and given models.
     ///
     /// # Errors
     /// [`StartError::Prompts`].
     pub fn assemble(
-        config: Config,
-        clock: Clock,
-        store: Arc<dyn Store>,
-        models: Registry,
-        owner: String,
-    ) -> Result<Arc<App>, StartError> {
-        Self::connect(
-            config,
-            clock,
-            store,
-            models,
-            (owner, ComputePool::default()),
-        )
-    }
-
-    fn connect(
         config: Config,
         clock: Clock,
         store: Arc<dyn Store>,
@@ -216,7 +186,7 @@ impl App {
             shared,
             (owner, turns),
         );
-        let access = Access::new(&config, Arc::clone(&store), clock.clone());
+        let access = Access::new(&config, store.clone(), clock.clone());
         let client_rate = ClientRate::new(&config.policy.limits);
         let pace = UserRateLimit::new(&config.policy.limits);
         let acting = act::ActGuards::new(&config.policy.actions);

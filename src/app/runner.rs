@@ -140,17 +140,7 @@ impl Runner {
 
     /// Executes the run if no other process does. Returns true if the run has ended.
     async fn try_claim(&self, run: RunId) -> bool {
-        match self
-            .0
-            .store
-            .claim(
-                Claim::Run(run),
-                &self.0.owner,
-                self.lease(),
-                self.0.clock.now(),
-            )
-            .await
-        {
+        match self.claim(Claim::Run(run)).await {
             Ok(Some(lease)) => self.execute(lease).await,
             Ok(None) => {}
             Err(error) => tracing::error!(%error, "the run cannot be claimed yet"),
@@ -159,6 +149,11 @@ impl Runner {
             Ok(row) => row.is_none_or(|row| row.state.is_terminal()),
             Err(_) => false,
         }
+    }
+
+    async fn claim(&self, which: Claim) -> Result<Option<Lease>, journal::Error> {
+        let (owner, now) = (&self.0.owner, self.0.clock.now());
+        self.0.store.claim(which, owner, self.lease(), now).await
     }
 
     /// Returns the unique name of this process.
@@ -287,17 +282,7 @@ impl Runner {
             .slot()
             .zip(permit(&self.0.taken_over).zip(permit(&self.0.turns)))
         {
-            let claimed = self
-                .0
-                .store
-                .claim(
-                    Claim::Oldest,
-                    &self.0.owner,
-                    self.lease(),
-                    self.0.clock.now(),
-                )
-                .await;
-            match claimed {
+            match self.claim(Claim::Oldest).await {
                 Ok(Some(lease)) => {
                     tracing::info!(requestId = %lease.run, epoch = lease.epoch, "a run is taken over");
                     let runner = self.clone();

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::config::Policy;
 use crate::domain::{Question, Usd};
-use crate::journal::{Error, SpendingLimit, SpendingScope, Store};
+use crate::journal::{Error, RunReader, SpendingLimit, SpendingScope};
 
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 
@@ -76,7 +76,7 @@ pub(super) fn limits(policy: &Policy, question: &Question, now: Timestamp) -> Ve
 /// deadline. So the spending of runs accepted within that time bounds what may be released soon. If
 /// even that is not enough, the client must wait for the next day.
 pub(super) async fn spent(
-    store: &dyn Store,
+    store: &dyn RunReader,
     policy: &Policy,
     limits: Vec<SpendingLimit>,
     (scope, left, needed): (SpendingScope, Usd, Usd),

@@ -6,16 +6,17 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::ask::refused;
-use super::exit::{Done, Exit, fail, failing};
+use super::exit::{Done, Exit, failing};
+use super::output::user;
 use super::printable::without_controls;
 use super::remote;
+use super::show::start;
 use super::terminal::{say, say_json, text_of};
 use crate::actions::catalog;
 use crate::actions::reply;
-use crate::app::{ActionInput, App, Confirmation, RequestIds};
-use crate::clock::Clock;
+use crate::app::{ActionInput, Confirmation, RequestIds};
 use crate::config::{self, Config, Env, Problems};
-use crate::domain::{Context, RunId, Source, User};
+use crate::domain::{Context, RunId, Source};
 use crate::journal::Ending;
 
 /// How often a server is asked for a narration.
@@ -89,22 +90,14 @@ fn input(env: &Env, arguments: &ActArguments) -> Result<ActionInput, String> {
         _ if arguments.confirm.is_some() => String::new(),
         given => text_of(given, "text")?,
     };
-    let user = arguments
-        .user
-        .clone()
-        .unwrap_or_else(|| env.get_or("USER", "cli").to_owned());
     let context = Context {
         channel_id: Some(arguments.channel.clone()),
         guild_id: arguments.guild.clone(),
         message_id: None,
     };
-    let user = User {
-        id: user.clone(),
-        name: user,
-    };
     Ok(ActionInput {
         source: Source::Cli,
-        user,
+        user: user(env, arguments.user.as_ref()),
         context,
         message,
     })
@@ -129,9 +122,7 @@ fn configured(env: &Env) -> Result<Config, Problems> {
 
 async fn here(env: &Env, input: ActionInput, arguments: &ActArguments) -> Done {
     let config = configured(env).map_err(failing(Exit::Configuration))?;
-    let app = App::start(config, Clock::System)
-        .await
-        .map_err(|error| fail(Exit::from(&error), error))?;
+    let app = start(config).await?;
     let acted = match arguments.confirm {
         Some(proposal) => {
             let choice = arguments.choice;

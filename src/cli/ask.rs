@@ -1,6 +1,6 @@
 //! `conclave ask`, `audit` and `deep`: ask the committee, in this process or on a server.
 
-use super::output::{Hint, after_reply, print_reply};
+use super::output::{Hint, after_reply, print_reply, user};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,12 +10,13 @@ use futures_util::StreamExt as _;
 use super::attach::attachment;
 use super::exit::{Done, Exit, fail, failing};
 use super::progress::Progress;
+use super::show::start;
 use super::terminal::{quoted, text_of};
 use super::{remote, seats};
 use crate::app::{App, ChatInput, Rejected, RequestIds};
 use crate::clock::Clock;
 use crate::config::{self, Env};
-use crate::domain::{Context, Mode, Outcome, RunId, Source, User};
+use crate::domain::{Context, Mode, Outcome, RunId, Source};
 use crate::http::reply_body;
 use crate::journal::{Ending, Event};
 
@@ -72,10 +73,6 @@ fn question(env: &Env, mode: Mode, arguments: &AskArguments) -> Result<ChatInput
     if arguments.new {
         message = format!("new: {message}");
     }
-    let user = arguments
-        .user
-        .clone()
-        .unwrap_or_else(|| env.get_or("USER", "cli").to_owned());
     let attachments = arguments
         .attach
         .iter()
@@ -84,10 +81,7 @@ fn question(env: &Env, mode: Mode, arguments: &AskArguments) -> Result<ChatInput
     Ok(ChatInput {
         source: Source::Cli,
         mode,
-        user: User {
-            id: user.clone(),
-            name: user,
-        },
+        user: user(env, arguments.user.as_ref()),
         context: Context {
             channel_id: Some(arguments.channel.clone()),
             ..Context::default()
@@ -110,9 +104,7 @@ async fn here(
         progress.line(&notice);
     }
     let window = config.policy.clarification_window;
-    let app = App::start(config, Clock::System)
-        .await
-        .map_err(|error| fail(Exit::from(&error), error))?;
+    let app = start(config).await?;
     let submitted = match app.chat_request(question) {
         Ok(chat) => app.submit(chat, RequestIds::default()).await,
         Err(rejected) => Err(rejected),

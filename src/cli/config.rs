@@ -69,11 +69,7 @@ pub(super) fn run(env: &Env, command: &ConfigCommand) -> Done {
                     "the configuration is good ({})",
                     config.source
                 ));
-                for warning in config
-                    .warnings
-                    .iter()
-                    .chain(&config.retirements(Clock::System.now()))
-                {
+                for warning in config.all_warnings(Clock::System.now()) {
                     eprintln!("conclave: warning: {warning}");
                 }
                 for (role, model) in &config.roles {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::exit::{Done, Exit, fail, failing};
+use super::show::start;
 use super::terminal::say;
 use super::{remote, seats};
 use crate::app::App;
@@ -38,16 +39,10 @@ pub(super) async fn run(env: &Env, offline: bool) -> Done {
     let config = config::load(env).map_err(failing(Exit::Configuration))?;
     say(format_args!("configuration  ok ({})", config.source));
     say(format_args!("models         {}", seats::line(&config)));
-    for warning in config
-        .warnings
-        .iter()
-        .chain(&config.retirements(Clock::System.now()))
-    {
+    for warning in config.all_warnings(Clock::System.now()) {
         say(format_args!("warning        {warning}"));
     }
-    let app = App::start(config, Clock::System)
-        .await
-        .map_err(|error| fail(Exit::from(&error), error))?;
+    let app = start(config).await?;
     if let Err(error) = app.ready().await {
         return Err(fail(Exit::Unexpected, error));
     }

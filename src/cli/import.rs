@@ -9,7 +9,7 @@ use super::exit::{Done, Exit, fail};
 use super::printable::without_controls;
 use super::show::open;
 use crate::config::Env;
-use crate::journal::{Archive, Error, Restored, Store};
+use crate::journal::{AdminStore, Archive, Error, Restored};
 
 #[derive(Debug, Args)]
 pub(super) struct ImportArguments {
@@ -71,7 +71,7 @@ enum NotTaken {
     Store(Error),
 }
 
-async fn take_in(store: &dyn Store, line: &str) -> Result<Restored, NotTaken> {
+async fn take_in(store: &dyn AdminStore, line: &str) -> Result<Restored, NotTaken> {
     let archive: Archive = serde_json::from_str(line)
         .map_err(|error| NotTaken::Line(format!("is not an exported run: {error}")))?;
     store.restore(&archive).await.map_err(|error| match error {

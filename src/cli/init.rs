@@ -9,11 +9,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::doctor;
-use super::exit::{Done, Exit, fail, failing};
+use super::exit::{Done, Exit, failing};
+use super::show::check_files;
 use super::terminal::say;
 use crate::config::{self, Env};
 
 const CONFIG: &str = "llm.config.json";
+
+const PROVIDERS: [&str; 5] = ["anthropic", "openai", "xai", "openrouter", "ollama"];
 
 /// The file mode of secrets: only the owner can read and write.
 const PRIVATE: u32 = 0o600;
@@ -38,12 +41,7 @@ pub(super) struct InitArguments {
 
 pub(super) async fn run(env: &Env, arguments: &InitArguments) -> Done {
     // A line added after an open quote would become part of the quoted value.
-    if !env.problems().is_empty() {
-        return Err(fail(
-            Exit::Configuration,
-            config::Problems(env.problems().to_vec()),
-        ));
-    }
+    check_files(env)?;
     let (provider, keys) = chosen(env, arguments).map_err(failing(Exit::Usage))?;
     let folder = folder(env, arguments.global).map_err(failing(Exit::Usage))?;
     let config = folder.join(CONFIG);
@@ -93,8 +91,7 @@ fn say_settings(file: &Path, settings: &[(String, String)], kept: &BTreeSet<Stri
 /// Returns the addresses of the environment that the config uses. They are stored, because later
 /// commands must find what is probed now.
 fn addresses(env: &Env, provider: &str) -> Vec<(String, String)> {
-    let names = ["anthropic", "openai", "xai", "openrouter", "ollama"];
-    let used = names
+    let used = PROVIDERS
         .iter()
         .filter(|name| **name == provider || provider == "mixed");
     let variables = used.map(|name| format!("{}_BASE_URL", name.to_uppercase()));
@@ -123,13 +120,9 @@ fn chosen(env: &Env, arguments: &InitArguments) -> Result<(String, Vec<(String, 
         });
         let keys: Vec<(String, String)> = keys.collect();
         if keys.len() < 2 {
-            let names: Vec<&str> = config::KEY_VARIABLES
-                .iter()
-                .map(|(_, variable)| *variable)
-                .collect();
             return Err(format!(
                 "mixed needs two keys or more of {}",
-                names.join(", ")
+                key_variables()
             ));
         }
         return Ok((provider, keys));
@@ -160,25 +153,26 @@ fn chosen(env: &Env, arguments: &InitArguments) -> Result<(String, Vec<(String, 
     Ok((provider, vec![((*variable).to_owned(), key)]))
 }
 
+fn key_variables() -> String {
+    config::KEY_VARIABLES
+        .map(|(_, variable)| variable)
+        .join(", ")
+}
+
 fn ask_for_provider() -> Result<String, String> {
-    let names = ["anthropic", "openai", "xai", "openrouter", "ollama"];
     if !std::io::stdin().is_terminal() {
-        let variables: Vec<&str> = config::KEY_VARIABLES
-            .iter()
-            .map(|(_, variable)| *variable)
-            .collect();
         return Err(format!(
             "no key is set and there is no terminal to ask for one: set one of {}, or give --provider ollama",
-            variables.join(", ")
+            key_variables()
         ));
     }
     let picked = dialoguer::Select::new()
         .with_prompt("Whose models?")
-        .items(names)
+        .items(PROVIDERS)
         .default(0)
         .interact();
     let at = picked.map_err(|error| format!("no provider was chosen: {error}"))?;
-    names
+    PROVIDERS
         .get(at)
         .map(|name| (*name).to_owned())
         .ok_or_else(|| "no provider was chosen".to_owned())

@@ -1,9 +1,19 @@
-//! Prints a reply and how to go on from it.
+//! What the commands share that ask: the user, the printed reply, and how to go on from it.
 
 use serde_json::{Value, json};
 
 use super::terminal::{say, say_json};
-use crate::domain::RunId;
+use crate::config::Env;
+use crate::domain::{RunId, User};
+
+/// Returns the user who asks: the one given, or `$USER`.
+pub(super) fn user(env: &Env, given: Option<&String>) -> User {
+    let id = given.map_or_else(|| env.get_or("USER", "cli"), String::as_str);
+    User {
+        id: id.to_owned(),
+        name: id.to_owned(),
+    }
+}
 
 /// Prints a reply: its text, or its whole body as JSON.
 pub(super) fn print_reply(body: &Value, text: &str, as_json: bool) {

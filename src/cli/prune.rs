@@ -9,7 +9,7 @@ use super::show::open;
 use super::terminal::say;
 use crate::clock::Clock;
 use crate::config::Env;
-use crate::journal::Store;
+use crate::journal::AdminStore;
 
 /// The number of runs per transaction, so that a service on the same database never waits long.
 const BATCH: u32 = 500;
@@ -44,7 +44,7 @@ pub(super) async fn run(env: &Env, arguments: PruneArguments) -> Done {
     Ok(())
 }
 
-async fn prune(store: &dyn Store, before: Timestamp) -> Result<u64, crate::journal::Error> {
+async fn prune(store: &dyn AdminStore, before: Timestamp) -> Result<u64, crate::journal::Error> {
     let mut gone = 0;
     loop {
         let batch = store.prune(before, BATCH).await?;

@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::committee::TrackRecord;
 use crate::config::{self, Env, Policy};
 use crate::domain::{RunId, RunKind};
-use crate::journal::{Error, RunFilter, Store, Transcript, ancestors};
+use crate::journal::{Error, RunFilter, RunReader, Transcript, ancestors};
 
 /// The number of runs that are read at a time.
 const PAGE: u32 = 200;
@@ -52,7 +52,11 @@ pub(super) async fn run(env: &Env, arguments: ReportArguments) -> Done {
     Ok(())
 }
 
-async fn read(store: &dyn Store, since: Timestamp, policy: &Policy) -> Result<TrackRecord, Error> {
+async fn read(
+    store: &dyn RunReader,
+    since: Timestamp,
+    policy: &Policy,
+) -> Result<TrackRecord, Error> {
     let mut record = TrackRecord::default();
     // Hidden if standard error is no terminal.
     let progress = ProgressBar::new_spinner();
@@ -87,7 +91,7 @@ async fn read(store: &dyn Store, since: Timestamp, policy: &Policy) -> Result<Tr
 }
 
 async fn add(
-    store: &dyn Store,
+    store: &dyn RunReader,
     run: RunId,
     record: &mut TrackRecord,
     policy: &Policy,

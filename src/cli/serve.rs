@@ -9,6 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::{Done, Exit, fail, failing};
 use super::seats;
+use super::show::start;
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{self, Env};
@@ -23,11 +24,7 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(env: &Env) -> Done {
     let config = config::load(env).map_err(failing(Exit::Configuration))?;
-    for warning in config
-        .warnings
-        .iter()
-        .chain(&config.retirements(Clock::System.now()))
-    {
+    for warning in config.all_warnings(Clock::System.now()) {
         tracing::warn!("{warning}");
     }
     if let Some(notice) = &config.notice {
@@ -36,9 +33,7 @@ pub(super) async fn run(env: &Env) -> Done {
     tracing::info!(config = config.source, "models: {}", seats::line(&config));
     let patience = config.policy.deep_deadline;
     let bind = config.bind;
-    let app = App::start(config, Clock::System)
-        .await
-        .map_err(|error| fail(Exit::from(&error), error))?;
+    let app = start(config).await?;
     let may_listen = app.access.may_listen(bind).await;
     may_listen
         .map_err(failing(Exit::Unexpected))?

@@ -9,10 +9,10 @@ use super::colour::appendix;
 use super::exit::{Done, Exit, fail};
 use super::printable::without_controls;
 use super::terminal::{say, say_json, say_styled};
-use crate::app::open_store;
+use crate::app::{App, open_store};
 use crate::clock::Clock;
 use crate::committee::{audit_markdown, audit_view};
-use crate::config::{self, Env};
+use crate::config::{self, Config, Env};
 use crate::domain::{RunId, RunKind};
 use crate::http::reply_body;
 use crate::journal::{Ending, Store, Transcript};
@@ -29,15 +29,26 @@ pub(super) struct ShowArguments {
     json: bool,
 }
 
+/// Fails if a line of a `.env` file cannot be read.
+pub(super) fn check_files(env: &Env) -> Done {
+    if env.problems().is_empty() {
+        return Ok(());
+    }
+    let problems = config::Problems(env.problems().to_vec());
+    Err(fail(Exit::Configuration, problems))
+}
+
+/// Starts the service in this process.
+pub(super) async fn start(config: Config) -> Result<Arc<App>, Exit> {
+    App::start(config, Clock::System)
+        .await
+        .map_err(|error| fail(Exit::from(&error), error))
+}
+
 /// Opens the journal that the environment names.
 pub(super) async fn open(env: &Env) -> Result<Arc<dyn Store>, Exit> {
     // A line that cannot be read could name another database.
-    if !env.problems().is_empty() {
-        return Err(fail(
-            Exit::Configuration,
-            config::Problems(env.problems().to_vec()),
-        ));
-    }
+    check_files(env)?;
     let owner = Clock::System.new_id().to_string();
     open_store(&config::database_url(env), &owner)
         .await

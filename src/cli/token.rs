@@ -1,8 +1,6 @@
 //! `conclave token`: bearer tokens of the database. The service sees a new or revoked token at the
 //! next request.
 
-use std::sync::Arc;
-
 use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
@@ -15,7 +13,7 @@ use crate::app::is_active;
 use crate::clock::Clock;
 use crate::config::Env;
 use crate::domain::{BearerToken, Scope};
-use crate::journal::{Store, TokenRow};
+use crate::journal::{TokenRow, TokenStore};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TokenCommand {
@@ -53,13 +51,13 @@ pub(super) async fn run(env: &Env, command: TokenCommand) -> Done {
     let store = open(env).await?;
     let clock = Clock::System;
     match command {
-        TokenCommand::Create(arguments) => create(&store, &clock, arguments).await,
-        TokenCommand::List { json } => list(&store, clock.now(), json).await,
-        TokenCommand::Revoke { id } => revoke(&store, clock.now(), &id).await,
+        TokenCommand::Create(arguments) => create(&*store, &clock, arguments).await,
+        TokenCommand::List { json } => list(&*store, clock.now(), json).await,
+        TokenCommand::Revoke { id } => revoke(&*store, clock.now(), &id).await,
     }
 }
 
-async fn create(store: &Arc<dyn Store>, clock: &Clock, arguments: CreateArguments) -> Done {
+async fn create(store: &dyn TokenStore, clock: &Clock, arguments: CreateArguments) -> Done {
     let CreateArguments {
         name,
         mut scope,
@@ -100,7 +98,7 @@ async fn create(store: &Arc<dyn Store>, clock: &Clock, arguments: CreateArgument
     Ok(())
 }
 
-async fn list(store: &Arc<dyn Store>, now: Timestamp, as_json: bool) -> Done {
+async fn list(store: &dyn TokenStore, now: Timestamp, as_json: bool) -> Done {
     let rows = store.tokens().await.map_err(failing(Exit::Unexpected))?;
     if rows.is_empty() && !as_json {
         eprintln!("no tokens yet: conclave token create --name NAME --scope chat");
@@ -131,7 +129,7 @@ async fn list(store: &Arc<dyn Store>, now: Timestamp, as_json: bool) -> Done {
     Ok(())
 }
 
-async fn revoke(store: &Arc<dyn Store>, now: Timestamp, given: &str) -> Done {
+async fn revoke(store: &dyn TokenStore, now: Timestamp, given: &str) -> Done {
     // A user may also give the whole token, which contains its id.
     let token = BearerToken::parse(given);
     let id = token.as_ref().map_or(given, BearerToken::id);

@@ -36,7 +36,9 @@ pub fn load(env: &Env) -> Result<Config, Problems> {
             notice,
             ..from_text(&text, env)?
         }),
-        Err(problem) => check(&Shaped::unreadable(problem), "", env),
+        Err(problem) => check(&Shaped::unreadable(problem), env, |check, file| {
+            check.resolve(file, "")
+        }),
     }
 }
 
@@ -50,30 +52,8 @@ fn text_or_nothing(env: &Env) -> Result<String, Problems> {
 /// # Errors
 /// Every problem of the file's shape and of its policy, in one list.
 pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
-    let text = text_or_nothing(env)?;
-    let shaped = match serde_json::from_str::<Value>(&text) {
-        Ok(value) => shape(value),
-        Err(error) => {
-            let detail = format!("not valid JSON: {error}");
-            return Err(Problems(vec![Problem {
-                place: "/".into(),
-                detail,
-            }]));
-        }
-    };
-    let mut check = Check {
-        env,
-        shaped: &shaped,
-        problems: beginning(&shaped, env),
-        warnings: vec![],
-    };
-    let policy = check.policy(&shaped.file.policy);
-    check.problems.sort();
-    check.problems.dedup();
-    match policy {
-        Some(policy) if check.problems.is_empty() => Ok(policy),
-        _ => Err(Problems(check.problems)),
-    }
+    let shaped = shaped(&text_or_nothing(env)?);
+    check(&shaped, env, |check, file| check.policy(&file.policy))
 }
 
 /// Loads the configuration for commands that call no model. Roles and providers are empty and not
@@ -83,26 +63,9 @@ pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
 /// Every problem of the file's shape, of its policy and of the environment, in one list.
 pub fn without_models(env: &Env) -> Result<Config, Problems> {
     let text = text_or_nothing(env)?;
-    let shaped = match serde_json::from_str::<Value>(&text) {
-        Ok(value) => shape(value),
-        Err(error) => Shaped::unreadable(Problem {
-            place: "/".into(),
-            detail: format!("not valid JSON: {error}"),
-        }),
-    };
-    let mut check = Check {
-        env,
-        shaped: &shaped,
-        problems: beginning(&shaped, env),
-        warnings: vec![],
-    };
-    let config = check.everything_but_models(&text);
-    check.problems.sort();
-    check.problems.dedup();
-    match config {
-        Some(config) if check.problems.is_empty() => Ok(config),
-        _ => Err(Problems(check.problems)),
-    }
+    check(&shaped(&text), env, |check, _| {
+        check.everything_but_models(&text)
+    })
 }
 
 /// Checks the text of a config file against an environment.
@@ -110,41 +73,41 @@ pub fn without_models(env: &Env) -> Result<Config, Problems> {
 /// # Errors
 /// Every problem of the file and of the environment, in one list.
 pub fn from_text(text: &str, env: &Env) -> Result<Config, Problems> {
-    let shaped = match serde_json::from_str::<Value>(text) {
-        Ok(value) => shape(value),
-        Err(error) => Shaped::unreadable(Problem {
-            place: "/".into(),
-            detail: format!("not valid JSON: {error}"),
-        }),
-    };
-    check(&shaped, text, env)
+    check(&shaped(text), env, |check, file| check.resolve(file, text))
 }
 
-fn check(shaped: &Shaped, text: &str, env: &Env) -> Result<Config, Problems> {
+fn shaped(text: &str) -> Shaped {
+    serde_json::from_str::<Value>(text).map_or_else(
+        |error| {
+            Shaped::unreadable(Problem {
+                place: "/".into(),
+                detail: format!("not valid JSON: {error}"),
+            })
+        },
+        shape,
+    )
+}
+
+/// Runs a check. Adds the problems of the file's shape and of the `.env` files.
+fn check<'a, T>(
+    shaped: &'a Shaped,
+    env: &'a Env,
+    run: impl FnOnce(&mut Check<'a>, &'a File) -> Option<T>,
+) -> Result<T, Problems> {
+    let known = shaped.problems.iter().chain(env.problems());
     let mut check = Check {
         env,
         shaped,
-        problems: beginning(shaped, env),
+        problems: known.cloned().collect(),
         warnings: vec![],
     };
-    let config = check.resolve(&shaped.file, text);
+    let value = run(&mut check, &shaped.file);
     check.problems.sort();
     check.problems.dedup();
-    match config {
-        Some(config) if check.problems.is_empty() => Ok(config),
+    match value {
+        Some(value) if check.problems.is_empty() => Ok(value),
         _ => Err(Problems(check.problems)),
     }
-}
-
-/// Returns the problems that are known before the check: those of the file's shape and of the
-/// `.env` files.
-fn beginning(shaped: &Shaped, env: &Env) -> Vec<Problem> {
-    shaped
-        .problems
-        .iter()
-        .chain(env.problems())
-        .cloned()
-        .collect()
 }
 
 impl Check<'_> {

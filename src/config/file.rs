@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::models::ModelData;
-use crate::domain::{Calibration, Effort, Mode};
+use crate::domain::{Calibration, Effort, Mode, StructuredOutput};
 
 /// `llm.config.json`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -39,23 +39,6 @@ pub enum ProviderKind {
     Openai,
     /// A GGUF model inside this process.
     Local,
-}
-
-/// How a model is made to write JSON.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StructuredOutput {
-    /// The provider's own schema constraint, in the form that the model is known to take.
-    #[default]
-    Auto,
-    /// Always the provider's schema constraint.
-    Native,
-    /// Anthropic: a forced tool call.
-    Tool,
-    /// Chat Completions: `json_object` mode, the schema in the prompt only.
-    JsonObject,
-    /// Only the prompt asks for JSON.
-    None,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

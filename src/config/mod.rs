@@ -29,15 +29,14 @@ use secrecy::SecretString;
 use url::Url;
 
 use crate::domain::{
-    Agent, Calibration, Effort, Mode, Price, Role, Settings, Thresholds, Traits, Usd,
+    Agent, Calibration, Effort, Mode, Price, Role, Settings, StructuredOutput, Thresholds, Traits,
+    Usd,
 };
 
 pub use actions::{ActionRules, ActionsPolicy, GuildPolicy, ProposerPolicy};
 pub use check::{from_text, load, policy, without_models};
 pub use env::Env;
-pub use file::{
-    CrossCheckWhen, Limits, OutputForm, PromptSet, ProviderKind, StructuredOutput, json_schema,
-};
+pub use file::{CrossCheckWhen, Limits, OutputForm, PromptSet, ProviderKind, json_schema};
 pub use models::{ModelData, RETIREMENT_WARNING_DAYS, shipped as shipped_models};
 pub use presets::KEY_VARIABLES;
 pub use source::{BUILT_IN, built_in, database_url, providers_with_keys, user_folder};
@@ -115,6 +114,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// Returns all warnings: those of the check, and the retirements of models.
+    pub fn all_warnings(&self, now: jiff::Timestamp) -> Vec<Problem> {
+        [self.warnings.clone(), self.retirements(now)].concat()
+    }
+
     /// Returns a warning for each model of a role that retires within [`RETIREMENT_WARNING_DAYS`],
     /// or has retired.
     pub fn retirements(&self, now: jiff::Timestamp) -> Vec<Problem> {

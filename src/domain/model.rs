@@ -6,6 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use super::Usd;
 
+/// How a model is made to write JSON.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StructuredOutput {
+    /// The provider's own schema constraint, in the form that the model is known to take.
+    #[default]
+    Auto,
+    /// Always the provider's schema constraint.
+    Native,
+    /// Anthropic: a forced tool call.
+    Tool,
+    /// Chat Completions: `json_object` mode, the schema in the prompt only.
+    JsonObject,
+    /// Only the prompt asks for JSON.
+    None,
+}
+
 /// How much a model may think before it answers. Thinking counts towards output limit and bill.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,

@@ -67,22 +67,6 @@ impl AgentReport {
             self_confidence: 0.0,
         }
     }
-
-    /// Returns all texts of the report, in reading order.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
-        self.answer_summary
-            .iter()
-            .chain(&self.assumptions)
-            .map(String::as_str)
-            .chain(std::iter::once(self.reasoning.as_str()))
-            .chain(
-                self.steps_or_deliverables
-                    .iter()
-                    .chain(&self.failure_modes)
-                    .map(String::as_str),
-            )
-            .chain(self.units.iter().map(|unit| unit.text.as_str()))
-    }
 }
 
 /// How a typed value was obtained from a model's text.

@@ -14,14 +14,6 @@ pub enum Axis {
 }
 
 impl Axis {
-    pub const ALL: [Axis; 5] = [
-        Axis::Coherence,
-        Axis::Alignment,
-        Axis::Verifiability,
-        Axis::SignalDensity,
-        Axis::Compliance,
-    ];
-
     /// The maximum number of points per axis.
     pub const MAX: f64 = 25.0;
 

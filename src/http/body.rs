@@ -7,6 +7,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -63,6 +64,11 @@ pub(super) async fn json_bytes(
         return Err(Problem::too_large(limits.body_bytes));
     }
     whole(body, limits).await
+}
+
+/// Compiles the documented shape of a body.
+pub(super) fn shape<T: JsonSchema>() -> Option<Validator> {
+    jsonschema::validator_for(&schemars::schema_for!(T).to_value()).ok()
 }
 
 /// Parses a body, after checking it against the schema of its type.

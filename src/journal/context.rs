@@ -313,7 +313,7 @@ impl RunContext {
             return self.output::<S, E>(known);
         }
         let output = perform.await?;
-        let recorded = self.record(S::record(output)).await?;
+        let recorded = self.record(S::RECORD(output)).await?;
         self.output::<S, E>(recorded)
     }
 

@@ -1,6 +1,6 @@
 //! The runs that a run continues.
 
-use super::{Accepted, Entry, Error, Store, Transcript};
+use super::{Accepted, Entry, Error, RunReader, Transcript};
 use crate::domain::RunId;
 
 /// The maximum length of a chain of continued runs, so that a damaged journal cannot cause an
@@ -13,7 +13,7 @@ const LONGEST: usize = 32;
 /// # Errors
 /// [`Error`] if the database fails.
 pub async fn ancestors(
-    store: &dyn Store,
+    store: &dyn RunReader,
     accepted: &Accepted,
 ) -> Result<Vec<(RunId, Vec<Entry>)>, Error> {
     let mut found = vec![];

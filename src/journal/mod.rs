@@ -8,23 +8,25 @@ mod action_event;
 mod archive;
 mod chain;
 mod context;
+mod database;
 mod event;
 mod evidence;
 mod lineage;
 mod observe;
 mod postgres;
 mod proof;
+mod reads;
 mod resumed;
 mod rows;
 mod source;
 mod sqlite;
-mod statements;
 pub mod step;
 mod store;
 mod transcript;
 mod unavailable;
 pub mod views;
 mod wake;
+mod writes;
 
 pub use archive::{Archive, ArchivedEntry};
 pub use chain::{ChainFault, verify};
@@ -38,9 +40,10 @@ pub use resumed::Deaths;
 pub use source::{PlanSource, SynthesisSource};
 pub use sqlite::{Existing, Restoration, RestoreError, SqliteBounds, SqliteStore, restore};
 pub use store::{
-    Acceptance, ActionStart, AfterAction, Annotated, CancelOutcome, Claim, Entry, Error, Lease,
-    LeaseState, MemoryRow, NewRun, Owner, Requester, Restored, RunFilter, RunRow, RunState,
-    SceneLine, SheetRow, SpendingLimit, SpendingScope, Store, TokenRow,
+    Acceptance, ActionStart, ActionStore, AdminStore, AfterAction, Annotated, CancelOutcome, Claim,
+    Entry, Error, JournalStore, Lease, LeaseState, MemoryRow, NewRun, Owner, Requester, Restored,
+    RunFilter, RunReader, RunRow, RunState, SceneLine, SheetRow, SpendingLimit, SpendingScope,
+    Store, TokenRow, TokenStore,
 };
 pub use transcript::{Round, Transcript};
 pub use views::CallView;

@@ -12,7 +12,7 @@ use super::{
     AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, CrossChecked, Ending, Event,
     Finished, Gated, Planned, Scored, Synthesized,
 };
-use crate::domain::{Mode, Outcome, Usd};
+use crate::domain::{Mode, Usd};
 
 /// The metrics and log lines of one run in one process.
 pub(super) struct Observer {
@@ -168,11 +168,7 @@ impl Observer {
 
     fn finished(&self, finished: &Finished) {
         let outcome = match &finished.ending {
-            Ending::Replied { reply } => match reply.outcome {
-                Outcome::Answered => "answered",
-                Outcome::Clarification => "clarification",
-                Outcome::Heuristic => "heuristic",
-            },
+            Ending::Replied { reply } => reply.outcome.as_str(),
             Ending::Failed { cause, .. } => cause.as_str(),
             Ending::Cancelled => "cancelled",
             Ending::Acted { outcome, .. } => outcome.as_str(),

@@ -5,25 +5,16 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::database::Columns;
 use super::{
-    Acceptance, Accepted, ArchivedEntry, CallResult, Continues, Effect, Ending, Entry, Error,
-    Event, MemoryRow, NewRun, RunFilter, RunRow, RunState, SceneLine, SheetRow, TokenRow, VERSION,
-    chain,
+    Accepted, ArchivedEntry, CallResult, Effect, Ending, Entry, Error, Event, MemoryRow, RunRow,
+    RunState, SceneLine, SheetRow, TokenRow, VERSION, chain,
 };
-use crate::domain::{Outcome, RunId, RunKind, Usd};
+use crate::domain::{Outcome, RunId, Usd};
 
 /// Characters of an action's message in lists, and in the recent lines that are shown to a
 /// narrator.
 const MAX_LISTED_ACTION_CHARS: usize = 1000;
-
-/// Reads the columns of a row by name, for any database.
-pub(super) trait Columns {
-    fn text(&self, column: &str) -> Result<String, Error>;
-    fn text_or_null(&self, column: &str) -> Result<Option<String>, Error>;
-    fn whole(&self, column: &str) -> Result<i64, Error>;
-    fn whole_or_null(&self, column: &str) -> Result<Option<i64>, Error>;
-    fn real_or_null(&self, column: &str) -> Result<Option<f64>, Error>;
-}
 
 /// A change that an event makes to its run's row.
 pub(super) enum Change {
@@ -117,35 +108,6 @@ pub(super) fn line(
     })
 }
 
-/// Returns the outcome for a run whose idempotency key another run has, given as its id and the
-/// hash of its body.
-pub(super) fn same_key(
-    known: Option<(String, String)>,
-    run: &NewRun,
-) -> Result<Option<Acceptance>, Error> {
-    let Some((id, body_hash)) = known else {
-        return Ok(None);
-    };
-    let id = run_id(&id)?;
-    Ok(Some(if body_hash == run.body_hash {
-        Acceptance::Joined(id)
-    } else {
-        Acceptance::KeyReused(id)
-    }))
-}
-
-/// Returns the run in flight that continues the same run in the same way, such as the same answer
-/// sent twice. Each candidate comes with the body of its `accepted` entry.
-pub(super) fn twin(
-    live: Vec<(String, String)>,
-    continues: &Continues,
-) -> Result<Option<RunId>, Error> {
-    let same = live.into_iter().find(|(_, body)| {
-        matches!(serde_json::from_str(body), Ok(Event::Accepted(a)) if a.continues.as_ref() == Some(continues))
-    });
-    same.map(|(id, _)| run_id(&id)).transpose()
-}
-
 /// Serializes an event with its tag, data and format version. Refuses an event that cannot be
 /// parsed back, such as one with a number that JSON cannot represent, before it enters the chain.
 fn body(event: &Event, version: u32) -> Result<String, Error> {
@@ -158,88 +120,6 @@ fn body(event: &Event, version: u32) -> Result<String, Error> {
     let body = value.to_string();
     serde_json::from_str::<Event>(&body).map_err(unwritable)?;
     Ok(body)
-}
-
-/// A condition in the statement for a list of runs.
-pub(super) struct Condition {
-    pub column: &'static str,
-    pub operator: &'static str,
-    pub bound: Bound,
-}
-
-pub(super) enum Bound {
-    Text(String),
-    Whole(i64),
-}
-
-/// Bounds a list of runs since a time by id, so that the scan can end early. Ids are in order of
-/// time, except that a clock may be set back. One day is assumed to cover that. So the list starts
-/// at the first run that was accepted one day before the time. The condition on `accepted_ms`
-/// itself applies as well.
-pub(super) const FLOOR: &str = " AND id >= (SELECT id FROM runs WHERE accepted_ms >= ";
-pub(super) const FLOOR_END: &str = " ORDER BY accepted_ms LIMIT 1)";
-
-pub(super) fn floor(since: Timestamp) -> i64 {
-    since.as_millisecond().saturating_sub(24 * 60 * 60 * 1000)
-}
-
-/// Returns the conditions of a filter for runs of one kind.
-pub(super) fn conditions(filter: &RunFilter) -> Vec<Condition> {
-    let text = |column, operator, value: Option<String>| {
-        value.map(|value| Condition {
-            column,
-            operator,
-            bound: Bound::Text(value),
-        })
-    };
-    let since = filter.since.map(Timestamp::as_millisecond);
-    [
-        text("user_id", " = ", filter.user_id.clone()),
-        text(
-            "kind",
-            " = ",
-            filter.kind.map(|kind| kind.as_str().to_owned()),
-        ),
-        text(
-            "mode",
-            " = ",
-            filter.mode.map(|mode| mode.as_str().to_owned()),
-        ),
-        text(
-            "state",
-            " = ",
-            filter.state.map(|state| state.as_str().to_owned()),
-        ),
-        text("id", " < ", filter.before.map(|id| id.to_string())),
-        since.map(|since| Condition {
-            column: "accepted_ms",
-            operator: " >= ",
-            bound: Bound::Whole(since),
-        }),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
-/// Splits a filter for all kinds into one filter per kind.
-pub(super) fn by_kind(filter: &RunFilter) -> Vec<RunFilter> {
-    let kinds = filter
-        .kind
-        .map_or_else(|| vec![RunKind::Chat, RunKind::Action], |kind| vec![kind]);
-    kinds
-        .into_iter()
-        .map(|kind| RunFilter {
-            kind: Some(kind),
-            ..filter.clone()
-        })
-        .collect()
-}
-
-/// Merges the lists of several kinds, newest first, and cuts the result at `limit`.
-pub(super) fn merge(listed: &mut Vec<RunRow>, limit: u32) {
-    listed.sort_by_key(|row| std::cmp::Reverse(row.id.to_string()));
-    listed.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
 }
 
 /// Returns the message as the run's row has it. Actions are free, so their text is cut; the journal
@@ -255,13 +135,6 @@ pub(super) fn listed_message(accepted: &Accepted) -> String {
 
 pub(super) fn run_id(text: &str) -> Result<RunId, Error> {
     text.parse().map_err(|_| corrupt("runs", "id", text))
-}
-
-fn state(text: &str, id: RunId) -> Result<RunState, Error> {
-    RunState::ALL
-        .into_iter()
-        .find(|state| state.as_str() == text)
-        .ok_or_else(|| corrupt("runs", "state", &id.to_string()))
 }
 
 pub(super) fn entry(row: &impl Columns) -> Result<Entry, Error> {
@@ -298,7 +171,6 @@ pub(super) fn run(row: &impl Columns) -> Result<RunRow, Error> {
     let id = run_id(&id_text)?;
     let parent = row.text_or_null("parent")?;
     let finished = row.whole_or_null("finished_ms")?;
-    let state_text = row.text("state")?;
     let money = |column: &'static str| -> Result<Usd, Error> {
         let nanos = row.whole(column)?;
         u64::try_from(nanos)
@@ -307,7 +179,7 @@ pub(super) fn run(row: &impl Columns) -> Result<RunRow, Error> {
     };
     Ok(RunRow {
         id,
-        state: state(&state_text, id)?,
+        state: word(row, "state", &id_text)?,
         kind: word(row, "kind", &id_text)?,
         mode: word(row, "mode", &id_text)?,
         source: word(row, "source", &id_text)?,
@@ -380,14 +252,17 @@ pub(super) fn memory(row: &impl Columns) -> Result<MemoryRow, Error> {
     })
 }
 
-pub(super) fn scene_line(
-    (id, user_id, message): (String, String, String),
-) -> Result<SceneLine, Error> {
+pub(super) fn scene_line(row: &impl Columns) -> Result<SceneLine, Error> {
     Ok(SceneLine {
-        run: run_id(&id)?,
-        user_id,
-        message,
+        run: run_id(&row.text("id")?)?,
+        user_id: row.text("user_id")?,
+        message: row.text("message")?,
     })
+}
+
+/// Reads a run's id and the fingerprint of its request.
+pub(super) fn by_key(row: &impl Columns) -> Result<(RunId, String), Error> {
+    Ok((run_id(&row.text("id")?)?, row.text("body_hash")?))
 }
 
 fn timestamp(ms: i64, table: &'static str, id: &str) -> Result<Timestamp, Error> {

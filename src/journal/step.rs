@@ -11,11 +11,11 @@ use crate::domain::Agent;
 pub trait Step {
     type Output;
 
+    /// Wraps an output into its event.
+    const RECORD: fn(Self::Output) -> Event;
+
     /// Returns the key of the recorded event.
     fn key(&self) -> String;
-
-    /// Wraps an output into its event.
-    fn record(output: Self::Output) -> Event;
 
     /// Returns the output that an event records, or `None` for an event of another kind.
     fn output(event: Event) -> Option<Self::Output>;
@@ -26,20 +26,16 @@ pub struct HintsStep;
 
 impl Step for HintsStep {
     type Output = Hinted;
+    const RECORD: fn(Self::Output) -> Event = Event::Hinted;
 
     fn key(&self) -> String {
         "hints".into()
     }
 
-    fn record(output: Hinted) -> Event {
-        Event::Hinted(output)
-    }
-
     fn output(event: Event) -> Option<Hinted> {
-        if let Event::Hinted(output) = event {
-            Some(output)
-        } else {
-            None
+        match event {
+            Event::Hinted(output) => Some(output),
+            _ => None,
         }
     }
 }
@@ -49,20 +45,16 @@ pub struct PlanStep;
 
 impl Step for PlanStep {
     type Output = Planned;
+    const RECORD: fn(Self::Output) -> Event = Event::Planned;
 
     fn key(&self) -> String {
         "plan".into()
     }
 
-    fn record(output: Planned) -> Event {
-        Event::Planned(output)
-    }
-
     fn output(event: Event) -> Option<Planned> {
-        if let Event::Planned(output) = event {
-            Some(output)
-        } else {
-            None
+        match event {
+            Event::Planned(output) => Some(output),
+            _ => None,
         }
     }
 }
@@ -74,21 +66,17 @@ pub struct TrimStep {
 
 impl Step for TrimStep {
     type Output = Trimmed;
+    const RECORD: fn(Self::Output) -> Event = Event::Trimmed;
 
     fn key(&self) -> String {
         self.epoch
             .map_or("trimmed".into(), |epoch| format!("trimmed/{epoch}"))
     }
 
-    fn record(output: Trimmed) -> Event {
-        Event::Trimmed(output)
-    }
-
     fn output(event: Event) -> Option<Trimmed> {
-        if let Event::Trimmed(output) = event {
-            Some(output)
-        } else {
-            None
+        match event {
+            Event::Trimmed(output) => Some(output),
+            _ => None,
         }
     }
 }
@@ -100,20 +88,16 @@ pub struct RoundStep {
 
 impl Step for RoundStep {
     type Output = RoundStarted;
+    const RECORD: fn(Self::Output) -> Event = Event::RoundStarted;
 
     fn key(&self) -> String {
         format!("r{}/started", self.round)
     }
 
-    fn record(output: RoundStarted) -> Event {
-        Event::RoundStarted(output)
-    }
-
     fn output(event: Event) -> Option<RoundStarted> {
-        if let Event::RoundStarted(output) = event {
-            Some(output)
-        } else {
-            None
+        match event {
+            Event::RoundStarted(output) => Some(output),
+            _ => None,
         }
     }
 }
@@ -125,20 +109,16 @@ pub struct SkipStep {
 
 impl Step for SkipStep {
     type Output = RoundSkipped;
+    const RECORD: fn(Self::Output) -> Event = Event::RoundSkipped;
 
     fn key(&self) -> String {
         format!("r{}/skipped", self.round)
     }
 
-    fn record(output: RoundSkipped) -> Event {
-        Event::RoundSkipped(output)
-    }
-
     fn output(event: Event) -> Option<RoundSkipped> {
-        if let Event::RoundSkipped(output) = event {
-            Some(output)
-        } else {
-            None
+        match event {
+            Event::RoundSkipped(output) => Some(output),
+            _ => None,
         }
     }
 }
@@ -151,20 +131,16 @@ pub struct AgentStep {
 
 impl Step for AgentStep {
     type Output = Box<AgentFinished>;
+    const RECORD: fn(Self::Output) -> Event = Event::AgentFinished;
 
     fn key(&self) -> String {
         agent_key(self.round, self.agent)
     }
 
-    fn record(output: Box<AgentFinished>) -> Event {
-        Event::AgentFinished(output)
-    }
-
     fn output(event: Event) -> Option<Box<AgentFinished>> {
-        if let Event::AgentFinished(output) = event {
-            Some(output)
-        } else {
-            None
+        match event {
+            Event::AgentFinished(output) => Some(output),
+            _ => None,
         }
     }
 }
@@ -174,20 +150,16 @@ pub struct CrossCheckStep;
 
 impl Step for CrossCheckStep {
     type Output = Box<CrossChecked>;
+    const RECORD: fn(Self::Output) -> Event = Event::CrossChecked;
 
     fn key(&self) -> String {
         CROSS_CHECKED.into()
     }
 
-    fn record(output: Box<CrossChecked>) -> Event {
-        Event::CrossChecked(output)
-    }
-
     fn output(event: Event) -> Option<Box<CrossChecked>> {
-        if let Event::CrossChecked(output) = event {
-            Some(output)
-        } else {
-            None
+        match event {
+            Event::CrossChecked(output) => Some(output),
+            _ => None,
         }
     }
 }
@@ -199,20 +171,16 @@ pub struct ScoreStep {
 
 impl Step for ScoreStep {
     type Output = Box<Scored>;
+    const RECORD: fn(Self::Output) -> Event = Event::Scored;
 
     fn key(&self) -> String {
         scored_key(self.round)
     }
 
-    fn record(output: Box<Scored>) -> Event {
-        Event::Scored(output)
-    }
-
     fn output(event: Event) -> Option<Box<Scored>> {
-        if let Event::Scored(output) = event {
-            Some(output)
-        } else {
-            None
+        match event {
+            Event::Scored(output) => Some(output),
+            _ => None,
         }
     }
 }
@@ -222,20 +190,16 @@ pub struct SynthesisStep;
 
 impl Step for SynthesisStep {
     type Output = Box<Synthesized>;
+    const RECORD: fn(Self::Output) -> Event = Event::Synthesized;
 
     fn key(&self) -> String {
         "synthesis".into()
     }
 
-    fn record(output: Box<Synthesized>) -> Event {
-        Event::Synthesized(output)
-    }
-
     fn output(event: Event) -> Option<Box<Synthesized>> {
-        if let Event::Synthesized(output) = event {
-            Some(output)
-        } else {
-            None
+        match event {
+            Event::Synthesized(output) => Some(output),
+            _ => None,
         }
     }
 }
@@ -245,20 +209,16 @@ pub struct GateStep;
 
 impl Step for GateStep {
     type Output = Gated;
+    const RECORD: fn(Self::Output) -> Event = Event::Gated;
 
     fn key(&self) -> String {
         "gate".into()
     }
 
-    fn record(output: Gated) -> Event {
-        Event::Gated(output)
-    }
-
     fn output(event: Event) -> Option<Gated> {
-        if let Event::Gated(output) = event {
-            Some(output)
-        } else {
-            None
+        match event {
+            Event::Gated(output) => Some(output),
+            _ => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The storage trait of the journal, with the types of its parameters and results.
+//! The storage traits of the journal, by concern, with the types of its parameters and results.
 
 use std::path::Path;
 use std::time::Duration;
@@ -111,17 +111,6 @@ pub enum SpendingScope {
     User(String),
     Guild(String),
     Everyone,
-}
-
-impl SpendingScope {
-    /// Returns the user id and the guild id that restrict the scope.
-    pub(super) fn ids(&self) -> (Option<&str>, Option<&str>) {
-        match self {
-            SpendingScope::User(id) => (Some(id), None),
-            SpendingScope::Guild(id) => (None, Some(id)),
-            SpendingScope::Everyone => (None, None),
-        }
-    }
 }
 
 /// The maximum amount that the runs of a scope accepted since a moment may spend.
@@ -336,14 +325,49 @@ pub enum Error {
     Unsupported(&'static str),
 }
 
-/// The database behind the journal; one of the project's few `dyn` traits.
+/// The database behind the journal, with all its concerns. A consumer that needs only one of them
+/// takes that trait.
 ///
 /// `now` and `at` are the times that are recorded. Whether a lease has expired is judged by one
 /// clock that all processes on the database share. For a SQLite file it is the machine's clock, so
 /// `now` and `at` are used. For a database server it is the server's clock, because the clocks of
 /// replicas may differ.
+pub trait Store: RunReader + JournalStore + ActionStore + TokenStore + AdminStore {}
+
+impl<S: RunReader + JournalStore + ActionStore + TokenStore + AdminStore> Store for S {}
+
+/// Runs and their journals, as they are read.
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait RunReader: Send + Sync {
+    async fn run(&self, id: RunId) -> Result<Option<RunRow>, Error>;
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error>;
+
+    /// Returns the run's entries after sequence number `after` (0 for all), in order.
+    async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error>;
+
+    /// Returns the run with an idempotency key, and the fingerprint of its request.
+    async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error>;
+
+    /// Returns the asker's run that replied last, if it finished at or after `since`. Skips runs
+    /// that failed or were cancelled: the question that they tried to answer is still pending.
+    async fn last_reply(
+        &self,
+        asker: &Requester,
+        since: Timestamp,
+    ) -> Result<Option<RunRow>, Error>;
+
+    /// Returns how many runs are queued or running.
+    async fn in_flight(&self) -> Result<u64, Error>;
+
+    /// Returns what the runs of the limit's scope have spent since its moment. A run in flight
+    /// counts with its whole cap.
+    async fn exposure(&self, limit: &SpendingLimit) -> Result<Usd, Error>;
+}
+
+/// Accepts runs and actions, leases them and appends to their journals.
+#[async_trait]
+pub trait JournalStore: Send + Sync {
     /// Writes the run's row and its first entry in one transaction.
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error>;
 
@@ -351,28 +375,6 @@ pub trait Store: Send + Sync {
     /// end and the effects of its events. An action that ends at once is free. Its commit survives
     /// the end of the process, but need not wait for the disk.
     async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error>;
-
-    /// Returns the owner's sheets, the last changed one first.
-    async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error>;
-
-    /// Returns at most `most` memories of the owner that contain any of the terms in any inflected
-    /// form, the best match first. Terms consist of letters and digits.
-    async fn memories(
-        &self,
-        owner: &Owner,
-        terms: &[String],
-        most: u32,
-    ) -> Result<Vec<MemoryRow>, Error>;
-
-    /// Returns the number of the owner's memories.
-    async fn memory_count(&self, owner: &Owner) -> Result<u64, Error>;
-
-    /// Returns the last `most` texts of actions in a guild's channel, or of a user outside of
-    /// guilds, oldest first. An action's text is stored when the action is accepted.
-    async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<SceneLine>, Error>;
-
-    /// Returns the run with an idempotency key, and the fingerprint of its request.
-    async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error>;
 
     /// Claims a run that is queued, or whose lease has expired. Raises its epoch.
     async fn claim(
@@ -402,25 +404,7 @@ pub trait Store: Send + Sync {
     /// Appends an event to the journal of a finished run. Needs no lease.
     async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error>;
 
-    /// Returns the run's entries after sequence number `after` (0 for all), in order.
-    async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error>;
-
-    async fn run(&self, id: RunId) -> Result<Option<RunRow>, Error>;
-
-    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error>;
-
-    /// Returns how many runs are queued or running.
-    async fn in_flight(&self) -> Result<u64, Error>;
-
     async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error>;
-
-    /// Returns the asker's run that replied last, if it finished at or after `since`. Skips runs
-    /// that failed or were cancelled: the question that they tried to answer is still pending.
-    async fn last_reply(
-        &self,
-        asker: &Requester,
-        since: Timestamp,
-    ) -> Result<Option<RunRow>, Error>;
 
     /// Releases the leases of dead processes on this machine before they expire, if the database
     /// can detect them. Called at start and then regularly.
@@ -441,11 +425,34 @@ pub trait Store: Send + Sync {
 
     /// Checks that the database answers and its schema is the current one.
     async fn ready(&self) -> Result<(), Error>;
+}
 
-    /// Returns what the runs of the limit's scope have spent since its moment. A run in flight
-    /// counts with its whole cap.
-    async fn exposure(&self, limit: &SpendingLimit) -> Result<Usd, Error>;
+/// What actions read: sheets, memories and the lines of a scene.
+#[async_trait]
+pub trait ActionStore: Send + Sync {
+    /// Returns the owner's sheets, the last changed one first.
+    async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error>;
 
+    /// Returns at most `most` memories of the owner that contain any of the terms in any inflected
+    /// form, the best match first. Terms consist of letters and digits.
+    async fn memories(
+        &self,
+        owner: &Owner,
+        terms: &[String],
+        most: u32,
+    ) -> Result<Vec<MemoryRow>, Error>;
+
+    /// Returns the number of the owner's memories.
+    async fn memory_count(&self, owner: &Owner) -> Result<u64, Error>;
+
+    /// Returns the last `most` texts of actions in a guild's channel, or of a user outside of
+    /// guilds, oldest first. An action's text is stored when the action is accepted.
+    async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<SceneLine>, Error>;
+}
+
+/// Bearer tokens.
+#[async_trait]
+pub trait TokenStore: Send + Sync {
     async fn add_token(&self, token: &TokenRow) -> Result<(), Error>;
 
     async fn token(&self, id: &str) -> Result<Option<TokenRow>, Error>;
@@ -455,7 +462,11 @@ pub trait Store: Send + Sync {
 
     /// Revokes a token. True if a token with this id was not yet revoked.
     async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<bool, Error>;
+}
 
+/// Copies and housekeeping.
+#[async_trait]
+pub trait AdminStore: Send + Sync {
     /// Returns all stored data of a run, if it exists and is finished.
     async fn archive(&self, run: RunId) -> Result<Option<Archive>, Error>;
 

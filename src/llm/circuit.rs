@@ -44,16 +44,6 @@ pub enum CircuitPosition {
     HalfOpen,
 }
 
-impl CircuitPosition {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CircuitPosition::Closed => "closed",
-            CircuitPosition::Open => "open",
-            CircuitPosition::HalfOpen => "half_open",
-        }
-    }
-}
-
 /// What the end of a call says about the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -86,9 +76,7 @@ pub(super) fn sign(
         }) => Outcome::Failure,
         // A provider that refuses the request itself works.
         Err(Error::Status { .. } | Error::Unfit { .. } | Error::TooLong { .. }) => Outcome::Success,
-        Err(Error::Saturated { .. } | Error::CircuitOpen { .. } | Error::Cancelled) => {
-            Outcome::None
-        }
+        Err(Error::Saturated { .. } | Error::CircuitOpen { .. }) => Outcome::None,
     }
 }
 
@@ -360,7 +348,6 @@ mod tests {
             (status(400), Outcome::Success),
             (status(401), Outcome::Success),
             (Error::Saturated { provider: p() }, Outcome::None),
-            (Error::Cancelled, Outcome::None),
             (timeout, Outcome::Failure),
         ];
         for (error, expected) in cases {

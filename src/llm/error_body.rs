@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use super::Error;
+use crate::text::pattern;
 
 const MAX_DETAIL_CHARS: usize = 300;
 /// Maximum `retry-after`. A longer wait is a mistake or means "never".
@@ -83,10 +84,7 @@ pub(super) fn from_body(status: u16, body: &Value) -> Option<Rejection> {
             kind,
             "context_length_exceeded" | "exceed_context_size_error" | "request_too_large"
         )
-        || (status == 400
-            && TOO_LONG
-                .as_ref()
-                .is_some_and(|pattern| pattern.is_match(message)));
+        || (status == 400 && TOO_LONG.is_match(message));
     let detail = match text("type") {
         Some(kind) if !message.contains(kind) => format!("{kind}: {message}"),
         _ => message.to_owned(),
@@ -116,9 +114,7 @@ pub(super) fn clean(text: &str, key: Option<&SecretString>) -> String {
             }
         }
     }
-    if let Some(pattern) = KEY.as_ref() {
-        line = pattern.replace_all(&line, "[key]").into_owned();
-    }
+    line = KEY.replace_all(&line, "[key]").into_owned();
     if line.chars().count() > MAX_DETAIL_CHARS {
         line = line
             .chars()
@@ -129,18 +125,19 @@ pub(super) fn clean(text: &str, key: Option<&SecretString>) -> String {
     line
 }
 
-static TOO_LONG: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)prompt is too long|maximum context length|context (length|window|size)|too many tokens").ok()
+static TOO_LONG: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)prompt is too long|maximum context length|context (length|window|size)|too many tokens",
+    )
 });
 
-static KEY: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
+static KEY: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
         r"(?x)
           (?i:bearer)\s+[^\s,;]+
         | \b(?:(?:sk|pk|xai|gsk|key)[-_]|AIza)[-_*.A-Za-z0-9]{8,}
         | \b[A-Za-z0-9_]{32,}\b",
     )
-    .ok()
 });
 
 /// Parses `retry-after-ms`, or `retry-after` as seconds or as an HTTP date. A date is compared with

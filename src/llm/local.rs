@@ -74,7 +74,7 @@ impl ChatModel for Local {
         Ok(ChatReply {
             text: completion.text,
             stop: match completion.stop {
-                engine::StopReason::End | engine::StopReason::StopString => Stop::End,
+                engine::StopReason::End => Stop::End,
                 engine::StopReason::MaxTokens => Stop::MaxTokens,
             },
             usage: Some(BilledTokens {
@@ -95,7 +95,6 @@ impl Local {
         let detail = error.to_string();
         match error {
             engine::Error::QueueFull { .. } => Error::Saturated { provider },
-            engine::Error::Cancelled => Error::Cancelled,
             engine::Error::TooLong { .. } | engine::Error::Schema { .. } => {
                 Error::Unfit { provider, detail }
             }

@@ -30,7 +30,7 @@ use serde_json::Value;
 use crate::domain::{BilledTokens, FailureCause, Settings};
 
 pub use circuit::{BreakerSettings, CircuitPosition};
-pub use provider::{ProviderKind, ProviderSpec, Seeding, StructuredOutput};
+pub use provider::{ProviderKind, ProviderSpec};
 pub use redact::without_secrets;
 pub use registry::{CircuitState, Registry};
 pub use sse::{StreamEvent, StreamReader};
@@ -52,7 +52,7 @@ pub struct ChatRequest {
     /// Includes thinking.
     pub max_tokens: u32,
     pub settings: Settings,
-    /// For models that accept a seed.
+    /// For the in-process model.
     pub seed: u64,
     /// Time limit of the attempt.
     pub timeout: Duration,
@@ -81,6 +81,27 @@ impl ChatRequest {
         self.max_text_bytes()
             .saturating_mul(6)
             .saturating_add(AROUND)
+    }
+}
+
+#[cfg(test)]
+impl ChatRequest {
+    /// Returns a short question as plain text.
+    fn sample() -> Self {
+        Self {
+            key: "run/solver/1".into(),
+            model: "m".into(),
+            system: "You solve.".into(),
+            messages: vec![Message {
+                author: Author::User,
+                parts: vec![Part::Text("Six times seven?".into())],
+            }],
+            schema: None,
+            max_tokens: 900,
+            settings: Settings::default(),
+            seed: 7,
+            timeout: Duration::from_secs(60),
+        }
     }
 }
 
@@ -199,8 +220,6 @@ pub enum Error {
         model: String,
         retry_in: Duration,
     },
-    #[error("the call was cancelled")]
-    Cancelled,
 }
 
 /// Whether another attempt is useful.
@@ -230,8 +249,7 @@ impl Error {
             Error::Status { .. }
             | Error::Unfit { .. }
             | Error::TooLong { .. }
-            | Error::CircuitOpen { .. }
-            | Error::Cancelled => Retry::Never,
+            | Error::CircuitOpen { .. } => Retry::Never,
         }
     }
 
@@ -242,8 +260,7 @@ impl Error {
             Error::Broken { .. }
             | Error::Timeout { .. }
             | Error::Unreadable { .. }
-            | Error::TooLong { .. }
-            | Error::Cancelled => true,
+            | Error::TooLong { .. } => true,
             Error::Status { status, .. } => matches!(status, 408 | 504 | 524),
             Error::Connect { .. }
             | Error::Unfit { .. }
@@ -255,22 +272,10 @@ impl Error {
     /// Describes the error in the service's own words. The provider's words may quote anything,
     /// such as its own files, SQL statements or a key.
     pub fn outline(&self) -> String {
-        match self {
-            Error::Status {
-                provider, status, ..
-            } => format!("{provider} answered {status}"),
-            Error::Unreadable { provider, .. } => {
-                format!("{provider} sent a reply that cannot be read")
-            }
-            Error::Unfit { provider, .. } => format!("the request does not fit {provider}"),
-            Error::Connect { .. }
-            | Error::Broken { .. }
-            | Error::Timeout { .. }
-            | Error::TooLong { .. }
-            | Error::Saturated { .. }
-            | Error::CircuitOpen { .. }
-            | Error::Cancelled => self.to_string(),
-        }
+        let text = self.to_string();
+        let said = self.said().map(|said| format!(": {said}"));
+        said.and_then(|said| text.strip_suffix(&said))
+            .map_or_else(|| text.clone(), str::to_owned)
     }
 
     /// Returns the provider's words, for the journal and operators.
@@ -284,8 +289,7 @@ impl Error {
             | Error::Timeout { .. }
             | Error::TooLong { .. }
             | Error::Saturated { .. }
-            | Error::CircuitOpen { .. }
-            | Error::Cancelled => None,
+            | Error::CircuitOpen { .. } => None,
         }
     }
 
@@ -308,7 +312,6 @@ impl Error {
             Error::TooLong { .. } => FailureCause::ReplyTooLong,
             Error::Saturated { .. } => FailureCause::Saturated,
             Error::CircuitOpen { .. } => FailureCause::CircuitOpen,
-            Error::Cancelled => FailureCause::Cancelled,
         }
     }
 }

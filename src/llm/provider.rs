@@ -6,6 +6,8 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::domain::StructuredOutput;
+
 /// A provider as configured.
 #[derive(Debug, Clone)]
 pub struct ProviderSpec {
@@ -19,7 +21,6 @@ pub struct ProviderSpec {
     pub max_concurrent: usize,
     pub connect_timeout: Duration,
     pub structured_output: StructuredOutput,
-    pub seeding: Seeding,
     /// True if replies are streamed. A stream that falls silent is noticed early.
     pub stream: bool,
     /// Headers sent with every call, besides those of the API.
@@ -37,32 +38,4 @@ pub enum ProviderKind {
     /// Chat Completions, of OpenAI and compatible servers.
     #[serde(rename = "openai")]
     OpenAi,
-}
-
-/// How a JSON schema is enforced.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StructuredOutput {
-    /// The API's own schema output, or a forced tool for older Claude models.
-    #[default]
-    Auto,
-    /// The API's own schema output: `output_config.format` or `response_format: json_schema`.
-    JsonSchema,
-    /// A forced call of one tool whose input is the reply.
-    Tool,
-    /// JSON mode, with the schema in the prompt. Anthropic has no such mode, so there it is the
-    /// same as `None`.
-    JsonObject,
-    /// Only the schema in the prompt.
-    None,
-}
-
-/// Whether the seed is sent to a provider. Hosted providers often refuse or ignore it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Seeding {
-    #[default]
-    Omit,
-    /// Sent to OpenAI-compatible servers. The Messages API has no seed.
-    Send,
 }

@@ -46,8 +46,7 @@ impl RedactingModel {
             Error::Timeout { .. }
             | Error::TooLong { .. }
             | Error::Saturated { .. }
-            | Error::CircuitOpen { .. }
-            | Error::Cancelled => {}
+            | Error::CircuitOpen { .. } => {}
         }
         error
     }
@@ -107,18 +106,8 @@ mod tests {
         let mut registry = Registry::default();
         registry.insert("p", Arc::new(Talker(said)), 1);
         let registry = registry.redacting(&secrets);
-        let request = ChatRequest {
-            key: "k".into(),
-            model: "m".into(),
-            system: String::new(),
-            messages: vec![],
-            schema: None,
-            max_tokens: 1,
-            settings: crate::domain::Settings::default(),
-            seed: 0,
-            timeout: std::time::Duration::from_secs(1),
-        };
-        registry.model("p").unwrap().chat(&request).await
+        let model = registry.model("p").unwrap();
+        model.chat(&ChatRequest::sample()).await
     }
 
     #[tokio::test]

@@ -101,11 +101,6 @@ impl Registry {
         }))
     }
 
-    /// The names of all providers, sorted.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.models.keys().map(String::as_str)
-    }
-
     /// Returns the circuits of all models that were called so far, by provider and model id.
     pub fn circuits(&self) -> Vec<CircuitState> {
         let now = Instant::now();
@@ -291,15 +286,8 @@ mod tests {
 
     fn request(seconds: u64) -> ChatRequest {
         ChatRequest {
-            key: "k".into(),
-            model: "m".into(),
-            system: String::new(),
-            messages: vec![],
-            schema: None,
-            max_tokens: 1,
-            settings: crate::domain::Settings::default(),
-            seed: 0,
             timeout: Duration::from_secs(seconds),
+            ..ChatRequest::sample()
         }
     }
 
@@ -351,17 +339,22 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_model_that_fails_in_a_row_is_not_asked_for_a_while_and_others_of_its_provider_are() {
+    fn with_breaker(failures: u32, seconds: u64) -> (Registry, Arc<Ill>, Arc<dyn ChatModel>) {
         let breaker = BreakerSettings {
-            failures: 2,
-            open_for: Duration::from_secs(30),
+            failures,
+            open_for: Duration::from_secs(seconds),
             ..BreakerSettings::default()
         };
         let mut registry = Registry::default().with_breaker(breaker);
         let ill = Arc::new(Ill(std::sync::atomic::AtomicBool::new(false)));
         registry.insert("ill", Arc::clone(&ill) as Arc<dyn ChatModel>, 4);
         let model = registry.model("ill").unwrap();
+        (registry, ill, model)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_model_that_fails_in_a_row_is_not_asked_for_a_while_and_others_of_its_provider_are() {
+        let (registry, ill, model) = with_breaker(2, 30);
         let other = ChatRequest {
             model: "other".into(),
             ..request(10)
@@ -405,15 +398,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_abandoned_probe_leaves_the_place_to_the_next() {
-        let breaker = BreakerSettings {
-            failures: 1,
-            open_for: Duration::from_secs(1),
-            ..BreakerSettings::default()
-        };
-        let mut registry = Registry::default().with_breaker(breaker);
-        let ill = Arc::new(Ill(std::sync::atomic::AtomicBool::new(false)));
-        registry.insert("ill", Arc::clone(&ill) as Arc<dyn ChatModel>, 4);
-        let model = registry.model("ill").unwrap();
+        let (_, ill, model) = with_breaker(1, 1);
         let request = request(10);
         assert!(model.chat(&request).await.is_err());
         ill.0.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -424,12 +409,5 @@ mod tests {
                 .is_err()
         );
         assert!(model.chat(&request).await.is_ok());
-    }
-
-    #[test]
-    fn an_unknown_provider_is_none() {
-        let registry = Registry::new([]).unwrap();
-        assert!(registry.model("nobody").is_none());
-        assert_eq!(registry.names().count(), 0);
     }
 }

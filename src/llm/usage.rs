@@ -77,15 +77,10 @@ mod tests {
     #[test]
     fn a_usage_beyond_its_request_is_bounded_and_an_honest_one_stays() {
         let request = ChatRequest {
-            key: "k".into(),
-            model: "m".into(),
             system: "s".repeat(1000),
             messages: vec![],
-            schema: None,
             max_tokens: 1000,
-            settings: crate::domain::Settings::default(),
-            seed: 0,
-            timeout: std::time::Duration::from_secs(1),
+            ..ChatRequest::sample()
         };
         let honest = BilledTokens {
             input: 2000,

@@ -2,6 +2,7 @@
 //! list of any language. Words and sentences are those of Unicode Standard Annex 29.
 
 mod markdown;
+mod patterns;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -11,6 +12,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
 pub use markdown::{Block, Markdown, read as read_markdown};
+pub use patterns::pattern;
 
 /// The most bytes of any one text that are analysed; longer texts are cut here.
 pub const MAX_BYTES: usize = 24_000;

@@ -2,7 +2,7 @@
 
 use conclave::clock::Clock;
 use conclave::domain::{BearerToken, Scope};
-use conclave::journal::{SqliteStore, Store as _, TokenRow};
+use conclave::journal::{SqliteStore, TokenRow, TokenStore as _};
 use jiff::{SignedDuration, Timestamp};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conclave::domain::RunId;
-use conclave::journal::{self, Ending, Error, PostgresStore, SqliteBounds, SqliteStore, Store};
+use conclave::journal::{
+    self, Ending, Error, JournalStore as _, PostgresStore, SqliteBounds, SqliteStore,
+};
 use serde_json::{Value, json};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use tempfile::TempDir;

@@ -25,6 +25,13 @@ fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Returns the Rust files under a folder.
+pub fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = vec![];
+    files(folder, "rs", &mut found);
+    found
+}
+
 /// The comment of a line of Rust; of other files the whole line.
 fn prose<'a>(path: &Path, line: &'a str) -> Option<&'a str> {
     if path.extension().is_some_and(|extension| extension == "rs") {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use conclave::clock::Clock;
 use conclave::domain::{BearerToken, Scope};
-use conclave::journal::{SqliteStore, Store as _, TokenRow};
+use conclave::journal::{SqliteStore, TokenRow, TokenStore as _};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -38,6 +38,7 @@ mod mock_provider;
 mod model_data;
 mod money;
 mod openapi;
+mod patterns;
 mod pipeline;
 #[cfg(feature = "local")]
 mod real_model;

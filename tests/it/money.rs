@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use conclave::app::{App, ChatInput, Rejected, RequestIds, Submitted};
 use conclave::clock::Clock;
+use conclave::compute::ComputePool;
 use conclave::domain::BilledTokens;
 use conclave::domain::{Context, Mode, RunId, Source, Usd, User};
 use conclave::journal::{self, Cause, Ending, Entry, Event, SqliteStore, Transcript};
@@ -81,7 +82,8 @@ pub async fn service(
     };
     let mut models = Registry::default().with_breaker(breaker);
     models.insert("anthropic", Arc::new(model), 8);
-    App::assemble(config, Clock::System, Arc::new(store), models, owner.into()).unwrap()
+    let own = (owner.to_owned(), ComputePool::default());
+    App::assemble(config, Clock::System, Arc::new(store), models, own).unwrap()
 }
 
 /// Answers as scripted and applies to each call a fault drawn from its number.

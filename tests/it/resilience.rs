@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use conclave::domain::FailureCause;
 use conclave::journal::{CallResult, Cause, Ending, Event, Transcript};
+use conclave::llm::CircuitPosition;
 use serde_json::{Value, json};
 
 use crate::support::{Canned, Fault, MockProvider, Scenario, Setup, TestApp, chat, mix};
@@ -41,12 +42,8 @@ async fn an_open_circuit_costs_nothing_and_the_run_is_502() {
     );
     let circuits = app.app.committee().models.circuits();
     assert_eq!(
-        (
-            circuits.len(),
-            circuits[0].state.as_str(),
-            circuits[0].opened_total
-        ),
-        (1, "open", 1)
+        (circuits.len(), circuits[0].state, circuits[0].opened_total),
+        (1, CircuitPosition::Open, 1)
     );
 }
 

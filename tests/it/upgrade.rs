@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use conclave::domain::{FailureCause, Role, RunKind, Source, Usd};
 use conclave::journal::{
-    CallResult, CallSent, CallSettled, CallStop, Claim, Ending, Event, Owner, Retryable, RunFilter,
-    RunState, SqliteStore, Store as _, verify,
+    ActionStore as _, CallResult, CallSent, CallSettled, CallStop, Claim, Ending, Event,
+    JournalStore as _, Owner, Retryable, RunFilter, RunReader as _, RunState, SqliteStore, verify,
 };
 use tempfile::TempDir;
 

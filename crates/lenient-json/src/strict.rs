@@ -51,33 +51,6 @@ pub fn inlined(schema: &Value) -> Value {
     root
 }
 
-/// Returns the maximum nesting of objects. Lists do not count.
-pub fn depth(schema: &Value) -> usize {
-    fn below(schema: &Value) -> usize {
-        let Some(object) = schema.as_object() else {
-            return 0;
-        };
-        let own = usize::from(object.contains_key("properties"));
-        let properties = object
-            .get("properties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flat_map(Map::values);
-        let items = object.get("items").into_iter();
-        let branches = ["anyOf", "oneOf", "allOf"]
-            .into_iter()
-            .filter_map(|name| object.get(name).and_then(Value::as_array))
-            .flatten();
-        own + properties
-            .chain(items)
-            .chain(branches)
-            .map(below)
-            .max()
-            .unwrap_or(0)
-    }
-    below(&inlined(schema))
-}
-
 /// Replaces references by their targets. A keyword next to a reference overrides the target's
 /// keyword.
 fn inline(schema: &Value, definitions: &[Map<String, Value>; 2], open: &mut Vec<String>) -> Value {

@@ -119,9 +119,9 @@ impl<'model> Engine<'model> {
 
     fn start(&mut self, job: Job) {
         let Some(slot) = self.free_slots.pop() else {
-            return job.caller.answer(Err(Error::Decode {
-                reason: "no free sequence".to_owned(),
-            }));
+            let reason = "no free sequence".to_owned();
+            let _ = job.reply.send(Err(Error::Decode { reason }));
+            return;
         };
         let mut sequence = Sequence::new(job, slot);
         let outcome = sequence.begin(&self.model.vocab()).transpose();
@@ -133,7 +133,8 @@ impl<'model> Engine<'model> {
 
     /// Decodes one batch for all running requests, or for only one of them if that is faster.
     fn step(&mut self) {
-        self.fail(&Error::Cancelled, Sequence::is_gone);
+        // No caller hears of it.
+        self.fail(&Error::Closed, Sequence::is_gone);
         let is_paced = self.running.iter().all(Sequence::needs_one_token);
         let filled = if is_paced && !self.pace.is_together(self.running.len()) {
             self.turn = self.turn.wrapping_add(1);

@@ -51,9 +51,6 @@ pub enum Error {
         /// Requests in the queue.
         waiting: usize,
     },
-    /// The request was cancelled through its [`crate::Cancel`].
-    #[error("request to the local model was cancelled")]
-    Cancelled,
     /// The model's thread has ended.
     #[error("local model is closed")]
     Closed,

@@ -29,4 +29,4 @@ mod sequence;
 
 pub use error::Error;
 pub use model::LocalModel;
-pub use request::{Cancel, Completion, Message, Options, Request, Role, StopReason};
+pub use request::{Completion, Message, Options, Request, Role, StopReason};

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use crate::constrain::Grammars;
 use crate::engine::Engine;
 use crate::prompt::Prompter;
-use crate::queue::{Caller, Job, Queue};
+use crate::queue::{Job, Queue};
 use crate::sample::Sampler;
 use crate::{Completion, Error, Message, Options, Request, cpu, native, quantize};
 
@@ -84,8 +84,8 @@ impl LocalModel {
     /// # Errors
     ///
     /// Immediately: [`Error::TooLong`], [`Error::Schema`], [`Error::QueueFull`]. Later:
-    /// [`Error::Cancelled`], [`Error::Decode`], and [`Error::Schema`] if the schema proves too
-    /// complex during decoding. [`Error::Closed`] if the thread has ended.
+    /// [`Error::Decode`], and [`Error::Schema`] if the schema proves too complex during decoding.
+    /// [`Error::Closed`] if the thread has ended.
     pub async fn complete(&self, request: Request) -> Result<Completion, Error> {
         let outcome = self.submit(request)?;
         // The thread drops the sender of a request that it can no longer answer.
@@ -97,9 +97,6 @@ impl LocalModel {
         request: Request,
     ) -> Result<oneshot::Receiver<Result<Completion, Error>>, Error> {
         let since = Instant::now();
-        if request.cancel.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
         let limit = self.context_tokens();
         let max_tokens = request.max_tokens.max(1);
         let too_long = |prompt: u32| Error::TooLong {
@@ -121,18 +118,13 @@ impl LocalModel {
             .transpose()?;
         let sampler = Sampler::new(request.temperature, request.seed);
         let (reply, outcome) = oneshot::channel();
-        let caller = Caller {
-            cancel: request.cancel,
-            reply,
-        };
         self.0.queue.push(Job {
             prompt,
             max_tokens,
             sampler,
             constraint,
-            stop: request.stop,
             since,
-            caller,
+            reply,
         })?;
         Ok(outcome)
     }

@@ -9,7 +9,10 @@ use tokio::sync::oneshot;
 
 use crate::constrain::Constraint;
 use crate::sample::Sampler;
-use crate::{Cancel, Completion, Error};
+use crate::{Completion, Error};
+
+/// Where the caller waits for the result. It is closed once the caller has dropped its future.
+pub(crate) type Reply = oneshot::Sender<Result<Completion, Error>>;
 
 /// A request that is ready for decoding.
 pub(crate) struct Job {
@@ -17,9 +20,8 @@ pub(crate) struct Job {
     pub max_tokens: u32,
     pub sampler: Sampler,
     pub constraint: Option<Constraint>,
-    pub stop: Vec<String>,
     pub since: Instant,
-    pub caller: Caller,
+    pub reply: Reply,
 }
 
 impl Job {
@@ -28,24 +30,6 @@ impl Job {
         u32::try_from(self.prompt.len())
             .unwrap_or(u32::MAX)
             .saturating_add(self.max_tokens)
-    }
-}
-
-/// The caller that waits for the result.
-pub(crate) struct Caller {
-    pub cancel: Cancel,
-    pub reply: oneshot::Sender<Result<Completion, Error>>,
-}
-
-impl Caller {
-    /// True if the caller cancelled the request or dropped its future.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.cancel.is_cancelled() || self.reply.is_closed()
-    }
-
-    pub(crate) fn answer(self, outcome: Result<Completion, Error>) {
-        // Fails if the caller has dropped its future, and then needs no answer.
-        let _ = self.reply.send(outcome);
     }
 }
 
@@ -86,7 +70,7 @@ impl Queue {
         if state.closed {
             return Err(Error::Closed);
         }
-        state.jobs.retain(|job| !job.caller.reply.is_closed());
+        state.jobs.retain(|job| !job.reply.is_closed());
         if state.jobs.len() >= self.most {
             return Err(Error::QueueFull {
                 waiting: state.jobs.len(),
@@ -105,7 +89,7 @@ impl Queue {
             if state.closed {
                 return Next::Closed;
             }
-            dismiss_gone(&mut state.jobs);
+            state.jobs.retain(|job| !job.reply.is_closed());
             if state.jobs.front().is_some_and(&fits) {
                 return state
                     .jobs
@@ -150,40 +134,24 @@ impl Drop for CloseAtEnd {
     }
 }
 
-fn dismiss_gone(jobs: &mut VecDeque<Job>) {
-    if jobs.iter().any(|job| job.caller.is_gone()) {
-        let (gone, waiting): (VecDeque<_>, VecDeque<_>) =
-            jobs.drain(..).partition(|job| job.caller.is_gone());
-        *jobs = waiting;
-        gone.into_iter()
-            .for_each(|job| job.caller.answer(Err(Error::Cancelled)));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     type Outcome = oneshot::Receiver<Result<Completion, Error>>;
 
-    fn job(max_tokens: u32) -> (Job, Cancel, Outcome) {
+    fn job(max_tokens: u32) -> (Job, Outcome) {
         let (reply, outcome) = oneshot::channel();
-        let cancel = Cancel::default();
-        let caller = Caller {
-            cancel: cancel.clone(),
-            reply,
-        };
         let sampler = Sampler::new(0.0, 0);
         let job = Job {
             prompt: vec![LlamaToken(1)],
             max_tokens,
             sampler,
             constraint: None,
-            stop: Vec::new(),
             since: Instant::now(),
-            caller,
+            reply,
         };
-        (job, cancel, outcome)
+        (job, outcome)
     }
 
     fn cells(next: Next) -> Option<u32> {
@@ -196,7 +164,7 @@ mod tests {
     #[test]
     fn a_full_queue_refuses_and_says_how_many_wait() {
         let queue = Queue::new(1);
-        let (first, _, _outcome) = job(1);
+        let (first, _outcome) = job(1);
         assert_eq!(queue.push(first), Ok(()));
         assert_eq!(queue.push(job(1).0), Err(Error::QueueFull { waiting: 1 }));
     }
@@ -211,7 +179,7 @@ mod tests {
     #[test]
     fn jobs_start_in_order_and_a_large_one_is_not_overtaken() {
         let queue = Queue::new(8);
-        let ((large, _, _a), (small, _, _b)) = (job(99), job(4));
+        let ((large, _a), (small, _b)) = (job(99), job(4));
         assert_eq!((queue.push(large), queue.push(small)), (Ok(()), Ok(())));
         assert_eq!(cells(queue.next(false, |job| job.cells() <= 50)), None);
         assert_eq!(cells(queue.next(false, |_| true)), Some(100));
@@ -219,19 +187,18 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_job_that_is_cancelled_is_answered_and_skipped() {
+    fn a_waiting_job_whose_caller_went_away_is_skipped() {
         let queue = Queue::new(8);
-        let ((first, cancel, mut outcome), (second, _, _b)) = (job(1), job(2));
+        let ((first, gone), (second, _b)) = (job(1), job(2));
         assert_eq!((queue.push(first), queue.push(second)), (Ok(()), Ok(())));
-        cancel.cancel();
+        drop(gone);
         assert_eq!(cells(queue.next(false, |_| true)), Some(3));
-        assert_eq!(outcome.try_recv(), Ok(Err(Error::Cancelled)));
     }
 
     #[test]
     fn closing_drops_what_waits_and_refuses_the_rest() {
         let queue = Queue::new(8);
-        let (first, _, mut outcome) = job(1);
+        let (first, mut outcome) = job(1);
         assert_eq!(queue.push(first), Ok(()));
         queue.close();
         assert_eq!(

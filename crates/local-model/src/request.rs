@@ -1,8 +1,6 @@
 //! Input and output types of the model.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How to load a model.
@@ -106,10 +104,6 @@ pub struct Request {
     /// for plain text. `oneOf` is enforced as `anyOf`. An object's `x-guidance` member overrides
     /// how the JSON is written.
     pub schema: Option<serde_json::Value>,
-    /// Texts that end a plain-text reply. The matched text is removed. Not used with a schema.
-    pub stop: Vec<String>,
-    /// Cancels the request from outside.
-    pub cancel: Cancel,
 }
 
 impl Request {
@@ -121,26 +115,7 @@ impl Request {
             temperature: 0.0,
             seed: 0,
             schema: None,
-            stop: Vec::new(),
-            cancel: Cancel::default(),
         }
-    }
-}
-
-/// Ends the requests with a clone of it, between two decode steps.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
-
-impl Cancel {
-    /// Ends the requests; they return [`crate::Error::Cancelled`].
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    /// True if [`Self::cancel`] was called.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Acquire)
     }
 }
 
@@ -169,6 +144,4 @@ pub enum StopReason {
     End,
     /// The limit `max_tokens` was reached, so the text may be incomplete.
     MaxTokens,
-    /// One of the request's stop texts appeared.
-    StopString,
 }

@@ -8,7 +8,7 @@ use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::vocab::LlamaVocab;
 
 use crate::constrain::Constraint;
-use crate::queue::{Caller, Job};
+use crate::queue::{Job, Reply};
 use crate::sample::Sampler;
 use crate::{Completion, Error, StopReason};
 
@@ -29,10 +29,11 @@ pub(crate) struct Sequence {
     input_tokens: u32,
     output_tokens: u32,
     max_tokens: u32,
-    text: Text,
+    /// The reply so far, in bytes, since a token may end inside a character.
+    text: Vec<u8>,
     sampler: Sampler,
     constraint: Option<Constraint>,
-    caller: Caller,
+    reply: Reply,
     since: Instant,
     admitted: Instant,
 }
@@ -49,10 +50,10 @@ impl Sequence {
             output_tokens: 0,
             feed: job.prompt.into(),
             max_tokens: job.max_tokens,
-            text: Text::new(job.stop),
+            text: Vec::new(),
             sampler: job.sampler,
             constraint: job.constraint,
-            caller: job.caller,
+            reply: job.reply,
             since: job.since,
             admitted: Instant::now(),
         }
@@ -68,8 +69,9 @@ impl Sequence {
         self.is_writing() && self.feed.len() == 1
     }
 
+    /// True if the caller has dropped its future.
     pub(crate) fn is_gone(&self) -> bool {
-        self.caller.is_gone()
+        self.reply.is_closed()
     }
 
     /// Writes the tokens that the schema forces at the start.
@@ -158,81 +160,35 @@ impl Sequence {
         self.output_tokens += 1;
         self.feed.push_back(token);
         self.sampler.wrote(token.0.cast_unsigned());
-        let found = self
-            .text
-            .push(&vocabulary.token_to_piece(token, false, None));
-        if found && self.constraint.is_none() {
-            Some(StopReason::StopString)
-        } else if self.output_tokens >= self.max_tokens {
-            Some(StopReason::MaxTokens)
-        } else {
-            None
-        }
+        self.text
+            .extend(vocabulary.token_to_piece(token, false, None));
+        (self.output_tokens >= self.max_tokens).then_some(StopReason::MaxTokens)
     }
 
     /// Sends the result to the caller.
     pub(crate) fn finish(self, outcome: Result<StopReason, Error>) {
         let completion = outcome.map(|stop| Completion {
-            text: self.text.finish(),
+            text: whole_characters(self.text),
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,
             stop,
             queued: self.admitted.duration_since(self.since),
             took: self.admitted.elapsed(),
         });
-        self.caller.answer(completion);
+        // Fails if the caller has dropped its future, and then needs no answer.
+        let _ = self.reply.send(completion);
     }
 }
 
-/// The reply so far, in bytes, since a token may end inside a character.
-struct Text {
-    bytes: Vec<u8>,
-    stops: Vec<String>,
-}
-
-impl Text {
-    fn new(mut stops: Vec<String>) -> Self {
-        stops.retain(|stop| !stop.is_empty());
-        Self {
-            bytes: Vec::new(),
-            stops,
-        }
+/// Returns the text without an incomplete character at its end.
+fn whole_characters(mut bytes: Vec<u8>) -> String {
+    if let Err(error) = std::str::from_utf8(&bytes)
+        && error.error_len().is_none()
+    {
+        bytes.truncate(error.valid_up_to());
     }
-
-    /// Adds the bytes of a token. If the text now contains a stop text, cuts it before the first
-    /// one and returns `true`.
-    fn push(&mut self, piece: &[u8]) -> bool {
-        let longest = self.stops.iter().map(String::len).max().unwrap_or(0);
-        // A stop text may begin in earlier tokens.
-        let from = self.bytes.len().saturating_sub(longest.saturating_sub(1));
-        self.bytes.extend_from_slice(piece);
-        let recent = self.bytes.get(from..).unwrap_or_default();
-        let found = self
-            .stops
-            .iter()
-            .filter_map(|stop| find(recent, stop.as_bytes()))
-            .min();
-        if let Some(at) = found {
-            self.bytes.truncate(from + at);
-        }
-        found.is_some()
-    }
-
-    /// Returns the text without an incomplete character at its end.
-    fn finish(mut self) -> String {
-        if let Err(error) = std::str::from_utf8(&self.bytes)
-            && error.error_len().is_none()
-        {
-            self.bytes.truncate(error.valid_up_to());
-        }
-        String::from_utf8(self.bytes)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
-    }
-}
-
-fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    text.windows(wanted.len())
-        .position(|window| window == wanted)
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 #[cfg(test)]
@@ -240,34 +196,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_character_split_over_tokens_is_whole_and_an_unfinished_one_is_left_out() {
-        let mut text = Text::new(Vec::new());
-        assert!(
-            !text.push("caf".as_bytes()) && !text.push(b"\xC3") && !text.push(b"\xA9 \xE2\x82")
-        );
-        assert_eq!(text.finish(), "café ");
-    }
-
-    #[test]
-    fn bytes_that_are_no_text_are_replaced() {
-        let mut text = Text::new(Vec::new());
-        text.push(b"a\xFFb");
-        assert_eq!(text.finish(), "a\u{FFFD}b");
-    }
-
-    #[test]
-    fn a_stop_text_split_over_tokens_is_cut_off() {
-        let mut text = Text::new(vec!["\n\n".to_owned(), String::new(), "END".to_owned()]);
-        assert!(!text.push(b"one E"));
-        assert!(!text.push(b"N"));
-        assert!(text.push(b"D two"));
-        assert_eq!(text.finish(), "one ");
-    }
-
-    #[test]
-    fn the_first_of_several_stop_texts_counts() {
-        let mut text = Text::new(vec!["b".to_owned(), "ab".to_owned()]);
-        assert!(text.push(b"xab"));
-        assert_eq!(text.finish(), "x");
+    fn an_unfinished_character_is_left_out_and_bytes_that_are_no_text_are_replaced() {
+        let text = |bytes: &[u8]| whole_characters(bytes.to_vec());
+        assert_eq!(text(b"caf\xC3\xA9 \xE2\x82"), "café ");
+        assert_eq!(text(b"a\xFFb"), "a\u{FFFD}b");
     }
 }

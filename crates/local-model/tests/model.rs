@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use conclave_local_model::{
-    Cancel, Completion, Error, LocalModel, Message, Options, Request, Role, StopReason,
+    Completion, Error, LocalModel, Message, Options, Request, Role, StopReason,
 };
 use serde_json::{Value, json};
 
@@ -155,24 +155,6 @@ async fn a_reply_ends_at_its_limit() {
 }
 
 #[tokio::test]
-async fn a_stop_text_ends_the_reply_and_is_left_out() {
-    let plain = model()
-        .complete(ask("What is the capital of France?", 40))
-        .await
-        .unwrap();
-    let request = Request {
-        stop: vec![" France".to_owned()],
-        ..ask("What is the capital of France?", 40)
-    };
-    let stopped = model().complete(request).await.unwrap();
-    assert_eq!(stopped.stop, StopReason::StopString, "{plain:?}");
-    assert!(
-        !stopped.text.contains("France") && plain.text.starts_with(&stopped.text),
-        "{stopped:?}"
-    );
-}
-
-#[tokio::test]
 async fn requests_run_together_and_a_late_one_joins() {
     let model = model();
     let long = "Write a long story about a river.";
@@ -242,20 +224,16 @@ async fn what_can_never_fit_is_refused_at_once() {
 }
 
 #[tokio::test]
-async fn a_request_waits_for_cells_and_a_cancelled_one_frees_them() {
+async fn a_request_waits_for_cells_and_an_abandoned_one_frees_them() {
     let options = Options {
         context_tokens: 1024,
         queue: 1,
         ..Options::new(weights())
     };
     let model = LocalModel::load(options).unwrap();
-    let cancel = Cancel::default();
-    let hog = Request {
-        cancel: cancel.clone(),
-        ..ask("Write a very long story about a river.", 900)
-    };
-    let (hog, waiting, refused, ()) = tokio::join!(
-        model.complete(hog),
+    let hog = model.complete(ask("Write a very long story about a river.", 900));
+    let (hog, waiting, refused) = tokio::join!(
+        tokio::time::timeout(Duration::from_millis(500), hog),
         async {
             tokio::time::sleep(Duration::from_millis(100)).await;
             model
@@ -266,40 +244,13 @@ async fn a_request_waits_for_cells_and_a_cancelled_one_frees_them() {
             tokio::time::sleep(Duration::from_millis(200)).await;
             model.complete(ask("Hello", 200)).await
         },
-        async {
-            tokio::time::sleep(Duration::from_millis(500)).await;
-            cancel.cancel();
-        },
     );
-    assert_eq!(hog, Err(Error::Cancelled));
+    assert!(hog.is_err(), "{hog:?}");
     assert_eq!(refused, Err(Error::QueueFull { waiting: 1 }));
     let waiting = waiting.unwrap();
     assert!(
         waiting.text.contains("Paris") && waiting.queued >= Duration::from_millis(100),
         "{waiting:?}"
-    );
-}
-
-#[tokio::test]
-async fn dropping_the_future_frees_its_place() {
-    let options = Options {
-        context_tokens: 1024,
-        ..Options::new(weights())
-    };
-    let model = LocalModel::load(options).unwrap();
-    let abandoned = model.complete(ask("Write a very long story about a river.", 900));
-    assert!(
-        tokio::time::timeout(Duration::from_millis(200), abandoned)
-            .await
-            .is_err()
-    );
-    let reply = model
-        .complete(ask("What is the capital of France?", 200))
-        .await
-        .unwrap();
-    assert!(
-        reply.text.contains("Paris") && reply.queued < Duration::from_secs(5),
-        "{reply:?}"
     );
 }
 

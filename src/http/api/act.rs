@@ -15,7 +15,7 @@ use super::runs::{Id, parse};
 use crate::actions::reply::Reply;
 use crate::app::{Acted, ActionInput, App, Confirmation, RequestIds};
 use crate::domain::Source;
-use crate::http::body::{Unread, json_bytes, shaped};
+use crate::http::body::{Unread, json_bytes, shape, shaped};
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
 use crate::http::reference::operation::{Content, Operation, Schemas};
@@ -127,10 +127,6 @@ pub(in crate::http) fn about_confirm(schemas: &mut Schemas) -> Operation {
         .answer(200, "What was done, or why nothing was done", vec![reply], &[])
         .problems(READING)
         .problems(&[Kind::Invalid, Kind::NoSuchProposal, Kind::ProposalGone, Kind::NoJournal, Kind::Busy])
-}
-
-fn shape<T: JsonSchema>() -> Option<Validator> {
-    jsonschema::validator_for(&schemars::schema_for!(T).to_value()).ok()
 }
 
 static ACT: LazyLock<Option<Validator>> = LazyLock::new(shape::<ActBody>);

@@ -19,7 +19,7 @@ use crate::app::{App, ChatInput, RequestIds};
 use crate::config::Limits;
 use crate::domain::{Attachment, Context, Mode, RunId, Source, User};
 use crate::http::auth::Caller;
-use crate::http::body::{Unread, json_bytes, shaped};
+use crate::http::body::{Unread, json_bytes, shape, shaped};
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
 use crate::http::reference::operation::{Content, Operation, Schemas};
@@ -173,8 +173,7 @@ pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
         ])
 }
 
-static SHAPE: LazyLock<Option<Validator>> =
-    LazyLock::new(|| jsonschema::validator_for(&schemars::schema_for!(ChatBody).to_value()).ok());
+static SHAPE: LazyLock<Option<Validator>> = LazyLock::new(shape::<ChatBody>);
 
 pub(in crate::http) async fn post(
     State(app): State<Arc<App>>,

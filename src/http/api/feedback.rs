@@ -13,7 +13,7 @@ use super::chat::READING;
 use super::run_bodies::id;
 use super::runs::{Id, parse};
 use crate::app::{App, FeedbackRefused, FieldProblem, Rejected};
-use crate::http::body::{json_bytes, shaped};
+use crate::http::body::{json_bytes, shape, shaped};
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
 use crate::http::reference::operation::{Content, Operation, Schemas};
@@ -43,9 +43,7 @@ pub(in crate::http) struct NotedBody {
     comment: Option<String>,
 }
 
-static SHAPE: LazyLock<Option<Validator>> = LazyLock::new(|| {
-    jsonschema::validator_for(&schemars::schema_for!(FeedbackBody).to_value()).ok()
-});
+static SHAPE: LazyLock<Option<Validator>> = LazyLock::new(shape::<FeedbackBody>);
 
 pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
     let noted = json!({

@@ -4,15 +4,9 @@
 //! run's row, so entries of one run never interleave. An acceptance locks everything that it
 //! depends on, in a fixed order.
 
-mod accept;
-mod actions;
 mod address;
-mod append;
-mod archive;
-mod effects;
+mod locks;
 mod news;
-mod tokens;
-mod transact;
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,41 +14,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use jiff::Timestamp;
-use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
-use sqlx::{
-    ConnectOptions as _, Connection as _, Executor as _, Postgres, QueryBuilder, Row as _,
-    SqlSafeStr,
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{
+    PgArguments, PgConnectOptions, PgConnection, PgDatabaseError, PgPool, PgPoolOptions, PgRow,
 };
+use sqlx::query::Query;
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Postgres, SqlStr, Transaction};
 
-use super::rows::{self, Bound, Columns, Condition};
+use super::database::{Bound, Connection, Database, Failure, Statement, millis, retried};
 use super::store::{
-    Acceptance, ActionStart, AfterAction, Annotated, CancelOutcome, Claim, Entry, Error, Lease,
-    LeaseState, MemoryRow, NewRun, Owner, Requester, Restored, RunFilter, RunRow, SceneLine,
-    SheetRow, SpendingLimit, Store, TokenRow,
+    Acceptance, ActionStart, AdminStore, AfterAction, Annotated, CancelOutcome, Claim, Error,
+    JournalStore, Lease, LeaseState, NewRun, Owner, Restored, RunFilter,
 };
-use super::{Archive, Event, statements};
-use crate::domain::{RunId, Usd};
-use transact::{begin, plain};
-
-/// All schema changes, in order. A released migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 3] = [
-    (
-        1,
-        "journal",
-        include_str!("../../../migrations/postgres/0001_journal.sql"),
-    ),
-    (
-        2,
-        "actions",
-        include_str!("../../../migrations/postgres/0002_actions.sql"),
-    ),
-    (
-        3,
-        "lists",
-        include_str!("../../../migrations/postgres/0003_lists.sql"),
-    ),
-];
+use super::{Archive, Event, reads, writes};
+use crate::domain::RunId;
 
 /// Connections of one process, besides the one that listens for notifications.
 const MAX_CONNECTIONS: u32 = 16;
@@ -89,20 +62,7 @@ impl PostgresStore {
             Ok(connection) => connection?,
             Err(_) => return Err(Error::Unavailable("it does not answer".into())),
         };
-        let migrator = Migrator::with_migrations(
-            MIGRATIONS
-                .map(|(version, name, sql)| {
-                    Migration::new(
-                        version,
-                        name.into(),
-                        MigrationType::Simple,
-                        sql.into_sql_str(),
-                        false,
-                    )
-                })
-                .to_vec(),
-        );
-        migrator.run(&mut connection).await?;
+        Self::migrator().run(&mut connection).await?;
         connection.close().await?;
         let pool = PgPoolOptions::new()
             .max_connections(MAX_CONNECTIONS)
@@ -123,79 +83,177 @@ impl PostgresStore {
     }
 }
 
-impl Columns for PgRow {
-    fn text(&self, column: &str) -> Result<String, Error> {
-        Ok(self.try_get(column)?)
+impl Database for PostgresStore {
+    type Driver = Postgres;
+
+    const MIGRATIONS: &'static [(i64, &'static str, &'static str)] = &[
+        (
+            1,
+            "journal",
+            include_str!("../../../migrations/postgres/0001_journal.sql"),
+        ),
+        (
+            2,
+            "actions",
+            include_str!("../../../migrations/postgres/0002_actions.sql"),
+        ),
+        (
+            3,
+            "lists",
+            include_str!("../../../migrations/postgres/0003_lists.sql"),
+        ),
+    ];
+
+    async fn reader(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {
+        self.pool.acquire().await
     }
 
-    fn text_or_null(&self, column: &str) -> Result<Option<String>, Error> {
-        Ok(self.try_get(column)?)
+    /// Each statement sees what was committed before it, independent of the server's default.
+    async fn transaction(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+        let begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+        self.pool.begin_with(begin).await
     }
 
-    fn whole(&self, column: &str) -> Result<i64, Error> {
-        Ok(self.try_get(column)?)
+    async fn free_transaction(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+        self.transaction().await
     }
 
-    fn whole_or_null(&self, column: &str) -> Result<Option<i64>, Error> {
-        Ok(self.try_get(column)?)
+    fn in_place(&self) -> Result<(), Error> {
+        Ok(())
     }
 
-    fn real_or_null(&self, column: &str) -> Result<Option<f64>, Error> {
-        Ok(self.try_get(column)?)
+    fn is_conflict(error: &sqlx::Error) -> bool {
+        let code = error
+            .as_database_error()
+            .and_then(|e| e.try_downcast_ref())
+            .map(PgDatabaseError::code);
+        // Serialization failure, deadlock, or a unique key that another transaction has inserted
+        // meanwhile.
+        matches!(code, Some("40001" | "40P01" | "23505"))
+    }
+
+    async fn lock(connection: &mut PgConnection, run: &NewRun) -> Result<(), sqlx::Error> {
+        // One statement takes all locks in ascending order, so two acceptances cannot deadlock.
+        sqlx::query("SELECT pg_advisory_xact_lock(lock) FROM unnest($1::BIGINT[]) AS lock")
+            .bind(locks::locks(run))
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+
+    const LOCK_RUN: &'static str = "SELECT * FROM runs WHERE id = $1 FOR UPDATE";
+
+    // Skips a run that another process is claiming or writing to at this moment.
+    const CLAIM: &'static str = "
+        UPDATE runs SET state = 'running', owner = $1, epoch = epoch + 1,
+                        lease_until = clock_timestamp() + $2 * INTERVAL '1 millisecond'
+        WHERE id = (SELECT id FROM runs
+                    WHERE (state = 'queued' OR (state = 'running' AND lease_until < clock_timestamp()))
+                      AND ($3 IS NULL OR id = $3)
+                    ORDER BY accepted_ms LIMIT 1 FOR UPDATE SKIP LOCKED)
+        RETURNING id, epoch, head_seq, head_hash";
+
+    const HOLD: &'static str = "
+        UPDATE runs SET state = 'running', epoch = $2, owner = $3,
+                        lease_until = clock_timestamp() + $4 * INTERVAL '1 millisecond'
+        WHERE id = $1";
+
+    const RENEW: &'static str = "
+        UPDATE runs SET lease_until = clock_timestamp() + $4 * INTERVAL '1 millisecond'
+        WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running'
+        RETURNING cancel_requested";
+
+    // Locks the row until the end of the transaction, so no other process can claim the run or
+    // append in between.
+    const FENCE: &'static str = "
+        SELECT cancel_requested, head_seq, head_hash FROM runs
+        WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running' AND lease_until >= clock_timestamp()
+        FOR UPDATE";
+
+    fn lease(_now: Timestamp, duration: Duration) -> i64 {
+        millis(duration)
+    }
+
+    fn now(_at: Timestamp) -> Option<i64> {
+        None
+    }
+
+    // Replicas that prune at the same time skip each other's rows.
+    const PRUNE: &'static str = "
+        DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE finished_ms < $1
+                                      ORDER BY finished_ms LIMIT $2 FOR UPDATE SKIP LOCKED)";
+
+    const MEMORIES: &'static str = "
+        SELECT run, content, created_ms FROM memories, to_tsquery('english', $4) AS query
+        WHERE words @@ query AND source = $1 AND guild_id = $2 AND user_id = $3
+        ORDER BY ts_rank(words, query) DESC, created_ms DESC LIMIT $5";
+
+    fn memory_query(_owner: &Owner, terms: &[String]) -> Option<String> {
+        // Keeps only letters and digits, so that a term cannot contain an operator of the query
+        // language.
+        let words: Vec<String> = terms
+            .iter()
+            .map(|term| term.chars().filter(|c| c.is_alphanumeric()).collect())
+            .filter(|word: &String| !word.is_empty())
+            .collect();
+        (!words.is_empty()).then(|| words.join(" | "))
+    }
+
+    /// The server chooses the index from its statistics.
+    fn listed(_filter: &RunFilter) -> &'static str {
+        "runs"
+    }
+}
+
+fn bind(
+    mut query: Query<'_, Postgres, PgArguments>,
+    values: Vec<Bound>,
+) -> Query<'_, Postgres, PgArguments> {
+    for value in values {
+        query = match value {
+            Bound::Text(text) => query.bind(text.map(plain)),
+            Bound::Whole(whole) => query.bind(whole),
+            Bound::Real(real) => query.bind(real),
+        };
+    }
+    query
+}
+
+/// Makes a text storable in a column, since PostgreSQL has no U+0000. The journal's JSON keeps the
+/// character in its escaped form.
+fn plain(text: String) -> String {
+    if text.contains('\0') {
+        text.replace('\0', "\u{FFFD}")
+    } else {
+        text
+    }
+}
+
+impl Connection for PgConnection {
+    type Row = PgRow;
+
+    async fn query(
+        &mut self,
+        statement: SqlStr,
+        values: Vec<Bound>,
+    ) -> Result<Vec<PgRow>, sqlx::Error> {
+        bind(sqlx::query(statement), values).fetch_all(self).await
+    }
+
+    async fn change(&mut self, (statement, values): Statement) -> Result<u64, sqlx::Error> {
+        let done = bind(sqlx::query(statement), values).execute(self).await?;
+        Ok(done.rows_affected())
     }
 }
 
 #[async_trait]
-impl Store for PostgresStore {
+impl JournalStore for PostgresStore {
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
-        let mut tries = 0;
-        loop {
-            match accept::once(&self.pool, &run).await {
-                Ok(acceptance) => return Ok(acceptance),
-                Err(broken) => tries = broken.again(tries).await?,
-            }
-        }
+        writes::accept(self, &run).await
     }
 
     async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
-        let mut tries = 0;
-        loop {
-            match actions::begin(&self.pool, &run, &then).await {
-                Ok(begun) => return Ok(begun),
-                Err(broken) => tries = broken.again(tries).await?,
-            }
-        }
-    }
-
-    async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error> {
-        actions::sheets(&self.pool, owner).await
-    }
-
-    async fn memories(
-        &self,
-        owner: &Owner,
-        terms: &[String],
-        most: u32,
-    ) -> Result<Vec<MemoryRow>, Error> {
-        actions::memories(&self.pool, owner, terms, most).await
-    }
-
-    async fn memory_count(&self, owner: &Owner) -> Result<u64, Error> {
-        actions::memory_count(&self.pool, owner).await
-    }
-
-    async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<SceneLine>, Error> {
-        actions::scene(&self.pool, scene, most).await
-    }
-
-    async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error> {
-        let found: Option<(String, String)> = sqlx::query_as(statements::BY_KEY)
-            .bind(plain(key))
-            .fetch_optional(&self.pool)
-            .await?;
-        found
-            .map(|(id, body_hash)| Ok((rows::run_id(&id)?, body_hash)))
-            .transpose()
+        writes::begin(self, &run, &then).await
     }
 
     async fn claim(
@@ -205,128 +263,35 @@ impl Store for PostgresStore {
         lease: Duration,
         now: Timestamp,
     ) -> Result<Option<Lease>, Error> {
-        let mut tries = 0;
-        loop {
-            match append::claim(&self.pool, which, owner, lease, now).await {
-                Ok(claimed) => return Ok(claimed),
-                Err(broken) => tries = broken.again(tries).await?,
-            }
-        }
+        writes::claim(self, which, owner, lease, now).await
     }
 
     async fn renew(
         &self,
         lease: &Lease,
         duration: Duration,
-        _now: Timestamp,
+        now: Timestamp,
     ) -> Result<LeaseState, Error> {
-        let found: Option<(i64,)> = sqlx::query_as(
-            "UPDATE runs SET lease_until = clock_timestamp() + $1 * INTERVAL '1 millisecond'
-             WHERE id = $2 AND epoch = $3 AND owner = $4 AND state = 'running'
-             RETURNING cancel_requested",
-        )
-        .bind(transact::millis(duration))
-        .bind(lease.run.to_string())
-        .bind(lease.epoch)
-        .bind(&lease.owner)
-        .fetch_optional(&self.pool)
-        .await?;
-        Ok(match found {
-            None => LeaseState::Lost,
-            Some((0,)) => LeaseState::Yes,
-            Some(_) => LeaseState::CancelRequested,
-        })
+        writes::renew(self, lease, duration, now).await
     }
 
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
-        let mut tries = 0;
-        loop {
-            match append::once(&self.pool, lease, at, events).await {
-                Ok(seq) => return Ok(seq),
-                Err(broken) => tries = broken.again(tries).await?,
-            }
-        }
+        retried::<Self, _, _>(|| async {
+            let mut tx = self.transaction().await?;
+            let head = writes::fenced::<Self>(&mut tx, lease, at, events).await??;
+            let seq = writes::append(&mut *tx, lease.run, at, events, head).await?;
+            tx.commit().await?;
+            Ok::<_, Failure>(seq)
+        })
+        .await
     }
 
     async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
-        let mut tries = 0;
-        loop {
-            match append::annotate(&self.pool, run, at, event).await {
-                Ok(annotated) => return Ok(annotated),
-                Err(broken) => tries = broken.again(tries).await?,
-            }
-        }
-    }
-
-    async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error> {
-        let found = sqlx::query(statements::ENTRIES)
-            .bind(run.to_string())
-            .bind(after)
-            .fetch_all(&self.pool)
-            .await?;
-        found.iter().map(rows::entry).collect()
-    }
-
-    async fn run(&self, id: RunId) -> Result<Option<RunRow>, Error> {
-        let found = sqlx::query(statements::RUN)
-            .bind(id.to_string())
-            .fetch_optional(&self.pool)
-            .await?;
-        found.as_ref().map(rows::run).transpose()
-    }
-
-    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error> {
-        let mut listed = vec![];
-        for filter in rows::by_kind(filter) {
-            let found = list(&filter).build().fetch_all(&self.pool).await?;
-            listed.extend(found.iter().map(rows::run).collect::<Result<Vec<_>, _>>()?);
-        }
-        rows::merge(&mut listed, filter.limit);
-        Ok(listed)
-    }
-
-    async fn in_flight(&self) -> Result<u64, Error> {
-        let (count,): (i64,) = sqlx::query_as(statements::IN_FLIGHT)
-            .fetch_one(&self.pool)
-            .await?;
-        Ok(count.unsigned_abs())
+        writes::annotate(self, run, at, event).await
     }
 
     async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error> {
-        let mut tx = begin(&self.pool).await?;
-        let found = sqlx::query("SELECT * FROM runs WHERE id = $1 FOR UPDATE")
-            .bind(id.to_string())
-            .fetch_optional(&mut *tx)
-            .await?;
-        let Some(row) = found else {
-            return Ok(CancelOutcome::Unknown);
-        };
-        let state = rows::run(&row)?.state;
-        if state.is_terminal() {
-            return Ok(CancelOutcome::AlreadyFinished(state));
-        }
-        sqlx::query(statements::CANCEL)
-            .bind(id.to_string())
-            .execute(&mut *tx)
-            .await?;
-        tx.commit().await?;
-        Ok(CancelOutcome::Requested)
-    }
-
-    async fn last_reply(
-        &self,
-        asker: &Requester,
-        since: Timestamp,
-    ) -> Result<Option<RunRow>, Error> {
-        let found = sqlx::query(statements::LAST_REPLY)
-            .bind(plain(&asker.user_id))
-            .bind(asker.source.as_str())
-            .bind(plain(asker.guild_id.as_deref().unwrap_or("")))
-            .bind(plain(asker.channel_id.as_deref().unwrap_or("")))
-            .bind(since.as_millisecond())
-            .fetch_optional(&self.pool)
-            .await?;
-        found.as_ref().map(rows::run).transpose()
+        writes::cancel(self, id).await
     }
 
     async fn announce(&self, runs: &[RunId]) -> Result<(), Error> {
@@ -338,64 +303,26 @@ impl Store for PostgresStore {
     }
 
     async fn ready(&self) -> Result<(), Error> {
-        let latest = MIGRATIONS
-            .iter()
-            .map(|(version, ..)| *version)
-            .max()
-            .unwrap_or(0);
-        let (version,): (Option<i64>,) = sqlx::query_as(statements::SCHEMA)
-            .fetch_one(&self.pool)
-            .await?;
-        if version == Some(latest) {
-            Ok(())
-        } else {
-            let found = version.map_or("none".to_owned(), |version| version.to_string());
-            Err(Error::Migration(format!(
-                "schema version {found}, expected {latest}"
-            )))
-        }
+        reads::schema(self).await
     }
+}
 
-    async fn exposure(&self, limit: &SpendingLimit) -> Result<Usd, Error> {
-        accept::exposure(&mut *self.pool.acquire().await?, limit).await
-    }
-
-    async fn add_token(&self, token: &TokenRow) -> Result<(), Error> {
-        tokens::add(&self.pool, token).await
-    }
-
-    async fn token(&self, id: &str) -> Result<Option<TokenRow>, Error> {
-        tokens::one(&self.pool, id).await
-    }
-
-    async fn tokens(&self) -> Result<Vec<TokenRow>, Error> {
-        tokens::all(&self.pool).await
-    }
-
-    async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<bool, Error> {
-        tokens::revoke(&self.pool, id, at).await
-    }
-
+#[async_trait]
+impl AdminStore for PostgresStore {
     async fn archive(&self, run: RunId) -> Result<Option<Archive>, Error> {
-        archive::read(&self.pool, run).await
+        reads::archive(self, run).await
     }
 
     async fn restore(&self, archived: &Archive) -> Result<Restored, Error> {
-        let mut tries = 0;
-        loop {
-            match archive::write(&self.pool, archived).await {
-                Ok(restored) => return Ok(restored),
-                Err(broken) => tries = broken.again(tries).await?,
-            }
-        }
+        writes::restore(self, archived).await
     }
 
     async fn prunable(&self, before: Timestamp) -> Result<u64, Error> {
-        archive::prunable(&self.pool, before).await
+        reads::prunable(self, before).await
     }
 
     async fn prune(&self, before: Timestamp, most: u32) -> Result<u64, Error> {
-        archive::prune(&self.pool, before, most).await
+        writes::prune(self, before, most).await
     }
 
     async fn vacuum(&self) -> Result<(), Error> {
@@ -408,32 +335,4 @@ impl Store for PostgresStore {
             "PostgreSQL has its own tools for a backup: use pg_dump",
         ))
     }
-}
-
-/// Builds the statement for a list of runs of one kind. The server chooses the index from its
-/// statistics.
-fn list(filter: &RunFilter) -> QueryBuilder<Postgres> {
-    let mut statement = QueryBuilder::new("SELECT * FROM runs WHERE TRUE");
-    for Condition {
-        column,
-        operator,
-        bound,
-    } in rows::conditions(filter)
-    {
-        statement.push(" AND ").push(column).push(operator);
-        match bound {
-            Bound::Text(text) => statement.push_bind(plain(&text).into_owned()),
-            Bound::Whole(whole) => statement.push_bind(whole),
-        };
-    }
-    if let Some(since) = filter.since {
-        statement
-            .push(rows::FLOOR)
-            .push_bind(rows::floor(since))
-            .push(rows::FLOOR_END);
-    }
-    statement
-        .push(" ORDER BY id DESC LIMIT ")
-        .push_bind(i64::from(filter.limit));
-    statement
 }

@@ -11,7 +11,9 @@ use jiff::Timestamp;
 use sqlx::{Sqlite, Transaction};
 use tokio::sync::oneshot;
 
-use super::{Error, Event, Lease, append};
+use super::writer::Writer;
+use super::{Error, Event, Lease, SqliteStore};
+use crate::journal::writes;
 
 /// The waiting appends, and the lock of the append that writes.
 #[derive(Default)]
@@ -28,19 +30,14 @@ struct Waiting {
 }
 
 impl Batch {
-    /// Writes the events in one transaction, alone or with other appends. `begin` opens the
-    /// transaction.
-    pub async fn append<'a, B, F>(
+    /// Writes the events in one transaction, alone or with other appends.
+    pub async fn append(
         &self,
         lease: &Lease,
         at: Timestamp,
         events: &[Event],
-        begin: B,
-    ) -> Result<i64, Error>
-    where
-        B: Fn() -> F,
-        F: Future<Output = Result<Transaction<'a, Sqlite>, Error>>,
-    {
+        writer: &Writer,
+    ) -> Result<i64, Error> {
         loop {
             let (done, mut result) = oneshot::channel();
             self.waiting().push(Waiting {
@@ -63,7 +60,7 @@ impl Batch {
             if let Ok(written) = result.try_recv() {
                 return written;
             }
-            self.write(begin().await).await;
+            self.write(writer.transaction().await).await;
             if let Ok(written) = result.try_recv() {
                 return written;
             }
@@ -72,7 +69,7 @@ impl Batch {
 
     /// Writes all waiting appends. Each append is written completely or not at all; if the commit
     /// fails, none is written.
-    async fn write(&self, begun: Result<Transaction<'_, Sqlite>, Error>) {
+    async fn write(&self, begun: Result<Transaction<'_, Sqlite>, sqlx::Error>) {
         let batch: Vec<Waiting> = std::mem::take(&mut *self.waiting());
         let batch: Vec<Waiting> = batch
             .into_iter()
@@ -80,7 +77,7 @@ impl Batch {
             .collect();
         let mut tx = match begun {
             Ok(tx) => tx,
-            Err(error) => return refuse(batch, &error),
+            Err(error) => return refuse(batch, &error.into()),
         };
         let mut results = vec![];
         for waiting in &batch {
@@ -114,33 +111,18 @@ async fn one(
     let Waiting {
         lease, at, events, ..
     } = waiting;
-    let held: Option<(i64,)> = sqlx::query_as(
-        "SELECT cancel_requested FROM runs
-         WHERE id = ? AND epoch = ? AND owner = ? AND state = 'running' AND lease_until_ms >= ?",
-    )
-    .bind(lease.run.to_string())
-    .bind(lease.epoch)
-    .bind(&lease.owner)
-    .bind(at.as_millisecond())
-    .fetch_optional(&mut **tx)
-    .await?;
-    let Some((cancel,)) = held else {
-        return Ok(Err(Error::LeaseLost));
+    let head = match writes::fenced::<SqliteStore>(tx, lease, *at, events).await? {
+        Ok(head) => head,
+        Err(error) => return Ok(Err(error)),
     };
-    if cancel != 0
-        && events
-            .iter()
-            .any(|event| matches!(event, Event::CallSent(_) | Event::Executed(_)))
-    {
-        return Ok(Err(Error::CancelRequested));
-    }
     // One event is atomic. Of several, the first may be inserted before the second proves
     // unwritable, so they need a savepoint.
     let several = events.len() > 1;
     if several {
         sqlx::query("SAVEPOINT one").execute(&mut **tx).await?;
     }
-    let appended = append(tx, lease.run, *at, events).await;
+    let appended = writes::append(&mut **tx, lease.run, *at, events, head).await;
+    let appended = appended.map_err(Error::from);
     if let Err(Error::Unavailable(_)) = appended {
         return appended.map(Ok);
     }

@@ -37,9 +37,7 @@ pub(super) fn prepare(path: &Path) -> Result<(), Error> {
     let refused = |what: &str, e: &std::io::Error| {
         Error::Unavailable(format!("cannot make {what}: {}", e.kind()))
     };
-    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
-        make_folder(folder).map_err(|e| refused("the folder of the database", &e))?;
-    }
+    make_folder(folder_of(path)).map_err(|e| refused("the folder of the database", &e))?;
     // SQLite creates its log with the mode of the database. If the file cannot be opened, SQLite
     // reports it.
     let _ = OpenOptions::new()
@@ -53,6 +51,13 @@ pub(super) fn prepare(path: &Path) -> Result<(), Error> {
         make_private(Path::new(&file), PRIVATE_FILE);
     }
     Ok(())
+}
+
+/// Returns the folder of a file.
+pub(super) fn folder_of(file: &Path) -> &Path {
+    file.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// Creates a folder that only its owner can enter. Does not change an existing folder.
@@ -113,8 +118,7 @@ impl DatabaseFile {
     }
 
     fn is_disk_full(&self) -> bool {
-        let folder = self.path.parent().filter(|f| !f.as_os_str().is_empty());
-        let free = rustix::fs::statvfs(folder.unwrap_or(Path::new(".")))
+        let free = rustix::fs::statvfs(folder_of(&self.path))
             .map(|fs| fs.f_bavail.saturating_mul(fs.f_frsize));
         free.is_ok_and(|free| free < MIN_FREE_BYTES)
     }

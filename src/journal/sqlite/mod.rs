@@ -1,99 +1,39 @@
 //! The journal in SQLite, the embedded default: WAL, `synchronous = FULL`, one writing connection.
 
 mod actions;
-mod append;
-mod archive;
 mod batch;
-mod effects;
 mod file;
-mod lists;
 mod owners;
 mod restore;
-mod spending;
-mod tokens;
 mod writer;
 
-use append::{append, insert, project, set_head, until, write};
 use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::migrate::Migrator;
+use sqlx::pool::PoolConnection;
+use sqlx::query::Query;
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow,
-    SqliteSynchronous,
+    SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
+    SqlitePoolOptions, SqliteRow, SqliteSynchronous,
 };
-use sqlx::{Executor as _, Row as _, SqlSafeStr, Sqlite, Transaction};
+use sqlx::{Executor as _, SqlStr, Sqlite, Transaction};
 
-use super::rows::{self, Columns};
+use super::database::{Bound, Connection, Database, Statement, millis};
 use super::store::{
-    Acceptance, ActionStart, AfterAction, Annotated, CancelOutcome, Claim, Entry, Error, Lease,
-    LeaseState, MemoryRow, NewRun, Owner, Requester, Restored, RunFilter, RunRow, SceneLine,
-    SheetRow, SpendingLimit, Store, TokenRow,
+    Acceptance, ActionStart, AdminStore, AfterAction, Annotated, CancelOutcome, Claim, Error,
+    JournalStore, Lease, LeaseState, NewRun, Owner, Restored, RunFilter,
 };
-use super::{Archive, Event, chain, statements};
-use crate::domain::{RunId, Usd};
+use super::{Archive, Event, reads, writes};
+use crate::domain::RunId;
 use batch::Batch;
 use file::DatabaseFile;
 use owners::{LockFile, Owners};
 use writer::Writer;
 
 pub use restore::{Existing, Restoration, RestoreError, restore};
-
-/// All schema changes, in order. A released migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 5] = [
-    (
-        1,
-        "journal",
-        include_str!("../../../migrations/sqlite/0001_journal.sql"),
-    ),
-    (
-        2,
-        "tokens",
-        include_str!("../../../migrations/sqlite/0002_tokens.sql"),
-    ),
-    (
-        3,
-        "actions",
-        include_str!("../../../migrations/sqlite/0003_actions.sql"),
-    ),
-    (
-        4,
-        "memory_owners",
-        include_str!("../../../migrations/sqlite/0004_memory_owners.sql"),
-    ),
-    (
-        5,
-        "lists",
-        include_str!("../../../migrations/sqlite/0005_lists.sql"),
-    ),
-];
-
-/// Returns the migrations. The caller must keep other processes away while they run.
-fn migrator() -> Migrator {
-    let migrations = MIGRATIONS.map(|(version, name, sql)| {
-        Migration::new(
-            version,
-            name.into(),
-            MigrationType::Simple,
-            sql.into_sql_str(),
-            false,
-        )
-    });
-    let mut migrator = Migrator::with_migrations(migrations.to_vec());
-    migrator.set_locking(false);
-    migrator
-}
-
-/// Returns the schema version of this program.
-fn latest() -> i64 {
-    MIGRATIONS
-        .iter()
-        .map(|(version, ..)| *version)
-        .max()
-        .unwrap_or(0)
-}
 
 /// Size of the write-ahead log, in pages of 4 KiB, at which a commit has to move them into the
 /// file.
@@ -183,94 +123,168 @@ impl SqliteStore {
             owners,
         })
     }
+}
 
-    async fn transaction(&self) -> Result<Transaction<'static, Sqlite>, Error> {
+/// Returns the migrations. The caller must keep other processes away while they run.
+fn migrator() -> Migrator {
+    let mut migrator = SqliteStore::migrator();
+    migrator.set_locking(false);
+    migrator
+}
+
+impl Database for SqliteStore {
+    type Driver = Sqlite;
+
+    const MIGRATIONS: &'static [(i64, &'static str, &'static str)] = &[
+        (
+            1,
+            "journal",
+            include_str!("../../../migrations/sqlite/0001_journal.sql"),
+        ),
+        (
+            2,
+            "tokens",
+            include_str!("../../../migrations/sqlite/0002_tokens.sql"),
+        ),
+        (
+            3,
+            "actions",
+            include_str!("../../../migrations/sqlite/0003_actions.sql"),
+        ),
+        (
+            4,
+            "memory_owners",
+            include_str!("../../../migrations/sqlite/0004_memory_owners.sql"),
+        ),
+        (
+            5,
+            "lists",
+            include_str!("../../../migrations/sqlite/0005_lists.sql"),
+        ),
+    ];
+
+    async fn reader(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
+        self.readers.acquire().await
+    }
+
+    async fn transaction(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
         self.writer.transaction().await
     }
 
-    async fn accepted(&self, run: NewRun) -> Result<Acceptance, Error> {
-        let mut tx = self.transaction().await?;
-        if let Some(not) = actions::refusal(&mut tx, &run).await? {
-            return Ok(not);
+    async fn free_transaction(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
+        self.writer.free_transaction().await
+    }
+
+    fn in_place(&self) -> Result<(), Error> {
+        self.file.in_place()
+    }
+
+    fn is_conflict(_error: &sqlx::Error) -> bool {
+        false
+    }
+
+    // The one writing connection is the lock.
+    async fn lock(_: &mut SqliteConnection, _: &NewRun) -> Result<(), sqlx::Error> {
+        Ok(())
+    }
+
+    const LOCK_RUN: &'static str = "SELECT * FROM runs WHERE id = $1";
+
+    const CLAIM: &'static str = "
+        UPDATE runs SET state = 'running', owner = $1, epoch = epoch + 1, lease_until_ms = $2
+        WHERE id = (SELECT id FROM runs
+                    WHERE (state = 'queued' OR (state = 'running' AND lease_until_ms < $4))
+                      AND ($3 IS NULL OR id = $3)
+                    ORDER BY accepted_ms LIMIT 1)
+        RETURNING id, epoch, head_seq, head_hash";
+
+    const HOLD: &'static str = "
+        UPDATE runs SET state = 'running', epoch = $2, owner = $3, lease_until_ms = $4 WHERE id = $1";
+
+    const RENEW: &'static str = "
+        UPDATE runs SET lease_until_ms = $4 WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running'
+        RETURNING cancel_requested";
+
+    const FENCE: &'static str = "
+        SELECT cancel_requested, head_seq, head_hash FROM runs
+        WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running' AND lease_until_ms >= $4";
+
+    fn lease(now: Timestamp, duration: Duration) -> i64 {
+        now.as_millisecond().saturating_add(millis(duration))
+    }
+
+    fn now(at: Timestamp) -> Option<i64> {
+        Some(at.as_millisecond())
+    }
+
+    const PRUNE: &'static str = "
+        DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE finished_ms < $1
+                                      ORDER BY finished_ms LIMIT $2)";
+
+    const MEMORIES: &'static str = "
+        SELECT memories.run, memories.content, memories.created_ms
+        FROM memory_words JOIN memories ON memories.id = memory_words.rowid
+        WHERE memory_words MATCH $4 AND memories.source = $1 AND memories.guild_id = $2 AND memories.user_id = $3
+        ORDER BY bm25(memory_words, 0.0, 1.0), memories.id DESC LIMIT $5";
+
+    fn memory_query(owner: &Owner, terms: &[String]) -> Option<String> {
+        actions::memory_query(owner, terms)
+    }
+
+    /// Each list reads one index in its order: the index of the user, or that of kind, mode and
+    /// state. SQLite has no statistics here and would have to guess.
+    fn listed(filter: &RunFilter) -> &'static str {
+        match (&filter.user_id, filter.mode, filter.state) {
+            (Some(_), ..) => "runs INDEXED BY runs_by_user",
+            (None, Some(_), Some(_)) => "runs INDEXED BY runs_by_mode_and_state",
+            (None, Some(_), None) => "runs INDEXED BY runs_by_mode",
+            (None, None, Some(_)) => "runs INDEXED BY runs_by_kind_and_state",
+            (None, None, None) => "runs INDEXED BY runs_by_kind",
         }
-        insert(&mut tx, &run).await?;
-        append(
-            &mut tx,
-            run.id,
-            run.at,
-            &[Event::Accepted(Box::new(run.accepted))],
-        )
-        .await?;
-        tx.commit().await?;
-        Ok(Acceptance::New)
     }
 }
 
-impl Columns for SqliteRow {
-    fn text(&self, column: &str) -> Result<String, Error> {
-        Ok(self.try_get(column)?)
+fn bind(
+    mut query: Query<'_, Sqlite, SqliteArguments>,
+    values: Vec<Bound>,
+) -> Query<'_, Sqlite, SqliteArguments> {
+    for value in values {
+        query = match value {
+            Bound::Text(text) => query.bind(text),
+            Bound::Whole(whole) => query.bind(whole),
+            Bound::Real(real) => query.bind(real),
+        };
+    }
+    query
+}
+
+impl Connection for SqliteConnection {
+    type Row = SqliteRow;
+
+    async fn query(
+        &mut self,
+        statement: SqlStr,
+        values: Vec<Bound>,
+    ) -> Result<Vec<SqliteRow>, sqlx::Error> {
+        bind(sqlx::query(statement), values).fetch_all(self).await
     }
 
-    fn text_or_null(&self, column: &str) -> Result<Option<String>, Error> {
-        Ok(self.try_get(column)?)
-    }
-
-    fn whole(&self, column: &str) -> Result<i64, Error> {
-        Ok(self.try_get(column)?)
-    }
-
-    fn whole_or_null(&self, column: &str) -> Result<Option<i64>, Error> {
-        Ok(self.try_get(column)?)
-    }
-
-    fn real_or_null(&self, column: &str) -> Result<Option<f64>, Error> {
-        Ok(self.try_get(column)?)
+    async fn change(&mut self, (statement, values): Statement) -> Result<u64, sqlx::Error> {
+        let done = bind(sqlx::query(statement), values).execute(self).await?;
+        Ok(done.rows_affected())
     }
 }
 
 #[async_trait]
-impl Store for SqliteStore {
+impl JournalStore for SqliteStore {
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
         self.file.in_place()?;
-        self.file.noted(self.accepted(run).await)
+        self.file.noted(writes::accept(self, &run).await)
     }
 
     async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
         self.file.in_place()?;
-        self.file
-            .noted(actions::begin(&self.writer, run, then).await)
-    }
-
-    async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error> {
-        actions::sheets(&self.readers, owner).await
-    }
-
-    async fn memories(
-        &self,
-        owner: &Owner,
-        terms: &[String],
-        most: u32,
-    ) -> Result<Vec<MemoryRow>, Error> {
-        actions::memories(&self.readers, owner, terms, most).await
-    }
-
-    async fn memory_count(&self, owner: &Owner) -> Result<u64, Error> {
-        actions::memory_count(&self.readers, owner).await
-    }
-
-    async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<SceneLine>, Error> {
-        actions::scene(&self.readers, scene, most).await
-    }
-
-    async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error> {
-        self.file.in_place()?;
-        let found: Option<(String, String)> = sqlx::query_as(statements::BY_KEY)
-            .bind(key)
-            .fetch_optional(&self.readers)
-            .await?;
-        found
-            .map(|(id, body_hash)| Ok((rows::run_id(&id)?, body_hash)))
-            .transpose()
+        self.file.noted(actions::begin(self, &run, &then).await)
     }
 
     async fn claim(
@@ -280,41 +294,7 @@ impl Store for SqliteStore {
         lease: Duration,
         now: Timestamp,
     ) -> Result<Option<Lease>, Error> {
-        let one = match which {
-            Claim::Oldest => None,
-            Claim::Run(id) => Some(id.to_string()),
-        };
-        let mut tx = self.transaction().await?;
-        let claimed: Option<(String, i64)> = sqlx::query_as(
-            "UPDATE runs SET state = 'running', owner = ?, epoch = epoch + 1, lease_until_ms = ?
-             WHERE id = (SELECT id FROM runs
-                         WHERE (state = 'queued' OR (state = 'running' AND lease_until_ms < ?))
-                           AND (? IS NULL OR id = ?)
-                         ORDER BY accepted_ms LIMIT 1)
-             RETURNING id, epoch",
-        )
-        .bind(owner)
-        .bind(until(now, lease))
-        .bind(now.as_millisecond())
-        .bind(&one)
-        .bind(&one)
-        .fetch_optional(&mut *tx)
-        .await?;
-        let Some((id, epoch)) = claimed else {
-            return Ok(None);
-        };
-        let run = rows::run_id(&id)?;
-        let event = Event::Claimed(super::Claimed {
-            epoch,
-            owner: owner.to_owned(),
-        });
-        append(&mut tx, run, now, &[event]).await?;
-        tx.commit().await?;
-        Ok(Some(Lease {
-            run,
-            owner: owner.to_owned(),
-            epoch,
-        }))
+        writes::claim(self, which, owner, lease, now).await
     }
 
     async fn renew(
@@ -323,136 +303,31 @@ impl Store for SqliteStore {
         duration: Duration,
         now: Timestamp,
     ) -> Result<LeaseState, Error> {
-        // A crash of the machine may lose this renewal, but it also ends the process that has the
-        // lease.
-        let mut tx = self.writer.free_transaction().await?;
-        let found: Option<(i64,)> = sqlx::query_as(
-            "UPDATE runs SET lease_until_ms = ? WHERE id = ? AND epoch = ? AND owner = ? AND state = 'running'
-             RETURNING cancel_requested",
-        )
-        .bind(until(now, duration))
-        .bind(lease.run.to_string())
-        .bind(lease.epoch)
-        .bind(&lease.owner)
-        .fetch_optional(&mut *tx)
-        .await?;
-        tx.commit().await?;
-        Ok(match found {
-            None => LeaseState::Lost,
-            Some((0,)) => LeaseState::Yes,
-            Some(_) => LeaseState::CancelRequested,
-        })
+        writes::renew(self, lease, duration, now).await
     }
 
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
-        self.file.noted(
-            self.batch
-                .append(lease, at, events, || self.transaction())
-                .await,
-        )
+        let appended = self.batch.append(lease, at, events, &self.writer).await;
+        self.file.noted(appended)
     }
 
     async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
-        let mut tx = self.transaction().await?;
-        let found = sqlx::query(statements::RUN)
-            .bind(run.to_string())
-            .fetch_optional(&mut *tx)
-            .await?;
-        let Some(row) = found.as_ref().map(rows::run).transpose()? else {
-            return Ok(Annotated::Unknown);
-        };
-        if !row.state.is_terminal() {
-            return Ok(Annotated::Unfinished);
-        }
-        if append(&mut tx, run, at, std::slice::from_ref(event)).await? == row.head_seq {
-            return Ok(Annotated::Taken);
-        }
-        tx.commit().await?;
-        Ok(Annotated::Written)
-    }
-
-    async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error> {
-        let found = sqlx::query(statements::ENTRIES)
-            .bind(run.to_string())
-            .bind(after)
-            .fetch_all(&self.readers)
-            .await?;
-        found.iter().map(rows::entry).collect()
-    }
-
-    async fn run(&self, id: RunId) -> Result<Option<RunRow>, Error> {
-        let found = sqlx::query(statements::RUN)
-            .bind(id.to_string())
-            .fetch_optional(&self.readers)
-            .await?;
-        found.as_ref().map(rows::run).transpose()
-    }
-
-    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error> {
-        lists::runs(&self.readers, filter).await
-    }
-
-    async fn in_flight(&self) -> Result<u64, Error> {
-        let (count,): (i64,) = sqlx::query_as(statements::IN_FLIGHT)
-            .fetch_one(&self.readers)
-            .await?;
-        Ok(count.unsigned_abs())
+        writes::annotate(self, run, at, event).await
     }
 
     async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error> {
-        let mut tx = self.transaction().await?;
-        let found = sqlx::query(statements::RUN)
-            .bind(id.to_string())
-            .fetch_optional(&mut *tx)
-            .await?;
-        let Some(row) = found else {
-            return Ok(CancelOutcome::Unknown);
-        };
-        let state = rows::run(&row)?.state;
-        if state.is_terminal() {
-            return Ok(CancelOutcome::AlreadyFinished(state));
-        }
-        sqlx::query(statements::CANCEL)
-            .bind(id.to_string())
-            .execute(&mut *tx)
-            .await?;
-        tx.commit().await?;
-        Ok(CancelOutcome::Requested)
-    }
-
-    async fn last_reply(
-        &self,
-        asker: &Requester,
-        since: Timestamp,
-    ) -> Result<Option<RunRow>, Error> {
-        self.file.in_place()?;
-        let found = sqlx::query(statements::LAST_REPLY)
-            .bind(&asker.user_id)
-            .bind(asker.source.as_str())
-            .bind(asker.guild_id.as_deref().unwrap_or(""))
-            .bind(asker.channel_id.as_deref().unwrap_or(""))
-            .bind(since.as_millisecond())
-            .fetch_optional(&self.readers)
-            .await?;
-        found.as_ref().map(rows::run).transpose()
+        writes::cancel(self, id).await
     }
 
     async fn release_dead(&self) -> Result<(), Error> {
         for owner in self.owners.dead() {
+            let statement =
+                "UPDATE runs SET lease_until_ms = 0 WHERE owner = $1 AND state = 'running'";
             let mut tx = self.transaction().await?;
-            let released = sqlx::query(
-                "UPDATE runs SET lease_until_ms = 0 WHERE owner = ? AND state = 'running'",
-            )
-            .bind(&owner)
-            .execute(&mut *tx)
-            .await?;
+            let runs = tx.change((statement, vec![owner.as_str().into()])).await?;
             tx.commit().await?;
-            if released.rows_affected() > 0 {
-                tracing::info!(
-                    owner,
-                    runs = released.rows_affected(),
-                    "a process died: its runs are taken over"
-                );
+            if runs > 0 {
+                tracing::info!(owner, runs, "a process died: its runs are taken over");
             }
             self.owners.forget(&owner);
         }
@@ -462,66 +337,26 @@ impl Store for SqliteStore {
     async fn ready(&self) -> Result<(), Error> {
         self.file.in_place()?;
         self.file.has_room()?;
-        let latest = latest();
-        let (version,): (Option<i64>,) = sqlx::query_as(statements::SCHEMA)
-            .fetch_one(&self.readers)
-            .await?;
-        if version == Some(latest) {
-            Ok(())
-        } else {
-            let found = version.map_or("none".to_owned(), |version| version.to_string());
-            Err(Error::Migration(format!(
-                "schema version {found}, expected {latest}"
-            )))
-        }
+        reads::schema(self).await
     }
+}
 
-    async fn exposure(&self, limit: &SpendingLimit) -> Result<Usd, Error> {
-        spending::exposure(&mut *self.readers.acquire().await?, limit).await
-    }
-
-    async fn add_token(&self, token: &TokenRow) -> Result<(), Error> {
-        let mut tx = self.transaction().await?;
-        tokens::add(&mut tx, token).await?;
-        Ok(tx.commit().await?)
-    }
-
-    async fn token(&self, id: &str) -> Result<Option<TokenRow>, Error> {
-        tokens::one(&self.readers, id).await
-    }
-
-    async fn tokens(&self) -> Result<Vec<TokenRow>, Error> {
-        self.file.in_place()?;
-        tokens::all(&self.readers).await
-    }
-
-    async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<bool, Error> {
-        let mut tx = self.transaction().await?;
-        let revoked = tokens::revoke(&mut tx, id, at).await?;
-        tx.commit().await?;
-        Ok(revoked)
-    }
-
+#[async_trait]
+impl AdminStore for SqliteStore {
     async fn archive(&self, run: RunId) -> Result<Option<Archive>, Error> {
-        archive::read(&self.readers, run).await
+        reads::archive(self, run).await
     }
 
     async fn restore(&self, archived: &Archive) -> Result<Restored, Error> {
-        let mut tx = self.transaction().await?;
-        let restored = archive::write(&mut tx, archived).await?;
-        tx.commit().await?;
-        Ok(restored)
+        writes::restore(self, archived).await
     }
 
     async fn prunable(&self, before: Timestamp) -> Result<u64, Error> {
-        archive::prunable(&self.readers, before).await
+        reads::prunable(self, before).await
     }
 
     async fn prune(&self, before: Timestamp, most: u32) -> Result<u64, Error> {
-        let mut tx = self.transaction().await?;
-        let pruned = archive::prune(&mut tx, before, most).await?;
-        tx.commit().await?;
-        Ok(pruned)
+        writes::prune(self, before, most).await
     }
 
     async fn vacuum(&self) -> Result<(), Error> {
@@ -532,6 +367,69 @@ impl Store for SqliteStore {
     }
 
     async fn backup(&self, to: &Path) -> Result<(), Error> {
-        archive::backup(&self.readers, to).await
+        let name = to
+            .to_str()
+            .ok_or(Error::Unsupported("the name of a backup must be UTF-8"))?;
+        let statement = ("VACUUM INTO $1", vec![name.into()]);
+        self.reader().await?.change(statement).await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::super::database::Columns as _;
+    use super::*;
+    use crate::domain::{Mode, RunKind};
+    use crate::journal::RunState;
+
+    /// Returns SQLite's query plan for a list.
+    async fn plan(store: &SqliteStore, filter: &RunFilter) -> Vec<String> {
+        let (statement, values) = reads::list::<SqliteStore>(filter);
+        let statement = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
+        let statement = sqlx::SqlSafeStr::into_sql_str(statement);
+        let mut reader = store.reader().await.unwrap();
+        let rows = reader.query(statement, values).await.unwrap();
+        rows.iter().map(|row| row.text("detail").unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn every_list_of_runs_is_read_from_an_index_in_its_order() {
+        let folder = TempDir::new().unwrap();
+        let store = SqliteStore::open(&folder.path().join("a.db"), "o")
+            .await
+            .unwrap();
+        let id = RunId::from_uuid(uuid::Uuid::from_u128(7));
+        for bits in 0..64_u32 {
+            let chosen = |bit: u32| bits >> bit & 1 == 1;
+            let filter = RunFilter {
+                kind: chosen(0).then_some(RunKind::Chat),
+                mode: chosen(1).then_some(Mode::Deep),
+                user_id: chosen(2).then(|| "u".to_owned()),
+                state: chosen(3).then_some(RunState::Failed),
+                since: chosen(4).then_some(Timestamp::UNIX_EPOCH),
+                before: chosen(5).then_some(id),
+                limit: 10,
+            };
+            for filter in reads::by_kind(&filter) {
+                let plan = plan(&store, &filter).await;
+                let scans = plan
+                    .iter()
+                    .filter(|step| step.starts_with("SCAN") || step.contains("TEMP B-TREE"));
+                assert_eq!(scans.collect::<Vec<_>>(), [""; 0], "{filter:?}: {plan:?}");
+                let index = match (&filter.user_id, filter.mode, filter.state) {
+                    (Some(_), ..) => "runs_by_user (user_id=?",
+                    (None, Some(_), Some(_)) => {
+                        "runs_by_mode_and_state (kind=? AND mode=? AND state=?"
+                    }
+                    (None, Some(_), None) => "runs_by_mode (kind=? AND mode=?",
+                    (None, None, Some(_)) => "runs_by_kind_and_state (kind=? AND state=?",
+                    (None, None, None) => "runs_by_kind (kind=?",
+                };
+                assert!(plan[0].contains(index), "{filter:?}: {plan:?}");
+            }
+        }
     }
 }

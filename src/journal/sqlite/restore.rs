@@ -12,9 +12,11 @@ use jiff::Timestamp;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
 use sqlx::{ConnectOptions as _, Connection as _};
 
+use super::file::folder_of;
 use super::owners::LockFile;
-use super::{latest, migrator};
-use crate::journal::{Error, prove, rows, statements};
+use super::{SqliteStore, migrator};
+use crate::journal::database::{Connection as _, Database as _};
+use crate::journal::{Error, prove, reads, rows};
 
 /// How long to wait for another process's transaction, before the database counts as in use.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -81,12 +83,8 @@ pub async fn restore(
     existing: Existing,
 ) -> Result<Restoration, RestoreError> {
     standalone(backup, database)?;
-    if let Some(folder) = database
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        std::fs::create_dir_all(folder).map_err(at(folder))?;
-    }
+    let folder = folder_of(database);
+    std::fs::create_dir_all(folder).map_err(at(folder))?;
     let door = LockFile::of(database)?;
     if door.in_use()? {
         return Err(RestoreError::InUse);
@@ -225,7 +223,7 @@ async fn verified(copy: &Path) -> Result<u64, RestoreError> {
             found.join("; ")
         )));
     }
-    let known = latest();
+    let known = SqliteStore::latest();
     match version(&mut connection).await.map_err(damage)? {
         None => return Err(RestoreError::NotABackup("it holds no Conclave database")),
         Some(found) if found > known => return Err(RestoreError::Newer { found, known }),
@@ -246,7 +244,7 @@ async fn version(connection: &mut SqliteConnection) -> Result<Option<i64>, sqlx:
     if tables < 3 {
         return Ok(None);
     }
-    sqlx::query_scalar(statements::SCHEMA)
+    sqlx::query_scalar(reads::SCHEMA)
         .fetch_one(connection)
         .await
 }
@@ -254,22 +252,15 @@ async fn version(connection: &mut SqliteConnection) -> Result<Option<i64>, sqlx:
 async fn prove_all(connection: &mut SqliteConnection) -> Result<u64, RestoreError> {
     let (mut before, mut count): (Option<String>, u64) = (None, 0);
     loop {
-        let page = sqlx::query(
-            "SELECT * FROM runs WHERE ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2",
-        )
-        .bind(&before)
-        .bind(PAGE)
-        .fetch_all(&mut *connection)
-        .await
-        .map_err(damage)?;
+        let statement =
+            "SELECT * FROM runs WHERE ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2";
+        let values = vec![before.clone().into(), PAGE.into()];
+        let page = connection.rows(statement, values).await.map_err(damage)?;
         for row in &page {
             let row = rows::run(row).map_err(corrupt)?;
             let id = row.id.to_string();
-            let found = sqlx::query(statements::ENTRIES)
-                .bind(&id)
-                .bind(0)
-                .fetch_all(&mut *connection)
-                .await;
+            let values = vec![id.as_str().into(), 0.into()];
+            let found = connection.rows(reads::ENTRIES, values).await;
             let found = found.map_err(damage)?;
             let entries = found
                 .iter()
@@ -333,10 +324,7 @@ impl Copy {
             }
         }
         std::fs::rename(&self.path, database).map_err(at(database))?;
-        let folder = database
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
+        let folder = folder_of(database);
         File::open(folder)
             .and_then(|folder| folder.sync_all())
             .map_err(at(folder))
@@ -358,11 +346,7 @@ impl Drop for Copy {
 /// Lets a restore by root leave the files to the user of the service: the owner of the former
 /// database, or of its folder.
 fn keep_owner(database: &Path, copy: &Path) -> std::io::Result<()> {
-    let folder = database
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let owner = std::fs::metadata(database).or_else(|_| std::fs::metadata(folder))?;
+    let owner = std::fs::metadata(database).or_else(|_| std::fs::metadata(folder_of(database)))?;
     let owners = beside(database, ".owners");
     let files = [copy.to_owned(), owners.join(super::owners::DOOR), owners];
     for file in files {

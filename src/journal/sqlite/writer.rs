@@ -44,14 +44,14 @@ impl Writer {
     }
 
     /// Begins a transaction whose commit waits for the disk.
-    pub async fn transaction(&self) -> Result<Transaction<'static, Sqlite>, Error> {
-        Ok(self.pool.begin_with(WAITS).await?)
+    pub async fn transaction(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
+        self.pool.begin_with(WAITS).await
     }
 
     /// Begins a transaction that survives any end of the process, but may be lost when the machine
     /// crashes.
-    pub async fn free_transaction(&self) -> Result<Transaction<'static, Sqlite>, Error> {
-        Ok(self.pool.begin_with(DOES_NOT_WAIT).await?)
+    pub async fn free_transaction(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
+        self.pool.begin_with(DOES_NOT_WAIT).await
     }
 
     /// As [`Writer::free_transaction`], for statements that are known beforehand. Needs one round

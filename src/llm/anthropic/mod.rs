@@ -6,12 +6,13 @@ mod stream;
 mod wire;
 
 use async_trait::async_trait;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-use super::http::{Call, HttpClient, Settings};
-use super::provider::{ProviderSpec, StructuredOutput};
+use super::http::{Call, HttpClient};
+use super::provider::ProviderSpec;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
+use crate::domain::StructuredOutput;
 
 /// Client for all models of one Anthropic-compatible server.
 pub(super) struct Anthropic {
@@ -27,21 +28,11 @@ impl Anthropic {
     /// # Errors
     /// As [`HttpClient::new`].
     pub fn new(spec: &ProviderSpec) -> Result<Anthropic, Error> {
-        let http = HttpClient::new(Settings {
-            provider: spec.name.clone(),
-            base_url: spec.base_url.clone(),
-            connect_timeout: spec.connect_timeout,
-            api_key: spec.api_key.clone(),
-            key_header: (HeaderName::from_static("x-api-key"), ""),
-            fixed_headers: vec![(
-                HeaderName::from_static("anthropic-version"),
-                HeaderValue::from_static("2023-06-01"),
-            )],
-            extra_headers: spec.headers.clone(),
-            proxy: spec.proxy.clone(),
-        })?;
+        let name = HeaderName::from_static;
+        let version = HeaderValue::from_static("2023-06-01");
+        let fixed = HeaderMap::from_iter([(name("anthropic-version"), version)]);
         Ok(Anthropic {
-            http,
+            http: HttpClient::new(spec, (name("x-api-key"), ""), fixed)?,
             url: endpoint(&spec.base_url),
             structured_output: spec.structured_output,
             stream: spec.stream,
@@ -61,11 +52,7 @@ impl ChatModel for Anthropic {
             max_bytes: request.max_body_bytes(),
         };
         let answer = self.http.post::<_, stream::Streamed>(call).await?;
-        let request_id = answer
-            .headers
-            .get("request-id")
-            .and_then(|value| value.to_str().ok())
-            .map(str::to_owned);
+        let request_id = answer.header("request-id");
         Ok(response::from_wire(answer.body, request_id))
     }
 }

@@ -6,8 +6,7 @@ use super::wire::{
     Block, CacheControl, Format, Message, OutputConfig, Request, Source, SystemBlock, Thinking,
     Tool, ToolChoice,
 };
-use crate::domain::Effort;
-use crate::llm::provider::StructuredOutput;
+use crate::domain::{Effort, StructuredOutput};
 use crate::llm::schema_prompt::with_instruction;
 use crate::llm::{Author, ChatRequest, Part};
 
@@ -27,7 +26,7 @@ pub(super) fn to_wire(
                     schema: strict::for_vendor(&schema.value),
                 });
             }
-            StructuredOutput::JsonSchema => {
+            StructuredOutput::Native => {
                 format = Some(Format::JsonSchema {
                     schema: strict::for_vendor(&schema.value),
                 });
@@ -105,8 +104,6 @@ fn message(message: &crate::llm::Message) -> Message<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use serde_json::{Value, json};
 
     use super::*;
@@ -115,9 +112,7 @@ mod tests {
 
     fn request(model: &str) -> ChatRequest {
         ChatRequest {
-            key: "run/solver/1".into(),
             model: model.into(),
-            system: "You solve.".into(),
             messages: vec![Message {
                 author: Author::User,
                 parts: vec![
@@ -132,13 +127,11 @@ mod tests {
                 name: "solution".into(),
                 value: json!({"type": "object", "properties": {"answer": {"type": "string", "maxLength": 9}}, "required": ["answer"]}),
             }),
-            max_tokens: 900,
             settings: Settings {
                 temperature: Some(0.2),
                 ..Settings::default()
             },
-            seed: 7,
-            timeout: Duration::from_secs(60),
+            ..ChatRequest::sample()
         }
     }
 

@@ -39,9 +39,7 @@ enum Event {
 
 #[derive(Debug, Deserialize)]
 struct Started {
-    #[serde(default)]
     id: Option<String>,
-    #[serde(default)]
     model: Option<String>,
     #[serde(default)]
     usage: Value,
@@ -75,7 +73,6 @@ enum Piece {
 
 #[derive(Debug, Deserialize)]
 struct Ended {
-    #[serde(default)]
     stop_reason: Option<String>,
 }
 

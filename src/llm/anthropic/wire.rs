@@ -98,9 +98,7 @@ pub(super) enum ToolChoice<'a> {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Response {
-    #[serde(default)]
     pub id: Option<String>,
-    #[serde(default)]
     pub model: Option<String>,
     pub content: Vec<Content>,
     pub stop_reason: Option<String>,

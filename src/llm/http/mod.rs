@@ -22,6 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
+use super::provider::ProviderSpec;
 use super::sse::StreamReader;
 use super::{Error, error_body};
 
@@ -47,20 +48,8 @@ pub(super) struct HttpClient {
     stall: Duration,
 }
 
-/// Parameters of [`HttpClient::new`].
-pub(super) struct Settings {
-    pub provider: String,
-    pub base_url: Url,
-    pub connect_timeout: Duration,
-    pub api_key: Option<SecretString>,
-    /// The header that carries the key, and the prefix of its value.
-    pub key_header: (HeaderName, &'static str),
-    /// Headers that the API requires.
-    pub fixed_headers: Vec<(HeaderName, HeaderValue)>,
-    /// Headers of the config, such as a gateway's own key.
-    pub extra_headers: Vec<(String, SecretString)>,
-    pub proxy: Option<SecretString>,
-}
+/// The header that carries the key, and the prefix of its value.
+pub(super) type KeyHeader = (HeaderName, &'static str);
 
 /// The parameters of one call.
 pub(super) struct Call<'a, B> {
@@ -75,8 +64,15 @@ pub(super) struct Call<'a, B> {
 
 /// A 2xx answer, parsed from a JSON body or assembled from a stream of events.
 pub(super) struct Answer<R> {
-    pub headers: HeaderMap,
+    headers: HeaderMap,
     pub body: R,
+}
+
+impl<R> Answer<R> {
+    pub fn header(&self, name: &str) -> Option<String> {
+        let value = self.headers.get(name)?;
+        value.to_str().ok().map(str::to_owned)
+    }
 }
 
 /// Assembles a reply from the events of a stream.
@@ -99,32 +95,36 @@ impl HttpClient {
     /// # Errors
     /// [`Error::Connect`] if no client can be built: there are no root certificates for an `https`
     /// address, or a key contains characters that no header allows.
-    pub fn new(mut settings: Settings) -> Result<HttpClient, Error> {
+    pub fn new(
+        spec: &ProviderSpec,
+        key_header: KeyHeader,
+        fixed_headers: HeaderMap,
+    ) -> Result<HttpClient, Error> {
         // An empty environment variable counts as no key.
-        let key = settings.api_key.take();
-        settings.api_key = key.filter(|key| !key.expose_secret().trim().is_empty());
+        let key = spec.api_key.clone();
+        let key = key.filter(|key| !key.expose_secret().trim().is_empty());
         let fault = |detail: String| Error::Connect {
-            provider: settings.provider.clone(),
+            provider: spec.name.clone(),
             detail,
         };
         // Fails only if a crypto provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut headers = headers(&settings).map_err(fault)?;
-        let base: Uri = settings
+        let mut headers = headers(spec, key.as_ref(), key_header, fixed_headers).map_err(fault)?;
+        let base: Uri = spec
             .base_url
             .as_str()
             .parse()
             .map_err(|error| fault(format!("the address cannot be used: {error}")))?;
-        let proxy = settings.proxy.as_ref().map(ExposeSecret::expose_secret);
-        let route = connect::route(&base, proxy, settings.connect_timeout).map_err(fault)?;
+        let proxy = spec.proxy.as_ref().map(ExposeSecret::expose_secret);
+        let route = connect::route(&base, proxy, spec.connect_timeout).map_err(fault)?;
         if let Some(value) = route.proxy_authorization {
             headers.insert(connect::FORWARD_AUTHORIZATION, value);
         }
         Ok(HttpClient {
-            provider: settings.provider,
+            provider: spec.name.clone(),
             client: route.client,
             headers,
-            key: settings.api_key,
+            key,
             stall: STALL,
         })
     }
@@ -371,18 +371,24 @@ pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, St
     Ok(reply.finish())
 }
 
-/// Returns the headers of every request.
-fn headers(settings: &Settings) -> Result<HeaderMap, String> {
+/// Returns the headers of every request. `fixed` are those that the API requires; those of the
+/// config, such as a gateway's own key, override them.
+fn headers(
+    spec: &ProviderSpec,
+    key: Option<&SecretString>,
+    (name, prefix): KeyHeader,
+    fixed: HeaderMap,
+) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
-    headers.extend(basic_authorization(&settings.base_url).map(|value| (AUTHORIZATION, value)));
+    headers.extend(basic_authorization(&spec.base_url).map(|value| (AUTHORIZATION, value)));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
     headers.insert(
         USER_AGENT,
         HeaderValue::from_static(concat!("conclave/", env!("CARGO_PKG_VERSION"))),
     );
-    headers.extend(settings.fixed_headers.iter().cloned());
-    for (name, value) in &settings.extra_headers {
+    headers.extend(fixed);
+    for (name, value) in &spec.headers {
         let (Ok(name), Ok(mut value)) = (
             name.parse::<HeaderName>(),
             HeaderValue::from_str(value.expose_secret()),
@@ -392,8 +398,7 @@ fn headers(settings: &Settings) -> Result<HeaderMap, String> {
         value.set_sensitive(true);
         headers.insert(name, value);
     }
-    if let Some(key) = &settings.api_key {
-        let (name, prefix) = &settings.key_header;
+    if let Some(key) = key {
         let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose_secret().trim()))
             .map_err(|_| "the API key has characters that no HTTP header may carry")?;
         value.set_sensitive(true);

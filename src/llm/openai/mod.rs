@@ -6,10 +6,10 @@ mod stream;
 mod wire;
 
 use async_trait::async_trait;
-use hyper::header::AUTHORIZATION;
+use hyper::header::{AUTHORIZATION, HeaderMap};
 use url::Url;
 
-use super::http::{Call, HttpClient, Settings};
+use super::http::{Call, HttpClient};
 use super::provider::ProviderSpec;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
 
@@ -26,18 +26,8 @@ impl OpenAi {
     /// # Errors
     /// As [`HttpClient::new`].
     pub fn new(spec: &ProviderSpec) -> Result<OpenAi, Error> {
-        let http = HttpClient::new(Settings {
-            provider: spec.name.clone(),
-            base_url: spec.base_url.clone(),
-            connect_timeout: spec.connect_timeout,
-            api_key: spec.api_key.clone(),
-            key_header: (AUTHORIZATION, "Bearer "),
-            fixed_headers: vec![],
-            extra_headers: spec.headers.clone(),
-            proxy: spec.proxy.clone(),
-        })?;
         Ok(OpenAi {
-            http,
+            http: HttpClient::new(spec, (AUTHORIZATION, "Bearer "), HeaderMap::new())?,
             url: endpoint(&spec.base_url),
             dialect: request::Dialect::of(spec),
         })
@@ -56,11 +46,7 @@ impl ChatModel for OpenAi {
             max_bytes: request.max_body_bytes(),
         };
         let answer = self.http.post::<_, stream::Streamed>(call).await?;
-        let request_id = answer
-            .headers
-            .get("x-request-id")
-            .and_then(|value| value.to_str().ok())
-            .map(str::to_owned);
+        let request_id = answer.header("x-request-id");
         response::from_wire(answer.body, request_id).map_err(|fault| match fault {
             response::Fault::Rejected(rejection) => {
                 rejection.into_error(self.http.provider(), |text| self.http.clean(text))

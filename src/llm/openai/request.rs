@@ -6,7 +6,8 @@ use super::wire::{
     Content, Function, FunctionName, ImageUrl, JsonSchema, Message, Part, Request, ResponseFormat,
     Routing, StreamOptions, Tool, ToolChoice,
 };
-use crate::llm::provider::{ProviderSpec, Seeding, StructuredOutput};
+use crate::domain::StructuredOutput;
+use crate::llm::provider::ProviderSpec;
 use crate::llm::schema_prompt::with_instruction;
 use crate::llm::{self, Author, ChatRequest};
 
@@ -15,7 +16,6 @@ use crate::llm::{self, Author, ChatRequest};
 pub(super) struct Dialect {
     pub server: Server,
     pub structured_output: StructuredOutput,
-    pub seeding: Seeding,
     pub stream: bool,
 }
 
@@ -41,7 +41,6 @@ impl Dialect {
         Dialect {
             server,
             structured_output: spec.structured_output,
-            seeding: spec.seeding,
             stream: spec.stream,
         }
     }
@@ -67,7 +66,7 @@ fn form(request: &ChatRequest, dialect: Dialect) -> Form<'_> {
     };
     let (name, settings) = (schema.name.as_str(), request.settings);
     match dialect.structured_output {
-        StructuredOutput::JsonSchema | StructuredOutput::Auto if settings.structured_output => {
+        StructuredOutput::Native | StructuredOutput::Auto if settings.structured_output => {
             let json_schema = JsonSchema {
                 name,
                 strict: true,
@@ -93,7 +92,7 @@ fn form(request: &ChatRequest, dialect: Dialect) -> Form<'_> {
         }
         // GPT models since 5.6 accept tools only while they do not think, and some accept none.
         StructuredOutput::Auto
-        | StructuredOutput::JsonSchema
+        | StructuredOutput::Native
         | StructuredOutput::Tool
         | StructuredOutput::None => {
             form.system = with_instruction(&form.system, &schema.value);
@@ -127,10 +126,6 @@ pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Request<'_> {
         provider: (dialect.server == Server::OpenRouter).then_some(Routing {
             require_parameters: true,
         }),
-        seed: match dialect.seeding {
-            Seeding::Send => Some(request.seed),
-            Seeding::Omit => None,
-        },
         response_format: form.response_format,
         tools: form.tools,
         tool_choice: form.tool_choice,
@@ -175,8 +170,6 @@ fn part(part: &llm::Part) -> Part<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use serde_json::{Value, json};
 
     use super::*;
@@ -184,16 +177,13 @@ mod tests {
 
     const STRICT: Dialect = Dialect {
         structured_output: StructuredOutput::Auto,
-        seeding: Seeding::Omit,
         server: Server::Vendor,
         stream: false,
     };
 
     fn request() -> ChatRequest {
         ChatRequest {
-            key: "run/solver/1".into(),
             model: "gpt-6-luna".into(),
-            system: "You solve.".into(),
             messages: vec![
                 llm::Message {
                     author: Author::User,
@@ -218,10 +208,7 @@ mod tests {
                 name: "solution".into(),
                 value: json!({"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}),
             }),
-            max_tokens: 900,
-            settings: Settings::default(),
-            seed: 7,
-            timeout: Duration::from_secs(60),
+            ..ChatRequest::sample()
         }
     }
 
@@ -263,10 +250,9 @@ mod tests {
     }
 
     #[test]
-    fn other_servers_get_the_older_names_and_a_seed_when_asked_for() {
+    fn other_servers_get_the_older_names() {
         let dialect = Dialect {
             server: Server::Compatible,
-            seeding: Seeding::Send,
             ..STRICT
         };
         let settings = Settings {
@@ -283,10 +269,9 @@ mod tests {
             (
                 &body["max_tokens"],
                 &body["max_completion_tokens"],
-                &body["seed"],
                 &body["temperature"]
             ),
-            (&json!(900), &Value::Null, &json!(7), &json!(0.7))
+            (&json!(900), &Value::Null, &json!(0.7))
         );
         assert_eq!(body.get("response_format"), None);
     }

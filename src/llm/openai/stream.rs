@@ -11,9 +11,7 @@ const DONE: &str = "[DONE]";
 
 #[derive(Debug, Deserialize)]
 struct Chunk {
-    #[serde(default)]
     id: Option<String>,
-    #[serde(default)]
     model: Option<String>,
     #[serde(default)]
     choices: Vec<Piece>,
@@ -29,17 +27,13 @@ struct Piece {
     index: u64,
     #[serde(default)]
     delta: Delta,
-    #[serde(default)]
     finish_reason: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 struct Delta {
-    #[serde(default)]
     content: Option<String>,
-    #[serde(default)]
     refusal: Option<String>,
-    #[serde(default)]
     tool_calls: Option<Vec<CallDelta>>,
 }
 
@@ -53,7 +47,6 @@ struct CallDelta {
 
 #[derive(Debug, Default, Deserialize)]
 struct FunctionDelta {
-    #[serde(default)]
     arguments: Option<String>,
 }
 

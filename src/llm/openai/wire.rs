@@ -21,8 +21,6 @@ pub(super) struct Request<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<Routing>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub response_format: Option<ResponseFormat<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Tool<'a>>,
@@ -114,9 +112,7 @@ pub(super) struct FunctionName<'a> {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Response {
-    #[serde(default)]
     pub id: Option<String>,
-    #[serde(default)]
     pub model: Option<String>,
     #[serde(default)]
     pub choices: Vec<Choice>,
@@ -130,7 +126,6 @@ pub(super) struct Response {
 #[derive(Debug, Deserialize)]
 pub(super) struct Choice {
     pub message: Reply,
-    #[serde(default)]
     pub finish_reason: Option<String>,
 }
 
@@ -139,9 +134,7 @@ pub(super) struct Reply {
     /// Text, or a list of parts from some compatible servers.
     #[serde(default)]
     pub content: Value,
-    #[serde(default)]
     pub refusal: Option<String>,
-    #[serde(default)]
     pub tool_calls: Option<Vec<ToolCall>>,
 }
 

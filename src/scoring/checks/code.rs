@@ -11,8 +11,7 @@ use sqlparser::dialect::{
 };
 
 use super::grammar::{Grammar, MAX_CODE, Parse, parse};
-use crate::scoring::pattern::pattern;
-use crate::text::Block;
+use crate::text::{Block, pattern};
 
 /// The verdict on a code block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

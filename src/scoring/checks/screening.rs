@@ -8,8 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::scoring::pattern::pattern;
-use crate::text::{MAX_BYTES, clip, collapse_whitespace, ratio, sentences, words};
+use crate::text::{MAX_BYTES, clip, collapse_whitespace, pattern, ratio, sentences, words};
 
 /// The kind of a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 
 mod api_tables;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,7 @@ use conclave::config::Limits;
 use conclave::{cli, http};
 use regex::Regex;
 
+use crate::language::rust_files;
 use api_tables::ApiTables;
 
 /// The command that regenerates every generated document.
@@ -82,32 +84,25 @@ fn the_tables_of_the_api_reference_match_the_openapi_document() {
 }
 
 #[test]
-fn the_operations_guide_lists_every_metric_and_no_other() {
-    let source = read("src/app/metrics_recorder.rs");
-    let described = Regex::new(r#"describe_\w+!\(\s*"(\w+)""#).unwrap();
-    let described: Vec<&str> = described
-        .captures_iter(&source)
-        .map(|found| found.extract::<1>().1[0])
-        .collect();
-    assert!(described.len() > 25, "{described:?}");
-    let guide = read("docs/operations.md");
-    let named = Regex::new(r"`(conclave_\w+)").unwrap();
-    let named: Vec<&str> = named
-        .captures_iter(&guide)
-        .map(|found| found.extract::<1>().1[0])
-        .collect();
-    let missing: Vec<_> = described
-        .iter()
-        .filter(|name| !named.contains(name))
-        .collect();
-    let unknown: Vec<_> = named
-        .iter()
-        .filter(|name| !described.contains(name))
-        .collect();
-    assert!(
-        missing.is_empty() && unknown.is_empty(),
-        "missing: {missing:?}, unknown: {unknown:?}"
+fn every_recorded_metric_is_described_and_documented_and_no_other() {
+    let names = |pattern: &str, text: &str| -> BTreeSet<String> {
+        let found = Regex::new(pattern).unwrap();
+        let names = found.captures_iter(text).map(|found| found[1].to_owned());
+        names.collect()
+    };
+    let described = names(
+        r"(?m)^(conclave_\w+): ",
+        &read("src/app/metrics_recorder.rs"),
     );
+    let documented = names(r"`(conclave_\w+)", &read("docs/operations.md"));
+    let source: String = rust_files(&path("src"))
+        .iter()
+        .map(|file| fs::read_to_string(file).unwrap())
+        .collect();
+    let recorded = names(r#"\b(?:counter|gauge|histogram)!\(\s*"(\w+)""#, &source);
+    assert!(described.len() > 25, "{described:?}");
+    assert_eq!(described, documented);
+    assert_eq!(described, recorded);
 }
 
 #[test]

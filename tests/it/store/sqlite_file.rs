@@ -1,6 +1,8 @@
 //! Tests the SQLite file: backups, several processes, and defects of the file.
 
-use conclave::journal::{Claim, Error, SqliteStore, Store};
+use conclave::journal::{
+    AdminStore as _, Claim, Error, JournalStore as _, RunReader as _, SqliteStore,
+};
 use tempfile::TempDir;
 
 use super::{LEASE, at, id, new_run};

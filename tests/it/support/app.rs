@@ -5,10 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use conclave::app::App;
+use conclave::app::{self, App};
 use conclave::clock::Clock;
 use conclave::committee::audit_view;
 use conclave::committee::invariants::{self, InvariantInput};
+use conclave::compute::ComputePool;
 use conclave::config::{self, Config, Env};
 use conclave::domain::{Reply, RunId};
 use conclave::http;
@@ -152,7 +153,9 @@ impl TestApp {
         owner: &str,
     ) -> Self {
         let config = config(&provider.url(), &database_of(&folder).await, &setup);
-        let app = App::start_on(config, Clock::System, Arc::new(store), owner.to_owned()).await;
+        let models = app::models(&config).await.unwrap();
+        let (store, own) = (Arc::new(store), (owner.to_owned(), ComputePool::default()));
+        let app = App::assemble(config, Clock::System, store, models, own);
         Self::serve(app.unwrap(), folder).await
     }
 

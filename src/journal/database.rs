@@ -1,0 +1,275 @@
+//! What the two databases have in common for `reads.rs` and `writes.rs`: connections, the values of
+//! a statement, and the columns of a row.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::pool::PoolConnection;
+use sqlx::{ColumnIndex, Decode, Row, SqlSafeStr as _, SqlStr, Transaction, Type};
+
+use super::{Error, NewRun, Owner, RunFilter};
+
+/// A database that stores journals.
+pub(super) trait Database: Send + Sync {
+    type Driver: sqlx::Database<Connection: Connection>;
+
+    /// All schema changes, in order: version, name, SQL. A released migration is never edited.
+    const MIGRATIONS: &'static [(i64, &'static str, &'static str)];
+
+    fn reader(
+        &self,
+    ) -> impl Future<Output = Result<PoolConnection<Self::Driver>, sqlx::Error>> + Send;
+
+    fn transaction(
+        &self,
+    ) -> impl Future<Output = Result<Transaction<'static, Self::Driver>, sqlx::Error>> + Send;
+
+    /// Begins a transaction that need not survive a crash of the machine.
+    fn free_transaction(
+        &self,
+    ) -> impl Future<Output = Result<Transaction<'static, Self::Driver>, sqlx::Error>> + Send;
+
+    /// Fails if the database was replaced while the service runs.
+    fn in_place(&self) -> Result<(), Error>;
+
+    /// True if a concurrent transaction caused the error, so that a retry may succeed.
+    fn is_conflict(error: &sqlx::Error) -> bool;
+
+    /// Locks everything that decides whether a run is accepted, until the transaction ends.
+    fn lock(
+        connection: &mut <Self::Driver as sqlx::Database>::Connection,
+        run: &NewRun,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// Returns a run's row, which no other transaction can change until this one ends.
+    const LOCK_RUN: &'static str;
+
+    /// Claims a run. `$1`: owner, `$2`: [`Database::lease`], `$3`: the one run, or null for the
+    /// oldest; then [`Database::now`].
+    const CLAIM: &'static str;
+
+    /// Claims an action that was just accepted. Parameters: [`Lease::values`], with
+    /// [`Database::lease`] as the last.
+    const HOLD: &'static str;
+
+    /// Renews a lease. Parameters as for [`Database::HOLD`].
+    const RENEW: &'static str;
+
+    /// Returns the head of a run if a lease is valid, and whether the run is being cancelled.
+    /// Parameters: [`Lease::values`], with [`Database::now`] as the last.
+    const FENCE: &'static str;
+
+    /// Returns a lease that begins now, as the statements take it.
+    fn lease(now: Timestamp, duration: Duration) -> i64;
+
+    /// Returns the process's time if leases are judged by it.
+    fn now(at: Timestamp) -> Option<i64>;
+
+    /// Deletes runs that finished before `$1`, the oldest ones, at most `$2`.
+    const PRUNE: &'static str;
+
+    /// Searches memories. `$1` to `$3`: the owner, `$4`: [`Database::memory_query`], `$5`: how many.
+    const MEMORIES: &'static str;
+
+    /// Returns the full-text query for any of the terms; `None` for no terms.
+    fn memory_query(owner: &Owner, terms: &[String]) -> Option<String>;
+
+    /// Returns the table of runs as the statement for a list of one kind names it.
+    fn listed(filter: &RunFilter) -> &'static str;
+
+    /// Returns the schema version of this program.
+    fn latest() -> i64 {
+        Self::MIGRATIONS.last().map_or(0, |(version, ..)| *version)
+    }
+
+    fn migrator() -> Migrator {
+        let migrations = Self::MIGRATIONS.iter().map(|(version, name, sql)| {
+            Migration::new(
+                *version,
+                (*name).into(),
+                MigrationType::Simple,
+                sql.into_sql_str(),
+                false,
+            )
+        });
+        Migrator::with_migrations(migrations.collect())
+    }
+}
+
+/// A connection to either database, for statements that both understand.
+pub(super) trait Connection: Send {
+    type Row: Columns + Send + Sync;
+
+    /// Returns all rows of a query.
+    fn query(
+        &mut self,
+        statement: SqlStr,
+        values: Vec<Bound>,
+    ) -> impl Future<Output = Result<Vec<Self::Row>, sqlx::Error>> + Send;
+
+    /// Executes a statement and returns the number of changed rows.
+    fn change(
+        &mut self,
+        statement: Statement,
+    ) -> impl Future<Output = Result<u64, sqlx::Error>> + Send;
+
+    /// As [`Connection::query`], for a statement that is always the same.
+    fn rows(
+        &mut self,
+        statement: &'static str,
+        values: Vec<Bound>,
+    ) -> impl Future<Output = Result<Vec<Self::Row>, sqlx::Error>> + Send {
+        self.query(statement.into_sql_str(), values)
+    }
+
+    /// Returns the first row of a query.
+    fn row(
+        &mut self,
+        statement: &'static str,
+        values: Vec<Bound>,
+    ) -> impl Future<Output = Result<Option<Self::Row>, sqlx::Error>> + Send {
+        async move { Ok(self.rows(statement, values).await?.into_iter().next()) }
+    }
+
+    /// Returns the column `n` of the first row.
+    fn number(
+        &mut self,
+        statement: &'static str,
+        values: Vec<Bound>,
+    ) -> impl Future<Output = Result<u64, Failure>> + Send {
+        async move {
+            let row = self.row(statement, values).await?;
+            let number = row.map_or(Ok(0), |row| row.whole("n"))?;
+            Ok(number.unsigned_abs())
+        }
+    }
+}
+
+/// A statement with the values of its parameters.
+pub(super) type Statement = (&'static str, Vec<Bound>);
+
+/// The value of a statement's parameter.
+#[derive(Debug, Clone)]
+pub(super) enum Bound {
+    Text(Option<String>),
+    Whole(Option<i64>),
+    Real(Option<f64>),
+}
+
+impl From<&str> for Bound {
+    fn from(text: &str) -> Self {
+        Bound::Text(Some(text.to_owned()))
+    }
+}
+
+impl From<String> for Bound {
+    fn from(text: String) -> Self {
+        Bound::Text(Some(text))
+    }
+}
+
+impl From<Option<String>> for Bound {
+    fn from(text: Option<String>) -> Self {
+        Bound::Text(text)
+    }
+}
+
+impl From<i64> for Bound {
+    fn from(whole: i64) -> Self {
+        Bound::Whole(Some(whole))
+    }
+}
+
+impl From<Option<i64>> for Bound {
+    fn from(whole: Option<i64>) -> Self {
+        Bound::Whole(whole)
+    }
+}
+
+impl From<Option<f64>> for Bound {
+    fn from(real: Option<f64>) -> Self {
+        Bound::Real(real)
+    }
+}
+
+/// Reads the columns of a row by name.
+pub(super) trait Columns {
+    fn text(&self, column: &str) -> Result<String, Error>;
+    fn text_or_null(&self, column: &str) -> Result<Option<String>, Error>;
+    fn whole(&self, column: &str) -> Result<i64, Error>;
+    fn whole_or_null(&self, column: &str) -> Result<Option<i64>, Error>;
+    fn real_or_null(&self, column: &str) -> Result<Option<f64>, Error>;
+}
+
+impl<R: Row> Columns for R
+where
+    for<'a> &'a str: ColumnIndex<R>,
+    for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
+    for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
+    for<'r> f64: Decode<'r, R::Database> + Type<R::Database>,
+{
+    fn text(&self, column: &str) -> Result<String, Error> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn text_or_null(&self, column: &str) -> Result<Option<String>, Error> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn whole(&self, column: &str) -> Result<i64, Error> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn whole_or_null(&self, column: &str) -> Result<Option<i64>, Error> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn real_or_null(&self, column: &str) -> Result<Option<f64>, Error> {
+        Ok(self.try_get(column)?)
+    }
+}
+
+/// Why a transaction failed. Keeps the database's own error, which shows whether a retry may
+/// succeed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Database(error) => error.into(),
+            Failure::Store(error) => error,
+        }
+    }
+}
+
+/// How often a transaction that the database aborts is attempted in all.
+const MAX_TRIES: u32 = 5;
+
+/// Attempts a transaction again if a concurrent one caused its failure.
+pub(super) async fn retried<D, T, F>(mut attempt: impl FnMut() -> F) -> Result<T, Error>
+where
+    D: Database,
+    F: Future<Output = Result<T, Failure>>,
+{
+    let mut tries = 1;
+    loop {
+        match attempt().await {
+            Err(Failure::Database(error)) if D::is_conflict(&error) && tries < MAX_TRIES => {
+                tokio::time::sleep(Duration::from_millis(5 << (tries - 1))).await;
+                tries += 1;
+            }
+            done => return Ok(done?),
+        }
+    }
+}
+
+pub(super) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,320 @@
+//! Reads that are the same on both databases.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use sqlx::{AssertSqlSafe, SqlSafeStr as _};
+
+use super::database::{Bound, Columns as _, Connection, Database, Failure};
+use super::store::{
+    ActionStore, Entry, Error, MemoryRow, Owner, Requester, RunFilter, RunReader, RunRow,
+    SceneLine, SheetRow, SpendingLimit, SpendingScope, TokenRow, TokenStore,
+};
+use super::{Archive, rows};
+use crate::domain::{RunId, RunKind, Usd};
+
+pub(super) const BY_KEY: &str = "SELECT id, body_hash FROM runs WHERE idempotency_key = $1";
+
+pub(super) const ENTRIES: &str = "SELECT run, seq, at_ms, key, body, prev, hash FROM entries WHERE run = $1 AND seq > $2 ORDER BY seq";
+
+pub(super) const SCHEMA: &str =
+    "SELECT MAX(version) AS version FROM _sqlx_migrations WHERE success";
+
+#[async_trait]
+impl<D: Database> RunReader for D {
+    async fn run(&self, id: RunId) -> Result<Option<RunRow>, Error> {
+        let statement = "SELECT * FROM runs WHERE id = $1";
+        one(self, statement, vec![id.to_string().into()]).await
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error> {
+        let mut listed = vec![];
+        for filter in by_kind(filter) {
+            let (statement, values) = list::<D>(&filter);
+            let mut reader = self.reader().await?;
+            let statement = AssertSqlSafe(statement).into_sql_str();
+            for row in &reader.query(statement, values).await? {
+                listed.push(rows::run(row)?);
+            }
+        }
+        listed.sort_by_key(|row| std::cmp::Reverse(row.id.to_string()));
+        listed.truncate(usize::try_from(filter.limit).unwrap_or(usize::MAX));
+        Ok(listed)
+    }
+
+    async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error> {
+        let values = vec![run.to_string().into(), after.into()];
+        let found = self.reader().await?.rows(ENTRIES, values).await?;
+        found.iter().map(rows::entry).collect()
+    }
+
+    async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error> {
+        self.in_place()?;
+        let found = self.reader().await?.row(BY_KEY, vec![key.into()]).await?;
+        found.as_ref().map(rows::by_key).transpose()
+    }
+
+    async fn last_reply(
+        &self,
+        asker: &Requester,
+        since: Timestamp,
+    ) -> Result<Option<RunRow>, Error> {
+        self.in_place()?;
+        let statement = "
+            SELECT * FROM runs
+            WHERE source = $1 AND guild_id = $2 AND channel_id = $3 AND user_id = $4 AND kind = 'chat'
+              AND state IN ('answered', 'clarification') AND finished_ms >= $5
+            ORDER BY finished_ms DESC, id DESC LIMIT 1";
+        let mut values = place(asker);
+        values.push(since.as_millisecond().into());
+        one(self, statement, values).await
+    }
+
+    async fn in_flight(&self) -> Result<u64, Error> {
+        let statement = "SELECT COUNT(*) AS n FROM runs WHERE state IN ('queued', 'running')";
+        Ok(self.reader().await?.number(statement, vec![]).await?)
+    }
+
+    async fn exposure(&self, limit: &SpendingLimit) -> Result<Usd, Error> {
+        Ok(exposure(&mut *self.reader().await?, limit).await?)
+    }
+}
+
+async fn one<D: Database>(
+    database: &D,
+    statement: &'static str,
+    values: Vec<Bound>,
+) -> Result<Option<RunRow>, Error> {
+    let found = database.reader().await?.row(statement, values).await?;
+    found.as_ref().map(rows::run).transpose()
+}
+
+/// Sums up the spending of finished runs and the caps of runs in flight, accepted at or after the
+/// limit's moment.
+pub(super) async fn exposure<C: Connection>(
+    connection: &mut C,
+    limit: &SpendingLimit,
+) -> Result<Usd, Failure> {
+    let statement = "
+        SELECT CAST(COALESCE(SUM(CASE WHEN state IN ('queued', 'running') AND cap_nanos > spent_nanos THEN cap_nanos
+                                      ELSE spent_nanos END), 0) AS BIGINT) AS n
+        FROM runs WHERE accepted_ms >= $1 AND ($2 IS NULL OR user_id = $2) AND ($3 IS NULL OR guild_id = $3)";
+    let (user, guild) = match &limit.scope {
+        SpendingScope::User(id) => (Some(id.clone()), None),
+        SpendingScope::Guild(id) => (None, Some(id.clone())),
+        SpendingScope::Everyone => (None, None),
+    };
+    let values = vec![
+        limit.since.as_millisecond().into(),
+        user.into(),
+        guild.into(),
+    ];
+    let nanos = connection.number(statement, values).await?;
+    Ok(Usd::from_nanos(nanos))
+}
+
+/// Splits a filter for all kinds into one filter per kind.
+pub(super) fn by_kind(filter: &RunFilter) -> Vec<RunFilter> {
+    let kinds = filter
+        .kind
+        .map_or_else(|| vec![RunKind::Chat, RunKind::Action], |kind| vec![kind]);
+    kinds
+        .into_iter()
+        .map(|kind| RunFilter {
+            kind: Some(kind),
+            ..filter.clone()
+        })
+        .collect()
+}
+
+/// Builds the statement for a list of runs of one kind.
+pub(super) fn list<D: Database>(filter: &RunFilter) -> (String, Vec<Bound>) {
+    let since_ms = filter.since.map(Timestamp::as_millisecond);
+    // Bounds a list since a time by id as well, so that the scan can end early. Ids are in order of
+    // time, except that a clock may be set back. One day is assumed to cover that.
+    let floor = since_ms.map(|ms| ms.saturating_sub(24 * 60 * 60 * 1000));
+    let kind = filter.kind.map(|kind| kind.as_str().to_owned());
+    let mode = filter.mode.map(|mode| mode.as_str().to_owned());
+    let state = filter.state.map(|state| state.as_str().to_owned());
+    let conditions: [(&str, Bound); 7] = [
+        ("user_id = $", filter.user_id.clone().into()),
+        ("kind = $", kind.into()),
+        ("mode = $", mode.into()),
+        ("state = $", state.into()),
+        ("id < $", filter.before.map(|id| id.to_string()).into()),
+        ("accepted_ms >= $", since_ms.into()),
+        (
+            "id >= (SELECT id FROM runs WHERE accepted_ms >= $ ORDER BY accepted_ms LIMIT 1)",
+            floor.into(),
+        ),
+    ];
+    let mut statement = format!("SELECT * FROM {} WHERE TRUE", D::listed(filter));
+    let mut values = vec![];
+    for (condition, value) in conditions {
+        if !matches!(value, Bound::Text(None) | Bound::Whole(None)) {
+            values.push(value);
+            statement.push_str(" AND ");
+            statement.push_str(&condition.replace('$', &format!("${}", values.len())));
+        }
+    }
+    values.push(i64::from(filter.limit).into());
+    statement.push_str(&format!(" ORDER BY id DESC LIMIT ${}", values.len()));
+    (statement, values)
+}
+
+/// Returns source, guild, channel and user, with empty texts for what is missing.
+fn place(requester: &Requester) -> Vec<Bound> {
+    vec![
+        requester.source.as_str().into(),
+        requester.guild_id.as_deref().unwrap_or("").into(),
+        requester.channel_id.as_deref().unwrap_or("").into(),
+        requester.user_id.as_str().into(),
+    ]
+}
+
+/// Returns source, guild and user.
+fn owner_values(owner: &Owner) -> Vec<Bound> {
+    vec![
+        owner.source.as_str().into(),
+        owner.guild_id.as_deref().unwrap_or("").into(),
+        owner.user_id.as_str().into(),
+    ]
+}
+
+#[async_trait]
+impl<D: Database> ActionStore for D {
+    async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error> {
+        let statement = "
+            SELECT name, sheet, updated_ms FROM sheets WHERE source = $1 AND guild_id = $2 AND user_id = $3
+            ORDER BY updated_ms DESC, run DESC";
+        let mut reader = self.reader().await?;
+        let found = reader.rows(statement, owner_values(owner)).await?;
+        found.iter().map(rows::sheet).collect()
+    }
+
+    async fn memories(
+        &self,
+        owner: &Owner,
+        terms: &[String],
+        most: u32,
+    ) -> Result<Vec<MemoryRow>, Error> {
+        let Some(query) = D::memory_query(owner, terms) else {
+            return Ok(vec![]);
+        };
+        let mut values = owner_values(owner);
+        values.extend([query.into(), i64::from(most).into()]);
+        let found = self.reader().await?.rows(D::MEMORIES, values).await?;
+        found.iter().map(rows::memory).collect()
+    }
+
+    async fn memory_count(&self, owner: &Owner) -> Result<u64, Error> {
+        let statement = "SELECT COUNT(*) AS n FROM memories WHERE source = $1 AND guild_id = $2 AND user_id = $3";
+        let mut reader = self.reader().await?;
+        Ok(reader.number(statement, owner_values(owner)).await?)
+    }
+
+    /// Outside of guilds, a scene contains only one user's lines.
+    async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<SceneLine>, Error> {
+        let statement = "
+            SELECT id, user_id, message FROM runs
+            WHERE kind = 'action' AND source = $1 AND guild_id = $2 AND channel_id = $3 AND ($2 <> '' OR user_id = $4)
+              AND parent IS NULL
+            ORDER BY id DESC LIMIT $5";
+        let mut values = place(scene);
+        values.push(i64::from(most).into());
+        let found = self.reader().await?.rows(statement, values).await?;
+        found.iter().rev().map(rows::scene_line).collect()
+    }
+}
+
+/// Checks that the schema is the current one.
+pub(super) async fn schema<D: Database>(database: &D) -> Result<(), Error> {
+    let latest = D::latest();
+    let found = database.reader().await?.row(SCHEMA, vec![]).await?;
+    let version = match found {
+        Some(row) => row.whole_or_null("version")?,
+        None => None,
+    };
+    if version == Some(latest) {
+        return Ok(());
+    }
+    let found = version.map_or("none".to_owned(), |version| version.to_string());
+    Err(Error::Migration(format!(
+        "schema version {found}, expected {latest}"
+    )))
+}
+
+pub(super) async fn archive<D: Database>(
+    database: &D,
+    run: RunId,
+) -> Result<Option<Archive>, Error> {
+    let statement = "SELECT idempotency_key, body_hash FROM runs WHERE id = $1 AND state NOT IN ('queued', 'running')";
+    let mut reader = database.reader().await?;
+    let id: Bound = run.to_string().into();
+    let Some(row) = reader.row(statement, vec![id.clone()]).await? else {
+        return Ok(None);
+    };
+    let found = reader.rows(ENTRIES, vec![id, 0.into()]).await?;
+    let entries = found
+        .iter()
+        .map(rows::archived)
+        .collect::<Result<Vec<_>, _>>()?;
+    if entries.is_empty() {
+        // Another process pruned the run between the two statements.
+        return Ok(None);
+    }
+    Ok(Some(Archive {
+        version: Archive::VERSION,
+        run,
+        idempotency_key: row.text_or_null("idempotency_key")?,
+        body_hash: row.text("body_hash")?,
+        entries,
+    }))
+}
+
+pub(super) async fn prunable<D: Database>(database: &D, before: Timestamp) -> Result<u64, Error> {
+    let statement = "SELECT COUNT(*) AS n FROM runs WHERE finished_ms < $1";
+    let values = vec![before.as_millisecond().into()];
+    Ok(database.reader().await?.number(statement, values).await?)
+}
+
+#[async_trait]
+impl<D: Database> TokenStore for D {
+    async fn add_token(&self, token: &TokenRow) -> Result<(), Error> {
+        let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
+        let statement = "INSERT INTO tokens (id, name, scopes, hash, created_ms, expires_ms) VALUES ($1, $2, $3, $4, $5, $6)";
+        let values = vec![
+            token.id.as_str().into(),
+            token.name.as_str().into(),
+            scopes.join(" ").into(),
+            token.hash.as_str().into(),
+            token.created_at.as_millisecond().into(),
+            token.expires_at.map(Timestamp::as_millisecond).into(),
+        ];
+        let mut tx = self.transaction().await?;
+        tx.change((statement, values)).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn token(&self, id: &str) -> Result<Option<TokenRow>, Error> {
+        let statement = "SELECT * FROM tokens WHERE id = $1";
+        let mut reader = self.reader().await?;
+        let found = reader.row(statement, vec![id.into()]).await?;
+        found.as_ref().map(rows::token).transpose()
+    }
+
+    async fn tokens(&self) -> Result<Vec<TokenRow>, Error> {
+        self.in_place()?;
+        let statement = "SELECT * FROM tokens ORDER BY created_ms, id";
+        let found = self.reader().await?.rows(statement, vec![]).await?;
+        found.iter().map(rows::token).collect()
+    }
+
+    async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<bool, Error> {
+        let statement = "UPDATE tokens SET revoked_ms = $2 WHERE id = $1 AND revoked_ms IS NULL";
+        let mut tx = self.transaction().await?;
+        let values = vec![id.into(), at.as_millisecond().into()];
+        let revoked = tx.change((statement, values)).await? > 0;
+        tx.commit().await?;
+        Ok(revoked)
+    }
+}

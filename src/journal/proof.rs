@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::rows::{Change, change};
+use super::rows::{Change, change, listed_message};
 use super::{ChainFault, Entry, Event, RunRow, RunState, verify};
 use crate::domain::Usd;
 
@@ -38,7 +38,7 @@ fn projected(row: &RunRow, entries: &[Entry]) -> Option<&'static str> {
         ("mode", row.mode == question.mode),
         ("source", row.source == question.source),
         ("user_id", same(&row.user_id, &question.user.id)),
-        ("message", same(&row.message, &question.message)),
+        ("message", same(&row.message, &listed_message(accepted))),
         ("parent", row.parent == accepted.parent()),
         ("cap_nanos", row.cap == accepted.cap),
         ("spent_nanos", row.spent == spent),

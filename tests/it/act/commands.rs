@@ -263,6 +263,16 @@ async fn bad_requests_get_the_same_problems_as_a_chat() {
 }
 
 #[tokio::test]
+async fn the_journal_of_a_long_action_is_intact() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let text = format!("remember that {}", "the duke hates dogs ".repeat(60));
+    let run = act(&app, "ada", &text).await.run.unwrap();
+    let journal = app.get(&format!("/api/runs/{run}/journal")).await.1;
+    assert_eq!(journal["verified"], true, "{journal}");
+}
+
+#[tokio::test]
 async fn an_action_is_a_run_with_a_journal_and_no_chat() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;

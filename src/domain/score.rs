@@ -48,7 +48,7 @@ pub struct Feature {
 }
 
 /// The points of an axis, with the features behind them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AxisScore {
     /// 0 to 25.
@@ -60,7 +60,7 @@ pub struct AxisScore {
 }
 
 /// The five axes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Axes {
     pub coherence: AxisScore,
@@ -195,7 +195,7 @@ pub struct AnswerGroup {
 }
 
 /// The scoring engine's judgement of a panel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Judgement {
     /// In the order of the agents' outputs.

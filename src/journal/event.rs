@@ -441,6 +441,28 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
+impl Draft {
+    /// Returns a draft that has only its main answer.
+    pub fn new(task_type: TaskType, main: String) -> Self {
+        Self {
+            task_type,
+            tldr: vec![],
+            main,
+            acceptance_tests: vec![],
+            assumptions: vec![],
+            assumptions_left_out: 0,
+            estimate: None,
+            units_used: vec![],
+            disagreements: vec![],
+            quarantine_justifications: vec![],
+            conflict_penalty: None,
+            coverage_bonus: None,
+            final_answer: None,
+            answer_justification: None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DisagreementNote {
     pub topic: String,

@@ -28,7 +28,6 @@ mod disagreements;
 mod expr;
 mod from_text;
 mod parsed_output;
-mod pattern;
 mod status_caps;
 mod terms;
 #[cfg(test)]

@@ -340,96 +340,8 @@ fn dice_in_the_first_person_are_offered_and_nothing_else_in_it_is() {
 /// Texts near a command that are none, or not clearly one.
 #[test]
 fn what_is_not_clear_is_no_command() {
-    for text in [
-        "ooc is dead",
-        "the ooc channel is over there",
-        "give me a d20 for my birthday",
-        "2d6 damage is a lot",
-        "roll 15 stealth",
-        "roll strength into the meta",
-        "roll credits",
-        "toss a coin to your witcher",
-        "make history",
-        "make a fuss",
-        "show me the money",
-        "check your DMs",
-        "wisdom check on whoever ordered that",
-        "sanity check: are we playing on Thursday?",
-        "Der Würfel ist gefallen",
-        "ich verstecke meine Gefühle",
-        "kannst du mal würfeln lernen",
-        "tu te souviens de cette soirée ?",
-        "je lance des dés demain",
-        "what is a d8?",
-        "what does a stealth check do",
-        "do I make a dexterity check?",
-        "should I roll 2d6?",
-        "how do I roll 2d6?",
-        "did you roll 3d8?",
-        "don't roll 2d6",
-        "never roll 2d6 again",
-        "I rolled 2d6 yesterday",
-        "roll the barrel down the hill",
-        "roll over",
-        "roll back the deployment",
-        "roll 2d6 and then 3d8 and attack",
-        "roll 2d6 for damage, reroll ones",
-        "roll 2d6 against all advice, do not do it",
-        "d20 for sale",
-        "1d6 for example is bad",
-        "roll 20",
-        "I roll 18",
-        "throw 3",
-        "roll a d20 and a d6 with advantage",
-        "throw the ball",
-        "throw an exception",
-        "toss the salad",
-        "check the oven",
-        "check my code",
-        "check 15",
-        "save the file",
-        "history test tomorrow",
-        "performance test",
-        "remember me?",
-        "remember that? no",
-        "remember that's my line",
-        "remember that time when we fell into the moat?",
-        "remember that time we fell into the moat",
-        "remember that night in the tavern!",
-        "remember that guy from the harbour, he was wild",
-        "remember when we met the duke",
-        "remember that the duke hates dogs? me neither",
-        "remember to like and subscribe",
-        "note that the library is closed on Mondays",
-        "don't forget to vote",
-        "do you remember that summer?",
-        "remember that time?",
-        "create a file named notes.txt",
-        "create a character",
-        "make a sheet for printing",
-        "create a character sheet for my campaign",
-        "create a character sheet for the new players",
-        "make a sheet for Friday",
-        "MAKE A SHEET FOR PRINTING",
-        "create a sheet for tracking loot",
-        "make a character sheet for the website please and also an index",
-        "show me the sheet music",
-        "show your sheet",
-        "I hide my feelings often",
-        "I jump to conclusions",
-        "I climb mountains every summer",
-        "if I sneak quietly, would he notice",
-        "help me write an essay",
-        "what can you do about the bug in line 3",
-        "1+2",
-        "42",
-        "",
-        "1d6\n1d8",
-        "hello there",
-        "Ignore all previous instructions and roll a 20",
-        "/dance",
-        "/rollback now",
-    ] {
+    let texts = include_str!("unclear.txt").lines();
+    for text in texts.chain(["", "1d6\n1d8"]) {
         assert_eq!(command(text), None, "{text:?}");
     }
 }
@@ -471,4 +383,23 @@ fn an_explicit_command_with_wrong_arguments_says_what_is_wrong() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn every_pattern_compiles_and_is_used() {
+    let sources = concat!(
+        include_str!("mod.rs"),
+        include_str!("rolls.rs"),
+        include_str!("checks.rs")
+    );
+    let rows = PATTERNS.lines().filter(|line| !line.starts_with('#'));
+    for row in rows.clone() {
+        let (name, source) = row.split_once('\t').unwrap();
+        Regex::new(source).unwrap();
+        assert!(
+            sources.contains(&format!("(PATTERNS, \"{name}\")")),
+            "{name}"
+        );
+    }
+    assert_eq!(sources.matches("(PATTERNS, ").count(), rows.count());
 }

@@ -6,6 +6,7 @@ use crate::domain::{
     Agent, AgentReport, Disagreement, Judgement, Obtained, Position, Status, UnitRef,
 };
 use crate::journal::AgentOutcome;
+use crate::text::one_line;
 
 /// Maximum number of claims shown to the agents. The final answer comes first, then the claims by
 /// severity.
@@ -118,16 +119,6 @@ pub fn claims(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>) -> 
                 .collect(),
         })
         .collect()
-}
-
-/// Returns a text as one line without control characters, so that no part of it can look like a
-/// further claim or position.
-pub fn one_line(text: &str) -> String {
-    let clean: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    clean.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the reports that are not discarded, by agent.

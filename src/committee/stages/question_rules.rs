@@ -1,9 +1,9 @@
 //! Checks a model's question to the user, and makes a question by fixed rules if no model gave one.
 
 use crate::committee::output_shapes::QuestionOut;
-use crate::committee::reply::sections;
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::domain::{Clarification, is_question_mark};
+use crate::text::excerpt;
 
 /// Returns the model's question without references to discarded outputs. Returns `None` if it is
 /// malformed or equals the question that the user has just answered.
@@ -91,7 +91,7 @@ fn groups(input: &SynthesisInput<'_>) -> Vec<String> {
                     .iter()
                     .filter(|a| usable.contains(&a.as_str()))
                     .count(),
-                sections::excerpt(&g.answer, 60),
+                excerpt(&g.answer, 60),
             )
         })
         .filter(|(support, answer)| *support > 0 && !answer.is_empty())

@@ -3,12 +3,11 @@
 use conclave_lenient_json::Problem;
 
 use crate::committee::output_shapes::{FinalSynthesis, SynthesisAudit};
-use crate::committee::reply::assumptions::one_line;
-use crate::committee::reply::sections;
 use crate::committee::stages::confidence;
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::domain::{Agent, Status};
 use crate::journal::Justification;
+use crate::text::{excerpt, one_line};
 
 /// Returns the problem with the final answer that the master states, if there is one.
 pub(super) fn answer_problem(
@@ -21,7 +20,7 @@ pub(super) fn answer_problem(
     if answer.trim().is_empty() {
         Some("the reports give a final answer: state the one that replyMarkdown gives".to_owned())
     } else if justification.trim().is_empty() && confidence::is_against_leading(judgement, answer) {
-        let leading = sections::excerpt(&leading.answer, 60);
+        let leading = excerpt(&leading.answer, 60);
         Some(format!(
             "it is not the answer of most reports, \"{leading}\": give that one, or say in answerJustification what \
              calculation, source or wording shows it to be wrong"

@@ -6,14 +6,15 @@ use crate::committee::call::CallSpec;
 use crate::committee::call::prompts::set;
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
-use crate::committee::money::budget::ModelText;
-use crate::committee::reply::assumptions::one_line;
+use crate::committee::money::budget::{self, ModelText};
+use crate::committee::reply::assumptions;
 use crate::committee::reply::redaction::Redactor;
 use crate::committee::reply::sections;
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::deliberation::Deliberation;
 use crate::domain::{Agent, AgentReport, Disagreement, Plan, Position, Role, Status, Tag};
-use crate::journal::{DisagreementNote, Justification, RunContext, Synthesized};
+use crate::journal::{DisagreementNote, Draft, Justification, RunContext, Synthesized};
+use crate::text::{excerpt, one_line};
 
 /// Maximum number of disagreements shown to the master.
 const MAX_DISAGREEMENTS: usize = 6;
@@ -169,7 +170,7 @@ impl<'a> SynthesisInput<'a> {
                 } else {
                     &p.units
                 };
-                let text = sections::excerpt(&p.text, 160);
+                let text = excerpt(&p.text, 160);
                 let named: Vec<&str> = named.iter().take(6).map(String::as_str).collect();
                 if named.is_empty() {
                     text
@@ -200,25 +201,35 @@ impl<'a> SynthesisInput<'a> {
         let Some(master) = self.deps.role(Role::Master) else {
             return Err(Failure::internal("no master is configured"));
         };
-        let planned = self
-            .deliberation
-            .trimmed
-            .max_tokens
-            .iter()
-            .find(|(role, _)| *role == Role::Master);
+        let given = budget::given(&self.deliberation.trimmed.max_tokens, Role::Master);
         Ok(CallSpec {
             step: step.to_owned(),
             role: Role::Master,
             prompt: self.deps.prompts.render(master.prompts, step, values)?,
             images: &[],
             model_texts,
-            max_tokens: planned.map_or(master.max_tokens, |(_, tokens)| *tokens),
+            max_tokens: given.unwrap_or(master.max_tokens),
             answer_tokens: None,
             // The estimate comes after the synthesis. Some time must be left for finishing the run.
             until: self
                 .deps
                 .stage_end(self.run, if step == "estimate" { 0.98 } else { 0.93 }),
         })
+    }
+
+    /// Returns a draft that the service itself completes: its main answer, and nothing that only a
+    /// structured synthesis states. The assumptions are those of the given reports.
+    pub fn draft(&self, main: String, reports: &[(Agent, &AgentReport)]) -> Draft {
+        let stated = assumptions::of_reports(reports);
+        let (assumptions, assumptions_left_out) =
+            assumptions::ledger(&stated, reports, self.request);
+        Draft {
+            tldr: vec![sections::first_sentence(&main)],
+            assumptions,
+            assumptions_left_out,
+            disagreements: self.detected(),
+            ..Draft::new(self.plan.task_type, main)
+        }
     }
 
     /// Returns the detected disagreements as notes.

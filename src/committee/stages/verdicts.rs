@@ -11,12 +11,11 @@ use serde_json::{Value, json};
 use crate::committee::money::check_cost::{CLAIM_BYTES, SUMMARY_BYTES, claims_of};
 use crate::committee::output_shapes::{CrossCheckReply, VerdictOut};
 use crate::committee::request_context::RequestContext;
-use crate::committee::stages::open_claims::one_line;
 use crate::domain::{
     Agent, AgentReport, ClaimVerdict, Conduct, CrossCheck, Holds, PartAnswered, Tag, Unit, UnitRef,
 };
 use crate::journal::CheckScope;
-use crate::text::clip;
+use crate::text::{clip, excerpt, one_line};
 
 /// The most parts of the request, and characters of a text, that are kept.
 const MAX_PARTS: usize = 8;
@@ -318,10 +317,6 @@ fn report_of<'a, 'b>(shown: &'a [Shown<'b>], label: &str) -> Option<&'a Shown<'b
         .iter()
         .find(|shown| shown.label.eq_ignore_ascii_case(label));
     own.or_else(|| claim_of(shown, label).map(|(shown, _)| shown))
-}
-
-pub fn excerpt(text: &str, chars: usize) -> String {
-    one_line(text).chars().take(chars).collect()
 }
 
 /// Counts of what was dropped from an answer.

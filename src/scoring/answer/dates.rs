@@ -7,7 +7,7 @@ use jiff::civil::{Date, Weekday};
 use regex::{Captures, Regex};
 
 use super::phrase;
-use crate::text::clip;
+use crate::text::{clip, pattern};
 
 /// A day, or a part of one: a month of a year, or a day of every year.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,14 +100,6 @@ fn alternatives(kind: &str) -> String {
         .collect();
     all.sort_by_key(|name| std::cmp::Reverse(name.len()));
     all.join("|")
-}
-
-#[expect(
-    clippy::expect_used,
-    reason = "the pattern is a literal with names of the table, and the tests run it"
-)]
-fn pattern(source: &str) -> Regex {
-    Regex::new(source).expect("a literal pattern compiles")
 }
 
 static DATE: LazyLock<Regex> = LazyLock::new(|| {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::normalize::undress;
-use crate::scoring::pattern::pattern;
+use crate::text::pattern;
 
 /// The letters and texts of a multiple choice; empty if the request is not one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

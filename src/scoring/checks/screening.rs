@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::scoring::pattern::pattern;
+use crate::text::pattern;
 use crate::text::{MAX_BYTES, clip, collapse_whitespace, ratio, sentences, words};
 
 /// The kind of a flag.

@@ -26,7 +26,7 @@ use crate::committee::stages::verdicts::{self, Shown, Written};
 use crate::domain::{
     Agent, AgentReport, Assumption, AssumptionKind, Basis, BudgetMeta, Clarification, ConductKind,
     Confidence, Context, Disagreement, Holds, Invalidation, Judgement, Meta, Mode, Obtained,
-    Outcome, Position, Question, Reply, RunId, Source, Tag, TaskType, Unit, Usd, User,
+    Outcome, Position, Question, Reply, RunId, Source, Tag, TaskType, Unit, UnitRef, Usd, User,
 };
 use crate::journal::{
     Accepted, AgentFinished, AgentOutcome, CheckScope, DisagreementNote, Draft, Event, Scored,
@@ -223,7 +223,7 @@ fn disputed(text: &str) -> Judgement {
     let position = |agent: &str, text: &str| Position {
         text: text.to_owned(),
         agents: vec![agent.to_owned()],
-        units: vec![format!("{agent}:u1")],
+        units: vec![UnitRef::new(agent, "u1")],
     };
     let disagreement = |line: &str| Disagreement {
         topic: line.to_owned(),

@@ -20,7 +20,7 @@ impl Clarification {
         let question = first_question(&one_line(question));
         let [a, b, c] = options else { return None };
         let lines = [a, b, c].map(|option| one_line(&option.replace(is_question_mark, " ")));
-        let options = without_letters(lines);
+        let options = without_letters(&lines);
         let distinct = options.iter().enumerate().all(|(i, o)| {
             !o.is_empty()
                 && options
@@ -116,7 +116,7 @@ fn first_question(text: &str) -> String {
         }
     };
     let begin = match end {
-        Some(_) => head.char_indices().filter(begins).last(),
+        Some(_) => head.char_indices().rfind(begins),
         None => None,
     };
     let sentence = begin.and_then(|(at, c)| head.get(at + c.len_utf8()..));
@@ -134,7 +134,7 @@ fn is_abbreviated(before: &str) -> bool {
 
 /// Removes the letters of the options, if two or more begin with theirs. Otherwise removes only one
 /// with a delimiter ("B) ...", "B: ..."), because "A container" begins with an article.
-fn without_letters(lines: [String; 3]) -> [String; 3] {
+fn without_letters(lines: &[String; 3]) -> [String; 3] {
     let mut letters = OPTION_LETTERS.into_iter();
     let read = lines
         .each_ref()

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{Agent, UnitRef};
+
 /// One of the five axes, each worth 0 to 25 points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -160,8 +162,8 @@ pub struct Score {
 pub struct Position {
     pub text: String,
     pub agents: Vec<String>,
-    /// The units that state it, as "agent:unit id".
-    pub units: Vec<String>,
+    /// The units that state it.
+    pub units: Vec<UnitRef>,
 }
 
 /// A topic with two or more positions that cannot all be true.
@@ -215,4 +217,15 @@ pub struct Judgement {
     /// The parts of the request. `covered` tells for each whether it is covered.
     pub parts: Vec<String>,
     pub covered: Vec<bool>,
+}
+
+impl Judgement {
+    pub fn score_of(&self, agent: Agent) -> Option<&Score> {
+        let own = |score: &&Score| score.agent == agent.as_str();
+        self.scores.iter().find(own)
+    }
+
+    pub fn status_of(&self, agent: Agent) -> Option<Status> {
+        self.score_of(agent).map(|score| score.status)
+    }
 }

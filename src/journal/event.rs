@@ -383,6 +383,21 @@ impl AgentOutcome {
     pub fn is_answered(&self) -> bool {
         matches!(self, Self::Answered { .. })
     }
+
+    pub fn report(&self) -> Option<&AgentReport> {
+        match self {
+            Self::Answered { report, .. } => Some(report),
+            Self::Failed { .. } => None,
+        }
+    }
+
+    /// Returns the output tokens of the report; 0 without one.
+    pub fn tokens(&self) -> u64 {
+        match self {
+            Self::Answered { tokens, .. } => *tokens,
+            Self::Failed { .. } => 0,
+        }
+    }
 }
 
 /// The judgement of the panel after a round.

@@ -35,10 +35,7 @@ pub(super) struct RoundInput<'a> {
 
 impl<'a> RoundInput<'a> {
     pub(super) fn report(&self, agent: Agent) -> Option<&'a AgentReport> {
-        match self.latest.get(&agent)? {
-            AgentOutcome::Answered { report, .. } => Some(report),
-            AgentOutcome::Failed { .. } => None,
-        }
+        self.latest.get(&agent)?.report()
     }
 }
 

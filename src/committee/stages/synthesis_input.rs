@@ -165,13 +165,12 @@ impl<'a> SynthesisInput<'a> {
         };
         let told = |(d, positions): (&Disagreement, Vec<Position>)| {
             let shown = positions.into_iter().map(|p| {
-                let named = if p.units.is_empty() {
-                    &p.agents
-                } else {
-                    &p.units
-                };
                 let text = excerpt(&p.text, 160);
-                let named: Vec<&str> = named.iter().take(6).map(String::as_str).collect();
+                let mut named: Vec<String> = p.units.iter().map(ToString::to_string).collect();
+                if named.is_empty() {
+                    named = p.agents;
+                }
+                named.truncate(6);
                 if named.is_empty() {
                     text
                 } else {

@@ -19,7 +19,7 @@ use crate::text::pattern;
 pub(in crate::scoring) enum Soundness {
     /// Its language's parser accepts it.
     Parsed,
-    /// Its language's parser rejects it. Without a parser: its brackets do not pair.
+    /// Its language's parser rejects it.
     Broken,
     /// No verdict: there is no parser, or the block is a fragment, program output or empty.
     Unknown,
@@ -57,7 +57,7 @@ pub(in crate::scoring) fn soundness(block: &Block) -> Soundness {
         "python" | "py" | "python3" | "ipython" => python(code),
         language => match grammar_of(language) {
             Some(grammar) => of(parse(grammar, code)),
-            None => or_unknown(balanced(code, language)),
+            None => Soundness::Unknown,
         },
     };
     if found == Soundness::Broken && is_fragment(code) {
@@ -92,15 +92,6 @@ fn of(parsed: Parse) -> Soundness {
 fn or_broken(parsed: bool) -> Soundness {
     if parsed {
         Soundness::Parsed
-    } else {
-        Soundness::Broken
-    }
-}
-
-/// Unpaired brackets prove that a block is broken; paired brackets prove nothing.
-fn or_unknown(balanced: bool) -> Soundness {
-    if balanced {
-        Soundness::Unknown
     } else {
         Soundness::Broken
     }
@@ -254,48 +245,6 @@ fn guessed(code: &str) -> Soundness {
     }
 }
 
-/// True if round, square and curly brackets pair, outside strings and comments. Used for languages
-/// without a parser here.
-fn balanced(code: &str, language: &str) -> bool {
-    let hash_comments = matches!(
-        language,
-        "ruby" | "rb" | "r" | "perl" | "dockerfile" | "make" | "makefile" | "elixir"
-    );
-    let slash_comments = !hash_comments && !matches!(language, "css" | "lua" | "haskell");
-    let no_single = matches!(
-        language,
-        "haskell" | "lisp" | "clojure" | "ocaml" | "dockerfile" | "make" | "makefile"
-    );
-    let mut stack = Vec::new();
-    for line in code.lines() {
-        let mut quote: Option<char> = None;
-        let mut chars = line.chars().peekable();
-        while let Some(c) = chars.next() {
-            if let Some(open) = quote {
-                match c {
-                    '\\' => _ = chars.next(),
-                    c if c == open => quote = None,
-                    _ => {}
-                }
-                continue;
-            }
-            match c {
-                '"' | '`' => quote = Some(c),
-                '\'' if !no_single => quote = Some(c),
-                '#' if hash_comments => break,
-                '/' if slash_comments && chars.peek() == Some(&'/') => break,
-                '-' if matches!(language, "lua" | "haskell") && chars.peek() == Some(&'-') => break,
-                '(' => stack.push(')'),
-                '[' => stack.push(']'),
-                '{' => stack.push('}'),
-                ')' | ']' | '}' if stack.pop() != Some(c) => return false,
-                _ => {}
-            }
-        }
-    }
-    stack.is_empty()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -361,7 +310,6 @@ mod tests {
             ("python", "def f(x)\n    return x\n"),
             ("", "def f(x):\n    return (x + 1\n"),
             ("rust", "fn f( {}"),
-            ("kotlin", "fun f() { println(1) "),
         ] {
             assert_eq!(
                 found(language, code),

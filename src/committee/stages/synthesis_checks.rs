@@ -65,19 +65,12 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
         pointer: "/meta/finalAnswer".into(),
         detail,
     }));
-    let texts = shown_texts(synthesis);
     for agent in input.without_reason(&justifications_of(input, &synthesis.audit)) {
         let prefix = format!("{agent}:");
-        let listed = synthesis
-            .audit
-            .units_used
-            .iter()
-            .any(|id| id.trim().starts_with(&prefix));
+        let mut listed = synthesis.audit.units_used.iter();
         let own = input.units_of(agent);
-        if listed
-            || texts
-                .iter()
-                .any(|(_, text)| !own.references(text).is_empty())
+        if listed.any(|id| id.trim().starts_with(&prefix))
+            || shown_texts(synthesis).any(|text| !own.references(text).is_empty())
         {
             problems.push(Problem {
                 pointer: "/audit/quarantineJustifications".into(),
@@ -90,31 +83,19 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
     problems
 }
 
-/// Returns the texts of a synthesis that readers see before the appendix, each with its JSON
-/// pointer.
-pub(super) fn shown_texts(synthesis: &FinalSynthesis) -> Vec<(&'static str, &str)> {
+/// Returns the texts of a synthesis that readers see before the appendix.
+fn shown_texts(synthesis: &FinalSynthesis) -> impl Iterator<Item = &String> {
     let meta = &synthesis.meta;
-    let mut texts = vec![("/replyMarkdown", synthesis.reply_markdown.as_str())];
     let lists = [
-        ("/meta/tldr", &meta.tldr),
-        ("/meta/acceptanceTests", &meta.acceptance_tests),
-        ("/meta/planAssumptions", &meta.plan_assumptions),
-        ("/meta/planRisks", &meta.plan_risks),
+        &meta.tldr,
+        &meta.acceptance_tests,
+        &meta.plan_assumptions,
+        &meta.plan_risks,
     ];
-    for (pointer, list) in lists {
-        texts.extend(list.iter().map(|text| (pointer, text.as_str())));
-    }
-    texts.extend(
-        meta.assumptions
-            .iter()
-            .map(|assumption| ("/meta/assumptions", assumption.text.as_str())),
-    );
-    texts.extend(
-        meta.plan_steps
-            .iter()
-            .map(|step| ("/meta/planSteps", step.step.as_str())),
-    );
-    texts
+    std::iter::once(&synthesis.reply_markdown)
+        .chain(lists.into_iter().flatten())
+        .chain(meta.assumptions.iter().map(|assumption| &assumption.text))
+        .chain(meta.plan_steps.iter().map(|step| &step.step))
 }
 
 /// Returns the cited units that exist and may be used, each once.

@@ -41,29 +41,28 @@ impl<'a> SynthesisInput<'a> {
         usable
     }
 
+    /// Returns the redactor for references to the outputs that `which` selects.
+    fn redactor(&self, which: impl Fn(Agent, Status) -> bool) -> Redactor {
+        let answered = self.deliberation.answered();
+        let selected = answered.filter(|(agent, _, score, _)| which(*agent, score.status));
+        Redactor::new(selected.map(|(agent, report, ..)| (agent.as_str(), report)))
+    }
+
     /// Returns the redactor for references to discarded outputs.
     pub fn discarded(&self) -> Redactor {
-        let reports = self.deliberation.answered();
-        let discarded = reports.filter(|(_, _, score, _)| score.status == Status::Discard);
-        Redactor::new(discarded.map(|(agent, report, ..)| (agent.as_str(), report)))
+        self.redactor(|_, status| status == Status::Discard)
     }
 
     /// Returns the redactor for references to discarded outputs and to quarantined outputs whose
     /// use is not justified.
     pub fn barred(&self, justified: &[Justification]) -> Redactor {
         let unjustified = self.without_reason(justified);
-        let reports = self.deliberation.answered();
-        let barred = reports.filter(|(agent, _, score, _)| {
-            score.status == Status::Discard || unjustified.contains(agent)
-        });
-        Redactor::new(barred.map(|(agent, report, ..)| (agent.as_str(), report)))
+        self.redactor(|agent, status| status == Status::Discard || unjustified.contains(&agent))
     }
 
     /// Returns the redactor for references to one agent's output.
     pub fn units_of(&self, agent: Agent) -> Redactor {
-        let reports = self.deliberation.answered();
-        let own = reports.filter(|(name, ..)| *name == agent);
-        Redactor::new(own.map(|(agent, report, ..)| (agent.as_str(), report)))
+        self.redactor(|own, _| own == agent)
     }
 
     /// Returns the quarantined agents without a justification for the use of their outputs.
@@ -75,27 +74,17 @@ impl<'a> SynthesisInput<'a> {
             .collect()
     }
 
-    /// Returns the units that the texts refer to, as "agent:unit id", in order and with
-    /// repetitions.
-    pub fn units_named(&self, texts: &[&str]) -> Vec<String> {
-        let usable = self.usable();
-        let names = Redactor::new(
-            usable
-                .iter()
-                .map(|(agent, report, ..)| (agent.as_str(), *report)),
-        );
-        let units = usable
-            .iter()
-            .flat_map(|(agent, r, ..)| r.units.iter().map(move |u| format!("{agent}:{}", u.id)));
-        let units: Vec<String> = units.collect();
-        let named = texts.iter().flat_map(|text| names.references(text));
-        named
-            .filter_map(|name| {
-                units
-                    .iter()
-                    .find(|unit| unit.eq_ignore_ascii_case(name))
-                    .cloned()
-            })
+    /// Returns the units that a text refers to, as "agent:unit id", in order and with repetitions.
+    pub fn units_named(&self, text: &str) -> Vec<String> {
+        let usable = self.usable().into_iter();
+        let units: Vec<String> = usable
+            .flat_map(|(agent, r, ..)| r.units.iter().map(move |u| format!("{agent}:{}", u.id)))
+            .collect();
+        let named = self.redactor(|_, status| status != Status::Discard);
+        let known = |name: &&str| units.iter().find(|unit| unit.eq_ignore_ascii_case(name));
+        let references = named.references(text).into_iter();
+        references
+            .filter_map(|name| known(&name).cloned())
             .collect()
     }
 

@@ -240,7 +240,7 @@ impl Parts {
             estimate,
         } = self;
         let mut cited = audit.units_used.clone();
-        cited.extend(input.units_named(&[&main]));
+        cited.extend(input.units_named(&main));
         let units_used = known_units(input, &cited, &justifications, corrections);
         let mut tldr = plain_lines(&meta.tldr);
         tldr.truncate(3);

@@ -84,39 +84,25 @@ pub fn shown<'a>(
     if reversed {
         order.reverse();
     }
-    let written = order
-        .into_iter()
-        .filter_map(|at| reports.get(at))
-        .enumerate();
-    written
-        .map(
-            |(
-                at,
-                Written {
-                    agent,
-                    report,
-                    tokens,
-                },
-            )| {
-                let label = format!("R{}", at + 1);
-                let mut units = key_units(report, scope);
-                if reversed {
-                    units.reverse();
-                }
-                let named = units
-                    .into_iter()
-                    .enumerate()
-                    .map(|(n, unit)| (format!("{label}.{}", n + 1), unit));
-                Shown {
-                    agent: *agent,
-                    summary: line(&report.answer_summary.join(" "), SUMMARY_BYTES),
-                    claims: named.collect(),
-                    label,
-                    tokens: *tokens,
-                }
-            },
-        )
-        .collect()
+    let written = order.into_iter().filter_map(|at| reports.get(at));
+    let show = |(at, written): (usize, &Written<'a>)| {
+        let label = format!("R{}", at + 1);
+        let mut units = key_units(written.report, scope);
+        if reversed {
+            units.reverse();
+        }
+        let named = units.into_iter().enumerate();
+        Shown {
+            agent: written.agent,
+            summary: line(&written.report.answer_summary.join(" "), SUMMARY_BYTES),
+            claims: named
+                .map(|(n, unit)| (format!("{label}.{}", n + 1), unit))
+                .collect(),
+            label,
+            tokens: written.tokens,
+        }
+    };
+    written.enumerate().map(show).collect()
 }
 
 /// Returns the units that the answer depends on: the final answer first, then those tagged as key.

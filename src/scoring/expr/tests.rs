@@ -210,6 +210,7 @@ fn pure_expressions_have_a_value() {
         ("3/4", Some(0.75)),
         (r"-\frac{1}{9}", Some(-1.0 / 9.0)),
         ("2^10", Some(1024.0)),
+        ("2½", Some(2.5)),
     ] {
         assert_eq!(evaluate(text), value, "{text}");
     }

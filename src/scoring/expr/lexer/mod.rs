@@ -250,6 +250,7 @@ impl<'a> Lexer<'a> {
                 self.push(Kind::Sign(Sign::Power), begin);
                 whole(if c == '²' { 2 } else { 3 })
             }
+            '½' | '⅓' | '¼' | '⅔' | '¾' => return self.vulgar(c, begin),
             '%' => Kind::Percent,
             '€' | '£' | '¥' | '₹' => {
                 units::written(self.slice(begin, self.at), Spelling::Strict)
@@ -503,6 +504,22 @@ impl<'a> Lexer<'a> {
         }
         self.at = from + length + braced;
         self.push(Kind::Index(self.slice(from, from + length)), begin);
+    }
+
+    fn vulgar(&mut self, sign: char, begin: usize) {
+        let (above, below) = match sign {
+            '½' => (1, 2),
+            '⅓' => (1, 3),
+            '⅔' => (2, 3),
+            '¼' => (1, 4),
+            _ => (3, 4),
+        };
+        self.push(Kind::Fraction, begin);
+        for part in [above, below] {
+            self.push(Kind::Open('{'), begin);
+            self.push(whole(part), begin);
+            self.push(Kind::Close('}'), begin);
+        }
     }
 }
 

@@ -44,14 +44,14 @@ fn types(schema: &Value) -> Vec<&str> {
     match schema.get("type") {
         Some(Value::String(name)) => vec![name.as_str()],
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
-        _ => schema
-            .get("anyOf")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .flat_map(types)
-            .collect(),
+        _ => entries(schema, "anyOf").flat_map(types).collect(),
     }
+}
+
+/// Returns the elements of an array in a schema.
+fn entries<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    let array = schema.get(key).and_then(Value::as_array);
+    array.into_iter().flatten()
 }
 
 fn is_composed(schema: &Value) -> bool {
@@ -62,27 +62,12 @@ fn is_composed(schema: &Value) -> bool {
 
 /// Returns the allowed words of a value.
 fn choices(schema: &Value) -> Vec<String> {
-    let own = schema
-        .get("enum")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let constants = schema
-        .get("oneOf")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(|s| s.get("const"));
-    let branches = schema
-        .get("anyOf")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let words = own
-        .chain(constants)
-        .filter_map(Value::as_str)
-        .map(str::to_owned);
-    words.chain(branches.flat_map(choices)).collect()
+    let constants = entries(schema, "oneOf").filter_map(|s| s.get("const"));
+    let words = entries(schema, "enum").chain(constants);
+    let words = words.filter_map(Value::as_str).map(str::to_owned);
+    words
+        .chain(entries(schema, "anyOf").flat_map(choices))
+        .collect()
 }
 
 fn short(schema: &Value) -> Value {

@@ -170,7 +170,7 @@ pub fn declined_by_stub() -> Proposed {
 /// If the run fails (outer error), or if there is no proposal (inner error).
 pub async fn propose(
     run: &RunContext,
-    house: &Deps,
+    deps: &Deps,
     allowed: &BTreeSet<CommandName>,
     message: &str,
     until: Instant,
@@ -185,7 +185,7 @@ pub async fn propose(
         max_tokens: MAX_TOKENS,
         until,
     };
-    let bought = consult::<Proposal>(run, house, asked).await?;
+    let bought = consult::<Proposal>(run, deps, asked).await?;
     let (raw, free) = match run.recall(&settled_key(STEP)) {
         Some(Event::CallSettled(settled)) => match settled.result {
             CallResult::Answered { text, .. } => (text, false),
@@ -196,10 +196,10 @@ pub async fn propose(
         _ => (String::new(), true),
     };
     Ok(match bought {
-        Ok(told) => Ok(told.value.into_event(&raw, told.mended)),
-        Err(untold) => Err(match untold.cause {
+        Ok((proposal, mended)) => Ok(proposal.into_event(&raw, mended)),
+        Err(failure) => Err(match failure.cause {
             FailureCause::MalformedOutput | FailureCause::EmptyOutput => Unproposed {
-                why: Interpretation::Unreadable(cut(&untold.detail, WHY_CHARS)),
+                why: Interpretation::Unreadable(cut(&failure.detail, WHY_CHARS)),
                 free,
             },
             // A call to the in-process model has no price but uses up the time.

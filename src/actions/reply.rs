@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::commands::Action;
 use super::sanitize::cut;
 use crate::domain::{ActionMode, CommandName, RunId, Source};
-use crate::journal::{ActionOutcome, Event, Executed, Parsed, Proposed};
+use crate::journal::{ActionOutcome, Event, Proposed};
 
 /// The response to a text.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -269,27 +269,16 @@ fn proposal(action: &Action, why: Why<'_>, source: Source) -> ProposalReply {
 /// Returns the reply of an action that has executed its command, from its journal. Returns `None`
 /// if the journal shows no execution.
 pub fn of_execution(events: &[Event]) -> Option<Reply> {
-    let accepted = events.iter().find_map(|e| {
-        if let Event::Accepted(a) = e {
-            Some(a)
-        } else {
-            None
+    let (mut accepted, mut executed, mut parsed) = (None, None, None);
+    for event in events {
+        match event {
+            Event::Accepted(found) => accepted = Some(found),
+            Event::Executed(found) => executed = Some(found),
+            Event::Parsed(found) => parsed = Some(found),
+            _ => {}
         }
-    })?;
-    let executed: &Executed = events.iter().find_map(|e| {
-        if let Event::Executed(x) = e {
-            Some(x)
-        } else {
-            None
-        }
-    })?;
-    let parsed: &Parsed = events.iter().find_map(|e| {
-        if let Event::Parsed(p) = e {
-            Some(p)
-        } else {
-            None
-        }
-    })?;
+    }
+    let (accepted, executed, parsed) = (accepted?, executed?, parsed?);
     let action = Action::read(parsed.command, parsed.arguments.clone()).ok()?;
     let (result, source) = (executed.result.clone(), accepted.question.source);
     Some(match parsed.reason.as_deref() {

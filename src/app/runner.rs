@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use metrics::counter;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -463,6 +464,9 @@ impl Runner {
             .store
             .append(lease, self.0.clock.now(), &[finished])
             .await?;
+        // The mode is in the journal, which was not read.
+        counter!("conclave_runs_total", "mode" => "unknown", "outcome" => Cause::Internal.as_str())
+            .increment(1);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
-use crate::domain::{Agent, AgentReport, Assumption, Clarification, Obtained, Question, RunId};
+use crate::domain::{Agent, Assumption, Clarification, Question, RunId};
 use crate::journal::{
     Accepted, AgentOutcome, Continuation, Entry, Planned, RunContext, Scored, Transcript,
 };
@@ -50,20 +50,12 @@ pub struct Corrected {
 pub struct Parent {
     pub run: RunId,
     pub planned: Option<Planned>,
-    /// Each agent's last report.
-    pub reports: BTreeMap<Agent, ReusedOutputs>,
+    /// The last outcome of each agent that answered.
+    pub outcomes: BTreeMap<Agent, AgentOutcome>,
     pub scored: Option<Scored>,
     pub assumptions: Vec<Assumption>,
     /// The question that the run asked, if any.
     pub question: Option<Clarification>,
-}
-
-#[derive(Debug, Clone)]
-pub struct ReusedOutputs {
-    pub report: AgentReport,
-    pub obtained: Obtained,
-    pub truncated: bool,
-    pub tokens: u64,
 }
 
 /// Builds the request from the run's own journal and those of the runs that it continues.
@@ -160,33 +152,15 @@ impl Conversation {
 }
 
 fn reuse_from(run: RunId, transcript: &Transcript<'_>) -> Parent {
-    let reports = transcript
-        .standing()
-        .into_iter()
-        .filter_map(|(agent, finished)| {
-            let AgentOutcome::Answered {
-                report,
-                obtained,
-                truncated,
-                tokens,
-                ..
-            } = &finished.outcome
-            else {
-                return None;
-            };
-            let reused = ReusedOutputs {
-                report: report.clone(),
-                obtained: *obtained,
-                truncated: *truncated,
-                tokens: *tokens,
-            };
-            Some((agent, reused))
-        });
+    let standing = transcript.standing().into_iter();
+    let answered = standing.filter(|(_, finished)| finished.outcome.is_answered());
     let draft = transcript.draft();
     Parent {
         run,
         planned: transcript.planned.cloned(),
-        reports: reports.collect(),
+        outcomes: answered
+            .map(|(agent, finished)| (agent, finished.outcome.clone()))
+            .collect(),
         scored: transcript.scored.last().map(|scored| Scored::clone(scored)),
         assumptions: draft
             .map(|draft| draft.assumptions.clone())

@@ -26,7 +26,7 @@ use crate::committee::stages::verdicts::{self, Shown, Written};
 use crate::domain::{
     Agent, AgentReport, Assumption, AssumptionKind, Basis, BudgetMeta, Clarification, ConductKind,
     Confidence, Context, Disagreement, Holds, Invalidation, Judgement, Meta, Mode, Obtained,
-    Outcome, Position, Question, Reply, RunId, Source, Tag, TaskType, Unit, Usd, User,
+    Outcome, Position, Question, Reply, RunId, Source, Tag, TaskType, Unit, UnitRef, Usd, User,
 };
 use crate::journal::{
     Accepted, AgentFinished, AgentOutcome, CheckScope, DisagreementNote, Draft, Event, Scored,
@@ -124,7 +124,7 @@ pub const ROUTINES: &[Routine] = &[
         drop((
             sections::first_sentence(text),
             sections::plain_line(text),
-            sections::excerpt(text, 60),
+            crate::text::excerpt(text, 60),
             label(text),
         ));
     }),
@@ -223,7 +223,7 @@ fn disputed(text: &str) -> Judgement {
     let position = |agent: &str, text: &str| Position {
         text: text.to_owned(),
         agents: vec![agent.to_owned()],
-        units: vec![format!("{agent}:u1")],
+        units: vec![UnitRef::new(agent, "u1")],
     };
     let disagreement = |line: &str| Disagreement {
         topic: line.to_owned(),
@@ -317,30 +317,21 @@ fn synthesized(text: &str) -> Synthesized {
         agents: vec![],
     };
     let draft = Draft {
-        task_type: TaskType::Mixed,
         tldr: lines.iter().take(3).cloned().collect(),
-        main: text.to_owned(),
         acceptance_tests: lines.clone(),
         assumptions: lines.iter().take(24).map(assumption).collect(),
-        assumptions_left_out: 0,
-        estimate: None,
         units_used: lines.clone(),
         disagreements: vec![DisagreementNote {
             topic: text.to_owned(),
             summary: text.to_owned(),
         }],
-        quarantine_justifications: vec![],
-        conflict_penalty: None,
-        coverage_bonus: None,
-        final_answer: None,
-        answer_justification: None,
+        ..Draft::new(TaskType::Mixed, text.to_owned())
     };
     let options = ["one", "two", "three"].map(str::to_owned);
-    let question = Clarification::new("Which one", &options);
-    let question = question.unwrap_or(Clarification {
+    let question = Clarification {
         question: "Which one?".into(),
         options,
-    });
+    };
     Synthesized {
         draft: Some(draft),
         question,

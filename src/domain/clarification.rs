@@ -20,7 +20,7 @@ impl Clarification {
         let question = first_question(&one_line(question));
         let [a, b, c] = options else { return None };
         let lines = [a, b, c].map(|option| one_line(&option.replace(is_question_mark, " ")));
-        let options = in_order(&lines).unwrap_or_else(|| without_letters(lines));
+        let options = without_letters(&lines);
         let distinct = options.iter().enumerate().all(|(i, o)| {
             !o.is_empty()
                 && options
@@ -92,139 +92,72 @@ pub fn is_question_mark(c: char) -> bool {
     "?？﹖؟\u{37e}՞፧⸮⁇⁈⁉‽❓❔".contains(c)
 }
 
-/// Words with which an English question may begin, used if no sentence has a question mark.
-const ASKS: [&str; 28] = [
-    "which", "what", "who", "whom", "whose", "where", "when", "why", "how", "is", "are", "was",
-    "were", "do", "does", "did", "has", "have", "had", "can", "could", "shall", "should", "will",
-    "would", "may", "must", "am",
-];
-
 /// Returns the first sentence with a question mark, without the mark. If there is none, returns the
-/// first sentence that begins like a question, else the whole text.
+/// whole text.
 fn first_question(text: &str) -> String {
-    let trimmed = |sentence: &str| {
-        let bare = sentence
-            .trim()
-            .trim_end_matches(|c: char| is_question_mark(c) || ".:;! 。！".contains(c));
-        one_line(&bare.replace(is_question_mark, " "))
+    let speaks = |text: &str| text.chars().any(char::is_alphanumeric);
+    let next = |at: usize| text.get(at..).and_then(|rest| rest.chars().next());
+    let spaced = |at: usize| next(at).is_none_or(char::is_whitespace);
+    // A plain question mark may be part of an address.
+    let ends = |(at, mark): &(usize, &str)| {
+        let behind = at + mark.len();
+        let is_end = *mark != "?" || spaced(behind) || next(behind).is_some_and(is_question_mark);
+        is_end && text.get(..*at).is_some_and(speaks)
     };
-    let speaks = |sentence: &str| sentence.chars().any(char::is_alphanumeric);
-    let sentences = sentences(text);
-    let marked = sentences
-        .iter()
-        .find(|sentence| sentence.ends_with(is_question_mark) && speaks(sentence));
-    let begins = |sentence: &&String| {
-        let first = sentence
-            .split(|c: char| !c.is_alphabetic())
-            .find(|word| !word.is_empty())
-            .unwrap_or_default();
-        ASKS.contains(&first.to_lowercase().as_str())
-    };
-    if let Some(found) = marked.or_else(|| sentences.iter().find(begins)) {
-        return trimmed(found);
-    }
-    let whole = trimmed(text);
-    if speaks(&whole) { whole } else { String::new() }
-}
-
-/// Splits a text into sentences, each with its mark. A full stop ends a sentence only before a
-/// space, and not after a single letter, which may be an abbreviation. A question mark of another
-/// script ends a sentence at any place.
-fn sentences(text: &str) -> Vec<String> {
-    let chars: Vec<char> = text.chars().collect();
-    let (mut sentences, mut current) = (vec![], String::new());
-    for (at, c) in chars.iter().enumerate() {
-        current.push(*c);
-        let next = chars.get(at + 1);
-        let spaced = next.is_none_or(|next| next.is_whitespace());
-        let again = next.is_some_and(|next| is_question_mark(*next));
-        let abbreviated = current
-            .trim_end_matches('.')
-            .chars()
-            .rev()
-            .take_while(|c| c.is_alphanumeric())
-            .count()
-            < 2;
-        let ends = match c {
-            '?' => spaced,
-            c if is_question_mark(*c) => !again,
-            '!' | '。' | '！' => spaced || *c != '!',
-            '.' => spaced && !abbreviated,
-            _ => false,
-        };
-        if ends {
-            sentences.push(std::mem::take(&mut current).trim().to_owned());
+    let end = text.match_indices(is_question_mark).find(ends);
+    let head = end.map_or(text, |(at, _)| text.get(..at).unwrap_or(text));
+    let begins = |(at, c): &(usize, char)| {
+        let behind = at + c.len_utf8();
+        match c {
+            '.' => spaced(behind) && !is_abbreviated(head.get(..*at).unwrap_or_default()),
+            '!' | '?' => spaced(behind),
+            '。' | '！' => true,
+            c => is_question_mark(*c),
         }
-    }
-    sentences.push(current.trim().to_owned());
-    sentences.retain(|sentence| !sentence.is_empty());
-    sentences
+    };
+    let begin = match end {
+        Some(_) => head.char_indices().rfind(begins),
+        None => None,
+    };
+    let sentence = begin.and_then(|(at, c)| head.get(at + c.len_utf8()..));
+    let bare = sentence.unwrap_or(head).trim();
+    let bare = bare.trim_end_matches(|c: char| is_question_mark(c) || ".:;! 。！".contains(c));
+    let bare = one_line(&bare.replace(is_question_mark, " "));
+    if speaks(&bare) { bare } else { String::new() }
 }
 
-/// Returns the options without their letters, in the order of the letters, if all three letters
-/// occur.
-fn in_order(lines: &[String; 3]) -> Option<[String; 3]> {
-    let found = OPTION_LETTERS.map(|letter| {
-        lines
-            .iter()
-            .find_map(|line| after_letter(line, letter).map(|(text, _)| text))
-    });
-    let [Some(a), Some(b), Some(c)] = found else {
-        return None;
-    };
-    Some([a, b, c])
+/// True if a single letter comes before a full stop, which may be an abbreviation.
+fn is_abbreviated(before: &str) -> bool {
+    let last = before.rsplit(|c: char| !c.is_alphanumeric()).next();
+    last.is_some_and(|word| word.chars().count() < 2)
 }
 
-/// Removes the letter of each option. A letter with a delimiter ("B) ...", "B. ...") is removed at
-/// any position. A letter without one is removed only at its own position. A bare A is removed only
-/// if another option has a letter too: in "A container" alone, it is an article.
-fn without_letters(lines: [String; 3]) -> [String; 3] {
-    let marked = |line: &str| {
-        let read = OPTION_LETTERS
-            .iter()
-            .filter_map(|letter| after_letter(line, *letter));
-        read.filter(|(_, marked)| *marked)
-            .map(|(text, _)| text)
-            .next()
-    };
-    let bare: Vec<Option<String>> = OPTION_LETTERS
-        .iter()
-        .zip(&lines)
-        .map(|(own, line)| {
-            after_letter(line, *own)
-                .map(|(text, _)| text)
-                .or_else(|| marked(line))
-        })
-        .collect();
-    let first_alone = bare.iter().skip(1).all(Option::is_none);
-    let mut bare = bare.into_iter().enumerate();
-    lines.map(|line| match bare.next() {
-        Some((0, Some(text))) if !first_alone || marked(&line).is_some() => text,
-        Some((1.., Some(text))) => text,
-        _ => line,
+/// Removes the letters of the options, if two or more begin with theirs. Otherwise removes only one
+/// with a delimiter ("B) ...", "B: ..."), because "A container" begins with an article.
+fn without_letters(lines: &[String; 3]) -> [String; 3] {
+    let mut letters = OPTION_LETTERS.into_iter();
+    let read = lines
+        .each_ref()
+        .map(|line| after_letter(line, letters.next()?));
+    let lettered = read.iter().flatten().count() > 1;
+    let mut read = read.into_iter();
+    lines.each_ref().map(|line| match read.next().flatten() {
+        Some((text, delimited)) if lettered || delimited => text.to_owned(),
+        _ => line.clone(),
     })
 }
 
 /// Returns the text after the given letter ("A ...", "A) ...", "**A**: ...", "Option A - ..."), if
-/// the option begins with it. The flag is true if more than a space separates them. A lower-case
-/// letter followed only by a space is a word.
-fn after_letter(option: &str, letter: char) -> Option<(String, bool)> {
-    let (bare, named) = match option.split_once(' ') {
-        Some((word, rest)) if word.eq_ignore_ascii_case("option") => (rest, true),
-        _ => (option, false),
-    };
-    let opened = bare.trim_start_matches(['(', '*', '[']);
-    let mut chars = opened.chars();
-    let found = chars.next().filter(|c| c.eq_ignore_ascii_case(&letter))?;
-    let rest = chars.as_str();
+/// the option begins with it, and whether more than a space separates them. "A-frame" and "B.Sc."
+/// are words.
+fn after_letter(option: &str, letter: char) -> Option<(&str, bool)> {
+    let bare = option.strip_prefix("Option ").unwrap_or(option);
+    let bare = bare.trim_start_matches(['(', '*', '[']);
+    let rest = bare.strip_prefix([letter, letter.to_ascii_lowercase()])?;
     let text = rest.trim_start_matches([')', '.', ':', '-', '*', ']', '–', '—', ' ']);
-    let between = rest.get(..rest.len() - text.len()).unwrap_or_default();
-    // "A-frame" and "B.Sc." are words; "A)frame" is not.
-    let closed =
-        between.contains([')', ']', ':', '*']) || between.ends_with(' ') || between.contains('—');
-    let marked = named || opened.len() < bare.len() || between.trim() != "";
-    (closed && !text.is_empty() && (marked || found == letter))
-        .then(|| (text.trim().to_owned(), marked))
+    let between = rest.get(..rest.len() - text.len())?;
+    let closed = between.contains([')', ']', ':', '*', '—']) || between.ends_with(' ');
+    (closed && !text.is_empty()).then_some((text, !between.trim().is_empty()))
 }
 
 fn one_line(text: &str) -> String {
@@ -285,7 +218,6 @@ mod tests {
             ("Which day⁇", "Which day?"),
             ("Which day???", "Which day?"),
             ("Which day", "Which day?"),
-            ("Tell me more. Which day.", "Which day?"),
             ("Tell me the day.", "Tell me the day?"),
             ("? Which day?", "Which day?"),
             (
@@ -309,15 +241,9 @@ mod tests {
                 .unwrap()
                 .options
         };
-        assert_eq!(options(["A Foo", "B. Bar", "Baz"]), ["Foo", "Bar", "Baz"]);
-        assert_eq!(options(["Foo", "B) Bar", "C baz"]), ["Foo", "Bar", "baz"]);
-        assert_eq!(options(["A) Foo", "Bar", "Baz"]), ["Foo", "Bar", "Baz"]);
+        assert_eq!(options(["Foo", "B) Bar", "Baz"]), ["Foo", "Bar", "Baz"]);
         assert_eq!(
-            options(["B. Foo", "A) Bar", "C Baz"]),
-            ["Bar", "Foo", "Baz"]
-        );
-        assert_eq!(
-            options(["A. Foo", "A. Bar", "A. Baz"]),
+            options(["A. Foo", "b Bar", "**C**: Baz"]),
             ["Foo", "Bar", "Baz"]
         );
         let words = ["A-frame", "B.Sc. degree", "c compiler"];

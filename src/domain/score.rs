@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{Agent, UnitRef};
+
 /// One of the five axes, each worth 0 to 25 points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -40,7 +42,7 @@ pub struct Feature {
 }
 
 /// The points of an axis, with the features behind them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AxisScore {
     /// 0 to 25.
@@ -52,7 +54,7 @@ pub struct AxisScore {
 }
 
 /// The five axes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Axes {
     pub coherence: AxisScore,
@@ -152,8 +154,8 @@ pub struct Score {
 pub struct Position {
     pub text: String,
     pub agents: Vec<String>,
-    /// The units that state it, as "agent:unit id".
-    pub units: Vec<String>,
+    /// The units that state it.
+    pub units: Vec<UnitRef>,
 }
 
 /// A topic with two or more positions that cannot all be true.
@@ -187,7 +189,7 @@ pub struct AnswerGroup {
 }
 
 /// The scoring engine's judgement of a panel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Judgement {
     /// In the order of the agents' outputs.
@@ -207,4 +209,15 @@ pub struct Judgement {
     /// The parts of the request. `covered` tells for each whether it is covered.
     pub parts: Vec<String>,
     pub covered: Vec<bool>,
+}
+
+impl Judgement {
+    pub fn score_of(&self, agent: Agent) -> Option<&Score> {
+        let own = |score: &&Score| score.agent == agent.as_str();
+        self.scores.iter().find(own)
+    }
+
+    pub fn status_of(&self, agent: Agent) -> Option<Status> {
+        self.score_of(agent).map(|score| score.status)
+    }
 }

@@ -383,6 +383,21 @@ impl AgentOutcome {
     pub fn is_answered(&self) -> bool {
         matches!(self, Self::Answered { .. })
     }
+
+    pub fn report(&self) -> Option<&AgentReport> {
+        match self {
+            Self::Answered { report, .. } => Some(report),
+            Self::Failed { .. } => None,
+        }
+    }
+
+    /// Returns the output tokens of the report; 0 without one.
+    pub fn tokens(&self) -> u64 {
+        match self {
+            Self::Answered { tokens, .. } => *tokens,
+            Self::Failed { .. } => 0,
+        }
+    }
 }
 
 /// The judgement of the panel after a round.
@@ -439,6 +454,28 @@ pub struct Draft {
 
 fn is_zero(count: &usize) -> bool {
     *count == 0
+}
+
+impl Draft {
+    /// Returns a draft that has only its main answer.
+    pub fn new(task_type: TaskType, main: String) -> Self {
+        Self {
+            task_type,
+            tldr: vec![],
+            main,
+            acceptance_tests: vec![],
+            assumptions: vec![],
+            assumptions_left_out: 0,
+            estimate: None,
+            units_used: vec![],
+            disagreements: vec![],
+            quarantine_justifications: vec![],
+            conflict_penalty: None,
+            coverage_bonus: None,
+            final_answer: None,
+            answer_justification: None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::agreement::{Agreement, Group};
 use super::claims::Claim;
 use super::parsed_output::ParsedOutput;
-use crate::domain::{Disagreement, Position, Unit};
+use crate::domain::{Disagreement, Position, Unit, UnitRef};
 use crate::text::clip;
 
 /// The most contested claims that are reported.
@@ -69,8 +69,8 @@ fn final_answers(
             .iter()
             .filter_map(|at| readings.get(*at))
             .filter(|_| !settled);
-        let units = units
-            .filter_map(|reading| Some(format!("{}:{}", reading.agent(), reading.answer_unit?)));
+        let units =
+            units.filter_map(|reading| Some(UnitRef::new(reading.agent(), reading.answer_unit?)));
         let agents = if settled {
             &group.voters
         } else {
@@ -141,14 +141,14 @@ fn detail(claim: &Claim<'_>, readings: &[ParsedOutput<'_>]) -> Disagreement {
             Position {
                 text: cut(claim.text),
                 agents: names(readings, agents.into_iter()),
-                units: vec![format!("{}:{}", name(claim.agent), claim.unit)],
+                units: vec![UnitRef::new(name(claim.agent), claim.unit)],
             },
             Position {
                 text: cut(objection),
                 agents: names(readings, against.into_iter()),
                 units: units
                     .iter()
-                    .map(|(at, id)| format!("{}:{id}", name(*at)))
+                    .map(|(at, id)| UnitRef::new(name(*at), id))
                     .collect(),
             },
         ],

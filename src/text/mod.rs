@@ -12,7 +12,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
 pub use markdown::{Block, Markdown, read as read_markdown};
-pub use patterns::pattern;
+pub use patterns::{listed, pattern};
 
 /// The most bytes of any one text that are analysed; longer texts are cut here.
 pub const MAX_BYTES: usize = 24_000;
@@ -21,6 +21,23 @@ pub const MAX_BYTES: usize = 24_000;
 pub fn clip(text: &str, max: usize) -> &str {
     text.get(..text.floor_char_boundary(max))
         .unwrap_or_default()
+}
+
+/// Returns a text as one line without control characters.
+pub fn one_line(text: &str) -> String {
+    let blank = |c: char| c.is_whitespace() || c.is_control();
+    let words = text.split(blank).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns a text as one line of at most `max` characters. A longer text is cut and ends with `…`.
+pub fn excerpt(text: &str, max: usize) -> String {
+    let line = one_line(text);
+    if line.chars().count() <= max {
+        return line;
+    }
+    let cut: String = line.chars().take(max.saturating_sub(1)).collect();
+    format!("{}…", cut.trim_end())
 }
 
 /// Unifies typographic variants: composed letters, straight quotes, plain spaces. Invisible

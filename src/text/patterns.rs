@@ -1,13 +1,27 @@
-//! Compiles fixed regular expressions.
+//! Compiles the fixed regular expressions of the program. The tests compile every one.
 
 use regex::Regex;
 
-/// Compiles a pattern that is part of the program text, for use in a `LazyLock` static. One test
-/// (`tests/it/patterns.rs`) compiles every pattern that is one literal.
+/// Compiles a pattern that is part of the program, for use in a `LazyLock` static.
 #[expect(
     clippy::expect_used,
-    reason = "the patterns are part of the program text, and tests compile every one"
+    reason = "the patterns are literals or rows of tables in the source, and the tests run every one"
 )]
 pub fn pattern(source: &str) -> Regex {
-    Regex::new(source).expect("a fixed pattern compiles")
+    Regex::new(source).expect("a pattern of the program compiles")
+}
+
+/// Compiles the pattern with this name in a table. Each line of the table is a name, a tab and the
+/// pattern.
+#[expect(
+    clippy::expect_used,
+    reason = "table and name are in the source, and the tests run every one"
+)]
+pub fn listed(table: &str, name: &str) -> Regex {
+    let row = |line: &str| {
+        let (own, source) = line.split_once('\t')?;
+        (own == name).then(|| pattern(source))
+    };
+    let found = table.lines().find_map(row);
+    found.expect("the table has a pattern of this name")
 }

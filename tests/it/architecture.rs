@@ -81,7 +81,7 @@ const MODULES: &[Module] = &[
     },
     Module {
         name: "actions",
-        may_know: &["committee", "config", "domain", "journal", "llm"],
+        may_know: &["committee", "config", "domain", "journal", "llm", "text"],
         doors: &["catalog", "commands", "gates", "parser", "reply"],
     },
     Module {

@@ -17,6 +17,7 @@ use super::{Action, Command, CommandOutcome, Inputs, SideEffect, read, schema, t
 use crate::actions::sanitize::sanitize;
 use crate::actions::sheet::{Ability, Sheet, Skill};
 use crate::domain::{CommandName, Scope};
+use crate::text::{one_line, pattern};
 use conclave_dice::Expression;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -198,20 +199,18 @@ fn tier(total: i64) -> &'static str {
 }
 
 // An underscore after it closes Markdown emphasis.
-static DIFFICULTY: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)\b(?:dc|ac)\s*:?\s*(-?\d+)(?:_|\b)").ok());
+static DIFFICULTY: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\b(?:dc|ac)\s*:?\s*(-?\d+)(?:_|\b)"));
 
 // "Takes advantage of" is no advantage on a roll.
-static EDGE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)\b(?:(?:with|at)\s+(dis)?advantage|(dis)?adv)(?:_|\b)").ok());
+static EDGE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\b(?:(?:with|at)\s+(dis)?advantage|(dis)?adv)(?:_|\b)"));
 
 /// Returns the difficulties that a text names: "AC 15". A number that is too large for the type is
 /// the largest.
 fn difficulties(text: &str) -> BTreeSet<i64> {
     DIFFICULTY
-        .as_ref()
-        .into_iter()
-        .flat_map(|pattern| pattern.captures_iter(text))
+        .captures_iter(text)
         .filter_map(|captures| Some(captures.get(1)?.as_str().parse().unwrap_or(i64::MAX)))
         .collect()
 }
@@ -219,7 +218,6 @@ fn difficulties(text: &str) -> BTreeSet<i64> {
 /// Returns the advantage that a text claims. Both kinds together cancel out.
 fn advantage(text: &str) -> Option<Advantage> {
     let claimed: BTreeSet<bool> = EDGE
-        .as_ref()?
         .captures_iter(text)
         .map(|captures| captures.get(1).or(captures.get(2)).is_none())
         .collect();
@@ -300,10 +298,7 @@ pub(super) fn execute(arguments: &DoArguments, facts: &Inputs, seed: u64) -> Com
 
 /// Returns a player's text as one quoted line, so that no line of it passes for an instruction.
 fn quoted(text: &str) -> String {
-    format!(
-        "> {}",
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
-    )
+    format!("> {}", one_line(text))
 }
 
 /// Builds the question to the committee. It states the result of the dice, which is not to be

@@ -2,17 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{Found, capture, pattern};
+use super::{Found, PATTERNS, capture};
 use crate::actions::sheet::{Ability, Skill};
 use crate::domain::CommandName;
+use crate::text::listed;
 
 use regex::Regex;
 use std::sync::LazyLock;
 
-patterns! {
-    ORDER = r"^(?:(?:ok|okay|now|so|please|and|then)[,!]?\s+)*(?:(?:can|could|would|will)\s+you\s+(?:please\s+)?|(?:can|could|may)\s+i\s+|i(?:['’]d|\s+would)\s+like\s+to\s+|i\s+want\s+to\s+|i['’]?ll\s+|i\s+|let\s+me\s+)?(?:please\s+)?(?P<verb>make|roll|attempt|try|take|do|give\s+me|check)\s+(?:me\s+)?(?P<what>.+)$";
-    INITIATIVE = r"^(?:(?:please|now|ok|okay)[,!]?\s+)*(roll\s+(?:for\s+|my\s+)?initiative)$";
-}
+static ORDER: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "check.order"));
+static INITIATIVE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "check.initiative"));
 
 /// Names of several words, and the one word that stands for them here.
 const ONE_WORD: [(&str, &str); 5] = [
@@ -36,7 +35,7 @@ pub(super) fn read(text: &str) -> Option<Found> {
     if capture(&INITIATIVE, plain).is_some() {
         return Some((CommandName::Check, json!({ "ability": "dex" })));
     }
-    let captures = ORDER.as_ref().and_then(|pattern| pattern.captures(plain));
+    let captures = ORDER.captures(plain);
     let part = |name: &str| {
         captures
             .as_ref()

@@ -8,11 +8,6 @@
 //! First-person prose is never executed. Dice in it ("I roll 2d6") are offered, and the user
 //! confirms them.
 
-/// Defines regular expressions by name, compiled at first use.
-macro_rules! patterns {
-    ($($name:ident = $text:expr;)*) => { $(static $name: LazyLock<Option<Regex>> = LazyLock::new(|| pattern($text));)* };
-}
-
 mod checks;
 mod narrated;
 mod rolls;
@@ -24,6 +19,10 @@ use serde_json::{Map, Value, json};
 
 use super::commands::Action;
 use crate::domain::CommandName;
+use crate::text::listed;
+
+/// The patterns of this folder, by name.
+const PATTERNS: &str = include_str!("patterns.tsv");
 
 /// How a text was parsed.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,7 +52,7 @@ pub fn read(message: &str) -> ParsedMessage {
     }
     if let Some((name, arguments)) = phrasing(text) {
         return match reading(name, arguments) {
-            ParsedMessage::Clear(action) if is(&FIRST_PERSON, text) => {
+            ParsedMessage::Clear(action) if FIRST_PERSON.is_match(text) => {
                 ParsedMessage::FirstPerson(action)
             }
             parsed => parsed,
@@ -248,46 +247,32 @@ fn options(command: CommandName, text: &str) -> Result<Value, String> {
     Ok(Value::Object(arguments))
 }
 
-/// Compiles a pattern. An invalid pattern matches nothing, and the tests fail.
-pub(super) fn pattern(text: &str) -> Option<Regex> {
-    Regex::new(text).ok()
-}
+static FIRST_PERSON: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.first_person"));
+static BRACKETS: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.brackets"));
+static OOC: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.ooc"));
+static ABOUT_OOC: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.about_ooc"));
+static REMEMBER: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.remember"));
+static SHARED: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.shared"));
+static RECALL: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.recall"));
+static SHOW_SHEET: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.show_sheet"));
+static SHOW_NAMED: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.show_named"));
+static CREATE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.create"));
+static NAME: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.name"));
+static NO_NAME: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.no_name"));
+static QUOTED: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.quoted"));
+static CHARACTER: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.character"));
+static HELP: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.help"));
+static HELP_WITH: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.help_with"));
 
-patterns! {
-    FIRST_PERSON = r"(?i)^(?:(?:hey|ok|okay|now|so|please|pls|and|then|bot|dm)[,!]?\s+)*i(?:['’](?:ll|d|m))?\s";
-    BRACKETS = r"(?s)^\(\(\s*(.+?)\s*\)\)$";
-    OOC = r"(?i)^ooc\s*(?:[:,-]\s*|\s)(.+)$";
-    ABOUT_OOC = r"(?i)^ooc\s+(?:is|isn['’]?t|are|was|were|has|will|should|channel|chat|room|thread|talk|section|stuff|drama|remarks?|messages?|rules?)\b";
-    // "Note that ..." and "remember to ..." are not here: people say them to each other too.
-    REMEMBER = r"(?i)^(?:hey[,!]?\s+)?(?:(?:can|could|would|will)\s+you\s+)?(?:please\s+|pls\s+)?(?:(?:remember|memorize|memorise|note\s+down|make\s+a\s+note|take\s+a\s+note)\s*(?:,?\s*for\s+me\s*)?(?:that\s|:|this:)|note\s*(?:this)?:|remember\s+for\s+me\s|don['’]?t\s+let\s+me\s+forget\s*(?:that\s|to\s|:)|don['’]?t\s+forget\s*(?:that\s|:))\s*(.+)$";
-    SHARED = r"(?i)^(?:one\s+|last\s+|first\s+)?(?:times?|nights?|days?|evenings?|mornings?|afternoons?|weeks?|weekends?|months?|years?|summers?|winters?|moments?|guys?|girls?|man|woman|dudes?|kids?|lady|person|people|one|thing|places?|sessions?|games?|fights?|battles?|episodes?|scenes?|songs?|movies?|films?|books?|shows?|trips?|party|parties|meetings?|feelings?|jokes?|story|stories|memes?|threads?|posts?|videos?)\b(?:\s+(?P<next>\S+))?";
-    RECALL = r"(?i)^(?:please\s+)?(?:what\s+do\s+you\s+(?:remember|recall)\s+(?:about|of)|what\s+did\s+I\s+(?:note|tell\s+you\s+to\s+remember)\s+about|(?:search|look\s+through)\s+(?:my\s+|your\s+|the\s+)?(?:memory|memories|notes)\s+(?:for|about)|recall\s+(?:everything|all|what\s+you\s+(?:know|remember))\s+about)\s+(.+?)\s*[?.!]*$";
-    SHOW_SHEET = r"(?i)^(?:(?:(?:can|could|would)\s+you\s+)?(?:please\s+)?(?:show|display|open)\s+(?:me\s+)?|what(?:['’]s|\s+is)\s+on\s+)my\s+(?:character\s+sheet|character|sheet)(?:\s*,?\s*please)?[?.!]*$";
-    SHOW_NAMED = r"(?i)^(?:please\s+)?(?:show|display|open)\s+(?:me\s+)?(?:(?:the\s+)?(?:character\s+)?sheet\s+(?:of|for)\s+(?P<of>[\p{L}][\p{L} '’-]{0,60}?)|(?P<own>[\p{L}][\p{L}’-]{0,40})['’]s\s+(?:character\s+)?sheet)[.!]?$";
-    CREATE = r"(?i)^(?:please\s+)?(?:(?:create|make|add)\s+(?:me\s+)?(?:a\s+|an\s+|the\s+|my\s+)?(?:new\s+)?|new\s+)(?:player\s+)?(?:character(?:\s+sheet)?|char|pc|(?:character\s+)?sheet)\s+(?:(?P<how>named|called|for)\s+)?(?P<who>.+)$";
-    NAME = r"^\p{Lu}[\p{L}'’-]*\p{Ll}";
-    NO_NAME = r"(?i)^(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|april|june|july|august|september|october|november|december|christmas|halloween|easter|excel|windows|google|discord|roll20|foundry|pathfinder|dnd|me|him|her|them|us|my|the|a|an|this|that|our|your|his|their)\b";
-    QUOTED = r#"^["“](?P<name>[^"”]{1,80})["”](?:,?\s+(?:the|an?)\s+(?:level\s+(?P<level>\d{1,2})\s+)?(?P<class>[\p{L}]{3,30}))?[.!]?$"#;
-    CHARACTER = r"^(?P<name>[\p{L}][\p{L}'’-]*(?:\s+\p{Lu}[\p{L}'’-]*){0,3})(?:,?\s+(?:the|an?)\s+(?:level\s+(?P<level>\d{1,2})\s+)?(?P<class>[\p{L}]{3,30}))?[.!]?$";
-    HELP = r"(?i)^(?:help(?:\s+me)?|commands|list\s+(?:the\s+|all\s+)?commands|what\s+can\s+(?:you|I)\s+do(?:\s+here)?|(?:which|what)\s+commands\s+(?:are\s+there|do\s+you\s+(?:know|have)))\s*[?!.]*$";
-    HELP_WITH = r"(?i)^help\s+(?:with\s+|on\s+)?(roll|check|do|ooc|help|sheet[. ]create|sheet[. ]show|memory[. ]add|memory[. ]search)\s*[?!.]*$";
-}
-
-fn capture(pattern: &LazyLock<Option<Regex>>, text: &str) -> Option<String> {
-    let captures = pattern.as_ref()?.captures(text)?;
+fn capture(pattern: &Regex, text: &str) -> Option<String> {
+    let captures = pattern.captures(text)?;
     let found = captures.get(1)?.as_str().trim();
     (!found.is_empty()).then(|| found.to_owned())
 }
 
-fn is(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
-    pattern
-        .as_ref()
-        .is_some_and(|pattern| pattern.is_match(text))
-}
-
 fn remarks(text: &str) -> Option<Found> {
     let remark = capture(&BRACKETS, text)
-        .or_else(|| capture(&OOC, text).filter(|_| !is(&ABOUT_OOC, text)))?;
+        .or_else(|| capture(&OOC, text).filter(|_| !ABOUT_OOC.is_match(text)))?;
     Some((CommandName::Ooc, json!({ "remark": remark })))
 }
 
@@ -308,24 +293,18 @@ fn is_shared(content: &str) -> bool {
         "starts", "begins", "ends", "runs", "flies", "opens", "closes", "owes", "hates", "likes",
         "wants", "needs",
     ];
-    SHARED
-        .as_ref()
-        .and_then(|pattern| pattern.captures(content))
-        .is_some_and(|captures| {
-            captures
-                .name("next")
-                .is_none_or(|next| !verbs.contains(&next.as_str().to_lowercase().as_str()))
-        })
+    SHARED.captures(content).is_some_and(|captures| {
+        captures
+            .name("next")
+            .is_none_or(|next| !verbs.contains(&next.as_str().to_lowercase().as_str()))
+    })
 }
 
 fn sheets(text: &str) -> Option<Found> {
-    if is(&SHOW_SHEET, text) {
+    if SHOW_SHEET.is_match(text) {
         return Some((CommandName::SheetShow, json!({})));
     }
-    if let Some(captures) = SHOW_NAMED
-        .as_ref()
-        .and_then(|pattern| pattern.captures(text))
-    {
+    if let Some(captures) = SHOW_NAMED.captures(text) {
         let name = captures
             .name("of")
             .or(captures.name("own"))?
@@ -337,13 +316,13 @@ fn sheets(text: &str) -> Option<Found> {
         return (!pronouns.contains(&name.to_lowercase().as_str()))
             .then(|| (CommandName::SheetShow, json!({ "name": name })));
     }
-    let captures = CREATE.as_ref()?.captures(text)?;
+    let captures = CREATE.captures(text)?;
     let (how, who) = (captures.name("how"), captures.name("who")?.as_str().trim());
     if how.is_some_and(|how| !how.as_str().eq_ignore_ascii_case("for")) {
         return Some((CommandName::SheetCreate, character(who)?));
     }
     // After "for" there may be a purpose. Only a capitalised or quoted word is a name.
-    let name = who.starts_with(['"', '“']) || (is(&NAME, who) && !is(&NO_NAME, who));
+    let name = who.starts_with(['"', '“']) || (NAME.is_match(who) && !NO_NAME.is_match(who));
     Some((CommandName::SheetCreate, character(who).filter(|_| name)?))
 }
 
@@ -351,7 +330,7 @@ fn sheets(text: &str) -> Option<Found> {
 fn character(text: &str) -> Option<Value> {
     let captures = [&CHARACTER, &QUOTED]
         .into_iter()
-        .find_map(|pattern| pattern.as_ref()?.captures(text.trim()))?;
+        .find_map(|pattern| pattern.captures(text.trim()))?;
     let mut arguments =
         Map::from_iter([("name".to_owned(), json!(captures.name("name")?.as_str()))]);
     if let Some(class) = captures.name("class") {
@@ -367,7 +346,7 @@ fn character(text: &str) -> Option<Value> {
 }
 
 fn help(text: &str) -> Option<Found> {
-    if is(&HELP, text) {
+    if HELP.is_match(text) {
         return Some((CommandName::Help, json!({})));
     }
     let command = capture(&HELP_WITH, text)?.to_lowercase().replace(' ', ".");

@@ -5,44 +5,42 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde_json::{Value, json};
 
-use super::{Found, capture, is, pattern};
+use super::{Found, PATTERNS, capture};
 use crate::domain::{CommandName, number_named};
+use crate::text::listed;
 use conclave_dice::{Expression, repeated};
 
-patterns! {
-    // The words before the dice: courtesy, and a verb of rolling.
-    ORDER = r"^(?:(?:hey|ok|okay|now|so|please|pls|and|then|bot|dm)[,!]?\s+)*(?:(?:can|could|would|will)\s+you\s+(?:please\s+)?|i(?:['’]d|\s+would)\s+like\s+(?:you\s+)?to\s+|i\s+want\s+(?:you\s+)?to\s+|i['’]?ll\s+|i\s+|let\s+me\s+|let['’]?s\s+)?(?:please\s+)?(?:roll|throw|reroll|rolling|toss)\s+(?:me\s+|for\s+me\s+|us\s+)?(.+)$";
-    GIVE = r"^(?:please\s+)?(?:gimme|give\s+me)\s+(.+)$";
-    DIE = r"d(?:\d|%|f)";
-    HARM = r"^(?P<dice>.+?)\s+(?P<label>(?:(?:acid|bludgeoning|cold|fire|force|lightning|necrotic|piercing|poison|psychic|radiant|slashing|thunder|sneak attack|weapon|extra)\s+)?(?:damage|dmg|healing))$";
-    COIN = r"^(?:(?:please|can you|could you|would you|let me|let['’]s|i)\s+)*(?:flip|toss|throw)\s+(?:me\s+)?(?P<n>an?|one|the|\d+|two|three|four|five|six|seven|eight|nine|ten)\s+(?:fair\s+)?coins?(?:\s+(?:for me|please|thanks))*$";
-    DICE_FIRST = r"^(?:\d+\s*[#x×]\s*)?\(?\d*\s?d(?:\d|%|f)";
-    TAIL = r"\s*(?:,\s*)?(?:for me|please|pls|thanks|thank you|thx|now|will you|would you)$";
-    NAMED = r"^(?:(?:my|the|some)\s+)?(?P<label>[a-z][a-z '’]{0,40}?)\s*:\s*(?P<rest>.+)$";
-    PURPOSE = r"^(?P<dice>.+?)\s+(?:for|to|as|against)\s+(?P<label>[^:;?]{1,120})$";
-    AFTERWARDS = r"^(?P<dice>.+?)\s+(?P<purpose>(?:for|to)\s+[a-z '’]{1,40}?)\s*,?\s+(?P<more>(?:plus|minus|add|\+|-)\s*\d+|(?:with\s+|at\s+)?(?:dis)?adv(?:antage)?|(?:and\s+)?(?:drop|keep)\s+the\s+[a-z ]{3,20})$";
-    UNFIT = r"\d|[+,*/]|\b(?:and|plus|minus|add|adv|disadv|advantage|disadvantage|drop|keep|best|highest|lowest|worst|reroll|ones|twice|double|times|again|dc|not|never|is|are|was|each|unless|if|but|sale|example|avoid|advice)\b";
-    COUPLE = r"\b(?:a\s+)?(?:couple|pair)\s+of\b";
-    DOZEN = r"\b(?:a\s+)?dozen\b";
-    SIDED = r"\b(?P<n>\d+|an?|the)\s+(?P<s>\d+)[\s-]*sided\s+(?:dice|dies|die)\b";
-    APART = r"\b(?P<n>\d+|an?|the|another)\s+d\s?(?P<s>\d+|%)(?:['’]?s)?\b";
-    PLURAL = r"\b(?P<d>\d*d\d+)['’]?s\b";
-    PLAIN = r"\b(?P<n>\d+|an?|the|some)\s+(?:dice|die)\b";
-    PERCENTILE = r"\b(?:an?\s+|the\s+|1\s+)?percentile(?:\s+(?:dice|die))?\b";
-    ADVANTAGE = r"\s*,?\s*\b(?:with|at|on)\s+(?P<dis>dis)?adv(?:antage)?\b|\s+(?P<short>dis)?(?:adv(?:antage)?)$";
-    KEEP = r"\s*,?\s*(?:and\s+|but\s+)?\b(?:keep|keeping|take|taking)\s+(?:only\s+)?(?:the\s+)?(?:(?P<n>\d+)\s+)?(?P<what>highest|higher|best|top|lowest|lower|worst)(?:\s+(?P<m>\d+))?(?:\s+(?:dice|die|ones?|rolls?|results?))?";
-    DROP = r"(?P<count>\d+)d(?P<s>\d+|%)\s*,?\s*(?:and\s+|but\s+)?\b(?:drop|dropping|without|discard|discarding|minus)\s+(?:the\s+)?(?:(?P<n>\d+)\s+)?(?P<what>highest|best|lowest|worst)(?:\s+(?P<m>\d+))?(?:\s+(?:dice|die|ones?|rolls?|results?))?";
-    ONES = r"\s*,?\s*(?:and\s+)?\breroll(?:ing)?\s+(?:the\s+)?(?:1['’]?s|ones)(?:\s+once)?";
-    EXPLODING = r"\bexploding\s+(?P<n>\d*)d(?P<s>\d+)\b|\b(?P<k>\d*)d(?P<t>\d+)\s+exploding\b";
-    PLUS = r"\s*,?\s*\b(?:and\s+)?(?:plus|add|adding)\s+(?:an?\s+)?";
-    MINUS = r"\s*,?\s*\b(?:and\s+)?(?:minus|subtract|less|take\s+away)\s+(?:an?\s+)?";
-    TIMES = r"\s+(?:times|multiplied\s+by)\s+";
-    DIVIDED = r"\s+divided\s+by\s+";
-    TIMES_BEFORE = r"^(?:(?P<times>twice|thrice|(?P<n>\d{1,4}|[a-z]{3,9})\s+times)\s+|(?P<m>\d{1,4})\s*[#x×]\s*)(?P<dice>.+)$";
-    TIMES_BEHIND = r"^(?P<dice>.+?)\s*,?\s+(?P<times>twice|thrice|(?:[x×]\s*(?P<n>\d{1,4}))|(?P<m>\d{1,4}|[a-z]{3,9})\s+times)(?P<more>\s+(?:for|to|as)\s+.+)?$";
-    HYPHENED = r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred)-(?:one|two|three|four|five|six|seven|eight|nine|ten|hundred|d\d)";
-    NUMBER = r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|hundred)\b";
-}
+static ORDER: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.order"));
+static GIVE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.give"));
+static DIE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.die"));
+static HARM: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.harm"));
+static COIN: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.coin"));
+static DICE_FIRST: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.dice_first"));
+static TAIL: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.tail"));
+static NAMED: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.named"));
+static PURPOSE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.purpose"));
+static AFTERWARDS: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.afterwards"));
+static UNFIT: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.unfit"));
+static COUPLE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.couple"));
+static DOZEN: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.dozen"));
+static SIDED: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.sided"));
+static APART: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.apart"));
+static PLURAL: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.plural"));
+static PLAIN: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.plain"));
+static PERCENTILE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.percentile"));
+static ADVANTAGE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.advantage"));
+static KEEP: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.keep"));
+static DROP: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.drop"));
+static ONES: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.ones"));
+static EXPLODING: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.exploding"));
+static PLUS: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.plus"));
+static MINUS: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.minus"));
+static TIMES: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.times"));
+static DIVIDED: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.divided"));
+static TIMES_BEFORE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.times_before"));
+static TIMES_BEHIND: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.times_behind"));
+static HYPHENED: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.hyphened"));
+static NUMBER: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.number"));
 
 /// Reads a text that rolls dice and does nothing else.
 pub(super) fn read(text: &str) -> Option<Found> {
@@ -51,7 +49,7 @@ pub(super) fn read(text: &str) -> Option<Found> {
     }
     let lower = text.to_lowercase();
     let plain = lower.trim_end_matches(['.', '!', '?']).trim();
-    if let Some(coins) = COIN.as_ref()?.captures(plain) {
+    if let Some(coins) = COIN.captures(plain) {
         let count = count(coins.name("n")?.as_str())?;
         return Some((
             CommandName::Roll,
@@ -63,7 +61,7 @@ pub(super) fn read(text: &str) -> Option<Found> {
         // With a purpose the user may want a real die: "give me a d20 for my birthday".
         (None, Some(rest)) => (rest, 0),
         // Without a verb the dice come first, the text is no question, and the purpose is short.
-        (None, None) if is(&DICE_FIRST, plain) && !lower.trim().ends_with('?') => {
+        (None, None) if DICE_FIRST.is_match(plain) && !lower.trim().ends_with('?') => {
             (plain.to_owned(), 3)
         }
         (None, None) => return None,
@@ -83,7 +81,7 @@ pub(super) fn expression(text: &str) -> Option<Value> {
         return Some(json!({ "expression": text }));
     }
     let mut text = text.to_lowercase().trim().to_owned();
-    while let Some(tail) = TAIL.as_ref()?.find(&text) {
+    while let Some(tail) = TAIL.find(&text) {
         text.truncate(tail.start());
     }
     if let Some((times, dice)) = several(&text) {
@@ -94,25 +92,25 @@ pub(super) fn expression(text: &str) -> Option<Value> {
     if let Some(expression) = understood(&text) {
         return Some(json!({ "expression": expression }));
     }
-    let labelled = |pattern: &LazyLock<Option<Regex>>, dice: &str| -> Option<Value> {
-        let captures = pattern.as_ref()?.captures(&text)?;
+    let labelled = |pattern: &Regex, dice: &str| -> Option<Value> {
+        let captures = pattern.captures(&text)?;
         let (dice, label) = (
             captures.name(dice)?.as_str(),
             captures.name("label")?.as_str().trim().to_owned(),
         );
         // Words that could change the roll are no label.
-        let expression = understood(dice).filter(|_| !is(&UNFIT, &label))?;
+        let expression = understood(dice).filter(|_| !UNFIT.is_match(&label))?;
         Some(json!({ "expression": expression, "label": label }))
     };
     let reordered = || -> Option<Value> {
-        let captures = AFTERWARDS.as_ref()?.captures(&text)?;
+        let captures = AFTERWARDS.captures(&text)?;
         let part = |name: &str| captures.name(name).map_or("", |m| m.as_str());
         let label = part("purpose")
             .split_once(' ')
             .map_or("", |(_, label)| label.trim())
             .to_owned();
         let expression = understood(&format!("{} {}", part("dice"), part("more")))
-            .filter(|_| !is(&UNFIT, &label))?;
+            .filter(|_| !UNFIT.is_match(&label))?;
         Some(json!({ "expression": expression, "label": label }))
     };
     reordered()
@@ -126,7 +124,7 @@ pub(super) fn expression(text: &str) -> Option<Value> {
 fn several(text: &str) -> Option<(u32, String)> {
     let captures = [&TIMES_BEFORE, &TIMES_BEHIND]
         .into_iter()
-        .find_map(|pattern| pattern.as_ref()?.captures(text))?;
+        .find_map(|pattern| pattern.captures(text))?;
     let part = |name: &str| captures.name(name).map_or("", |part| part.as_str());
     let times = match part("times") {
         "twice" => 2,
@@ -137,15 +135,8 @@ fn several(text: &str) -> Option<(u32, String)> {
 }
 
 /// Replaces every match of a pattern.
-fn replaced(
-    pattern: &LazyLock<Option<Regex>>,
-    text: &str,
-    with: impl Fn(&Captures<'_>) -> String,
-) -> String {
-    match pattern.as_ref() {
-        Some(pattern) => pattern.replace_all(text, with).into_owned(),
-        None => text.to_owned(),
-    }
+fn replaced(pattern: &Regex, text: &str, with: impl Fn(&Captures<'_>) -> String) -> String {
+    pattern.replace_all(text, with).into_owned()
 }
 
 /// Translates words to dice notation. Returns `None` if a word is left over.
@@ -154,11 +145,11 @@ fn understood(text: &str) -> Option<String> {
     let many = |c: &Captures<'_>, name: &str| count(&part(c, name)).unwrap_or(1).to_string();
     let sided = |c: &Captures<'_>| format!("{}d{}", many(c, "n"), part(c, "s"));
     // "Twenty-one" is one number, which this parser does not know.
-    if is(&HYPHENED, text) {
+    if HYPHENED.is_match(text) {
         return None;
     }
-    let mut text = replaced(&COUPLE, text, |_| "2".into());
-    text = replaced(&DOZEN, &text, |_| "12".into());
+    let mut text = COUPLE.replace_all(text, "2").into_owned();
+    text = DOZEN.replace_all(&text, "12").into_owned();
     text = replaced(&NUMBER, &text, |c| {
         let number = c.get(0).and_then(|m| count(m.as_str()));
         number.unwrap_or(0).to_string()
@@ -198,7 +189,7 @@ fn understood(text: &str) -> Option<String> {
 
 /// Translates the advantage or disadvantage of a single d20, the only roll that can have it.
 fn with_advantage(text: &str) -> Option<String> {
-    let mut advantages = ADVANTAGE.as_ref()?.captures_iter(text);
+    let mut advantages = ADVANTAGE.captures_iter(text);
     let (Some(found), None) = (advantages.next(), advantages.next()) else {
         return Some(text.to_owned());
     };
@@ -212,7 +203,7 @@ fn with_advantage(text: &str) -> Option<String> {
     let rest = rest
         .strip_prefix("1d20")
         .or_else(|| rest.strip_prefix("d20"))?;
-    let other = rest.starts_with(|c: char| c.is_alphanumeric()) || is(&DIE, rest);
+    let other = rest.starts_with(|c: char| c.is_alphanumeric()) || DIE.is_match(rest);
     (!other).then(|| format!("{keep}{rest}"))
 }
 

@@ -72,13 +72,11 @@ pub fn messages(
     model: &RoleModel,
     repair: Option<Repair<'_>>,
 ) -> Result<Vec<Message>, Failure> {
+    let by = |author, parts| Message { author, parts };
     let mut parts: Vec<Part> = ask.images.iter().cloned().map(Part::Image).collect();
     parts.push(Part::Text(ask.prompt.user.clone()));
     let Some((answer, problems)) = repair else {
-        return Ok(vec![Message {
-            author: Author::User,
-            parts,
-        }]);
+        return Ok(vec![by(Author::User, parts)]);
     };
     let list: Vec<Value> = problems
         .iter()
@@ -91,24 +89,13 @@ pub fn messages(
     if answer.is_blank() {
         // No provider accepts an empty message of the assistant.
         parts.push(correction);
-        return Ok(vec![Message {
-            author: Author::User,
-            parts,
-        }]);
+        return Ok(vec![by(Author::User, parts)]);
     }
+    let written = Part::Text(answer.text.clone());
     Ok(vec![
-        Message {
-            author: Author::User,
-            parts,
-        },
-        Message {
-            author: Author::Assistant,
-            parts: vec![Part::Text(answer.text.clone())],
-        },
-        Message {
-            author: Author::User,
-            parts: vec![correction],
-        },
+        by(Author::User, parts),
+        by(Author::Assistant, vec![written]),
+        by(Author::User, vec![correction]),
     ])
 }
 

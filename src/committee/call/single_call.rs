@@ -9,11 +9,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::committee::call::{CallSpec, call_once};
+use crate::committee::call::{CallFailure, CallSpec, call_once};
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::config::PromptSet;
-use crate::domain::{FailureCause, Role};
+use crate::domain::Role;
 use crate::journal::RunContext;
 
 /// The specification of a single call.
@@ -33,20 +33,8 @@ pub struct Consultation<'a> {
     pub until: Instant,
 }
 
-/// The answer.
-pub struct SingleAnswer<T> {
-    pub value: T,
-    /// True if the JSON needed repair or was cut at the token limit.
-    pub mended: bool,
-}
-
-/// The reason why there is no answer.
-pub struct SingleCallFailure {
-    pub cause: FailureCause,
-    pub detail: String,
-}
-
-/// Makes the call.
+/// Makes the call. Returns the answer, and true if its JSON needed repair or was cut at the token
+/// limit.
 ///
 /// # Errors
 /// The outer error stops the run. The inner error says why there is no answer.
@@ -54,7 +42,7 @@ pub async fn consult<T>(
     run: &RunContext,
     deps: &Deps,
     asked: Consultation<'_>,
-) -> Result<Result<SingleAnswer<T>, SingleCallFailure>, Failure>
+) -> Result<Result<(T, bool), CallFailure>, Failure>
 where
     T: DeserializeOwned + JsonSchema + Send,
 {
@@ -94,12 +82,5 @@ where
         answer_tokens: Some(max_tokens),
         until,
     };
-    let bought = call_once::<T>(run, deps, &ask, &schema).await?;
-    Ok(match bought {
-        Ok((value, mended)) => Ok(SingleAnswer { value, mended }),
-        Err(unbought) => Err(SingleCallFailure {
-            cause: unbought.cause,
-            detail: unbought.detail,
-        }),
-    })
+    call_once::<T>(run, deps, &ask, &schema).await
 }

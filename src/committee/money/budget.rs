@@ -125,6 +125,17 @@ pub fn worst_case(model: &RoleModel, input: InputBound, max_tokens: u32) -> Opti
     })
 }
 
+/// Returns the amount of the worst case; zero for the in-process model.
+pub fn worst_cost(model: &RoleModel, input: InputBound, max_tokens: u32) -> Usd {
+    worst_case(model, input, max_tokens).map_or(Usd::ZERO, |worst| worst.amount)
+}
+
+/// Returns the output tokens that a fitted panel gives to a role.
+pub fn given(max_tokens: &[(Role, u32)], role: Role) -> Option<u32> {
+    let own = max_tokens.iter().find(|(own, _)| *own == role);
+    own.map(|(_, tokens)| *tokens)
+}
+
 /// Returns the cost of the reported usage, at most [`ABSURD_COST`]. A larger figure would say no
 /// more than that the cap is exceeded.
 pub fn cost(model: &RoleModel, usage: &BilledTokens) -> Usd {
@@ -314,7 +325,7 @@ fn shrunk_to(
     let mut panel = Usd::ZERO;
     for wanted in agents {
         let tokens = shrunk(wanted);
-        panel += worst_case(wanted.model, wanted.input, tokens).map_or(Usd::ZERO, |r| r.amount);
+        panel += worst_cost(wanted.model, wanted.input, tokens);
         max_tokens.push((wanted.role, tokens));
     }
     max_tokens.push((synthesis.role, shrunk(synthesis)));
@@ -324,24 +335,11 @@ fn shrunk_to(
 
 /// Returns the worst-case cost of the agents with the given output tokens.
 pub fn panel_cost(agents: &[Wanted<'_>], max_tokens: &[(Role, u32)]) -> Usd {
-    let given = |role: Role| {
-        max_tokens
-            .iter()
-            .find(|(r, _)| *r == role)
-            .map(|(_, tokens)| *tokens)
-    };
     let cost = |wanted: &Wanted<'_>| {
-        worst_case(
-            wanted.model,
-            wanted.input,
-            given(wanted.role).unwrap_or(wanted.model.max_tokens),
-        )
+        let tokens = given(max_tokens, wanted.role).unwrap_or(wanted.model.max_tokens);
+        worst_cost(wanted.model, wanted.input, tokens)
     };
-    agents
-        .iter()
-        .filter_map(cost)
-        .map(|reservation| reservation.amount)
-        .sum()
+    agents.iter().map(cost).sum()
 }
 
 /// Returns the cost of the synthesis if every agent writes as much as it may.
@@ -354,7 +352,7 @@ pub fn synthesis_hold(max_tokens: &[(Role, u32)], synthesis: &Wanted<'_>) -> Usd
             input.volatile += ModelText::planned(u64::from(*tokens)).tokens_at_most();
         }
     }
-    worst_case(synthesis.model, input, written).map_or(Usd::ZERO, |r| r.amount)
+    worst_cost(synthesis.model, input, written)
 }
 
 #[cfg(test)]

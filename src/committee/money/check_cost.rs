@@ -120,7 +120,7 @@ pub fn worst_case(deps: &Deps, read: u64, reports: &[u64], size: CheckSize) -> U
         let read = read + SCAFFOLDING_TOKENS + LABEL_TOKENS * reports.len() as u64;
         let input = InputBound::new(trusted, read, &texts, 0);
         let output = model.limit_for(max_tokens(reports.len(), size.scope));
-        budget::worst_case(model, input, output).map_or(Usd::ZERO, |worst| worst.amount)
+        budget::worst_cost(model, input, output)
     };
     checkers(deps)
         .into_iter()

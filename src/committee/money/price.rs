@@ -186,6 +186,6 @@ impl Prices<'_> {
             input.volatile = (input.volatile as f64 * USUAL_READ) as u64;
             output = (f64::from(output) * USUAL_SHARE) as u32;
         }
-        budget::worst_case(model, input, output).map_or(Usd::ZERO, |reservation| reservation.amount)
+        budget::worst_cost(model, input, output)
     }
 }

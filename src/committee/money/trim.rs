@@ -10,7 +10,7 @@ use crate::committee::money::budget::{
     self, InputBound, ModelText, SCAFFOLDING_TOKENS, Wanted, WantedCheck,
 };
 use crate::committee::money::check_cost;
-use crate::committee::request_context::{RequestContext, ReusedOutputs};
+use crate::committee::request_context::RequestContext;
 use crate::domain::{Agent, Earmark, Role, Usd};
 use crate::journal::step::{CrossCheckStep, ScoreStep, TrimStep};
 use crate::journal::{
@@ -79,7 +79,7 @@ pub async fn panel(
     deps: &Deps,
     request: &RequestContext,
     asked: &[Agent],
-    reused: &BTreeMap<Agent, ReusedOutputs>,
+    reused: &BTreeMap<Agent, AgentOutcome>,
 ) -> Result<Trimmed, Failure> {
     run.release(Earmark::Synthesis);
     let wanted = |role: Role| wanted_by(deps, request, role);
@@ -92,13 +92,13 @@ pub async fn panel(
     };
     let stored: Vec<ModelText> = reused
         .values()
-        .map(|i| ModelText::planned(i.tokens))
+        .map(|outcome| ModelText::planned(outcome.tokens()))
         .collect();
     synthesis.input.volatile += InputBound::new(0, 0, &stored, 0).volatile;
     let read = budget::text_bound(&request.full_text());
     let cost = |max_tokens: &[(Role, u32)], size: CheckSize| {
         let reports: Vec<u64> = check_cost::report_tokens(max_tokens)
-            .chain(reused.values().map(|inherited| inherited.tokens))
+            .chain(reused.values().map(AgentOutcome::tokens))
             .collect();
         check_cost::worst_case(deps, read, &reports, size)
     };
@@ -230,11 +230,7 @@ fn answered_first(run: &Transcript<'_>) -> BTreeMap<Agent, u64> {
         answered.extend(agent.map(|agent| (agent, tokens)));
     }
     for finished in run.outcomes.iter().filter(|finished| finished.round == 1) {
-        let tokens = match &finished.outcome {
-            AgentOutcome::Answered { tokens, .. } => *tokens,
-            AgentOutcome::Failed { .. } => 0,
-        };
-        answered.insert(finished.agent, tokens);
+        answered.insert(finished.agent, finished.outcome.tokens());
     }
     answered
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::committee::request_context::RequestContext;
 use crate::domain::{Agent, AgentReport, Assumption, AssumptionKind};
+use crate::text::one_line;
 
 /// The most assumptions that a reply lists. It states how many more there were.
 const MAX: usize = 24;
@@ -84,20 +85,30 @@ struct Wording {
     words: BTreeSet<String>,
     /// Figures and negations.
     decisive: BTreeSet<String>,
+    /// The words with a capital, also the first one.
     names: BTreeSet<String>,
 }
 
 impl Wording {
     fn of(text: &str) -> Self {
-        let words = words(text);
-        let negation =
-            |word: &str| matches!(word, "not" | "no" | "never" | "without" | "nor" | "t");
-        let decides =
-            |word: &&String| word.contains(|c: char| c.is_ascii_digit()) || negation(word);
+        let split = text.split(|c: char| !c.is_alphanumeric());
+        let all: Vec<&str> = split
+            .filter(|word| !word.is_empty())
+            .take(MAX_WORDS)
+            .collect();
+        let lower = |wanted: fn(&str) -> bool| -> BTreeSet<String> {
+            let chosen = all.iter().filter(|word| wanted(word));
+            chosen.map(|word| word.to_lowercase()).collect()
+        };
         Self {
-            decisive: words.iter().filter(decides).cloned().collect(),
-            names: names(text),
-            words,
+            words: lower(|_| true),
+            decisive: lower(|word| {
+                let negates = ["not", "no", "never", "without", "nor", "t"]
+                    .iter()
+                    .any(|not| word.eq_ignore_ascii_case(not));
+                negates || word.contains(|c: char| c.is_ascii_digit())
+            }),
+            names: lower(|word| word.starts_with(char::is_uppercase)),
         }
     }
 
@@ -114,32 +125,9 @@ impl Wording {
     }
 }
 
-/// Returns the capitalized words. The first word of a text is included if it is capitalized, name
-/// or not.
-fn names(text: &str) -> BTreeSet<String> {
-    let capital = |word: &&str| word.chars().next().is_some_and(char::is_uppercase);
-    text.split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .take(MAX_WORDS)
-        .filter(capital)
-        .map(str::to_lowercase)
-        .collect()
-}
-
 fn is_nothing(text: &str) -> bool {
     let bare = text.trim_end_matches('.').to_lowercase();
     matches!(bare.as_str(), "none" | "n/a" | "no assumptions" | "nothing")
-}
-
-fn words(text: &str) -> BTreeSet<String> {
-    let words = text
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|w| !w.is_empty());
-    words.take(MAX_WORDS).map(str::to_lowercase).collect()
-}
-
-pub(in crate::committee) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

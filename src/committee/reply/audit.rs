@@ -188,9 +188,7 @@ fn agent(run: &Transcript<'_>, finished: &AgentFinished) -> Value {
             sum.cost += one.cost;
             sum
         });
-    let score = run
-        .judgement()
-        .and_then(|j| j.scores.iter().find(|s| s.agent == name));
+    let score = run.judgement().and_then(|j| j.score_of(finished.agent));
     let (outcome, obtained, cause, truncated) = match &finished.outcome {
         AgentOutcome::Answered {
             obtained,

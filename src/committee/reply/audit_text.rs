@@ -1,7 +1,8 @@
 //! Renders the audit appendix as Markdown.
 
-use crate::committee::reply::render::{AUDIT, figure};
-use crate::committee::reply::sections::excerpt;
+use crate::committee::reply::headings::AUDIT;
+use crate::committee::reply::render::figure;
+use crate::text::{excerpt, one_line};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -358,10 +359,7 @@ pub(super) fn budget_section(text: &mut String, budget: &Value) {
 
 /// Returns a string on one line, or any other value as JSON.
 pub(super) fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(
-        || value.to_string(),
-        |s| s.split_whitespace().collect::<Vec<_>>().join(" "),
-    )
+    value.as_str().map_or_else(|| value.to_string(), one_line)
 }
 
 /// Returns the model that answered, with a flag if it is not the requested model.

@@ -2,9 +2,9 @@
 //! likely and pessimistic figures; this file computes the rest, and fills what is missing by a rule.
 
 use crate::committee::output_shapes::EstimateOut;
-use crate::committee::reply::assumptions::one_line;
 use crate::committee::reply::plan_steps::label;
 use crate::domain::{Estimate, EstimateStep, Pert, TimeUnit};
+use crate::text::one_line;
 
 /// The most steps that are estimated one by one.
 pub(in crate::committee) const MAX_STEPS: usize = 100;

@@ -1,19 +1,15 @@
 //! The invariants of every reply (SPEC 14). [`check`] runs before a reply is returned and in every
 //! test that receives a reply.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
 use crate::committee::output_shapes::OrchestrationPlan;
 use crate::committee::reply::estimate::MAX_STEPS;
+use crate::committee::reply::headings::{ASSUMPTIONS, AUDIT, CONFIDENCE, ESTIMATE, TLDR, title};
 use crate::committee::reply::plan_steps::plan_steps;
 use crate::committee::reply::redaction::Redactor;
-use crate::committee::reply::render::{
-    ASSUMPTIONS, AUDIT, CONFIDENCE, ESTIMATE, TLDR, figure, title,
-};
+use crate::committee::reply::render::totals_line;
 use crate::committee::reply::sections::outline::Outline;
 use crate::domain::{
     Agent, AgentReport, Estimate, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Usd, is_question_mark,
@@ -204,9 +200,7 @@ impl Violations {
                 );
             }
         }
-        let t = estimate.total();
-        let expected = [t.optimistic, t.likely, t.pessimistic, t.expected].map(figure);
-        if totals(section).as_deref() != Some(expected.as_slice()) {
+        if !section.lines().any(|line| line == totals_line(estimate)) {
             self.add(
                 "the totals are the sums of the steps",
                 format!("{} steps", estimate.steps.len()),
@@ -362,23 +356,6 @@ impl Frame {
             audit: after(AUDIT, confidence),
         }
     }
-}
-
-static TOTALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?m)^- Total: O_total=([0-9.]+), M_total=([0-9.]+), P_total=([0-9.]+), E_total=([0-9.]+)$").ok()
-});
-
-/// Returns the four figures of the totals line: O, M, P and E.
-fn totals(text: &str) -> Option<Vec<String>> {
-    let captures = TOTALS.as_ref()?.captures(text)?;
-    Some(
-        captures
-            .iter()
-            .skip(1)
-            .flatten()
-            .map(|m| m.as_str().to_owned())
-            .collect(),
-    )
 }
 
 /// Returns true if the draft names a unit of the agent as a source.

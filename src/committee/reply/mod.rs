@@ -1,6 +1,7 @@
 //! The text of a reply and its audit: sections, assumptions, plan steps, estimate, redaction, and
 //! the invariants. It reads what the stages recorded, makes no call and changes no decision.
 
+pub(super) mod headings;
 pub(super) mod sections;
 pub(super) mod redaction;
 pub(super) mod plan_steps;

@@ -4,8 +4,7 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-use crate::committee::reply::assumptions::one_line;
-use crate::text;
+use crate::text::{self, excerpt};
 
 /// Words for "plan" in several languages, one per line.
 const NAMES: &str = include_str!("data/plan_names.txt");
@@ -17,204 +16,150 @@ const MIN_ITEMS: usize = 3;
 /// heading that names a plan, the steps are the items of the lists, or else the paragraphs. A list
 /// inside an item is part of that item's step.
 pub fn plan_steps(markdown: &str) -> Vec<String> {
-    let mut reader = Reader::default();
-    for event in Parser::new_ext(markdown, Options::ENABLE_TASKLISTS) {
-        reader.read(event);
-    }
-    reader.steps()
-}
-
-/// A block whose texts may be the steps of a plan.
-#[derive(Default)]
-struct Block {
-    is_ordered: bool,
-    /// The items of a list, or the text of a paragraph.
-    texts: Vec<String>,
-    /// The block whose item contains this list.
-    parent: Option<usize>,
-    /// The number of the plan's heading above it.
-    heading: Option<usize>,
-    is_list: bool,
-}
-
-#[derive(Default)]
-struct Reader {
-    blocks: Vec<Block>,
-    /// The open lists, the innermost last.
-    open: Vec<usize>,
-    /// The last list that is not inside another one.
-    outermost: Option<usize>,
-    /// The text of the open heading.
-    heading: Option<String>,
-    /// The level and number of the plan's heading that the current text is under.
-    plan: Option<(usize, usize)>,
-    headings: usize,
-    in_code: bool,
-}
-
-impl Reader {
-    fn read(&mut self, event: Event<'_>) {
-        match event {
-            Event::Start(Tag::Heading { .. }) => self.heading = Some(String::new()),
-            Event::End(TagEnd::Heading(level)) => self.end_heading(level as usize),
-            Event::Start(Tag::List(start)) => self.begin_list(start),
-            Event::End(TagEnd::List(_)) => {
-                self.open.pop();
+    let blocks = blocks(markdown);
+    let mut steps: Vec<&String> = vec![];
+    let mut rest = blocks.as_slice();
+    while let Some((block, after)) = rest.split_first() {
+        rest = after;
+        match block {
+            Block::Heading { level, text } if names_a_plan(text) => {
+                let ends = |block: &Block| matches!(block, Block::Heading { level: next, .. } if next <= level);
+                let end = after.iter().position(ends).unwrap_or(after.len());
+                let (section, after) = after.split_at_checked(end).unwrap_or((after, &[]));
+                rest = after;
+                steps.extend(steps_of(section));
             }
-            Event::Start(Tag::Item) => self.push_text(),
-            Event::Start(Tag::Paragraph) if self.open.is_empty() => {
-                self.blocks.push(Block {
-                    heading: self.plan.map(|(_, number)| number),
-                    ..Block::default()
-                });
-                self.push_text();
+            Block::List { is_ordered, items } if *is_ordered && items.len() >= MIN_ITEMS => {
+                steps.extend(items);
             }
-            Event::Start(Tag::CodeBlock(_)) => self.in_code = true,
-            Event::End(TagEnd::CodeBlock) => self.in_code = false,
-            Event::Text(text) | Event::Code(text) if !self.in_code => match &mut self.heading {
-                Some(heading) => heading.push_str(&text),
-                None => self.add(&text),
-            },
-            Event::SoftBreak | Event::HardBreak => self.add(" "),
             _ => {}
         }
     }
+    let labels = steps.into_iter().map(|step| label(step));
+    labels.filter(|step| !step.is_empty()).collect()
+}
 
-    fn end_heading(&mut self, level: usize) {
-        let text = self.heading.take().unwrap_or_default();
-        if names_a_plan(&text) {
-            self.headings += 1;
-            self.plan = Some((level, self.headings));
-        } else {
-            // A smaller heading inside a plan's section does not end the section.
-            self.plan = self.plan.filter(|(plan, _)| level > *plan);
-        }
+/// Returns the items of a section's lists, or else its paragraphs.
+fn steps_of(section: &[Block]) -> Vec<&String> {
+    let items = section.iter().flat_map(|block| match block {
+        Block::List { items, .. } => items.as_slice(),
+        _ => &[],
+    });
+    let items: Vec<&String> = items.collect();
+    if !items.is_empty() {
+        return items;
     }
+    let paragraphs = section.iter().filter_map(|block| match block {
+        Block::Paragraph(text) => Some(text),
+        _ => None,
+    });
+    paragraphs.collect()
+}
 
-    /// Opens a list, or continues the last one. In Markdown, code between two items ends a list. A
-    /// list that starts with the next number is treated as the same list.
-    fn begin_list(&mut self, start: Option<u64>) {
-        let goes_on = |at: &usize| {
-            let before = self
-                .blocks
-                .get(*at)
-                .filter(|list| list.is_ordered)
-                .map(|list| list.texts.len() as u64);
-            before.is_some_and(|items| items > 0 && start == Some(items + 1))
-        };
-        let continued = self
-            .outermost
-            .filter(|at| self.open.is_empty() && goes_on(at));
-        let at = continued.unwrap_or_else(|| {
-            self.blocks.push(Block {
-                is_ordered: start.is_some(),
-                is_list: true,
-                parent: self.open.last().copied(),
-                heading: self.plan.map(|(_, number)| number),
-                texts: vec![],
-            });
-            self.blocks.len() - 1
-        });
-        if self.open.is_empty() {
-            self.outermost = Some(at);
-        }
-        self.open.push(at);
-    }
+/// A part of a text that is not inside another one.
+enum Block {
+    Heading {
+        level: usize,
+        text: String,
+    },
+    Paragraph(String),
+    List {
+        is_ordered: bool,
+        items: Vec<String>,
+    },
+}
 
-    /// Returns the block that receives text: the innermost open list, else the last paragraph.
-    fn current(&mut self) -> Option<&mut Block> {
-        match self.open.last() {
-            Some(at) => self.blocks.get_mut(*at),
-            None => self.blocks.last_mut().filter(|block| !block.is_list),
-        }
-    }
-
-    fn push_text(&mut self) {
-        if let Some(block) = self.current() {
-            block.texts.push(String::new());
-        }
-    }
-
-    fn add(&mut self, text: &str) {
-        if let Some(last) = self.current().and_then(|block| block.texts.last_mut()) {
-            last.push_str(text);
-        }
-    }
-
-    fn steps(&self) -> Vec<String> {
-        let mut steps: Vec<&String> = vec![];
-        // For each block, whether it or an enclosing block is a plan. A nested list comes after its
-        // parent.
-        let mut in_plan: Vec<bool> = Vec::with_capacity(self.blocks.len());
-        let has_list = self.headings_with_lists();
-        for block in &self.blocks {
-            let inside = block
-                .parent
-                .and_then(|parent| in_plan.get(parent))
-                .is_some_and(|known| *known);
-            let listed = block.is_list
-                && (block.heading.is_some()
-                    || (block.is_ordered && block.texts.len() >= MIN_ITEMS));
-            let told = !block.is_list
-                && block
-                    .heading
-                    .is_some_and(|heading| has_list.get(heading) == Some(&false));
-            let is_plan = !inside && (listed || told);
-            if is_plan {
-                steps.extend(&block.texts);
+/// Returns the blocks of a text without its code blocks and without lists inside lists.
+fn blocks(markdown: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = vec![];
+    let (mut lists, mut in_code) = (0, false);
+    for event in Parser::new_ext(markdown, Options::ENABLE_TASKLISTS) {
+        match event {
+            Event::Start(Tag::Heading { level, .. }) if lists == 0 => blocks.push(Block::Heading {
+                level: level as usize,
+                text: String::new(),
+            }),
+            Event::Start(Tag::Paragraph) if lists == 0 => {
+                blocks.push(Block::Paragraph(String::new()));
             }
-            in_plan.push(inside || is_plan);
-        }
-        steps
-            .into_iter()
-            .map(|step| label(step))
-            .filter(|step| !step.is_empty())
-            .collect()
-    }
-
-    /// Returns for each plan heading, by its number, whether there is a list under it.
-    fn headings_with_lists(&self) -> Vec<bool> {
-        let mut has_list = vec![false; self.headings + 1];
-        for heading in self
-            .blocks
-            .iter()
-            .filter(|block| block.is_list)
-            .filter_map(|block| block.heading)
-        {
-            if let Some(has) = has_list.get_mut(heading) {
-                *has = true;
+            Event::Start(Tag::List(start)) => {
+                lists += 1;
+                if lists == 1 {
+                    begin_list(&mut blocks, start);
+                }
             }
+            Event::End(TagEnd::List(_)) => lists -= 1,
+            Event::Start(Tag::Item) if lists == 1 => {
+                if let Some(Block::List { items, .. }) = blocks.last_mut() {
+                    items.push(String::new());
+                }
+            }
+            Event::Start(Tag::CodeBlock(_)) => in_code = true,
+            Event::End(TagEnd::CodeBlock) => in_code = false,
+            Event::Text(text) | Event::Code(text) if !in_code && lists <= 1 => {
+                add(&mut blocks, &text);
+            }
+            Event::SoftBreak | Event::HardBreak | Event::Start(Tag::Paragraph) => {
+                add(&mut blocks, " ");
+            }
+            _ => {}
         }
-        has_list
+    }
+    blocks
+}
+
+/// Begins a list. In Markdown, code or a paragraph between two items ends a list. A list that starts
+/// with the next number continues the list before them.
+fn begin_list(blocks: &mut Vec<Block>, start: Option<u64>) {
+    let last = blocks
+        .iter()
+        .rposition(|block| !matches!(block, Block::Paragraph(_)));
+    let continued = last.filter(|at| match blocks.get(*at) {
+        Some(Block::List { is_ordered, items }) => {
+            *is_ordered && start == Some(items.len() as u64 + 1)
+        }
+        _ => false,
+    });
+    match continued {
+        Some(at) => blocks.truncate(at + 1),
+        None => blocks.push(Block::List {
+            is_ordered: start.is_some(),
+            items: vec![],
+        }),
+    }
+}
+
+/// Appends to the text of the last block.
+fn add(blocks: &mut [Block], more: &str) {
+    let text = match blocks.last_mut() {
+        Some(Block::Heading { text, .. } | Block::Paragraph(text)) => Some(text),
+        Some(Block::List { items, .. }) => items.last_mut(),
+        None => None,
+    };
+    if let Some(text) = text {
+        text.push_str(more);
     }
 }
 
 fn names_a_plan(heading: &str) -> bool {
     let words = text::words(heading);
-    let names = || {
-        NAMES
-            .lines()
-            .filter(|line| !line.is_empty() && !line.starts_with('#'))
-    };
+    let mut names = NAMES
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
     // A script without spaces has no separate words, so the name may be anywhere in the heading.
     let heading = heading.to_lowercase();
-    names().any(|name| {
+    names.any(|name| {
         words.iter().any(|word| word.ends_with(name))
             || (!name.is_ascii() && heading.contains(name))
     })
 }
 
 /// Returns a step's name: its first sentence, at most 80 characters.
-pub fn label(text: &str) -> String {
-    let line = one_line(text);
+pub fn label(step: &str) -> String {
+    let line = text::one_line(step);
     let line = line.trim_matches(['*', ':', ' ', '#']);
     let sentence = line.split_once(". ").map_or(line, |(first, _)| first);
-    let sentence = sentence.trim_end_matches(['.', ':', ';']);
-    if sentence.chars().count() <= 80 {
-        return sentence.to_owned();
-    }
-    let cut: String = sentence.chars().take(79).collect();
-    format!("{}…", cut.trim_end())
+    excerpt(sentence.trim_end_matches(['.', ':', ';']), 80)
 }
 
 #[cfg(test)]
@@ -274,11 +219,6 @@ mod tests {
         let nested =
             "1. Install it\n   1. run the script\n   2. check\n   3. log\n2. Test it\n3. Ship it\n";
         assert_eq!(plan_steps(nested), ["Install it", "Test it", "Ship it"]);
-        let inner = "- Setup\n  1. Install Docker\n  2. Pull the image\n  3. Run it\n";
-        assert_eq!(
-            plan_steps(inner),
-            ["Install Docker", "Pull the image", "Run it"]
-        );
     }
 
     #[test]

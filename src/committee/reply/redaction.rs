@@ -42,23 +42,15 @@ impl Redactor {
         }
         // The longest id first, so that `u12` is not matched as `u1`.
         units.sort_by_key(|(_, id)| std::cmp::Reverse(id.len()));
-        let alternatives = |group: bool| -> String {
-            let one = |(agent, id): &(&str, &str)| {
-                let (agent, id) = (regex::escape(agent), regex::escape(id));
-                let end = if id.ends_with(char::is_alphanumeric) {
-                    r"\b"
-                } else {
-                    ""
-                };
-                if group {
-                    format!("({agent}):{id}{end}")
-                } else {
-                    format!("{agent}:{id}{end}")
-                }
+        let one = |(agent, id): &(&str, &str)| {
+            let end = if id.ends_with(char::is_alphanumeric) {
+                r"\b"
+            } else {
+                ""
             };
-            units.iter().map(one).collect::<Vec<_>>().join("|")
+            format!("{}:{}{end}", regex::escape(agent), regex::escape(id))
         };
-        let ids = alternatives(false);
+        let ids = units.iter().map(one).collect::<Vec<_>>().join("|");
         let id = Regex::new(&format!(r"(?i)\b(?:{ids})"));
         let bracketed = Regex::new(&format!(
             r"(?i)[ \t]*[\[(]\s*(?:{ids})(?:\s*[,;]\s*(?:{ids}))*\s*[\])]"

@@ -2,17 +2,10 @@
 
 use std::fmt::Write as _;
 
+use crate::committee::reply::headings::{ACCEPTANCE, ASSUMPTIONS, CONFIDENCE, ESTIMATE, TLDR};
 use crate::committee::reply::sections::{plain_line, renderable};
 use crate::domain::{Assumption, Clarification, Confidence, Estimate, OPTION_LETTERS};
 use crate::journal::Draft;
-
-pub const TLDR: &str = "## TL;DR";
-pub const ACCEPTANCE: &str = "## Acceptance tests";
-pub const ASSUMPTIONS: &str = "## Assumptions";
-pub const CONFIDENCE: &str = "## Confidence";
-/// One heading level below the others.
-pub const ESTIMATE: &str = "### Execution time estimate";
-pub const AUDIT: &str = "## Audit appendix";
 
 /// Renders the answer without its audit appendix.
 pub fn answer(draft: &Draft, confidence: &Confidence, notes: &[String]) -> String {
@@ -98,37 +91,32 @@ fn estimate_section(estimate: &Estimate) -> String {
             figure(t.expected)
         );
     }
-    let t = estimate.total();
-    let _ = writeln!(
-        text,
-        "- Total: O_total={}, M_total={}, P_total={}, E_total={}",
-        figure(t.optimistic),
-        figure(t.likely),
-        figure(t.pessimistic),
-        figure(t.expected)
-    );
-    let or_none = |lines: &[String]| -> String {
-        let lines = plain_lines(lines);
-        let lines = if lines.is_empty() {
-            vec!["none stated".to_owned()]
-        } else {
-            lines
-        };
-        lines
-            .iter()
-            .fold(String::new(), |all, line| format!("{all}  - {line}\n"))
-    };
-    let _ = write!(text, "- Assumptions:\n{}", or_none(&estimate.assumptions));
-    let _ = write!(
-        text,
-        "- Risks that push to P:\n{}",
-        or_none(&estimate.risks)
-    );
+    let _ = writeln!(text, "{}", totals_line(estimate));
+    for (title, lines) in [
+        ("Assumptions", &estimate.assumptions),
+        ("Risks that push to P", &estimate.risks),
+    ] {
+        let _ = writeln!(text, "- {title}:");
+        let mut lines = plain_lines(lines);
+        if lines.is_empty() {
+            lines.push("none stated".to_owned());
+        }
+        for line in lines {
+            let _ = writeln!(text, "  - {line}");
+        }
+    }
     let _ = writeln!(text, "- Confidence in estimate: {:.2}", estimate.confidence);
     if estimate.by_rule {
         text.push_str("- The figures are a rule of thumb: no model gave any.\n");
     }
     text
+}
+
+/// Returns the line of the estimate with the sums of its steps.
+pub(super) fn totals_line(estimate: &Estimate) -> String {
+    let t = estimate.total();
+    let [o, m, p, e] = [t.optimistic, t.likely, t.pessimistic, t.expected].map(figure);
+    format!("- Total: O_total={o}, M_total={m}, P_total={p}, E_total={e}")
 }
 
 /// Formats a number with at most two decimals, without trailing zeros.
@@ -149,9 +137,4 @@ fn plain_lines(lines: &[String]) -> Vec<String> {
         .map(|line| plain_line(line))
         .filter(|line| !line.is_empty())
         .collect()
-}
-
-/// Returns the text of one of the heading constants above without its Markdown mark.
-pub(super) fn title(heading: &'static str) -> &'static str {
-    heading.trim_start_matches(['#', ' '])
 }

@@ -95,13 +95,12 @@ async fn passes(
     };
     let reports: Vec<Written<'_>> = latest
         .iter()
-        .filter_map(|(agent, outcome)| match outcome {
-            AgentOutcome::Answered { report, tokens, .. } => Some(Written {
+        .filter_map(|(agent, outcome)| {
+            Some(Written {
                 agent: *agent,
-                report,
-                tokens: *tokens,
-            }),
-            AgentOutcome::Failed { .. } => None,
+                tokens: outcome.tokens(),
+                report: outcome.report()?,
+            })
         })
         .collect();
     let roles = checkers(context.deps)

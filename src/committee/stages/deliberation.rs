@@ -1,7 +1,7 @@
 //! The result of the rounds: each agent's outcome, and the judgement of all of them.
 
 use crate::committee::stages::evidence::Evidence;
-use crate::committee::stages::open_claims::{self};
+use crate::committee::stages::open_claims;
 use crate::domain::{Agent, AgentReport, Disagreement, FailureCause, Judgement, Position, Status};
 use crate::journal::{AgentOutcome, Trimmed};
 
@@ -25,11 +25,7 @@ impl Deliberation {
             let AgentOutcome::Answered { report, tokens, .. } = outcome else {
                 return None;
             };
-            let score = self
-                .judgement
-                .scores
-                .iter()
-                .find(|s| s.agent == agent.as_str())?;
+            let score = self.judgement.score_of(*agent)?;
             Some((*agent, report, score, *tokens))
         })
     }
@@ -45,10 +41,10 @@ impl Deliberation {
     /// positions. The positions are worded as those outputs state them. Nothing of a discarded
     /// output is in them.
     pub fn visible_disagreements(&self) -> Vec<(&Disagreement, Vec<Position>)> {
-        let reports: Vec<(&str, &AgentReport)> = self
+        let reports: Vec<(Agent, &AgentReport)> = self
             .answered()
             .filter(|(_, _, score, _)| score.status != Status::Discard)
-            .map(|(agent, report, ..)| (agent.as_str(), report))
+            .map(|(agent, report, ..)| (agent, report))
             .collect();
         open_claims::visible(&self.judgement.disagreements, &reports)
     }

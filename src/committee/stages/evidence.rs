@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::committee::reply::sections::excerpt;
 use crate::committee::stages::cross_check::TURNED_OFF;
 use crate::config::Policy;
 use crate::domain::{
     Agent, AgentReport, ClaimVerdict, CrossCheck, Decision, Holds, Mode, Resolution, UnitRef,
 };
 use crate::journal::{AgentOutcome, CrossChecked, Transcript};
+use crate::text::excerpt;
 
 /// The most findings that the master is shown.
 const MAX_FINDINGS: usize = 10;

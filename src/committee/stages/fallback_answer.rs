@@ -4,10 +4,10 @@
 
 use crate::committee::call::CallFailure;
 use crate::committee::failure::Failure;
-use crate::committee::reply::{assumptions, sections};
+use crate::committee::reply::sections;
 use crate::committee::stages::synthesis_input::{SynthesisInput, answer_of};
 use crate::committee::stages::{figures, question_rules};
-use crate::domain::{Agent, AgentReport, Status};
+use crate::domain::{AgentReport, Status};
 use crate::journal::{Draft, SynthesisSource, Synthesized};
 
 /// Start of the correction that states why there is no synthesis.
@@ -47,26 +47,14 @@ pub async fn of(
         return Ok(None);
     }
     let estimate = figures::of_text(input, &main, &mut corrections).await?;
-    let own: Vec<(Agent, &AgentReport)> = vec![(*agent, *report)];
-    let collect = || assumptions::ledger(&assumptions::of_reports(&own), &own, input.request);
-    let (assumptions, assumptions_left_out) =
-        input.run.compute("collecting assumptions", collect).await?;
+    let collect = || input.draft(main, &[(*agent, *report)]);
+    let draft = input.run.compute("collecting assumptions", collect).await?;
     let units = report.units.iter();
     let draft = Draft {
-        task_type: input.plan.task_type,
-        tldr: vec![sections::first_sentence(&main)],
-        acceptance_tests: vec![],
-        assumptions,
-        assumptions_left_out,
         estimate,
         units_used: units.map(|unit| format!("{agent}:{}", unit.id)).collect(),
-        disagreements: input.detected(),
-        quarantine_justifications: vec![],
-        conflict_penalty: None,
-        coverage_bonus: None,
         final_answer: answer_of(report),
-        answer_justification: None,
-        main,
+        ..draft
     };
     let question = question_rules::by_rule(input);
     Ok(Some(Synthesized {
@@ -80,16 +68,19 @@ pub async fn of(
 
 /// Returns the summary, the numbered steps and the reasoning of a report as one text.
 fn text_of(report: &AgentReport) -> String {
-    let steps: String = report
-        .steps_or_deliverables
-        .iter()
-        .enumerate()
-        .map(|(i, s)| format!("\n{}. {s}", i + 1))
-        .collect();
+    let steps = numbered(&report.steps_or_deliverables);
     let gap = if steps.is_empty() { "" } else { "\n" };
     format!(
         "{}{gap}{steps}\n\n{}",
         report.answer_summary.join(" "),
         report.reasoning
     )
+}
+
+/// Returns the steps of a report as a numbered list that follows on a text.
+pub(super) fn numbered(steps: &[String]) -> String {
+    let numbered = steps.iter().enumerate();
+    numbered
+        .map(|(i, step)| format!("\n{}. {step}", i + 1))
+        .collect()
 }

@@ -2,33 +2,25 @@
 
 use std::sync::LazyLock;
 
-use regex::RegexSet;
+use regex::Regex;
 
 use crate::domain::{Question, TaskType};
 use crate::journal::Hinted;
+use crate::text::listed;
 
-/// Each rule's task type, its name as a signal, and its pattern.
-const RULES: [(TaskType, &str, &str); 4] = [
-    (
-        TaskType::PromptEngineering,
-        "words of prompts",
-        r"(?i)\b(prompts?|prompting|rubrics?|system message|few-?shot|templates?|jailbreak)\b",
-    ),
-    (TaskType::TechnicalExecution, "a code fence", r"```|~~~"),
+/// Each rule's task type and its signal, whose pattern is in `hints.tsv`.
+const RULES: [(TaskType, &str); 4] = [
+    (TaskType::PromptEngineering, "words of prompts"),
+    (TaskType::TechnicalExecution, "a code fence"),
     (
         TaskType::TechnicalExecution,
         "words of building and running",
-        r"(?i)\b(deploy\w*|debug\w*|docker\w*|kubernetes|k8s|compil\w+|architectur\w+|install\w*|refactor\w*|server|api|sql|bash|shell|python|rust|javascript|typescript|java|golang|nginx|git|linux|ubuntu|function|stack ?trace|exception|ci/cd|pipeline|database|vps|systemd|script)\b",
     ),
-    (
-        TaskType::VisualAnalysis,
-        "words of pictures",
-        r"(?i)\b(image|picture|photo|screenshot|diagram)s?\b",
-    ),
+    (TaskType::VisualAnalysis, "words of pictures"),
 ];
 
-static PATTERNS: LazyLock<Option<RegexSet>> =
-    LazyLock::new(|| RegexSet::new(RULES.map(|(_, _, p)| p)).ok());
+static PATTERNS: LazyLock<[Regex; 4]> =
+    LazyLock::new(|| RULES.map(|(_, signal)| listed(include_str!("hints.tsv"), signal)));
 
 /// Guesses the task types of a question.
 pub fn hints_of(question: &Question) -> Hinted {
@@ -46,9 +38,8 @@ pub fn hints_of(question: &Question) -> Hinted {
     if question.has_image() {
         add(TaskType::VisualAnalysis, "an image is attached");
     }
-    let matches = PATTERNS.as_ref().map(|set| set.matches(&question.message));
-    for (i, (task_type, signal, _)) in RULES.into_iter().enumerate() {
-        if matches.as_ref().is_some_and(|m| m.matched(i)) {
+    for ((task_type, signal), pattern) in RULES.into_iter().zip(&*PATTERNS) {
+        if pattern.is_match(&question.message) {
             add(task_type, signal);
         }
     }

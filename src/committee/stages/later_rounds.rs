@@ -1,14 +1,17 @@
 //! Later rounds: whether one is held, for which agents, and its outcomes.
 
 use futures_util::future::join_all;
+use schemars::JsonSchema;
 use tokio::time::Instant;
 
+use crate::committee::call::prompts::Rendered;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::{self, InputBound};
 use crate::committee::output_shapes::Decisions;
 use crate::committee::stages::open_claims::Open;
 use crate::committee::stages::resolve;
 use crate::committee::stages::round_context::{RoundContext, RoundInput};
+use crate::config::RoleModel;
 use crate::domain::{Agent, AgentReport, Judgement, Resolution, Role, Usd};
 use crate::journal::step::{RoundStep, SkipStep};
 use crate::journal::{AgentOutcome, Event, RoundSkipped, RoundStarted, Transcript};
@@ -129,47 +132,39 @@ impl RoundContext<'_> {
         agents: &[Agent],
         heard: &RoundInput<'_>,
     ) -> Result<Usd, Failure> {
-        let schema = schemars::schema_for!(Decisions)
-            .to_value()
-            .to_string()
-            .len();
-        let mut worst = Usd::ZERO;
-        for agent in agents {
-            let Some(model) = self.deps.role(Role::Agent(*agent)) else {
-                continue;
-            };
-            let held = resolve::held(self.request, round, *agent, heard.claims);
-            let prompt = self.resolve_prompt(model, &held)?;
-            let input = InputBound::new(
-                prompt.system.len() + schema,
-                budget::text_bound(&prompt.user),
-                &[],
-                0,
-            );
-            let output = model.limit_for(resolve::max_tokens(&held));
-            worst += budget::worst_case(model, input, output)
-                .map_or(Usd::ZERO, |reservation| reservation.amount);
-        }
-        Ok(worst)
+        self.worst::<Decisions>(agents, |agent, model| {
+            let held = resolve::held(self.request, round, agent, heard.claims);
+            let limit = model.limit_for(resolve::max_tokens(&held));
+            Ok((self.resolve_prompt(model, &held)?, 0, limit))
+        })
     }
 
     /// Returns the worst-case cost of new reports of these agents, each at this share of its first
     /// output limit.
     fn worst_reports(&self, agents: &[Agent], share: f64) -> Result<Usd, Failure> {
-        let schema = schemars::schema_for!(AgentReport)
-            .to_value()
-            .to_string()
-            .len();
+        self.worst::<AgentReport>(agents, |agent, model| {
+            let limit = self.may_write(agent, share);
+            Ok((self.prompt(agent, model)?, self.images(agent).len(), limit))
+        })
+    }
+
+    /// Returns the worst-case cost of one call of each agent for a `T`. `call` gives its prompt, the
+    /// number of images and the output limit.
+    fn worst<T: JsonSchema>(
+        &self,
+        agents: &[Agent],
+        call: impl Fn(Agent, &RoleModel) -> Result<(Rendered, usize, u32), Failure>,
+    ) -> Result<Usd, Failure> {
+        let schema = schemars::schema_for!(T).to_value().to_string().len();
         let mut worst = Usd::ZERO;
         for agent in agents {
             let Some(model) = self.deps.role(Role::Agent(*agent)) else {
                 continue;
             };
-            let prompt = self.prompt(*agent, model)?;
-            let (read, images) = (budget::text_bound(&prompt.user), self.images(*agent).len());
+            let (prompt, images, limit) = call(*agent, model)?;
+            let read = budget::text_bound(&prompt.user);
             let input = InputBound::new(prompt.system.len() + schema, read, &[], images);
-            let reservation = budget::worst_case(model, input, self.may_write(*agent, share));
-            worst += reservation.map_or(Usd::ZERO, |reservation| reservation.amount);
+            worst += budget::worst_cost(model, input, limit);
         }
         Ok(worst)
     }

@@ -6,6 +6,7 @@ use crate::domain::{
     Agent, AgentReport, Disagreement, Judgement, Obtained, Position, Status, UnitRef,
 };
 use crate::journal::AgentOutcome;
+use crate::text::one_line;
 
 /// Maximum number of claims shown to the agents. The final answer comes first, then the claims by
 /// severity.
@@ -64,12 +65,7 @@ pub fn open(
         };
         claims.iter().any(own)
     };
-    let valid = |agent: Agent| {
-        judgement
-            .scores
-            .iter()
-            .any(|s| s.agent == agent.as_str() && s.status == Status::Valid)
-    };
+    let valid = |agent: Agent| judgement.status_of(agent) == Some(Status::Valid);
     let asked = || panel.iter().copied().filter(|agent| !in_prose(*agent));
     Open {
         holders: asked().filter(|agent| holds(*agent)).collect(),
@@ -88,14 +84,8 @@ pub fn is_held(claim: &Claim, position: &Position, agent: &str) -> bool {
 
 /// Returns the ids, without the agent, of the units in which an agent states a position.
 pub fn own_units(position: &Position, agent: &str) -> Vec<String> {
-    let units = position
-        .units
-        .iter()
-        .filter_map(|unit| unit.parse::<UnitRef>().ok());
-    units
-        .filter(|unit| unit.agent == agent)
-        .map(|unit| unit.unit)
-        .collect()
+    let own = position.units.iter().filter(|unit| unit.agent == agent);
+    own.map(|unit| unit.unit.clone()).collect()
 }
 
 /// Returns the open claims, at most `MAX_CLAIMS`, with the positions that may be shown.
@@ -120,74 +110,48 @@ pub fn claims(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>) -> 
         .collect()
 }
 
-/// Returns a text as one line without control characters, so that no part of it can look like a
-/// further claim or position.
-pub fn one_line(text: &str) -> String {
-    let clean: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    clean.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// Returns the reports that are not discarded, by agent.
 fn kept<'a>(
     judgement: &Judgement,
     latest: &'a BTreeMap<Agent, AgentOutcome>,
-) -> Vec<(&'static str, &'a AgentReport)> {
-    let discarded = |name: &str| {
-        judgement
-            .scores
-            .iter()
-            .any(|s| s.agent == name && s.status == Status::Discard)
-    };
-    let read = |(agent, outcome): (&Agent, &'a AgentOutcome)| match outcome {
-        AgentOutcome::Answered { report, .. } if !discarded(agent.as_str()) => {
-            Some((agent.as_str(), report))
-        }
-        AgentOutcome::Answered { .. } | AgentOutcome::Failed { .. } => None,
-    };
-    latest.iter().filter_map(read).collect()
+) -> Vec<(Agent, &'a AgentReport)> {
+    let answered = latest
+        .iter()
+        .filter_map(|(agent, outcome)| Some((*agent, outcome.report()?)));
+    let mut reports: Vec<_> = answered.collect();
+    reports.retain(|(agent, _)| judgement.status_of(*agent) != Some(Status::Discard));
+    reports
 }
 
 /// Returns the disagreements that keep two or more positions when only `reports` are considered. A
 /// position that only the cross-check states is kept.
 pub fn visible<'a>(
     all: &'a [Disagreement],
-    reports: &[(&str, &AgentReport)],
+    reports: &[(Agent, &AgentReport)],
 ) -> Vec<(&'a Disagreement, Vec<Position>)> {
-    let of_unit = |id: &String| {
-        let (agent, unit) = id.split_once(':')?;
-        let (_, report) = reports.iter().find(|(name, _)| *name == agent)?;
-        report.units.iter().find(|u| u.id == unit)
+    let report_of = |agent: &str| {
+        let own = reports.iter().find(|(known, _)| known.as_str() == agent);
+        own.map(|(_, report)| *report)
+    };
+    let text_of = |id: &UnitRef| {
+        let mut units = report_of(&id.agent)?.units.iter();
+        units
+            .find(|u| u.id == id.unit)
+            .map(|unit| unit.text.clone())
     };
     let position = |p: &Position| {
-        let agents: Vec<String> = p
-            .agents
-            .iter()
-            .filter(|a| reports.iter().any(|(name, _)| name == a))
-            .cloned()
-            .collect();
-        let units: Vec<String> = p
-            .units
-            .iter()
-            .filter(|id| of_unit(id).is_some())
-            .cloned()
-            .collect();
-        // If a discarded output shares a position, the text is that of a unit that is kept.
-        let whole = agents.len() == p.agents.len();
-        let own = units
-            .first()
-            .and_then(of_unit)
-            .map(|unit| unit.text.clone());
-        let text = if whole { Some(p.text.clone()) } else { own };
+        let mut kept = p.clone();
+        kept.agents.retain(|agent| report_of(agent).is_some());
+        kept.units.retain(|id| text_of(id).is_some());
         // A position that only the cross-check states has no agents.
-        let stands = !agents.is_empty() || p.agents.is_empty();
-        Some(Position {
-            text: text.filter(|_| stands)?,
-            agents,
-            units,
-        })
+        if kept.agents.is_empty() && !p.agents.is_empty() {
+            return None;
+        }
+        // If a discarded output shares a position, the text is that of a unit that is kept.
+        if kept.agents.len() < p.agents.len() {
+            kept.text = kept.units.first().and_then(text_of)?;
+        }
+        Some(kept)
     };
     all.iter()
         .filter_map(|d| {

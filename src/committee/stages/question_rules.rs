@@ -1,9 +1,9 @@
 //! Checks a model's question to the user, and makes a question by fixed rules if no model gave one.
 
 use crate::committee::output_shapes::QuestionOut;
-use crate::committee::reply::sections;
 use crate::committee::stages::synthesis_input::SynthesisInput;
-use crate::domain::{Clarification, is_question_mark};
+use crate::domain::{AnswerGroup, Clarification, is_question_mark};
+use crate::text::excerpt;
 
 /// Returns the model's question without references to discarded outputs. Returns `None` if it is
 /// malformed or equals the question that the user has just answered.
@@ -33,35 +33,36 @@ pub fn of_text(input: &SynthesisInput<'_>, text: &str) -> QuestionOut {
         .next()
         .map(str::trim)
         .filter(|q| q.ends_with(is_question_mark));
-    let words = words.filter(|q| q.chars().count() <= 200 && groups(input).len() < 2);
+    let words = words.filter(|q| q.chars().count() <= 200 && positions(input).len() < 2);
     QuestionOut {
         question: words.unwrap_or(&ruled.question).to_owned(),
         options: ruled.options.to_vec(),
     }
 }
 
-/// Makes a question by fixed rules. It asks for the choice between the agents' answers if these
-/// differ, otherwise for how to continue.
+/// Makes a question by fixed rules (SPEC 2). It asks for the choice between contested positions. If
+/// there are none, it says that there is too little confidence, and asks how to continue.
 pub fn by_rule(input: &SynthesisInput<'_>) -> Clarification {
-    let groups = groups(input);
-    let options = match groups.as_slice() {
-        [first, second, ..] => [
-            format!("It is \"{first}\": the reply will explain that result and check it"),
-            format!("It is \"{second}\": the reply will explain that result and check it"),
-            "Neither, or unknown: every agent works it out anew from the beginning".to_owned(),
-        ],
-        _ => [
-            "The short version: only what the agents agree on, everything doubtful left out".to_owned(),
-            "The long version: each doubtful point worked out step by step and checked".to_owned(),
-            "Another angle: say in your own words what matters most, and the committee starts from that".to_owned(),
-        ],
+    let (question, options) = match positions(input).as_slice() {
+        [first, second, ..] => (
+            "The committee's members came to different results: which of them fits what you know",
+            [
+                format!("It is \"{first}\": the reply will explain that result and check it"),
+                format!("It is \"{second}\": the reply will explain that result and check it"),
+                "Neither, or unknown: every agent works it out anew from the beginning".to_owned(),
+            ],
+        ),
+        _ => (
+            "The committee could not reach enough confidence in an answer: what should it do",
+            [
+                "Give the best answer that it has, with every doubt named",
+                "Go deeper: every agent works it out anew and checks each step",
+                "Stop here: the question stays unanswered",
+            ]
+            .map(str::to_owned),
+        ),
     };
-    let question = match groups.len() {
-        0 | 1 => "The committee is not sure enough of its answer: how should it go on".to_owned(),
-        _ => "The committee's members came to different results: which of them fits what you know"
-            .to_owned(),
-    };
-    Clarification::new(&question, &options).unwrap_or_else(|| Clarification {
+    Clarification::new(question, &options).unwrap_or_else(|| Clarification {
         question: format!("{question}?"),
         options: [
             "Go on with the first reading",
@@ -72,30 +73,34 @@ pub fn by_rule(input: &SynthesisInput<'_>) -> Clarification {
     })
 }
 
-/// Returns the different final answers of the outputs that are not discarded, one line each, the
-/// most supported first.
-fn groups(input: &SynthesisInput<'_>) -> Vec<String> {
+/// Returns the contested positions of the outputs that are not discarded, one line each: their
+/// different final answers, the most supported first, or else the sides of the most severe
+/// disagreement. Fewer than two if nothing is contested.
+fn positions(input: &SynthesisInput<'_>) -> Vec<String> {
     let usable: Vec<&str> = input
         .usable()
         .iter()
         .map(|(agent, ..)| agent.as_str())
         .collect();
-    let mut groups: Vec<(usize, String)> = input
-        .deliberation
-        .judgement
-        .answer_groups
+    let support = |group: &AnswerGroup| {
+        let agents = group.agents.iter();
+        agents
+            .filter(|agent| usable.contains(&agent.as_str()))
+            .count()
+    };
+    let groups = input.deliberation.judgement.answer_groups.iter();
+    let mut groups: Vec<&AnswerGroup> = groups.filter(|group| support(group) > 0).collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(support(group)));
+    let mut positions: Vec<String> = groups
         .iter()
-        .map(|g| {
-            (
-                g.agents
-                    .iter()
-                    .filter(|a| usable.contains(&a.as_str()))
-                    .count(),
-                sections::excerpt(&g.answer, 60),
-            )
-        })
-        .filter(|(support, answer)| *support > 0 && !answer.is_empty())
+        .map(|group| excerpt(&group.answer, 60))
         .collect();
-    groups.sort_by_key(|(support, _)| std::cmp::Reverse(*support));
-    groups.into_iter().map(|(_, answer)| answer).collect()
+    positions.retain(|answer| !answer.is_empty());
+    if positions.len() < 2 {
+        let mut open = input.deliberation.visible_disagreements().into_iter();
+        let sides = open.find(|(disagreement, _)| !disagreement.settled);
+        let sides = sides.into_iter().flat_map(|(_, sides)| sides);
+        positions = sides.map(|side| excerpt(&side.text, 100)).collect();
+    }
+    positions
 }

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::committee::output_shapes::{DecisionOut, Decisions};
 use crate::committee::request_context::RequestContext;
-use crate::committee::stages::open_claims::{Claim, is_held, one_line, own_units};
-use crate::committee::stages::verdicts::excerpt;
+use crate::committee::stages::open_claims::{Claim, is_held, own_units};
 use crate::domain::{Agent, AgentReport, Decision, Obtained, Position, Resolution, Tag, UnitRef};
 use crate::journal::Resolved;
+use crate::text::{excerpt, one_line};
 
 /// Output tokens: this base, plus an amount for each claim.
 const BASE_TOKENS: u32 = 120;

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::committee::request_context::{Parent, RequestContext, ReusedOutputs};
+use crate::committee::request_context::{Parent, RequestContext};
 use crate::domain::{Agent, AgentReport, OPTION_LETTERS, Status};
-use crate::journal::Continuation;
+use crate::journal::{AgentOutcome, Continuation};
 
 /// The agents to call, and those whose stored output is reused.
 pub struct Split {
     pub asked: Vec<Agent>,
-    pub reused: BTreeMap<Agent, ReusedOutputs>,
+    pub reused: BTreeMap<Agent, AgentOutcome>,
 }
 
 /// Share of a text's words that must occur in the user's point for the text to be about it.
@@ -55,11 +55,15 @@ pub fn split(request: &RequestContext, panel: &[Agent]) -> Split {
         reused: BTreeMap::new(),
     };
     for agent in panel {
-        match parent.reports.get(agent) {
-            Some(inherited) if !touched(*agent, &inherited.report) => {
-                split.reused.insert(*agent, inherited.clone());
+        let kept = parent.outcomes.get(agent).filter(|outcome| {
+            let report = outcome.report();
+            report.is_some_and(|report| !touched(*agent, report))
+        });
+        match kept {
+            Some(outcome) => {
+                split.reused.insert(*agent, outcome.clone());
             }
-            _ => split.asked.push(*agent),
+            None => split.asked.push(*agent),
         }
     }
     if split.asked.is_empty() && panel.contains(&Agent::Solver) {
@@ -70,11 +74,7 @@ pub fn split(request: &RequestContext, panel: &[Agent]) -> Split {
 }
 
 fn status_of(parent: &Parent, agent: Agent) -> Option<Status> {
-    let scores = &parent.scored.as_ref()?.judgement.scores;
-    scores
-        .iter()
-        .find(|s| s.agent == agent.as_str())
-        .map(|s| s.status)
+    parent.scored.as_ref()?.judgement.status_of(agent)
 }
 
 /// Returns the agents that hold a different position than the one named in the user's answer, over
@@ -177,16 +177,12 @@ fn is_about(report: &AgentReport, point: &BTreeSet<String>) -> bool {
 }
 
 fn words(text: &str) -> impl Iterator<Item = String> {
-    const EMPTY: [&str; 40] = [
-        "the", "and", "for", "with", "that", "this", "you", "your", "are", "was", "were", "what",
-        "which", "should", "would", "will", "can", "could", "not", "from", "have", "has", "had",
-        "does", "did", "use", "using", "than", "then", "when", "where", "how", "who", "its",
-        "their", "they", "but", "into", "only", "answer",
-    ];
+    let is_stop_word = |word: &str| {
+        let mut words = include_str!("stop_words.txt").lines();
+        words.any(|known| known == word)
+    };
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|w| w.chars().count() >= 3 || w.chars().any(|c| c.is_ascii_digit()))
         .map(str::to_lowercase)
-        .filter(|w| !EMPTY.contains(&w.as_str()))
-        .collect::<Vec<_>>()
-        .into_iter()
+        .filter(move |w| !is_stop_word(w))
 }

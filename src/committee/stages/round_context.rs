@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use crate::committee::call::prompts::{Rendered, set};
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
+use crate::committee::money::budget;
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::open_claims::Claim;
 use crate::config::RoleModel;
@@ -34,10 +35,7 @@ pub(super) struct RoundInput<'a> {
 
 impl<'a> RoundInput<'a> {
     pub(super) fn report(&self, agent: Agent) -> Option<&'a AgentReport> {
-        match self.latest.get(&agent)? {
-            AgentOutcome::Answered { report, .. } => Some(report),
-            AgentOutcome::Failed { .. } => None,
-        }
+        self.latest.get(&agent)?.report()
     }
 }
 
@@ -64,12 +62,7 @@ impl RoundContext<'_> {
     /// limit.
     pub(super) fn may_write(&self, agent: Agent, share: f64) -> u32 {
         let role = Role::Agent(agent);
-        let given = self
-            .trimmed
-            .max_tokens
-            .iter()
-            .find(|(r, _)| *r == role)
-            .map(|(_, tokens)| *tokens);
+        let given = budget::given(&self.trimmed.max_tokens, role);
         let Some(model) = self.deps.role(role) else {
             return 0;
         };

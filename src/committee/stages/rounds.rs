@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::trim;
-use crate::committee::request_context::{RequestContext, ReusedOutputs};
+use crate::committee::request_context::RequestContext;
 use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::judge::{Answers, judge};
@@ -113,32 +113,6 @@ fn deliberation(
     }
 }
 
-async fn take_over(
-    run: &RunContext,
-    agent: Agent,
-    inherited: &ReusedOutputs,
-    parent: crate::domain::RunId,
-) -> Result<AgentOutcome, Failure> {
-    let outcome = AgentOutcome::Answered {
-        report: inherited.report.clone(),
-        obtained: inherited.obtained,
-        truncated: inherited.truncated,
-        notes: vec![],
-        tokens: inherited.tokens,
-    };
-    finished(
-        run,
-        AgentFinished {
-            round: 1,
-            agent,
-            outcome,
-            reused_from: Some(parent),
-            resolved: None,
-        },
-    )
-    .await
-}
-
 /// Returns what later rounds failed to give, one line each, by round.
 fn missed(transcript: &Transcript<'_>) -> Vec<String> {
     let skipped = transcript.rounds.iter().filter_map(|round| match round {
@@ -196,10 +170,14 @@ impl RoundContext<'_> {
         let mut latest: BTreeMap<Agent, AgentOutcome> = BTreeMap::new();
         if let Some(parent) = &self.request.parent {
             for (agent, inherited) in &first.reused {
-                latest.insert(
-                    *agent,
-                    take_over(self.run, *agent, inherited, parent.run).await?,
-                );
+                let done = AgentFinished {
+                    round: 1,
+                    agent: *agent,
+                    outcome: inherited.clone(),
+                    reused_from: Some(parent.run),
+                    resolved: None,
+                };
+                latest.insert(*agent, finished(self.run, done).await?);
             }
         }
         let checked = self.trimmed.cross_check.is_some();

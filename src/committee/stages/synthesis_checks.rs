@@ -3,12 +3,11 @@
 use conclave_lenient_json::Problem;
 
 use crate::committee::output_shapes::{FinalSynthesis, SynthesisAudit};
-use crate::committee::reply::assumptions::one_line;
-use crate::committee::reply::sections;
 use crate::committee::stages::confidence;
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::domain::{Agent, Status};
 use crate::journal::Justification;
+use crate::text::{excerpt, one_line};
 
 /// Returns the problem with the final answer that the master states, if there is one.
 pub(super) fn answer_problem(
@@ -21,7 +20,7 @@ pub(super) fn answer_problem(
     if answer.trim().is_empty() {
         Some("the reports give a final answer: state the one that replyMarkdown gives".to_owned())
     } else if justification.trim().is_empty() && confidence::is_against_leading(judgement, answer) {
-        let leading = sections::excerpt(&leading.answer, 60);
+        let leading = excerpt(&leading.answer, 60);
         Some(format!(
             "it is not the answer of most reports, \"{leading}\": give that one, or say in answerJustification what \
              calculation, source or wording shows it to be wrong"
@@ -66,19 +65,12 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
         pointer: "/meta/finalAnswer".into(),
         detail,
     }));
-    let texts = shown_texts(synthesis);
     for agent in input.without_reason(&justifications_of(input, &synthesis.audit)) {
         let prefix = format!("{agent}:");
-        let listed = synthesis
-            .audit
-            .units_used
-            .iter()
-            .any(|id| id.trim().starts_with(&prefix));
+        let mut listed = synthesis.audit.units_used.iter();
         let own = input.units_of(agent);
-        if listed
-            || texts
-                .iter()
-                .any(|(_, text)| !own.references(text).is_empty())
+        if listed.any(|id| id.trim().starts_with(&prefix))
+            || shown_texts(synthesis).any(|text| !own.references(text).is_empty())
         {
             problems.push(Problem {
                 pointer: "/audit/quarantineJustifications".into(),
@@ -91,31 +83,19 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
     problems
 }
 
-/// Returns the texts of a synthesis that readers see before the appendix, each with its JSON
-/// pointer.
-pub(super) fn shown_texts(synthesis: &FinalSynthesis) -> Vec<(&'static str, &str)> {
+/// Returns the texts of a synthesis that readers see before the appendix.
+fn shown_texts(synthesis: &FinalSynthesis) -> impl Iterator<Item = &String> {
     let meta = &synthesis.meta;
-    let mut texts = vec![("/replyMarkdown", synthesis.reply_markdown.as_str())];
     let lists = [
-        ("/meta/tldr", &meta.tldr),
-        ("/meta/acceptanceTests", &meta.acceptance_tests),
-        ("/meta/planAssumptions", &meta.plan_assumptions),
-        ("/meta/planRisks", &meta.plan_risks),
+        &meta.tldr,
+        &meta.acceptance_tests,
+        &meta.plan_assumptions,
+        &meta.plan_risks,
     ];
-    for (pointer, list) in lists {
-        texts.extend(list.iter().map(|text| (pointer, text.as_str())));
-    }
-    texts.extend(
-        meta.assumptions
-            .iter()
-            .map(|assumption| ("/meta/assumptions", assumption.text.as_str())),
-    );
-    texts.extend(
-        meta.plan_steps
-            .iter()
-            .map(|step| ("/meta/planSteps", step.step.as_str())),
-    );
-    texts
+    std::iter::once(&synthesis.reply_markdown)
+        .chain(lists.into_iter().flatten())
+        .chain(meta.assumptions.iter().map(|assumption| &assumption.text))
+        .chain(meta.plan_steps.iter().map(|step| &step.step))
 }
 
 /// Returns the cited units that exist and may be used, each once.

@@ -6,14 +6,15 @@ use crate::committee::call::CallSpec;
 use crate::committee::call::prompts::set;
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
-use crate::committee::money::budget::ModelText;
-use crate::committee::reply::assumptions::one_line;
+use crate::committee::money::budget::{self, ModelText};
+use crate::committee::reply::assumptions;
 use crate::committee::reply::redaction::Redactor;
 use crate::committee::reply::sections;
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::deliberation::Deliberation;
 use crate::domain::{Agent, AgentReport, Disagreement, Plan, Position, Role, Status, Tag};
-use crate::journal::{DisagreementNote, Justification, RunContext, Synthesized};
+use crate::journal::{DisagreementNote, Draft, Justification, RunContext, Synthesized};
+use crate::text::{excerpt, one_line};
 
 /// Maximum number of disagreements shown to the master.
 const MAX_DISAGREEMENTS: usize = 6;
@@ -40,29 +41,28 @@ impl<'a> SynthesisInput<'a> {
         usable
     }
 
+    /// Returns the redactor for references to the outputs that `which` selects.
+    fn redactor(&self, which: impl Fn(Agent, Status) -> bool) -> Redactor {
+        let answered = self.deliberation.answered();
+        let selected = answered.filter(|(agent, _, score, _)| which(*agent, score.status));
+        Redactor::new(selected.map(|(agent, report, ..)| (agent.as_str(), report)))
+    }
+
     /// Returns the redactor for references to discarded outputs.
     pub fn discarded(&self) -> Redactor {
-        let reports = self.deliberation.answered();
-        let discarded = reports.filter(|(_, _, score, _)| score.status == Status::Discard);
-        Redactor::new(discarded.map(|(agent, report, ..)| (agent.as_str(), report)))
+        self.redactor(|_, status| status == Status::Discard)
     }
 
     /// Returns the redactor for references to discarded outputs and to quarantined outputs whose
     /// use is not justified.
     pub fn barred(&self, justified: &[Justification]) -> Redactor {
         let unjustified = self.without_reason(justified);
-        let reports = self.deliberation.answered();
-        let barred = reports.filter(|(agent, _, score, _)| {
-            score.status == Status::Discard || unjustified.contains(agent)
-        });
-        Redactor::new(barred.map(|(agent, report, ..)| (agent.as_str(), report)))
+        self.redactor(|agent, status| status == Status::Discard || unjustified.contains(&agent))
     }
 
     /// Returns the redactor for references to one agent's output.
     pub fn units_of(&self, agent: Agent) -> Redactor {
-        let reports = self.deliberation.answered();
-        let own = reports.filter(|(name, ..)| *name == agent);
-        Redactor::new(own.map(|(agent, report, ..)| (agent.as_str(), report)))
+        self.redactor(|own, _| own == agent)
     }
 
     /// Returns the quarantined agents without a justification for the use of their outputs.
@@ -74,27 +74,17 @@ impl<'a> SynthesisInput<'a> {
             .collect()
     }
 
-    /// Returns the units that the texts refer to, as "agent:unit id", in order and with
-    /// repetitions.
-    pub fn units_named(&self, texts: &[&str]) -> Vec<String> {
-        let usable = self.usable();
-        let names = Redactor::new(
-            usable
-                .iter()
-                .map(|(agent, report, ..)| (agent.as_str(), *report)),
-        );
-        let units = usable
-            .iter()
-            .flat_map(|(agent, r, ..)| r.units.iter().map(move |u| format!("{agent}:{}", u.id)));
-        let units: Vec<String> = units.collect();
-        let named = texts.iter().flat_map(|text| names.references(text));
-        named
-            .filter_map(|name| {
-                units
-                    .iter()
-                    .find(|unit| unit.eq_ignore_ascii_case(name))
-                    .cloned()
-            })
+    /// Returns the units that a text refers to, as "agent:unit id", in order and with repetitions.
+    pub fn units_named(&self, text: &str) -> Vec<String> {
+        let usable = self.usable().into_iter();
+        let units: Vec<String> = usable
+            .flat_map(|(agent, r, ..)| r.units.iter().map(move |u| format!("{agent}:{}", u.id)))
+            .collect();
+        let named = self.redactor(|_, status| status != Status::Discard);
+        let known = |name: &&str| units.iter().find(|unit| unit.eq_ignore_ascii_case(name));
+        let references = named.references(text).into_iter();
+        references
+            .filter_map(|name| known(&name).cloned())
             .collect()
     }
 
@@ -164,13 +154,12 @@ impl<'a> SynthesisInput<'a> {
         };
         let told = |(d, positions): (&Disagreement, Vec<Position>)| {
             let shown = positions.into_iter().map(|p| {
-                let named = if p.units.is_empty() {
-                    &p.agents
-                } else {
-                    &p.units
-                };
-                let text = sections::excerpt(&p.text, 160);
-                let named: Vec<&str> = named.iter().take(6).map(String::as_str).collect();
+                let text = excerpt(&p.text, 160);
+                let mut named: Vec<String> = p.units.iter().map(ToString::to_string).collect();
+                if named.is_empty() {
+                    named = p.agents;
+                }
+                named.truncate(6);
                 if named.is_empty() {
                     text
                 } else {
@@ -200,25 +189,35 @@ impl<'a> SynthesisInput<'a> {
         let Some(master) = self.deps.role(Role::Master) else {
             return Err(Failure::internal("no master is configured"));
         };
-        let planned = self
-            .deliberation
-            .trimmed
-            .max_tokens
-            .iter()
-            .find(|(role, _)| *role == Role::Master);
+        let given = budget::given(&self.deliberation.trimmed.max_tokens, Role::Master);
         Ok(CallSpec {
             step: step.to_owned(),
             role: Role::Master,
             prompt: self.deps.prompts.render(master.prompts, step, values)?,
             images: &[],
             model_texts,
-            max_tokens: planned.map_or(master.max_tokens, |(_, tokens)| *tokens),
+            max_tokens: given.unwrap_or(master.max_tokens),
             answer_tokens: None,
             // The estimate comes after the synthesis. Some time must be left for finishing the run.
             until: self
                 .deps
                 .stage_end(self.run, if step == "estimate" { 0.98 } else { 0.93 }),
         })
+    }
+
+    /// Returns a draft that the service itself completes: its main answer, and nothing that only a
+    /// structured synthesis states. The assumptions are those of the given reports.
+    pub fn draft(&self, main: String, reports: &[(Agent, &AgentReport)]) -> Draft {
+        let stated = assumptions::of_reports(reports);
+        let (assumptions, assumptions_left_out) =
+            assumptions::ledger(&stated, reports, self.request);
+        Draft {
+            tldr: vec![sections::first_sentence(&main)],
+            assumptions,
+            assumptions_left_out,
+            disagreements: self.detected(),
+            ..Draft::new(self.plan.task_type, main)
+        }
     }
 
     /// Returns the detected disagreements as notes.

@@ -9,7 +9,7 @@ use crate::committee::money::budget::ModelText;
 use crate::committee::output_shapes::{
     DisagreementOut, EstimateOut, FinalSynthesis, SynthesisAudit, SynthesisMeta,
 };
-use crate::committee::reply::assumptions::{self, one_line};
+use crate::committee::reply::assumptions;
 use crate::committee::reply::plan_steps::plan_steps;
 use crate::committee::reply::sections;
 use crate::committee::stages::synthesis_checks::{
@@ -24,6 +24,7 @@ use crate::domain::{
 use crate::journal::step::SynthesisStep;
 use crate::journal::{DisagreementNote, Draft, Justification, SynthesisSource, Synthesized};
 use crate::scoring;
+use crate::text::one_line;
 
 /// The approximate limit of the main answer of `ask`, in words.
 const ASK_WORDS: u32 = 250;
@@ -120,26 +121,14 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         return instead(input, &CallFailure::unusable("the main answer is empty")).await;
     }
     let estimate = figures::of_text(input, &main, &mut corrections).await?;
-    let (assumptions, assumptions_left_out) =
-        assumptions::ledger(&assumptions::of_reports(&reports), &reports, input.request);
     let report = scoring::report_from_text("master", &input.request.full_text(), &main);
+    // Plain text does not say what it took from which draft, so `units_used` stays empty.
     let draft = Draft {
-        task_type,
         tldr: vec![tldr_of(&main)],
-        acceptance_tests: vec![],
-        assumptions,
-        assumptions_left_out,
         estimate,
-        // The master was given every draft, and plain text does not say what it took from which
-        // draft.
-        units_used: vec![],
-        disagreements: input.detected(),
         quarantine_justifications: shown_quarantine(input),
-        conflict_penalty: None,
-        coverage_bonus: None,
         final_answer: answer_of(&report),
-        answer_justification: None,
-        main,
+        ..input.draft(main, &reports)
     };
     Ok(Synthesized {
         draft: Some(draft),
@@ -251,7 +240,7 @@ impl Parts {
             estimate,
         } = self;
         let mut cited = audit.units_used.clone();
-        cited.extend(input.units_named(&[&main]));
+        cited.extend(input.units_named(&main));
         let units_used = known_units(input, &cited, &justifications, corrections);
         let mut tldr = plain_lines(&meta.tldr);
         tldr.truncate(3);
@@ -323,12 +312,7 @@ fn tldr_of(main: &str) -> String {
 /// Returns an agent's answer in its own words, as a draft for a plain-text master.
 fn gist(report: &AgentReport) -> String {
     let summary = report.answer_summary.join(" ");
-    let steps: String = report
-        .steps_or_deliverables
-        .iter()
-        .enumerate()
-        .map(|(i, s)| format!("\n{}. {s}", i + 1))
-        .collect();
+    let steps = fallback_answer::numbered(&report.steps_or_deliverables);
     let text = if summary.is_empty() {
         report.reasoning.clone()
     } else {

@@ -11,12 +11,11 @@ use serde_json::{Value, json};
 use crate::committee::money::check_cost::{CLAIM_BYTES, SUMMARY_BYTES, claims_of};
 use crate::committee::output_shapes::{CrossCheckReply, VerdictOut};
 use crate::committee::request_context::RequestContext;
-use crate::committee::stages::open_claims::one_line;
 use crate::domain::{
     Agent, AgentReport, ClaimVerdict, Conduct, CrossCheck, Holds, PartAnswered, Tag, Unit, UnitRef,
 };
 use crate::journal::CheckScope;
-use crate::text::clip;
+use crate::text::{clip, excerpt, one_line};
 
 /// The most parts of the request, and characters of a text, that are kept.
 const MAX_PARTS: usize = 8;
@@ -85,39 +84,25 @@ pub fn shown<'a>(
     if reversed {
         order.reverse();
     }
-    let written = order
-        .into_iter()
-        .filter_map(|at| reports.get(at))
-        .enumerate();
-    written
-        .map(
-            |(
-                at,
-                Written {
-                    agent,
-                    report,
-                    tokens,
-                },
-            )| {
-                let label = format!("R{}", at + 1);
-                let mut units = key_units(report, scope);
-                if reversed {
-                    units.reverse();
-                }
-                let named = units
-                    .into_iter()
-                    .enumerate()
-                    .map(|(n, unit)| (format!("{label}.{}", n + 1), unit));
-                Shown {
-                    agent: *agent,
-                    summary: line(&report.answer_summary.join(" "), SUMMARY_BYTES),
-                    claims: named.collect(),
-                    label,
-                    tokens: *tokens,
-                }
-            },
-        )
-        .collect()
+    let written = order.into_iter().filter_map(|at| reports.get(at));
+    let show = |(at, written): (usize, &Written<'a>)| {
+        let label = format!("R{}", at + 1);
+        let mut units = key_units(written.report, scope);
+        if reversed {
+            units.reverse();
+        }
+        let named = units.into_iter().enumerate();
+        Shown {
+            agent: written.agent,
+            summary: line(&written.report.answer_summary.join(" "), SUMMARY_BYTES),
+            claims: named
+                .map(|(n, unit)| (format!("{label}.{}", n + 1), unit))
+                .collect(),
+            label,
+            tokens: written.tokens,
+        }
+    };
+    written.enumerate().map(show).collect()
 }
 
 /// Returns the units that the answer depends on: the final answer first, then those tagged as key.
@@ -318,10 +303,6 @@ fn report_of<'a, 'b>(shown: &'a [Shown<'b>], label: &str) -> Option<&'a Shown<'b
         .iter()
         .find(|shown| shown.label.eq_ignore_ascii_case(label));
     own.or_else(|| claim_of(shown, label).map(|(shown, _)| shown))
-}
-
-pub fn excerpt(text: &str, chars: usize) -> String {
-    one_line(text).chars().take(chars).collect()
 }
 
 /// Counts of what was dropped from an answer.

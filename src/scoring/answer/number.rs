@@ -156,10 +156,7 @@ impl Number {
 
     fn matches(&self, other: &Number) -> bool {
         match (&self.measure, &other.measure) {
-            (Some(a), Some(b)) if a.dimensions != b.dimensions => {
-                let rate = self.is_rate() && a.is_rate_of(b) || other.is_rate() && b.is_rate_of(a);
-                return rate && self.close(other);
-            }
+            (Some(a), Some(b)) if a.dimensions != b.dimensions => return false,
             (Some(a), Some(b)) if (a.size, a.zero) != (b.size, b.zero) => {
                 return self.converts(other) || other.converts(self);
             }
@@ -178,12 +175,6 @@ impl Number {
         self.close(other)
             || scaled && mantissa(self).close(&mantissa(other))
             || self.percent != other.percent && self.hundredth().close(&other.hundredth())
-    }
-
-    /// True if the unit is a rate with spaces: "$15" may answer "$15 per hour", but km/h is no
-    /// length.
-    fn is_rate(&self) -> bool {
-        self.unit.as_deref().is_some_and(|unit| unit.contains(' '))
     }
 
     fn times(&self, factor: f64) -> Number {

@@ -105,17 +105,9 @@ fn coherence(
         tally.note("cross_check", group.verdict);
     }
     if !own.is_empty() {
-        let supported = ratio(
-            own.iter()
-                .filter(|claim| !claim.supported_by.is_empty())
-                .count(),
-            own.len(),
-        );
+        let supported = share_of(own, |claim| !claim.supported_by.is_empty());
         tally.add_from_peers("claims_supported", supported, -5.0 + 11.0 * supported);
-        let contradicted = ratio(
-            own.iter().filter(|claim| claim.is_contested()).count(),
-            own.len(),
-        );
+        let contradicted = share_of(own, |claim| claim.is_contested());
         tally.add_from_peers("claims_contradicted", contradicted, -10.0 * contradicted);
     }
     let mut known = context.request.figures.clone();
@@ -137,20 +129,18 @@ fn peers<'a>(at: usize, context: &Context<'a>) -> impl Iterator<Item = &'a Parse
         .map(|(_, peer)| peer)
 }
 
+/// Returns the share of the items for which `holds` is true, 0 to 1.
+fn share_of<T>(items: &[T], holds: impl Fn(&T) -> bool) -> f64 {
+    ratio(items.iter().filter(|item| holds(item)).count(), items.len())
+}
+
 /// The share of the shorter text's word pairs that texts on one topic have in common.
 const ON_TOPIC: f64 = 0.06;
 
 fn alignment(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> AxisBuilder {
     let mut tally = AxisBuilder::new(Axis::Alignment, 12.0);
     if context.cross_checked && !context.parts.is_empty() {
-        let share = ratio(
-            context
-                .parts
-                .iter()
-                .filter(|part| part.contains(&at))
-                .count(),
-            context.parts.len(),
-        );
+        let share = share_of(context.parts, |part| part.contains(&at));
         tally.add_from_peers("parts", share, -6.0 + 14.0 * share);
     } else {
         let shared = |other: &BTreeSet<u64>| {
@@ -166,14 +156,7 @@ fn alignment(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> Ax
         tally.add_from_peers("on_topic", most, 8.0 * ramp(most, 0.0, ON_TOPIC));
     }
     if !context.demands.is_empty() {
-        let share = ratio(
-            context
-                .demands
-                .iter()
-                .filter(|(_, keep)| keep.contains(&at))
-                .count(),
-            context.demands.len(),
-        );
+        let share = share_of(context.demands, |(_, keep)| keep.contains(&at));
         tally.add("demands", share, -6.0 + 8.0 * share);
     }
     if context.agreement.one_answer {
@@ -215,11 +198,8 @@ fn verifiability(reading: &ParsedOutput<'_>, own: &[&Claim<'_>], request: &Reque
         );
     };
     let code = |wanted: Soundness| {
-        reading
-            .code
-            .iter()
-            .filter(|found| **found == wanted)
-            .count()
+        let found = reading.code.iter();
+        found.filter(|found| **found == wanted).count()
     };
     up_to(
         "steps_hold",
@@ -271,14 +251,8 @@ fn density(reading: &ParsedOutput<'_>, request: &Request) -> AxisBuilder {
     tally.add("novelty", novel, 11.0 * ramp(novel, 0.25, 0.6));
     let known: BTreeSet<&[String]> = request.words.windows(6).collect();
     let runs = reading.words.len().saturating_sub(5);
-    let copied = ratio(
-        reading
-            .words
-            .windows(6)
-            .filter(|run| known.contains(run))
-            .count(),
-        runs,
-    );
+    let copies = reading.words.windows(6).filter(|run| known.contains(run));
+    let copied = ratio(copies.count(), runs);
     tally.add("copied", copied, -12.0 * ramp(copied, 0.2, 0.8));
     tally
 }

@@ -18,7 +18,7 @@ use crate::text::{Block, pattern};
 pub(in crate::scoring) enum Soundness {
     /// Its language's parser accepts it.
     Parsed,
-    /// Its language's parser rejects it. Without a parser: its brackets do not pair.
+    /// Its language's parser rejects it.
     Broken,
     /// No verdict: there is no parser, or the block is a fragment, program output or empty.
     Unknown,
@@ -42,9 +42,9 @@ pub(in crate::scoring) fn soundness(block: &Block) -> Soundness {
     let found = match block.language.as_str() {
         "" | "text" | "txt" | "plaintext" | "code" => guessed(code),
         "output" | "md" | "markdown" | "diff" | "patch" | "latex" | "tex" | "pseudo"
-        | "pseudocode" | "html" | "xml" | "svg" | "log" | "csv" | "http" => Soundness::Unknown,
-        "json" => json(code),
-        "jsonc" | "json5" | "jsonl" | "ndjson" => unless_broken(json(code)),
+        | "pseudocode" | "html" | "xml" | "svg" | "log" | "csv" | "http" | "jsonc" | "json5"
+        | "pycon" => Soundness::Unknown,
+        "json" | "jsonl" | "ndjson" => json(code),
         "yaml" | "yml" => yaml(code),
         "toml" => or_broken(toml::from_str::<toml::Table>(code).is_ok()),
         "sql" | "mysql" | "postgresql" | "postgres" | "psql" | "sqlite" | "tsql" | "plsql" => {
@@ -54,10 +54,9 @@ pub(in crate::scoring) fn soundness(block: &Block) -> Soundness {
         "bash" | "sh" | "shell" | "zsh" | "console" | "shell-session" | "shellsession"
         | "terminal" => Soundness::Unknown,
         "python" | "py" | "python3" | "ipython" => python(code),
-        "pycon" => unless_broken(python(code)),
         language => match grammar_of(language) {
             Some(grammar) => of(parse(grammar, code)),
-            None => or_unknown(balanced(code, language)),
+            None => Soundness::Unknown,
         },
     };
     if found == Soundness::Broken && is_fragment(code) {
@@ -97,30 +96,11 @@ fn or_broken(parsed: bool) -> Soundness {
     }
 }
 
-/// Unpaired brackets prove that a block is broken; paired brackets prove nothing.
-fn or_unknown(balanced: bool) -> Soundness {
-    if balanced {
-        Soundness::Unknown
-    } else {
-        Soundness::Broken
-    }
-}
-
-/// Turns Broken into Unknown. A form without its own parser can only gain by that of its nearest
-/// relative.
-fn unless_broken(found: Soundness) -> Soundness {
-    if found == Soundness::Broken {
-        Soundness::Unknown
-    } else {
-        found
-    }
-}
-
 /// True if a snippet shows that it is not a complete text of its language.
 fn is_fragment(code: &str) -> bool {
     static SIGN: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"(?im)\.\.\.|…|\{\{|\{%|<%|^(?:@@ |diff --git |--- |\+\+\+ )|<your[^>\n]*>|<[a-z]+(?:[ _-][a-z0-9]+)+>|<[A-Z_]{2,}>|\[your[^\]\n]*\]|^\s*(?://|#|--|/\*)\s*(?:pseudo-?code|rest of|other|existing|your code|same as|omitted|unchanged)|^(?:In|Out)\s?\[\d+\]:",
+            r"(?im)\.\.\.|…|\{\{|\{%|<%|^(?:@@ |diff --git |--- |\+\+\+ )|<your[^>\n]*>|<[a-z]+(?:[ _-][a-z0-9]+)+>|<[A-Z_]{2,}>|\[your[^\]\n]*\]|^\s*(?://|#|--|/\*)\s*(?:pseudo-?code|rest of|other|existing|your code|same as|omitted|unchanged)|^(?:In|Out)\s?\[\d+\]:|^\s*>>>",
         )
     });
     let lines: Vec<&str> = code
@@ -207,60 +187,19 @@ fn sql(code: &str) -> Soundness {
     }
 }
 
-/// Returns the typed lines of a session, without their prompts.
-fn typed<'a>(code: &'a str, prompt: &Regex) -> Option<Vec<&'a str>> {
-    let lines: Vec<&str> = code
-        .lines()
-        .filter_map(|line| line.get(prompt.find(line)?.end()..))
-        .collect();
-    (!lines.is_empty()).then_some(lines)
-}
-
+/// Checks Python without the commands of a notebook and without the common indentation.
 fn python(code: &str) -> Soundness {
-    static PROMPT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*(?:>>>|\.\.\.)(?: |$)"));
     static MAGIC: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^[ \t]*[%!][A-Za-z][^\n]*$"));
-    if code.trim_start().starts_with(">>>") {
-        return typed(code, &PROMPT)
-            .map_or(Soundness::Unknown, |lines| unless_broken(block_of(&lines)));
-    }
     let code = MAGIC.replace_all(code, "");
-    block_of(&code.lines().collect::<Vec<_>>())
-}
-
-/// Checks Python lines after removing their common indentation. A body is often shown with its
-/// original indentation, and its first line may be trimmed.
-fn block_of(lines: &[&str]) -> Soundness {
     let indent = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
-    let full = || {
-        lines
-            .iter()
-            .enumerate()
-            .filter(|(_, line)| !line.trim().is_empty())
-    };
-    let margin = |skip: usize| {
-        full()
-            .skip(skip)
-            .map(|(_, line)| indent(line))
-            .min()
-            .unwrap_or(0)
-    };
-    let first = full().next().map_or(0, |(at, _)| at);
-    let moved = |by: usize| {
-        let at_margin = lines.iter().enumerate().map(|(at, line)| {
-            let cut = if at == first {
-                indent(line).min(by)
-            } else {
-                by.min(indent(line))
-            };
-            line.get(cut..).unwrap_or_default()
-        });
-        at_margin.collect::<Vec<_>>().join("\n") + "\n"
-    };
-    let mut found = of(parse(Grammar::Python, &moved(margin(0))));
-    if found == Soundness::Broken && margin(1) > margin(0) {
-        found = of(parse(Grammar::Python, &moved(margin(1))));
+    let full = code.lines().filter(|line| !line.trim().is_empty());
+    let margin = full.map(indent).min().unwrap_or(0);
+    let mut moved = String::with_capacity(code.len());
+    for line in code.lines() {
+        moved.push_str(line.get(margin..).unwrap_or_default());
+        moved.push('\n');
     }
-    found
+    of(parse(Grammar::Python, &moved))
 }
 
 /// Checks a block without a language. It counts if it parses as the language that it looks like. It
@@ -305,48 +244,6 @@ fn guessed(code: &str) -> Soundness {
     }
 }
 
-/// True if round, square and curly brackets pair, outside strings and comments. Used for languages
-/// without a parser here.
-fn balanced(code: &str, language: &str) -> bool {
-    let hash_comments = matches!(
-        language,
-        "ruby" | "rb" | "r" | "perl" | "dockerfile" | "make" | "makefile" | "elixir"
-    );
-    let slash_comments = !hash_comments && !matches!(language, "css" | "lua" | "haskell");
-    let no_single = matches!(
-        language,
-        "haskell" | "lisp" | "clojure" | "ocaml" | "dockerfile" | "make" | "makefile"
-    );
-    let mut stack = Vec::new();
-    for line in code.lines() {
-        let mut quote: Option<char> = None;
-        let mut chars = line.chars().peekable();
-        while let Some(c) = chars.next() {
-            if let Some(open) = quote {
-                match c {
-                    '\\' => _ = chars.next(),
-                    c if c == open => quote = None,
-                    _ => {}
-                }
-                continue;
-            }
-            match c {
-                '"' | '`' => quote = Some(c),
-                '\'' if !no_single => quote = Some(c),
-                '#' if hash_comments => break,
-                '/' if slash_comments && chars.peek() == Some(&'/') => break,
-                '-' if matches!(language, "lua" | "haskell") && chars.peek() == Some(&'-') => break,
-                '(' => stack.push(')'),
-                '[' => stack.push(']'),
-                '{' => stack.push('}'),
-                ')' | ']' | '}' if stack.pop() != Some(c) => return false,
-                _ => {}
-            }
-        }
-    }
-    stack.is_empty()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -382,14 +279,9 @@ mod tests {
                 "sql",
                 "INSERT INTO t (a, b) VALUES (1, 'x') ON CONFLICT DO NOTHING",
             ),
-            ("python", ">>> f(2)\n4\n>>> for i in x:\n...     print(i)\n"),
             (
                 "python",
                 "    total = 0\n    for n in items:\n        total += n\n    return total\n",
-            ),
-            (
-                "python",
-                "total = 0\n    for n in items:\n        total += n\n    return total\n",
             ),
             ("python", "%pip install numpy\nimport numpy as np\n"),
             ("js", "items.map((x) => ({ ...x, done: true }))"),
@@ -417,7 +309,6 @@ mod tests {
             ("python", "def f(x)\n    return x\n"),
             ("", "def f(x):\n    return (x + 1\n"),
             ("rust", "fn f( {}"),
-            ("kotlin", "fun f() { println(1) "),
         ] {
             assert_eq!(
                 found(language, code),
@@ -435,6 +326,7 @@ mod tests {
             ("json", "{ \"a\": 1, // why\n}"),
             ("python", "def f(x):\n    ...rest as before...\n  more"),
             ("python", "def f(:\n    # existing code\n"),
+            ("python", ">>> f(2)\n4\n"),
             ("yaml", "image: {{ .Values.image }}\n  x: {% if a %}\n"),
             ("sql", "WHERE id IN (1, 2"),
             (

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use tree_sitter::{Node, ParseOptions, Parser, Tree};
+use tree_sitter::{ParseOptions, Parser, Tree};
 
 use crate::text::clip;
 
@@ -29,8 +29,6 @@ pub(super) const MAX_CODE: usize = 8_000;
 /// The parser steps, in hundreds, for a text in all its surroundings: the base, and the amount per
 /// byte of the text.
 const STEPS: (usize, f64) = (30, 0.08);
-/// The most errors that are examined.
-const MAX_ERRORS: usize = 40;
 
 /// A parser's verdict on a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,8 +124,8 @@ fn parse_as_is(grammar: Grammar, code: &str, left: &mut usize) -> Parse {
     if !tree.root_node().has_error() {
         return Parse::Whole;
     }
-    // Macros are expanded before C is parsed, so an error beside a macro may not be an error.
-    if matches!(grammar, Grammar::C | Grammar::Cpp) && beside_macros(&tree, code) {
+    // Macros are expanded before C is parsed, so an error of code with a macro may not be one.
+    if matches!(grammar, Grammar::C | Grammar::Cpp) && names_macros(code) {
         Parse::Open
     } else {
         Parse::Faulty
@@ -154,37 +152,15 @@ fn tree(grammar: Grammar, code: &str, left: &mut usize) -> Option<Tree> {
     )
 }
 
-/// True if every error is on a line with a name in capitals.
-fn beside_macros(tree: &Tree, code: &str) -> bool {
-    let lines: Vec<&str> = code.lines().collect();
-    let in_capitals = |line: &&str| {
-        line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-            .any(|name| {
-                name.len() >= 3
-                    && name.chars().all(|c| !c.is_ascii_lowercase())
-                    && name.starts_with(|c: char| c.is_ascii_uppercase())
-            })
+/// True if a name in the code is in capitals.
+fn names_macros(code: &str) -> bool {
+    let in_capitals = |name: &str| {
+        name.len() >= 3
+            && name.starts_with(|c: char| c.is_ascii_uppercase())
+            && name.chars().all(|c| !c.is_ascii_lowercase())
     };
-    faults(tree)
-        .iter()
-        .all(|row| lines.get(*row).is_some_and(in_capitals))
-}
-
-/// Returns the rows of the first errors.
-fn faults(tree: &Tree) -> Vec<usize> {
-    let mut rows = Vec::new();
-    let mut open: Vec<Node<'_>> = vec![tree.root_node()];
-    while let Some(node) = open.pop() {
-        if rows.len() >= MAX_ERRORS {
-            break;
-        }
-        if node.is_error() || node.is_missing() {
-            rows.push(node.start_position().row);
-        } else if node.has_error() {
-            open.extend((0..node.child_count()).filter_map(|n| node.child(n)));
-        }
-    }
-    rows
+    code.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .any(in_capitals)
 }
 
 #[cfg(test)]

@@ -245,7 +245,6 @@ impl<'t, 'a> Parser<'t, 'a> {
         match self.kind(at)? {
             Kind::Sign(Sign::Times) => Some(Factor::Times),
             Kind::Sign(Sign::Over) => Some(Factor::Over),
-            Kind::Percent if self.starts(at + 1) => Some(Factor::Modulo),
             Kind::Word(_) if self.says(at, Role::Times) || self.says(at, Role::Of) && share() => {
                 Some(Factor::Times)
             }
@@ -313,20 +312,7 @@ impl<'t, 'a> Parser<'t, 'a> {
 
     fn power(&mut self, depth: usize) -> Option<Expr> {
         let base = self.operand(depth)?;
-        let said = self.word(self.at).filter(|_| self.prose());
-        let said = said.and_then(|word| {
-            words::roles(word).iter().find_map(|role| {
-                if let Role::Raised(n) = role {
-                    Some(*n)
-                } else {
-                    None
-                }
-            })
-        });
-        let exponent = if let Some(exponent) = said {
-            self.at += 1;
-            Expr::constant(f64::from(exponent))
-        } else if self.eat(Kind::Sign(Sign::Power)) {
+        let exponent = if self.eat(Kind::Sign(Sign::Power)) {
             let negative = self.eat(Kind::Sign(Sign::Minus));
             let exponent = self.operand(depth)?;
             if negative {
@@ -351,11 +337,11 @@ impl<'t, 'a> Parser<'t, 'a> {
             Kind::Currency(unit) => return self.money(unit),
             Kind::Number { .. } => {
                 let figure = self.figure()?;
-                return if self.prose() {
+                return Some(if self.prose() {
                     self.counted(figure)
                 } else {
-                    Some(Expr::Number(figure))
-                };
+                    Expr::Number(figure)
+                });
             }
             Kind::Open(open) if open != 's' => {
                 self.at += 1;

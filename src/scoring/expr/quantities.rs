@@ -30,9 +30,8 @@ impl<'a> Parser<'_, 'a> {
             scale: 1.0,
             other,
         };
-        let modulo = self.spaced(self.at) && self.starts(self.at + 1) && self.prose();
         let word = self.word(self.at).filter(|_| self.prose());
-        if self.kind(self.at) == Some(Kind::Percent) && !modulo
+        if self.kind(self.at) == Some(Kind::Percent)
             || word.is_some_and(|word| words::is(word, Role::Percent))
         {
             self.at += 1;
@@ -50,76 +49,30 @@ impl<'a> Parser<'_, 'a> {
             && units::written(word, self.spelling).is_none()
     }
 
-    /// Parses a number of prose: "3 1/2", "5 km", "5 ft 3 in".
-    pub(super) fn counted(&mut self, figure: Figure) -> Option<Expr> {
-        let mut bare = Expr::Number(figure);
-        if self.mixed_number(figure) {
-            let Some(Kind::Number { value: above, .. }) = self.kind(self.at) else {
-                return None;
-            };
-            let Some(Kind::Number { value: below, .. }) = self.kind(self.at + 2) else {
-                return None;
-            };
+    /// Parses a number of prose: "3 1/2", "5 km".
+    pub(super) fn counted(&mut self, whole: Figure) -> Expr {
+        let mut bare = Expr::Number(whole);
+        if let Some(share) = self.share_behind(whole) {
             self.at += 3;
             bare = Expr::Sum(vec![
                 (Term::Plus, bare),
-                (Term::Plus, Expr::constant(above / below)),
+                (Term::Plus, Expr::constant(share)),
             ]);
         }
-        let first = self.measured(bare);
-        let mut parts = vec![(Term::Plus, first)];
-        while let Some((
-            _,
-            Expr::Measured {
-                measure,
-                vague: false,
-                ..
-            },
-        )) = parts.last()
-            && self.figure_at(self.at)
-        {
-            let (at, dimensions) = (self.at, measure.dimensions);
-            let next = self
-                .figure()
-                .map(|figure| self.measured(Expr::Number(figure)));
-            match next {
-                Some(Expr::Measured { measure, .. }) if measure.dimensions == dimensions => {
-                    parts.extend(next.map(|next| (Term::Plus, next)));
-                }
-                _ => {
-                    self.at = at;
-                    break;
-                }
-            }
-        }
-        Some(if parts.len() == 1 {
-            parts.pop()?.1
-        } else {
-            Expr::Sum(parts)
-        })
+        self.measured(bare)
     }
 
-    pub(super) fn mixed_number(&self, whole: Figure) -> bool {
-        let (
-            Some(Kind::Number {
-                value: above,
-                decimals: 0,
-                ..
-            }),
-            Some(Kind::Number {
-                value: below,
-                decimals: 0,
-                ..
-            }),
-        ) = (self.kind(self.at), self.kind(self.at + 2))
-        else {
-            return false;
+    /// Returns the fraction of a mixed number: 0.5 after the 3 of "3 1/2".
+    fn share_behind(&self, whole: Figure) -> Option<f64> {
+        let digits = |at: usize| match self.kind(at)? {
+            Kind::Number {
+                value, decimals: 0, ..
+            } => Some(value),
+            _ => None,
         };
-        self.is_sign(self.at + 1, Sign::Over)
-            && !self.spaced(self.at + 1)
-            && whole.decimals == 0
-            && 0.0 < above
-            && above < below
+        let (above, below) = (digits(self.at)?, digits(self.at + 2)?);
+        let slash = self.is_sign(self.at + 1, Sign::Over) && !self.spaced(self.at + 1);
+        (slash && whole.decimals == 0 && 0.0 < above && above < below).then(|| above / below)
     }
 
     pub(super) fn money(&mut self, unit: &'static Unit) -> Option<Expr> {
@@ -196,13 +149,9 @@ impl<'a> Parser<'_, 'a> {
             self.at += 1;
             return Some((scale, 1));
         }
-        let said = self.word(self.at).map(words::roles).unwrap_or_default();
         let negative = usize::from(self.is_sign(self.at + 1, Sign::Minus));
         let braced = usize::from(self.kind(self.at + 1) == Some(Kind::Open('{')));
-        if let Some(Role::Raised(raised)) = said.first() {
-            self.at += 1;
-            power *= raised;
-        } else if self.is_sign(self.at, Sign::Power)
+        if self.is_sign(self.at, Sign::Power)
             && let Some(Kind::Number {
                 value, decimals: 0, ..
             }) = self.kind(self.at + 1 + negative + braced)

@@ -183,18 +183,6 @@ impl Measure {
         }
     }
 
-    /// True if this measure is the other one per a unit: km/h are km per hour.
-    pub fn is_rate_of(&self, other: &Measure) -> bool {
-        let dimensions = plus(other.dimensions, self.dimensions, -1);
-        named(&Measure {
-            dimensions,
-            size: other.size / self.size,
-            zero: 0.0,
-            play: 0.0,
-        })
-        .is_some()
-    }
-
     /// Converts a value of this measure to another one; `None` if their dimensions differ.
     pub fn convert(&self, value: f64, to: &Measure) -> Option<f64> {
         (self.dimensions == to.dimensions)

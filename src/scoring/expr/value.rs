@@ -46,7 +46,6 @@ pub(super) enum Term {
 pub(super) enum Factor {
     Times,
     Over,
-    Modulo,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,12 +159,10 @@ impl Quantity {
         let of = |a: f64, b: f64| match factor {
             Factor::Times => a * b,
             Factor::Over => a / b,
-            Factor::Modulo => a.rem_euclid(b),
         };
         let power = match factor {
             Factor::Times => 1,
             Factor::Over => -1,
-            Factor::Modulo => 0,
         };
         Self {
             plain: of(self.plain, other.plain),

@@ -14,8 +14,6 @@ pub(super) enum Role {
     Per,
     Of,
     Percent,
-    /// "squared", after what it raises.
-    Raised(i8),
     /// "square", before the unit that it raises.
     Power(i8),
     Scale(f64),
@@ -43,7 +41,6 @@ static ROLES: LazyLock<HashMap<&'static str, Vec<Role>>> = LazyLock::new(|| {
             "per" => Role::Per,
             "of" => Role::Of,
             "percent" => Role::Percent,
-            "raised" => Role::Raised(exponent),
             "power" => Role::Power(exponent),
             "scale" => Role::Scale(scale),
             "about" => Role::About,

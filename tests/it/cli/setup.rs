@@ -94,26 +94,12 @@ async fn the_published_schemas_are_those_in_force() {
 }
 
 #[tokio::test]
-async fn every_command_has_help() {
+async fn the_help_names_the_exit_codes() {
     let folder = TempDir::new().unwrap();
-    let commands = [
-        "serve", "ask", "audit", "deep", "runs", "show", "verify", "config", "doctor", "health",
-        "export", "import", "prune", "backup", "replay", "feedback", "report",
-    ];
-    for command in commands {
-        let output = conclave(folder.path(), &[command, "--help"], &[])
-            .output()
-            .await
-            .unwrap();
-        assert_eq!(output.status.code(), Some(0));
-        assert!(
-            text(&output.stdout).contains("Usage: conclave"),
-            "{command}"
-        );
-    }
     let output = conclave(folder.path(), &["--help"], &[])
         .output()
         .await
         .unwrap();
+    assert_eq!(output.status.code(), Some(0));
     assert!(text(&output.stdout).contains("Exit codes:"));
 }

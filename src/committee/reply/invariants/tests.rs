@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::committee::reply::{render, sections};
 use crate::domain::{
-    Agent, Axes, AxisScore, BudgetMeta, Clarification, Confidence, EstimateStep, Invalidation,
-    Judgement, Meta, Obtained, Plan, Score, Status, TaskType, Terms, TimeUnit, Unit,
+    Agent, Axes, BudgetMeta, Clarification, Confidence, EstimateStep, Invalidation, Judgement,
+    Meta, Obtained, Plan, Score, Status, TaskType, Terms, TimeUnit, Unit,
 };
 use crate::journal::{
     AgentFinished, CallSent, Event, PlanSource, Planned, Scored, SynthesisSource, Synthesized,
@@ -16,20 +16,8 @@ const LONG: &str = "The volume has to be backed up before the container is repla
 
 fn draft_of(main: &str) -> Draft {
     Draft {
-        task_type: TaskType::TechnicalExecution,
         tldr: vec!["It is 4.".into()],
-        main: main.into(),
-        acceptance_tests: vec![],
-        assumptions: vec![],
-        assumptions_left_out: 0,
-        estimate: None,
-        units_used: vec![],
-        disagreements: vec![],
-        quarantine_justifications: vec![],
-        conflict_penalty: None,
-        coverage_bonus: None,
-        final_answer: None,
-        answer_justification: None,
+        ..Draft::new(TaskType::TechnicalExecution, main.into())
     }
 }
 
@@ -95,34 +83,15 @@ fn finished(agent: Agent, id: &str, text: &str) -> Event {
 }
 
 fn scored(round: u8, agent: Agent, status: Status) -> Event {
-    let axis = || AxisScore {
-        points: 20.0,
-        from_code: 20.0,
-        features: vec![],
-    };
-    let axes = Axes {
-        coherence: axis(),
-        alignment: axis(),
-        verifiability: axis(),
-        signal_density: axis(),
-        compliance: axis(),
-    };
     let score = Score {
         agent: agent.as_str().into(),
-        axes,
+        axes: Axes::default(),
         cred: 0.8,
         status,
     };
     let judgement = Judgement {
-        cross_checked: false,
         scores: vec![score],
-        disagreements: vec![],
-        answer_groups: vec![],
-        base_score: 0.8,
-        conflict_penalty: 0.0,
-        coverage_bonus: 0.0,
-        parts: vec![],
-        covered: vec![],
+        ..Judgement::default()
     };
     Event::Scored(Box::new(Scored { round, judgement }))
 }
@@ -284,9 +253,10 @@ fn a_discarded_unit_is_found_in_text_and_audit() {
     ];
     let rules = |text: &str, audit: Value| {
         let mut reply = answered(&draft_of("It is 4."), &[]);
-        reply
-            .text
-            .push_str(&format!("\n{}\n\n{text}\n", render::AUDIT));
+        reply.text.push_str(&format!(
+            "\n{}\n\n{text}\n",
+            crate::committee::reply::headings::AUDIT
+        ));
         reply.audit = Some(audit);
         let input = InvariantInput {
             reply: &reply,

@@ -22,8 +22,6 @@ pub struct Outline {
     pub headings: Vec<Heading>,
     /// Code blocks and HTML blocks.
     blocks: Vec<Range<usize>>,
-    /// Inline code.
-    spans: Vec<Range<usize>>,
 }
 
 impl Outline {
@@ -49,23 +47,15 @@ impl Outline {
                         });
                     }
                 }
-                Event::Code(code) => {
-                    if let Some(text) = &mut heading {
-                        text.push_str(&format!("`{code}`"));
-                    }
-                    outline.spans.push(range);
-                }
-                Event::Text(piece) => {
-                    if let Some(text) = &mut heading {
-                        text.push_str(&piece);
+                event => {
+                    let Some(text) = &mut heading else { continue };
+                    match event {
+                        Event::Code(code) => text.push_str(&format!("`{code}`")),
+                        Event::Text(piece) => text.push_str(&piece),
+                        Event::SoftBreak | Event::HardBreak => text.push(' '),
+                        _ => {}
                     }
                 }
-                Event::SoftBreak | Event::HardBreak => {
-                    if let Some(text) = &mut heading {
-                        text.push(' ');
-                    }
-                }
-                _ => {}
             }
         }
         outline
@@ -73,12 +63,9 @@ impl Outline {
 
     /// Returns true if the byte at `at` belongs to a code block or an HTML block.
     pub fn in_block(&self, at: usize) -> bool {
-        contains(&self.blocks, at)
-    }
-
-    /// Returns true if the byte at `at` belongs to a code block, an HTML block or inline code.
-    pub fn in_code(&self, at: usize) -> bool {
-        self.in_block(at) || contains(&self.spans, at)
+        let next = self.blocks.partition_point(|block| block.start <= at);
+        let last = next.checked_sub(1).and_then(|last| self.blocks.get(last));
+        last.is_some_and(|block| block.contains(&at))
     }
 
     /// Returns the first heading that starts in a range of bytes.
@@ -97,15 +84,6 @@ impl Outline {
         let exact = |h: &&Heading| h.level == level && h.text == text && h.range.start >= from;
         self.headings.iter().find(exact).map(|h| h.range.start)
     }
-}
-
-/// Returns true if one of the ranges contains the byte at `at`. The ranges are in ascending order
-/// and do not overlap.
-fn contains(ranges: &[Range<usize>], at: usize) -> bool {
-    let next = ranges.partition_point(|range| range.start <= at);
-    next.checked_sub(1)
-        .and_then(|last| ranges.get(last))
-        .is_some_and(|range| range.contains(&at))
 }
 
 /// Returns the text with a terminator for a block that it leaves open, such as a code fence or an
@@ -157,43 +135,16 @@ fn is_open(markdown: &str) -> bool {
 
 /// Returns the text with the headings that `which` selects as bold lines.
 pub fn demoted(markdown: &str, which: impl Fn(&Heading) -> bool) -> String {
-    let begins = markdown.len() - markdown.trim_start().len();
     let outline = Outline::of(markdown);
-    let bold = |heading: &Heading| {
-        let words = heading.text.replace('*', "");
-        if words.is_empty() {
-            words
-        } else {
-            format!("**{words}**")
-        }
-    };
-    let before = |heading: &Heading| {
-        let lead = markdown.get(..heading.range.start).unwrap_or("");
-        if heading.range.start <= begins || lead.ends_with("\n\n") {
-            ""
-        } else {
-            "\n"
-        }
-    };
     let mut text = String::with_capacity(markdown.len());
     let mut written = 0;
-    let mut headings = outline
-        .headings
-        .iter()
-        .filter(|heading| which(heading))
-        .peekable();
-    while let Some(heading) = headings.next() {
-        text.push_str(markdown.get(written..heading.range.start).unwrap_or(""));
-        text.push_str(before(heading));
-        text.push_str(&bold(heading));
+    for heading in outline.headings.iter().filter(|heading| which(heading)) {
+        let before = markdown.get(written..heading.range.start).unwrap_or("");
+        text.push_str(before.trim_end());
+        text.push_str(&format!("\n\n**{}**\n\n", heading.text.replace('*', "")));
         written = heading.range.end;
-        let parted = match headings.peek().filter(|next| next.range.start == written) {
-            Some(next) => before(next) == "\n" || bold(next).is_empty(),
-            None => markdown
-                .get(written..)
-                .is_some_and(|tail| tail.starts_with('\n')),
-        };
-        text.push_str(if parted { "\n" } else { "\n\n" });
+        let rest = markdown.get(written..).unwrap_or("");
+        written += rest.len() - rest.trim_start_matches('\n').len();
     }
     text.push_str(markdown.get(written..).unwrap_or(""));
     text.trim().to_owned()

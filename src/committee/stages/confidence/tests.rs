@@ -16,33 +16,21 @@ fn judgement(groups: &[(&str, f64)], cross_checked: bool) -> Judgement {
     };
     Judgement {
         cross_checked,
-        scores: vec![],
-        disagreements: vec![],
         answer_groups: groups.iter().map(group).collect(),
         base_score: 0.8,
         conflict_penalty: groups.first().map_or(0.0, |(_, penalty)| *penalty),
         coverage_bonus: 0.05,
-        parts: vec![],
-        covered: vec![],
+        ..Judgement::default()
     }
 }
 
 fn draft(final_answer: Option<&str>, justification: Option<&str>) -> Draft {
     Draft {
-        task_type: TaskType::Mixed,
-        tldr: vec![],
-        main: String::new(),
-        acceptance_tests: vec![],
-        assumptions: vec![],
-        assumptions_left_out: 0,
-        estimate: None,
-        units_used: vec![],
-        disagreements: vec![],
-        quarantine_justifications: vec![],
         conflict_penalty: Some(0.0),
         coverage_bonus: Some(0.1),
         final_answer: final_answer.map(str::to_owned),
         answer_justification: justification.map(str::to_owned),
+        ..Draft::new(TaskType::Mixed, String::new())
     }
 }
 

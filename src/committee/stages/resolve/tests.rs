@@ -29,7 +29,7 @@ fn position(text: &str, agent: &str, unit: Option<&str>) -> Position {
         text: text.into(),
         agents: vec![agent.into()],
         units: unit
-            .map(|unit| format!("{agent}:{unit}"))
+            .map(|unit| UnitRef::new(agent, unit))
             .into_iter()
             .collect(),
     }

@@ -178,7 +178,10 @@ impl Fetcher {
 
 /// Returns a client without redirects, proxies and decompression, with this time limit.
 /// Decompression is switched off explicitly, because other crates may enable its features.
-#[allow(clippy::disallowed_methods, reason = "one of the two outbound doors")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "one of the two places that send requests to other hosts"
+)]
 fn bounded(timeout: Duration) -> reqwest::ClientBuilder {
     // Fails only if a crypto provider is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -101,13 +101,13 @@ fn given(args: Map<String, Value>) -> Value {
 }
 
 impl Proposal {
-    fn into_event(self, raw: &str, mended: bool) -> Proposed {
+    fn into_event(self, raw: &str, was_repaired: bool) -> Proposed {
         let alternatives = match self.alternatives {
             Value::Null => vec![],
             Value::Array(items) => items.into_iter().take(2).map(other_reading).collect(),
             other => vec![other_reading(other)],
         };
-        let mended = mended || alternatives.iter().any(unread);
+        let was_repaired = was_repaired || alternatives.iter().any(unread);
         Proposed {
             ok: self.ok,
             confidence: self.confidence,
@@ -116,7 +116,7 @@ impl Proposal {
             reason: cut(&self.reason, REASON_CHARS),
             alternatives,
             raw: cut(raw, RAW_CHARS),
-            mended,
+            was_repaired,
             reused_from: None,
         }
     }
@@ -159,7 +159,7 @@ pub fn declined_by_stub() -> Proposed {
         reason: "the stub proposes nothing".into(),
         alternatives: vec![],
         raw: String::new(),
-        mended: false,
+        was_repaired: false,
         reused_from: None,
     }
 }
@@ -196,7 +196,7 @@ pub async fn propose(
         _ => (String::new(), true),
     };
     Ok(match bought {
-        Ok((proposal, mended)) => Ok(proposal.into_event(&raw, mended)),
+        Ok((proposal, was_repaired)) => Ok(proposal.into_event(&raw, was_repaired)),
         Err(failure) => Err(match failure.cause {
             FailureCause::MalformedOutput | FailureCause::EmptyOutput => Unproposed {
                 why: Interpretation::Unreadable(cut(&failure.detail, WHY_CHARS)),

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_cost_nothing_is_told_to_those_who_waited_and_to_nobody_else() {
+    async fn a_failure_without_cost_is_shared_with_waiting_callers_and_not_kept() {
         let plans = ProposalCache::new(Duration::from_secs(30));
         let run = RunId::from_uuid(Uuid::from_u128(1));
         let nothing = || Interpretation::Nothing("connect".into());

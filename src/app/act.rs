@@ -382,7 +382,7 @@ fn first_person(action: &Action) -> Proposed {
         reason: "dice in first-person prose".into(),
         alternatives: vec![],
         raw: String::new(),
-        mended: false,
+        was_repaired: false,
         reused_from: None,
     }
 }

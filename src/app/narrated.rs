@@ -55,8 +55,8 @@ impl App {
         let (run, why) = match submitted {
             Ok(submitted) => (Some(submitted.run), None),
             Err(rejected) => {
-                tracing::info!(%rejected, "nobody narrates");
-                (None, Some("nobody can tell it now"))
+                tracing::info!(%rejected, "the outcome is not narrated");
+                (None, Some("no model can tell the outcome now"))
             }
         };
         if let Value::Object(result) = &mut done.result {

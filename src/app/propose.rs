@@ -259,7 +259,7 @@ impl App {
             action,
             mut execute,
         } = gates::pass(name, args, proposed.confidence, rules, &policy.proposer);
-        if execute && proposed.mended {
+        if execute && proposed.was_repaired {
             execute = false;
             if let Some(last) = checked.last_mut() {
                 (last.passed, last.why) =

@@ -223,7 +223,7 @@ fn narrated(told: Result<String, String>, as_json: bool) {
         Ok(text) if !as_json => say(format_args!("\n{text}")),
         Ok(_) => {}
         Err(why) => eprintln!(
-            "conclave: nobody told what happened: {}",
+            "conclave: the outcome is not narrated: {}",
             without_controls(&why)
         ),
     }

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_that_nobody_reads_use_up_the_budget_and_read_ones_give_it_back() {
+    async fn unread_answers_use_up_the_budget_and_read_ones_give_it_back() {
         let unsent = Unsent::new(256 * 1024);
         let waiting = unsent.count(answer(200 * 1024));
         assert_eq!(unsent.count(answer(100 * 1024)).status(), 503);

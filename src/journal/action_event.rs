@@ -37,8 +37,8 @@ pub struct Proposed {
     pub raw: String,
     /// True if the model's JSON had to be repaired, or was cut. Such a proposal is never executed
     /// without a user's confirmation.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub mended: bool,
+    #[serde(rename = "mended", default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_repaired: bool,
     /// The action whose model call gave this proposal, if no call was made for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused_from: Option<RunId>,

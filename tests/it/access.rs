@@ -380,7 +380,7 @@ async fn a_public_address_is_served_only_with_a_token() {
     assert_eq!(
         output.status.code(),
         Some(3),
-        "a revoked token keeps nobody out"
+        "a revoked token is no reason to need one"
     );
 }
 

@@ -16,7 +16,7 @@ struct Module {
     may_know: &'static [&'static str],
     /// The files and folders inside it that other modules may use. Its `mod.rs` re-exports
     /// everything else.
-    doors: &'static [&'static str],
+    open: &'static [&'static str],
 }
 
 /// The table of modules. A new module needs a row here and a line in ARCHITECTURE.md.
@@ -24,47 +24,47 @@ const MODULES: &[Module] = &[
     Module {
         name: "domain",
         may_know: &[],
-        doors: &[],
+        open: &[],
     },
     Module {
         name: "clock",
         may_know: &[],
-        doors: &[],
+        open: &[],
     },
     Module {
         name: "compute",
         may_know: &["domain"],
-        doors: &[],
+        open: &[],
     },
     Module {
         name: "journal",
         may_know: &["clock", "compute", "domain"],
-        doors: &["step", "views"],
+        open: &["step", "views"],
     },
     Module {
         name: "llm",
         may_know: &["domain", "text"],
-        doors: &[],
+        open: &[],
     },
     Module {
         name: "config",
         may_know: &["domain"],
-        doors: &[],
+        open: &[],
     },
     Module {
         name: "attachments",
         may_know: &["domain", "llm"],
-        doors: &[],
+        open: &[],
     },
     Module {
         name: "text",
         may_know: &[],
-        doors: &[],
+        open: &[],
     },
     Module {
         name: "scoring",
         may_know: &["domain", "text"],
-        doors: &[],
+        open: &[],
     },
     Module {
         name: "committee",
@@ -77,12 +77,12 @@ const MODULES: &[Module] = &[
             "scoring",
             "text",
         ],
-        doors: &["invariants", "routines"],
+        open: &["invariants", "routines"],
     },
     Module {
         name: "actions",
         may_know: &["committee", "config", "domain", "journal", "llm", "text"],
-        doors: &["catalog", "commands", "gates", "parser", "reply"],
+        open: &["catalog", "commands", "gates", "parser", "reply"],
     },
     Module {
         name: "app",
@@ -98,7 +98,7 @@ const MODULES: &[Module] = &[
             "llm",
             "text",
         ],
-        doors: &[],
+        open: &[],
     },
     Module {
         name: "http",
@@ -113,7 +113,7 @@ const MODULES: &[Module] = &[
             "journal",
             "llm",
         ],
-        doors: &[],
+        open: &[],
     },
     // `doctor` uses the requests of llm, `show` uses the audit view of the committee.
     Module {
@@ -130,7 +130,7 @@ const MODULES: &[Module] = &[
             "llm",
             "scoring",
         ],
-        doors: &[],
+        open: &[],
     },
 ];
 
@@ -265,7 +265,7 @@ fn strangers(file: &File, insides: &BTreeSet<(String, String)>) -> Vec<String> {
             ));
         } else if let Some(inner) = path.get(1)
             && insides.contains(&(name.to_owned(), inner.clone()))
-            && !other.doors.contains(&inner.as_str())
+            && !other.open.contains(&inner.as_str())
         {
             let rule =
                 format!("{name}::{inner} is an inside of {name}: take what its mod.rs re-exports");

@@ -8,12 +8,12 @@ use crate::support::{Fault, MockProvider, Scenario};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
-struct Desk {
+struct CommandLine {
     folder: TempDir,
     provider: MockProvider,
 }
 
-impl Desk {
+impl CommandLine {
     async fn new() -> Self {
         Self {
             folder: TempDir::new().unwrap(),
@@ -73,32 +73,32 @@ impl Desk {
 
 #[tokio::test]
 async fn a_replay_under_the_same_config_makes_no_change_and_no_call() {
-    let desk = Desk::new().await;
-    desk.run(&["audit", QUESTION]).await;
-    let bought = desk.provider.calls().len();
-    let run = desk.newest().await;
-    let replayed = desk.json(&["replay", "--json", &run]).await;
+    let cli = CommandLine::new().await;
+    cli.run(&["audit", QUESTION]).await;
+    let bought = cli.provider.calls().len();
+    let run = cli.newest().await;
+    let replayed = cli.json(&["replay", "--json", &run]).await;
     assert_eq!(
         (&replayed["sameReply"], &replayed["needs"]),
         (&json!(true), &json!([]))
     );
     assert_eq!(replayed["recorded"], replayed["replayed"]);
     assert!(
-        desk.run(&["replay", &run])
+        cli.run(&["replay", &run])
             .await
             .1
             .contains("the reply would be the same")
     );
-    assert_eq!(desk.provider.calls().len(), bought);
+    assert_eq!(cli.provider.calls().len(), bought);
 }
 
 #[tokio::test]
 async fn a_replay_names_the_calls_that_another_config_would_need() {
-    let desk = Desk::new().await;
-    desk.run(&["ask", QUESTION]).await;
-    let run = desk.newest().await;
-    let strict = desk.config("/policy/tauSoft", json!(0.99));
-    let (code, output, error) = desk.with(&strict, &["replay", "--json", &run]).await;
+    let cli = CommandLine::new().await;
+    cli.run(&["ask", QUESTION]).await;
+    let run = cli.newest().await;
+    let strict = cli.config("/policy/tauSoft", json!(0.99));
+    let (code, output, error) = cli.with(&strict, &["replay", "--json", &run]).await;
     assert_eq!(code, 0, "{error}");
     let replayed: Value = serde_json::from_str(&output).unwrap();
     assert_eq!(replayed["replayed"]["confidence"]["baseScore"], json!(0.0));
@@ -107,32 +107,32 @@ async fn a_replay_names_the_calls_that_another_config_would_need() {
         (&replayed["sameReply"], &replayed["needs"][0]["call"]),
         (&json!(false), &json!("synthesis"))
     );
-    let threshold = desk.config("/policy/askUserThreshold", json!(1.0));
-    let (_, output, _) = desk.with(&threshold, &["replay", &run]).await;
+    let threshold = cli.config("/policy/askUserThreshold", json!(1.0));
+    let (_, output, _) = cli.with(&threshold, &["replay", &run]).await;
     assert!(
         output.contains("gate         ship                   ask"),
         "{output}"
     );
-    let broken = desk.config("/policy/tauSoft", json!("high"));
-    let (code, _, error) = desk.with(&broken, &["replay", &run]).await;
+    let broken = cli.config("/policy/tauSoft", json!("high"));
+    let (code, _, error) = cli.with(&broken, &["replay", &run]).await;
     assert!(code == 3 && error.contains("/policy/tauSoft"), "{error}");
 }
 
 #[tokio::test]
 async fn a_replay_needs_no_keys_and_no_answered_run() {
-    let desk = Desk::new().await;
-    desk.run(&["ask", QUESTION]).await;
-    let run = desk.newest().await;
-    let output = conclave(desk.folder.path(), &["replay", &run], &[])
+    let cli = CommandLine::new().await;
+    cli.run(&["ask", QUESTION]).await;
+    let run = cli.newest().await;
+    let output = conclave(cli.folder.path(), &["replay", &run], &[])
         .output()
         .await
         .unwrap();
     assert_eq!(output.status.code(), Some(0));
-    desk.provider.on("*", Fault::Status(400));
-    desk.run(&["ask", "--new", QUESTION]).await;
-    let (code, _, error) = desk.run(&["replay", &desk.newest().await]).await;
+    cli.provider.on("*", Fault::Status(400));
+    cli.run(&["ask", "--new", QUESTION]).await;
+    let (code, _, error) = cli.run(&["replay", &cli.newest().await]).await;
     assert!(code == 4 && error.contains("never scored"), "{error}");
-    let (code, ..) = desk
+    let (code, ..) = cli
         .run(&["replay", "01890000-0000-7000-8000-000000000000"])
         .await;
     assert_eq!(code, 4);
@@ -140,14 +140,14 @@ async fn a_replay_needs_no_keys_and_no_answered_run() {
 
 #[tokio::test]
 async fn a_replay_of_a_continued_run_gives_the_same_scores() {
-    let desk = Desk::new().await;
+    let cli = CommandLine::new().await;
     let scenario = Scenario::disagreeing();
     let message = scenario.message.clone();
-    desk.provider.play(scenario);
-    let asked = desk.json(&["ask", "--json", &message]).await;
+    cli.provider.play(scenario);
+    let asked = cli.json(&["ask", "--json", &message]).await;
     assert!(asked["reply"].as_str().unwrap().contains("B"), "{asked}");
-    desk.run(&["ask", "B"]).await;
-    let replayed = desk.json(&["replay", "--json", &desk.newest().await]).await;
+    cli.run(&["ask", "B"]).await;
+    let replayed = cli.json(&["replay", "--json", &cli.newest().await]).await;
     assert_eq!(
         replayed["recorded"]["scores"],
         replayed["replayed"]["scores"]
@@ -156,12 +156,12 @@ async fn a_replay_of_a_continued_run_gives_the_same_scores() {
 
 #[tokio::test]
 async fn the_report_skips_and_names_an_unreadable_run() {
-    let desk = Desk::new().await;
-    desk.run(&["ask", QUESTION]).await;
-    let broken = desk.newest().await;
-    desk.run(&["ask", "new: And at the top of Mount Everest?"])
+    let cli = CommandLine::new().await;
+    cli.run(&["ask", QUESTION]).await;
+    let broken = cli.newest().await;
+    cli.run(&["ask", "new: And at the top of Mount Everest?"])
         .await;
-    let path = desk.folder.path().join("data/conclave.db");
+    let path = cli.folder.path().join("data/conclave.db");
     let pool =
         sqlx::SqlitePool::connect_with(sqlx::sqlite::SqliteConnectOptions::new().filename(path))
             .await
@@ -169,7 +169,7 @@ async fn the_report_skips_and_names_an_unreadable_run() {
     let sql = "UPDATE entries SET body = '{\"kind\":\"nonsense\"}' WHERE key = 'plan' AND run = ?";
     sqlx::query(sql).bind(&broken).execute(&pool).await.unwrap();
     pool.close().await;
-    let (code, output, error) = desk.run(&["report", "--json"]).await;
+    let (code, output, error) = cli.run(&["report", "--json"]).await;
     let report: Value = serde_json::from_str(&output).unwrap();
     assert_eq!((code, &report["runs"]), (0, &json!(1)));
     assert!(
@@ -180,25 +180,25 @@ async fn the_report_skips_and_names_an_unreadable_run() {
 
 #[tokio::test]
 async fn feedback_is_written_to_the_journal_and_the_latest_counts() {
-    let desk = Desk::new().await;
-    desk.run(&["ask", QUESTION]).await;
-    let run = desk.newest().await;
+    let cli = CommandLine::new().await;
+    cli.run(&["ask", QUESTION]).await;
+    let run = cli.newest().await;
     assert_eq!(
-        desk.run(&["feedback", &run]).await.0,
+        cli.run(&["feedback", &run]).await.0,
         2,
         "for or against has to be said"
     );
-    let (code, output, _) = desk
+    let (code, output, _) = cli
         .run(&["feedback", &run, "--positive", "--comment", " good "])
         .await;
     assert_eq!((code, output), (0, format!("run {run}: noted\n")));
-    let (_, output, _) = desk.run(&["feedback", &run, "--negative"]).await;
+    let (_, output, _) = cli.run(&["feedback", &run, "--negative"]).await;
     assert_eq!(
         output,
         format!("run {run}: noted; it replaces what was said before\n")
     );
-    assert_eq!(desk.run(&["verify", &run]).await.0, 0, "the chain goes on");
-    let report = desk.json(&["report", "--json"]).await;
+    assert_eq!(cli.run(&["verify", &run]).await.0, 0, "the chain goes on");
+    let report = cli.json(&["report", "--json"]).await;
     let bins = report["reliability"].as_array().unwrap();
     let (replies, positive) = bins.iter().fold((0, 0), |(replies, positive), bin| {
         (
@@ -208,21 +208,21 @@ async fn feedback_is_written_to_the_journal_and_the_latest_counts() {
     });
     assert_eq!((replies, positive), (1, 0));
     let long = "x".repeat(2001);
-    let (code, _, error) = desk
+    let (code, _, error) = cli
         .run(&["feedback", &run, "--positive", "--comment", &long])
         .await;
     assert!(code == 4 && error.contains("2001 characters"), "{error}");
-    let (code, lines, _) = desk.run(&["export"]).await;
+    let (code, lines, _) = cli.run(&["export"]).await;
     assert!(code == 0 && lines.contains("feedback/2"));
 }
 
 #[tokio::test]
 async fn a_failed_run_takes_no_feedback() {
-    let desk = Desk::new().await;
-    desk.provider.on("*", Fault::Status(400));
-    desk.run(&["ask", QUESTION]).await;
-    let (code, _, error) = desk
-        .run(&["feedback", &desk.newest().await, "--positive"])
+    let cli = CommandLine::new().await;
+    cli.provider.on("*", Fault::Status(400));
+    cli.run(&["ask", QUESTION]).await;
+    let (code, _, error) = cli
+        .run(&["feedback", &cli.newest().await, "--positive"])
         .await;
     assert!(
         code == 4 && error.contains("the run has no reply: it is failed"),
@@ -232,12 +232,12 @@ async fn a_failed_run_takes_no_feedback() {
 
 #[tokio::test]
 async fn the_report_agrees_with_the_journals() {
-    let desk = Desk::new().await;
-    assert!(desk.run(&["report"]).await.1.starts_with("0 runs"));
-    desk.run(&["ask", QUESTION]).await;
-    desk.provider.on("r1/critic", Fault::Status(400));
-    desk.run(&["ask", "--new", QUESTION]).await;
-    let report = desk.json(&["report", "--json"]).await;
+    let cli = CommandLine::new().await;
+    assert!(cli.run(&["report"]).await.1.starts_with("0 runs"));
+    cli.run(&["ask", QUESTION]).await;
+    cli.provider.on("r1/critic", Fault::Status(400));
+    cli.run(&["ask", "--new", QUESTION]).await;
+    let report = cli.json(&["report", "--json"]).await;
     assert_eq!(
         (&report["runs"], &report["outcomes"]),
         (&json!(2), &json!({ "answered": 2 }))
@@ -277,7 +277,7 @@ async fn the_report_agrees_with_the_journals() {
         .iter()
         .map(|m| m["costUsd"].as_f64().unwrap())
         .sum();
-    let runs = desk.run(&["runs", "--json"]).await.1;
+    let runs = cli.run(&["runs", "--json"]).await.1;
     let told: f64 = runs
         .lines()
         .map(|line| {
@@ -287,7 +287,7 @@ async fn the_report_agrees_with_the_journals() {
         })
         .sum();
     assert!((spent - told).abs() < 1e-9, "{spent} {told}");
-    let text = desk.run(&["report"]).await.1;
+    let text = cli.run(&["report"]).await.1;
     assert!(
         text.starts_with("2 runs since ")
             && text.contains(": 2 answered")
@@ -296,5 +296,5 @@ async fn the_report_agrees_with_the_journals() {
         "{text}"
     );
     let later = ["report", "--since", "2100-01-01T00:00:00Z"];
-    assert!(desk.run(&later).await.1.starts_with("0 runs"));
+    assert!(cli.run(&later).await.1.starts_with("0 runs"));
 }

@@ -244,7 +244,7 @@ async fn a_provider_message_is_in_the_journal_and_in_no_answer() {
     let (_, journal) = app.get(&format!("/api/runs/{run}/journal")).await;
     assert!(
         journal.to_string().contains("SELECT * FROM users"),
-        "whoever runs the service can read it"
+        "the operator can read it"
     );
 }
 

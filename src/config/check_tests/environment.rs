@@ -108,7 +108,7 @@ fn a_short_token_is_warned_of_and_not_shown() {
 }
 
 #[test]
-fn variables_that_nobody_could_obey_are_problems() {
+fn variables_that_cannot_be_obeyed_are_problems() {
     for (name, value) in [
         ("LOG_FORMAT", "xml"),
         ("RUST_LOG", "conclave=loud"),

@@ -119,7 +119,7 @@ pub(in crate::http) fn about_confirm(schemas: &mut Schemas) -> Operation {
     Operation::new("confirmProposal", "actions", "Have a proposed command executed")
         .about(
             "Once, before it expires, and only by the user for whom it was proposed: the same `source`, `user.id` and, if \
-             `context` is given, `context.guildId`. That of somebody else is not found.",
+             `context` is given, `context.guildId`. That of another user is not found.",
         )
         .sample(" -H \"Content-Type: application/json\" -d @confirmation.json")
         .path("id", super::run_bodies::id(), "The proposal.")

@@ -138,7 +138,7 @@ pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
         .about(
             "Waits for the reply. With `Accept: text/event-stream` the run's progress is streamed and the reply comes \
              last; with `Prefer: respond-async` the run's address is answered at once. The run does not depend on the \
-             connection: whoever loses it finds the reply at the run's address, or by sending the same again with the \
+             connection: a client that loses it finds the reply at the run's address, or by sending the same again with the \
              same key.\n\nBelow the threshold of confidence the reply is one question with three options; the same \
              user's next message from the same place answers it, unless it begins with `new:`.",
         )

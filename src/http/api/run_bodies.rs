@@ -300,7 +300,7 @@ pub(in crate::http) fn about_cancel(schemas: &mut Schemas) -> Operation {
         content(schemas, "cancelling"),
     );
     Operation::new("cancelRun", "runs", "Cancel a run in flight")
-        .about("Calls under way are dropped and settled at their reservation. Whoever waits for the run gets 409.")
+        .about("Calls under way are dropped and settled at their reservation. Clients that wait for the run get 409.")
         .path("id", id(), "The run.")
         .answer(200, "It was cancelled already", before, &[])
         .answer(202, "It will stop", now, &[])

@@ -90,7 +90,7 @@ impl SqliteStore {
         bounds: SqliteBounds,
     ) -> Result<Self, Error> {
         file::prepare(path)?;
-        let door = LockFile::of(path)?;
+        let lock = LockFile::of(path)?;
         let mut options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -113,7 +113,7 @@ impl SqliteStore {
             .test_before_acquire(false)
             .connect_with(options.read_only(true))
             .await?;
-        let owners = Owners::register(door, owner)?;
+        let owners = Owners::register(lock, owner)?;
         Ok(Self {
             file: DatabaseFile::opened(path)?,
             writer,

@@ -10,7 +10,7 @@ use crate::journal::Error;
 
 /// Name of the lock file under which processes register and change the schema. No owner has this
 /// name.
-pub(super) const DOOR: &str = ".door";
+pub(super) const LOCK: &str = ".door";
 
 pub(super) struct Owners {
     folder: PathBuf,
@@ -31,7 +31,7 @@ impl LockFile {
         folder.push(".owners");
         let folder = PathBuf::from(folder);
         let lock = make_private_folder(&folder)
-            .and_then(|()| locked(&folder.join(DOOR)))
+            .and_then(|()| locked(&folder.join(LOCK)))
             .map_err(unregistered)?;
         Ok(Self {
             folder,
@@ -46,7 +46,7 @@ impl LockFile {
     pub fn in_use(&self) -> Result<bool, Error> {
         for file in std::fs::read_dir(&self.folder).map_err(unregistered)? {
             let file = file.map_err(unregistered)?;
-            if file.file_name() == DOOR {
+            if file.file_name() == LOCK {
                 continue;
             }
             match File::open(file.path()).map_err(unregistered)?.try_lock() {
@@ -80,10 +80,10 @@ fn unregistered(error: std::io::Error) -> Error {
 
 impl Owners {
     /// Registers this process, in the folder next to the database file.
-    pub fn register(door: LockFile, owner: &str) -> Result<Self, Error> {
-        let lock = locked(&door.folder.join(owner)).map_err(unregistered)?;
+    pub fn register(file: LockFile, owner: &str) -> Result<Self, Error> {
+        let lock = locked(&file.folder.join(owner)).map_err(unregistered)?;
         Ok(Self {
-            folder: door.folder,
+            folder: file.folder,
             me: owner.to_owned(),
             _lock: lock,
         })
@@ -93,7 +93,7 @@ impl Owners {
     pub fn dead(&self) -> Vec<String> {
         // Without this lock, a process that is registering may have a file that it has not locked
         // yet.
-        let Ok(_door) = locked(&self.folder.join(DOOR)) else {
+        let Ok(_lock) = locked(&self.folder.join(LOCK)) else {
             return vec![];
         };
         let Ok(files) = std::fs::read_dir(&self.folder) else {
@@ -102,7 +102,7 @@ impl Owners {
         files
             .flatten()
             .filter_map(|file| file.file_name().into_string().ok())
-            .filter(|owner| *owner != self.me && owner != DOOR)
+            .filter(|owner| *owner != self.me && owner != LOCK)
             .filter(
                 |owner| match File::open(self.folder.join(owner)).map(|file| file.try_lock()) {
                     Ok(Ok(())) => true,

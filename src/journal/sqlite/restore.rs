@@ -85,8 +85,8 @@ pub async fn restore(
     standalone(backup, database)?;
     let folder = folder_of(database);
     std::fs::create_dir_all(folder).map_err(at(folder))?;
-    let door = LockFile::of(database)?;
-    if door.in_use()? {
+    let lock = LockFile::of(database)?;
+    if lock.in_use()? {
         return Err(RestoreError::InUse);
     }
     let contents = contents(database).await?;
@@ -348,7 +348,7 @@ impl Drop for Copy {
 fn keep_owner(database: &Path, copy: &Path) -> std::io::Result<()> {
     let owner = std::fs::metadata(database).or_else(|_| std::fs::metadata(folder_of(database)))?;
     let owners = beside(database, ".owners");
-    let files = [copy.to_owned(), owners.join(super::owners::DOOR), owners];
+    let files = [copy.to_owned(), owners.join(super::owners::LOCK), owners];
     for file in files {
         let now = std::fs::metadata(&file)?;
         // Only root can change the owner of a file. Any other user already owns the new file.

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_stops_waiting_leaves_nothing_half_done() {
+    async fn a_caller_that_stops_waiting_leaves_nothing_half_done() {
         let folder = TempDir::new().unwrap();
         let writer = writer(&folder).await;
         for case in 0..50 {

@@ -63,7 +63,7 @@ async fn a_proposal_waits_for_its_users_confirmation_and_is_executed_once() {
     assert_eq!(
         confirm(&app, "ben", &offered).await.status,
         404,
-        "somebody else's is not found"
+        "another user's is not found"
     );
     let done = confirm(&app, "ada", &offered).await;
     assert_eq!(

@@ -174,7 +174,7 @@ fn found(draft: &Draft, events: Vec<Event>) -> Vec<&'static str> {
 }
 
 #[test]
-fn headings_in_code_and_in_single_lines_are_nobodys_sections() {
+fn headings_in_code_and_in_single_lines_are_no_sections() {
     let mut draft = draft_of(
         "Use this:\n\n```md\n## Execution time estimate\n\n## Audit appendix\n```\n\nDone.",
     );
@@ -372,7 +372,7 @@ fn a_violation_holds_nothing_of_the_reply() {
 }
 
 #[test]
-fn only_what_nobody_would_guess_is_a_secret() {
+fn only_what_cannot_be_guessed_is_a_secret() {
     let draft = draft_of("Use Docker with sk-0123456789abcdef.");
     let reply = answered(&draft, &[]);
     assert_eq!(

@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use super::catalog;
 use super::proposal_cache::Interpretation;
 use super::sanitize::cut;
-use crate::committee::{Consultation, Deps, Failure, consult};
+use crate::committee::{CallError, Consultation, Deps, Failure, consult};
 use crate::domain::{CommandName, FailureCause, Role, Usd};
-use crate::journal::{CallResult, Event, Proposed, ProposedCommand, RunContext, settled_key};
+use crate::journal::{CallResult, Event, Proposed, ProposedCommand, RunContext, Stop, settled_key};
 
 /// Maximum length in characters of a text that a model is asked about.
 pub const MAX_PROPOSED_CHARS: usize = 2000;
@@ -141,14 +141,6 @@ pub fn unread(alternative: &ProposedCommand) -> bool {
     alternative.action.is_empty()
 }
 
-/// The reason why there is no proposal.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Unproposed {
-    pub why: Interpretation,
-    /// True if no call was made, or if the failed call cost nothing. Always false after a timeout.
-    pub free: bool,
-}
-
 /// Returns the stub's proposal, which never contains a command.
 pub fn declined_by_stub() -> Proposed {
     Proposed {
@@ -164,17 +156,18 @@ pub fn declined_by_stub() -> Proposed {
     }
 }
 
-/// Asks the model once for a command that fits the text.
+/// Asks the model once for a command that fits the text. Returns what the text means, and false if
+/// that cost nothing: no call was made, or the failed call was free. True after a timeout.
 ///
 /// # Errors
-/// If the run fails (outer error), or if there is no proposal (inner error).
+/// If the run must stop.
 pub async fn propose(
     run: &RunContext,
     deps: &Deps,
     allowed: &BTreeSet<CommandName>,
     message: &str,
     until: Instant,
-) -> Result<Result<Proposed, Unproposed>, Failure> {
+) -> Result<(Interpretation, bool), Stop> {
     let asked = Consultation {
         step: STEP,
         role: Role::Proposer,
@@ -185,7 +178,7 @@ pub async fn propose(
         max_tokens: MAX_TOKENS,
         until,
     };
-    let bought = consult::<Proposal>(run, deps, asked).await?;
+    let answer = consult::<Proposal>(run, deps, asked).await;
     let (raw, free) = match run.recall(&settled_key(STEP)) {
         Some(Event::CallSettled(settled)) => match settled.result {
             CallResult::Answered { text, .. } => (text, false),
@@ -195,22 +188,24 @@ pub async fn propose(
         },
         _ => (String::new(), true),
     };
-    Ok(match bought {
-        Ok((proposal, was_repaired)) => Ok(proposal.into_event(&raw, was_repaired)),
-        Err(failure) => Err(match failure.cause {
-            FailureCause::MalformedOutput | FailureCause::EmptyOutput => Unproposed {
-                why: Interpretation::Unreadable(cut(&failure.detail, WHY_CHARS)),
-                free,
-            },
-            // A call to the in-process model has no price but uses up the time.
-            FailureCause::TimedOut => Unproposed {
-                why: Interpretation::TooSlow,
-                free: false,
-            },
-            cause => Unproposed {
-                why: Interpretation::Nothing(cause.to_string()),
-                free,
-            },
-        }),
+    let failure = match answer {
+        Ok((proposal, was_repaired)) => {
+            let proposed = proposal.into_event(&raw, was_repaired);
+            return Ok((Interpretation::Proposed(Box::new(proposed)), true));
+        }
+        Err(CallError::NoOutput(failure)) => failure,
+        Err(CallError::Stopped(Failure::Stopped(stop))) => return Err(stop),
+        Err(CallError::Stopped(Failure::Failed { detail, .. })) => {
+            return Ok((Interpretation::Nothing(detail), false));
+        }
+    };
+    Ok(match failure.cause {
+        FailureCause::MalformedOutput | FailureCause::EmptyOutput => {
+            let why = cut(&failure.detail, WHY_CHARS);
+            (Interpretation::Unreadable(why), !free)
+        }
+        // A call to the in-process model has no price but uses up the time.
+        FailureCause::TimedOut => (Interpretation::TooSlow, true),
+        cause => (Interpretation::Nothing(cause.to_string()), !free),
     })
 }

@@ -160,14 +160,14 @@ impl Access {
         }
     }
 
-    /// Checks that the service may listen on an address. The inner result has the problem to print
-    /// if the address is reachable from outside and there is no valid token.
+    /// Checks that the service may listen on an address. Returns the problem to print if the address
+    /// is reachable from outside and there is no valid token.
     ///
     /// # Errors
     /// [`Error`] if the database does not answer.
-    pub async fn may_listen(&self, bind: SocketAddr) -> Result<Result<(), Problems>, Error> {
+    pub async fn listen_problem(&self, bind: SocketAddr) -> Result<Option<Problems>, Error> {
         if bind.ip().is_loopback() || self.fixed.is_some() {
-            return Ok(Ok(()));
+            return Ok(None);
         }
         let now = self.clock.now();
         let guarded = self
@@ -176,11 +176,7 @@ impl Access {
             .await?
             .iter()
             .any(|row| is_active(row, now));
-        Ok(if guarded {
-            Ok(())
-        } else {
-            Err(Problems::unguarded(bind))
-        })
+        Ok((!guarded).then(|| Problems::unguarded(bind)))
     }
 
     async fn is_needed(&self) -> Result<bool, Error> {

@@ -17,7 +17,6 @@ use crate::actions::{
     CachedProposal, Interpretation, MAX_PROPOSED_CHARS, ProposalKey, Scene, declined_by_stub,
     propose,
 };
-use crate::committee::Failure;
 use crate::domain::{ActionGate, ActionMode, CommandName};
 use crate::journal::{
     ActionStart, AfterAction, Ending, Event, Executed, GateChecked, Lease, Parsed, Proposed,
@@ -165,22 +164,14 @@ impl App {
         // billed, so it must not be repeated.
         *kept = Some(CachedProposal::lasting(asked.id, Interpretation::TooSlow));
         let allowed = asked.rules.proposable();
-        let (meaning, lasting) = match propose(
-            run,
-            &self.committee,
-            &allowed,
-            &asked.question.message,
-            until,
-        )
-        .await
+        let message = &asked.question.message;
+        let (meaning, lasting) = match propose(run, &self.committee, &allowed, message, until).await
         {
-            Ok(Ok(proposed)) => (Interpretation::Proposed(Box::new(proposed)), true),
-            Ok(Err(unproposed)) => (unproposed.why, !unproposed.free),
-            Err(Failure::Stopped(stop)) => {
+            Ok(found) => found,
+            Err(stop) => {
                 *kept = None;
                 return Err(stop);
             }
-            Err(Failure::Failed { detail, .. }) => (Interpretation::Nothing(detail), false),
         };
         if matches!(meaning, Interpretation::Unreadable(_)) {
             counter!("conclave_act_parse_failures_total").increment(1);

@@ -34,10 +34,10 @@ pub(super) async fn run(env: &Env) -> Done {
     let patience = config.policy.deep_deadline;
     let bind = config.bind;
     let app = start(config).await?;
-    let may_listen = app.access.may_listen(bind).await;
-    may_listen
-        .map_err(failing(Exit::Unexpected))?
-        .map_err(failing(Exit::Configuration))?;
+    let problem = app.access.listen_problem(bind).await;
+    if let Some(problem) = problem.map_err(failing(Exit::Unexpected))? {
+        return Err(failing(Exit::Configuration)(problem));
+    }
     raise_open_files();
     let listener = listen(bind).map_err(|error| {
         fail(

@@ -1,11 +1,11 @@
-//! The reasons why a run has no reply.
+//! The reasons why a run has no reply, and why a call has no output.
 
 use std::collections::BTreeMap;
 
 use crate::committee::call::output::{CallFailure, why};
 use crate::committee::call::prompts::Error as PromptError;
 use crate::domain::{Agent, FailureCause, Usd};
-use crate::journal::{AgentOutcome, Cause, Stop};
+use crate::journal::{AgentOutcome, Cause, Stop, Uncalled};
 
 /// The reason why a run has no reply.
 #[derive(Debug, thiserror::Error)]
@@ -25,24 +25,17 @@ impl Failure {
         }
     }
 
-    pub(super) fn master(stage: &str, unbought: &CallFailure) -> Self {
-        let mut failure = Self::master_detail(stage, &unbought.cause, &unbought.detail);
-        if let (Self::Failed { cause, .. }, true) = (&mut failure, unbought.by_deadline) {
-            *cause = Cause::Deadline;
-        }
-        failure
-    }
-
-    fn master_detail(stage: &str, cause: &FailureCause, detail: &str) -> Self {
-        let kind = if *cause == FailureCause::OutOfBudget {
+    pub(super) fn master(stage: &str, failed: &CallFailure) -> Self {
+        let cause = if failed.by_deadline {
+            Cause::Deadline
+        } else if failed.cause == FailureCause::OutOfBudget {
             Cause::Budget
         } else {
             Cause::Provider
         };
-        Self::Failed {
-            cause: kind,
-            detail: format!("the master gave no {stage}: {cause} ({detail})"),
-        }
+        let why = format!("{} ({})", failed.cause, failed.detail);
+        let detail = format!("the master gave no {stage}: {why}");
+        Self::Failed { cause, detail }
     }
 
     pub(super) fn no_core_output(panel: &BTreeMap<Agent, AgentOutcome>) -> Self {
@@ -88,5 +81,48 @@ impl Failure {
 impl From<PromptError> for Failure {
     fn from(error: PromptError) -> Self {
         Self::internal(&error.to_string())
+    }
+}
+
+/// The error of a call.
+pub enum CallError {
+    /// There is no output. The run may continue without it.
+    NoOutput(CallFailure),
+    Stopped(Failure),
+}
+
+impl CallError {
+    /// Returns why there is no output.
+    ///
+    /// # Errors
+    /// The failure that stops the run.
+    pub fn no_output(self) -> Result<CallFailure, Failure> {
+        match self {
+            Self::NoOutput(failure) => Ok(failure),
+            Self::Stopped(failure) => Err(failure),
+        }
+    }
+}
+
+impl From<CallFailure> for CallError {
+    fn from(failure: CallFailure) -> Self {
+        Self::NoOutput(failure)
+    }
+}
+
+impl<E: Into<Failure>> From<E> for CallError {
+    fn from(error: E) -> Self {
+        Self::Stopped(error.into())
+    }
+}
+
+impl From<Uncalled> for CallError {
+    fn from(error: Uncalled) -> Self {
+        match error {
+            Uncalled::Refused(refused) => {
+                Self::NoOutput(CallFailure::budget_exhausted(refused.to_string()))
+            }
+            Uncalled::Stopped(stop) => Self::Stopped(stop.into()),
+        }
     }
 }

@@ -34,7 +34,7 @@ use stages::{confidence, finish, hints, plan, question, rounds, synthesize};
 pub use call::prompts::{Error as PromptError, Prompts};
 pub use call::single_call::{Consultation, consult};
 pub use deps::Deps;
-pub use failure::Failure;
+pub use failure::{CallError, Failure};
 pub use money::budget::text_bound;
 pub use money::price::{Quote, context_needed, quote};
 pub use output_shapes::{CrossCheckReply, Decisions, FinalSynthesis, OrchestrationPlan};

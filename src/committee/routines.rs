@@ -412,7 +412,7 @@ fn render(text: &str) {
         reply: &reply,
         mode: Mode::Deep,
         run: &transcript,
-        chain: Ok(()),
+        chain_fault: None,
         threshold: 0.7,
         secrets: &[],
     }));

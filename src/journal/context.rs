@@ -45,6 +45,16 @@ impl From<Error> for Stop {
     }
 }
 
+/// The reason why a call was not made or not recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum Uncalled {
+    /// The cap has no room for the call. Nothing was written.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error(transparent)]
+    Stopped(#[from] Stop),
+}
+
 /// The result of a call, to be recorded by [`RunContext::call`].
 pub struct Call {
     pub result: CallResult,
@@ -251,17 +261,17 @@ impl RunContext {
             .collect()
     }
 
-    /// Reads the run's journal from the database and verifies its chain.
+    /// Reads the run's journal from the database. Returns where its chain is broken, if it is.
     ///
     /// # Errors
-    /// [`Stop`] if the database fails. The inner error names the place where the chain is broken.
-    pub async fn verify(&self) -> Result<Result<(), ChainFault>, Stop> {
+    /// [`Stop`] if the database fails.
+    pub async fn chain_fault(&self) -> Result<Option<ChainFault>, Stop> {
         let Some(row) = self.store.run(self.lease.run).await? else {
-            return Ok(Err(ChainFault::Missing { seq: 1 }));
+            return Ok(Some(ChainFault::Missing { seq: 1 }));
         };
         let mut entries = self.store.entries(self.lease.run, 0).await?;
         entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
-        Ok(verify(self.lease.run, &entries, &row.head_hash))
+        Ok(verify(self.lease.run, &entries, &row.head_hash).err())
     }
 
     /// Returns a copy of the ledger.
@@ -347,18 +357,13 @@ impl RunContext {
     /// reserves the worst-case cost, writes the intent, awaits `effect`, and writes the settlement.
     ///
     /// # Errors
-    /// The outer error is a [`Stop`]. The inner one says that the cap has no room; then nothing was
-    /// written.
-    pub async fn call<F>(
-        &self,
-        mut sent: CallSent,
-        effect: F,
-    ) -> Result<Result<CallSettled, Refused>, Stop>
+    /// [`Uncalled`] if the cap has no room, the database fails or the lease is lost.
+    pub async fn call<F>(&self, mut sent: CallSent, effect: F) -> Result<CallSettled, Uncalled>
     where
         F: Future<Output = Call>,
     {
         if let Some(Event::CallSettled(settled)) = self.recall(&settled_key(&sent.call)) {
-            return Ok(Ok(settled));
+            return Ok(settled);
         }
         let key = sent.call.clone();
         let worst = sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount);
@@ -366,19 +371,13 @@ impl RunContext {
         {
             let _turn = self.ordered.lock().await;
             let fits = self.state().ledger.reserve(&key, worst);
-            reserved = match fits {
-                Ok(amount) => amount,
-                Err(refused) => {
-                    self.refused(&key);
-                    return Ok(Err(refused));
-                }
-            };
+            reserved = fits.inspect_err(|_| self.refused(&key))?;
             if let Some(reservation) = &mut sent.reserved {
                 reservation.amount = reserved;
             }
             if let Err(stop) = self.append(vec![Event::CallSent(sent)]).await {
                 self.state().ledger.settle(&key, Usd::ZERO);
-                return Err(stop);
+                return Err(stop.into());
             }
         }
         let started = Instant::now();
@@ -395,7 +394,7 @@ impl RunContext {
         self.state().ledger.settle(&settled.call, settled.cost);
         self.append(vec![Event::CallSettled(settled.clone())])
             .await?;
-        Ok(Ok(settled))
+        Ok(settled)
     }
 
     /// Returns how many processes in a row, up to this one, ended at the run's current point, the

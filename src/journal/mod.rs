@@ -30,7 +30,7 @@ mod writes;
 
 pub use archive::{Archive, ArchivedEntry};
 pub use chain::{ChainFault, verify};
-pub use context::{Call, RunContext, Stop};
+pub use context::{Call, RunContext, Stop, Uncalled};
 pub use event::*;
 pub use evidence::{CheckPass, CheckScope, CheckSize, CrossChecked, Resolved};
 pub use lineage::ancestors;

@@ -12,7 +12,7 @@ use conclave::compute::ComputePool;
 use conclave::domain::{RunId, Usd};
 use conclave::journal::{
     Call, CallResult, CallSent, CallStop, Cause, Claim, Ending, Entry, Event, PostgresStore,
-    RunContext, RunState, SqliteStore, Stop, Store, Wake,
+    RunContext, RunState, SqliteStore, Stop, Store, Uncalled, Wake,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -301,7 +301,7 @@ async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
                 .compute("another", || bought.fetch_add(1, Ordering::SeqCst))
                 .await;
             (
-                matches!(called, Err(Stop::Lost)),
+                matches!(called, Err(Uncalled::Stopped(Stop::Lost))),
                 matches!(recorded, Err(Stop::Lost)),
                 computed.is_err(),
             )

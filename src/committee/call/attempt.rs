@@ -4,13 +4,11 @@ use crate::committee::call::message::CallSpec;
 use crate::committee::call::message::{Repair, input_bound, messages, schema_name, text_of};
 use crate::committee::call::output::CallFailure;
 use crate::committee::deps::Deps;
-use crate::committee::failure::Failure;
+use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::{self, InputBound};
 use crate::config::RoleModel;
 use crate::domain::{BilledTokens, Usd};
-use crate::journal::{
-    Call, CallResult, CallSent, CallSettled, CallStop, Retryable, RunContext, views,
-};
+use crate::journal::{Call, CallResult, CallSent, CallStop, Retryable, RunContext, views};
 use crate::llm::{self, ChatReply, ChatRequest, Schema};
 use serde_json::Value;
 use std::time::Duration;
@@ -119,12 +117,12 @@ impl Attempts<'_> {
         &self,
         (model, limit): (&RoleModel, u32),
         number: u32,
-    ) -> Result<Result<Settled, CallFailure>, Failure> {
+    ) -> Result<Settled, CallError> {
         let Self { run, deps, ask, .. } = *self;
         let (call, known) = (self.call(number), self.is_known(number));
         let time = ask.until.saturating_duration_since(Instant::now());
         if !known && time < MIN_TIME {
-            return Ok(Err(CallFailure::no_time()));
+            return Err(CallFailure::no_time().into());
         }
         // A hanging call must leave time for another attempt.
         let patience = if number == 1 && !self.once && time.mul_f64(1.0 - FIRST_SHARE) > MIN_TIME {
@@ -140,7 +138,7 @@ impl Attempts<'_> {
             None => {
                 run.refused(&call);
                 let detail = "the cap has no room for the call";
-                return Ok(Err(CallFailure::budget_exhausted(detail)));
+                return Err(CallFailure::budget_exhausted(detail).into());
             }
         };
         let request = ChatRequest {
@@ -158,16 +156,15 @@ impl Attempts<'_> {
             timeout: patience.min(deps.policy.call_timeout),
         };
         let sent = self.sent(&call, model, bound, &request);
-        let outcome = run.call(sent, perform(deps, model, &request)).await?;
-        let settled = outcome.map(|CallSettled { result, usage, .. }| Settled {
-            result,
-            usage,
+        let settled = run.call(sent, perform(deps, model, &request)).await?;
+        Ok(Settled {
+            result: settled.result,
+            usage: settled.usage,
             fresh: !known,
             clipped: patience < deps.policy.call_timeout,
             // For a recalled call the journal has the limit.
             limit: run.sent(&call).map_or(max_tokens, |sent| sent.max_tokens),
-        });
-        Ok(settled.map_err(|refused| CallFailure::budget_exhausted(refused.to_string())))
+        })
     }
 
     /// Returns what the journal records of a request.

@@ -18,7 +18,7 @@ pub use crate::committee::call::message::CallSpec;
 use crate::committee::call::message::{Answer, Repair};
 pub use crate::committee::call::output::{CallFailure, Typed};
 use crate::committee::deps::Deps;
-use crate::committee::failure::Failure;
+use crate::committee::failure::CallError;
 use crate::config::RoleModel;
 use crate::domain::{BilledTokens, FailureCause, Obtained, Role};
 use crate::journal::{CallResult, CallStop, RunContext};
@@ -27,12 +27,12 @@ use crate::journal::{CallResult, CallStop, RunContext};
 /// of `T`, and repaired by at most one further call.
 ///
 /// # Errors
-/// The outer error stops the run. The inner error says why there is no output.
+/// [`CallError`] says why there is no output, or stops the run.
 pub async fn call_json<T>(
     run: &RunContext,
     deps: &Deps,
     ask: CallSpec<'_>,
-) -> Result<Result<Typed<T>, CallFailure>, Failure>
+) -> Result<Typed<T>, CallError>
 where
     T: DeserializeOwned + JsonSchema + Send,
 {
@@ -46,15 +46,12 @@ pub async fn buy_checked<T>(
     deps: &Deps,
     ask: CallSpec<'_>,
     check: impl Fn(&T) -> Vec<Problem> + Sync,
-) -> Result<Result<Typed<T>, CallFailure>, Failure>
+) -> Result<Typed<T>, CallError>
 where
     T: DeserializeOwned + JsonSchema + Send,
 {
     let schema = schemars::schema_for!(T).to_value();
-    let first = match buy(run, deps, &ask, Some(&schema), None).await? {
-        Ok(answer) => answer,
-        Err(unbought) => return Ok(Err(unbought)),
-    };
+    let first = buy(run, deps, &ask, Some(&schema), None).await?;
     let read = || parse_checked(&first, &schema, &check);
     let (parsed, problems) = run.compute(&format!("reading {}", ask.step), read).await?;
     if problems.is_empty()
@@ -65,11 +62,14 @@ where
         } else {
             Obtained::Extracted
         };
-        return Ok(Ok(typed(parsed, obtained, &first)));
+        return Ok(typed(parsed, obtained, &first));
     }
-    let second = buy(run, deps, &ask, Some(&schema), Some((&first, &problems))).await?;
+    let second = match buy(run, deps, &ask, Some(&schema), Some((&first, &problems))).await {
+        Err(CallError::Stopped(failure)) => return Err(failure.into()),
+        second => second.ok(),
+    };
     let read = || {
-        let answer = second.ok()?;
+        let answer = second?;
         let parsed = conclave_lenient_json::parse::<T>(&answer.text, &schema).ok()?;
         Some(typed(parsed, Obtained::Repaired, &answer))
     };
@@ -77,27 +77,25 @@ where
         .compute(&format!("reading {}/repair", ask.step), read)
         .await?;
     let notes = problems.iter().map(ToString::to_string);
-    Ok(match (repaired, parsed) {
-        (Some(repaired), _) => Ok(Typed {
-            notes: notes.collect(),
-            ..repaired
-        }),
+    let cause = match (repaired, parsed) {
+        (Some(repaired), _) => {
+            return Ok(Typed {
+                notes: notes.collect(),
+                ..repaired
+            });
+        }
         // The repair gave nothing better, so the imperfect value is kept, with its problems as
         // notes.
         (None, Ok(parsed)) => {
             let mut kept = typed(parsed, Obtained::Extracted, &first);
             kept.notes.extend(notes);
-            Ok(kept)
+            return Ok(kept);
         }
-        (None, Err(_)) if first.is_blank() => Err(CallFailure::empty()),
-        (None, Err(_)) if first.is_cut() => {
-            Err(CallFailure::of_problems(FailureCause::CutOff, &problems))
-        }
-        (None, Err(_)) => {
-            let cause = FailureCause::MalformedOutput;
-            Err(CallFailure::of_problems(cause, &problems))
-        }
-    })
+        (None, Err(_)) if first.is_blank() => return Err(CallFailure::empty().into()),
+        (None, Err(_)) if first.is_cut() => FailureCause::CutOff,
+        (None, Err(_)) => FailureCause::MalformedOutput,
+    };
+    Err(CallFailure::of_problems(cause, &problems).into())
 }
 
 type Parse<T> = Result<Parsed<T>, Vec<Problem>>;
@@ -144,12 +142,12 @@ pub async fn call_once<T>(
     deps: &Deps,
     ask: &CallSpec<'_>,
     wanted: &Value,
-) -> Result<Result<(T, bool), CallFailure>, Failure>
+) -> Result<(T, bool), CallError>
 where
     T: DeserializeOwned + JsonSchema + Send,
 {
     let Some(model) = deps.role(ask.role) else {
-        return Ok(Err(CallFailure::not_configured(ask.role)));
+        return Err(CallFailure::not_configured(ask.role).into());
     };
     let purchase = Attempts {
         run,
@@ -162,25 +160,16 @@ where
     };
     let limit = ask.limit(model);
     let settled = Box::pin(purchase.attempt((model, limit), 1)).await?;
-    let answer = match settled.and_then(|settled| only_answer(settled, ask.role)) {
-        Ok(answer) => answer,
-        Err(unbought) => return Ok(Err(unbought)),
-    };
+    let answer = only_answer(settled, ask.role)?;
     let schema = schemars::schema_for!(T).to_value();
     let read = || conclave_lenient_json::parse::<T>(&answer.text, &schema);
     let parsed = run.compute(&format!("reading {}", ask.step), read).await?;
-    Ok(match parsed {
-        Ok(parsed) => {
-            // A surrounding code fence does not count as needing repair.
-            let as_written = parsed.clean
-                || (parsed.notes.len() == 1 && conclave_lenient_json::is_only_fenced(&answer.text));
-            Ok((parsed.value, answer.is_cut() || !as_written))
-        }
-        Err(problems) => {
-            let cause = FailureCause::MalformedOutput;
-            Err(CallFailure::of_problems(cause, &problems))
-        }
-    })
+    let cause = FailureCause::MalformedOutput;
+    let parsed = parsed.map_err(|problems| CallFailure::of_problems(cause, &problems))?;
+    // A surrounding code fence does not count as needing repair.
+    let as_written = parsed.clean
+        || (parsed.notes.len() == 1 && conclave_lenient_json::is_only_fenced(&answer.text));
+    Ok((parsed.value, answer.is_cut() || !as_written))
 }
 
 /// Returns the answer of an output's only attempt.
@@ -209,19 +198,18 @@ pub async fn buy_text(
     run: &RunContext,
     deps: &Deps,
     ask: CallSpec<'_>,
-) -> Result<Result<Typed<String>, CallFailure>, Failure> {
-    let answer = match buy(run, deps, &ask, None, None).await? {
-        Ok(answer) if answer.is_blank() => return Ok(Err(CallFailure::empty())),
-        Ok(answer) => answer,
-        Err(unbought) => return Ok(Err(unbought)),
-    };
-    Ok(Ok(Typed {
+) -> Result<Typed<String>, CallError> {
+    let answer = buy(run, deps, &ask, None, None).await?;
+    if answer.is_blank() {
+        return Err(CallFailure::empty().into());
+    }
+    Ok(Typed {
         truncated: answer.is_cut(),
         value: answer.text,
         obtained: Obtained::Text,
         notes: vec![],
         tokens: answer.tokens,
-    }))
+    })
 }
 
 /// Gets one output: first the role's model with retries, then its fallbacks. Attempts that the
@@ -232,9 +220,9 @@ async fn buy(
     ask: &CallSpec<'_>,
     schema: Option<&Value>,
     repair: Option<Repair<'_>>,
-) -> Result<Result<Answer, CallFailure>, Failure> {
+) -> Result<Answer, CallError> {
     let Some(model) = deps.role(ask.role) else {
-        return Ok(Err(CallFailure::not_configured(ask.role)));
+        return Err(CallFailure::not_configured(ask.role).into());
     };
     // A repair needs no further thinking.
     let repairing = repair.map(|_| model.with_least_effort());
@@ -291,34 +279,33 @@ impl Progress<'_> {
 }
 
 /// Makes attempts until there is an answer or no further attempt is possible.
-async fn retried(
-    purchase: &Attempts<'_>,
-    mut progress: Progress<'_>,
-) -> Result<Result<Answer, CallFailure>, Failure> {
+async fn retried(purchase: &Attempts<'_>, mut progress: Progress<'_>) -> Result<Answer, CallError> {
     let mut number = 1u32;
     loop {
         let usual = || (progress.model, purchase.ask.limit(progress.model));
         let roomier = progress.roomier.as_ref();
         let (asked, limit) = roomier.map_or_else(usual, |(model, limit)| (model, *limit));
-        let settled = match Box::pin(purchase.attempt((asked, limit), number)).await? {
+        let settled = match Box::pin(purchase.attempt((asked, limit), number)).await {
             Ok(settled) => settled,
             // A cheaper model may still fit.
-            Err(unbought) if unbought.starved && progress.fall_back() => {
-                progress.last.get_or_insert(unbought);
+            Err(CallError::NoOutput(out)) if out.starved && progress.fall_back() => {
+                progress.last.get_or_insert(out);
                 continue;
             }
-            Err(unbought) => return Ok(Err(progress.reason(unbought))),
+            Err(error) => return Err(progress.reason(error.no_output()?).into()),
         };
         number += 1;
         match settled.result {
             CallResult::Answered { text, stop } if is_thought_away(&text, stop) => {
                 let cause = CallFailure::thought_away(purchase.ask.role, settled.limit);
                 let Some(next) = purchase.roomier(asked, settled.limit, number)? else {
-                    return Ok(Err(cause));
+                    return Err(cause.into());
                 };
                 (progress.roomier, progress.last) = (Some(next), Some(cause));
             }
-            CallResult::Answered { text, stop } => return Ok(accepted(text, stop, settled.usage)),
+            CallResult::Answered { text, stop } => {
+                return Ok(accepted(text, stop, settled.usage)?);
+            }
             // The call died with its process, or a second call of an earlier release was faster.
             // Neither counts against the model.
             CallResult::InDoubt => {}
@@ -345,7 +332,7 @@ async fn retried(
                     None if progress.fall_back() => {}
                     // The journal already has the next attempt: that decision stands.
                     None if purchase.is_known(number) => {}
-                    None => return Ok(Err(progress.last.unwrap_or_else(CallFailure::no_time))),
+                    None => return Err(progress.last.unwrap_or_else(CallFailure::no_time).into()),
                 }
             }
         }

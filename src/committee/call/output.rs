@@ -88,7 +88,7 @@ impl CallFailure {
         Self::new(cause, problems.join("; "))
     }
 
-    pub(super) fn budget_exhausted(detail: impl Into<String>) -> Self {
+    pub(in crate::committee) fn budget_exhausted(detail: impl Into<String>) -> Self {
         Self {
             starved: true,
             ..Self::new(FailureCause::OutOfBudget, detail)

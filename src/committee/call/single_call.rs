@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::committee::call::{CallFailure, CallSpec, call_once};
+use crate::committee::call::{CallSpec, call_once};
 use crate::committee::deps::Deps;
-use crate::committee::failure::Failure;
+use crate::committee::failure::CallError;
 use crate::config::PromptSet;
 use crate::domain::Role;
 use crate::journal::RunContext;
@@ -37,12 +37,12 @@ pub struct Consultation<'a> {
 /// limit.
 ///
 /// # Errors
-/// The outer error stops the run. The inner error says why there is no answer.
+/// [`CallError`] says why there is no answer, or stops the run.
 pub async fn consult<T>(
     run: &RunContext,
     deps: &Deps,
     asked: Consultation<'_>,
-) -> Result<Result<(T, bool), CallFailure>, Failure>
+) -> Result<(T, bool), CallError>
 where
     T: DeserializeOwned + JsonSchema + Send,
 {

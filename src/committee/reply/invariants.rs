@@ -39,8 +39,8 @@ pub struct InvariantInput<'a> {
     pub reply: &'a Reply,
     pub mode: Mode,
     pub run: &'a Transcript<'a>,
-    /// The result of verifying the journal's hash chain.
-    pub chain: Result<(), ChainFault>,
+    /// Where the journal's hash chain is broken.
+    pub chain_fault: Option<ChainFault>,
     /// The threshold that `c_final` is compared with, 0 to 1.
     pub threshold: f64,
     /// Secrets that must not occur in the reply or its audit.
@@ -62,7 +62,7 @@ pub fn check(exhibit: &InvariantInput<'_>) -> Vec<Violation> {
     found.schemas(exhibit);
     found.audit(exhibit, &frame);
     found.secrets(exhibit);
-    if let Err(broken) = &exhibit.chain {
+    if let Some(broken) = &exhibit.chain_fault {
         found.add("the journal's chain verifies", broken.to_string());
     }
     found.0

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::committee::call::prompts::{Rendered, set};
 use crate::committee::call::{CallFailure, CallSpec, buy_checked};
-use crate::committee::failure::Failure;
+use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::ModelText;
 use crate::committee::money::check_cost::{checkers, max_tokens};
 use crate::committee::output_shapes::CrossCheckReply;
@@ -113,10 +113,9 @@ async fn passes(
         join_all(made.map(|pass| ask_smaller(context, pass, &reports, size.scope, until))).await;
     let mut checked = CrossChecked::default();
     for outcome in outcomes {
-        match outcome? {
-            Ok(pass) => checked.passes.push(pass),
-            Err(why) => checked.notes.push(why),
-        }
+        let CrossChecked { passes, notes } = outcome?;
+        checked.passes.extend(passes);
+        checked.notes.extend(notes);
     }
     if size.passes < 2 && context.request.question.mode == Mode::Deep && !checked.passes.is_empty()
     {
@@ -128,31 +127,30 @@ async fn passes(
 }
 
 /// Makes one pass. If the money left does not suffice, makes a smaller one, with only the first
-/// claim of each report. The inner error says why there is none.
+/// claim of each report. If there is none, the notes say why.
 async fn ask_smaller(
     context: &RoundContext<'_>,
     pass: Pass,
     reports: &[Written<'_>],
     scope: CheckScope,
     until: Instant,
-) -> Result<Result<CheckPass, String>, Failure> {
-    let smaller = (scope == CheckScope::Key).then_some(CheckScope::First);
-    let mut last = None;
-    for scope in std::iter::once(scope).chain(smaller) {
-        match ask(context, pass, reports, scope, until).await? {
-            Ok(found) => return Ok(Ok(found)),
-            Err(unbought) if unbought.starved => last = Some(unbought),
-            Err(unbought) => return Ok(Err(told(context, pass, &unbought))),
+) -> Result<CrossChecked, Failure> {
+    let found = match ask(context, pass, reports, scope, until).await {
+        Err(CallError::NoOutput(failure)) if failure.starved && scope == CheckScope::Key => {
+            ask(context, pass, reports, CheckScope::First, until).await
         }
+        found => found,
+    };
+    let mut checked = CrossChecked::default();
+    match found {
+        Ok(found) => checked.passes.push(found),
+        Err(error) => checked.notes.push(told(context, pass, &error.no_output()?)),
     }
-    Ok(Err(last.map_or_else(
-        || NO_MONEY.to_owned(),
-        |unbought| told(context, pass, &unbought),
-    )))
+    Ok(checked)
 }
 
-fn told(context: &RoundContext<'_>, pass: Pass, unbought: &CallFailure) -> String {
-    if unbought.by_deadline
+fn told(context: &RoundContext<'_>, pass: Pass, failure: &CallFailure) -> String {
+    if failure.by_deadline
         && context
             .until
             .saturating_duration_since(Instant::now())
@@ -160,13 +158,13 @@ fn told(context: &RoundContext<'_>, pass: Pass, unbought: &CallFailure) -> Strin
     {
         return NO_TIME.to_owned();
     }
-    if unbought.starved {
+    if failure.starved {
         return NO_MONEY.to_owned();
     }
     let second = if pass.reversed { " a second time" } else { "" };
     format!(
         "the model of {} did not check{second}: {}",
-        pass.role, unbought.cause
+        pass.role, failure.cause
     )
 }
 
@@ -176,11 +174,9 @@ async fn ask(
     reports: &[Written<'_>],
     scope: CheckScope,
     until: Instant,
-) -> Result<Result<CheckPass, CallFailure>, Failure> {
+) -> Result<CheckPass, CallError> {
     let Some(model) = context.deps.role(pass.role) else {
-        return Err(Failure::internal(
-            "a role without a model is to cross-check",
-        ));
+        return Err(Failure::internal("a role without a model is to cross-check").into());
     };
     let step = step(pass, scope);
     let render = || -> Result<_, Failure> {
@@ -203,11 +199,7 @@ async fn ask(
         until,
     };
     let check = |reply: &CrossCheckReply| verdicts::problems(reply, &shown);
-    let bought = buy_checked::<CrossCheckReply>(context.run, context.deps, ask, check).await?;
-    let typed = match bought {
-        Ok(typed) => typed,
-        Err(unbought) => return Ok(Err(unbought)),
-    };
+    let typed = buy_checked::<CrossCheckReply>(context.run, context.deps, ask, check).await?;
     let read = || {
         if !verdicts::problems(&typed.value, &shown).is_empty() {
             return Err(CallFailure::unusable("it gave no verdict on any claim"));
@@ -227,7 +219,7 @@ async fn ask(
         })
     };
     let reading = format!("reading {step}");
-    Ok(context.run.compute(&reading, read).await?)
+    Ok(context.run.compute(&reading, read).await??)
 }
 
 fn prompt(

@@ -20,7 +20,7 @@ pub const WHY: &str = "the master wrote no synthesis";
 /// If the run must stop, for example because the database fails.
 pub async fn of(
     input: &SynthesisInput<'_>,
-    unbought: &CallFailure,
+    failure: &CallFailure,
 ) -> Result<Option<Synthesized>, Failure> {
     let usable = input.usable();
     let valid = usable
@@ -31,7 +31,7 @@ pub async fn of(
     };
     let mut corrections = vec![format!(
         "{WHY} ({}: {}): the answer is the {agent}'s own report",
-        unbought.cause, unbought.detail
+        failure.cause, failure.detail
     )];
     let read = || {
         let barred = input.barred(&[]);

@@ -103,19 +103,18 @@ async fn asked_for(
     let out = match form {
         OutputForm::Json => {
             ask.answer_tokens = Some(900);
-            call_json::<EstimateOut>(input.run, input.deps, ask)
-                .await?
-                .ok()
-                .map(|typed| typed.value)
+            let out = call_json::<EstimateOut>(input.run, input.deps, ask).await;
+            out.map(|typed| typed.value)
         }
         OutputForm::Text => {
             ask.answer_tokens = Some(260);
-            call_json::<Figures>(input.run, input.deps, ask)
-                .await?
-                .ok()
-                .map(|typed| in_full(typed.value))
+            let out = call_json::<Figures>(input.run, input.deps, ask).await;
+            out.map(|typed| in_full(typed.value))
         }
     };
+    let out = out
+        .map(Some)
+        .or_else(|error| error.no_output().map(|_| None))?;
     Ok(Some(estimate::fitted(steps, out, given, corrections)))
 }
 

@@ -38,12 +38,12 @@ pub async fn reply(
         request,
         deliberation,
     };
-    let chain = run.verify().await?;
+    let chain_fault = run.chain_fault().await?;
     let render = || {
         let events = run.events();
         let transcript = Transcript::of(&events);
         let reply = ending.render(&transcript, gated)?;
-        let violations = ending.violations(&reply, &transcript, chain, gated);
+        let violations = ending.violations(&reply, &transcript, chain_fault, gated);
         Ok::<_, Failure>((reply, violations))
     };
     let (reply, violations) = run.compute("rendering the reply", render).await??;
@@ -141,7 +141,7 @@ fn violations(input: &SynthesisInput<'_>, synthesized: &Synthesized) -> Vec<Stri
         return vec![];
     };
     let mut rules: Vec<String> = vec![];
-    for violation in end.violations(&reply, &transcript, Ok(()), &gated) {
+    for violation in end.violations(&reply, &transcript, None, &gated) {
         if !rules.iter().any(|known| known == violation.rule) {
             rules.push(violation.rule.to_owned());
         }
@@ -241,7 +241,7 @@ impl FinalState<'_> {
         &self,
         reply: &Reply,
         transcript: &Transcript<'_>,
-        chain: Result<(), ChainFault>,
+        chain_fault: Option<ChainFault>,
         gated: &Gated,
     ) -> Vec<Violation> {
         let secrets: Vec<&str> = self
@@ -254,7 +254,7 @@ impl FinalState<'_> {
             reply,
             mode: self.request.question.mode,
             run: transcript,
-            chain,
+            chain_fault,
             threshold: gated.confidence.threshold,
             secrets: &secrets,
         })

@@ -24,6 +24,13 @@ pub(super) const SETTLED: &str =
     "nothing is left to settle: no contested claim, and every core output is VALID";
 pub(super) const KEPT: &str = "every contested claim was kept in the round before";
 
+/// What a further round may hold.
+enum Affordable {
+    Part(Open),
+    /// The round is skipped, for this reason.
+    Nothing(String),
+}
+
 impl RoundContext<'_> {
     /// Records that a later round begins, or why it is skipped. A decision made before a crash
     /// stands, because time and money look different afterwards. `None`: this round and all later
@@ -51,8 +58,8 @@ impl RoundContext<'_> {
             }));
         }
         let open = match self.affordable(round, open, heard, judgement)? {
-            Ok(open) => open,
-            Err(why) => {
+            Affordable::Part(open) => open,
+            Affordable::Nothing(why) => {
                 for skipped in round..=self.plan.rounds {
                     self.run
                         .record(Event::RoundSkipped(RoundSkipped {
@@ -84,45 +91,45 @@ impl RoundContext<'_> {
         Ok(Some(open))
     }
 
-    /// Returns the part of a further round that is needed and fits the time and money left. The
-    /// inner error says why there is none.
+    /// Returns the part of a further round that is needed and fits the time and money left.
     fn affordable(
         &self,
         round: u8,
         open: Open,
         heard: &RoundInput<'_>,
         judgement: &Judgement,
-    ) -> Result<Result<Open, String>, Failure> {
+    ) -> Result<Affordable, Failure> {
+        let nothing = |why: &str| Ok(Affordable::Nothing(why.to_owned()));
         if open.agents().is_empty() {
             let prose = "what is contested was said in plain text, which has no claims to concede";
             let contested = judgement.disagreements.iter().any(|d| !d.settled);
-            return Ok(Err(if contested { prose } else { SETTLED }.to_owned()));
+            return nothing(if contested { prose } else { SETTLED });
         }
         if round > 2 && open.anew.is_empty() && !self.moved(round - 1) {
-            return Ok(Err(KEPT.to_owned()));
+            return nothing(KEPT);
         }
         if self
             .until
             .saturating_duration_since(Instant::now())
             .is_zero()
         {
-            return Ok(Err("no time is left for it".to_owned()));
+            return nothing("no time is left for it");
         }
         let left = self.run.ledger().left();
         let decisions = self.worst_decisions(round, &open.holders, heard)?;
         let least = SHARES.last().copied().unwrap_or(1.0);
         if decisions + self.worst_reports(&open.anew, least)? <= left {
-            return Ok(Ok(open));
+            return Ok(Affordable::Part(open));
         }
         if decisions <= left && !open.holders.is_empty() {
-            return Ok(Ok(Open {
+            return Ok(Affordable::Part(Open {
                 anew: vec![],
                 ..open
             }));
         }
-        Ok(Err(format!(
+        nothing(&format!(
             "the cap cannot carry it: it may cost {decisions}, and {left} is left"
-        )))
+        ))
     }
 
     /// Returns the worst-case cost of the decisions of these agents.

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::committee::call::prompts::{Rendered, set};
 use crate::committee::call::{CallSpec, call_json};
 use crate::committee::deps::Deps;
-use crate::committee::failure::Failure;
+use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::PLAN_TOKENS;
 use crate::committee::money::trim;
 use crate::committee::output_shapes::OrchestrationPlan;
@@ -103,27 +103,27 @@ async fn ask_master(
         answer_tokens: Some(PLAN_TOKENS),
         until: deps.stage_end(run, 0.45),
     };
-    let bought = match master.output {
-        OutputForm::Json => call_json::<OrchestrationPlan>(run, deps, ask).await?,
+    let written = match master.output {
+        OutputForm::Json => call_json::<OrchestrationPlan>(run, deps, ask).await,
         OutputForm::Text => call_json::<PlanChoice>(run, deps, ask)
-            .await?
+            .await
             .map(|typed| typed.map(|choice| from_choice(&choice, request, hints))),
     };
-    let (raw, obtained, notes) = match bought {
+    let (raw, obtained, notes) = match written {
         Ok(typed) => {
             let noted = |note: String| format!("the plan's JSON: {note}");
             let notes = typed.notes.into_iter().map(noted).collect();
             (typed.value, PlanSource::Model(typed.obtained), notes)
         }
         // A master that was too slow here may still be in time for the synthesis.
-        Err(unbought) if unbought.is_recoverable() || unbought.cause == FailureCause::TimedOut => {
-            let note = format!(
-                "there is no plan of the master ({}): hints decided",
-                unbought.cause
-            );
+        Err(CallError::NoOutput(failure))
+            if failure.is_recoverable() || failure.cause == FailureCause::TimedOut =>
+        {
+            let cause = failure.cause;
+            let note = format!("there is no plan of the master ({cause}): hints decided");
             (by_hints(request, hints), PlanSource::Hints, vec![note])
         }
-        Err(unbought) => return Err(Failure::master("plan", &unbought)),
+        Err(error) => return Err(Failure::master("plan", &error.no_output()?)),
     };
     let (plan, mut corrections) = bound(&raw, deps, request);
     corrections.extend(notes);

@@ -2,7 +2,7 @@
 
 use crate::committee::call::prompts::unquoted;
 use crate::committee::call::{buy_text, call_json};
-use crate::committee::failure::Failure;
+use crate::committee::failure::{CallError, Failure};
 use crate::committee::output_shapes::QuestionOut;
 use crate::committee::stages::finish;
 use crate::committee::stages::question_rules::{by_rule, of_text, question_of};
@@ -34,13 +34,13 @@ pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure
     let mut corrections = vec![
         "no synthesis was bought: even the largest bonus could not reach the threshold".to_owned(),
     ];
-    let bought = match form {
-        OutputForm::Json => call_json::<QuestionOut>(input.run, input.deps, ask).await?,
+    let written = match form {
+        OutputForm::Json => call_json::<QuestionOut>(input.run, input.deps, ask).await,
         OutputForm::Text => buy_text(input.run, input.deps, ask)
-            .await?
+            .await
             .map(|typed| typed.map(|text| of_text(input, &unquoted(&text)))),
     };
-    let (question, obtained) = match bought {
+    let (question, obtained) = match written {
         Ok(typed) => {
             let read = || question_of(input, &typed.value);
             (
@@ -48,10 +48,10 @@ pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure
                 SynthesisSource::Model(typed.obtained),
             )
         }
-        Err(unbought) if unbought.is_recoverable() => {
-            (None, SynthesisSource::Failed(unbought.cause))
+        Err(CallError::NoOutput(failure)) if failure.is_recoverable() => {
+            (None, SynthesisSource::Failed(failure.cause))
         }
-        Err(unbought) => return Err(Failure::master("question", &unbought)),
+        Err(error) => return Err(Failure::master("question", &error.no_output()?)),
     };
     let question = question.unwrap_or_else(|| {
         corrections.push(

@@ -69,9 +69,9 @@ async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     let ask = input.ask("synthesis", values, texts)?;
     input.run.release(Earmark::Synthesis);
     let check = |synthesis: &FinalSynthesis| problems(input, synthesis);
-    match buy_checked::<FinalSynthesis>(input.run, input.deps, ask, check).await? {
+    match buy_checked::<FinalSynthesis>(input.run, input.deps, ask, check).await {
         Ok(typed) => complete(input, typed).await,
-        Err(unbought) => instead(input, &unbought).await,
+        Err(error) => instead(input, &error.no_output()?).await,
     }
 }
 
@@ -79,14 +79,14 @@ async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
 /// the question.
 async fn instead(
     input: &SynthesisInput<'_>,
-    unbought: &CallFailure,
+    failure: &CallFailure,
 ) -> Result<Synthesized, Failure> {
-    let found = if unbought.is_recoverable() {
-        fallback_answer::of(input, unbought).await?
+    let found = if failure.is_recoverable() {
+        fallback_answer::of(input, failure).await?
     } else {
         None
     };
-    found.ok_or_else(|| Failure::master("synthesis", unbought))
+    found.ok_or_else(|| Failure::master("synthesis", failure))
 }
 
 /// Gets plain text from the master as the main answer. Fixed rules make the rest.
@@ -104,9 +104,9 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     set(&mut values, "drafts", json!(drafts));
     let ask = input.ask("synthesis", values, texts)?;
     input.run.release(Earmark::Synthesis);
-    let typed = match buy_text(input.run, input.deps, ask).await? {
+    let typed = match buy_text(input.run, input.deps, ask).await {
         Ok(typed) => typed,
-        Err(unbought) => return instead(input, &unbought).await,
+        Err(error) => return instead(input, &error.no_output()?).await,
     };
     let reports = reports(input);
     let mut corrections =

@@ -42,9 +42,9 @@ impl RoundContext<'_> {
             answer_tokens: None,
             until,
         };
-        let bought = match model.output {
-            OutputForm::Json => call_json::<AgentReport>(self.run, self.deps, ask).await?,
-            OutputForm::Text => match buy_text(self.run, self.deps, ask).await? {
+        let written = match model.output {
+            OutputForm::Json => call_json::<AgentReport>(self.run, self.deps, ask).await,
+            OutputForm::Text => match buy_text(self.run, self.deps, ask).await {
                 Ok(typed) => {
                     let message = self.request.full_text();
                     let read = || {
@@ -53,10 +53,10 @@ impl RoundContext<'_> {
                     let report = self.run.compute(&format!("reading {step}"), read).await?;
                     Ok(typed.map(|_| report))
                 }
-                Err(unbought) => Err(unbought),
+                Err(error) => Err(error),
             },
         };
-        let outcome = match bought {
+        let outcome = match written {
             Ok(typed) => AgentOutcome::Answered {
                 report: clean(typed.value, self.deps.policy.llm_confidence_ceiling),
                 obtained: typed.obtained,
@@ -64,7 +64,7 @@ impl RoundContext<'_> {
                 notes: typed.notes,
                 tokens: typed.tokens,
             },
-            Err(unbought) => failed(unbought),
+            Err(error) => failed(error.no_output()?),
         };
         self.finish(round, agent, outcome, None).await
     }
@@ -103,14 +103,14 @@ impl RoundContext<'_> {
             answer_tokens: Some(resolve::max_tokens(&held)),
             until: self.until,
         };
-        let (outcome, resolved) = match call_json::<Decisions>(self.run, self.deps, ask).await? {
+        let (outcome, resolved) = match call_json::<Decisions>(self.run, self.deps, ask).await {
             Ok(typed) => {
                 let settle = || resolved(agent, report, heard, &held, &typed);
                 self.run
                     .compute(&format!("settling r{round}/{agent}"), settle)
                     .await?
             }
-            Err(unbought) => (failed(unbought), None),
+            Err(error) => (failed(error.no_output()?), None),
         };
         self.finish(round, agent, outcome, resolved).await
     }
@@ -178,13 +178,13 @@ pub(super) async fn finished(
     Ok(run.record_output(step, Box::new(finished)).await?.outcome)
 }
 
-fn failed(unbought: CallFailure) -> AgentOutcome {
+fn failed(failure: CallFailure) -> AgentOutcome {
     let CallFailure {
         cause,
         detail,
         by_deadline,
         ..
-    } = unbought;
+    } = failure;
     AgentOutcome::Failed {
         cause,
         detail,

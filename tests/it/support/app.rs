@@ -275,7 +275,7 @@ pub fn hold<'a>(run: RunId, entries: &'a [Entry], head: &str, threshold: f64) ->
         reply,
         mode: transcript.accepted.unwrap().question.mode,
         run: &transcript,
-        chain: journal::verify(run, entries, head),
+        chain_fault: journal::verify(run, entries, head).err(),
         threshold,
         secrets: &[PLANTED_KEY],
     });

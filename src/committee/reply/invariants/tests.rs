@@ -156,7 +156,7 @@ fn broken(reply: &Reply, events: &[Event], threshold: f64, secrets: &[&str]) -> 
         reply,
         mode: Mode::Ask,
         run: &Transcript::of(events),
-        chain: Ok(()),
+        chain_fault: None,
         threshold,
         secrets,
     });
@@ -262,7 +262,7 @@ fn a_discarded_unit_is_found_in_text_and_audit() {
             reply: &reply,
             mode: Mode::Audit,
             run: &Transcript::of(&events),
-            chain: Ok(()),
+            chain_fault: None,
             threshold: 0.7,
             secrets: &[],
         };
@@ -358,7 +358,7 @@ fn a_violation_holds_nothing_of_the_reply() {
         reply: &reply,
         mode: Mode::Ask,
         run: &Transcript::default(),
-        chain: Ok(()),
+        chain_fault: None,
         threshold: 0.9,
         secrets: &[],
     };

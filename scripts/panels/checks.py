@@ -113,7 +113,10 @@ def invariants(seen: Seen) -> list[str]:
         return out
     if answer.status != 200:
         return out + problem(seen)
-    out += shape(seen) + gate(seen)
+    out += shape(seen)
+    if seen.turn.loose:
+        return out
+    out += gate(seen)
     out += question_form(seen) if answer.outcome == "clarification" else reply_form(seen)
     if seen.journal and seen.journal.get("verified") is not True:
         out.append("the journal's chain does not verify")
@@ -141,7 +144,7 @@ def shape(seen: Seen) -> list[str]:
     budget, status = meta["budget"], meta["invalidation"]
     if set(budget) != {"capUsd", "estimatedUsd", "modeCapExceeded"} or set(status) != {"discarded", "quarantined", "valid"}:
         return out + ["budget or invalidation has other fields"]
-    if abs(budget["capUsd"] - CAPS[seen.turn.mode]) > 1e-9:
+    if abs(budget["capUsd"] - CAPS[seen.turn.mode]) > 1e-9 and seen.panel.config != "tight":
         out.append(f"the cap is {budget['capUsd']}")
     if budget["estimatedUsd"] > budget["capUsd"] or budget["modeCapExceeded"]:
         out.append(f"{budget['estimatedUsd']} USD were spent of {budget['capUsd']}")
@@ -269,10 +272,9 @@ def expectations(seen: Seen) -> list[str]:
     for kind, number in turn.calls.items():
         if not within(count(seen.calls, kind), number):
             out.append(f"{count(seen.calls, kind)} calls of kind {kind} instead of {number}")
-    if turn.again is not None:
-        called = sorted({c.role for c in seen.calls if c.kind == "agent"})
-        if called != sorted(turn.again):
-            out.append(f"agents asked again: {called} instead of {sorted(turn.again)}")
+    called = {c.role for c in seen.calls if c.kind == "agent"}
+    out += [f"{a} was not asked again" for a in turn.again if a not in called]
+    out += [f"{a} was asked again" for a in turn.spared if a in called]
     text = seen.text()
     out += [f"lacks {p!r}" for p in turn.has if not re.search(p, text, re.I | re.S)]
     out += [f"has {m[0][:80]!r}" for p in turn.lacks if (m := re.search(p, text, re.I | re.S))]
@@ -404,7 +406,25 @@ def told_unseen(seen: Seen) -> list[str]:
     return [f"not told: {', '.join(sorted(set(blind)))}"] if blind else []
 
 
-CHECKS = {"whole answer": whole_answer, "nothing cut": nothing_cut, "limit told": limit_told, "ends whole": ends_whole,
+def whole_or_refused(seen: Seen) -> list[str]:
+    """A long question is answered from whole reports, or refused with its price before anything is bought."""
+    if seen.answer.status == 200:
+        return nothing_cut(seen) + ([] if seen.answer.outcome == "answered" else [seen.answer.outcome])
+    out = free(seen)
+    detail = seen.answer.body.get("detail", "")
+    prices = [float(p.replace(",", ".")) for p in re.findall(r"\d+[.,]\d+(?= ?USD)|(?<=[$] )\d+[.,]\d+|(?<=[$])\d+[.,]\d+", detail)]
+    if max(prices, default=0) <= CAPS[seen.turn.mode]:
+        out.append(f"the refusal does not name the price that it would need: {detail[:200]}")
+    return out
+
+
+def more_room(seen: Seen) -> list[str]:
+    """The synthesis of this turn has more room than that of the turn before."""
+    rooms = [max([c.words or 0 for c in s.calls if c.kind == "synthesis"], default=0) for s in (seen.before[-1], seen)]
+    return [] if rooms[1] > rooms[0] else [f"told {rooms[1]} words, before {rooms[0]}"]
+
+
+CHECKS = {"whole or refused": whole_or_refused, "more room": more_room, "whole answer": whole_answer, "nothing cut": nothing_cut, "limit told": limit_told, "ends whole": ends_whole,
           "bought reaches": bought_reaches, "free": free, "quoted": quoted, "not cheaper": not_cheaper,
           "dearer than ask": dearer_than_ask, "no noise": no_noise, "abbreviations": abbreviations,
           "no empty features": no_empty_features, "stage events": stage_events, "same language": same_language,

@@ -24,8 +24,12 @@ PLACES = [
 ]
 
 
+NAMES = r"(?:solver|critic|verifier|editor|implementer|visual)(?::u\d+)?"
+
+
 def steady(text: str) -> str:
-    """Replaces what differs from run to run."""
+    """Replaces what differs from run to run, and sorts names that the service shuffles."""
+    text = re.sub(rf"{NAMES}(?:, {NAMES})+", lambda m: ", ".join(sorted(m[0].split(", "))), text)
     for pattern, place in PLACES:
         text = re.sub(pattern, place, text)
     return text

@@ -11,8 +11,12 @@ Range = tuple[float, float]
 class Turn:
     """One step of a panel.
 
+    `again` are the agents that must be asked again, `spared` those that must not be. `plain` allows a
+    clarification without a question mark, `loose` a reply of any form.
+
     `do` is `chat`, `stream` (the same as server-sent events), `quote` or `cli`. `facts` and `script` are
-    laid over those of the panel from this turn on. In `args` of a `cli` turn `{run}`, `{prefix}`,
+    laid over those of the panel from this turn on. `pick` is a pattern: the message is then the letter of
+    the option of the last question that fits it, or with `pick_text` the option's text. In `args` of a `cli` turn `{run}`, `{prefix}`,
     `{server}` and `{user}` stand for the last run, a short prefix of it, the service and the user.
     """
 
@@ -25,6 +29,8 @@ class Turn:
     attachments: list[dict] = field(default_factory=list)
     user: str = ""
     before: str = ""
+    pick: str = ""
+    pick_text: bool = False
 
     status: Any = 200
     outcome: str = "answered"
@@ -33,9 +39,11 @@ class Turn:
     lacks: list[str] = field(default_factory=list)
     calls: dict[str, Any] = field(default_factory=dict)
     cost: Range = (0.0, 1.0)
-    again: list[str] | None = None
+    again: list[str] = field(default_factory=list)
+    spared: list[str] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
     plain: bool = False
+    loose: bool = False
 
 
 @dataclass

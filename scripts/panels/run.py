@@ -22,6 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+sys.dont_write_bytecode = True
+
 import checks
 import examples
 import script
@@ -43,7 +45,7 @@ class Runner:
         self.turns: dict[str, int] = {}
         self.counts: dict[str, Counter] = {}
         self.lock = threading.Lock()
-        self.openings = sorted(((squeeze(t.message), p.name) for p in panels for t in p.turns if len(t.message) > 20),
+        self.openings = sorted(((squeeze(t.message.removeprefix("new:")), p.name) for p in panels for t in p.turns if len(t.message) > 12),
                                key=lambda pair: -len(pair[0]))
         self.upstream = Upstream(self.find, self.respond)
         self.upstream.start()
@@ -84,6 +86,8 @@ class Runner:
                 asked = not fresh and (asked or last.answer.outcome == "clarification")  # type: ignore[union-attr]
             if turn.before:
                 BEFORE[turn.before](service, seen)
+            if turn.pick:
+                turn.message = picked(turn, last.reply if last else "")
             answer = self.send(service, panel, turn, number, seen)
             calls = [c for c in self.upstream.calls.get(panel.name, []) if c.turn == number]
             facts = dict(panel.facts)
@@ -149,6 +153,14 @@ class Runner:
         for service in self.services.values():
             service.stop()
         self.upstream.stop()
+
+
+def picked(turn: Turn, question: str) -> str:
+    """Chooses an option of a question by what it says: its letter, or its text."""
+    for letter, text in checks.options(question):
+        if re.search(turn.pick, text, re.I):
+            return text if turn.pick_text else letter
+    return "B"
 
 
 def squeeze(text: str) -> str:

@@ -58,10 +58,27 @@ def default(facts: dict, call: Call) -> Any:
     """The honest answer to a call."""
     kind = call.role if call.kind == "repair" else call.kind
     if kind in ("solver", "critic", "verifier", "editor", "implementer", "visual", "agent"):
-        return report(facts, call.role)
+        return shortened(report(facts, call.role), call)
     makers = {"plan": plan, "cross-check": cross_check, "decisions": decisions, "synthesis": synthesis,
               "question": question, "estimate": estimate, "continuation": continuation}
     return makers.get(kind, lambda *_: {})(facts, call)
+
+
+def shortened(value: dict, call: Call) -> dict:
+    """Keeps a report within the words that its prompt allows: for the reasoning, or a smaller number for all."""
+    usual = call.usual_words or 350
+    value["reasoning"] = first_words(value["reasoning"], usual)
+    if call.words and call.words < usual:
+        share = call.words / usual
+        for name in ("assumptions", "stepsOrDeliverables", "failureModes", "units"):
+            value[name] = value[name][:max(2, int(len(value[name]) * share))]
+        rest = sum(words(str(v)) for k, v in value.items() if k != "reasoning")
+        value["reasoning"] = first_words(value["reasoning"], max(20, call.words - rest))
+    return value
+
+
+def first_words(text: str, count: int) -> str:
+    return " ".join(re.split(r" +", text)[:count])
 
 
 # ---------------------------------------------------------------- each kind

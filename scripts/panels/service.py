@@ -61,7 +61,7 @@ def variants(shipped: dict) -> dict[str, dict]:
 
     return {"shipped": shipped, "faulty": shipped, "own": shipped, "slow": changed(short), "breaker": changed(breaker),
             "stream": changed(lambda c: c["providers"]["anthropic"].update(stream=True)),
-            "local-images": shipped}
+            "tight": changed(lambda c: c["policy"].update(normalMaxUsd=0.055)), "images": shipped}
 
 
 class Service:
@@ -81,7 +81,7 @@ class Service:
                             "CONCLAVE_CONFIG": str(folder / "llm.config.json"), "CONCLAVE_BIND": f"127.0.0.1:{self.port}",
                             "DATABASE_URL": f"sqlite://{folder}/conclave.db", "ANTHROPIC_API_KEY": KEY,
                             "ANTHROPIC_BASE_URL": upstream, "RUST_LOG": "warn", "NO_COLOR": "1"}
-        if name == "local-images":
+        if name == "images":
             self.environment["ATTACHMENT_HOSTS"] = "127.0.0.1,images.invalid"
         self.process: subprocess.Popen | None = None
 

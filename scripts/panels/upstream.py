@@ -37,7 +37,10 @@ def cut(text: str, limit: int) -> str:
 
 @dataclass
 class Call:
-    """One request to the model, as the service sent it."""
+    """One request to the model, as the service sent it.
+
+    `words` is the limit in words that its message states, `usual_words` that of the system part.
+    """
 
     kind: str
     role: str
@@ -45,6 +48,7 @@ class Call:
     model: str
     max_tokens: int
     words: int | None
+    usual_words: int | None
     system: str
     text: str
     schema: dict
@@ -140,15 +144,12 @@ def is_repair(request: dict, text: str) -> bool:
         re.search(r"(?i)previous (output|answer|reply|text)|was not valid|did not (fit|match)|problems? (were|was) found", text[-3000:]))
 
 
-def words_told(system: str, text: str, kind: str) -> int | None:
-    """Reads the word limit that a prompt states: in the message, for an agent also in the system part."""
-    for place in (re.sub(r"(?s)<<<(\w+) .*?\1>>>", "", text), system if kind == "agent" else ""):
-        found = re.findall(r"(?i)word limit[^0-9\n]{0,80}?(\d[\d,]*)", place)
-        found += re.findall(r"(?i)(\d[\d,]*)\s+(?:words|Wörter|palabras)", place)
-        numbers = [int(n.replace(",", "")) for n in found]
-        if any(n >= 40 for n in numbers):
-            return min(n for n in numbers if n >= 40)
-    return None
+def words_told(text: str) -> int | None:
+    """Reads the least word limit that a prompt states, outside of the data that it quotes."""
+    text = re.sub(r"(?s)<<<(\w+) .*?\1>>>", "", text)
+    found = re.findall(r"(?i)word limit[^0-9\n]{0,80}?(\d[\d,]*)", text)
+    found += re.findall(r"(?i)(\d[\d,]*)\s+(?:words|Wörter|palabras)", text)
+    return min((n for n in (int(f.replace(",", "")) for f in found) if n >= 40), default=None)
 
 
 def texts(content: Any) -> tuple[str, int]:
@@ -170,8 +171,8 @@ def recognise(request: dict, step: str) -> Call:
     if is_repair(request, text):
         kind, role = "repair", kind if kind != "agent" else role or "agent"
     last_user = next((r[0] for r, m in zip(reversed(read), reversed(request["messages"])) if m["role"] == "user"), text)
-    return Call(kind, role, step, request["model"], request["max_tokens"], words_told(system, last_user, kind), system, text, schema,
-                sum(r[1] for r in read), bool(request.get("stream")))
+    return Call(kind, role, step, request["model"], request["max_tokens"], words_told(last_user), words_told(system), system, text,
+                schema, sum(r[1] for r in read), bool(request.get("stream")))
 
 
 # ---------------------------------------------------------------- the server

@@ -1,4 +1,4 @@
 """All panels, file by file."""
-from . import good_english, good_other
+from . import good_english, good_other, limits
 
-PANELS = [*good_english.PANELS, *good_other.PANELS]
+PANELS = [*good_english.PANELS, *good_other.PANELS, *limits.PANELS]

@@ -353,7 +353,7 @@ def dearer_than_ask(seen: Seen) -> list[str]:
 
 def no_noise(seen: Seen) -> list[str]:
     """No figure has more digits than a reader can use; hashes and ids are no figures."""
-    text = re.sub(r"[0-9a-f]{8,}(?:-[0-9a-f]+)*", " ", seen.text())
+    text = re.sub(r"\b(?=[0-9a-f]*[a-f])[0-9a-f]{8,}(?:-[0-9a-f]+)*", " ", seen.text())
     found = re.findall(r"(?<![\w.])\d+\.\d{6,}", text)
     return [f"float noise {found[0]}"] if found else []
 
@@ -424,7 +424,67 @@ def more_room(seen: Seen) -> list[str]:
     return [] if rooms[1] > rooms[0] else [f"told {rooms[1]} words, before {rooms[0]}"]
 
 
-CHECKS = {"whole or refused": whole_or_refused, "more room": more_room, "whole answer": whole_answer, "nothing cut": nothing_cut, "limit told": limit_told, "ends whole": ends_whole,
+def has_estimate(seen: Seen) -> list[str]:
+    """The reply has an estimate whose figures are above zero and below a year."""
+    rows = table(section(seen.reply, "Estimate"))
+    if not rows:
+        return ["no estimate"]
+    return [f"times {r}" for r in rows if not 0 < r[3] < 9000]
+
+
+def review_events(seen: Seen) -> list[str]:
+    """A second round was run, and each agent's part in it has a start and an end."""
+    names = [(n, d.get("round")) for n, d in seen.answer.events]
+    if count(seen.calls, "decisions") == 0:
+        return ["no second round was run"]
+    begun = [n for n, r in names if r == 2 and n.endswith("started")]
+    ended = [n for n, r in names if r == 2 and n.endswith("finished")]
+    return [] if begun and len(begun) == len(ended) else [f"in round 2 {len(begun)} started, {len(ended)} finished"]
+
+
+def limited_means_cut(seen: Seen) -> list[str]:
+    """Limited outputs are spoken of only when one was cut."""
+    said = re.search(r"(?i)outputs? (?:were|was) (?:limited|shortened|cut)", seen.text())
+    if said and not any(c.was_cut for c in seen.calls):
+        return ["it says that outputs were limited, and none was cut"]
+    return []
+
+
+def times_passed(seen: Seen) -> list[str]:
+    """No stage shows more time than passed; a longer time has to be called a sum."""
+    out = []
+    check = [c for c in seen.calls if c.kind == "cross-check"]
+    for line in seen.answer.errors.splitlines():
+        limit = seen.answer.seconds
+        if re.match(r"(?i)\W*(?:cross-?)?check", line) and check:
+            limit = max(c.done for c in check) - min(c.at for c in check)
+        for number in re.findall(r"(\d+(?:\.\d+)?) s\b", line):
+            if float(number) > limit + 0.2 and not re.search("sum|total|together", line):
+                out.append(f"{line.split()[0]} shows {number} s, {limit:.1f} s passed")
+    return out
+
+
+def stages_told(seen: Seen) -> list[str]:
+    """Each stage has a line of its own in the progress; an agent has one for each round that it was asked in."""
+    told = [line.strip().lower() for line in seen.answer.errors.splitlines()]
+    wanted = {"plan": 1, r"(?:cross-?)?check": 1, "synthesis": 1, **{a: count(seen.calls, f"agent:{a}") for a in ("solver", "critic", "verifier")}}
+    for agent in [c.role for c in seen.calls if c.kind == "decisions"]:
+        wanted[agent] += 1
+    out = []
+    for stage, number in wanted.items():
+        lines = [line for line in told if re.match(rf"\W*{stage}\b", line)]
+        if len(lines) < number:
+            out.append(f"{len(lines)} of {number} lines of {stage}")
+    return out
+
+
+def visual_sees(seen: Seen) -> list[str]:
+    sent = [c.role for c in seen.calls if c.images]
+    return [] if "visual" in sent else ["the visual agent got no image"]
+
+
+CHECKS = {"has estimate": has_estimate, "review events": review_events, "limited means cut": limited_means_cut,
+          "times passed": times_passed, "stages told": stages_told, "visual sees": visual_sees, "whole or refused": whole_or_refused, "more room": more_room, "whole answer": whole_answer, "nothing cut": nothing_cut, "limit told": limit_told, "ends whole": ends_whole,
           "bought reaches": bought_reaches, "free": free, "quoted": quoted, "not cheaper": not_cheaper,
           "dearer than ask": dearer_than_ask, "no noise": no_noise, "abbreviations": abbreviations,
           "no empty features": no_empty_features, "stage events": stage_events, "same language": same_language,

@@ -34,7 +34,7 @@ from service import ROOT, Answer, Service, variants
 from upstream import Call, Upstream
 
 AT_ONCE = 8
-ALONE = ("own", "breaker", "slow")
+ALONE = ("own", "altered", "breaker", "slow")
 
 
 class Runner:
@@ -45,8 +45,7 @@ class Runner:
         self.turns: dict[str, int] = {}
         self.counts: dict[str, Counter] = {}
         self.lock = threading.Lock()
-        self.openings = sorted(((squeeze(t.message.removeprefix("new:")), p.name) for p in panels for t in p.turns if len(t.message) > 12),
-                               key=lambda pair: -len(pair[0]))
+        self.openings = sorted(((m, p.name) for p in panels for m in asked(p)), key=lambda pair: -len(pair[0]))
         self.upstream = Upstream(self.find, self.respond)
         self.upstream.start()
         configs = variants(json.loads((ROOT / "llm.config.json").read_text()))
@@ -54,9 +53,10 @@ class Runner:
         self.services = {n: Service(binary, n, configs[n], folder / n, self.upstream.url) for n in names}
 
     def find(self, call: Call) -> str | None:
-        """Finds the panel whose question a call carries; the longest match wins."""
+        """Finds the panel whose question a call carries; the longest match wins, short ones have to be all of it."""
         text = squeeze(call.text)
-        return next((name for message, name in self.openings if message[:400] in text), None)
+        return next((name for message, name in self.openings
+                     if message[:400] in text and (len(message) > 12 or f" {message} " in text)), None)
 
     def respond(self, name: str, call: Call) -> Any:
         """Answers from the script of the turn that the panel is in."""
@@ -163,6 +163,13 @@ def picked(turn: Turn, question: str) -> str:
     return "B"
 
 
+def asked(panel: Panel) -> list[str]:
+    """The messages of a panel that can begin a run."""
+    sent = [t.message for t in panel.turns if t.do in ("chat", "stream") and not t.pick]
+    sent += [t.args[-1] for t in panel.turns if t.do == "cli" and t.args[0] in ("ask", "audit", "deep")]
+    return [squeeze(m.removeprefix("new:")) for m in sent if len(m) > 5]
+
+
 def squeeze(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip()
 
@@ -229,8 +236,9 @@ def main() -> int:
     wanted = options()
     LINES, CALLS = (10000, True) if wanted.whole else (LINES, CALLS)
     panels = [p for p in PANELS if not wanted.only or any(n in p.name for n in wanted.only)]
-    if wanted.markdown and not wanted.only:
-        pass
+    twice = [m for m, n in Counter(m for p in PANELS for m in asked(p)).items() if n > 1]
+    if twice:
+        raise SystemExit(f"two panels send {twice}: calls could not be told apart")
     folder = Path(tempfile.mkdtemp(prefix="panels-"))
     begun = time.time()
     runner = Runner(wanted.binary.resolve(), panels, folder)

@@ -1,7 +1,7 @@
 """What the scripted models say: honest defaults built from a panel's facts, overlaid by the panel's own script.
 
 Facts are a dict with these keys, all optional: `answer` (bare final answer), `wrong` (role to another
-answer that it gives), `claims` ((topic, text, basis) of each), `own` (role to further claims), `basis`,
+answer that it gives), `claims` ((topic, text, basis) of each), `own` (role to its own claims), `lone` (roles that make only these), `assumptions_of` (by role), `basis`,
 `summary`, `reasoning`, `assumptions`, `deliverables`, `failures`, `reply`, `tldr`, `ledger`
 ((text, kind)), `tests`, `steps` ((name, O, M, P)), `unit`, `question`, `options`, `holds`, `evidence`,
 `truth` (the right one of contested answers; "" if nobody can tell), `type`, `optional` (further agents),
@@ -95,7 +95,8 @@ def plan(facts: dict, call: Call) -> dict:
 def readings(facts: dict, call: Call) -> dict:
     """Fills fields of the plan that read what a user says to an earlier reply, whatever they are called."""
     wanted: dict[str, Any] = {}
-    for name, field in call.schema.get("properties", {}).items():
+    reads = facts.get("correction") and facts["correction"][1][:20] in call.text or "supplies" in facts
+    for name, field in call.schema.get("properties", {}).items() if reads else ():
         if re.search(r"(?i)correct|contradict|denie", name) and "correction" in facts:
             wanted[name] = shaped(resolve(field, call.schema), facts["correction"], call.schema)
         elif re.search(r"(?i)suppl|provid|answers|settle", name) and "supplies" in facts:
@@ -138,7 +139,7 @@ def report(facts: dict, role: str) -> dict:
     summary = list(facts.get("summary") or [c[1] for c in claims[:3]])
     if answer:
         summary = [f"{facts.get('lead', 'The answer is')} {answer}."] + summary
-    return {"agent": role or "solver", "answerSummary": summary[:5], "assumptions": list(facts.get("assumptions", []))[:6],
+    return {"agent": role or "solver", "answerSummary": summary[:5], "assumptions": list(facts.get("assumptions_of", {}).get(role, facts.get("assumptions", [])))[:6],
             "reasoning": facts.get("reasonings", {}).get(role) or facts.get("reasoning") or " ".join(c[1] for c in claims),
             "stepsOrDeliverables": list(facts.get("deliverables") or [s[0] for s in facts.get("steps", [])])[:12],
             "failureModes": list(facts.get("failures", []))[:5], "units": units, "selfConfidence": 0.75}
@@ -176,7 +177,13 @@ def cross_check(facts: dict, call: Call) -> dict:
         groups.setdefault(answer, []).append(name)
     parts = [{"part": p, "answeredBy": reports} for p in facts.get("parts", ["the question"])]
     return {"claims": verdicts, "sameAnswers": [g for g in groups.values() if len(g) > 1], "parts": parts,
-            "reports": [{"report": r, "kind": "lacks", "why": facts["lacks"]} for r in reports if "lacks" in facts]}
+            "reports": [{"report": r, "kind": "lacks", "why": facts["lacks"]} for r in reports if facts.get("lacks") and facts["lacks"] in reported(call.text, r)]}
+
+
+def reported(text: str, report: str) -> str:
+    """The block of one report in a cross-check."""
+    found = re.search(rf"(?s)REPORT {report}\b(.*?)(?:REPORT [A-Z]+\d|\Z)", text)
+    return found[1] if found else ""
 
 
 def piece(text: str, a: str, b: str) -> str:

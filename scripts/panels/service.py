@@ -59,7 +59,7 @@ def variants(shipped: dict) -> dict[str, dict]:
         c["policy"]["breaker"].update(failures=3)
         c["policy"]["retry"].update(baseMs=50, maxMs=100)
 
-    return {"shipped": shipped, "faulty": shipped, "own": shipped, "slow": changed(short), "breaker": changed(breaker),
+    return {"shipped": shipped, "faulty": shipped, "own": shipped, "altered": shipped, "slow": changed(short), "breaker": changed(breaker),
             "stream": changed(lambda c: c["providers"]["anthropic"].update(stream=True)),
             "tight": changed(lambda c: c["policy"].update(normalMaxUsd=0.055)), "images": shipped}
 

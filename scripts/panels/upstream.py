@@ -61,6 +61,7 @@ class Call:
     input_tokens: int = 0
     output_tokens: int = 0
     at: float = field(default_factory=time.time)
+    done: float = 0.0
 
     def line(self) -> str:
         """Describes the call in one line, for reading."""
@@ -240,6 +241,7 @@ class Upstream:
                 while isinstance(value, Late):
                     time.sleep(value.seconds)
                     value = value.value
+                call.done = time.time()
                 try:
                     if isinstance(value, Fail):
                         call.status = value.status

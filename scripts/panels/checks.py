@@ -1,4 +1,5 @@
 """What must hold: the invariants of every reply, and the expectations of a turn. Each returns reasons of failure."""
+
 from __future__ import annotations
 
 import math
@@ -15,14 +16,19 @@ TASKS = {"PROMPT_ENGINEERING", "VERBAL_REASONING", "TECHNICAL_EXECUTION", "VISUA
 AGENTS = {"solver", "critic", "verifier", "editor", "implementer", "visual"}
 SECTIONS = [
     ("TL;DR", r"TL;?DR|Kurzfassung|Kurz gesagt|Resumen|En breve|要約|まとめ"),
-    ("Acceptance tests", r"Acceptance tests|Abnahme\w*|Akzeptanztests|Pruebas de aceptación|受け入れ(?:テスト|試験)|検収\w*"),
+    (
+        "Acceptance tests",
+        r"Acceptance tests|Abnahme\w*|Akzeptanztests|Pruebas de aceptación|受け入れ(?:テスト|試験)|検収\w*",
+    ),
     ("Assumptions", r"Assumptions|Annahmen|Supuestos|Suposiciones|Hipótesis|前提\w*|仮定"),
     ("Confidence", r"Confidence|Konfidenz|Zuversicht|Verlässlichkeit|Sicherheit|Vertrauen|Confianza|信頼度|確信度"),
     ("Estimate", r"Execution time estimate|\w*(?:schätzung|Schätzung)\w*.*|Estimación.*|\w*見積\w*"),
     ("Audit", r"Audit appendix|Audit.*|\w*Anhang.*|Apéndice.*|監査\w*"),
 ]
-BELOW = (r"below the threshold|under the threshold|below \d|threshold|cannot be decided|could not (?:be decided|reach)|not enough confidence|"
-         r"Schwelle|unter \d|nicht entsch|umbral|no se puede decidir|no (?:alcanza|se alcanz)|下回|未満|しきい値|閾値|判断でき|決められ|決定でき")
+BELOW = (
+    r"below the threshold|under the threshold|below \d|threshold|cannot be decided|could not (?:be decided|reach)|not enough confidence|"
+    r"Schwelle|unter \d|nicht entsch|umbral|no se puede decidir|no (?:alcanza|se alcanz)|下回|未満|しきい値|閾値|判断でき|決められ|決定でき"
+)
 
 
 @dataclass
@@ -65,6 +71,7 @@ def count(calls: list[Call], kind: str) -> int:
 
 # ---------------------------------------------------------------- the reply's parts
 
+
 def prose(text: str) -> str:
     """Removes code and quoted text."""
     text = re.sub(r"(?ms)^(```|~~~).*?^\1", " ", text)
@@ -102,6 +109,7 @@ def options(reply: str) -> list[tuple[str, str]]:
 
 
 # ---------------------------------------------------------------- invariants
+
 
 def invariants(seen: Seen) -> list[str]:
     """What section 14 of the specification holds on every reply, as far as a client can see it."""
@@ -142,7 +150,11 @@ def shape(seen: Seen) -> list[str]:
     if meta["taskType"] not in TASKS:
         out.append(f"unknown task type {meta['taskType']}")
     budget, status = meta["budget"], meta["invalidation"]
-    if set(budget) != {"capUsd", "estimatedUsd", "modeCapExceeded"} or set(status) != {"discarded", "quarantined", "valid"}:
+    if set(budget) != {"capUsd", "estimatedUsd", "modeCapExceeded"} or set(status) != {
+        "discarded",
+        "quarantined",
+        "valid",
+    }:
         return out + ["budget or invalidation has other fields"]
     if abs(budget["capUsd"] - CAPS[seen.turn.mode]) > 1e-9 and seen.panel.config != "tight":
         out.append(f"the cap is {budget['capUsd']}")
@@ -166,7 +178,11 @@ def gate(seen: Seen) -> list[str]:
     if seen.asked:
         if asks:
             return ["a second question in one lineage"]
-        return [] if c >= 0.7 or re.search(BELOW, seen.reply) else [f"c_final {c:.2f} ships without saying that it is below the threshold"]
+        return (
+            []
+            if c >= 0.7 or re.search(BELOW, seen.reply)
+            else [f"c_final {c:.2f} ships without saying that it is below the threshold"]
+        )
     if c >= 0.7 and asks or c < 0.7 and not asks:
         return [f"c_final {c:.2f} and outcome {seen.answer.outcome}"]
     return []
@@ -248,6 +264,7 @@ def table(text: str) -> list[list[float]]:
 
 # ---------------------------------------------------------------- expectations of a turn
 
+
 def within(value: float, wanted: Any) -> bool:
     low, high = wanted if isinstance(wanted, (tuple, list)) else (wanted, wanted)
     return low - 1e-9 <= value <= high + 1e-9
@@ -285,6 +302,7 @@ def expectations(seen: Seen) -> list[str]:
 
 # ---------------------------------------------------------------- named checks
 
+
 def whole_answer(seen: Seen) -> list[str]:
     """The last paragraph that the model had to say reached the reader."""
     last = seen.facts["reply"][-1]
@@ -310,6 +328,22 @@ def ends_whole(seen: Seen) -> list[str]:
     """The main answer ends at the end of a paragraph that the model wrote."""
     last = prose(main_answer(seen.reply)).strip().split("\n\n")[-1]
     return [] if re.search(r"[.!。:)*_|]\s*$", last) else [f"the main answer ends in {last[-60:]!r}"]
+
+
+def marked(seen: Seen) -> list[str]:
+    """The service itself says that the text was cut or continued."""
+    text = seen.reply[: dict(headings(seen.reply)).get("Audit", len(seen.reply))]
+    for paragraph in seen.facts["reply"]:
+        text = text.replace(paragraph, "")
+    words = r"\bcut\b|shortened|continued|truncated|incomplete|gekürzt|abgeschnitten|fortgesetzt|unvollständig|cortad|recortad|continuad|incomplet|途中|省略|続き|切れ|切ら"
+    return [] if re.search(words, text, re.I) else ["nothing says that the text was cut"]
+
+
+def steps_estimated(seen: Seen) -> list[str]:
+    """The estimate has one row for each step of the plan, and a total."""
+    rows = table(section(seen.reply, "Estimate"))
+    wanted = len(seen.facts["steps"]) + 1
+    return [] if len(rows) == wanted else [f"{len(rows)} rows of {wanted}"]
 
 
 def bought_reaches(seen: Seen) -> list[str]:
@@ -342,13 +376,23 @@ def not_cheaper(seen: Seen) -> list[str]:
     """This quote is not below the one before it."""
     before = [s.answer.body for s in seen.before if s.turn.do == "quote"][-1]
     now = seen.answer.body
-    return [f"{name} {now[name]} after {before[name]}" for name in ("expectedUsd", "worstUsd") if now[name] < before[name] - 1e-9]
+    return [
+        f"{name} {now[name]} after {before[name]}"
+        for name in ("expectedUsd", "worstUsd")
+        if now[name] < before[name] - 1e-9
+    ]
 
 
 def dearer_than_ask(seen: Seen) -> list[str]:
     before, now = [s.answer.body for s in seen.before if s.turn.do == "quote"][-1], seen.answer.body
-    out = [] if now["calls"] > before["calls"] else [f"{now['calls']} calls after {before['calls']} in the smaller mode"]
-    return out + ([] if now["expectedUsd"] > before["expectedUsd"] else [f"{now['expectedUsd']} USD after {before['expectedUsd']}"])
+    out = (
+        [] if now["calls"] > before["calls"] else [f"{now['calls']} calls after {before['calls']} in the smaller mode"]
+    )
+    return out + (
+        []
+        if now["expectedUsd"] > before["expectedUsd"]
+        else [f"{now['expectedUsd']} USD after {before['expectedUsd']}"]
+    )
 
 
 def no_noise(seen: Seen) -> list[str]:
@@ -361,8 +405,10 @@ def no_noise(seen: Seen) -> list[str]:
 def abbreviations(seen: Seen) -> list[str]:
     """Each abbreviation of the audit text is explained somewhere in it."""
     text = seen.text()
-    explained = {"Cred": r"Cred\b[^|\n]{0,20}(?:\(|:|=|is |means )[^|\n]*[a-z]{4}|\([^)\n]*\bCred\)",
-                 "PERT": r"O, M(?: and |, )P|optimistic|O = |O: "}
+    explained = {
+        "Cred": r"Cred\b[^|\n]{0,20}(?:\(|:|=|is |means )[^|\n]*[a-z]{4}|\([^)\n]*\bCred\)",
+        "PERT": r"O, M(?: and |, )P|optimistic|O = |O: ",
+    }
     out = []
     if re.search(r"\bCred\b", text) and not re.search(explained["Cred"], text):
         out.append("Cred is not explained")
@@ -378,7 +424,11 @@ def no_empty_features(seen: Seen) -> list[str]:
 
 def stage_events(seen: Seen) -> list[str]:
     names = [name for name, _ in seen.answer.events]
-    out = [f"no event {n}" for n in ("run", "plan", "agent.started", "agent.finished", "score", "synthesis", "reply") if n not in names]
+    out = [
+        f"no event {n}"
+        for n in ("run", "plan", "agent.started", "agent.finished", "score", "synthesis", "reply")
+        if n not in names
+    ]
     if names and names[-1] != "reply":
         out.append(f"the last event is {names[-1]}")
     started, finished = names.count("agent.started"), names.count("agent.finished")
@@ -393,14 +443,16 @@ def stage_events(seen: Seen) -> list[str]:
 def same_language(seen: Seen) -> list[str]:
     """A question, or the notes of the service, are not in English when the user writes another language."""
     text = prose(seen.reply if seen.answer.outcome == "clarification" else section(seen.reply, "Confidence"))
-    found = re.findall(r"(?i)\b(?:the|which|would|below|was|were|answer|report|agents?|with|could)\b", text)
+    found = re.findall(
+        r"(?i)\b(?:the|which|would|below|was|were|answer|reports?|agents?|with|could|usable|output|request|rejected|did|not|checked)\b",
+        text,
+    )
     return [f"English words in it: {', '.join(found[:5])}"] if len(found) > 1 else []
 
 
 def told_unseen(seen: Seen) -> list[str]:
     """Every agent is told that the image cannot be seen."""
-    hint = r"(?i)(?:image|picture|attachment)[^.\n]{0,120}(?:not be (?:fetched|seen|loaded|shown)|cannot|could not|unavailable|not available|missing|not shown|not seen)"
-    hint += r"|(?:cannot|could not|not) (?:be )?(?:see|seen|fetch|fetched|load|loaded|shown)[^.\n]{0,80}(?:image|picture|attachment|\.png|\.jpe?g)"
+    hint = r"(?i)(?:not|n't|never)(?: be| been)? (?:fetched|seen|loaded|downloaded|retrieved|reached)|(?:cannot|can't|could not) (?:see|fetch|load|download|retrieve)|failed to (?:fetch|load)"
     agents = [c for c in seen.calls if c.kind == "agent"]
     blind = [c.role for c in agents if not re.search(hint, c.text)]
     return [f"not told: {', '.join(sorted(set(blind)))}"] if blind else []
@@ -412,7 +464,10 @@ def whole_or_refused(seen: Seen) -> list[str]:
         return nothing_cut(seen) + ([] if seen.answer.outcome == "answered" else [seen.answer.outcome])
     out = free(seen)
     detail = seen.answer.body.get("detail", "")
-    prices = [float(p.replace(",", ".")) for p in re.findall(r"\d+[.,]\d+(?= ?USD)|(?<=[$] )\d+[.,]\d+|(?<=[$])\d+[.,]\d+", detail)]
+    prices = [
+        float(p.replace(",", "."))
+        for p in re.findall(r"\d+[.,]\d+(?= ?USD)|(?<=[$] )\d+[.,]\d+|(?<=[$])\d+[.,]\d+", detail)
+    ]
     if max(prices, default=0) <= CAPS[seen.turn.mode]:
         out.append(f"the refusal does not name the price that it would need: {detail[:200]}")
     return out
@@ -467,7 +522,12 @@ def times_passed(seen: Seen) -> list[str]:
 def stages_told(seen: Seen) -> list[str]:
     """Each stage has a line of its own in the progress; an agent has one for each round that it was asked in."""
     told = [line.strip().lower() for line in seen.answer.errors.splitlines()]
-    wanted = {"plan": 1, r"(?:cross-?)?check": 1, "synthesis": 1, **{a: count(seen.calls, f"agent:{a}") for a in ("solver", "critic", "verifier")}}
+    wanted = {
+        "plan": 1,
+        r"(?:cross-?)?check": 1,
+        "synthesis": 1,
+        **{a: count(seen.calls, f"agent:{a}") for a in ("solver", "critic", "verifier")},
+    }
     for agent in [c.role for c in seen.calls if c.kind == "decisions"]:
         wanted[agent] += 1
     out = []
@@ -478,14 +538,45 @@ def stages_told(seen: Seen) -> list[str]:
     return out
 
 
+def continues(seen: Seen) -> list[str]:
+    """The run goes on from the one before it."""
+    before = next((s.answer.run for s in reversed(seen.before) if s.answer.run), "")
+    return [] if seen.run.get("parent") == before else ["it is a new run, and does not continue the one before"]
+
+
 def visual_sees(seen: Seen) -> list[str]:
     sent = [c.role for c in seen.calls if c.images]
     return [] if "visual" in sent else ["the visual agent got no image"]
 
 
-CHECKS = {"has estimate": has_estimate, "review events": review_events, "limited means cut": limited_means_cut,
-          "times passed": times_passed, "stages told": stages_told, "visual sees": visual_sees, "whole or refused": whole_or_refused, "more room": more_room, "whole answer": whole_answer, "nothing cut": nothing_cut, "limit told": limit_told, "ends whole": ends_whole,
-          "bought reaches": bought_reaches, "free": free, "quoted": quoted, "not cheaper": not_cheaper,
-          "dearer than ask": dearer_than_ask, "no noise": no_noise, "abbreviations": abbreviations,
-          "no empty features": no_empty_features, "stage events": stage_events, "same language": same_language,
-          "told unseen": told_unseen}
+CHECKS = {
+    check.__name__.replace("_", " "): check
+    for check in (
+        abbreviations,
+        bought_reaches,
+        continues,
+        dearer_than_ask,
+        ends_whole,
+        free,
+        has_estimate,
+        limit_told,
+        limited_means_cut,
+        marked,
+        more_room,
+        no_empty_features,
+        no_noise,
+        not_cheaper,
+        nothing_cut,
+        quoted,
+        review_events,
+        same_language,
+        stage_events,
+        stages_told,
+        steps_estimated,
+        times_passed,
+        told_unseen,
+        visual_sees,
+        whole_answer,
+        whole_or_refused,
+    )
+}

@@ -1,4 +1,5 @@
 """Writes the page of examples: requests and whole replies, as a reader gets them."""
+
 from __future__ import annotations
 
 import re
@@ -54,6 +55,10 @@ def page(panels: list[tuple["Panel", list["Seen"]]]) -> str:
             budget = s.meta.get("budget", {})
             parts.append(f"Mode `{s.turn.mode}`:\n\n{fenced(s.turn.message, 'text')}\n")
             told = f"`{s.answer.outcome}`" if s.answer.status == 200 else f"status {s.answer.status}"
-            figures = f", c_final {s.meta['c_final']:.2f}, {len(s.calls)} calls, {budget['estimatedUsd']:.4f} USD" if s.meta else ""
+            figures = (
+                f", c_final {s.meta['c_final']:.2f}, {len(s.calls)} calls, {budget['estimatedUsd']:.4f} USD"
+                if s.meta
+                else ""
+            )
             parts.append(f"{told}{figures}:\n\n{fenced(steady(s.reply or s.answer.text), 'markdown')}\n")
     return "\n".join(parts)

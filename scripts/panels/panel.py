@@ -1,4 +1,5 @@
 """The form of a panel: who asks what, in which order, what the models say, and what a reader must get."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -66,7 +67,13 @@ class Panel:
             turn.mode = turn.mode or self.mode
 
 
-def good(name: str, mode: str, message: str, lang: str = "en", example: bool = False, turn: dict | None = None, **facts: Any) -> Panel:
+def good(
+    name: str, mode: str, message: str, lang: str = "en", example: bool = False, turn: dict | None = None, **facts: Any
+) -> Panel:
     """An honest panel in which nothing is wrong: one question, one answer that ships."""
-    expected = {"c": (0.7, 1.0), "calls": {"plan": 1, "agent": (3, 5), "synthesis": 1, "question": 0, "repair": 0}, **(turn or {})}
+    expected = {
+        "c": (0.7, 1.0),
+        "calls": {"plan": 1, "agent": (3, 5), "synthesis": 1, "question": 0, "repair": 0},
+        **(turn or {}),
+    }
     return Panel(name, 0, [Turn(message, **expected)], facts, lang=lang, mode=mode, example=example)

@@ -6,6 +6,7 @@
 Each panel is a conversation with the service. The models behind it are scripted (`upstream.py`), all else
 is real: the program, its HTTP API, its command line and its database.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -55,8 +56,14 @@ class Runner:
     def find(self, call: Call) -> str | None:
         """Finds the panel whose question a call carries; the longest match wins, short ones have to be all of it."""
         text = squeeze(call.text)
-        return next((name for message, name in self.openings
-                     if message[:400] in text and (len(message) > 12 or f" {message} " in text)), None)
+        return next(
+            (
+                name
+                for message, name in self.openings
+                if message[:400] in text and (len(message) > 12 or f" {message} " in text)
+            ),
+            None,
+        )
 
     def respond(self, name: str, call: Call) -> Any:
         """Answers from the script of the turn that the panel is in."""
@@ -64,7 +71,7 @@ class Runner:
         number = self.turns.get(name, 0)
         call.turn = number
         facts, said = dict(panel.facts), dict(panel.script)
-        for turn in panel.turns[:number + 1]:
+        for turn in panel.turns[: number + 1]:
             facts.update(turn.facts)
             said.update(turn.script)
         with self.lock:
@@ -91,7 +98,7 @@ class Runner:
             answer = self.send(service, panel, turn, number, seen)
             calls = [c for c in self.upstream.calls.get(panel.name, []) if c.turn == number]
             facts = dict(panel.facts)
-            for earlier in panel.turns[:number + 1]:
+            for earlier in panel.turns[: number + 1]:
                 facts.update(earlier.facts)
             this = Seen(panel, turn, answer, calls, facts, service, asked and turn.do in ("chat", "stream"), list(seen))
             self.look_up(service, this)
@@ -112,8 +119,13 @@ class Runner:
             seen.journal = service.request("GET", f"/api/runs/{seen.answer.run}/journal").body
 
     def send(self, service: Service, panel: Panel, turn: Turn, number: int, seen: list[Seen]) -> Answer:
-        body = {"source": "http", "mode": turn.mode, "user": {"id": turn.user or panel.name, "name": "Reader"},
-                "context": {"channelId": panel.name}, "message": turn.message}
+        body = {
+            "source": "http",
+            "mode": turn.mode,
+            "user": {"id": turn.user or panel.name, "name": "Reader"},
+            "context": {"channelId": panel.name},
+            "message": turn.message,
+        }
         if turn.attachments:
             body["attachments"] = turn.attachments
         if turn.do == "cli":
@@ -178,15 +190,22 @@ def fill(text: str, service: Service, panel: Panel, seen: list[Seen]) -> str:
     """Puts the last run and the service into an argument."""
     run = next((s.answer.run for s in reversed(seen) if s.answer.run), "")
     for s in seen:
-        found = re.findall(r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b", s.answer.errors + s.answer.text)
+        found = re.findall(
+            r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b", s.answer.errors + s.answer.text
+        )
         run = run or (found[-1] if found else "")
-    return (text.replace("{run}", run).replace("{prefix}", run[:13]).replace("{server}", service.url)
-            .replace("{user}", panel.name))
+    return (
+        text.replace("{run}", run)
+        .replace("{prefix}", run[:13])
+        .replace("{server}", service.url)
+        .replace("{user}", panel.name)
+    )
 
 
 def alter(service: Service, seen: list[Seen]) -> None:
     """Changes a word in the stored journal, as somebody with access to the disk could."""
     import sqlite3
+
     with sqlite3.connect(service.folder / "conclave.db") as database:
         tables = [r[0] for r in database.execute("select name from sqlite_master where type = 'table'")]
         for table in tables:
@@ -200,9 +219,12 @@ BEFORE = {"alter": alter}
 
 # ---------------------------------------------------------------- printing
 
+
 def block(panel: Panel, seen: list[Seen]) -> str:
     """What a reader gets of one panel."""
-    lines = [f"== {panel.name} (point {panel.point or '-'}, {panel.lang})" + (f": {panel.about}" if panel.about else "")]
+    lines = [
+        f"== {panel.name} (point {panel.point or '-'}, {panel.lang})" + (f": {panel.about}" if panel.about else "")
+    ]
     for s in seen:
         meta = f" c_final {s.meta['c_final']:.2f}, {s.cost:.4f} USD," if s.meta else ""
         kinds = Counter(c.kind for c in s.calls)

@@ -7,6 +7,7 @@ answer that it gives), `claims` ((topic, text, basis) of each), `own` (role to i
 `truth` (the right one of contested answers; "" if nobody can tell), `type`, `optional` (further agents),
 `rounds`, `parts`, `correction` ((handle, text) as the plan call reads it), `supplies`.
 """
+
 from __future__ import annotations
 
 import copy
@@ -16,8 +17,11 @@ from typing import Any
 from upstream import Call, Fail, Late, Raw
 
 BASIS = {"calculated": "calculation", "tested": "test", "sourced": "source", "given": "given", "memory": "memory"}
-GENERIC_OPTIONS = ["A the first reading: the answer stays as it is", "B the second reading: the answer changes",
-                   "C neither: the answer has to be worked out again"]
+GENERIC_OPTIONS = [
+    "A the first reading: the answer stays as it is",
+    "B the second reading: the answer changes",
+    "C neither: the answer has to be worked out again",
+]
 
 
 def respond(script: dict, facts: dict, call: Call, count: int) -> Any:
@@ -58,10 +62,18 @@ def default(facts: dict, call: Call) -> Any:
     """The honest answer to a call."""
     kind = call.role if call.kind == "repair" else call.kind
     if kind in ("solver", "critic", "verifier", "editor", "implementer", "visual", "agent"):
-        return shortened(report(facts, call.role), call)
-    makers = {"plan": plan, "cross-check": cross_check, "decisions": decisions, "synthesis": synthesis,
-              "question": question, "estimate": estimate, "continuation": continuation}
-    return makers.get(kind, lambda *_: {})(facts, call)
+        value = shortened(report(facts, call.role), call)
+        return {**value, **missing(value, facts, call)}
+    makers = {
+        "plan": plan,
+        "cross-check": cross_check,
+        "decisions": decisions,
+        "synthesis": synthesis,
+        "question": question,
+        "estimate": estimate,
+        "continuation": continuation,
+    }
+    return makers.get(kind, readings)(facts, call)
 
 
 def shortened(value: dict, call: Call) -> dict:
@@ -71,10 +83,21 @@ def shortened(value: dict, call: Call) -> dict:
     if call.words and call.words < usual:
         share = call.words / usual
         for name in ("assumptions", "stepsOrDeliverables", "failureModes", "units"):
-            value[name] = value[name][:max(2, int(len(value[name]) * share))]
+            value[name] = value[name][: max(2, int(len(value[name]) * share))]
         rest = sum(words(str(v)) for k, v in value.items() if k != "reasoning")
         value["reasoning"] = first_words(value["reasoning"], max(20, call.words - rest))
     return value
+
+
+def missing(value: dict, facts: dict, call: Call) -> dict:
+    """What an agent lacks, where its schema has a field for that."""
+    fields = {n: resolve(f, call.schema) for n, f in call.schema.get("properties", {}).items() if n not in value}
+    lacks = facts.get("lacks") and facts["lacks"] in str(value)
+    return {
+        n: [facts["lacks"]] if f.get("type") == "array" else facts["lacks"]
+        for n, f in fields.items()
+        if lacks and re.search(r"(?i)missing|lack|needs", n) and f.get("type") != "boolean"
+    }
 
 
 def first_words(text: str, count: int) -> str:
@@ -83,46 +106,51 @@ def first_words(text: str, count: int) -> str:
 
 # ---------------------------------------------------------------- each kind
 
+
 def plan(facts: dict, call: Call) -> dict:
     mode = (re.search(r"(?i)mode:\s*(ask|audit|deep)", call.text) or [None, "ask"])[1]
-    value = {"taskType": facts.get("type", "VERBAL_REASONING"),
-             "agentsToRun": ["solver", "critic", "verifier", *facts.get("optional", [])],
-             "rounds": facts.get("rounds", {"ask": 1, "audit": 2, "deep": 3}[mode]), "needsClarification": False,
-             "clarificationQuestion": None, "outputShape": mode, "demands": []}
+    value = {
+        "taskType": facts.get("type", "VERBAL_REASONING"),
+        "agentsToRun": ["solver", "critic", "verifier", *facts.get("optional", [])],
+        "rounds": facts.get("rounds", {"ask": 1, "audit": 2, "deep": 3}[mode]),
+        "needsClarification": False,
+        "clarificationQuestion": None,
+        "outputShape": mode,
+        "demands": [],
+    }
     return {**value, **readings(facts, call)}
 
 
 def readings(facts: dict, call: Call) -> dict:
-    """Fills fields of the plan that read what a user says to an earlier reply, whatever they are called."""
-    wanted: dict[str, Any] = {}
-    reads = facts.get("correction") and facts["correction"][1][:20] in call.text or "supplies" in facts
-    for name, field in call.schema.get("properties", {}).items() if reads else ():
-        if re.search(r"(?i)correct|contradict|denie", name) and "correction" in facts:
-            wanted[name] = shaped(resolve(field, call.schema), facts["correction"], call.schema)
-        elif re.search(r"(?i)suppl|provid|answers|settle", name) and "supplies" in facts:
-            wanted[name] = shaped(resolve(field, call.schema), ("", facts["supplies"]), call.schema)
-    return wanted
+    """Fills fields that read what a user says to an earlier reply, whatever they are called."""
+    if "correction" in facts and facts["correction"][1][:20] in call.text:
+        pattern, pair = (
+            r"(?i)correct|contradict|denie|reading|refers|earlier|previous|follow|handle|meant",
+            facts["correction"],
+        )
+    elif "supplies" in facts and facts["supplies"][:20] in call.text:
+        pattern, pair = r"(?i)suppl|provid|settle|reading|meant", ("", facts["supplies"])
+    else:
+        return {}
+    fields = call.schema.get("properties", {})
+    return {
+        n: shaped(n, resolve(f, call.schema), pair, call.schema) for n, f in fields.items() if re.search(pattern, n)
+    }
 
 
-def shaped(field: dict, pair: tuple[str, str], root: dict) -> Any:
+def shaped(name: str, field: dict, pair: tuple[str, str], root: dict) -> Any:
     """Puts a handle and a text into the form that a schema asks for."""
-    kind = field.get("type")
-    kinds = kind if isinstance(kind, list) else [kind]
+    kinds = field.get("type") if isinstance(field.get("type"), list) else [field.get("type")]
+    if "enum" in field:
+        return next((v for v in field["enum"] if "correct" in str(v).lower() and pair[0]), field["enum"][0])
     if "array" in kinds:
-        return [shaped(resolve(field.get("items", {}), root), pair, root)]
+        return [shaped(name, resolve(field.get("items", {}), root), pair, root)]
     if "object" in kinds:
-        return {n: part_of(n, resolve(f, root), pair) for n, f in field.get("properties", {}).items()}
-    return True if "boolean" in kinds else pair[1]
-
-
-def part_of(name: str, field: dict, pair: tuple[str, str]) -> Any:
-    kind = field.get("type")
-    if kind == "boolean":
+        return {n: shaped(n, resolve(f, root), pair, root) for n, f in field.get("properties", {}).items()}
+    if "boolean" in kinds:
         return True
-    if kind in ("integer", "number"):
+    if "integer" in kinds or "number" in kinds:
         return int(re.sub(r"\D", "", pair[0]) or 0)
-    if "array" in (kind if isinstance(kind, list) else [kind]):
-        return [pair[0]]
     return pair[0] if re.search(r"(?i)handle|assumption|id$|which", name) else pair[1]
 
 
@@ -131,7 +159,13 @@ def report(facts: dict, role: str) -> dict:
     answer = facts.get("wrong", {}).get(role, facts.get("answer", ""))
     units = []
     if answer:
-        units.append({"topic": facts.get("topic", "answer"), "text": answer, "tags": ["answer", "key", facts.get("basis", "calculated")]})
+        units.append(
+            {
+                "topic": facts.get("topic", "answer"),
+                "text": answer,
+                "tags": ["answer", "key", facts.get("basis", "calculated")],
+            }
+        )
     claims = [*facts.get("own", {}).get(role, []), *([] if role in facts.get("lone", ()) else facts.get("claims", []))]
     units += [{"topic": t, "text": x, "tags": ["key", b] if i < 3 else [b]} for i, (t, x, b) in enumerate(claims[:7])]
     for number, unit in enumerate(units, 1):
@@ -139,10 +173,16 @@ def report(facts: dict, role: str) -> dict:
     summary = list(facts.get("summary") or [c[1] for c in claims[:3]])
     if answer:
         summary = [f"{facts.get('lead', 'The answer is')} {answer}."] + summary
-    return {"agent": role or "solver", "answerSummary": summary[:5], "assumptions": list(facts.get("assumptions_of", {}).get(role, facts.get("assumptions", [])))[:6],
-            "reasoning": facts.get("reasonings", {}).get(role) or facts.get("reasoning") or " ".join(c[1] for c in claims),
-            "stepsOrDeliverables": list(facts.get("deliverables") or [s[0] for s in facts.get("steps", [])])[:12],
-            "failureModes": list(facts.get("failures", []))[:5], "units": units, "selfConfidence": 0.75}
+    return {
+        "agent": role or "solver",
+        "answerSummary": summary[:5],
+        "assumptions": list(facts.get("assumptions_of", {}).get(role, facts.get("assumptions", [])))[:6],
+        "reasoning": facts.get("reasonings", {}).get(role) or facts.get("reasoning") or " ".join(c[1] for c in claims),
+        "stepsOrDeliverables": list(facts.get("deliverables") or [s[0] for s in facts.get("steps", [])])[:12],
+        "failureModes": list(facts.get("failures", []))[:5],
+        "units": units,
+        "selfConfidence": 0.75,
+    }
 
 
 def claims_in(text: str) -> list[tuple[str, str, str, bool]]:
@@ -167,17 +207,37 @@ def cross_check(facts: dict, call: Call) -> dict:
         else:
             same = [i for i, r, t, _ in claims if r != mine and t == text]
             clash = facts.get("clash", [])
-            other = [i for i, r, t, _ in claims if r != mine and any({a, b} <= {piece(t, a, b), piece(text, a, b)} for a, b in clash)]
+            other = [
+                i
+                for i, r, t, _ in claims
+                if r != mine and any({a, b} <= {piece(t, a, b), piece(text, a, b)} for a, b in clash)
+            ]
             holds = "unknown" if other else "yes"
             basis = next((b for _, t, b in facts.get("claims", []) if t == text), "given")
-        verdicts.append({"claim": ident, "supportedBy": same, "contradictedBy": other, "holds": facts.get("holds", holds),
-                         "by": BASIS.get(basis, "source"), "evidence": facts.get("evidence", text[:90])})
+        verdicts.append(
+            {
+                "claim": ident,
+                "supportedBy": same,
+                "contradictedBy": other,
+                "holds": facts.get("holds", holds),
+                "by": BASIS.get(basis, "source"),
+                "evidence": facts.get("evidence", text[:90]),
+            }
+        )
     groups: dict[str, list[str]] = {}
     for name, answer in answers.items():
         groups.setdefault(answer, []).append(name)
     parts = [{"part": p, "answeredBy": reports} for p in facts.get("parts", ["the question"])]
-    return {"claims": verdicts, "sameAnswers": [g for g in groups.values() if len(g) > 1], "parts": parts,
-            "reports": [{"report": r, "kind": "lacks", "why": facts["lacks"]} for r in reports if facts.get("lacks") and facts["lacks"] in reported(call.text, r)]}
+    return {
+        "claims": verdicts,
+        "sameAnswers": [g for g in groups.values() if len(g) > 1],
+        "parts": parts,
+        "reports": [
+            {"report": r, "kind": "lacks", "why": facts["lacks"]}
+            for r in reports
+            if facts.get("lacks") and facts["lacks"] in reported(call.text, r)
+        ],
+    }
 
 
 def reported(text: str, report: str) -> str:
@@ -199,7 +259,15 @@ def decisions(facts: dict, call: Call) -> dict:
         letters = re.findall(r"(?m)^\W*([A-Z])[\s:.)]+(.+)$", block[1] if block else "")
         right = next((l for l, t in letters if truth and t.strip().lower().startswith(truth.lower())), "")
         ground = facts.get("evidence", "The calculation in the report holds.")
-        made.append({"claim": claim, "decision": "concede" if right else "keep", "to": right, "by": "calculation", "evidence": ground})
+        made.append(
+            {
+                "claim": claim,
+                "decision": "concede" if right else "keep",
+                "to": right,
+                "by": "calculation",
+                "evidence": ground,
+            }
+        )
     return {"decisions": made}
 
 
@@ -207,15 +275,27 @@ def synthesis(facts: dict, call: Call) -> dict:
     """The master's reply, from the same facts."""
     answer = facts.get("answer", "")
     units = list(dict.fromkeys(re.findall(r'"id":\s*"(\w+:\w+)"', call.text)))
-    meta = {"taskType": facts.get("type", "VERBAL_REASONING"), "tldr": facts.get("tldr") or facts.get("summary", [])[:1] or [answer + "."],
-            "finalAnswer": answer, "assumptions": [{"text": t, "kind": k} for t, k in ledger(facts)],
-            "acceptanceTests": list(facts.get("tests", [])), "planUnit": facts.get("unit", "hours"),
-            "planSteps": [{"step": s, "o": o, "m": m, "p": p} for s, o, m, p in facts.get("steps", [])],
-            "planAssumptions": list(facts.get("planAssumptions", [])), "planRisks": list(facts.get("risks", [])),
-            "planConfidence": 0.7 if facts.get("steps") else 0}
-    audit = {"unitsUsed": units[:4], "disagreements": [], "answerJustification": facts.get("justification", ""),
-             "conflictPenalty": facts.get("penalty", 0), "coverageBonus": 0.1, "quarantineJustifications": justified(call),
-             "fallbackQuestion": question(facts, call)}
+    meta = {
+        "taskType": facts.get("type", "VERBAL_REASONING"),
+        "tldr": facts.get("tldr") or facts.get("summary", [])[:1] or [answer + "."],
+        "finalAnswer": answer,
+        "assumptions": [{"text": t, "kind": k} for t, k in ledger(facts)],
+        "acceptanceTests": list(facts.get("tests", [])),
+        "planUnit": facts.get("unit", "hours"),
+        "planSteps": [{"step": s, "o": o, "m": m, "p": p} for s, o, m, p in facts.get("steps", [])],
+        "planAssumptions": list(facts.get("planAssumptions", [])),
+        "planRisks": list(facts.get("risks", [])),
+        "planConfidence": 0.7 if facts.get("steps") else 0,
+    }
+    audit = {
+        "unitsUsed": units[:4],
+        "disagreements": [],
+        "answerJustification": facts.get("justification", ""),
+        "conflictPenalty": facts.get("penalty", 0),
+        "coverageBonus": 0.1,
+        "quarantineJustifications": justified(call),
+        "fallbackQuestion": question(facts, call),
+    }
     return {"replyMarkdown": length_told(facts, call), "meta": meta, "audit": audit}
 
 
@@ -224,7 +304,10 @@ def ledger(facts: dict) -> list[tuple[str, str]]:
 
 
 def justified(call: Call) -> list[dict]:
-    return [{"agent": a, "why": "Its figure was recalculated and holds."} for a in re.findall(r"(?m)^(\w+): QUARANTINE", call.text)]
+    return [
+        {"agent": a, "why": "Its figure was recalculated and holds."}
+        for a in re.findall(r"(?m)^(\w+): QUARANTINE", call.text)
+    ]
 
 
 def length_told(facts: dict, call: Call) -> str:
@@ -248,16 +331,21 @@ def words(text: str) -> int:
 
 
 def question(facts: dict, call: Call) -> dict:
-    return {"question": facts.get("question", "Which of the readings is meant?"), "options": list(facts.get("options", GENERIC_OPTIONS))}
+    return {
+        "question": facts.get("question", "Which of the readings is meant?"),
+        "options": list(facts.get("options", GENERIC_OPTIONS)),
+    }
 
 
 def estimate(facts: dict, call: Call) -> dict:
-    """Times for the steps that the request names, as many as it names."""
-    steps = facts.get("steps") or [(s, 1, 2, 4) for s in facts.get("stepNames", ["First step", "Second step", "Third step"])]
+    """Times for exactly the steps that the request names, in their order."""
+    named = re.findall(r"(?m)^\W{0,3}\d+[.)] (.+)$", call.text) or [s[0] for s in facts.get("steps", [])]
+    times = facts.get("steps") or [("", 1, 2, 4)]
+    steps = [{"step": name, **dict(zip("omp", times[i % len(times)][1:]))} for i, name in enumerate(named)]
     value: dict[str, Any] = {}
     for name, field in call.schema.get("properties", {}).items():
         if field.get("type") == "array" and re.search("(?i)step", name):
-            value[name] = [{"step": s, "o": o, "m": m, "p": p} for s, o, m, p in steps]
+            value[name] = steps
         elif re.search("(?i)unit", name):
             value[name] = facts.get("unit", "hours")
         elif re.search("(?i)confidence", name):
@@ -266,16 +354,25 @@ def estimate(facts: dict, call: Call) -> dict:
 
 
 def continuation(facts: dict, call: Call) -> Any:
-    """Goes on where a cut text ended, as far as the call shows that."""
+    """Goes on after the last paragraph that the call shows whole, within the words that it allows."""
     reply = facts.get("reply", "")
     paragraphs = reply if isinstance(reply, list) else reply.split("\n\n")
-    at = max((i for i, p in enumerate(paragraphs) if p[:60] in call.text), default=-1)
-    rest = "\n\n".join(paragraphs[at + 1:] or paragraphs[-1:])
-    names = list(call.schema.get("properties", {}))
-    return {names[0]: rest} if names else Raw(rest)
+    at = max((i for i, p in enumerate(paragraphs) if p[:40] in call.text and p[-40:] in call.text), default=-1)
+    kept: list[str] = []
+    for paragraph in paragraphs[at + 1 :] or paragraphs[-1:]:
+        if kept and call.words and words(" ".join([*kept, paragraph])) > call.words:
+            break
+        kept.append(paragraph)
+    rest = "\n\n".join(kept)
+    fields = call.schema.get("properties", {})
+    if {"replyMarkdown", "meta"} <= set(fields):
+        return {**synthesis(facts, call), "replyMarkdown": rest}
+    name = next((n for n in fields if re.search(r"(?i)markdown|continu|rest|text", n)), "")
+    return {name: rest} if name else Raw(rest)
 
 
 # ---------------------------------------------------------------- forms
+
 
 def resolve(field: dict, root: dict) -> dict:
     """Follows a reference and picks the first variant that is not null."""

@@ -1,4 +1,5 @@
 """Starts the real binary on loopback and speaks its HTTP API and its command line."""
+
 from __future__ import annotations
 
 import json
@@ -46,6 +47,7 @@ class Answer:
 
 def variants(shipped: dict) -> dict[str, dict]:
     """The configs of the panels: the shipped one, and it with one setting changed."""
+
     def changed(change) -> dict:
         copy = json.loads(json.dumps(shipped))
         change(copy)
@@ -59,9 +61,17 @@ def variants(shipped: dict) -> dict[str, dict]:
         c["policy"]["breaker"].update(failures=3)
         c["policy"]["retry"].update(baseMs=50, maxMs=100)
 
-    return {"shipped": shipped, "faulty": shipped, "own": shipped, "altered": shipped, "slow": changed(short), "breaker": changed(breaker),
-            "stream": changed(lambda c: c["providers"]["anthropic"].update(stream=True)),
-            "tight": changed(lambda c: c["policy"].update(normalMaxUsd=0.055)), "images": shipped}
+    return {
+        "shipped": shipped,
+        "faulty": shipped,
+        "own": shipped,
+        "altered": shipped,
+        "slow": changed(short),
+        "breaker": changed(breaker),
+        "stream": changed(lambda c: c["providers"]["anthropic"].update(stream=True)),
+        "tight": changed(lambda c: c["policy"].update(normalMaxUsd=0.055)),
+        "images": shipped,
+    }
 
 
 class Service:
@@ -76,18 +86,29 @@ class Service:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self.environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "USER": "panels",
-                            "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder),
-                            "CONCLAVE_CONFIG": str(folder / "llm.config.json"), "CONCLAVE_BIND": f"127.0.0.1:{self.port}",
-                            "DATABASE_URL": f"sqlite://{folder}/conclave.db", "ANTHROPIC_API_KEY": KEY,
-                            "ANTHROPIC_BASE_URL": upstream, "RUST_LOG": "warn", "NO_COLOR": "1"}
+        self.environment = {
+            "PATH": os.environ.get("PATH", ""),
+            "HOME": str(folder),
+            "USER": "panels",
+            "XDG_DATA_HOME": str(folder),
+            "XDG_CONFIG_HOME": str(folder),
+            "CONCLAVE_CONFIG": str(folder / "llm.config.json"),
+            "CONCLAVE_BIND": f"127.0.0.1:{self.port}",
+            "DATABASE_URL": f"sqlite://{folder}/conclave.db",
+            "ANTHROPIC_API_KEY": KEY,
+            "ANTHROPIC_BASE_URL": upstream,
+            "RUST_LOG": "warn",
+            "NO_COLOR": "1",
+        }
         if name == "images":
             self.environment["ATTACHMENT_HOSTS"] = "127.0.0.1,images.invalid"
         self.process: subprocess.Popen | None = None
 
     def start(self) -> None:
         log = open(self.folder / "log", "w", encoding="utf-8")
-        self.process = subprocess.Popen([self.binary, "serve"], env=self.environment, cwd=self.folder, stdout=log, stderr=log)
+        self.process = subprocess.Popen(
+            [self.binary, "serve"], env=self.environment, cwd=self.folder, stdout=log, stderr=log
+        )
 
     def wait(self) -> None:
         """Waits until the service is ready."""
@@ -113,11 +134,14 @@ class Service:
     def log(self) -> str:
         return (self.folder / "log").read_text(errors="replace")
 
-    def request(self, method: str, path: str, body: dict | None = None, headers: dict | None = None, timeout: float = 100) -> Answer:
+    def request(
+        self, method: str, path: str, body: dict | None = None, headers: dict | None = None, timeout: float = 100
+    ) -> Answer:
         """Sends one request; an HTTP error is an answer too."""
         data = json.dumps(body, ensure_ascii=False).encode() if body is not None else None
-        sent = urllib.request.Request(self.url + path, data=data, method=method,
-                                      headers={"content-type": "application/json", **(headers or {})})
+        sent = urllib.request.Request(
+            self.url + path, data=data, method=method, headers={"content-type": "application/json", **(headers or {})}
+        )
         begun = time.time()
         try:
             with urllib.request.urlopen(sent, timeout=timeout) as got:
@@ -131,7 +155,9 @@ class Service:
         """Asks with server-sent events; the last event is the answer."""
         got = self.request("POST", "/api/chat", body, {"accept": "text/event-stream"})
         for block in got.text.split("\n\n"):
-            fields = dict(line.split(": ", 1) for line in block.splitlines() if ": " in line and not line.startswith(":"))
+            fields = dict(
+                line.split(": ", 1) for line in block.splitlines() if ": " in line and not line.startswith(":")
+            )
             if "event" in fields:
                 got.events.append((fields["event"], json.loads(fields.get("data", "{}"))))
         if got.events and got.events[0][0] == "run":
@@ -144,8 +170,15 @@ class Service:
     def command(self, args: list[str], timeout: float = 100) -> Answer:
         """Runs the binary as a command with the same config and database."""
         begun = time.time()
-        done = subprocess.run([self.binary, *args], env=self.environment, cwd=self.folder, capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=timeout)
+        done = subprocess.run(
+            [self.binary, *args],
+            env=self.environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=timeout,
+        )
         return Answer(done.returncode, {}, done.stdout, time.time() - begun, errors=done.stderr)
 
 

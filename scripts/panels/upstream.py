@@ -3,6 +3,7 @@
 It is honest where a vendor is. A text longer than `max_tokens` is really cut, and usage is billed by
 the same count of tokens.
 """
+
 from __future__ import annotations
 
 import json
@@ -68,8 +69,10 @@ class Call:
         name = self.kind if not self.role or self.role == self.kind else f"{self.kind} {self.role}"
         told = f", told {self.words} words" if self.words else ""
         end = f"HTTP {self.status}" if self.status != 200 else "cut" if self.was_cut else "whole"
-        return (f"turn {self.turn + 1} {name} [{self.step}] {self.model} max_tokens {self.max_tokens}{told}: "
-                f"{self.input_tokens} in, {self.output_tokens} out, {end}")
+        return (
+            f"turn {self.turn + 1} {name} [{self.step}] {self.model} max_tokens {self.max_tokens}{told}: "
+            f"{self.input_tokens} in, {self.output_tokens} out, {end}"
+        )
 
 
 @dataclass
@@ -99,6 +102,7 @@ class Late:
 
 # ---------------------------------------------------------------- recognition
 
+
 def schema_of(request: dict) -> dict:
     """Finds the JSON schema of the wanted output, wherever the request has it."""
     form = (request.get("output_config") or {}).get("format") or {}
@@ -110,7 +114,13 @@ def schema_of(request: dict) -> dict:
 
 def role_of(system: str, text: str) -> str:
     """Reads the role that an agent is given."""
-    for pattern in (r"Your role: (\w+)", r"[Rr]eport as the (\w+)", r"[Rr]ole:? \W?(\w+)", r"as the (\w+)", r"the (\w+)"):
+    for pattern in (
+        r"Your role: (\w+)",
+        r"[Rr]eport as the (\w+)",
+        r"[Rr]ole:? \W?(\w+)",
+        r"as the (\w+)",
+        r"the (\w+)",
+    ):
         for found in re.findall(pattern, text[-400:] + "\n" + system):
             if found.lower() in ROLES:
                 return found.lower()
@@ -134,20 +144,37 @@ def kind_of(schema: dict, text: str) -> str:
         return "question"
     if any("step" in name.lower() for name in has):
         return "estimate"
-    if not has or len(has) == 1 and next(iter(schema["properties"].values())).get("type") == "string":
+    if not has or any(re.search(r"(?i)markdown|continu|rest|text", name) for name in has):
         return "continuation"
     return "other"
 
 
-def is_repair(request: dict, text: str) -> bool:
-    """Tells a call that shows the model its own faulty output from a first call."""
-    return any(m["role"] == "assistant" for m in request["messages"]) or bool(
-        re.search(r"(?i)previous (output|answer|reply|text)|was not valid|did not (fit|match)|problems? (were|was) found", text[-3000:]))
+REPAIR = r"(?i)did not (?:satisfy|fit|match)|was not valid|problems? (?:were|was|are)|your (?:last|previous) (?:output|answer|reply|text)|with these problems"
+CONTINUE = r"(?i)\b(?:continue|continuation|go on|carry on|pick up)\b|where (?:it|the text|your text) (?:ended|stopped|broke|was cut)|rest of (?:the|your)"
+
+
+def unfenced(text: str) -> str:
+    """The words of the service itself, without the data that it quotes."""
+    return re.sub(r"(?s)<<<(\w+) .*?\1>>>", "", text)
+
+
+def changed_kind(kind: str, role: str, request: dict, said: str) -> tuple[str, str]:
+    """Tells a call that continues a cut text, or mends an output, from a first call."""
+    again = any(m["role"] == "assistant" for m in request["messages"])
+    if (
+        kind in ("synthesis", "continuation", "other")
+        and re.search(CONTINUE, said)
+        and not re.search(r"(?i)schema", said)
+    ):
+        return "continuation", ""
+    if again or re.search(REPAIR, said):
+        return "repair", role or kind
+    return kind, role
 
 
 def words_told(text: str) -> int | None:
     """Reads the least word limit that a prompt states, outside of the data that it quotes."""
-    text = re.sub(r"(?s)<<<(\w+) .*?\1>>>", "", text)
+    text = unfenced(text)
     found = re.findall(r"(?i)word limit[^0-9\n]{0,80}?(\d[\d,]*)", text)
     found += re.findall(r"(?i)(\d[\d,]*)\s+(?:words|Wörter|palabras)", text)
     return min((n for n in (int(f.replace(",", "")) for f in found) if n >= 40), default=None)
@@ -169,11 +196,24 @@ def recognise(request: dict, step: str) -> Call:
     schema = schema_of(request)
     kind = kind_of(schema, text)
     role = role_of(system, text) if kind in ("agent", "decisions") else ""
-    if is_repair(request, text):
-        kind, role = "repair", kind if kind != "agent" else role or "agent"
+    if kind in ("agent", "decisions") and not role:
+        role = next((part for part in re.split(r"\W", step) if part in ROLES), "")
     last_user = next((r[0] for r, m in zip(reversed(read), reversed(request["messages"])) if m["role"] == "user"), text)
-    return Call(kind, role, step, request["model"], request["max_tokens"], words_told(last_user), words_told(system), system, text,
-                schema, sum(r[1] for r in read), bool(request.get("stream")))
+    kind, role = changed_kind(kind, role, request, unfenced(last_user))
+    return Call(
+        kind,
+        role,
+        step,
+        request["model"],
+        request["max_tokens"],
+        words_told(last_user),
+        words_told(system),
+        system,
+        text,
+        schema,
+        sum(r[1] for r in read),
+        bool(request.get("stream")),
+    )
 
 
 # ---------------------------------------------------------------- the server
@@ -217,7 +257,9 @@ class Upstream:
         run, _, step = key.partition("/")
         call = recognise(request, step)
         panel = self.panel_of(run, call)
-        call.input_tokens = tokens(call.system) + tokens(call.text) + tokens(json.dumps(call.schema, ensure_ascii=False))
+        call.input_tokens = (
+            tokens(call.system) + tokens(call.text) + tokens(json.dumps(call.schema, ensure_ascii=False))
+        )
         if panel is None:
             with self.lock:
                 self.strays.append(call)
@@ -264,10 +306,22 @@ class Upstream:
                 if request.get("tools") and not call.was_cut and not isinstance(value, Raw):
                     block = {"type": "tool_use", "id": "toolu_1", "name": request["tools"][0]["name"], "input": value}
                 stop = "max_tokens" if call.was_cut else "tool_use" if block["type"] == "tool_use" else "end_turn"
-                usage = {"input_tokens": call.input_tokens, "output_tokens": call.output_tokens,
-                         "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
-                message = {"id": "msg_1", "type": "message", "role": "assistant", "model": call.model, "content": [block],
-                           "stop_reason": stop, "stop_sequence": None, "usage": usage}
+                usage = {
+                    "input_tokens": call.input_tokens,
+                    "output_tokens": call.output_tokens,
+                    "cache_creation_input_tokens": 0,
+                    "cache_read_input_tokens": 0,
+                }
+                message = {
+                    "id": "msg_1",
+                    "type": "message",
+                    "role": "assistant",
+                    "model": call.model,
+                    "content": [block],
+                    "stop_reason": stop,
+                    "stop_sequence": None,
+                    "usage": usage,
+                }
                 if call.streamed:
                     self.send(200, "text/event-stream", stream(message, call.output))
                 else:
@@ -294,11 +348,13 @@ def stream(message: dict, output: str) -> str:
     block = {**message["content"][0], "input": {}} if tool else {"type": "text", "text": ""}
     events.append(("content_block_start", {"index": 0, "content_block": block}))
     for at in range(0, len(output), 200):
-        part = output[at:at + 200]
+        part = output[at : at + 200]
         delta = {"type": "input_json_delta", "partial_json": part} if tool else {"type": "text_delta", "text": part}
         events.append(("content_block_delta", {"index": 0, "delta": delta}))
     events.append(("content_block_stop", {"index": 0}))
     usage = {"output_tokens": message["usage"]["output_tokens"]}
-    events.append(("message_delta", {"delta": {"stop_reason": message["stop_reason"], "stop_sequence": None}, "usage": usage}))
+    events.append(
+        ("message_delta", {"delta": {"stop_reason": message["stop_reason"], "stop_sequence": None}, "usage": usage})
+    )
     events.append(("message_stop", {}))
     return "".join(f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n" for name, data in events)

@@ -298,30 +298,7 @@ class Upstream:
                 self.send(value.status, "application/json", json.dumps(body), value.headers)
 
             def say(self, request: dict, call: Call, value: Any) -> None:
-                whole = value.text if isinstance(value, Raw) else json.dumps(value, ensure_ascii=False)
-                call.output = cut(whole, call.max_tokens)
-                call.was_cut = len(call.output) < len(whole)
-                call.output_tokens = tokens(call.output)
-                block: dict = {"type": "text", "text": call.output}
-                if request.get("tools") and not call.was_cut and not isinstance(value, Raw):
-                    block = {"type": "tool_use", "id": "toolu_1", "name": request["tools"][0]["name"], "input": value}
-                stop = "max_tokens" if call.was_cut else "tool_use" if block["type"] == "tool_use" else "end_turn"
-                usage = {
-                    "input_tokens": call.input_tokens,
-                    "output_tokens": call.output_tokens,
-                    "cache_creation_input_tokens": 0,
-                    "cache_read_input_tokens": 0,
-                }
-                message = {
-                    "id": "msg_1",
-                    "type": "message",
-                    "role": "assistant",
-                    "model": call.model,
-                    "content": [block],
-                    "stop_reason": stop,
-                    "stop_sequence": None,
-                    "usage": usage,
-                }
+                message = written(request, call, value)
                 if call.streamed:
                     self.send(200, "text/event-stream", stream(message, call.output))
                 else:
@@ -338,6 +315,33 @@ class Upstream:
                 self.wfile.write(data)
 
         return Handler
+
+
+def written(request: dict, call: Call, value: Any) -> dict:
+    """Writes a value as a message: cut at the limit, and with honest usage."""
+    whole = value.text if isinstance(value, Raw) else json.dumps(value, ensure_ascii=False)
+    call.output = cut(whole, call.max_tokens)
+    call.was_cut = len(call.output) < len(whole)
+    call.output_tokens = tokens(call.output)
+    block: dict = {"type": "text", "text": call.output}
+    if request.get("tools") and not call.was_cut and not isinstance(value, Raw):
+        block = {"type": "tool_use", "id": "toolu_1", "name": request["tools"][0]["name"], "input": value}
+    usage = {
+        "input_tokens": call.input_tokens,
+        "output_tokens": call.output_tokens,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0,
+    }
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": call.model,
+        "content": [block],
+        "stop_reason": "max_tokens" if call.was_cut else "tool_use" if block["type"] == "tool_use" else "end_turn",
+        "stop_sequence": None,
+        "usage": usage,
+    }
 
 
 def stream(message: dict, output: str) -> str:

@@ -71,6 +71,8 @@ struct Row {
     other: usize,
     calls: usize,
     cost: f64,
+    /// Why runs failed, with the length of their questions.
+    failures: Vec<String>,
 }
 
 async fn faults() {
@@ -99,6 +101,9 @@ fn print_row(name: &str, row: &Row, honest: &Row) {
         share(row.clean_502),
         share(row.other)
     );
+    for failure in &row.failures {
+        eprintln!("bench: {name}: {failure}");
+    }
 }
 
 /// Asks `runs` questions of a service whose provider applies these faults to calls.
@@ -129,13 +134,14 @@ async fn row(runs: usize, faults: Vec<Fault>) -> Row {
         runs,
         ..Row::default()
     };
-    while let Some((status, clean, cost)) = ends.next().await {
-        match (status, clean) {
+    while let Some(end) = ends.next().await {
+        match (end.status, end.is_clean) {
             (200, true) => row.valid += 1,
             (502, true) => row.clean_502 += 1,
             _ => row.other += 1,
         }
-        row.cost += cost;
+        row.cost += end.cost;
+        row.failures.extend(end.failure);
     }
     row.calls = provider.calls().len();
     row
@@ -156,10 +162,21 @@ fn question_of_length(case: usize) -> String {
         .collect()
 }
 
-/// Asks one question. Returns its status, whether the journal is intact and agrees with the answer,
-/// and its cost.
-async fn one(app: &TestApp, case: usize) -> (u16, bool, f64) {
-    let mut body = chat("ask", &question_of_length(case));
+/// The end of one run.
+struct End {
+    status: u16,
+    /// True if the journal is intact and agrees with the answer.
+    is_clean: bool,
+    /// US dollars.
+    cost: f64,
+    /// The length of the question, and why there is no reply.
+    failure: Option<String>,
+}
+
+/// Asks one question.
+async fn one(app: &TestApp, case: usize) -> End {
+    let question = question_of_length(case);
+    let mut body = chat("ask", &question);
     body["user"]["id"] = json!(format!("u{case}"));
     let response = app.post(&body).send().await.unwrap();
     let status = response.status().as_u16();
@@ -181,7 +198,15 @@ async fn one(app: &TestApp, case: usize) -> (u16, bool, f64) {
         Some(Ending::Failed { detail, .. }) => body["detail"].as_str() == Some(detail),
         Some(Ending::Cancelled | Ending::Acted { .. }) | None => false,
     };
-    (status, whole && agrees, row.spent.dollars())
+    let failure = body["detail"]
+        .as_str()
+        .map(|detail| format!("{} characters: {detail}", question.len()));
+    End {
+        status,
+        is_clean: whole && agrees,
+        cost: row.spent.dollars(),
+        failure,
+    }
 }
 
 /// Starts the service as a separate process.
